@@ -50,8 +50,8 @@ class SourceAddress:
     others: Literal["any"] = "any"
 
 
-class _Transport(Protocol):
-    """Both methods raise OSError."""
+class Transport(Protocol):
+    """The way to a switch. Both methods raise OSError."""
 
     def exchange(self, request: bytes) -> bytes: ...
     def close(self) -> None: ...
@@ -93,7 +93,7 @@ class _Device:
         self._file = -1
 
 
-def _connect(path: str) -> _Transport:
+def _connect(path: str) -> Transport:
     """The type of the file tells a driver from a process."""
     return _Device(path) if Path(path).is_char_device() else _Socket(path)
 
@@ -103,10 +103,11 @@ class SoftSwitch(ProgramSwitch):
 
     target = "soft"
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, transport: Transport | None = None) -> None:
+        """`transport` reaches the socket `path` of a switch on another machine."""
         self.path = self.address = str(path)
         try:
-            self._transport = _connect(self.path)
+            self._transport = transport or _connect(self.path)
         except OSError as error:
             raise SwitchError(f"no switch answers at {self.path}: {error.strerror or error}; is it running?") from error
 

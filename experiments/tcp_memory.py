@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from experiments import topology
+from hosts.netstat import memory_pressures
 from lib import syscalls
 
 NETSTAT = Path("/proc/thread-self/net/netstat")
-COUNTER = "TCPMemoryPressures"
 
 
 def pressures(namespaces: Iterable[str]) -> dict[str, int]:
@@ -18,14 +18,5 @@ def pressures(namespaces: Iterable[str]) -> dict[str, int]:
     result = {}
     for name in namespaces:
         with syscalls.in_network_namespace(topology.netns(name)):
-            result[name] = counter(NETSTAT.read_text())
+            result[name] = memory_pressures(NETSTAT.read_text())
     return result
-
-
-def counter(text: str) -> int:
-    """COUNTER of a netstat file: a line of names, then a line of values, for each protocol."""
-    lines = [line.split() for line in text.splitlines()]
-    for names, values in zip(lines[::2], lines[1::2], strict=False):
-        if COUNTER in names:
-            return int(values[names.index(COUNTER)])
-    return 0

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
 import tempfile
 import time
 from collections.abc import Iterator
@@ -129,17 +128,10 @@ def write_spec(plan: RunPlan, directory: Path) -> None:
 def measure_idle_rtt(directory: Path) -> None:
     """Measures the RTT of the idle path, through the links and queue of the data, into idle_rtt.json."""
     with syscalls.in_network_namespace(topology.netns(topology.SENDER.name)):
-        samples = idle_rtt.measure(topology.RECEIVER.ipv4, IDLE_RTT_SAMPLES, IDLE_RTT_INTERVAL_S, timeout_s=15)
-    if not samples:
+        echoes = idle_rtt.measure(topology.RECEIVER.ipv4, IDLE_RTT_SAMPLES, IDLE_RTT_INTERVAL_S, timeout_s=15)
+    if not echoes:
         raise RunError(f"the receiver answers none of {IDLE_RTT_SAMPLES} echo requests through the switch: see logs/")
-    content = {
-        "samples_ns": samples,
-        "min_ns": min(samples),
-        "median_ns": int(statistics.median(samples)),
-        "sent": IDLE_RTT_SAMPLES,
-        "lost": IDLE_RTT_SAMPLES - len(samples),
-    }
-    results.write_json(directory / "idle_rtt.json", content)
+    results.write_json(directory / "idle_rtt.json", idle_rtt.document(echoes, IDLE_RTT_SAMPLES))
 
 
 def carry_traffic(

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Measures the round trip of the idle path with ICMP echo, before traffic starts: `python -m hosts.traffic.idle_rtt`.
+"""Measures the round trip of the idle path with ICMP echo, before or after traffic: `python -m hosts.traffic.idle_rtt`.
 
 Standard library only. ICMP, because a TCP connection would use up the single test that an iperf3 server waits for. A
 reply is stamped when this process reads it, so a sample includes the process's wake-up: tens of microseconds. Writes
-{"samples_ns": [...], "min_ns": N, "median_ns": N, "sent": N, "lost": N}.
+{"samples_ns": [...], "sent_mono_ns": [...], "min_ns": N, "median_ns": N, "sent": N, "lost": N}: a request that nothing
+answered has no sample and no time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import struct
 import sys
 import time
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from hosts import moment
 from hosts.traffic.outcome import EXIT_INCOMPLETE, EXIT_REFUSED, write_json
@@ -28,6 +30,13 @@ HEADER = struct.Struct("!BBHHH")
 PAYLOAD = b"bufferscope idle"
 
 SUMMARY = (__doc__ or "").split("\n", 1)[0]
+
+
+class Echo(NamedTuple):
+    """A request that was answered."""
+
+    sent_mono_ns: int
+    round_trip_ns: int
 
 
 def checksum(data: bytes) -> int:
@@ -68,12 +77,12 @@ def reply_sequence(packet: bytes, family: socket.AddressFamily, raw: bool, ident
 
 def exchange(
     opened: socket.socket, raw: bool, first: int, count: int, interval_s: float, timeout_s: float
-) -> list[int]:
-    """Sends echo requests numbered from `first`, one every `interval_s`. Returns the replies' round trips in ns."""
+) -> list[Echo]:
+    """Sends echo requests numbered from `first`, one every `interval_s`. Returns those that were answered."""
     family = socket.AddressFamily(opened.family)
     identifier = os.getpid() & 0xFFFF
     waiting: dict[int | None, int] = {}
-    samples: list[int] = []
+    echoes: list[Echo] = []
     begin = time.monotonic()
     end = begin + (count - 1) * interval_s + timeout_s
     sent = 0
@@ -84,17 +93,17 @@ def exchange(
             received_ns = time.monotonic_ns()
             sent_ns = waiting.pop(reply_sequence(packet, family, raw, identifier), None)
             if sent_ns is not None:
-                samples.append(received_ns - sent_ns)
+                echoes.append(Echo(sent_ns, received_ns - sent_ns))
         elif sent < count:
             packet = request(ECHO[family][0], identifier, first + sent)
             waiting[first + sent] = time.monotonic_ns()
             opened.send(packet)
             sent += 1
-    return samples
+    return echoes
 
 
-def measure(server: str, count: int, interval_s: float, timeout_s: float) -> list[int]:
-    """Round trips in ns. The first echo does not count, because it may wait for ARP or neighbour discovery."""
+def measure(server: str, count: int, interval_s: float, timeout_s: float) -> list[Echo]:
+    """The answered requests of `count`. The first echo does not count: it may wait for ARP or neighbour discovery."""
     family = socket.AF_INET if ipaddress.ip_address(server).version == 4 else socket.AF_INET6
     opened, raw = open_socket(family)
     with opened:
@@ -102,6 +111,19 @@ def measure(server: str, count: int, interval_s: float, timeout_s: float) -> lis
         moment.wait_for_whole()
         exchange(opened, raw, 0, 1, interval_s, timeout_s)
         return exchange(opened, raw, 1, count, interval_s, timeout_s)
+
+
+def document(echoes: list[Echo], count: int) -> dict[str, Any]:
+    """The content of idle_rtt.json. `echoes` are the answered ones of `count` requests, one or more."""
+    samples = [echo.round_trip_ns for echo in echoes]
+    return {
+        "samples_ns": samples,
+        "sent_mono_ns": [echo.sent_mono_ns for echo in echoes],
+        "min_ns": min(samples),
+        "median_ns": int(statistics.median(samples)),
+        "sent": count,
+        "lost": count - len(echoes),
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -115,13 +137,12 @@ def main(arguments: list[str] | None = None) -> int:
     if not 1 <= options.samples <= 10000 or not 0 <= options.interval_ms <= 10000 or not 0 < options.timeout_s <= 60:
         parser.error("--samples 1 to 10000, --interval-ms 0 to 10000, --timeout-s up to 60")
     try:
-        samples = measure(str(options.server), options.samples, options.interval_ms / 1e3, options.timeout_s)
-        if not samples:
+        echoes = measure(str(options.server), options.samples, options.interval_ms / 1e3, options.timeout_s)
+        if not echoes:
             error = f"{options.server} answered none of {options.samples} echo requests: is the path up?"
             print(f"idle_rtt: {error}", file=sys.stderr)
             return EXIT_INCOMPLETE
-        values = {"samples_ns": samples, "min_ns": min(samples), "median_ns": int(statistics.median(samples))}
-        write_json(options.output, {**values, "sent": options.samples, "lost": options.samples - len(samples)})
+        write_json(options.output, document(echoes, options.samples))
     except OSError as error:
         print(f"idle_rtt: {options.server}: {error}", file=sys.stderr)
         return EXIT_REFUSED

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""What a run on a testbed asks of each host: `python -m hosts.facts --interface I ...`. Prints JSON.
+
+`lost_frames`, by interface: frames that its kernel or its NIC lost, since boot. `tcp_memory_pressures`: times that TCP
+ran short of memory, since the network namespace was made. `clock`: who disciplines it. `settings`: as
+hosts.tune.inventory. Standard library only (Python 3.9 or later).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from hosts.netstat import memory_pressures
+from hosts.tune import inventory, state
+from hosts.tune.inventory import text_of
+
+# Of /sys/class/net/*/statistics (Documentation/ABI/testing/sysfs-class-net-statistics).
+LOST = (
+    "tx_dropped", "tx_errors", "tx_carrier_errors",
+    "rx_dropped", "rx_missed_errors", "rx_over_errors", "rx_fifo_errors", "rx_crc_errors",
+)  # fmt: skip
+NETSTAT = Path("/proc/self/net/netstat")
+# Programs that show the state of a clock's discipline, with words that change nothing.
+CLOCKS = (
+    ("chronyc", "-n", "tracking"),
+    ("timedatectl", "show-timesync"),
+    ("pmc", "-u", "-b", "0", "GET TIME_STATUS_NP"),
+)
+
+
+def lost_frames(interface: str) -> int:
+    """Raises OSError."""
+    statistics = Path("/sys/class/net") / interface / "statistics"
+    return sum(int((statistics / name).read_text()) for name in LOST)
+
+
+def clock() -> dict[str, list[str]]:
+    """The output of each program that is installed and knows a clock; empty if none does."""
+    return {words[0]: said for words in CLOCKS if (said := text_of(*words))}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m hosts.facts", description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--interface", type=state.parse_interface, action="append", default=[])
+    options = parser.parse_args(arguments)
+    try:
+        lost = {interface: lost_frames(interface) for interface in options.interface}
+        pressures = memory_pressures(NETSTAT.read_text())
+    except (OSError, ValueError) as error:
+        print(f"hosts.facts: {error}", file=sys.stderr)
+        return 1
+    facts = {"lost_frames": lost, "tcp_memory_pressures": pressures, "clock": clock(), "settings": inventory.show()}
+    print(json.dumps(facts))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""Holds a testbed host for one run: `python -m hosts.lease --run-dir D --state-dir S`.
+
+Prints `ready`, then reads standard input: any byte is a sign of life of the runner. At the end of the input, or after
+SILENCE_S without a byte, it stops the programs that the run started here, restores the host's settings, removes D, and
+prints {"problems": [...]}. So nothing of a run stays on a host whose runner was killed, or cannot be reached any more.
+With --neighbour the host knows another's MAC address meanwhile: the switch forwards no broadcast, so ARP finds nobody.
+Standard library only (Python 3.9 or later).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from hosts import daemon
+from hosts.tune.commands import TuneError, run
+
+SILENCE_S = 20.0
+STOP_S = 10.0
+LOCK = "lease.lock"
+RUNTIME = "runtime"  # in the run's directory: the files of hosts.daemon
+UNDO = {"tune-*.json": "hosts.tune.tune", "tc-delay-*.json": "hosts.tune.delay"}  # files in the state directory
+EXIT_REFUSED = 1
+
+
+class Neighbour(NamedTuple):
+    """Another host in the experiment's network."""
+
+    interface: str
+    address: str
+    mac: str
+
+    def learn(self) -> list[str]:
+        """Makes the entry permanent. Returns the `ip neigh` words that restore what was there. Raises TuneError."""
+        known = json.loads(run("ip", "-j", "neigh", "show", self.address, "dev", self.interface) or "[]")
+        run("ip", "neigh", "replace", self.address, "lladdr", self.mac, "nud", "permanent", "dev", self.interface)
+        former = [entry["lladdr"] for entry in known if "PERMANENT" in entry.get("state", [])]
+        if former:
+            return ["replace", self.address, "lladdr", former[0], "nud", "permanent", "dev", self.interface]
+        return ["del", self.address, "dev", self.interface]
+
+
+def neighbour(text: str) -> Neighbour:
+    """For argparse: INTERFACE,ADDRESS,MAC."""
+    words = text.split(",")
+    if len(words) != 3 or not all(words):
+        raise argparse.ArgumentTypeError(f"{text!r} is not INTERFACE,ADDRESS,MAC")
+    return Neighbour(*words)
+
+
+def held(state_dir: Path) -> int | None:
+    """A file descriptor that has the host's lock; None if another run has it."""
+    state_dir.mkdir(parents=True, exist_ok=True)
+    lock = os.open(state_dir / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def wait(signs: int, silence_s: float = SILENCE_S) -> None:
+    """Returns at the end of the input, or when no byte came for `silence_s`."""
+    while select.select([signs], [], [], silence_s)[0]:
+        if not os.read(signs, 4096):
+            return
+
+
+def clean(run_dir: Path, state_dir: Path, neighbours: list[list[str]]) -> list[str]:
+    """Stops the run's programs, restores settings, removes the run's files. `neighbours` are words of `ip neigh`.
+    Returns a line for each problem.
+    """
+    problems = []
+    for words in neighbours:
+        try:
+            run("ip", "neigh", *words)
+        except TuneError as error:
+            problems.append(str(error))
+    runtime = run_dir / RUNTIME
+    for entry in daemon.status(runtime)["daemons"]:
+        if entry["running"]:
+            with contextlib.suppress(daemon.DaemonError, OSError):  # how it ends matters to nobody here
+                daemon.stop(entry["name"], runtime, STOP_S)
+    still = [entry["name"] for entry in daemon.status(runtime)["daemons"] if entry["running"]]
+    problems += [f"{name} cannot be stopped" for name in still]
+    for pattern, module in UNDO.items():
+        for file in sorted(state_dir.glob(pattern)):
+            done = subprocess.run(
+                [sys.executable, "-m", module, "undo", "--state", str(file)],
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            if done.returncode:
+                problems.append(f"{file.name}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+    shutil.rmtree(run_dir, ignore_errors=True)
+    return problems
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m hosts.lease", description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--run-dir", type=Path, required=True)
+    parser.add_argument("--state-dir", type=Path, required=True)
+    parser.add_argument("--neighbour", type=neighbour, action="append", default=[], metavar="INTERFACE,ADDRESS,MAC")
+    options = parser.parse_args(arguments)
+    lock = held(options.state_dir)
+    if lock is None:
+        print("another experiment runs on this host: wait until it has ended", file=sys.stderr)
+        return EXIT_REFUSED
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)  # they come with the end of the connection, which the input tells
+    former = []
+    try:
+        for entry in options.neighbour:
+            former.append(entry.learn())
+        print("ready", flush=True)
+        wait(sys.stdin.fileno())
+        problems = []
+    except TuneError as error:
+        problems = [str(error)]
+    problems += clean(options.run_dir, options.state_dir, former)
+    with contextlib.suppress(OSError):  # nobody may be there to be told
+        print(json.dumps({"problems": problems}), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

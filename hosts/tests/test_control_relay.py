@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""Messages pass whole, in both directions; what is no message ends the relay."""
+
+from __future__ import annotations
+
+import io
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from hosts import control_relay as relay
+
+
+@pytest.fixture
+def switch(tmp_path: Path) -> Path:
+    """A socket that answers each message with itself twice, until it is closed."""
+    path = tmp_path / "switch.sock"
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listening.bind(str(path))
+    listening.listen()
+
+    def answer() -> None:
+        connection, _ = listening.accept()
+        with listening, connection:
+            while message := connection.recv(relay.MAX_MESSAGE_BYTES):
+                connection.send(2 * message)
+
+    threading.Thread(target=answer, daemon=True).start()
+    return path
+
+
+def test_relay__passes_requests_and_replies(switch: Path) -> None:
+    requests, replies = io.BytesIO(), io.BytesIO()
+    for message in (b"program", b"x" * 70_000):
+        relay.write_message(requests, message)
+    requests.seek(0)
+    relay.relay(str(switch), requests, replies)
+    replies.seek(0)
+    assert relay.read_message(replies) == b"programprogram"
+    assert relay.read_message(replies) == b"x" * 140_000
+    assert relay.read_message(replies) is None
+
+
+@pytest.mark.parametrize("stream", [b"\0\0", b"\0\0\0\5abc", b"\xff\xff\xff\xff"])
+def test_relay__refuses_what_is_no_message(stream: bytes) -> None:
+    with pytest.raises(ValueError, match="is cut, or longer than"):
+        relay.read_message(io.BytesIO(stream))
+
+
+def test_relay__to_no_switch_is_a_line(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "hosts.control_relay", str(tmp_path / "none.sock")]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == relay.EXIT_REFUSED
+    assert done.stderr.startswith(f"control_relay: {tmp_path}/none.sock: ")
+    assert done.stderr.count("\n") == 1

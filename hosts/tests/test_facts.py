@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""What a host tells of itself."""
+
+import json
+
+import pytest
+
+from hosts import facts
+
+
+def test_facts__of_this_host(capsys: pytest.CaptureFixture[str]) -> None:
+    assert facts.main(["--interface", "lo"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["lost_frames"].keys() == {"lo"}
+    assert said["tcp_memory_pressures"] >= 0
+    assert "net.ipv4.tcp_rmem" in said["settings"]["sysctls"]
+
+
+def test_facts__of_an_interface_that_is_not_there_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        facts.main(["--interface", "none0"])
+    assert "there is no interface 'none0' here" in capsys.readouterr().err

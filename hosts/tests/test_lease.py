@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""A host that is held for a run: what ends the lease, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hosts import daemon, lease
+
+
+def start(tmp_path: Path) -> subprocess.Popen[str]:
+    words = ["--run-dir", str(tmp_path / "run"), "--state-dir", str(tmp_path / "state")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hosts.lease", *words],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    return process
+
+
+def test_lease__at_its_end_stops_programs_and_removes_the_run(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    runtime = tmp_path / "run" / lease.RUNTIME
+    pid = daemon.start("sleeper", ["sleep", "60"], runtime, tmp_path / "run/logs", ready=None)["pid"]
+    said, complaint = process.communicate(timeout=30)
+    assert (json.loads(said), complaint, process.returncode) == ({"problems": []}, "", 0)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_lease__is_for_one_run_at_a_time(tmp_path: Path) -> None:
+    first = start(tmp_path)
+    assert first.stdout
+    assert first.stdout.readline() == "ready\n"
+    second = start(tmp_path)
+    assert second.communicate(timeout=30)[1] == "another experiment runs on this host: wait until it has ended\n"
+    assert second.returncode == lease.EXIT_REFUSED
+    first.communicate(timeout=30)
+    third = start(tmp_path)
+    assert third.stdout
+    assert third.stdout.readline() == "ready\n"
+    third.communicate(timeout=30)
+
+
+def test_wait__ends_with_the_input_and_with_silence() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"\n")
+    begin = time.monotonic()
+    lease.wait(reading, silence_s=0.2)
+    assert time.monotonic() - begin >= 0.2
+    os.write(writing, b"\n")
+    os.close(writing)
+    lease.wait(reading, silence_s=60)
+    os.close(reading)
+
+
+def test_clean__says_which_settings_it_could_not_restore(tmp_path: Path) -> None:
+    (tmp_path / "tune-sender.json").write_text("{}")
+    (problem,) = lease.clean(tmp_path / "run", tmp_path, [])
+    assert problem.startswith("tune-sender.json: ")
+    assert "no state file" in problem
+
+
+@pytest.mark.parametrize("text", ["eth0", "eth0,198.51.100.1", "a,b,c,d", ",,"])
+def test_neighbour__is_three_words(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        lease.main(["--run-dir", "r", "--state-dir", "s", "--neighbour", text])
+    assert "is not INTERFACE,ADDRESS,MAC" in capsys.readouterr().err
