@@ -16,6 +16,7 @@ from analysis.ledger import ENDS, number, ports_with_packets, sum_stats
 from analysis.load import Run
 from analysis.postcards import admitted
 from analysis.recount import Recount
+from analysis.switch_clock import is_free
 from analysis.targets import Rules, rules
 from lib.terminal import counted
 from runs.verdict import Area
@@ -79,6 +80,7 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
         facts = soft_facts({}, port) | {"absent": NOT_SIMULATED, "line": None}
     elif limits.exact_time:
         facts = soft_facts(run.documents["switch"], port) | {"absent": {}, "line": None}
+        facts |= wall_clock.clock_facts(run) if is_free(run.spec) else {}
     else:
         line = run.documents["switch"].get("line")
         known = wall_clock.link_facts(run, queue) | wall_clock.clock_facts(run)
@@ -206,7 +208,7 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
         reasons += _lateness_reasons(run, line, "port 2 of the delay line") + _soft_reasons(line) if line else []
     else:
         reasons = _lateness_reasons(run, facts, f"port {port}") + _rate_reasons(run, facts, limits)
-        reasons += _soft_reasons(facts)
+        reasons += _soft_reasons(facts) + (wall_clock.clock_reasons(run, facts) if is_free(run.spec) else [])
     return reasons + _common_reasons(run, facts, port, complete, limits)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from analysis import imported, program_flows, recount, switch_clock
 from analysis.flows import MAX_FLOWS, WORDS, FiveTuple, Flows, FlowTable, flow_type
+from analysis.postcards import misspaced
 from analysis.raw import (
     Columns,
     RawFile,
@@ -91,6 +92,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     ledger = [*LEDGER, *([SINK] if has_own_sink else [])]
     names += [] if imported.is_imported(spec) else ledger  # an imported run has no ledger
     names += PROGRAM_DOCUMENTS if spec.get("program") else ()
+    names += ["idle_rtt_after"] if spec.get("machines") else []
     loaded = {name: _document(directory / f"{name}.json", problems) for name in names}
     unread = {name for name, document in loaded.items() if document is None}
     documents = {name: loaded.get(name) or {} for name in dict.fromkeys((*ledger, *names))}
@@ -111,7 +113,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     _merge(postcards, flows, tcp, tcp_flows)
     clock = recounted = None
     if free:
-        clock, recounted = _placed(postcards, tcp, spec, documents["switch"])
+        clock, recounted = _placed(postcards, tcp, spec, documents)
     if not tcp_raw.present:
         problems.append(f"{TCP_FILE}: missing, so no windows are known; run the experiment again")
     raw = {"postcards": postcards_raw, "tcp": tcp_raw}
@@ -177,18 +179,45 @@ def _merge(postcards: Columns, flows: FlowTable, tcp: Columns, tcp_flows: FlowTa
 
 
 def _placed(
-    postcards: Columns, tcp: Columns, spec: dict[str, Any], switch: dict[str, Any]
+    postcards: Columns, tcp: Columns, spec: dict[str, Any], documents: dict[str, dict[str, Any]]
 ) -> tuple[switch_clock.SwitchClock | None, recount.Recount | None]:
     """Places the postcards of a switch whose clock nothing reads on CLOCK_MONOTONIC, recounts its depths, and sorts, in
     place.
     """
-    clock = switch_clock.place(postcards, tcp)
-    recounted = recount.recount(postcards, spec, switch) if recount.in_cells(spec) else None
-    if clock is not None:
+    measured = [_echoes(documents.get(name, {})) for name in ("idle_rtt", "idle_rtt_after")]
+    echoes = [times for times in measured if times is not None]
+    clock = switch_clock.place(
+        postcards, tcp,
+        switch_clock.Sender(
+            int(spec["rtt_ns"]),
+            tuple(echoes) if len(echoes) == len(measured) else (),
+            not switch_clock.is_apart(spec, "collector"),
+        ),
+    )  # fmt: skip
+    recounted = recount.recount(postcards, spec, documents["switch"]) if recount.in_cells(spec) else None
+    if clock is not None and recounted is not None:
         postcards["sojourn_ns"] -= np.rint(postcards["sojourn_ns"] * (clock.drift_ppm / 1e6)).astype(np.int64)
-    del postcards["enqueue_switch_ns"], postcards["timeline_ns"], postcards["clock_part"]
+    elif clock is not None:
+        clock.misspaced = misspaced(postcards, spec["rate_bps"], "timeline_ns")
+        postcards["sojourn_ns"] = postcards["departure_mono_ns"] - postcards["enqueue_mono_ns"]
+    for name in ("enqueue_switch_ns", "timeline_ns", "departure_mono_ns", "clock_part"):
+        del postcards[name]
     sort_postcards(postcards)
     return clock, recounted
+
+
+def _echoes(measured: dict[str, Any]) -> np.ndarray | None:
+    """(when sent, round trip) in ns of a document of hosts/traffic/idle_rtt.py; None unless all requests were answered
+    and their times are known.
+    """
+    sent, round_trips = measured.get("sent_mono_ns"), measured.get("samples_ns")
+    if measured.get("lost") != 0 or not isinstance(sent, list) or not isinstance(round_trips, list):
+        return None
+    try:
+        times = np.array([sent, round_trips], dtype=np.int64).T
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return times if times.ndim == 2 and len(times) == measured.get("sent") else None
 
 
 # Documents ------------------------------------------------------------------------------------------------------------

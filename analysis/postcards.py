@@ -51,3 +51,33 @@ def _key(cards: Columns) -> np.ndarray:
     at_ingress = (cards["flags"].astype(np.uint64) & np.uint64(CARD["POSTCARD_AT_INGRESS"])) != 0
     key = cards["egress_port"].astype(np.uint64) << np.uint64(33) | cards["card_seq"].astype(np.uint64)
     return key | at_ingress.astype(np.uint64) << np.uint64(32)
+
+
+def misspaced(queue: Columns, rate_bps: int, times: str = "enqueue_mono_ns") -> int:
+    """Number of packets whose transmission did not take exactly wire bits / rate, by the column `times`, which
+    has the switch's own ns.
+
+    The switch counts whole ns and carries the remainder while the link is busy. A transmission takes the quotient, or
+    1 ns more if there is a remainder; over a busy period the extra ns add up to the remainders.
+    """
+    rows = np.flatnonzero(admitted(queue))
+    came = queue[times][rows]
+    left = came + queue["sojourn_ns"][rows]
+    if (left[1:] < left[:-1]).any():
+        order = np.argsort(left, kind="stable")
+        rows, came, left = rows[order], came[order], left[order]
+    quotient, remainder = np.divmod(wire_bytes(queue["packet_bytes"][rows]) * 8_000_000_000, rate_bps)
+    if not len(left):
+        return 0
+    begins = came.copy()
+    np.maximum(came[1:], left[:-1], out=begins[1:])
+    idle = np.ones(len(left), dtype=bool)
+    idle[1:] = came[1:] > left[:-1]
+    more = left - begins - quotient
+    bad = (more < 0) | (more > ~idle & (remainder > 0))
+    # The carry after each packet, counted from the start of its busy period, or from the last wrong packet before it.
+    more[bad] = 0
+    chain = np.maximum.accumulate(np.where(idle | bad, np.arange(len(left)), 0))
+    carry = np.cumsum(remainder - more * rate_bps)
+    drift = carry - carry[chain]
+    return int(np.count_nonzero(bad | (np.abs(drift) > rate_bps)))

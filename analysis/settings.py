@@ -14,7 +14,7 @@ import numpy as np
 from analysis.access_links import access_reasons
 from analysis.ledger import counter_packets, number
 from analysis.load import Run
-from analysis.postcards import admitted, wire_bytes
+from analysis.postcards import misspaced
 from analysis.raw import Columns
 from analysis.targets import capabilities, rules
 from controlplane.targets import TARGETS
@@ -227,39 +227,13 @@ def _mark_reasons(run: Run, marked: np.ndarray, to_mark: np.ndarray, threshold: 
 
 
 def _spacing_reasons(run: Run, queue: Columns) -> list[str]:
-    wrong = 0 if run.spec["mode"] == "egress-threshold" else misspaced(queue, run.spec["rate_bps"])
+    wrong = 0
+    if run.spec["mode"] != "egress-threshold":
+        own = None if run.clock is None else run.clock.misspaced
+        wrong = misspaced(queue, run.spec["rate_bps"]) if own is None else own
     if not wrong:
         return []
     return [
         f"link: {wrong} packets left at another time than wire bits / rate after the packet before them, or after "
         "their own arrival at an idle link; the switch's rate is not rate_bps of spec.yaml, or a fault of the switch"
     ]
-
-
-def misspaced(queue: Columns, rate_bps: int) -> int:
-    """Number of packets whose transmission did not take exactly wire bits / rate.
-
-    The switch counts whole ns and carries the remainder while the link is busy. A transmission takes the quotient, or
-    1 ns more if there is a remainder; over a busy period the extra ns add up to the remainders.
-    """
-    rows = np.flatnonzero(admitted(queue))
-    came = queue["enqueue_mono_ns"][rows]
-    left = came + queue["sojourn_ns"][rows]
-    if (left[1:] < left[:-1]).any():
-        order = np.argsort(left, kind="stable")
-        rows, came, left = rows[order], came[order], left[order]
-    quotient, remainder = np.divmod(wire_bytes(queue["packet_bytes"][rows]) * 8_000_000_000, rate_bps)
-    if not len(left):
-        return 0
-    begins = came.copy()
-    np.maximum(came[1:], left[:-1], out=begins[1:])
-    idle = np.ones(len(left), dtype=bool)
-    idle[1:] = came[1:] > left[:-1]
-    more = left - begins - quotient
-    bad = (more < 0) | (more > ~idle & (remainder > 0))
-    # The carry after each packet, counted from the start of its busy period, or from the last wrong packet before it.
-    more[bad] = 0
-    chain = np.maximum.accumulate(np.where(idle | bad, np.arange(len(left)), 0))
-    carry = np.cumsum(remainder - more * rate_bps)
-    drift = carry - carry[chain]
-    return int(np.count_nonzero(bad | (np.abs(drift) > rate_bps)))

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""The clock of a switch that nothing reads from outside (Capabilities.clock_readable), as CLOCK_MONOTONIC of the
-collector, which is also the sender's.
+"""The clock of a switch that nothing reads from outside (Capabilities.clock_readable), or that runs on another machine
+than the sender, as CLOCK_MONOTONIC of the sender.
 
-Two facts bound it. No postcard is received before its packet's transmission began, which bounds the time of each of
-these from above. And no packet comes to the queue before its sender's last trace record in which it was not sent yet
-(snd_nxt), which bounds its arrival from below. If the clock's drift is constant, its time is a line between these
-points. All such lines together reach from a lowest to a highest time at the first packet with both bounds, and at the
-last: times are placed in the middle of both, and half the larger distance is the uncertainty of all times between. If
-no line fits, the points are moved apart by as much as it takes, and that is part of the uncertainty.
+The sender's clock bounds the times of packets. From below: no packet comes to the queue before the last trace record
+in which it was not sent yet (snd_nxt), and no echo request before it was sent. From above: the ACK of a packet, and the
+reply to an echo request, come an RTT of the links after its transmission began, at the least. If the collector is the
+sender's machine, no postcard is received before its packet's transmission began, either. If the clock's drift is
+constant, its time is a line between these points. All such lines together reach from a lowest to a highest time at the
+first packet with a bound from below, and at the last: times are placed in the middle of both, and half the larger
+distance is the uncertainty of all times between. If no line fits, the points are moved apart by as much as it takes,
+and that is part of the uncertainty.
 
 A switch's clock wraps (48 bits, 78 hours), and begins anew when the switch restarts. Each part between restarts has
 its own offset; the drift is the same.
@@ -15,7 +17,7 @@ its own offset; the drift is the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -34,6 +36,7 @@ BINS = 1 << 12  # of a part's time; each has one bound from above and one from b
 MOST_FLOWS = 64  # with the most packets: enough for a bound
 ROUNDING_NS = 2.0  # of times, which are whole ns
 MOST_RESTARTS = 20  # more are no clock of a switch
+MOST_ECHO_BYTES = 78  # of a frame with an echo request of hosts/traffic/idle_rtt.py, over IPv6
 MAX_DRIFT = 1e-3  # of the first estimate, and beyond it; oscillators have 1e-4
 ONE_GROUP = np.zeros(1, dtype=np.int64)
 
@@ -45,6 +48,7 @@ class SwitchClock:
     drift_ppm: float  # of the switch's clock; positive: it is fast
     uncertainty_ns: float | None  # of times during the traffic; None: nothing bounds them from below
     misfit_ns: float = 0.0  # by how much the bounds had to move, for a line to fit
+    misspaced: int | None = None  # packets whose transmission took another time than wire bits / rate; None: not known
     restarts_mono_ns: list[int] = field(default_factory=list)  # receive stamps of the first postcards after restarts
 
 
@@ -60,6 +64,17 @@ class _Bounds:
     below: np.ndarray
 
 
+class Sender(NamedTuple):
+    """What the sender knows beside its trace."""
+
+    least_rtt_ns: int  # of all paths, without queues: that of the links
+    echoes: tuple[
+        np.ndarray, ...
+    ] = ()  # (when sent, round trip) in ns, of the requests before and after the traffic; all
+    # were answered
+    has_collector: bool = True  # its clock stamps postcards
+
+
 class _Line(NamedTuple):
     """A part's offset, beyond the first estimate, in ns: at its `first` time, and per ns."""
 
@@ -68,19 +83,26 @@ class _Line(NamedTuple):
 
 
 def is_free(spec: dict[str, Any]) -> bool:
-    """Whether the run's target has a clock that nothing reads from outside."""
+    """Whether nothing tells how the switch's clock and the sender's are related, but packets."""
     target = TARGETS.get(str(spec.get("target", "soft")))
-    return target is not None and not target.capabilities.clock_readable
+    return target is not None and (not target.capabilities.clock_readable or is_apart(spec, "switch"))
 
 
-def place(cards: Columns, tcp: Columns) -> SwitchClock | None:
+def is_apart(spec: dict[str, Any], part: str) -> bool:
+    """Whether another machine than the sender has this part of the run: `switch`, `receiver` or `collector`."""
+    machines = spec.get("machines")
+    return isinstance(machines, dict) and machines.get(part) != machines.get("sender")
+
+
+def place(cards: Columns, tcp: Columns, sender: Sender) -> SwitchClock | None:
     """Adds to postcards in the file's order: `timeline_ns`, the enqueue times on one line, in ns of the switch,
-    `enqueue_mono_ns`, and `clock_part`, the number of restarts before. Flow numbers of both tables must be the same.
-    None without postcards.
+    `enqueue_mono_ns` and `departure_mono_ns`, and `clock_part`, the number of restarts before. Flow numbers of both
+    tables must be the same. None without postcards.
     """
     came, rx = cards["enqueue_switch_ns"], cards["rx_mono_ns"]
     if not len(came):
-        cards["timeline_ns"] = cards["enqueue_mono_ns"] = cards["clock_part"] = came.view(np.int64)
+        for name in ("timeline_ns", "enqueue_mono_ns", "departure_mono_ns", "clock_part"):
+            cards[name] = came.view(np.int64)
         return None
     timeline, part = _timeline(came, rx)
     departure = timeline + cards["sojourn_ns"]
@@ -88,29 +110,96 @@ def place(cards: Columns, tcp: Columns) -> SwitchClock | None:
     longest = part == lengths.argmax()
     slope = _slope(departure[longest], rx[longest])
     origin = timeline[0]
-    offset = np.rint(slope * (timeline - origin)).astype(np.int64)
-    packets, not_sent = _not_sent(cards, tcp, timeline)
+    base = 0
+
+    def estimated(times: np.ndarray) -> np.ndarray:
+        """Times of the switch by the first estimate. The order of times stays."""
+        return times + np.rint(slope * (times - origin)).astype(np.int64) + base
+
+    below, above = _bounds(cards, tcp, timeline, sender)
+    if len(below.rows):  # so that what is left is small, and exact in 64-bit floating point
+        base = int(np.median(below.times_ns - estimated(timeline[below.rows])))
     parts = []
     for number in range(len(lengths)):
-        mine, bounded = np.flatnonzero(part == number), packets[part[packets] == number]
-        ahead = rx[mine] - departure[mine] - slope * (departure[mine] - origin)
-        age = not_sent[part[packets] == number] - (timeline[bounded] + offset[bounded])
-        above = _extremes(departure[mine] - origin, ahead)
-        below = _extremes(timeline[bounded] - origin, -age)
-        times = (timeline[bounded] if len(bounded) else timeline[mine]) - origin
-        parts.append(_Bounds(float(times.min()), float(times.max()), *above, below[0], -below[1]))
-    lines, uncertainty, misfit = _between([of for of in parts if len(of.below)])
+        mine = np.flatnonzero(part == number)
+        low, high = below.only(part[below.rows] == number), above.only(part[above.rows] == number)
+        left = departure[high.rows]
+        age = low.times_ns - estimated(timeline[low.rows])
+        highest = _extremes(left - origin, high.times_ns - estimated(left))
+        lowest = _extremes(timeline[low.rows] - origin, -age)
+        times = (timeline[low.rows] if len(low.rows) else timeline[mine]) - origin
+        parts.append(_Bounds(float(times.min()), float(times.max()), *highest, lowest[0], -lowest[1]))
+    lines, uncertainty, misfit = _between([of for of in parts if len(of.below) and len(of.above)])
     more = lines[0].rise if lines else 0.0  # drift beyond the first estimate
-    placed = timeline + offset
+    placed, gone = estimated(timeline), estimated(departure)
     for number, of in enumerate(parts):
         # A part without bounds from below goes as high as its bounds from above allow.
-        highest = float((of.above - more * (of.above_at - of.first)).min())
-        line = lines.pop(0) if len(of.below) else _Line(highest, more)
+        most = float((of.above - more * (of.above_at - of.first)).min()) if len(of.above) else 0.0
+        line = lines.pop(0) if len(of.below) and len(of.above) else _Line(most, more)
         mine = part == number
-        placed[mine] += np.rint(line.at_first + line.rise * (timeline[mine] - origin - of.first)).astype(np.int64)
-    clock = SwitchClock(-1e6 * (slope + more), uncertainty, misfit, rx[np.flatnonzero(np.diff(part)) + 1].tolist())
-    cards["timeline_ns"], cards["enqueue_mono_ns"], cards["clock_part"] = timeline, placed, part
+        for times, at in ((placed, timeline), (gone, departure)):
+            times[mine] += np.rint(line.at_first + line.rise * (at[mine] - origin - of.first)).astype(np.int64)
+    restarts = rx[np.flatnonzero(np.diff(part)) + 1].tolist()
+    clock = SwitchClock(-1e6 * (slope + more), uncertainty, misfit, restarts_mono_ns=restarts)
+    cards["timeline_ns"], cards["clock_part"] = timeline, part
+    cards["enqueue_mono_ns"], cards["departure_mono_ns"] = placed, gone
+    if not sender.has_collector:
+        _place_stamps(cards)
     return clock
+
+
+def _place_stamps(cards: Columns) -> None:
+    """Moves the receive stamps of another machine's clock so that the least delay of postcards is 0, in place."""
+    rx, departure = cards["rx_mono_ns"], cards["enqueue_mono_ns"] + cards["sojourn_ns"]
+    longest = cards["clock_part"] == np.bincount(cards["clock_part"]).argmax()
+    drift = _slope(departure[longest], rx[longest])
+    rx = rx - np.rint(drift * (departure - departure[0])).astype(np.int64)
+    cards["rx_mono_ns"] = rx - int((rx - departure).min())
+
+
+class _Points(NamedTuple):
+    """Times that bound those of packets: rows of the postcards, and CLOCK_MONOTONIC of the sender."""
+
+    rows: np.ndarray
+    times_ns: np.ndarray
+
+    def only(self, which: np.ndarray) -> _Points:
+        return _Points(self.rows[which], self.times_ns[which])
+
+
+def _bounds(cards: Columns, tcp: Columns, came: np.ndarray, sender: Sender) -> tuple[_Points, _Points]:
+    """Bounds of arrivals from below, and of departures from above."""
+    requests, sent, answered = _echoes(cards, came, sender.echoes)
+    acked, ack_came = _acked(cards, tcp, came)
+    not_sent, then = _not_sent(cards, tcp, came)
+    below = _Points(np.concatenate((not_sent, requests)), np.concatenate((then, sent)))
+    rows, times = [acked, requests], [ack_came - sender.least_rtt_ns, answered - sender.least_rtt_ns]
+    if sender.has_collector:
+        rows.append(np.arange(len(came)))
+        times.append(cards["rx_mono_ns"])
+    return below, _Points(np.concatenate(rows), np.concatenate(times))
+
+
+def _echoes(
+    cards: Columns, came: np.ndarray, measured: tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(rows of echo requests, when they were sent, when their replies came). Requests have no numbers here, so only
+    all of them together are known: none if other packets look like them, or if one is missing.
+    """
+    of_ip = (cards["flags"] & (CARD["POSTCARD_HAS_IP"] | CARD["POSTCARD_HAS_PORTS"])) == CARD["POSTCARD_HAS_IP"]
+    rows = np.flatnonzero(of_ip & (cards["packet_bytes"] <= MOST_ECHO_BYTES))
+    rows = rows[np.argsort(came[rows], kind="stable")]
+    nothing = np.zeros(0, dtype=np.int64)
+    if not measured or len(rows) != sum(
+        len(times) + 1 for times in measured
+    ):  # each began with one that was not stored
+        return nothing, nothing, nothing
+    counted, begin = [], 0
+    for times in measured:
+        counted.append(rows[begin + 1 : begin + 1 + len(times)])
+        begin += 1 + len(times)
+    stored = np.concatenate(measured)
+    return np.concatenate(counted), stored[:, 0], stored[:, 0] + stored[:, 1]
 
 
 def _timeline(switch_ns: np.ndarray, rx_mono_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -219,24 +308,43 @@ def _solved(
 def _not_sent(cards: Columns, tcp: Columns, came: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(rows of packets, the time of the last trace record in which each was not sent yet)."""
     rows, times = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    has_next = np.flatnonzero(known(tcp, "snd_nxt"))
+    for packets, seq, records, following in _traced(cards, tcp, came, "snd_nxt"):
+        earlier = np.searchsorted(np.maximum.accumulate(following), seq, side="right") - 1
+        rows.append(packets[earlier >= 0])
+        times.append(tcp["mono_ns"][records[earlier[earlier >= 0]]])
+    return np.concatenate(rows), np.concatenate(times)
+
+
+def _acked(cards: Columns, tcp: Columns, came: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(rows of packets, the time of the first trace record in which the first byte of each was acknowledged)."""
+    rows, times = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for packets, seq, records, acked in _traced(cards, tcp, came, "snd_una"):
+        later = np.searchsorted(np.maximum.accumulate(acked), seq, side="right")
+        rows.append(packets[later < len(records)])
+        times.append(tcp["mono_ns"][records[later[later < len(records)]]])
+    return np.concatenate(rows), np.concatenate(times)
+
+
+def _traced(
+    cards: Columns, tcp: Columns, came: np.ndarray, column: str
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """For each of the flows with the most packets: rows of its data packets, their sequence numbers, rows of its trace,
+    and their values of `column`, a sequence number.
+    """
+    has_value = np.flatnonzero(known(tcp, column))
     has_tcp = (cards["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0
     has_tcp = np.flatnonzero(has_tcp & (cards["packet_bytes"] > NO_DATA_BYTES))  # a pure ACK has snd_nxt, however late
-    flows = np.unique(tcp["flow"][has_next])
+    flows = np.unique(tcp["flow"][has_value])
     counts = np.bincount(cards["flow"][has_tcp], minlength=int(flows.max(initial=0)) + 1)[flows]
     for flow in flows[np.argsort(-counts, kind="stable")][:MOST_FLOWS].tolist():
         packets = has_tcp[cards["flow"][has_tcp] == flow]
-        records = has_next[tcp["flow"][has_next] == flow]
+        records = has_value[tcp["flow"][has_value] == flow]
         if not len(packets):
             continue
         packets = packets[np.argsort(came[packets], kind="stable")]
         seq = unwrap32(cards["tcp_seq"][packets], ONE_GROUP)
-        following = unwrap32(tcp["snd_nxt"][records], ONE_GROUP)
-        following += near32(int(following[0]), int(seq[0])) - following[0]
-        earlier = np.searchsorted(np.maximum.accumulate(following), seq, side="right") - 1
-        # snd_nxt says nothing of a packet that is sent again: only those further than all before them are of use.
+        values = unwrap32(tcp[column][records], ONE_GROUP)
+        values += near32(int(values[0]), int(seq[0])) - values[0]
+        # Neither number says anything of a packet that is sent again: only those further than all before are of use.
         further = seq > np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(seq)[:-1]))
-        useful = further & (earlier >= 0)
-        rows.append(packets[useful])
-        times.append(tcp["mono_ns"][records[earlier[useful]]])
-    return np.concatenate(rows), np.concatenate(times)
+        yield packets[further], seq[further], records, values

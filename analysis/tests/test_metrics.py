@@ -8,7 +8,7 @@ import pytest
 
 from analysis import metrics
 from analysis.loss import flows_losing_per_rtt
-from analysis.settings import misspaced
+from analysis.postcards import misspaced
 from analysis.summary import summarize
 from analysis.tests import simulate
 

@@ -160,7 +160,7 @@ def test_single_postcards__and_wild_stamps_are_no_clock() -> None:
             "packet_bytes": np.zeros(count, dtype=np.int64),
         }
         cards["enqueue_switch_ns"] = rng.integers(0, 1 << 48, count).astype(np.uint64)
-        clock = switch_clock.place(cards, tcp)
+        clock = switch_clock.place(cards, tcp, switch_clock.Sender(0))
         assert clock is not None
         assert clock.uncertainty_ns is None
         assert abs(clock.drift_ppm) <= 1000

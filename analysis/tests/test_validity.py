@@ -11,9 +11,8 @@ from analysis.analyse import analyse
 from analysis.fidelity import depth_mismatches, histogram_percentiles
 from analysis.flow_rows import flow_rows
 from analysis.ledger import ledger_reasons
-from analysis.postcards import dropped
+from analysis.postcards import dropped, misspaced
 from analysis.raw import load_postcards
-from analysis.settings import misspaced
 from analysis.tests import simulate
 from analysis.tests.documents import change
 from wire import wire
