@@ -18,7 +18,7 @@ MAX_RATE_ROUNDING = Fraction(1, 2 * LEAST_PPS)
 Wrong = Callable[[str, str], None]
 
 
-def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, wrong: Wrong) -> None:
+def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, testbed: bool, wrong: Wrong) -> None:
     """Calls `wrong` with the key and the problem for each thing that the target cannot do."""
     who = f"TARGET={can.name}"
     if not can.exact_time:
@@ -38,9 +38,8 @@ def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, wrong: Wr
         wrong("traffic", "is held against theory of a link of bits per second whose depth is exact, which "
               f"{who} has not (capabilities rate_unit: {can.rate_unit}, exact_depth: {_yes(can.exact_depth)}); "
               "allowed: long")  # fmt: skip
-    if on_testbed(can) and PROGRAM in kinds(spec.traffic):
-        wrong("traffic", f"has programs, which run in the lab of one machine, {who} has a testbed; allowed: without "
-              f"{PROGRAM}")  # fmt: skip
+    if testbed:
+        _refuse_on_testbed(spec, clock, wrong)
     if not can.byte_thresholds:
         for key, quantity in (("buf", spec.buf), ("ecn_threshold", spec.ecn_threshold)):
             if quantity is not None and quantity.dimension == "bytes":
@@ -49,6 +48,19 @@ def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, wrong: Wr
     if on_testbed(can) and spec.delay == "switch":
         wrong("delay", f"needs a switch that delays, {who} is one with cables (capability links: no); allowed: tc")
     _refuse_rate(spec, wire_bytes, can, wrong)
+
+
+def _refuse_on_testbed(spec: Spec, clock: str, wrong: Wrong) -> None:
+    """What needs the lab of one machine."""
+    if clock == "virtual":
+        wrong("clock", "is the time of a lab on one machine, an inventory has machines; allowed: real")
+    if PROGRAM in kinds(spec.traffic):
+        wrong("traffic", "has programs, which run in the lab of one machine, an inventory has machines; allowed: "
+              f"without {PROGRAM}")  # fmt: skip
+    for key in ("rtts", "access_links"):
+        if getattr(spec, key, None):
+            wrong(key, "needs addresses of the sender that only the lab of one machine has, an inventory has machines; "
+                  f"allowed: no {key.upper()}")  # fmt: skip
 
 
 def _refuse_rate(spec: Spec, wire_bytes: int, can: Capabilities, wrong: Wrong) -> None:

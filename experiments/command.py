@@ -27,7 +27,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
 
     results, inventory, file = (words.pop(name, "") for name in ("results", "inventory", "spec"))
     yes = words.pop("yes", "0") == "1"
-    spec = _resolve(words, file, errors)
+    spec = _resolve(words, file, errors, inventory=inventory)
     if spec.clock == "virtual" and spec.switch != "ns3" and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # once more, now that its kernel can be asked
     for line in units.notes(words):
@@ -46,7 +46,9 @@ def show(words: dict[str, Any], errors: list[BadValue]) -> int:
     return 0
 
 
-def _resolve(words: dict[str, Any], file: str, errors: list[BadValue], only_show: bool = False) -> Resolved:
+def _resolve(
+    words: dict[str, Any], file: str, errors: list[BadValue], only_show: bool = False, inventory: str = ""
+) -> Resolved:
     """The experiment of the file and the words together. Raises SpecError with the errors of both, and `errors`."""
     from experiments import host
     from experiments.lab import ns3
@@ -58,6 +60,8 @@ def _resolve(words: dict[str, Any], file: str, errors: list[BadValue], only_show
     given = from_file | words
     if str(given.get("switch", "")).strip().lower() == "ns3":
         found = ns3.probe()
+    elif inventory:
+        found = host.OF_TESTBED
     elif str(given.get("clock", _default_clock(given))).strip().lower() == "virtual":
         if not only_show:
             print("looking at the virtual-time kernel and the parameters", flush=True)

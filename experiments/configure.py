@@ -44,7 +44,29 @@ class SwitchSettings:
     drop_cost_permille: int = 0  # of its transmission time that a packet dropped at departure takes
 
 
-def configure(switches: Switches, settings: SwitchSettings) -> None:
+@dataclass(frozen=True)
+class Attached:
+    """What hangs on the switch: MAC addresses by port, and where postcards go."""
+
+    macs: Mapping[int, str]
+    collector: Collector
+
+
+IN_THE_LAB = Attached(
+    {host.port: host.mac for host in HOSTS},
+    Collector(
+        COLLECTOR.port,
+        switch_mac=COLLECTOR.switch_mac,
+        collector_mac=COLLECTOR.mac,
+        switch_addr=POSTCARD_SOURCE,
+        collector_addr=COLLECTOR.ipv4,
+        src_port=POSTCARD_PORT,
+        dst_port=POSTCARD_PORT,
+    ),
+)
+
+
+def configure(switches: Switches, settings: SwitchSettings, attached: Attached = IN_THE_LAB) -> None:
     """Makes the switches ready for traffic. Forwarding comes last: nothing passes a switch that is half configured."""
     measured = switches.measured
     if isinstance(measured, SoftSwitch):
@@ -56,21 +78,12 @@ def configure(switches: Switches, settings: SwitchSettings) -> None:
         for port, queue in settings.queues.items():
             measured.set_queue(port, queue)
     measured.set_policy(BOTTLENECK, settings.policy)
-    collector = Collector(
-        COLLECTOR.port,
-        switch_mac=COLLECTOR.switch_mac,
-        collector_mac=COLLECTOR.mac,
-        switch_addr=POSTCARD_SOURCE,
-        collector_addr=COLLECTOR.ipv4,
-        src_port=POSTCARD_PORT,
-        dst_port=POSTCARD_PORT,
-    )
-    measured.set_collector(collector)
+    measured.set_collector(attached.collector)
     measured.set_postcards(BOTTLENECK, SWITCH_ID)
     if switches.line:
         _set_delay_line(switches.line, settings)
-    for host in HOSTS:
-        measured.set_forwarding(host.mac, host.port)
+    for port, mac in attached.macs.items():
+        measured.set_forwarding(mac, port)
 
 
 def _set_links(switch: SoftSwitch, settings: SwitchSettings) -> None:

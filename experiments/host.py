@@ -30,6 +30,10 @@ class Host:
     kernel: str = "this machine's kernel"  # whose congestion controls these are
     for_programs: tuple[str, ...] | None = None  # those that sockets without privileges may have; None: all
     bpf_lacks: str = ""  # what the kernel lacks to run congestion controls as BPF, if anything
+    testbed: bool = False  # it stands for the machines of an inventory, which nobody has asked
+
+
+OF_TESTBED = Host(None, netem=True, kernel="the machines' kernels", testbed=True)
 
 
 def default_clock() -> str:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from controlplane.targets import TARGETS
-from experiments import capabilities, host
+from experiments import host
 from experiments.resolved import Resolved
 
 BTF = Path("/sys/kernel/btf/vmlinux")
@@ -24,10 +24,11 @@ TOOLS = {
 }
 
 
-def of(spec: Resolved) -> list[str]:
-    """Everything that `spec` needs and this host lacks, one line each with what to do; empty if nothing."""
+def of(spec: Resolved, in_the_lab: bool = True) -> list[str]:
+    """Everything that `spec` needs and this host lacks, one line each with what to do; empty if nothing. Outside of the
+    lab, other machines are the hosts.
+    """
     lines = []
-    in_the_lab = not capabilities.on_testbed(TARGETS[spec.target].capabilities)
     if spec.clock == "real" and in_the_lab:
         lines += _missing_for_real_time()
     lines += [

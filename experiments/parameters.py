@@ -92,5 +92,5 @@ KEYS = {
 } | {
     "spec": Key("a file with these keys, such as experiments/specs/default.yaml; the command line wins", values=PATHS),
     "results": Key("the directory that run directories are made in", "results", PATHS),
-    "inventory": Key("with TARGET=tofino: its machines (default ansible/inventories/testbed)", values=PATHS),
+    "inventory": Key("machines of a testbed (TARGET=tofino has a default: ansible/inventories/testbed)", values=PATHS),
 }

@@ -51,8 +51,8 @@ def run(
     with log.open("a") as output:
         try:
             done = subprocess.run(
-                command, env=_environment(scratch), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE,
-                timeout=TIMEOUT_S + more_s, text=True, errors="replace", check=False,
+                command, env=_environment(scratch, inventory == LAB), stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.PIPE, timeout=TIMEOUT_S + more_s, text=True, errors="replace", check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise RunError(f"ansible-playbook has not ended after {TIMEOUT_S + more_s:.0f} s: see {log}") from None
@@ -63,14 +63,14 @@ def run(
         raise RunError(*(failures or lines[-1:] or [f"ansible-playbook ended with {done.returncode}: see {log}"]))
 
 
-def _environment(scratch: Path) -> dict[str, str]:
-    """Without the user's configuration of Ansible, and with all files in `scratch`."""
+def _environment(scratch: Path, in_the_lab: bool) -> dict[str, str]:
+    """Without the user's configuration of Ansible, and with all files of this machine in `scratch`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     return kept | {
         "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"),
         "ANSIBLE_HOME": str(scratch / "ansible"),
         "ANSIBLE_LOCAL_TEMP": str(scratch / "ansible/tmp"),
-        "ANSIBLE_REMOTE_TEMP": str(scratch / "ansible/remote-tmp"),
+        **({"ANSIBLE_REMOTE_TEMP": str(scratch / "ansible/remote-tmp")} if in_the_lab else {}),
         "ANSIBLE_NOCOLOR": "1",
         "LC_ALL": "C.UTF-8",
         "TMPDIR": str(scratch),

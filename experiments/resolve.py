@@ -65,7 +65,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     generator = None if open_loop or spec.traffic == transfers.PROGRAM else _generator(spec, clock, errors, wrong)
     switch = spec.switch or ("driver" if clock == "virtual" else "process")
     wire_bytes, rate_bps = wire_bytes_of_ip(spec.mtu), units.whole(spec.rate)
-    where = resolve_traffic.Where(clock, switch, capabilities.on_testbed(can), host.bpf_lacks, wire_bytes)
+    testbed = host.testbed or capabilities.on_testbed(can)
+    where = resolve_traffic.Where(clock, switch, testbed, host.bpf_lacks, wire_bytes)
     traffic = resolve_traffic.resolve(entries, generator, where)
     for entry in entries:
         _check_congestion_controls_of(entry, spec, host)
@@ -82,7 +83,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         if not errors.keys() & {key, "target"}:
             wrong(key, problem)
 
-    capabilities.refuse(spec, clock, wire_bytes, can, refused)
+    capabilities.refuse(spec, clock, wire_bytes, can, testbed, refused)
     groups.collect(entries, errors)
     rtts = [entry.rtts_ns for entry in entries if entry.is_tcp] or [entries[0].rtts_ns]
     rtt_ns, most_rtt_ns = min(least for least, _ in rtts), max(most for _, most in rtts)
@@ -222,7 +223,7 @@ def _name(traffic: resolve_traffic.Traffic, spec: Spec) -> str:
 
 def _check_congestion_controls_of(entry: groups.Entry, run: Spec, host: Host) -> None:
     """This machine does not know the hosts of a testbed."""
-    if capabilities.on_testbed(TARGETS[run.target].capabilities):
+    if host.testbed or capabilities.on_testbed(TARGETS[run.target].capabilities):
         return
     names = [group.cc for group in entry.spec.cc if not group.source]
     _check_congestion_controls("cc", names, host, entry.errors, entry.wrong)
@@ -232,7 +233,7 @@ def _check_congestion_controls_of(entry: groups.Entry, run: Spec, host: Host) ->
 
 def _without_ours(where: resolve_traffic.Where, run: Spec) -> str:
     """The switch or target whose hosts have no congestion control of ours; "" if they have."""
-    return "SWITCH=ns3" if run.switch == "ns3" else f"TARGET={run.target}" if where.testbed else ""
+    return "SWITCH=ns3" if run.switch == "ns3" else "a testbed" if where.testbed else ""
 
 
 def _check_sources(entry: groups.Entry, clock: str, where: resolve_traffic.Where, run: Spec, host: Host) -> None:
@@ -259,7 +260,7 @@ def _check_parameters(
 
 def _check_host(spec: Spec, host: Host, errors: dict[str, BadValue], wrong: Any) -> None:
     """Refuses what the hosts' kernel lacks. This machine does not know the hosts of a testbed."""
-    if capabilities.on_testbed(TARGETS[spec.target].capabilities):
+    if host.testbed or capabilities.on_testbed(TARGETS[spec.target].capabilities):
         return
     if spec.program_cc:
         _check_congestion_controls("program_cc", [spec.program_cc], host, errors, wrong)

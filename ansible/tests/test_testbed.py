@@ -13,7 +13,7 @@ TESTBED = ANSIBLE / "inventories/testbed"
 @pytest.mark.hardware
 def test_testbed__deployed_twice_changes_nothing() -> None:
     if not TESTBED.is_dir():
-        pytest.skip("no testbed: copy ansible/inventories/testbed.example to testbed beside it, and fill it in")
+        pytest.skip("no testbed: copy ansible/inventories/testbed-tofino.example to testbed beside it, and fill it in")
     for changes_allowed in (True, False):
         played = play("-i", TESTBED, ANSIBLE / "playbooks/deploy.yml")
         assert played.status == 0, played.stdout + played.stderr

@@ -13,12 +13,14 @@ from lib.errors import RunError
 
 def choose(spec: Resolved, inventory: str = "") -> Lab:
     """The lab of an experiment. Only a testbed has an `inventory`. Raises RunError if the inventory cannot be used."""
-    if capabilities.on_testbed(TARGETS[spec.target].capabilities):
-        from experiments.lab import testbed
+    always = capabilities.on_testbed(TARGETS[spec.target].capabilities)
+    if inventory or always:
+        from experiments.lab import soft_testbed, testbed
 
-        return testbed.TestbedLab(spec, testbed.load(inventory_of(spec.target, inventory), spec.target))
-    if inventory:
-        raise RunError(f"INVENTORY={inventory}: TARGET={spec.target} runs in the lab of this machine; leave it out")
+        if spec.target not in testbed.NEEDED:
+            raise RunError(f"INVENTORY={inventory}: TARGET={spec.target} runs in the lab of this machine; leave it out")
+        lab = testbed.TestbedLab if always else soft_testbed.SoftTestbedLab
+        return lab(spec, testbed.load(inventory_of(spec.target, inventory), spec.target))
     if spec.switch == "ns3":
         from experiments.lab.ns3 import Ns3Lab
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""The lab on a testbed: the machines of an inventory, reached by Ansible, and a switch that also runs between
-experiments. The bottleneck gets the experiment's policy, and gets its former policy back afterwards.
-
-Sender and collector are one machine: postcards' receive stamps and the TCP trace share its CLOCK_MONOTONIC.
+"""The lab on a testbed: the machines of an inventory, reached over ssh, and a switch that also runs between
+experiments. The bottleneck gets the experiment's policy, and gets its former policy back afterwards. soft_testbed.py
+has the soft switch on a machine of its own.
 """
 
 from __future__ import annotations
 
+import hashlib
+import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,109 +21,156 @@ from controlplane.policy import Ecn, Policy, Unwatched
 from controlplane.switch import Collector, Switch, SwitchError
 from controlplane.targets import connect
 from controlplane.threshold import Conversion, convert
-from experiments import environment, playbooks
+from experiments import disk, environment, missing, playbooks
 from experiments.configure import SWITCH_ID
 from experiments.deploy import read_inventory
 from experiments.lab import repetition
 from experiments.lab.interface import Lab
+from experiments.lab.machines import Machine, at_places, fetch, leased, machine
 from experiments.progress import RunProgress
 from experiments.repetition_plan import RunPlan
 from experiments.resolved import Resolved
 from experiments.run_plan import plan_run
 from experiments.switches import packets_waiting, plain
+from hosts.lease import RUNTIME, Neighbour
 from lib.errors import RunError
 from lib.units import Quantity, parse
 from runs import results
+from runs.names import REPETITION
 
 EXPECTED_OVERHEAD_S = 30.0
 DRAIN_S = 2.0
 IDLE_SAMPLES = 20
+MOST_SHARE = 2  # most bytes of a run's files, over their estimate
+SMALL_FILES_BYTES = 64 << 20  # of logs and documents, beyond it
+ON_LINUX = ("soft",)  # targets whose switch is a program that a run starts and stops
 
 
 @dataclass(frozen=True)
 class Testbed:
-    """The part of an inventory that the runner needs."""
+    """The part of an inventory that the runner needs. `machines` are by their parts in a run (PARTS)."""
 
     inventory: Path
-    address: str  # of the switch's control plane
-    bottleneck: str  # front-panel name of the port towards the receiver
-    receiver_address: str  # in the experiment's network
+    machines: Mapping[str, Machine]
+    variables: Mapping[str, Mapping[str, Any]]  # Ansible's, by part
+
+    def variable(self, part: str, name: str) -> str:
+        return str(self.variables[part][name])
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The machine that has each part."""
+        return {part: machine.place for part, machine in self.machines.items()}
+
+
+# Parts of a run: the group of the inventory, and what its host must have, with an example. {target} is the target's.
+PARTS = {
+    "switch": ("{target}", {}),
+    "sender": ("senders", {"bufferscope_interface": "enp1s0", "bufferscope_address": "198.51.100.2"}),
+    "receiver": ("receivers", {"bufferscope_interface": "enp1s0", "bufferscope_address": "198.51.100.1"}),
+    "collector": ("collectors", {"bufferscope_interface": "enp1s0"}),
+}
+HOSTS = ("sender", "receiver", "collector")  # that run our programs on every testbed
+NEEDED = {
+    "tofino": {"switch": {"switch_address": "192.0.2.10:50052", "bottleneck_port": "2/0"}},
+    "soft": {
+        "switch": {"switch_ports": "[1=enp1s0, 2=enp2s0, 3=enp3s0]"},
+        "collector": {"collector_address": "203.0.113.2", "collector_source": "203.0.113.1"},
+    },
+}
 
 
 def load(inventory: Path, target: str) -> Testbed:
     """Raises RunError with everything that is missing, a line each."""
     content = read_inventory(inventory)
     hostvars = content.get("_meta", {}).get("hostvars", {})
-    machines: dict[str, tuple[str, dict[str, Any]]] = {}
-    lines = []
-    for group in (target, "senders", "receivers", "collectors"):
+    machines, variables, lines = {}, {}, []
+    for part, (group, always) in PARTS.items():
+        group = group.format(target=target)
         names = content.get(group, {}).get("hosts", [])
         if len(names) != 1:
             lines.append(f"{inventory}: the group {group} has {len(names)} hosts; allowed: 1")
-        else:
-            machines[group] = (names[0], hostvars.get(names[0], {}))
-
-    def variable(group: str, name: str, example: str) -> str:
-        host, its_variables = machines.get(group, ("", {}))
-        if group in machines and name not in its_variables:
-            lines.append(f"{inventory}: host {host} has no {name}, as in {name}: {example}")
-        return str(its_variables.get(name, ""))
-
-    address = variable(target, "switch_address", "192.0.2.10:50052")
-    bottleneck = variable(target, "bottleneck_port", "2/0")
-    receiver = variable("receivers", "bufferscope_address", "198.51.100.1")
-    places = {variable(group, "ansible_host", "192.0.2.12") for group in ("senders", "collectors")}
-    if {"senders", "collectors"} <= machines.keys() and len(places) > 1:
-        lines.append(
-            f"{inventory}: sender and collector are two machines ({', '.join(sorted(places))}), whose clocks nothing "
-            "joins; allowed: one machine under both names"
-        )
+            continue
+        of_host = variables[part] = hostvars.get(names[0], {})
+        needed = always | NEEDED[target].get(part, {})
+        lines += [
+            f"{inventory}: host {names[0]} has no {name}, as in {name}: {example}"
+            for name, example in needed.items()
+            if name not in of_host
+        ]
+        machines[part] = machine(names[0], of_host, inventory)
     if lines:
         raise RunError(*lines)
-    return Testbed(inventory, address, bottleneck, receiver)
+    return Testbed(inventory, machines, variables)
 
 
 class TestbedLab(Lab):
-    """The lab of the machines of an inventory."""
+    """The lab of the machines of an inventory, and a switch that also runs between experiments."""
 
     def __init__(self, spec: Resolved, testbed: Testbed) -> None:
         super().__init__(spec)
         self.testbed = testbed
 
+    def missing(self) -> list[str]:
+        return missing.of(self.spec, in_the_lab=False)
+
     def record(self, number: int, directory: Path, processor: int | None) -> None:
         plan, testbed = plan_run(self.spec, number), self.testbed
-        repetition.write_spec(plan, directory)
+        write_spec(plan, testbed, directory)
         conversion = Conversion(self.spec.mtu_bytes, self.spec.rate_bps, self.spec.rtt_ns)
         try:
             with (
                 RunProgress(plan.title, plan.durations.traffic_ns / 1e9 + EXPECTED_OVERHEAD_S) as progress,
-                connect(plan.target, testbed.address) as switch,
-                _played(plan, directory, testbed, _collector(switch)) as play,
+                connect(plan.target, testbed.variable("switch", "switch_address")) as switch,
+                played(self.spec, plan, directory, testbed, _addresses(_collector(switch))) as play,
                 switch.writing(),
                 _configured(switch, converted(plan.settings.policy, switch, conversion), testbed) as (port, before),
             ):
-                world = {"program": asdict(switch.program()), "testbed": {"inventory": str(testbed.inventory)}}
+                hosts = Hosts(testbed, HOSTS)
                 progress.phase("measuring the idle path, carrying the traffic")
                 play("traffic")
                 _drain(switch)
+                world = {"program": asdict(switch.program()), **hosts.describe()}
                 results.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
         except SwitchError as error:
             raise RunError(str(error)) from None
         results.record(directory, environment.machine() | world)
 
 
+def write_spec(plan: RunPlan, testbed: Testbed, directory: Path) -> None:
+    """spec.yaml, with the machines: the analysis joins clocks of different ones."""
+    stored = {**plan.stored_spec, "machines": testbed.places}
+    repetition.write_spec(replace(plan, stored_spec=stored), directory)
+
+
 @contextmanager
-def _played(plan: RunPlan, directory: Path, testbed: Testbed, collector: Collector) -> Iterator[Callable[..., None]]:
-    """Prepares hosts and starts programs; in the end always stops the programs and fetches their files."""
-    with tempfile.TemporaryDirectory(prefix="bufferscope-") as scratch:
+def played(
+    spec: Resolved, plan: RunPlan, directory: Path, testbed: Testbed, addresses: Mapping[str, str]
+) -> Iterator[Callable[..., None]]:
+    """Holds and prepares the machines, and starts programs; in the end always stops the programs, fetches their files
+    and restores the machines. `addresses` are those of postcards.
+    """
+    run = run_of(directory)
+    machines = list(testbed.machines.values())
+    if plan.target not in ON_LINUX:
+        machines = [testbed.machines[part] for part in HOSTS]
+    remote = {machine.directory for machine in machines}
+    if len(remote) > 1:
+        raise RunError(f"{testbed.inventory}: bufferscope_dir differs between hosts; allowed: one path for all of them")
+    there = machines[0].run_directory(run)
+    with tempfile.TemporaryDirectory(prefix="bufferscope-") as scratch, leased(machines, run, _neighbours(testbed)):
         variables = plan.variables(directory) | {
-            "collector_address": collector.collector_addr,
-            "collector_source": collector.switch_addr,
-            "receiver_address": testbed.receiver_address,
+            "bufferscope_run_dir": f"{there}/{REPETITION}",
+            "bufferscope_logs_dir": f"{there}/{REPETITION}/logs",
+            "bufferscope_runtime_dir": f"{there}/{RUNTIME}",
+            **addresses,
+            "receiver_address": testbed.variable("receiver", "bufferscope_address"),
             "idle_samples": IDLE_SAMPLES,
-            "traffic_plan": {**plan.traffic.options, "server": testbed.receiver_address},
+            "traffic_plan": {
+                **plan.traffic.options, "server": testbed.variable("receiver", "bufferscope_address")
+            },
             "traffic_program": plan.traffic.program,
-        }
+        }  # fmt: skip
 
         def play(*names: str) -> None:
             more_s = (plan.durations.traffic_ns + plan.durations.connect_ns) / 1e9 if "traffic" in names else 0.0
@@ -132,7 +181,66 @@ def _played(plan: RunPlan, directory: Path, testbed: Testbed, collector: Collect
             play(*playbooks.SETUP)
             yield play
         finally:
-            play("stop")
+            try:
+                play("stop")
+            finally:
+                fetch(
+                    machines, run, directory, Path(scratch), MOST_SHARE * disk.estimate_bytes(spec) + SMALL_FILES_BYTES
+                )
+
+
+def _neighbours(testbed: Testbed) -> dict[str, Neighbour]:
+    """Sender and receiver for each other, by the place that knows the other."""
+    sender, receiver = testbed.machines["sender"], testbed.machines["receiver"]
+    address = "bufferscope_address"
+    return {
+        sender.place: Neighbour(sender.interfaces[0], testbed.variable("receiver", address), receiver.mac()),
+        receiver.place: Neighbour(receiver.interfaces[0], testbed.variable("sender", address), sender.mac()),
+    }
+
+
+class Hosts:
+    """What the hosts tell of themselves, before and after the traffic."""
+
+    def __init__(self, testbed: Testbed, parts: Iterable[str]) -> None:
+        self._machines = at_places(testbed.machines[part] for part in parts)
+        self._before = self._ask()
+
+    def _ask(self) -> dict[str, dict[str, Any]]:
+        with ThreadPoolExecutor(len(self._machines)) as pool:
+            return dict(zip((machine.name for machine in self._machines),
+                            pool.map(lambda machine: machine.facts(), self._machines), strict=True))  # fmt: skip
+
+    def describe(self) -> dict[str, Any]:
+        """For environment.json: counters as differences. Raises RunError."""
+        after, before = self._ask(), self._before
+        lost = {
+            f"{name}/{interface}": count - before[name]["lost_frames"][interface]
+            for name, facts in after.items()
+            for interface, count in facts["lost_frames"].items()
+        }
+        pressures = {name: facts["tcp_memory_pressures"] - before[name]["tcp_memory_pressures"]
+                     for name, facts in after.items()}  # fmt: skip
+        return {
+            "hosts": {name: facts["settings"] for name, facts in after.items()},
+            "clocks": {name: facts["clock"] for name, facts in after.items()},
+            "frames_lost_in_backlog": lost,
+            "tcp_memory_pressures": pressures,
+        }
+
+
+def run_of(directory: Path) -> str:
+    """The name of a repetition's directory on the machines."""
+    return hashlib.sha256(f"{platform.node()} {directory}".encode()).hexdigest()[:16]
+
+
+def socket_of(machine: Machine, directory: Path) -> str:
+    """The control socket of a soft switch on `machine`, of the repetition in `directory`."""
+    return f"{machine.run_directory(run_of(directory))}/{RUNTIME}/switch.sock"
+
+
+def _addresses(collector: Collector) -> dict[str, str]:
+    return {"collector_address": collector.collector_addr, "collector_source": collector.switch_addr}
 
 
 def _collector(switch: Switch) -> Collector:
@@ -148,11 +256,11 @@ def _configured(switch: Switch, policy: Policy, testbed: Testbed) -> Iterator[tu
     """Sets policy and postcards of the bottleneck; gives its port number, and the switch's counts from before the first
     postcard. Restores the former settings afterwards.
     """
-    ports = switch.ports()
-    if testbed.bottleneck not in ports:
+    ports, bottleneck = switch.ports(), testbed.variable("switch", "bottleneck_port")
+    if bottleneck not in ports:
         shown = ", ".join(sorted(ports)) or "none: make deploy TARGET=tofino sets them up"
-        raise RunError(f"{switch} has no port {testbed.bottleneck!r} (bottleneck_port); allowed: {shown}")
-    port = ports[testbed.bottleneck]
+        raise RunError(f"{switch} has no port {bottleneck!r} (bottleneck_port); allowed: {shown}")
+    port = ports[bottleneck]
     former, cards = switch.policy(port), switch.postcards(port)
     before = {"stats": switch.target_counters(), "counters": plain(switch.counters())}
     try:

@@ -22,7 +22,7 @@ from experiments.cell import FORWARDED
 from experiments.sweep import plan, remote_labs
 from experiments.sweep.plan import JOB_ID
 from experiments.sweep.remote_labs import RemoteLab
-from experiments.sweep.unpack import unpack
+from experiments.unpack import unpack
 from lib import owner, syscalls
 from lib.errors import RunError
 from runs.job_state import make_room

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import re
 import shlex
 import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import environment
+from experiments import environment, ssh
 from experiments.deploy import read_inventory
 from lib.errors import RunError
 from lib.terminal import complain
 
 GROUP = "labs"
 CHECKOUT = "/opt/bufferscope-lab"  # unless the inventory has lab_checkout
-PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]+")
 ANSWER_S = 15
-# Prompts would wait for ever behind a progress bar.
-SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 
 
 class RemoteLab(NamedTuple):
@@ -92,19 +88,8 @@ def _hosts(content: dict[str, Any], group: str) -> list[str]:
 
 
 def _lab(name: str, variables: dict[str, Any], inventory: Path) -> RemoteLab:
-    words = [*SSH]
-    if "ansible_port" in variables:
-        words += ["-p", str(variables["ansible_port"])]
-    if "ansible_ssh_private_key_file" in variables:
-        words += ["-i", str(variables["ansible_ssh_private_key_file"])]
-    words += shlex.split(str(variables.get("ansible_ssh_common_args", "")))
-    host, user = str(variables.get("ansible_host", name)), variables.get("ansible_user")
-    words.append(f"{user}@{host}" if user else host)
-    checkout = str(variables.get("lab_checkout", CHECKOUT))
-    for word in (*words, checkout):
-        if not PLAIN.fullmatch(word) or (word == words[-1] and word.startswith("-")):
-            raise RunError(f"{inventory}: {name}: {word!a} cannot be used; allowed: letters, digits and @%+=:,./_-")
-    return RemoteLab(name, tuple(words), checkout)
+    checkout = ssh.check(name, str(variables.get("lab_checkout", CHECKOUT)), inventory)
+    return RemoteLab(name, ssh.command(name, variables, inventory), checkout)
 
 
 def _ask(lab: RemoteLab) -> subprocess.Popen[str]:

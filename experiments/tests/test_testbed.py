@@ -22,6 +22,7 @@ from experiments.lab import testbed
 from experiments.resolve import resolve
 from experiments.resolved import Resolved
 from experiments.run_plan import policy
+from experiments.tests.no_machines import without_machines
 from lib.errors import RunError
 from runs import results
 from runs.names import ENVIRONMENT
@@ -38,9 +39,17 @@ def spec(**given: str) -> Resolved:
 def inventory(tmp_path: Path, **changed: dict[str, Any]) -> Path:
     hosts: dict[str, dict[str, Any]] = {
         "tofino1": {"switch_address": "192.0.2.10:50052", "bottleneck_port": "2/0"},
-        "sender": {"ansible_host": "192.0.2.12"},
-        "receiver": {"ansible_host": "192.0.2.13", "bufferscope_address": "198.51.100.1"},
-        "collector": {"ansible_host": "192.0.2.12"},
+        "sender": {
+            "ansible_host": "192.0.2.12",
+            "bufferscope_interface": "bond0",
+            "bufferscope_address": "198.51.100.2",
+        },
+        "receiver": {
+            "ansible_host": "192.0.2.13",
+            "bufferscope_interface": "eth2",
+            "bufferscope_address": "198.51.100.1",
+        },
+        "collector": {"ansible_host": "192.0.2.12", "bufferscope_interface": "eth4"},
     }
     for name, variables in changed.items():
         hosts[name] = variables
@@ -52,12 +61,21 @@ def inventory(tmp_path: Path, **changed: dict[str, Any]) -> Path:
 
 def test_inventory__says_where_everything_is(tmp_path: Path) -> None:
     found = testbed.load(inventory(tmp_path), "tofino")
-    assert (found.address, found.bottleneck, found.receiver_address) == ("192.0.2.10:50052", "2/0", "198.51.100.1")
+    assert found.variable("switch", "switch_address") == "192.0.2.10:50052"
+    assert found.variable("switch", "bottleneck_port") == "2/0"
+    assert found.places == {
+        "switch": "tofino1",
+        "sender": "192.0.2.12",
+        "receiver": "192.0.2.13",
+        "collector": "192.0.2.12",
+    }
+    assert found.machines["sender"].interfaces == ("bond0",)
 
 
-def test_inventory__of_the_example_is_complete() -> None:
-    found = testbed.load(CHECKOUT / "ansible/inventories/testbed.example", "tofino")
-    assert found.bottleneck == "2/0"
+@pytest.mark.parametrize("target", ["tofino", "soft"])
+def test_inventory__of_the_example_is_complete(target: str) -> None:
+    found = testbed.load(CHECKOUT / f"ansible/inventories/testbed-{target}.example", target)
+    assert found.machines["receiver"].login[-1] == "bufferscope@192.0.2.13"
 
 
 def test_inventory__lines_for_all_that_is_missing(tmp_path: Path) -> None:
@@ -66,7 +84,7 @@ def test_inventory__lines_for_all_that_is_missing(tmp_path: Path) -> None:
         testbed.load(broken, "tofino")
     first, second = failure.value.lines
     assert "host tofino1 has no bottleneck_port, as in bottleneck_port: 2/0" in first
-    assert "sender and collector are two machines (192.0.2.12, 192.0.2.99), whose clocks nothing joins" in second
+    assert "host collector has no bufferscope_interface, as in bufferscope_interface: enp1s0" in second
 
 
 @pytest.fixture
@@ -95,6 +113,7 @@ def played(monkeypatch: pytest.MonkeyPatch, switch: fake.FakeSwitch) -> list[tup
 
     monkeypatch.setattr(testbed.playbooks, "run", play)
     monkeypatch.setattr(testbed, "connect", lambda target, address: fake.connect(address))
+    without_machines(monkeypatch)
     return seen
 
 
@@ -105,7 +124,7 @@ def run(tmp_path: Path, one: testbed.Testbed, asked: Resolved | None = None) -> 
 
 
 def on(tmp_path: Path) -> testbed.Testbed:
-    return replace(testbed.load(inventory(tmp_path), "tofino"), address=ADDRESS)
+    return testbed.load(inventory(tmp_path, tofino1={"switch_address": ADDRESS, "bottleneck_port": "2/0"}), "tofino")
 
 
 def test_run__sets_the_policy_and_puts_back_the_one_before(
@@ -122,7 +141,10 @@ def test_run__sets_the_policy_and_puts_back_the_one_before(
     assert state["bottleneck_port"] == 2
     assert state["counters"]["arrivals"]["2"]["packets"] == 7
     assert state["before"]["counters"]["arrivals"] == {}
-    assert "testbed" in json.loads((own / ENVIRONMENT).read_text())
+    assert json.loads((own / ENVIRONMENT).read_text())["frames_lost_in_backlog"] == {
+        "sender/eth0": 0,
+        "receiver/eth0": 0,
+    }
 
 
 def test_run__that_fails_stops_the_programs_and_puts_the_policy_back(

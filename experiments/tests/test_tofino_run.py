@@ -29,7 +29,9 @@ from experiments import runner
 from experiments.host import Host
 from experiments.lab import testbed
 from experiments.lab import virtual as virtual_lab
+from experiments.lab.machines import machine
 from experiments.resolve import resolve
+from experiments.tests.no_machines import without_machines
 from runs.names import PAGE, SUMMARY
 
 COLLECTOR = Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", "10.78.0.2", 5577, 5577)
@@ -71,6 +73,22 @@ class Chip:
             rows[key] = TableEntry({**rows[key].fields, "drop_count_packets": drops})  # type: ignore[index]
 
 
+def hosts(tmp_path: Path) -> testbed.Testbed:
+    """A switch, and two hosts of which the sender is also the collector."""
+    places = {"switch": "tofino", "sender": "one", "receiver": "two", "collector": "one"}
+    variables = {
+        "switch": {"switch_address": "memory", "bottleneck_port": "1/1"},
+        "sender": {"bufferscope_interface": "eth0", "bufferscope_address": "198.51.100.2"},
+        "receiver": {"bufferscope_interface": "eth0", "bufferscope_address": "198.51.100.1"},
+        "collector": {"bufferscope_interface": "eth1"},
+    }
+    inventory = tmp_path / "hosts.yml"
+    machines = {
+        part: machine(place, {"ansible_host": place} | variables[part], inventory) for part, place in places.items()
+    }
+    return testbed.Testbed(inventory, machines, variables)
+
+
 def run(chip: Chip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[Any]]:
     """Records one repetition. Returns its directory, and the policies in force while traffic ran and afterwards."""
     policies: list[Any] = []
@@ -81,12 +99,14 @@ def run(chip: Chip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Pa
         policies.append(chip.switch.policy(as_tofino.PORT))
         for name in OF_RUN:
             shutil.copy(chip.recorded / name, tmp_path / "results/rep-1" / name)
+        shutil.copy(chip.recorded / "idle_rtt.json", tmp_path / "results/rep-1/idle_rtt_after.json")
         chip.count("after")
 
     monkeypatch.setattr(testbed.playbooks, "run", play)
     monkeypatch.setattr(testbed, "connect", lambda target, address: chip.switch)
     asked = resolve(SPEC, Host(("cubic",), netem=False))
-    lab = testbed.TestbedLab(asked, testbed.Testbed(tmp_path / "hosts.yml", "memory", "1/1", "198.51.100.1"))
+    without_machines(monkeypatch)
+    lab = testbed.TestbedLab(asked, hosts(tmp_path))
     (tmp_path / "results").mkdir()
     runner.record(lab, 1, tmp_path / "results")
     policies.append(chip.switch.policy(as_tofino.PORT))

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from experiments import unpack as unpack_module
 from experiments.sweep import engine, plan
-from experiments.sweep import unpack as unpack_module
 from experiments.sweep.spec import Sweep
 from experiments.sweep.tests.conftest import probe
-from experiments.sweep.unpack import unpack
+from experiments.unpack import unpack
 from lib.errors import RunError
 
 JOB = "reno-n1-b10-0123456789-r1"

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""Whole experiments over a real sshd on hosts of their own (ssh_hosts.py), with the soft switch on one of them. The
+switch and the collector have clocks that are hours apart from the sender's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.load import load
+from analysis.raw import read_postcards
+from experiments.tests.conftest import wait_for
+from wire import wire
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+TOOLS = ("/usr/sbin/sshd", "ssh", "ssh-keygen", "ssh-keyscan", "sudo")
+SHIFT_S = {"switch": 7200, "collector": 30_000}
+WORDS = ("TARGET=soft", "CC=cubic", "FLOWS=4", "RATE=20mbit", "RTT=20ms", "WARMUP=500ms", "DURATION=2s")
+AT_INGRESS = wire.POSTCARD.const["POSTCARD_AT_INGRESS"]
+BUSY = ("frames left port", "quieter machine")  # of reasons that a busy machine gives
+TIMEOUT_S = 300
+
+pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")]
+
+
+@dataclass
+class Testbed:
+    """Namespaces in which the hosts can be reached, and the hosts' first processes."""
+
+    directory: Path
+    pid: int
+    hosts: dict[str, int]
+
+    @property
+    def inventory(self) -> Path:
+        return self.directory / "inventory.yml"
+
+    def command(self, *words: str | Path) -> list[str]:
+        inside = ["nsenter", f"--target={self.pid}", "--mount", "--net", "--pid", f"--wd={CHECKOUT}", "--"]
+        return [*inside, *map(str, words)]
+
+    def bufferscope(self, *words: str, inventory: Path | None = None) -> list[str]:
+        return self.command(sys.executable, "-m", "bufferscope", *words, f"INVENTORY={inventory or self.inventory}")
+
+    def run(self, *words: str, inventory: Path | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.bufferscope(*words, inventory=inventory), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=TIMEOUT_S, check=False,
+        )  # fmt: skip
+
+    def on(self, host: str, *words: str) -> str:
+        """The output of a command on a host, as root."""
+        inside = ["nsenter", f"--target={self.hosts[host]}", "--mount", "--net", "--pid", "--ipc", "--uts", "--wd=/"]
+        return subprocess.run([*inside, "--", *words], capture_output=True, text=True, check=True).stdout
+
+    def left(self) -> dict[str, str]:
+        """What a run left on the hosts, beside what a deployment put there: programs, files, settings, neighbours."""
+        found = {}
+        for host in self.hosts:
+            programs = self.on(host, "ps", "-A", "-o", "args=")
+            ours = [line for line in programs.splitlines() if "/opt/bufferscope" in line or "hosts." in line]
+            runs = self.on(host, "sh", "-c", "ls -A /opt/bufferscope/runs 2>/dev/null || true").split()
+            state = self.on(host, "sh", "-c", "ls -A /var/lib/bufferscope").split()
+            neighbours = self.on(host, "ip", "neigh", "show", "nud", "permanent").splitlines()
+            settings = [name for name in state if name != "lease.lock"]
+            if problems := ours + runs + settings + neighbours:
+                found[host] = "; ".join(problems)
+        return found
+
+
+@pytest.fixture(scope="module")
+def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
+    if missing := [name for name in TOOLS if not shutil.which(name)]:
+        pytest.skip(f"missing: {' '.join(missing)} (Debian packages openssh-server, openssh-client, sudo)")
+    if not (CHECKOUT / "build/deployed").exists():
+        pytest.skip("this checkout is not built: make build/deployed")
+    directory = tmp_path_factory.mktemp("hosts")
+    directory.chmod(0o755)
+    shifts = [word for name, seconds in SHIFT_S.items() for word in ("--shift", f"{name}={seconds}")]
+    builder = subprocess.Popen(
+        [sys.executable, CHECKOUT / "ansible/tests/ssh_hosts.py", *shifts, directory, "--", "cat"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert builder.stdout
+        assert builder.stdout.readline() == "ready\n"
+        (unshare,) = children(builder.pid)
+        (inside,) = children(unshare)
+        numbers = {name: of_host(inside, int(pid)) for name, pid in pids(directory)}
+        bed = Testbed(directory, inside, numbers)
+        deployed = bed.run("deploy", "TARGET=soft")
+        assert deployed.returncode == 0, deployed.stdout + deployed.stderr
+        yield bed
+    finally:
+        builder.kill()
+        builder.communicate()
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def pids(directory: Path) -> list[list[str]]:
+    return [line.split() for line in (directory / "pids").read_text().splitlines()]
+
+
+def of_host(inside: int, pid: int) -> int:
+    """The number here of a process that has `pid` in the namespace of `inside`."""
+    below = [inside]
+    for one in below:
+        below += children(one)
+    for one in below:
+        status = Path(f"/proc/{one}/status").read_text()
+        numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
+        if len(numbers) > 1 and int(numbers[1]) == pid:
+            return one
+    raise LookupError(pid)
+
+
+def test_experiment__over_ssh_has_all_its_packets_and_leaves_nothing(testbed: Testbed, tmp_path: Path) -> None:
+    done = testbed.run("experiment", *WORDS, f"RESULTS={tmp_path}")
+    assert done.returncode in (0, 2), done.stdout + done.stderr
+    repetition = tmp_path / "latest/rep-1"
+    summary = json.loads((repetition / "summary.json").read_text())
+    assert [reason for reason in summary["reasons"] if not any(word in reason for word in BUSY)] == []
+    ledger = summary["ledger"]
+    assert ledger["postcards_missing"] == ledger["tracer_lost"] == 0
+    assert summary["drops"] > 0
+    environment = json.loads((repetition / "environment.json").read_text())
+    assert set(environment["hosts"]) == set(testbed.hosts)
+    assert testbed.left() == {}
+
+    # The switch's clock: every time is within the stated uncertainty of its true one.
+    run = load(repetition)
+    assert run.clock
+    assert run.clock.uncertainty_ns
+    raw, _, _ = read_postcards(repetition / "postcards.bsp")
+    true_ns = in_order(raw, "enqueue_switch_ns") - SHIFT_S["switch"] * 10**9
+    error_ns = (in_order(run.postcards, "enqueue_mono_ns") - true_ns + (1 << 47)) % (1 << 48) - (1 << 47)
+    assert np.abs(error_ns).max() <= run.clock.uncertainty_ns
+    least_ns = max(
+        json.loads((repetition / name).read_text())["min_ns"] for name in ("idle_rtt.json", "idle_rtt_after.json")
+    )
+    assert run.clock.uncertainty_ns <= (least_ns - summary["rtt_ns"]) / 2 + 1000
+
+
+def in_order(cards: dict[str, np.ndarray], name: str) -> np.ndarray:
+    """A column in the order of the postcards' numbers: those of refused packets are apart."""
+    order = np.lexsort((cards["card_seq"], cards["flags"] & AT_INGRESS))
+    return cards[name][order].astype(np.int64)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_experiment__that_is_ended_leaves_nothing_on_any_host(
+    testbed: Testbed, tmp_path: Path, number: signal.Signals
+) -> None:
+    process = subprocess.Popen(
+        testbed.bufferscope("experiment", *WORDS, "DURATION=60s", f"RESULTS={tmp_path}"),
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert wait_for(lambda: "tcp_flows" in str(testbed.left()) or "iperf3" in str(testbed.left()), 120)
+        time.sleep(1)
+        os.killpg(process.pid, number)
+        process.wait(timeout=90)
+        assert wait_for(lambda: testbed.left() == {}, 60), testbed.left()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.mark.parametrize(("host", "change", "said"), [
+    ("receiver", ("10.9.3.2", "10.9.3.77"), "receiver (10.9.3.77): ssh: connect to host 10.9.3.77"),
+    ("known", ("/known ", "/other "), "Host key verification failed."),
+    ("sender", ("/opt/bufferscope", "/opt/elsewhere"), "deploy first"),
+])  # fmt: skip
+def test_experiment__on_hosts_that_cannot_be_had_says_so_in_a_line(
+    testbed: Testbed, tmp_path: Path, host: str, change: tuple[str, str], said: str
+) -> None:
+    other = tmp_path / "inventory.yml"
+    other.write_text(testbed.inventory.read_text().replace(*change))
+    (testbed.directory / "keys/other").write_text("")
+    done = testbed.run("experiment", *WORDS, f"RESULTS={tmp_path / 'results'}", inventory=other)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert all(line.startswith(("error: ", "note: ")) for line in done.stderr.splitlines())
+    assert testbed.left() == {}
+
+
+def test_experiment__while_another_has_the_hosts_is_refused(testbed: Testbed, tmp_path: Path) -> None:
+    first = subprocess.Popen(
+        testbed.bufferscope("experiment", *WORDS, "DURATION=60s", f"RESULTS={tmp_path / 'first'}"),
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert wait_for(lambda: "hosts.lease" in str(testbed.left()), 60)
+        second = testbed.run("experiment", *WORDS, f"RESULTS={tmp_path / 'second'}")
+        assert second.returncode == 1
+        assert "another experiment" in second.stderr
+    finally:
+        os.killpg(first.pid, signal.SIGINT)
+        first.wait(timeout=90)
+    assert wait_for(lambda: testbed.left() == {}, 60), testbed.left()
+
+
+def test_experiment__whose_collector_has_no_room_says_so(testbed: Testbed, tmp_path: Path) -> None:
+    testbed.on("collector", "mkdir", "-p", "/opt/bufferscope/runs")
+    testbed.on("collector", "mount", "-t", "tmpfs", "-o", "size=64k", "full", "/opt/bufferscope/runs")
+    try:
+        done = testbed.run("experiment", *WORDS, f"RESULTS={tmp_path}")
+    finally:
+        testbed.on("collector", "umount", "--lazy", "/opt/bufferscope/runs")
+    assert done.returncode in (1, 2)
+    assert "space" in done.stderr + done.stdout or "full" in done.stderr + done.stdout
+    assert testbed.left() == {}

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""The lab on a testbed whose switch is the soft switch on a Linux machine of its own, started for each repetition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from controlplane.soft import FiveTuple, SoftSwitch, SourceAddress
+from controlplane.switch import Collector, SwitchError
+from experiments import environment, missing
+from experiments.configure import IN_THE_LAB, POSTCARD_PORT, Attached, SwitchSettings, configure
+from experiments.lab import machines, repetition
+from experiments.lab.interface import Lab
+from experiments.lab.testbed import EXPECTED_OVERHEAD_S, Hosts, Testbed, played, socket_of, write_spec
+from experiments.progress import RunProgress
+from experiments.resolved import Resolved
+from experiments.run_plan import plan_run
+from experiments.switches import Switches
+from experiments.topology import COLLECTOR, RECEIVER, SENDER
+from lib.errors import RunError
+from runs import results
+
+
+class SoftTestbedLab(Lab):
+    """Three machines or more, of which one is the switch."""
+
+    def __init__(self, spec: Resolved, testbed: Testbed) -> None:
+        super().__init__(spec)
+        self.testbed = testbed
+
+    def missing(self) -> list[str]:
+        return missing.of(self.spec, in_the_lab=False)
+
+    def record(self, number: int, directory: Path, processor: int | None) -> None:
+        plan, testbed = plan_run(self.spec, number), self.testbed
+        write_spec(plan, testbed, directory)
+        collector = testbed.variables["collector"]
+        addresses = {name: str(collector[name]) for name in ("collector_address", "collector_source")}
+        try:
+            with (
+                RunProgress(plan.title, plan.durations.traffic_ns / 1e9 + EXPECTED_OVERHEAD_S) as progress,
+                played(self.spec, plan, directory, testbed, addresses) as play,
+                _switch(testbed, directory) as switch,
+            ):
+                switches = Switches(switch, switch)
+                configure(switches, _at_addresses(plan.settings, testbed), _attached(testbed))
+                hosts = Hosts(testbed, testbed.machines)
+                before = switches.before()
+                switches.reset_lateness()
+                progress.phase("measuring the idle path, carrying the traffic")
+                play("traffic")
+                repetition.drain(switches, plan.durations.round_trip_ns)
+                results.write_json(directory / "switch.json", switches.state() | {"before": before})
+                world = {"program": switches.about(), **hosts.describe()}
+        except SwitchError as error:
+            raise RunError(str(error)) from None
+        results.record(directory, environment.machine() | world)
+
+
+@contextmanager
+def _switch(testbed: Testbed, directory: Path) -> Iterator[SoftSwitch]:
+    there = testbed.machines["switch"]
+    with machines.soft_switch(there, socket_of(there, directory)) as switch:
+        yield switch
+
+
+def _attached(testbed: Testbed) -> Attached:
+    macs = {
+        SENDER.port: testbed.machines["sender"].mac(),
+        RECEIVER.port: testbed.machines["receiver"].mac(),
+        COLLECTOR.port: testbed.machines["collector"].mac(),
+    }
+    collector = Collector(
+        COLLECTOR.port,
+        switch_mac=IN_THE_LAB.collector.switch_mac,
+        collector_mac=macs[COLLECTOR.port],
+        switch_addr=testbed.variable("collector", "collector_source"),
+        collector_addr=testbed.variable("collector", "collector_address"),
+        src_port=POSTCARD_PORT,
+        dst_port=POSTCARD_PORT,
+    )
+    return Attached(macs, collector)
+
+
+def _at_addresses(settings: SwitchSettings, testbed: Testbed) -> SwitchSettings:
+    """The settings, with the machines' addresses in place of the lab's."""
+    of = {
+        SENDER.ipv4: testbed.variable("sender", "bufferscope_address"),
+        RECEIVER.ipv4: testbed.variable("receiver", "bufferscope_address"),
+    }
+
+    def there(flow: FiveTuple | SourceAddress) -> FiveTuple | SourceAddress:
+        if isinstance(flow, FiveTuple):
+            return replace(flow, src_addr=of[flow.src_addr], dst_addr=of[flow.dst_addr])
+        return replace(flow, src_addr=of[flow.src_addr])
+
+    return replace(settings, flow_settings=tuple((there(flow), values) for flow, values in settings.flow_settings))

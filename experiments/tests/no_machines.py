@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""For tests of a testbed's runs without hosts: nothing is held, asked or fetched."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pytest
+
+from experiments.lab import testbed
+from experiments.lab.machines import Machine
+
+FACTS = {"lost_frames": {"eth0": 0}, "tcp_memory_pressures": 0, "clock": {}, "settings": {}}
+
+
+def without_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testbed, "leased", lambda *_: nullcontext())
+    monkeypatch.setattr(testbed, "fetch", lambda *_: None)
+    monkeypatch.setattr(Machine, "mac", lambda _: "02:00:00:00:00:01")
+    monkeypatch.setattr(Machine, "facts", lambda _: FACTS)
