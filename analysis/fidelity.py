@@ -22,14 +22,14 @@ from lib.terminal import counted
 from runs.verdict import Area
 
 MAX_LATENESS_RTT_FRACTION = 0.05  # p99 as a fraction of the base RTT
-# Shortest back-to-back time from which a rate is judged, in gaps of full frames. Each end is off by up to one frame's
-# lateness: over fewer gaps, ordinary scheduling lateness of a tenth of a gap would look like 0.1 % of rate error.
+# A rate is judged only over at least this many back-to-back gaps of full frames. Each end of the time is off by up to
+# one frame's lateness: over fewer gaps, an ordinary lateness of a tenth of a gap would look like 0.1 % of rate error.
 MIN_RATE_GAPS = 100
 MAX_CLAMPED_FRACTION = 1e-3  # of the switch's arrivals: clamped arrivals have wrong times, and so wrong depths
 NOT_SIMULATED = dict.fromkeys(("lateness_us", "rate_error_fraction"), "simulated frames are on time by construction")
 PERCENTS = {"p50": 50.0, "p99": 99.0, "p999": 99.9}
 LINE_PORT = 2  # the delay line's port to the receiver: LINE_TO_RECEIVER of experiments/topology.py
-MOST_GAPS = 1000  # listed times in which depths may be too low
+MOST_GAPS = 1000  # times in which depths may be too low; more are not listed
 POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # departure to receive stamp; a lone CPU can stall for seconds
 
 
@@ -72,7 +72,7 @@ def lateness_max_ns(lateness: Any, *, collectors: bool, ports: set[str]) -> floa
 
 def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[str, Any]:
     """The switch's record of its bottleneck port, and the consistency of its postcards. None: not recorded, or not
-    measurable on this target, for which `absent` has the reasons.
+    measurable on this target; `absent` has the reasons.
     """
     delay = queue["rx_mono_ns"] - queue["enqueue_mono_ns"] - queue["sojourn_ns"]
     limits = rules(run)
@@ -108,7 +108,7 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
 
 
 def recounted_facts(found: Recount) -> tuple[np.ndarray, dict[str, Any]]:
-    """(by how many full packets each depth in cells differs from the recount, facts on depths in cells)."""
+    """(difference of each depth in cells from the recount, in full packets; facts about the depths in cells)."""
     whole = found.full_packet_cells or 1
     delay = found.delay_ns
     return -(-found.errors_cells // whole), {
@@ -223,14 +223,14 @@ def _recount_reasons(run: Run) -> list[str]:
         reasons.append(
             f"queue: {counted(found.lost_packets, 'packet')} without postcards; depths may be too low by as many in "
             f"{counted(len(found.gaps_mono_ns), 'window')} (fidelity.depth_gaps_mono_ns; the first begins "
-            f"{since / 1e9:.6f} s after the first packet and takes {(end - start) / 1e3:.1f} us), and hold elsewhere"
+            f"{since / 1e9:.6f} s after the first packet and takes {(end - start) / 1e3:.1f} us); all others are right"
         )
     if found.cell_bytes is None:
-        reasons.append("switch.json: does not say cell_bytes; depths in cells are not compared with the recount")
+        reasons.append("switch.json: has no cell_bytes; depths in cells are not compared with the recount")
     if found.first_depth_cells:
         reasons.append(
-            f"queue: the first packet with a postcard met {found.first_depth_cells} cells, of packets without "
-            "postcards: depths are too low until the queue was empty once; let the path be idle before a run"
+            f"queue: before the first packet with a postcard, packets without postcards held {found.first_depth_cells} "
+            "cells: depths are too low until the queue is empty for the first time; keep the path idle before a run"
         )
     return reasons
 
@@ -287,7 +287,7 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
         known["gap error"] = facts["gap_error_max_ns"]
     unknown = [] if is_simulated(run) else [name for name, value in known.items() if value is None]
     if unknown and "switch" not in run.unread:
-        reasons.append(f"switch.json: does not say {', '.join(unknown)} of port {port}; fidelity is unknown")
+        reasons.append(f"switch.json: has no {', '.join(unknown)} of port {port}; fidelity is unknown")
     departures, counted = facts["departures"], facts["lateness_frames"]
     if late is not None and departures is not None and departures != counted:
         reasons.append(

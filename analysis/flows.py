@@ -23,8 +23,8 @@ _MULTIPLIERS = np.array(
     [0x243F6A8885A308D3, 0x13198A2E03707345, 0xA4093822299F31D1, 0x082EFA98EC4E6C89, 0x452821E638D01377],
     dtype=np.uint64,
 )
-MAX_FLOWS = (1 << 24) - 1  # bounds the memory that noise can take to 56 bytes each
-_FREE = -1  # in a slot of the hash table
+MAX_FLOWS = (1 << 24) - 1  # bounds the memory for 5-tuples that are noise; each takes 56 bytes
+_FREE = -1  # marks a free slot of the hash table
 _LEAST_SLOTS_BITS = 10
 PROTOCOL_NAMES = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmp6"}
 PROTOCOL_NUMBERS = {name: number for number, name in PROTOCOL_NAMES.items()}
@@ -79,7 +79,7 @@ class FiveTuple:
 
 
 def flow_type(flows: int) -> type[np.unsignedinteger]:
-    """The smallest type of the numbers of so many flows."""
+    """The smallest unsigned type that can number `flows` flows."""
     return np.uint16 if flows <= 0xFFFF else np.uint32
 
 

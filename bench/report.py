@@ -82,7 +82,7 @@ def save(rows: Iterable[BenchRow], machine_facts: dict) -> Path:
 def show(rows: list[BenchRow], machine_facts: dict, before: dict[str, float]) -> None:
     console = Console(width=max(Console().width, 150))
     console.print(" · ".join(f"{name} {value}" for name, value in machine_facts.items()), soft_wrap=True)
-    table = Table("what", "measured", "must", "aim", "before", "verdict", "beside it", "note")
+    table = Table("row", "measured", "must", "aim", "before", "verdict", "peer", "note")
     for row in rows:
         sign = "≥" if row.better == "higher" else "≤"
         table.add_row(

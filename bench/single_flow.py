@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """One Reno flow at several buffers against the BDP rule: utilization after a loss is min((1 + B/BDP) / 2, 1).
 
-First seed paper, section 3.5. Utilization is measured in windows of 10 base RTTs, as in the paper and everywhere here;
-over a single RTT the minimum is lower (NOTES.md). The row of a run that is not valid says so, and fails its bound.
+Spang et al. (2021), section 3.5. As in the paper, utilization is measured in windows of 10 base RTTs; over a single RTT
+the minimum is lower (NOTES.md). The row of an invalid run says so and misses its bound.
 """
 
 from __future__ import annotations

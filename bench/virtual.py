@@ -28,7 +28,7 @@ NEEDS_ROOT = False
 RUNS = 3
 RAW_FILES = (POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE)
 DEFAULT = ("CC=cubic", "FLOWS=16")
-PAPER = ("RATE=10gbit", "RTT=1ms", "MTU=9000", "BUF=1bdp")  # first seed paper, section 3.6
+PAPER = ("RATE=10gbit", "RTT=1ms", "MTU=9000", "BUF=1bdp")  # Spang et al. (2021), section 3.6
 # The queue's drop after a loss as a share of the BDP, for one flow and B = BDP, in the same section.
 DRAINED = {"reno": "about all", "cubic": "60-70 %", "bbr": "about 25 %", "scalable": "11-25 %"}
 FLOWS = (1, 16)
@@ -96,7 +96,7 @@ def _phases(outcome: Outcome) -> str:
 
 
 def _at_once(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
-    """Two runs at once on two processors, in turns with one alone."""
+    """Two concurrent runs on two processors against a single run; both are measured alternately."""
     if len(os.sched_getaffinity(0)) < 2:
         print("bench: this machine has one processor, so no two runs are timed at once", file=sys.stderr)
         return []
@@ -121,7 +121,7 @@ def _at_once(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
 
 
 def _papers(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
-    """The first seed paper's link. A run of 1 s has no ProbeRTT of BBR, which happens every 10 s."""
+    """The link of Spang et al. (2021). BBR's ProbeRTT comes every 10 s, so a run of 1 s has none."""
     length = ["DURATION=100rtt", "WARMUP=50rtt"] if short else ["DURATION=1000rtt"]
     rows = []
     for cc, paper in DRAINED.items():
@@ -192,9 +192,9 @@ def _executors(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
 
 
 def _beside_ns3(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
-    """One Reno flow in the lab and in ns-3, in turns."""
+    """One Reno flow in the lab and in ns-3, measured alternately."""
     if not ns3.SIMULATOR.exists():
-        print(f"bench: {ns3.SIMULATOR} is missing, so nothing stands beside ns-3: make simulator", file=sys.stderr)
+        print(f"bench: {ns3.SIMULATOR} is missing, so ns-3 is not compared: make simulator", file=sys.stderr)
         return []
     length = f"DURATION={100 if short else 500}rtt"
     pairs = []

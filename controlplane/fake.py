@@ -120,7 +120,7 @@ class FakeSwitch(ProgramSwitch):
     def check_queue(self, port: int, queue: Queue) -> None:
         self._check_port(port)
         if queue.rate_pps is not None or queue.limit_cells is not None:
-            raise SwitchError(f"port {port}: {self} serves bits and holds packets or bytes, nothing else")
+            raise SwitchError(f"port {port}: {self} takes rates in bits/s and limits in packets or bytes only")
 
     def set_queue(self, port: int, queue: Queue) -> None:
         self.check_queue(port, queue)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The soft switch: the interface over its Unix socket or its device (docs/control-protocol.md).
+"""Controls a soft switch through its Unix socket or its device (docs/control-protocol.md).
 
-Links, flows, lateness and `request` are extra, for the lab.
+Other switches have no links, flows, lateness and `request`: these are for the lab.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class SoftSwitch(ProgramSwitch):
 
     def check_queue(self, port: int, queue: Queue) -> None:
         if queue.rate_pps is not None or queue.limit_cells is not None:
-            raise SwitchError(f"port {port}: {self} serves bits and holds packets or bytes, nothing else")
+            raise SwitchError(f"port {port}: {self} takes rates in bits/s and limits in packets or bytes only")
 
     def set_queue(self, port: int, queue: Queue) -> None:
         self.check_queue(port, queue)
@@ -243,8 +243,8 @@ class SoftSwitch(ProgramSwitch):
         self.set_flows([(flow, settings)])
 
     def set_flows(self, flows: Iterable[tuple[FiveTuple | SourceAddress, Mapping[str, int]]]) -> None:
-        """As set_flow, for many flows, as many in a request as it holds. An error leaves the flows of earlier requests
-        set.
+        """As set_flow, for many flows. Each request holds as many flows as fit. After an error, the flows of earlier
+        requests stay set.
         """
         words: list[str] = []
         room = 0

@@ -19,19 +19,19 @@ const char *const program_name = "simulator";
 static const char USAGE[] =
 	"usage: simulator --rate-bps N --data-delay-ns N ... --directory DIR <FLOWS\n"
 	"Simulates TCP flows through one queue with ns-3, and writes postcards.bsp, tcp.bst, goodput.bsg\n"
-	"and simulator.json into DIR, with finite flows flows.bsf, too. FLOWS has a line per flow:\n"
+	"and simulator.json into DIR; if there are finite flows, also flows.bsf. FLOWS has a line per flow:\n"
 	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT START_NS EXTRA_DELAY_NS [BYTES USER]\n"
-	"With BYTES the flow connects at its START, sends so much and closes; else it lasts. START of a\n"
-	"USER's flow counts from the end of the user's flow in a line before.\n"
+	"With BYTES a flow connects at START_NS, sends BYTES and closes; without, it sends to the end.\n"
+	"START_NS of a later flow of the same USER counts from the end of that user's previous flow.\n"
 	"  --sender ADDRESS, --receiver ADDRESS   IPv4 (default 10.77.0.1 and 10.77.0.2)\n"
 	"  --rate-bps N                           of the bottleneck, wire bits\n"
 	"  --data-delay-ns N, --ack-delay-ns N    propagation, one way each\n"
 	"  --mtu N                                bytes of an IP packet\n"
-	"  --mode tail-drop|ecn|egress-threshold  as the P4 program does it (p4src/shared/queue_policy.p4)\n"
-	"  --threshold-packets N                  of the mode\n"
-	"  --limit-packets N                      the queue holds no more\n"
+	"  --mode tail-drop|ecn|egress-threshold  queue policy, as in p4src/shared/queue_policy.p4\n"
+	"  --threshold-packets N                  of the queue policy\n"
+	"  --limit-packets N                      capacity of the queue\n"
 	"  --start-mono-ns N, --duration-ns N     of the traffic\n"
-	"  --drain-ns N                           simulated after its end\n"
+	"  --drain-ns N                           simulated time after the end of the traffic\n"
 	"  --connect-interval-ns N                between two SYNs, all before the start\n"
 	"  --goodput-interval-ns N\n"
 	"  --seed N                               of ns-3's random numbers\n"
@@ -121,7 +121,7 @@ static int read_flows(struct scenario *scenario, FILE *file)
 		scenario->long_count += !scenario->flows[scenario->flow_count++].bytes;
 	}
 	if (!scenario->flow_count) {
-		complain("no flows on standard input: give one at least");
+		complain("no flows on standard input: give at least one");
 		return -EINVAL;
 	}
 	return 0;

@@ -18,10 +18,10 @@ struct scenario_flow {
 	const char *type; /* ns-3's name of its congestion control */
 	uint16_t client_port;
 	uint16_t server_port;
-	uint64_t start_ns;	 /* after start_mono_ns, or after the end of the user's flow before */
-	uint64_t extra_delay_ns; /* of its data, beside the link's */
+	uint64_t start_ns;	 /* after start_mono_ns, or after the end of the user's previous flow */
+	uint64_t extra_delay_ns; /* of its data, added to the link's delay */
 	uint64_t bytes;		 /* to send; 0: a long flow */
-	uint64_t user;		 /* whose flow it is; 0: nobody's */
+	uint64_t user;		 /* the user that sends the flow; 0: none */
 };
 
 struct scenario {

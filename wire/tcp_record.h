@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * The TCP record in C: BPF fills the struct in place and tcp.bst stores it unchanged, so the layout is the format.
- * BPF programs (with the kernel's __uN types instead of stdint.h's) and kernel code include this file, too.
+ * BPF programs and kernel code include this file, too; BPF programs have the kernel's __uN types instead of stdint.h.
  */
 #ifndef WIRE_TCP_RECORD_H
 #define WIRE_TCP_RECORD_H
@@ -21,7 +21,7 @@ enum {
 	8
 };
 
-/* The numbers of the fields: bits of unknown_fields. */
+/* Field numbers. Bit N of unknown_fields stands for field N. */
 enum {
 #define FIELD(bits, name) TCP_FIELD_##name,
 #include "tcp_record.def"

@@ -17,7 +17,7 @@ def advise(link: Link) -> list[Advice]:
 
 
 def not_asked(link: Link) -> list[str]:
-    """Parameters not given that would add rules, each with these rules."""
+    """The missing parameters that would add rules, each with the rules that it would add."""
     missing = []
     if link.load is None:
         missing.append("LOAD or FLOW_SIZES (short flows, smooth traffic)")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Exports postcards as datagrams in a pcapng file with ns: the bytes of the wire format behind synthetic Ethernet, IPv4
-and UDP headers (documentation addresses, RFC 5737). Times are those of the collector's kernel. The file's comment
-describes the run (analysis/described.py).
+"""Exports postcards as datagrams in a pcapng file with ns timestamps: the bytes of the wire format behind synthetic
+Ethernet, IPv4 and UDP headers (documentation addresses, RFC 5737). Times are those of the collector's kernel. The
+file's comment describes the run (analysis/described.py).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def write(repetition: Path, output: Path) -> int:
     lacks = sorted(imported.unknown(load_spec(repetition)))
     if lacks:
         raise InputError(
-            f"{repetition}: was imported from postcards that do not tell {', '.join(lacks)}, and a postcard cannot "
-            "say so; allowed: csv and parquet, which leave them out"
+            f"{repetition}: was imported from postcards without {', '.join(lacks)}, and a postcard cannot mark missing "
+            "fields; allowed: csv and parquet, which leave them out"
         )
     count = 0
     with output.open("wb") as file:

@@ -16,7 +16,7 @@ MARKERS = {"reno": "o", "cubic": "s", "bbr": "^", "bbr2": "v", "bbr3": "<", "sca
 
 
 def name(cc: str) -> str:
-    """The name that people write; of an algorithm that is not listed here, the kernel's."""
+    """The usual name; the kernel's name if the algorithm is not listed here."""
     return NAMES.get(cc, cc)
 
 
@@ -31,6 +31,6 @@ def marker(cc: str) -> str:
 
 
 def colors(kinds: list[str]) -> dict[str, str]:
-    """A colour for each algorithm: its own, another one where it has none."""
+    """A colour for each algorithm: its own, or an unused one if it has none."""
     free = [color for color in DISTINCT if color not in [COLORS.get(kind) for kind in kinds]]
     return {kind: COLORS.get(kind) or free[number % len(free)] for number, kind in enumerate(kinds)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Many flows as bands of percentiles over flows: lines of thousands of flows hide each other."""
+"""Draws many flows as bands of percentiles over flows, because thousands of lines would hide each other."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What each flow of a run with programs of the user's own carries over time: bits on the wire that left the queue.
-These need no sequence numbers, so that QUIC and TCP stand beside each other.
+"""Rate of each flow over time in a run with user programs: bits on the wire that left the queue. Bits on the wire need
+no sequence numbers, so QUIC and TCP can be compared.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
 
 MOST_BINS = 400
-LEAST_RTTS = 2  # of a bin
-MOST_DRAWN = len(DISTINCT) - 1  # flows with most bits; the rest is one line
+LEAST_RTTS = 2  # minimum width of a bin
+MOST_DRAWN = len(DISTINCT) - 1  # lines of single flows, those with most bits; one line for the rest
 
 
 def prepare(a: Analysis) -> Data:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Shared by all pages: layout, style sheet and scripts, which are embedded, so that a page is one file.
+"""The layout, style sheet and scripts of all pages.
 
-A page opens offline. Its Content-Security-Policy forbids fetching and allows only the embedded scripts, by digest.
+Style sheet and scripts are embedded, so a page is one file and opens offline. Its Content-Security-Policy forbids
+fetching and allows only the embedded scripts, by digest.
 Every value is escaped.
 """
 

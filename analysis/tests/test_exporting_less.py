@@ -238,7 +238,7 @@ def test_telemetry_report__leaves_out_fields_unknown_to_the_source(fresh, tmp_pa
 
 def test_pcapng__of_postcards_with_unknown_fields_is_refused(fresh, tmp_path, capsys):
     assert export(imported(fresh(), ["sojourn_ns", "policy"]), "pcapng", tmp_path / "x.pcapng") == 1
-    assert "imported from postcards that do not tell policy, sojourn_ns" in capsys.readouterr().err
+    assert "imported from postcards without policy, sojourn_ns" in capsys.readouterr().err
 
 
 def test_flent__has_no_ping_without_the_queueing_delay(analysed, tmp_path):

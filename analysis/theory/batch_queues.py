@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """M[X]/D/1: equal packets that arrive in bursts of X at Poisson times, all packets of a burst at once.
 
-Depth is the switch's: packets admitted and not yet departed, with the one in transmission. Time averages differ from
-the depths that packets find, because a packet also finds the earlier packets of its burst. At a full queue (K =
-`buffer` packets, the one in transmission counted) the rest of a burst is dropped. A service is one unit of time; load
-is the burst rate x E[X]. `bursts` are whole sizes, `weights` their relative frequencies (default: all equal).
-ValueError for a load not above 0, for sizes that are not whole numbers of 1 or more, for weights that are negative or
-all 0, and unless K is whole, 1 to MOST_STATES - 1. Second paper, section 4, has the means (theory/short_flows.py).
+Depth is defined as in the switch: packets admitted and not yet departed, including the one in transmission. Time
+averages differ from the depths that packets find, because a packet also finds the earlier packets of its burst. When
+the queue is full (K = `buffer` packets, including the one in transmission), the rest of a burst is dropped. A service
+is one unit of time; load is the burst rate x E[X]. `bursts` are whole sizes, `weights` their relative frequencies
+(default: all equal). ValueError for a load not above 0, for sizes that are not whole numbers of 1 or more, for weights
+that are negative or all 0, and unless K is whole, 1 to MOST_STATES - 1. Second paper, section 4, has the means
+(theory/short_flows.py).
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ def depth_distribution(load: float, bursts: Numbers, states: int, weights: Numbe
 def limited_depth_distribution(load: float, bursts: Numbers, buffer: int, weights: Numbers | None = None) -> np.ndarray:
     """P(depth = 0 .. K) over time with at most K packets. Any load above 0.
 
-    The depths that departures leave behind have the same proportions below K as without limit. Level crossing: the rate
-    of departures that leave j behind equals the rate of bursts that raise the depth from at most j to more than j,
-    burst rate x sum_{i <= j} p_i P(X > j - i). So p_j, j < K, have the same proportions, too. Scale: 1 - p_0 = load /
-    E[X] x sum over j of these sums. Single packets: Cooper 1981 (theory/queues.py). ValueError as in the module's head.
+    Below K, the depths after departures have the same proportions as in an unlimited queue. Level crossing: the rate of
+    departures that leave j behind equals the rate of bursts that raise the depth from at most j to more than j, burst
+    rate x sum_{i <= j} p_i P(X > j - i). So p_j, j < K, have the same proportions, too. Their scale follows from 1 -
+    p_0 = load / E[X] x sum over j of these sums. Single packets: Cooper 1981 (theory/queues.py). ValueError as in the
+    module's head.
     """
     check_load(load, below=np.inf)
     check_whole("a buffer", buffer, 1)
@@ -63,7 +65,7 @@ def at_arrivals(depth: Numbers, bursts: Numbers, weights: Numbers | None = None)
     """
     over_time = np.asarray(depth, dtype=np.float64)
     if not len(over_time) or not (over_time >= 0).all():
-        raise ValueError("probabilities of depths; allowed: one at least, 0 or more each")
+        raise ValueError("probabilities of depths; allowed: at least one, each 0 or more")
     return _convolved(over_time, _longer_than(bursts, weights) / _mean(bursts, weights))
 
 
@@ -108,11 +110,11 @@ def _probabilities(bursts: Numbers, weights: Numbers | None) -> np.ndarray:
     sizes = [int(size) for size in bursts]
     shares = np.ones(len(sizes)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not sizes or len(shares) != len(sizes):
-        raise ValueError("bursts and weights; allowed: one burst at least, each with a weight")
+        raise ValueError("bursts and weights; allowed: at least one burst, each with a weight")
     for share in shares:
         check_at_least("a weight", share, 0)
     if not shares.sum() > 0:
-        raise ValueError("all bursts have a weight of 0; allowed: one at least with more")
+        raise ValueError("all bursts have a weight of 0; allowed: at least one weight above 0")
     return np.bincount(sizes, weights=shares / shares.sum())
 
 

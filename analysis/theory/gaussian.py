@@ -35,10 +35,10 @@ def lost_utilization(bdp: float, buffer: float, flows: float, mean_queue: float 
     """erfc(3 sqrt(3) / (2 sqrt(2)) B sqrt(n) / (BDP + Q)): at most this share of the link is lost (second paper,
     equation 6).
 
-    The chance that the queue is outside 0 .. B, when its mean is in the middle. `mean_queue` Q only scales the windows;
-    by default it is B, the paper's bound. The Model column of its Figure 15 is this with Q = 0, and with the 64 kB FIFO
-    of the line card (5.2.2) added to B. Its example of B = 1.5 BDP / sqrt(n), n = 10,000, is misprinted: 99.99988 % for
-    99.988 %. ValueError unless n >= 1, BDP > 0, B >= 0 and Q >= 0.
+    The result is the probability that the queue is outside 0 .. B if its mean is B / 2. `mean_queue` Q only scales the
+    windows; the default is B, the paper's bound. The Model column of the paper's Figure 15 follows from Q = 0, with the
+    64 kB FIFO of the line card (5.2.2) added to B. The paper's example of B = 1.5 BDP / sqrt(n), n = 10,000, has a
+    misprint: 99.99988 % should be 99.988 %. ValueError unless n >= 1, BDP > 0, B >= 0 and Q >= 0.
     """
     check_at_least("flows", flows, 1)
     check_positive("a BDP", bdp)
@@ -50,8 +50,8 @@ def lost_utilization(bdp: float, buffer: float, flows: float, mean_queue: float 
 
 
 def utilization(bdp: float, buffer: float, flows: float, mean_queue: float | None = None) -> float:
-    """erf(...) = 1 - lost_utilization: a lower bound on the utilization (second paper, equation 6). ValueError as
-    there.
+    """erf(...) = 1 - lost_utilization: a lower bound on the utilization (second paper, equation 6). ValueError as in
+    lost_utilization.
     """
     return 1 - lost_utilization(bdp, buffer, flows, mean_queue)
 
@@ -60,8 +60,8 @@ def buffer_for_loss_of(lost: float, bdp: float, flows: float) -> float:
     """Least buffer for which the second paper's equation 6 loses no more than the share `lost`: B = x BDP / (1 - x), x
     = erfcinv(lost) 2 sqrt(2) / (3 sqrt(3) sqrt(n)).
 
-    math.inf where x >= 1: for so few flows the bound never gets there. ValueError unless 0 < lost <= 1, n >= 1 and BDP
-    > 0.
+    math.inf where x >= 1: with so few flows no buffer reaches the bound. ValueError unless 0 < lost <= 1, n >= 1 and
+    BDP > 0.
     """
     check_at_least("flows", flows, 1)
     check_positive("a BDP", bdp)
@@ -73,7 +73,8 @@ def buffer_for_loss_of(lost: float, bdp: float, flows: float) -> float:
 
 def required_buffer(wanted: float, bdp: float, flows: float) -> float:
     """buffer_for_loss_of(1 - wanted): second paper, Figure 11, "Minimum required buffer to achieve 98, 99.5 and 99.9
-    percent utilization". math.inf for 1: a Gaussian has no end. ValueError unless 0 <= wanted <= 1, n >= 1, BDP > 0.
+    percent utilization". math.inf for `wanted` 1, because a Gaussian is unbounded. ValueError unless 0 <= wanted <= 1,
+    n >= 1, BDP > 0.
     """
     check_at_least("flows", flows, 1)
     check_positive("a BDP", bdp)
@@ -85,8 +86,8 @@ def empty_probability(bdp: float, buffer: float, flows: float) -> float:
     """P(W < BDP) for n independent windows, uniform in (1 +- 1/3) (BDP + B) / n (first paper, Theorem 4), as a
     Gaussian: Phi(-B / sigma), sigma = (BDP + B) / (3 sqrt(3 n)).
 
-    Their mean is BDP + B, a full queue; equation 6 puts it in the middle. The theorem's bound is 0.02 for B >= BDP /
-    sqrt(n) as n grows; this is 1.0e-7. ValueError unless n >= 1, BDP > 0 and B >= 0.
+    The mean of W is BDP + B, a full queue; equation 6 has BDP + B / 2. For B >= BDP / sqrt(n) and large n the theorem's
+    bound is 0.02, and this function returns 1.0e-7. ValueError unless n >= 1, BDP > 0 and B >= 0.
     """
     check_at_least("a buffer", buffer, 0)
     return float(special.ndtr(-buffer / queue_deviation(bdp, buffer, flows)))
@@ -95,7 +96,7 @@ def empty_probability(bdp: float, buffer: float, flows: float) -> float:
 def loss_of_window(window: float) -> float:
     """l = 0.76 / w^2: loss rate of a Reno flow with a mean window of w packets (second paper, 5.1.1, after Morris).
 
-    Half the window is four times the loss. Never more than 1. ValueError unless w > 0.
+    Half the window means four times the loss rate. At most 1. ValueError unless w > 0.
     """
     check_positive("a window", window)
     return min(0.76 / window**2, 1.0)

@@ -193,7 +193,7 @@ def _normalized(
             "bursts and weights; allowed: sizes of 1 packet or more, each with a weight that is not negative"
         )
     if not shares.sum() > 0:
-        raise ValueError("all bursts have a weight of 0; allowed: one at least with more")
+        raise ValueError("all bursts have a weight of 0; allowed: at least one weight above 0")
     return sizes, shares / shares.sum()
 
 

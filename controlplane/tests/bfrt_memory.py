@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A Tofino's tables in memory: our program's from the committed bf-rt.json, the fixed tables from sde_tables.py. Every
-table, key, field, action and width is checked. Rates and hysteresis are rounded as on the chip.
+"""A Tofino's tables in memory: our program's tables from the committed bf-rt.json, the fixed tables from sde_tables.py.
+Every table, key, field, action and width is checked. Rates and hysteresis are rounded as on the chip.
 
-Not a model of the chip: nothing is forwarded and no queue fills. It refuses the same requests as a server.
+This is no model of the chip: nothing is forwarded and no queue fills. It refuses the requests that a server refuses.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Runs jobs at once with GNU parallel, which schedules and ends them. A job's result is read from its directory alone.
 
-No value of a spec reaches the shell of GNU parallel: the command is a constant, names of jobs have small letters,
-digits and '-' only, and the rest is in the environment. GNU parallel and its jobs end with this process, even by
-SIGKILL.
+No value of a spec reaches the shell of GNU parallel: the command is a constant, job names have only lower-case letters,
+digits and '-', and the rest is in the environment. GNU parallel and its jobs end with this process, even by SIGKILL.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from runs.job_state import make_room
 from runs.names import PLAN, REPETITION, SWEEP_RUNS
 
 COMMAND = 'exec "$BUFFERSCOPE_PYTHON" -m bufferscope job SWEEP="$BUFFERSCOPE_SWEEP" NAME={}'
-# On a remote lab: the job's directory comes back as one file. Without that file the job is tried on another lab. Files
-# that an earlier, killed sweep left there are removed first.
+# On a remote lab: the job's directory comes back as one file. If that file is missing, another lab gets the job. Files
+# of an earlier, killed sweep are removed first.
 COMMAND_AWAY = (
     'rm -rf runs/{} {}.tar; "$BUFFERSCOPE_CHECKOUT/.venv/bin/python" -m bufferscope job SWEEP=. NAME={}; '
     "test -d runs/{}/rep-1 && tar -cf {}.tar runs/{} && rm -rf runs/{}"
@@ -38,7 +37,7 @@ COMMAND_AWAY = (
 HOME = ".engine"  # in the sweep's directory: GNU parallel's files; the next call removes those of a killed call
 AWAY = ".away"  # in the sweep's directory: files from labs, until they are complete
 TRIES_AWAY = 3
-MOST_SHARE = 2  # most bytes from a lab, over the estimate of a repetition's files
+MOST_SHARE = 2  # a lab may send this many times the estimated bytes of a repetition's files
 POLL_S = 0.5
 END_S = 20.0  # for jobs that are asked to end
 
@@ -48,7 +47,7 @@ def program() -> str:
     path = host.tool("parallel")
     said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout if path else ""
     if not path or not said.startswith("GNU parallel"):
-        raise RunError("GNU parallel is missing, which runs a sweep's jobs; install it: apt-get install parallel")
+        raise RunError("GNU parallel is missing; it runs a sweep's jobs; install it: apt-get install parallel")
     return path
 
 
@@ -124,8 +123,8 @@ def _away(directory: Path, home: Path, labs: list[RemoteLab]) -> list[str]:
 
 
 def _bring_in(directory: Path, home: Path, names: list[str], came: set[str]) -> None:
-    """Moves the files from labs into their place, the repetition in one step: a summary must not appear before the
-    rest.
+    """Moves the files from labs into place. The repetition moves last, in one step: a reader that sees its summary must
+    see all other files.
     """
     if not (directory / AWAY).is_dir() or not (home / "log").exists():
         return
@@ -148,7 +147,7 @@ def _bring_in(directory: Path, home: Path, names: list[str], came: set[str]) -> 
 
 
 def _environment(directory: Path, home: Path, labs: list[RemoteLab] | None) -> dict[str, str]:
-    """Without the user's settings of GNU parallel."""
+    """The environment of GNU parallel, without the user's own settings of it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PARALLEL")}
     return kept | {
         "PARALLEL_HOME": str(home),
@@ -178,7 +177,7 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 def _guard(session: int) -> int:
     """Starts a process that kills the session when this process ends, in any way. GNU parallel alone would leave its
-    ssh clients at work, and with them the labs. Returns a descriptor: a byte written to it ends the guard.
+    ssh clients, and so the jobs on the labs, running. Returns a descriptor: a byte written to it ends the guard.
     """
     read_end, write_end = os.pipe()
     guard = os.fork()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From a sweep to its jobs. Every point is checked as an experiment before anything runs. Names of jobs are stable. The
+"""Turns a sweep into jobs. Every point is checked as an experiment before anything runs. Job names are stable. The
 order is random, with all first repetitions before the second ones. Jobs read their parameters from the sweep's
 plan.json.
 
@@ -29,7 +29,7 @@ from runs import results
 from runs.names import PLAN
 
 FORMAT_VERSION = 1
-JOB_ID = re.compile(r"[a-z0-9-]{1,100}")  # the only thing of a sweep that a shell sees
+JOB_ID = re.compile(r"[a-z0-9-]{1,100}")  # a job's name is the only text of a sweep that a shell reads
 
 
 class Job(NamedTuple):
@@ -61,9 +61,9 @@ def shuffled(items: list[Any], seed: str) -> list[Any]:
 def check(
     sweep: Sweep, points: Iterable[Point], probe: Callable[[str], Host], more: Point | None = None
 ) -> list[tuple[Point, Resolved]]:
-    """Each point as an experiment, with `more` parameters. Raises SpecError with every error, once each.
+    """Each point as an experiment, with `more` parameters. Raises one SpecError that lists each error once.
 
-    `probe` gives the host for a clock; it is called once a clock.
+    `probe` returns the host for a clock, and is called once for each clock.
     """
     checked: list[tuple[Point, Resolved]] = []
     errors: dict[tuple[str, str, str], BadValue] = {}
@@ -110,8 +110,8 @@ def job_id(spec: Resolved, number: int) -> str:
 
 
 def write(directory: Path, sweep: Sweep, planned: Iterable[Job], queued: Collection[str] = ()) -> None:
-    """Writes plan.json, which jobs and readers of the directory read. Keeps the entries of `queued` jobs of an earlier
-    plan, which will read them.
+    """Writes plan.json for the jobs and for readers of the directory. Jobs of an earlier plan that are still `queued`
+    will read their entries, so these entries are kept.
     """
     kept = _entries(directory, queued) if queued else {}
     content = {
@@ -137,9 +137,9 @@ def _entries(directory: Path, names: Collection[str]) -> dict[str, Any]:
 
 
 def read_job(directory: Path, name: str) -> tuple[Job, str]:
-    """The job of that name, and its KEEP. Raises RunError."""
+    """The job called `name`, and the sweep's KEEP. Raises RunError."""
     if not JOB_ID.fullmatch(name):
-        raise RunError(f"{name!a} is no job: a job's name has small letters, digits and '-' only")
+        raise RunError(f"{name!a} is not a job: a job's name has only lower-case letters, digits and '-'")
     path = directory / PLAN
     try:
         content = json.loads(regular.read_text(path))

@@ -41,7 +41,7 @@ class RemoteLab(NamedTuple):
 def load(inventory: Path) -> list[RemoteLab]:
     """The labs of an inventory. Raises RunError if there are none, or if a variable of one cannot be used."""
     if not inventory.exists():
-        raise RunError(f"INVENTORY={inventory} is not there: name an inventory with machines in the group {GROUP}")
+        raise RunError(f"INVENTORY={inventory} does not exist: name an inventory with machines in the group {GROUP}")
     content = read_inventory(inventory)
     names = _hosts(content, GROUP)
     if not names:
@@ -54,10 +54,12 @@ def load(inventory: Path) -> list[RemoteLab]:
 
 
 def ready(labs: list[RemoteLab], virtual: bool) -> list[RemoteLab]:
-    """The labs that answer and have this commit, built. Reports why others are left out. RunError if all are."""
+    """The labs that answer and have this commit, built. Reports why the others are left out. Raises RunError if no lab
+    remains.
+    """
     checkout = environment.git() or {}
     if checkout.get("dirty"):
-        complain("note: changes that are not committed are not on the labs, which run the last commit")
+        complain("note: the labs run the last commit, without your uncommitted changes")
     asked = [(lab, _ask(lab)) for lab in labs]
     usable, problems = [], []
     for lab, process in asked:
@@ -73,7 +75,7 @@ def ready(labs: list[RemoteLab], virtual: bool) -> list[RemoteLab]:
 
 
 def directory(checkout: str, sweep: Path) -> str:
-    """The directory on a lab for jobs of a sweep of this machine."""
+    """The directory on a lab for the jobs of this machine's `sweep`."""
     code = hashlib.sha256(f"{platform.node()} {sweep}".encode()).hexdigest()[:12]
     return f"{checkout}/results/away-{code}"
 
@@ -93,7 +95,7 @@ def _lab(name: str, variables: dict[str, Any], inventory: Path) -> RemoteLab:
 
 
 def _ask(lab: RemoteLab) -> subprocess.Popen[str]:
-    """Starts asking a lab for its commit and its build: all labs are asked at once."""
+    """Starts the query of a lab's commit and build; all labs are queried at once."""
     there = shlex.quote(lab.checkout)
     question = (
         f"cd {there} && git -c safe.directory={there} rev-parse HEAD && nproc && ls build/deployed build/virtual/linux"
@@ -115,7 +117,7 @@ def _processors(process: subprocess.Popen[str], commit: str, virtual: bool) -> i
     if len(words) < 2 or not words[1].isdecimal():
         raise RunError(f"it cannot be used: {' '.join(complaint.split())[-200:] or 'it says nothing'}")
     if words[0] != commit:
-        raise RunError(f"it has the commit {words[0][:12]}, here is {commit[:12]}: make deploy INVENTORY=...")
+        raise RunError(f"it has the commit {words[0][:12]}, this machine {commit[:12]}: make deploy INVENTORY=...")
     missing = {"build/deployed", *(["build/virtual/linux"] if virtual else [])} - set(words)
     if missing:
         raise RunError(f"it has no {' and no '.join(sorted(missing))}: make deploy INVENTORY=...")

@@ -18,14 +18,15 @@ struct ring_buffer;
 
 /* The kernel's run-time statistics, summed over all programs. */
 struct program_cost {
-	bool known; /* false: kernels before Linux 5.19 do not give them to an unprivileged process */
+	bool known; /* false: before Linux 5.19 an unprivileged process cannot read these statistics */
 	uint64_t runs;
 	uint64_t run_time_ns;
-	uint64_t skipped; /* skipped runs of first programs: the second programs must rescue as many events */
+	uint64_t skipped; /* runs of first programs that the kernel skipped: the second programs rescue these events */
 };
 
-/* Runs of first programs that the kernel skipped, and events that only second programs recorded. If skipped is
- * larger, the trace has a gap; if rescued is larger, it has an event twice.
+/* Each tracepoint has two programs, because the kernel skips a program that is already running on the CPU. `skipped`
+ * are runs of first programs that the kernel skipped, `rescued` are events that only the second program recorded. If
+ * skipped is larger, the trace has a gap; if rescued is larger, the trace has an event twice.
  */
 struct program_balance {
 	uint64_t skipped;

@@ -11,7 +11,8 @@ struct server {
 	const char *text;
 };
 
-/* Reads a numeric IPv4 or IPv6 address into the struct server at to. 0, or -EINVAL after one message (lib/options.h).
+/* Reads a numeric IPv4 or IPv6 address into *to, a struct server. Returns 0, or -EINVAL after one message
+ * (lib/options.h).
  */
 int read_server(void *to, const char *name, char *text);
 

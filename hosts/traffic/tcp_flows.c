@@ -25,11 +25,11 @@ static const char USAGE[] =
 	"usage: tcp_flows --server ADDRESS --duration-ns N --report FILE [option...] <FLOWS\n"
 	"Sends on TCP flows for a given time. FLOWS has a line per flow:\n"
 	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...]\n"
-	"BYTES 0: a long flow, which sends from OFFSET_NS after the start to the end. Otherwise a flow of "
-	"BYTES,\n"
-	"which connects OFFSET_NS after the start; of USER's later flows, after the end of the flow before.\n"
-	"Words: from=ADDRESS, the client's; window=N, most segments in flight, which needs\n" PUMP_DEVICE
-	"; buffer=N, bytes of the send buffer; pacing, segments are spread over the\n"
+	"BYTES 0: a long flow, which sends from OFFSET_NS after the start to the end. Otherwise a finite flow: "
+	"it\n"
+	"connects OFFSET_NS after the start, or after the end of the same USER's previous flow.\n"
+	"Words: from=ADDRESS, the client's; window=N, at most N segments in flight (needs\n" PUMP_DEVICE
+	"); buffer=N, bytes of the send buffer; pacing, segments are spread over the\n"
 	"round trip; ecn, a connection without ECN is an error.\n"
 	"  --server ADDRESS          IPv4 or IPv6 address of the host that runs traffic_sink\n"
 	"  --duration-ns N           from the last flow's start to the end\n"
@@ -88,7 +88,9 @@ static bool report_errors(const struct run *run)
 	return run->stopped || failed;
 }
 
-/* As many open files as the flows can need at once: of finite flows, few are open at the same time. */
+/* Raises the limit of open files to the number of flows if allowed. Room for the long flows is required; of the finite
+ * flows only a few are open at the same time.
+ */
 static int open_all(struct run *run)
 {
 	uint64_t least = run->list.long_count + OTHER_FILES;

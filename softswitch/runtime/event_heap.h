@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The next event: heaps of packets, with lanes in front.
+ * Priority queues of events: heaps of packets, with FIFO lanes in front.
  */
 #ifndef SOFTSWITCH_EVENT_HEAP_H
 #define SOFTSWITCH_EVENT_HEAP_H
 
 #include "packet_pool.h"
 
-/* Events in the order of (time_ns, seq). A packet that is pushed in order joins its lane, a chain whose first packet
- * alone is in the heap. A packet that is pushed out of order enters the heap at once. If all come in order, the heap
- * has one entry for each busy lane.
+/* Events in the order of (time_ns, seq). A lane is a chain of packets in order; only its first packet is in the heap. A
+ * packet that is pushed in order joins its lane. A packet that is pushed out of order enters the heap at once. If all
+ * packets come in order, the heap has one entry for each busy lane.
  */
 struct event_heap {
 	struct heap_entry {

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from runs.stored_sweep import Stored
 
 CAPTION = (
-    "Queue depth that packets found on arrival: a line from the 1st to the 99th percentile, hollow marks the median, "
-    "all means over repetitions; dots are each repetition's median. Short grey strokes are the buffer."
+    "Queue depth at packet arrivals. Lines run from the 1st to the 99th percentile, hollow marks are medians (all are "
+    "means over repetitions). Dots are the medians of single repetitions. Short grey strokes are the buffer."
 )
 MEASURES = tuple(
     PlottedMeasure("queue depth (packets)", operator.itemgetter(column))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Figure 3: one loss of one flow. In the paper the sender pauses for (W_max / 2) / C; Linux's proportional rate
-reduction (RFC 6937), which no option turns off, sends on at half the rate.
+"""Figure 3: one loss of one flow. In the paper the sender pauses for (W_max / 2) / C. Linux always uses proportional
+rate reduction (RFC 6937), which keeps sending at half the rate.
 
-t0 is the drop, t1 the retransmission, t2 the moment at which the window is half of what it was.
+t0 is the drop, t1 the retransmission, t2 the moment when the window has halved.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CAPTION = (
     "lets one packet go for two acknowledged instead, and the queue takes 2 B / C to empty."
 )
 BUFFER = 142
-BEFORE_RTTS, AFTER_RTTS = 0.5, 3.5  # longest RTTs about the drop
-HALF_AND_A_BIT = 0.51  # of the window at the drop: recovery ends within a packet or two of half
+BEFORE_RTTS, AFTER_RTTS = 0.5, 3.5  # drawn time around the drop, in longest RTTs
+HALF_AND_A_BIT = 0.51  # of the window at the drop: at the end of recovery the window is within a packet or two of half
 
 
 def prepare(runs: StoredRuns) -> Data:

@@ -16,8 +16,8 @@ CAPTION = (
     "Lines: what the access links offer."
 )
 STEM = "access"
-CARRIED = 0.95  # of the offer: up to which rate the curve counts as linear
-MAIN = 100  # flows of the paper's text
+CARRIED = 0.95  # the curve counts as linear up to the rate of which this part is carried
+MAIN = 100  # number of flows in the paper's text
 
 
 def prepare(runs: StoredRuns) -> Data:
@@ -53,7 +53,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The largest rate that is carried nearly whole, the decline beyond it, and u at each rate."""
+    """The largest rate that is carried almost in full, the decline beyond it, and u at each rate."""
     points: Series = data["curves"].get(MAIN, {})
     if not points:
         return []

@@ -68,7 +68,7 @@ def test_labs__take_no_word_that_a_shell_could_read_otherwise(
 
 
 def test_labs__that_are_none_are_said(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="is not there"):
+    with pytest.raises(RunError, match="does not exist"):
         labs.load(tmp_path / "none")
     with pytest.raises(RunError, match="no machine in the group labs"):
         labs.load(inventory(tmp_path, {}))

@@ -124,7 +124,7 @@ def assign(field: str, value: int) -> dict:
 
 
 def with_action(primitives: list[dict]) -> dict:
-    """Program `names` with another body of its action memset."""
+    """The program `names`, with `primitives` as the body of its action memset."""
     program = json.loads(compiled("names")[0].read_text())
     action = next(action for action in program["actions"] if action["name"] == "memcpy.memset")
     action["primitives"] = primitives
