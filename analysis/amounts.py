@@ -21,7 +21,7 @@ def si(value: float | None, unit: str) -> str:
 
 
 def number(value: float | int | None, digits: int = 4) -> str:
-    """A whole number in full with thin spaces, another to `digits` significant digits."""
+    """A whole number in full with thin spaces, any other number to `digits` significant digits."""
     if value is None:
         return "–"
     if isinstance(value, bool):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The mean depth over time with its standard error, and the queue of short TCP flows beside the theory of their bursts.
+"""The mean depth over time with its standard error, and the queue of short TCP flows compared with the theory of their
+bursts.
 
-Depth over time differs from the depth at arrivals: the packets of a burst add to the depth that the later ones find.
+Depth over time differs from the depth at arrivals, because a packet also finds the earlier packets of its own burst.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from analysis.postcards import admitted
 from analysis.theory import short_flows
 
 BATCHES = 20  # for the standard error: each is long enough to be nearly independent of the others
-LINUX_INITCWND = 10  # segments (RFC 6928), if the run's options do not say another
+LINUX_INITCWND = 10  # segments (RFC 6928), unless the run's options set another
 
 
 def time_mean(queue: Columns, window: Window, counted: np.ndarray | None = None) -> dict[str, float | None]:
     """Mean packets in the queue over the window, and its standard error by batch means: successive depths are
-    correlated, but the means of BATCHES equal parts of the window are nearly independent. `counted` is the mask of the
-    packets that count; default all.
+    correlated, but the means of BATCHES equal parts of the window are nearly independent. Only packets of the mask
+    `counted` count; default: all.
     """
     if window.length_ns < BATCHES:
         return {"measured": None, "standard_error": None}
@@ -37,8 +38,8 @@ def time_mean(queue: Columns, window: Window, counted: np.ndarray | None = None)
 
 
 def _packet_ns(queue: Columns, mask: np.ndarray, edges_ns: np.ndarray) -> np.ndarray:
-    """The time in ns that all packets have spent in the queue by each edge, from a common zero (int64). Sums of times
-    may wrap around; their differences are right, as unsigned arithmetic is modulo 2^64.
+    """Integral of the depth up to each edge, in packet x ns, from a common zero (int64). The sums may wrap around, but
+    their differences are right, because unsigned arithmetic is modulo 2^64.
     """
     came = queue["enqueue_mono_ns"][mask] - edges_ns[0]
     left = np.sort(came + queue["sojourn_ns"][mask])
@@ -52,9 +53,9 @@ def _packet_ns(queue: Columns, mask: np.ndarray, edges_ns: np.ndarray) -> np.nda
 
 
 def of_slow_start(run: Run, queue: Columns, window: Window, mss_bytes: np.ndarray) -> dict[str, Any] | None:
-    """The depth in data packets over time beside short_flows.mean_depth at the run's load, for the bursts of slow start
-    from the run's initial window. None unless Poisson arrivals of flows of one size, which is a whole number of
-    segments, are the only traffic.
+    """The depth in data packets over time, and short_flows.mean_depth for the bursts of slow start at the run's load
+    and initial window. None unless the only traffic are Poisson arrivals of flows of one size, a whole number of
+    segments.
     """
     packets = _flow_packets(run.spec, mss_bytes)
     if packets is None:

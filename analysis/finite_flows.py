@@ -138,7 +138,7 @@ def reasons(run: Run, window: Window) -> list[str]:
         result.append("traffic.json: does not say lateness_ns; whether flows began in time is unknown")
     elif late is not None and late > allowed:
         result.append(
-            f"{Area.FIDELITY}: 1 % of finite flows began up to {late:.0f} us or more after their time; allowed are "
+            f"{Area.FIDELITY}: 1 % of finite flows began {late:.0f} us or more after their due time; allowed are "
             f"{allowed:.0f} us: lower LOAD or USERS, or leave the machine idle"
         )
     return result

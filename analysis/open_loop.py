@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Open-loop runs: the queue that queueing theory predicts, the measured queue, and the ledger of datagrams.
 
-Arrivals do not depend on the network, so the queue is exactly M/D/1 or M/G/1 (theory/queues.py), of bursts M[X]/D/1
-(theory/batch_queues.py).
+Arrivals do not depend on the network, so the queue is exactly M/D/1 or M/G/1 (theory/queues.py), or M[X]/D/1 with
+bursts (theory/batch_queues.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def has_datagrams(run: Run) -> bool:
 
 
 def _sent(run: Run) -> list[Any]:
-    """What traffic.json says of each group of datagrams."""
+    """The entry of each group of datagrams in traffic.json."""
     traffic = run.documents["traffic"]
     groups = [traffic.get("open_loop")] if is_open_loop(run) else traffic.get("datagrams")
     return groups if isinstance(groups, list) and groups else [None]
@@ -57,8 +57,8 @@ class Model:
 
 
 def model(spec: dict[str, Any]) -> Model | None:
-    """The closed form of theory/ for a run. None if there is none: arrivals that are not Poisson, a load without
-    steady state, a limit in bytes.
+    """The closed form of theory/ for a run. None if theory/ has none: for arrivals that are not Poisson, a load without
+    steady state, or a limit in bytes.
     """
     if spec.get("traffic") != "open-loop" or spec.get("arrivals") != "poisson" or spec.get("datagrams"):
         return None
@@ -151,7 +151,7 @@ def datagram_reasons(entries: Entries) -> list[str]:
 
 def lateness(run: Run) -> dict[str, float | None]:
     """Percentiles of the time in us from a datagram's due time until it was sent: upper edges of buckets; `max` is
-    the last edge. Of several groups those of the latest.
+    the last edge. With several groups, those of the group with the largest p99.
     """
     of_groups = [
         histogram_percentiles(group.get("lateness_ns") if isinstance(group, dict) else None, p50=50, p99=99, p999=99.9)
@@ -172,14 +172,14 @@ def lateness_reasons(run: Run) -> list[str]:
     if late <= allowed:
         return []
     return [
-        f"{Area.FIDELITY}: 1 % of datagrams were sent up to {late:.0f} us or more after their time; allowed are "
+        f"{Area.FIDELITY}: 1 % of datagrams were sent {late:.0f} us or more after their due time; allowed are "
         f"{allowed:.0f} us: lower RATE, or leave the machine idle"
     ]
 
 
 def compare(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
     """Theory and measurement side by side, over the measurement window. Depths are at arrivals. Bursts have the mean
-    depth over time as well, because the packets of a burst add to the depth that the later ones find.
+    depth over time as well, because a packet also finds the earlier packets of its own burst.
     """
     expected = model(run.spec)
     rows = arrivals_in(queue, window.start_ns, window.end_ns)

@@ -136,8 +136,8 @@ def gaps_ns(repetition: Path) -> np.ndarray:
 
 
 def dispersion(gaps: np.ndarray, packets: float = 10) -> float:
-    """Index of dispersion of the arrivals: variance over mean of the counts in intervals of `packets` mean gaps. 1 of a
-    Poisson process, 0 of an even one.
+    """Index of dispersion of the arrivals: variance over mean of the counts in intervals of `packets` mean gaps. 1 for
+    a Poisson process, 0 for equal gaps.
     """
     at = gaps.cumsum()
     counts = np.histogram(at, np.arange(0, at[-1], packets * gaps.mean()))[0]
@@ -146,7 +146,7 @@ def dispersion(gaps: np.ndarray, packets: float = 10) -> float:
 
 def dctcp_alphas(repetition: Path) -> np.ndarray:
     """Two estimates of alpha for each reaction of a single DCTCP flow without losses. The first is from the switch's
-    marks: once a window, alpha moves by 1/16 towards the share of marked packets (RFC 8257). The second is from the
+    marks: once per window, alpha moves by 1/16 towards the share of marked packets (RFC 8257). The second is from the
     reduction, 2 (1 - after / before): windows are whole packets, so it is off by up to 2 / before.
     """
     tcp = load_tcp(repetition / TCP_FILE)[0]
@@ -172,20 +172,20 @@ def dctcp_alphas(repetition: Path) -> np.ndarray:
 
 
 def main(repetition: Path) -> None:
-    """Prints the behaviour of each flow of a run; gaps and alpha of a lone flow only."""
+    """Prints the behaviour of each flow of a run; gaps and alpha only if there is a single flow."""
     traced = flows(repetition)
     for number, flow in enumerate(traced):
         losses = [loss for loss in reactions(flow) if not loss.slow_start]
         if losses:
             grown = growth(flow, losses)[:, 1]
-            constants = [  # without fast convergence: the loss before was at no larger window
+            constants = [  # without fast convergence: the window was no larger at the previous loss
                 cubic_constant(flow, this, after) for before, this, after
                 in zip(losses, losses[1:], losses[2:], strict=False)
                 if this.before >= before.before and this.after < (this.before + this.after) / 2 < after.before
             ]  # fmt: skip
             print(f"flow {number}: {len(losses)} losses, last {losses[-1].before} -> {losses[-1].after} packets")
             print(f"  window after over before: median {reduction(losses):.4f}")
-            print(f"  growth in packets an RTT: median {np.median(grown):.3f}, mean {grown.mean():.3f}")
+            print(f"  growth in packets per RTT: median {np.median(grown):.3f}, mean {grown.mean():.3f}")
             if constants:
                 print(f"  C if it is Cubic: {np.median(constants):.3f}")
         if len(traced) == 1 and np.any(flow.ca_state == CWR):

@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     command("counters", commands.counters, "show every counter that is not zero")
     histogram = command("histogram", commands.histogram, "show how deep a queue was when packets arrived")
     histogram.add_argument("port")
-    live = command("watch", watch.watch, "a live table: rates a second, depths, drops (end it with Ctrl-C)")
+    live = command("watch", watch.watch, "a live table: rates per second, depths, drops (end it with Ctrl-C)")
     live.add_argument("--interval", type=float, default=1.0, help="seconds between readings (default 1)")
     live.add_argument("--count", type=int, help="end after this many readings")
     return parser

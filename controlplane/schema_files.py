@@ -110,7 +110,7 @@ def _parse_text(text: str) -> dict[str, list[Any]]:
         if token == "}":
             open_messages.pop()
             if not open_messages:
-                raise ValueError("has a } too many")
+                raise ValueError("has one } too many")
         elif next(tokens, "") == "{":
             inner: dict[str, list[Any]] = defaultdict(list)
             open_messages[-1][token].append(inner)

@@ -102,11 +102,11 @@ class PolicySpec(_Strict):
     @model_validator(mode="after")
     def _fits_its_mode(self) -> PolicySpec:
         if (self.threshold is None) != (self.mode == "unwatched"):
-            raise ValueError("needs a threshold" if self.threshold is None else "has a threshold, but watches nothing")
+            raise ValueError("needs a threshold" if self.threshold is None else "has a threshold, but is unwatched")
         if (self.hard_limit is None) != (self.mode != "ecn"):
-            raise ValueError("needs a hard_limit" if self.mode == "ecn" else "has a hard_limit, which only ecn knows")
+            raise ValueError("needs a hard_limit" if self.mode == "ecn" else "has a hard_limit, which only ecn takes")
         if self.mark and self.mode != "egress-threshold":
-            raise ValueError("has `mark`, which only egress-threshold knows: ecn always marks")
+            raise ValueError("has `mark`, which only egress-threshold takes: ecn always marks")
         return self
 
 
@@ -141,7 +141,8 @@ class CollectorSpec(_Strict):
 class SwitchSpec(_Strict):
     """A whole switch.yaml. `forwarding`: MAC -> port name, the whole table. If absent, the switch's table stays.
 
-    `deflect` (tofino): one port per pipe, for the packets that the traffic manager refuses; a number is a device port.
+    `deflect` (tofino): one port per pipe, for the packets that the traffic manager refuses; a number names a device
+    port.
     """
 
     version: Literal["1"] = "1"

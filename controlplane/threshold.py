@@ -73,7 +73,7 @@ def convert_rate(rate_bps: int, capabilities: Capabilities, conversion: Conversi
     exact = Fraction(rate_bps, conversion.wire_bits)
     packets = max(1, nearest(exact))
     bits = f"{packets} packets/s, {packets * conversion.wire_bits} bit/s"
-    note = f"{rate_bps} bit/s is {bits} of full packets ({conversion.wire_bits // 8} bytes on the wire), not of others"
+    note = f"{rate_bps} bit/s is {bits} of full packets ({conversion.wire_bits // 8} bytes on the wire) only"
     return Converted(packets, "pps", note)
 
 
@@ -101,7 +101,7 @@ def _packets_in_cells(packets: Converted, capabilities: Capabilities, conversion
     if capabilities.queued_extra_bytes:
         each = f"{conversion.frame_bytes} + {capabilities.queued_extra_bytes} bytes"
     note = f"{packets.value} packets of {each} are {cells} cells of {cell_bytes} bytes"
-    return Converted(cells, Unit.CELLS, f"{packets.note or text}; {note}, which hold more of smaller ones")
+    return Converted(cells, Unit.CELLS, f"{packets.note or text}; {note}, which hold more packets if these are smaller")
 
 
 def _bytes_in_cells(size: int, capabilities: Capabilities, text: str) -> Converted:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""CC_PARAMETERS=cubic.beta=800,dctcp.dctcp_shift_g=5: parameters of congestion controls, as their modules have them.
+"""CC_PARAMETERS=cubic.beta=800,dctcp.dctcp_shift_g=5: parameters of congestion controls, named as in their modules.
 
-The virtual-time kernel gets them at its boot, because most modules compute constants from them when they start. In real
-time a parameter is one for the whole machine, and other connections would follow it.
+The virtual-time kernel gets the parameters at boot, because most modules compute constants from them when they start.
+In real time a parameter would apply to the whole machine and change other connections, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Parameters = Mapping[str, Mapping[str, str]]  # algorithm -> parameter -> value
 
 
 def read_parameters(value: object) -> dict[str, str]:
-    """algorithm.parameter -> value. Its ValueError continues a sentence that begins with the value."""
+    """algorithm.parameter -> value. The message of the ValueError continues a sentence that begins with the value."""
     if isinstance(value, Mapping):  # of a resolved experiment
         return {str(name): str(given) for name, given in value.items()}
     result: dict[str, str] = {}
@@ -37,11 +37,11 @@ def read_parameters(value: object) -> dict[str, str]:
 
 
 def problem(given: Mapping[str, str], clock: str, where: str, used: Collection[str]) -> str | None:
-    """Why these cannot be set; continues a sentence that begins with the value. `where`: a switch or target without
-    Linux of ours; `used`: the algorithms of the flows.
+    """Why the parameters cannot be set; continues a sentence that begins with the value. `where` names a switch or
+    target that does not run our kernel; `used` are the algorithms of the flows.
     """
     if where:
-        return f"sets modules of the virtual-time kernel, {where} has none; allowed: with CLOCK=virtual in the lab"
+        return f"sets modules of the virtual-time kernel; {where} has none; allowed: with CLOCK=virtual in the lab"
     if clock != "virtual":
         return "would change all connections of this machine; allowed: with CLOCK=virtual only"
     unused = [name for name in given if name.split(".")[0] not in used]
@@ -62,16 +62,16 @@ def boot_parameters(given: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def malformed(given: Mapping[str, str], before_boot: Parameters) -> str | None:
-    """The problem of the first value that is not of its parameter's type, by the values that a kernel has without any.
+    """The problem of the first value that is not of its parameter's type. The types follow from the default values.
 
-    A kernel that cannot read a parameter drops the rest of its command line, and with it the program to start.
+    A kernel that cannot read a parameter drops the rest of its command line, including the program to start.
     """
     for name, value in given.items():
         algorithm, parameter = name.split(".")
         has = before_boot.get(algorithm, {}).get(parameter, "")
         if has in ("Y", "N"):
             if value.lower() not in (*BOOLEANS, "1", "0"):
-                return f"CC_PARAMETERS={name}={value} is no truth value; allowed: Y or N"
+                return f"CC_PARAMETERS={name}={value} is not a boolean; allowed: Y or N"
         elif NUMBER.fullmatch(has) and not (NUMBER.fullmatch(value) and MIN_INT <= int(value) <= MAX_INT):
             return f"CC_PARAMETERS={name}={value} is no whole number of 32 bits; allowed: as {has}, its default"
         elif NUMBER.fullmatch(has) and value.startswith("-") and not has.startswith("-"):
@@ -80,7 +80,7 @@ def malformed(given: Mapping[str, str], before_boot: Parameters) -> str | None:
 
 
 def refused(given: Mapping[str, str], after_boot: Parameters) -> str | None:
-    """The problem of the first parameter that a kernel lacks or did not take, as it has them after the boot."""
+    """The problem of the first parameter that the kernel lacks, or that differs from the given value after boot."""
     for name, value in given.items():
         algorithm, parameter = name.split(".")
         own = after_boot.get(algorithm, {})
@@ -88,7 +88,7 @@ def refused(given: Mapping[str, str], after_boot: Parameters) -> str | None:
             allowed = f"allowed: {', '.join(sorted(own))}" if own else "that algorithm has none"
             return f"CC_PARAMETERS={name}={value} sets no parameter of {algorithm}; {allowed} (make cc)"
         if not _same(value, own[parameter]):
-            return f"CC_PARAMETERS={name}={value} is refused by the kernel, which keeps {own[parameter]}"
+            return f"CC_PARAMETERS={name}={value} is refused by the kernel; it keeps {own[parameter]}"
     return None
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 
 def keep_one_free() -> dict[str, list[int]]:
-    """Takes the last processor from this process and its children. Returns who may use which; one alone is shared."""
+    """Takes the last processor from this process and its children. Returns the processors of the switch and of all
+    others; a single processor is shared.
+    """
     every = sorted(os.sched_getaffinity(0))
     if len(every) == 1:
         return {"switch": every, "others": every}

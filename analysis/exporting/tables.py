@@ -19,11 +19,11 @@ from lib.errors import InputError
 from wire import formats
 
 TABLES = ("postcards", "tcp", "joined", "distributions", "flows")
-# Columns that are no field in wire/*.def.
+# Columns that are not fields in wire/*.def.
 MEANINGS = {
     "enqueue_mono_ns": "CLOCK_MONOTONIC when the packet arrived at the queue",
     "rx_mono_ns": "CLOCK_MONOTONIC when the collector's kernel got the postcard",
-    "flow": "number of the 5-tuple in this file; in distributions: the experiment's id of the flow, null: all",
+    "flow": "number of the 5-tuple in this file; in distributions: the experiment's flow id, or null for all flows",
     "five_tuple": "source > destination and protocol of the flow",
     "in_flight_packets": "packets_out - sacked_out - lost_out + retrans_out, else (snd_nxt - snd_una) / mss",
     "dropped": "the queue policy refused the packet",
@@ -36,7 +36,7 @@ MEANINGS = {
     "trace_age_ns": "age of the trace record that gives the window",
     "packet_rtt_ns": "from arrival at the queue to the ACK that covers the packet's last byte",
     "retransmit_mono_ns": "CLOCK_MONOTONIC of the trace's record of this retransmission",
-    "what": "which distribution: analysis/README.md",
+    "what": "which distribution (analysis/README.md)",
     "value": "a value that occurred, in the unit that `what` names",
     "count": "how often it occurred in the measurement window",
 }

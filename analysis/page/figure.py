@@ -17,7 +17,7 @@ from lib.errors import InputError
 
 LEAST_TEXT_PT, LEAST_TEXT_PX = 8, 9
 POINTS_PER_INCH, PNG_DPI = 72, 150
-MAX_BYTES = 1_000_000  # an SVG that is larger gives way to its PNG, if the PNG is smaller
+MAX_BYTES = 1_000_000  # a larger SVG is replaced by its PNG if the PNG is smaller
 _VIEW_BOX = re.compile(rb"<svg\b[^>]*?\bviewBox=\"0 0 ([0-9.]+) ([0-9.]+)\"", re.DOTALL)
 _PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -32,7 +32,7 @@ class Figure(NamedTuple):
 
     @property
     def readable_px(self) -> int:
-        """The width on a page with which text of LEAST_TEXT_PT, the smallest in figures, is LEAST_TEXT_PX high."""
+        """The width on a page at which the smallest text (LEAST_TEXT_PT) is LEAST_TEXT_PX high."""
         points = self.width * POINTS_PER_INCH / PNG_DPI if self.uri.startswith("data:image/png") else self.width
         return math.ceil(points * LEAST_TEXT_PX / LEAST_TEXT_PT)
 

@@ -6,7 +6,8 @@ and C T_o, the BDP without queueing, are packets; `capacity` C is packets/s, tim
 mostly in slow start) or large (L-model: mostly in congestion avoidance; five congestion events or more, section 4).
 Loss falls as a power, p = a B^-b (PL-form), if the link is slower than its inputs (Gamma = C_out / C_in well below 1),
 and exponentially, p = a e^(-b B) (EX-form), if it is faster (Gamma > 1). Assumes heavy-tailed closed-loop traffic that
-fills the link, and a mean queueing delay of f B / C, which ends when the users have no more to offer (6.1).
+fills the link, and a mean queueing delay of f B / C; a larger B no longer adds delay once it holds all that the users
+offer (6.1).
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def slow_start_rtts(segments: int) -> int:
     """D = 1 + ceil(log2(M / 2)): RTTs to transfer M segments in slow start, from a first window of two, one of them for
     the connection (section 4).
 
-    As printed. Windows of 2, 4, 8 ... that add up to M take 1 + ceil(log2(M / 2 + 1)), one more where M is 2^k or 2^k -
-    1. Less than 2 segments count as 2. ValueError unless M is whole and 1 or more.
+    The formula is as printed. Windows of 2, 4, 8 ... that add up to M need 1 + ceil(log2(M / 2 + 1)) RTTs: one more
+    where M is 2^k or 2^k - 1. M = 1 counts as 2. ValueError unless M is whole and 1 or more.
     """
     check_whole("segments", segments, 1)
     return 1 + max((int(segments) - 1).bit_length() - 1, 0)
@@ -131,7 +132,8 @@ def pl_l_buffer(pipe: float, b: float = TYPICAL_B, f: float = TYPICAL_F) -> floa
 def pl_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: float = S_MODEL_V) -> float:
     """The B that solves a b v M C T_o B^-(1+b) = a v M f (1 - b) B^-b + f D: S-model, PL-form (equation 8, with v = 1).
 
-    Has exactly one solution: left less right falls from infinity to below 0. ValueError unless all are above 0.
+    There is exactly one solution: the left side minus the right side falls from infinity to below 0. ValueError unless
+    all are above 0.
     """
     for name, value in (("C T_o", pipe), ("a", a), ("b", b), ("f", f), ("v", v)):
         check_positive(name, value)
@@ -161,9 +163,9 @@ def ex_l_buffer(pipe: float, b: float, f: float, largest: float = math.inf) -> B
     is 0 or `largest`.
 
     R is proportional to e^(bB/2) / (C T_o + f B). `largest` = math.inf gives the paper's choice: 0 if equation 10 is
-    positive (throughput falls at B = 0), else math.inf. Beyond the minimum, though, throughput grows as long as both
-    forms hold. A finite `largest` bounds the range in which they hold, and both its ends are compared. ValueError
-    unless all are above 0.
+    positive (throughput falls at B = 0), else math.inf. But beyond the minimum, throughput grows as long as the L-model
+    and the EX-form hold. A finite `largest` bounds the range in which they hold: the result is the better of B = 0 and
+    B = `largest`. ValueError unless all are above 0.
     """
     for name, value in (("C T_o", pipe), ("b", b), ("f", f), ("the largest buffer", largest)):
         check_positive(name, value)
@@ -179,9 +181,9 @@ def ex_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: flo
     """S-model, EX-form: the best buffer, 0 or the larger root of f D / (v M) + (a f - a b C T_o) e^(-bB) = a b f B
     e^(-bB) (equation 11).
 
-    With x = b B + b C T_o / f - 1 that is x e^-x = D / (v M a) e^(1 - b C T_o / f): two roots or none. Throughput is
-    least at the smaller one, if that is above 0, and highest at the larger. (The paper prints S for C in the throughput
-    above equation 11.) ValueError unless all are above 0.
+    With x = b B + b C T_o / f - 1 the equation is x e^-x = D / (v M a) e^(1 - b C T_o / f): two roots or none.
+    Throughput is lowest at the smaller root, if that root is above 0, and highest at the larger root. (In the
+    throughput above equation 11 the paper prints S for C.) ValueError unless all are above 0.
     """
     for name, value in (("C T_o", pipe), ("a", a), ("b", b), ("f", f), ("v", v)):
         check_positive(name, value)

@@ -49,7 +49,7 @@ def test_convert__times_and_bdps_are_the_nearest_packets(text: str, value: int, 
         (
             "163p",
             163 * 19,
-            "163p; 163 packets of 1514 bytes are 3097 cells of 80 bytes, which hold more of smaller ones",
+            "163p; 163 packets of 1514 bytes are 3097 cells of 80 bytes, which hold more packets if these are smaller",
         ),
         ("1bdp", 163 * 19, "1bdp is 162.549 full packets: 163; 163 packets of 1514 bytes are 3097 cells of 80 bytes"),
         ("300kB", 3750, "300kB is 3750 cells of 80 bytes, 300000 bytes; the last cell of each packet is rarely full"),
@@ -85,5 +85,5 @@ def test_convert_rate__is_of_full_packets_where_packets_are_served() -> None:
     converted = convert_rate(50_000_000, TARGETS["bmv2"].capabilities, LAB)
     assert (converted.value, converted.unit) == (4064, "pps")
     assert converted.note == (
-        "50000000 bit/s is 4064 packets/s, 50003456 bit/s of full packets (1538 bytes on the wire), not of others"
+        "50000000 bit/s is 4064 packets/s, 50003456 bit/s of full packets (1538 bytes on the wire) only"
     )

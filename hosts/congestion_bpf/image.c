@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds the variable of a congestion control by the object's BTF and its section by the ELF header, and writes its
-// name.
+// Finds the struct tcp_congestion_ops of an object, its offset by BTF and its section by the ELF header, and writes the
+// algorithm's name into it.
 #include "image.h"
 
 #include <bpf/btf.h>
@@ -66,7 +66,7 @@ void image_free(struct image *image)
 	*image = (struct image){0};
 }
 
-/* The bytes of a section, or NULL. Every offset is checked: the file may be anybody's. */
+/* The bytes of a section, or NULL. Every offset is checked, because the file is not trusted. */
 static char *section(const struct image *image, const char *name, size_t *bytes)
 {
 	const Elf64_Ehdr *header = (const Elf64_Ehdr *)image->bytes;
@@ -133,7 +133,7 @@ int image_set_name(struct image *image, const char *path, const char *name)
 		err = -ENOENT;
 	if (err)
 		complain("%s: has %s struct %s in a section " SECTION
-			 "; a congestion control is one (docs/your-congestion-control.md)",
+			 "; a congestion control has exactly one (docs/your-congestion-control.md)",
 			 path, err == -E2BIG ? "more than one" : "no", VARIABLE_TYPE);
 	else
 		strncpy(content + offset, name, ALGORITHM_NAME_BYTES);

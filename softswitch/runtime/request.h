@@ -26,8 +26,8 @@ size_t request_accept(struct text *text);
 size_t request_refuse_word(struct text *text, const char *label, const struct words *words,
 			   const char *allowed);
 
-/* Reads "NAME VALUE..." up to the word `end`, which is then the last word read, or to the end of the request. NULL: to
- * its end. Returns 0, or the length of an error reply.
+/* Reads "NAME VALUE..." up to and including the word `end`, or to the end of the request if `end` is NULL or absent.
+ * Returns 0, or the length of an error reply.
  */
 size_t request_settings(struct text *text, struct words *words, struct setting *settings, int count,
 			const char *end);

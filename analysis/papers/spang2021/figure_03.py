@@ -35,7 +35,7 @@ PAPERS = {"bbr": "as the model, no cliff below 20 packets", "bbr3": ""}  # BBRv3
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Of each algorithm: 1st percentile of utilization by buffer, the model's line, and burst sizes near the cliff."""
+    """For each algorithm: 1st percentile of utilization by buffer, the model's line, and burst sizes near the cliff."""
     panels = runs.by_algorithm(SWEEPS[0], _panel, needs=("utilization_p01",), flows=1)
     return {"panels": panels, "provenance": runs.provenance()}
 
@@ -57,7 +57,7 @@ def _panel(selected: list[StoredRun]) -> Data:
         "model": {buffer: single_flow.min_utilization(cc, buffer, exact) for buffer in measured},
         "line": None if None in line else np.array([buffers, line]),  # the paper has no model of BBRv2 and BBRv3
         "bursts_at": f"{shown[0]} to {shown[-1]}" if len(shown) > 1 else f"{shown[0]}",
-        # Share of packets that came in a burst of so many or more
+        # Share of packets that came in a burst of at least this size
         "bursts": np.array([sizes, packets[::-1].cumsum()[::-1] / packets.sum()]),
         "burst_p99": mean_interval(_burst_percentile(run, 99) for run in of_shown),
         "burst_max": mean_interval(_burst_percentile(run, 100) for run in of_shown),
@@ -65,7 +65,7 @@ def _panel(selected: list[StoredRun]) -> Data:
 
 
 def _burst_percentile(run: Any, percent: float) -> float:
-    """Size of the burst in which that share of all packets, or a smaller one, came."""
+    """The smallest size such that bursts up to this size hold `percent` of all packets."""
     sizes, counts = run.distribution("burst_packets")
     share = (sizes * counts).cumsum() / (sizes * counts).sum()
     return float(sizes[min(np.searchsorted(share, percent / 100), len(sizes) - 1)])
@@ -122,7 +122,7 @@ def _draw_utilization(ax: look.Axes, cc: str, panel: Data, bottom: float) -> Non
 
 def _draw_bursts(ax: look.Axes, cc: str, panel: Data, largest: float, rarest: float) -> None:
     sizes, share = panel["bursts"]
-    # k that did not occur has the share of the next that did; beyond the largest there is none
+    # a size k that did not occur has the share of the next larger size; beyond the largest size the share is 0
     ax.step([1, *sizes, sizes[-1]], [100, *share * 100, rarest / 10], where="pre", color=algorithms.color(cc))
     ax.axvline(CLIFF_PACKETS, color=GREY, linewidth=0.6, linestyle=":")
     ax.set_yscale("log")
