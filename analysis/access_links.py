@@ -49,7 +49,7 @@ def _own_rates_bps(run: Run) -> np.ndarray:
 
 
 def _too_close(queue: Columns, link: np.ndarray, rate_bps: np.ndarray, whose: str) -> list[str]:
-    """`link` and `rate_bps` are of each flow number; a rate of 0 is no link."""
+    """`link` and `rate_bps` are of each flow number; a rate of 0 means no link."""
     rates = rate_bps[queue["flow"]]
     rows = np.flatnonzero(rates > 0)
     of_row = link[queue["flow"][rows]].astype(np.int64)

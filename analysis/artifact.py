@@ -152,7 +152,7 @@ class _PostcardBatches:
 def udp_payloads(frames: Frames, port: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Per frame: offset of the UDP payload, its length in bytes, and whether it was captured completely.
 
-    A length of -1 marks a frame that is no datagram to `port`, or too short to know; -2 marks a fragment.
+    A length of -1 marks a frame that is not a datagram to `port`, or too short to know; -2 marks a fragment.
     """
     rows, captured = frames.rows, frames.captured_bytes
     numbers = np.arange(len(rows))

@@ -78,7 +78,7 @@ Depths = tuple[np.ndarray, np.ndarray]  # (depth in packets, count), ascending b
 
 def load_depths(directory: Path) -> Depths | None:
     """The depth histogram of a run without postcards, in whole packets; None if there is none. Raises InputError if
-    the file is no histogram.
+    the file is not a histogram.
     """
     path = directory / DEPTHS_FILE
     if not path.exists():
@@ -88,11 +88,13 @@ def load_depths(directory: Path) -> Depths | None:
         rows = pl.read_csv(path, schema={"queue_depth_packets": pl.Float64, "count": pl.UInt32})
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(
-            f"{path}: is no histogram: {str(error).splitlines()[0]}; restore it, it is a raw file"
+            f"{path}: is not a histogram: {str(error).splitlines()[0]}; restore it, it is a raw file"
         ) from None
     depth = pl.col("queue_depth_packets")
     if not rows.select((depth.is_between(0, 1e9) & pl.col("count").is_not_null()).fill_null(False).all()).item():
-        raise InputError(f"{path}: is no histogram: not all depths and counts are from 0; restore it, it is a raw file")
+        raise InputError(
+            f"{path}: is not a histogram: not all depths and counts are from 0; restore it, it is a raw file"
+        )
     sums = rows.group_by(depth.round().cast(pl.Int64)).agg(pl.col("count").cast(pl.Int64).sum()).sort(depth)
     return sums["queue_depth_packets"].to_numpy(), sums["count"].to_numpy()
 

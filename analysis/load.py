@@ -234,13 +234,13 @@ def _document(path: Path, problems: list[str]) -> dict[str, Any] | None:
         problems.append(f"{path.name}: not readable as JSON: {one_line(error)}; run the experiment again")
         return None
     if not isinstance(document, dict):
-        problems.append(f"{path.name}: is no JSON object; run the experiment again")
+        problems.append(f"{path.name}: is not a JSON object; run the experiment again")
         return None
     return document
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _traffic(run: Run, flows: FlowTable) -> list[dict[str, Any]]:
@@ -251,7 +251,7 @@ def _traffic(run: Run, flows: FlowTable) -> list[dict[str, Any]]:
     for entry in _list(run.documents["traffic"].get("flows")):
         try:
             if not isinstance(entry, dict):
-                raise TypeError("is no JSON object")
+                raise TypeError("is not a JSON object")
             if not 0 <= int(entry["id"]) < 1 << 31:
                 raise ValueError(f"id {entry['id']} is out of bounds")
             names = ("src_addr", "dst_addr", "src_port", "dst_port")

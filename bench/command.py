@@ -41,7 +41,7 @@ KEYS = {
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:
     names = given["parts"].split(",") if "parts" in given else PARTS
     short = given.get("short") == "1"
-    errors += [BadValue("PARTS", name, f"is no part; {unknown(name, PARTS)}") for name in names if name not in PARTS]
+    errors += [BadValue("PARTS", name, f"is not a part; {unknown(name, PARTS)}") for name in names if name not in PARTS]
     if errors:
         raise SpecError(errors)
     parts = {part: importlib.import_module(f"bench.{part}") for part in names}

@@ -34,10 +34,10 @@ def open(path: str | Path) -> StoredRun:
 def index(results: str | Path = "results") -> polars.DataFrame:
     """The run table, a row for each analysed repetition below `results`. Units are in the columns' names (rate_bps,
     rtt_ns, depth_p99_packets); `run` is the path below `results`; `valid` is false also for a repetition that cannot
-    be read; `reasons` says why. Raises InputError if `results` is no directory.
+    be read; `reasons` says why. Raises InputError if `results` is not a directory.
     """
     from runs import run_table
 
     if not Path(results).is_dir():
-        raise InputError(f"{results}: is no directory; allowed: one with runs, as results")
+        raise InputError(f"{results}: is not a directory; allowed: one with runs, as results")
     return run_table.read(Path(results))

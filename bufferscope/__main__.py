@@ -54,7 +54,7 @@ def _run(words: list[str]) -> int:
     if not name:
         raise InputError("no command is given; bufferscope --help lists them")
     if name not in COMMANDS:
-        raise InputError(f"{name} is no command; {unknown(name, COMMANDS)}")
+        raise InputError(f"{name} is not a command; {unknown(name, COMMANDS)}")
     command = COMMANDS[name]
     if HELP & set(rest):
         print(help_text.of(command))
@@ -66,7 +66,7 @@ def _run(words: list[str]) -> int:
     elif command.others != "module":
         shown = [key.upper() for key in keys]
         errors += [
-            BadValue(key.upper(), None, f"is no parameter of {name}; {unknown(key.upper(), shown)}")
+            BadValue(key.upper(), None, f"is not a parameter of {name}; {unknown(key.upper(), shown)}")
             for key in given
             if key not in keys
         ]

@@ -76,4 +76,4 @@ def _value(name: str, text: str) -> Any:
     try:
         return text if kind == polars.String() else float(text) if kind == polars.Float64() else int(text)
     except ValueError:
-        raise SpecError([BadValue(name.upper(), text, "is no number; allowed: a number as in the table")]) from None
+        raise SpecError([BadValue(name.upper(), text, "is not a number; allowed: a number as in the table")]) from None

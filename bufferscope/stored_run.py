@@ -88,7 +88,7 @@ class StoredRun:
     def table(self, name: str) -> polars.LazyFrame:
         """One of joined, postcards, tcp, for queries on tables larger than memory. Raises InputError."""
         if name not in TABLES:
-            raise InputError(f"{name}: is no table; allowed: {', '.join(TABLES)}")
+            raise InputError(f"{name}: is not a table; allowed: {', '.join(TABLES)}")
         path = self.directory / f"{name}.parquet"
         whole.check(self.directory, derived=[path.name])
         if path.name in thinned.removed(self.directory) and not path.exists():
@@ -129,7 +129,7 @@ class Plots:
 
     def __getattr__(self, name: str) -> Callable[[], Figure]:
         if name not in figures.NAMES:
-            raise AttributeError(f"{name} is no figure; there are: {', '.join(figures.NAMES)}")
+            raise AttributeError(f"{name} is not a figure; there are: {', '.join(figures.NAMES)}")
         return lambda: self._draw(name)
 
     def _draw(self, name: str) -> Figure:

@@ -29,13 +29,13 @@ class TableEntry:
     def number(self, name: str) -> int:
         value = self.fields.get(name)
         if not isinstance(value, int):
-            raise SwitchError(f"the switch reports {name} as {value!r}, which is no number")
+            raise SwitchError(f"the switch reports {name} as {value!r}, which is not a number")
         return value
 
     def numbers(self, name: str) -> list[int]:
         value = self.fields.get(name)
         if not isinstance(value, list):
-            raise SwitchError(f"the switch reports {name} as {value!r}, which is no list of numbers")
+            raise SwitchError(f"the switch reports {name} as {value!r}, which is not a list of numbers")
         return value
 
 

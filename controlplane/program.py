@@ -190,7 +190,7 @@ class ProgramSwitch(Switch):
 
 def mac_number(text: str) -> int:
     if not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", text):
-        raise SwitchError(f"{text!r} is no MAC address: six bytes as in 02:bf:00:00:00:01")
+        raise SwitchError(f"{text!r} is not a MAC address: six bytes as in 02:bf:00:00:00:01")
     return int(text.replace(":", ""), 16)
 
 

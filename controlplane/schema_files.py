@@ -22,7 +22,7 @@ _TOKEN = re.compile(r'(?:\s|#[^\n]*\n)*([{}:]|"(?:[^"\\\n]|\\.)*"|[-+.\w]+)')
 
 
 def from_p4info(text: str, origin: str) -> Schema:
-    """ValueError if `text` is no P4Info in text form."""
+    """ValueError if `text` is not P4Info in text form."""
     info = _parse_text(text)
     actions: dict[str, tuple[str, tuple[Field, ...]]] = {}
     for action in info["actions"]:
@@ -128,4 +128,4 @@ def _tokens(text: str) -> Iterator[str]:
         yield match[1]
         position = match.end()
     if text[position:].strip():
-        raise ValueError(f"is no protobuf text at {text[position : position + 20]!r}")
+        raise ValueError(f"is not protobuf text at {text[position : position + 20]!r}")

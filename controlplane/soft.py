@@ -299,7 +299,7 @@ def connect(address: str) -> SoftSwitch:
 
 
 def _table(line: str) -> Table:
-    """NAME KEY:MATCH:BITS,... ACTION(ARGUMENT:BITS,...),... as `table list` answers; `-` is no key."""
+    """NAME KEY:MATCH:BITS,... ACTION(ARGUMENT:BITS,...),... as `table list` answers; `-` means no key."""
     name, keys, actions = line.split(" ")
     fields = [key.rpartition(":") for key in keys.split(",") if key != "-"]
     action_lists = re.findall(r"([^,()]+)\(([^()]*)\)", actions)

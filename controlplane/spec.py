@@ -46,7 +46,7 @@ def _one_of(*allowed: str) -> Callable[[object], str]:
 
 def _mac(value: object) -> str:
     if not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", str(value)):
-        raise ValueError("is no MAC address; allowed: six bytes as in 02:bf:00:00:00:01")
+        raise ValueError("is not a MAC address; allowed: six bytes as in 02:bf:00:00:00:01")
     return str(value).lower()
 
 
@@ -54,7 +54,7 @@ def _ipv4(value: object) -> str:
     try:
         return str(ipaddress.IPv4Address(str(value)))
     except ValueError:
-        raise ValueError("is no IPv4 address; allowed: as in 10.78.0.2") from None
+        raise ValueError("is not an IPv4 address; allowed: as in 10.78.0.2") from None
 
 
 def _once(value: object) -> object:

@@ -73,7 +73,7 @@ def malformed(given: Mapping[str, str], before_boot: Parameters) -> str | None:
             if value.lower() not in (*BOOLEANS, "1", "0"):
                 return f"CC_PARAMETERS={name}={value} is not a boolean; allowed: Y or N"
         elif NUMBER.fullmatch(has) and not (NUMBER.fullmatch(value) and MIN_INT <= int(value) <= MAX_INT):
-            return f"CC_PARAMETERS={name}={value} is no whole number of 32 bits; allowed: as {has}, its default"
+            return f"CC_PARAMETERS={name}={value} is not a whole number of 32 bits; allowed: as {has}, its default"
         elif NUMBER.fullmatch(has) and value.startswith("-") and not has.startswith("-"):
             return f"CC_PARAMETERS={name}={value} is negative; allowed: 0 and more (default {has})"
     return None

@@ -39,7 +39,7 @@ def read(word: str) -> Source:
     """The file that a user named. Its ValueError continues a sentence that begins with the value."""
     path = Path(word).expanduser()
     if not word.endswith(".c"):
-        raise ValueError(f"names {word}, which is no C file; allowed: a name (cubic), or a file (./mycc.c)")
+        raise ValueError(f"names {word}, which is not a C file; allowed: a name (cubic), or a file (./mycc.c)")
     name = path.name.removesuffix(BPF).removesuffix(".c")
     if not NAME.fullmatch(name):
         raise ValueError(
@@ -51,7 +51,7 @@ def read(word: str) -> Source:
             raise ValueError(f"names {word}, which has {len(content)} bytes; allowed: {MOST_BYTES} at most")
         text = content.decode()
     except UnicodeDecodeError:
-        raise ValueError(f"names {word}, which is no text in UTF-8; allowed: a C file") from None
+        raise ValueError(f"names {word}, which is not text in UTF-8; allowed: a C file") from None
     except OSError as error:
         raise ValueError(f"names {word}, which cannot be read: {error.strerror}; give the path of a C file") from None
     return Source(name, path.name, hashlib.sha256(content).hexdigest(), text)

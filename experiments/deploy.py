@@ -106,7 +106,7 @@ def read_inventory(inventory: Path) -> dict[str, Any]:
     command = [_tool("ansible-inventory"), "-i", str(inventory), "--list"]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RunError(f"{inventory} is no inventory: {' '.join(done.stderr.split())[:300]}")
+        raise RunError(f"{inventory} is not an inventory: {' '.join(done.stderr.split())[:300]}")
     content = json.loads(done.stdout)
     return content if isinstance(content, dict) else {}
 

@@ -105,7 +105,7 @@ def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
     second, beside = (_second(paper, given, errors), _beside(paper, given, errors)) if paper else (False, None)
     results = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute()
     if draws == "only" and "runs" not in given and not results.is_dir():
-        errors.append(BadValue("RESULTS", None, f"{results} is no directory; allowed with DRAW=only: one with runs"))
+        errors.append(BadValue("RESULTS", None, f"{results} is not a directory; allowed with DRAW=only: one with runs"))
     from_published = _from_published(paper, given, errors)
     engine = engine_of(given, errors, "")
     if errors or paper is None:
@@ -141,7 +141,7 @@ def _second(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> b
         errors.append(BadValue("MODE", given["mode"], "is in the specs of this paper; leave it out"))
     elif given["mode"] != paper.second.value:
         allowed = f"{paper.second.value}, or no MODE"
-        errors.append(BadValue("MODE", given["mode"], f"is no set of this paper; allowed: {allowed}"))
+        errors.append(BadValue("MODE", given["mode"], f"is not a set of this paper; allowed: {allowed}"))
     elif given.get("clock") == "real":
         errors.append(BadValue("MODE", given["mode"], "has no runs in real time; leave CLOCK out"))
     return True

@@ -70,7 +70,7 @@ def _entry(run: Spec, number: int, values: Mapping[str, str]) -> Entry:
 
     for key in values:
         if key not in GROUP_KEYS:
-            wrong(key, f"is no key of a group; {unknown_key(key, GROUP_KEYS).partition('; ')[2]}")
+            wrong(key, f"is not a key of a group; {unknown_key(key, GROUP_KEYS).partition('; ')[2]}")
     if "traffic" not in errors and len(kinds(spec.traffic)) > 1:
         wrong("traffic", f"names several kinds; allowed: one of {', '.join(TRAFFIC)}, a group for each")
     elif "traffic" not in errors and spec.traffic == PROGRAM:

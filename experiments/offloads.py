@@ -27,7 +27,9 @@ LEAST_COALESCE, MOST_COALESCE = "1us", "10ms"
 def _whole_us(value: object) -> Any:
     read = quantity("time", low=LEAST_COALESCE, high=MOST_COALESCE)(value)
     if units.whole(read) % 1000:
-        raise ValueError(f"is no whole number of us, which ethtool takes; allowed: {LEAST_COALESCE} to {MOST_COALESCE}")
+        raise ValueError(
+            f"is not a whole number of us, which ethtool takes; allowed: {LEAST_COALESCE} to {MOST_COALESCE}"
+        )
     return read
 
 

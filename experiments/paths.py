@@ -37,7 +37,7 @@ def read_rtts(read_one: Callable[[object], Quantity]) -> Callable[[object], tupl
     def read(value: object) -> tuple[Quantity, ...]:
         words = value.split(",") if isinstance(value, str) else []
         if not 2 <= len(words) <= MOST_RTTS:
-            raise ValueError(f"is no list of RTTs; allowed: 2 to {MOST_RTTS} with commas, as in 30ms,50ms,120ms")
+            raise ValueError(f"is not a list of RTTs; allowed: 2 to {MOST_RTTS} with commas, as in 30ms,50ms,120ms")
         result = []
         for word in map(str.strip, words):
             try:

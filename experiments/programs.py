@@ -51,7 +51,7 @@ def read_command(value: object) -> tuple[str, ...]:
     except (ValueError, TypeError) as error:
         raise ValueError(f"cannot be split into arguments ({error}); {form}") from None
     if not words or not words[0] or not all(isinstance(word, str) and "\0" not in word for word in words):
-        raise ValueError(f"is no list of arguments; {form}")
+        raise ValueError(f"is not a list of arguments; {form}")
     if sum(len(word.encode()) + 1 for word in words) > MOST_COMMAND_BYTES:
         raise ValueError(f"is longer than {MOST_COMMAND_BYTES} bytes; allowed: shorter arguments, or a file of them")
     for name in (name for word in words for name in _NAME.findall(word)):
@@ -63,13 +63,13 @@ def read_command(value: object) -> tuple[str, ...]:
 
 def read_directory(value: object) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
-        raise ValueError("is no path; allowed: a directory")
+        raise ValueError("is not a path; allowed: a directory")
     return value
 
 
 def read_cc(value: object) -> str:
     if not isinstance(value, str) or not _CC.fullmatch(value.lower()):
-        raise ValueError("is no name of a congestion control; allowed: one, as in cubic")
+        raise ValueError("is not the name of a congestion control; allowed: one, as in cubic")
     return value.lower()
 
 
@@ -122,7 +122,7 @@ def resolve(
         return None
     directory = Path(spec.directory or ".").absolute()
     if not directory.is_dir():
-        wrong("directory", "is no directory; allowed: one that exists")
+        wrong("directory", "is not a directory; allowed: one that exists")
     commands = {}
     for key, command in ((SERVER, spec.server), (CLIENT, spec.client)):
         commands[key] = [] if command is None else [_found(command[0], directory), *command[1:]]

@@ -36,7 +36,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
         raise SpecError(errors)
     run = Path(given["run"])
     if not is_run(run):
-        line = f"RUN={run} is no run directory; allowed: one in results/, or a rep-<k> of one, as in {EXAMPLE}"
+        line = f"RUN={run} is not a run directory; allowed: one in results/, or a rep-<k> of one, as in {EXAMPLE}"
         raise RunError(line if line.isprintable() else ascii(line))
     asked = {key: given[key] for key in whatif.KEYS if key in given}
     if asked:

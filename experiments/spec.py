@@ -68,19 +68,21 @@ def _listed(value: object) -> tuple[dict[str, str], ...]:
     """The groups of a file, each a mapping of text. Their keys are checked in groups.py."""
     form = "allowed: in a file (SPEC=...) alone, a list of lines such as `- {cc: cubic, flows: 20, rtt: 20ms}`"
     if not isinstance(value, list) or not value:
-        raise ValueError(f"is no list of groups; {form}")
+        raise ValueError(f"is not a list of groups; {form}")
     if len(value) > MOST_GROUPS:
         raise ValueError(f"has {len(value)} groups; allowed: 1 to {MOST_GROUPS}")
     for place, group in enumerate(value):
         if not isinstance(group, dict) or not group or not all(isinstance(text, str) for text in group.values()):
-            raise ValueError(f"is no mapping of keys to single values at groups[{place}]; {form}")
+            raise ValueError(f"is not a mapping of keys to single values at groups[{place}]; {form}")
     return tuple(dict(group) for group in value)
 
 
 def _sizes(value: object) -> str | Drawn:
     """Of open-loop packets a word, of finite flows a distribution."""
     if str(value).startswith("bursts") and not is_sizes(value):
-        raise ValueError(f"is no length of flows that send bursts; allowed: bursts:1p to bursts:{MOST_FLOW_PACKETS}p")
+        raise ValueError(
+            f"is not a length of flows that send bursts; allowed: bursts:1p to bursts:{MOST_FLOW_PACKETS}p"
+        )
     return str(value) if is_sizes(value) else read_distribution("bytes", "packets")(value)
 
 
@@ -88,7 +90,7 @@ def _cc(value: object) -> str:
     if isinstance(value, str) and congestion.is_path(value):
         raise ValueError("is a file; allowed: a name, as in cubic; a file in CC, without long flows")
     if not isinstance(value, str) or not congestion.NAME.fullmatch(value.lower()):
-        raise ValueError("is no name of a congestion control; allowed: one, as in cubic")
+        raise ValueError("is not the name of a congestion control; allowed: one, as in cubic")
     return value.lower()
 
 
@@ -194,12 +196,12 @@ def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:
 def unknown_key(key: str) -> str:
     """The problem of a key that does not exist."""
     if key.lower() in ("kernel_package", "kernel_source"):
-        return f"is no parameter of an experiment; choose the kernel before it: make kernel {key.upper()}=..."
+        return f"is not a parameter of an experiment; choose the kernel before it: make kernel {key.upper()}=..."
     return values.unknown_key(key, [name for name in KEYS if name != "spec_version"])
 
 
 def load_yaml(path: Path) -> dict[str, object]:
-    """Key -> value as written in a spec file, as text; keys in lower case. Raises SpecError if the file is no spec."""
+    """Key -> value of a spec file, as text; keys in lower case. Raises SpecError if the file is not a spec."""
 
     def refuse(problem: object) -> SpecError:
         return SpecError([BadValue("spec file", None, str(problem), str(path))])

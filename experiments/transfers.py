@@ -113,7 +113,7 @@ def read_traffic(value: object) -> str:
     """One kind, or several with commas: long,finite. In the order of TRAFFIC."""
     words = [word.strip().lower() for word in value.split(",")] if isinstance(value, str) else []
     if not words or any(word not in TRAFFIC for word in words):
-        raise ValueError(f"is no kind of traffic; allowed: {', '.join(TRAFFIC)}, or several as in long,finite")
+        raise ValueError(f"is not a kind of traffic; allowed: {', '.join(TRAFFIC)}, or several as in long,finite")
     if len(set(words)) < len(words):
         raise ValueError("names a kind twice; allowed: each once")
     if {OPEN_LOOP, PROGRAM} <= set(words):
@@ -140,7 +140,7 @@ def read_distribution(*dimensions: str) -> Callable[[object], Drawn]:
         form = _FORMS.get(name)
         if form is None or len(words) != len(form) + 1:
             shapes = "; ".join(":".join((kind, *(key.upper() for key, _ in keys))) for kind, keys in _FORMS.items())
-            raise ValueError(f"is no distribution; allowed: {shapes}; as in {_EXAMPLES[dimensions[0]]}")
+            raise ValueError(f"is not a distribution; allowed: {shapes}; as in {_EXAMPLES[dimensions[0]]}")
         parameters: dict[str, Any] = {}
         for (key, kind), word in zip(form, words[1:], strict=True):
             try:
@@ -180,7 +180,7 @@ def read_points(path: Path) -> list[list[float]]:
     try:
         draws.checked_points(points)
     except draws.DrawError as error:
-        raise ValueError(f"is no distribution: {error}") from None
+        raise ValueError(f"is not a distribution: {error}") from None
     return points
 
 

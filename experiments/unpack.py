@@ -65,5 +65,5 @@ def is_wanted(member: tarfile.TarInfo, prefix: str) -> bool:
     if UNFINISHED.fullmatch(inside):
         return False
     if not ALLOWED.fullmatch(inside):
-        raise ValueError(f"{member.name!a} is no file of a run")
+        raise ValueError(f"{member.name!a} is not a file of a run")
     return True

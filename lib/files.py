@@ -36,7 +36,7 @@ def open_regular(path: Path | str, flags: int, within: int | None = None) -> int
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or (status.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR)):
-            raise OSError(errno.EINVAL, "is no regular file of its own", str(path))
+            raise OSError(errno.EINVAL, "is not a regular file of its own", str(path))
         os.set_blocking(descriptor, True)
         if flags & os.O_CREAT:
             give_open(descriptor)

@@ -11,7 +11,7 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
-NOT_REGULAR = "is no regular file"
+NOT_REGULAR = "is not a regular file"
 
 
 def opened(path: Path) -> BufferedReader:

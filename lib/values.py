@@ -96,7 +96,7 @@ def optional(read: Callable[[object], Any]) -> Callable[[object], Any]:
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """The problem of a key that does not exist: names the nearest that does, else all."""
-    return f"is no parameter; {unknown(key.upper(), map(str.upper, known))}"
+    return f"is not a parameter; {unknown(key.upper(), map(str.upper, known))}"
 
 
 def _out_of_bounds(low: object, high: object, why: str) -> str:

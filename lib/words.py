@@ -30,7 +30,7 @@ class Key(NamedTuple):
 
 
 def made() -> list[str]:
-    """The words that make was called with, including words that are no parameter. Variables of the environment, and
+    """The words that make was called with, including words that are not parameters. Variables of the environment, and
     make's own default CC=cc, are not among them.
     """
     _, _, variables = f" {os.environ.get('MAKEFLAGS', '')}".partition(" -- ")
@@ -57,7 +57,7 @@ def read_words(words: list[str], keys: Mapping[str, Key], first: str = "") -> tu
             value = "1" if is_switch and left[:1] not in (["0"], ["1"]) else left.pop(0) if left else ""
             equals = "="
         if not equals or not name:
-            errors.append(BadValue(word, None, "is no parameter; write KEY=VALUE or --key VALUE"))
+            errors.append(BadValue(word, None, "is not a parameter; write KEY=VALUE or --key VALUE"))
         elif not value:
             errors.append(BadValue(name.upper(), None, "has no value; give one, or leave the key out for its default"))
         elif name in given:

@@ -87,12 +87,12 @@ def unpack(file: Path, results: Path) -> int:
                     total += member.size
                     name = MEMBER.fullmatch(member.name)
                     if not name or not member.isreg() or count > MOST_MEMBERS or total > MOST_BYTES:
-                        raise ValueError(f"{member.name!a:.200} is no file of a packed run")
+                        raise ValueError(f"{member.name!a:.200} is not a file of a packed run")
                     found.add(name[1])
                     archive.extract(member, scratch, set_attrs=False, filter="data")
         # TypeError: tarfile of a header that is cut
         except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, TypeError) as error:
-            raise InputError(f"{file} is no archive of runs: {error}") from None
+            raise InputError(f"{file} is not an archive of runs: {error}") from None
         return sum(_place(Path(scratch) / repetition, results / repetition) for repetition in sorted(found))
 
 

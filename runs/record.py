@@ -188,7 +188,7 @@ def _damage(directory: Path, only: Sequence[str] | None, readable: Sequence[str]
     result = [Damage(name, what, remedy) for name, what in zip(sorted(names), differences, strict=True) if what]
     author = "the analysis" if derived else "the run"
     return result + [
-        Damage(name, f"is no file that {author} wrote: {RECORD} does not have it", "remove it")
+        Damage(name, f"is not a file that {author} wrote: {RECORD} does not have it", "remove it")
         for name in readable
         if name not in known and os.path.lexists(directory / name)
     ]

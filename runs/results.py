@@ -177,7 +177,7 @@ def latest_problem(results: Path) -> str | None:
     """Why `results/latest` cannot become a link to a run; None if it can. Also checked before the run."""
     link = results / LATEST
     if link.exists() and not link.is_symlink():
-        return f"{link} is no link, so it stays as it is; move it away"
+        return f"{link} is not a link, so it stays as it is; move it away"
     return None
 
 

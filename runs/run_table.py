@@ -78,7 +78,7 @@ class Place(NamedTuple):
 
 def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place) -> dict[str, Any]:
     """The row of one repetition; None for values that were not measured or have a wrong type. Raises ValueError if
-    `summary` is no summary.
+    `summary` is not a summary.
     """
     verdict.check(summary)
     spec = summary["spec"]
@@ -260,18 +260,18 @@ def write(results: Path) -> polars.DataFrame:
 
 def read_table(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) -> polars.DataFrame:
     """Columns `needed`, and of `also` the existing ones, of any run table: Parquet or CSV, also with the names of a
-    summary (spec.rate_bps, utilization.p01). Raises ValueError if the file is no run table, OSError.
+    summary (spec.rate_bps, utilization.p01). Raises ValueError if the file is not a run table, OSError.
     """
     regular.check(path)
     try:
         is_parquet = path.suffix == ".parquet"
         table = parquet.read(path) if is_parquet else polars.read_csv(path, infer_schema_length=None)
     except polars.exceptions.PolarsError as error:
-        raise ValueError(f"is no table: {error}") from None
+        raise ValueError(f"is not a table: {error}") from None
     table = table.rename({name: name.replace(".", "_").removeprefix("spec_") for name in table.columns})
     missing = [name for name in needed if name not in table.columns]
     if missing:
-        raise ValueError(f"is no run table: it has no column {missing[0]}; needed: {', '.join(needed)}")
+        raise ValueError(f"is not a run table: it has no column {missing[0]}; needed: {', '.join(needed)}")
     return table.select(*needed, *(name for name in also if name in table.columns))
 
 

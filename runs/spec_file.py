@@ -68,7 +68,7 @@ def the_repetition(run: Path) -> Path:
         return run
     repetitions = sorted(path for path in run.glob("rep-*") if (path / SPEC_FILE).is_file())
     if len(repetitions) != 1:
-        what = f"has {len(repetitions)} repetitions" if repetitions else "is no run"
+        what = f"has {len(repetitions)} repetitions" if repetitions else "is not a run"
         example = repetitions[0] if repetitions else "results/latest/rep-1"
         raise InputError(f"{run}: {what}; allowed: one repetition, as {example}")
     return repetitions[0]

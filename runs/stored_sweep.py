@@ -119,7 +119,7 @@ def read(directory: Path) -> Stored:
     there = {Path(row["directory"]).parent.name for row in rows}
     rows += [_missing(directory, name, job) for name, job in planned.items() if name not in there]
     if not rows:
-        raise InputError(f"{directory}: is no sweep: it has no runs/<job>/rep-1; give results/<sweep>")
+        raise InputError(f"{directory}: is not a sweep: it has no runs/<job>/rep-1; give results/<sweep>")
     rows.sort(key=_order)
     return Stored(directory, plan, rows)
 
@@ -153,7 +153,7 @@ def _plan(directory: Path) -> dict[str, Any]:
         raise InputError(f"{path}: cannot be read ({error}); run the sweep again: it writes it anew") from None
     jobs = content.get("jobs") if isinstance(content, dict) else None
     if not isinstance(jobs, dict) or not all(isinstance(job, dict) for job in jobs.values()):
-        raise InputError(f"{path}: is no plan of a sweep; run the sweep again: it writes it anew")
+        raise InputError(f"{path}: is not a plan of a sweep; run the sweep again: it writes it anew")
     return content
 
 

@@ -40,7 +40,7 @@ def read(repetition: Path) -> dict[str, Any]:
     if damage := record.derived_damage(repetition, SUMMARY):
         raise record.Damaged(str(damage[0]))
     if not isinstance(summary, dict):
-        raise ValueError("is not a summary: it is no JSON object")
+        raise ValueError("is not a summary: it is not a JSON object")
     check(summary)
     return summary
 
@@ -50,7 +50,7 @@ def check(summary: Mapping[str, Any]) -> None:
     if not isinstance(summary.get("spec"), dict) or not isinstance(summary.get("utilization"), dict):
         raise ValueError("is not a summary: it has no spec or no utilization")
     if not isinstance(summary.get("reasons") or [], list):
-        raise ValueError("is not a summary: its reasons are no list")
+        raise ValueError("is not a summary: its reasons are not a list")
 
 
 def misplaced(repetition: Path, summary: Mapping[str, Any]) -> str | None:

@@ -81,7 +81,7 @@ class Format:
         for name, bits, at in self._shifts():
             first, last = (8 * self.length - at - bits) // 8, (8 * self.length - at - 1) // 8
             if self.byte_order != "big" or last - first >= 8:
-                raise TypeError(f"{self.name}: {name} is no column of 64 bits")
+                raise TypeError(f"{self.name}: {name} is not a column of 64 bits")
             result[name] = wide(rows[:, first : last + 1]) >> np.uint64(at % 8) & np.uint64((1 << bits) - 1)
         return result
 

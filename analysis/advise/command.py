@@ -32,7 +32,9 @@ def run(given: dict[str, Any], errors: list[BadValue], measure: Measure | None =
     question = parameters.read(given)
     directory = Path(question.evidence) if "evidence" in given else CHECKOUT / question.evidence
     if "evidence" in given and not directory.is_dir():
-        raise SpecError([BadValue("EVIDENCE", question.evidence, "is no directory; allowed: one with runs or tables")])
+        raise SpecError(
+            [BadValue("EVIDENCE", question.evidence, "is not a directory; allowed: one with runs or tables")]
+        )
     for line in units.notes(given):
         complain(line)
     try:

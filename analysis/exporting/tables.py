@@ -79,7 +79,7 @@ def readable(table: Path) -> Iterator[None]:
             yield
     except pl.exceptions.PolarsError as error:
         fault = str(error).splitlines()[0]
-        raise InputError(f"{table}: is no whole table: {fault}; make replay writes it anew from raw files") from None
+        raise InputError(f"{table}: is not a whole table: {fault}; make replay writes it anew from raw files") from None
 
 
 def _type(kind: Any) -> str:

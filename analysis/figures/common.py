@@ -142,8 +142,8 @@ def transfers_text(group: Data) -> str:
 
 
 def programs_text(program: Data) -> str:
-    """The user's own programs in a few words, each with its first argument if that is no option: as an interpreter's
-    script.
+    """The user's own programs in a few words, each with its first argument if that is not an option: as an
+    interpreter's script.
     """
     words = ([word for word in program.get(key, ())[:2] if not word.startswith("-")] for key in ("server", "client"))
     server, client = (" ".join(PurePath(word).name for word in two) for two in words)

@@ -30,7 +30,7 @@ def shown(url: str) -> str:
     try:
         parts = {key: str(value) for key, value in conninfo_to_dict(url).items()}
     except (psycopg.Error, UnicodeError):
-        raise InputError(f"FROM is no address that PostgreSQL understands; allowed: {ALLOWED}") from None
+        raise InputError(f"FROM is not an address that PostgreSQL understands; allowed: {ALLOWED}") from None
     hosts, name = [parts.get("host", ""), parts.get("hostaddr", "")], parts.get("dbname", "")
     # Such a host, port or name is a piece of an unescaped password, and libpq's errors would repeat it.
     if "@" in "".join((*hosts, name)) or "=" in name or not _PORTS.fullmatch(parts.get("port", "")):

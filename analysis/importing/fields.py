@@ -139,7 +139,7 @@ class Addresses:
 def addresses(
     src: pl.Series, dst: pl.Series, ports: tuple[np.ndarray, np.ndarray], where: str, lines: pl.Series
 ) -> Addresses:
-    """Addresses from text; `lines` has the line of each row. Raises InputError for text that is no address."""
+    """Addresses from text; `lines` has the line of each row. Raises InputError for text that is not an address."""
     known: dict[str, tuple[int, int]] = {}
 
     def halves(series: pl.Series) -> np.ndarray:
@@ -150,7 +150,9 @@ def addresses(
                 except ValueError:
                     line = lines[(series == text).arg_max() or 0]
                     shown = ascii(text)[:SHOWN_CHARACTERS]
-                    raise InputError(f"{where}, line {line}: {shown} is no IP address; allowed: as 10.0.0.1") from None
+                    raise InputError(
+                        f"{where}, line {line}: {shown} is not an IP address; allowed: as 10.0.0.1"
+                    ) from None
                 known[text] = (number >> 64, number & ((1 << 64) - 1))
         table = pl.DataFrame(
             {"a": list(known), "hi": [v[0] for v in known.values()], "lo": [v[1] for v in known.values()]},

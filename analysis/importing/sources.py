@@ -111,7 +111,7 @@ class NotAllowedError(ValueError):
 def algorithm(text: str) -> str:
     """A congestion control's name. Raises NotAllowedError."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", text):
-        raise NotAllowedError("is no congestion control's name", "as in cubic")
+        raise NotAllowedError("is not a congestion control's name", "as in cubic")
     return text
 
 
@@ -206,9 +206,9 @@ def _config(path: Path) -> Config:
     try:
         config = json.loads(regular.read_text(path))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no JSON: {' '.join(str(error).split())[:120]}") from None
+        raise InputError(f"{path}: is not JSON: {' '.join(str(error).split())[:120]}") from None
     if not isinstance(config, dict):
-        raise InputError(f"{path}: is no JSON object; allowed: what the artifact's experiment.py writes")
+        raise InputError(f"{path}: is not a JSON object; allowed: what the artifact's experiment.py writes")
     return Config(config, str(path))
 
 

@@ -47,7 +47,7 @@ class Database(Protocol):
 
 
 def opened(source: str) -> Database | None:
-    """The database that `source` names; None if `source` is no database. Raises InputError."""
+    """The database that `source` names; None if `source` is not a database. Raises InputError."""
     if source.startswith(address.SCHEMES):
         return DatabaseServer(source)
     address.check_no_address(source)

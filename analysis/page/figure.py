@@ -40,18 +40,18 @@ class Figure(NamedTuple):
 def embed(path: Path) -> Figure:
     """The figure in <name>.svg, or in <name>.png beside it if the SVG is larger than MAX_BYTES and the PNG smaller.
 
-    Raises OSError if the file cannot be read, InputError if it is no SVG of matplotlib's form.
+    Raises OSError if the file cannot be read, InputError if it is not an SVG of matplotlib's form.
     """
     data, kind = _read(path), "svg+xml"
     view_box = _VIEW_BOX.search(data)
     if view_box is None:
-        raise InputError(f"{path}: is no SVG with a view box that begins at 0 0")
+        raise InputError(f"{path}: is not an SVG with a view box that begins at 0 0")
     width, height = float(view_box[1]), float(view_box[2])
     pixels = path.with_suffix(".png")
     if len(data) > MAX_BYTES and pixels.exists() and pixels.stat().st_size < len(data):
         data, kind = _read(pixels), "png"
         if not data.startswith(_PNG):
-            raise InputError(f"{pixels}: is no PNG")
+            raise InputError(f"{pixels}: is not a PNG")
         width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
     if width <= 0 or height <= 0:
         raise InputError(f"{path}: is empty, {width:g} x {height:g}")

@@ -45,8 +45,8 @@ def write(directory: Path, figures: Path | None = None, papers: Iterable[Paper] 
     """Writes the page of a sweep and returns its path. `figures` is a directory with <name>.svg of a paper's figures;
     the default is the output directory of `make figures`, if it exists. `papers` defaults to all installed papers.
 
-    Raises InputError if the directory is no sweep, or if a table or a figure is malformed; OSError if a file cannot be
-    read or written.
+    Raises InputError if the directory is not a sweep, or if a table or a figure is malformed; OSError if a file cannot
+    be read or written.
     """
     sweep = read(directory)
     of_sweep = draw(sweep)

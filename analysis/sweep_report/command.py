@@ -27,7 +27,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
         raise SpecError(errors)
     directory, figures = Path(given["sweep"]), Path(given["figures"]) if "figures" in given else None
     if figures is not None and not figures.is_dir():
-        raise InputError(f"{figures}: is no directory; give the one with the figures, or none")
+        raise InputError(f"{figures}: is not a directory; give the one with the figures, or none")
     check_name(directory)
     say(str(write(directory, figures)))
     if unknown := record.unrecorded_among(run_table.repetitions(directory), directory):

@@ -284,7 +284,7 @@ def test_flent__itself_reads_and_plots_it(analysed, tmp_path):
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (["/nowhere", "--format", "csv", "--output", "x"], "/nowhere: is no run; allowed: one repetition"),
+        (["/nowhere", "--format", "csv", "--output", "x"], "/nowhere: is not a run; allowed: one repetition"),
         (["RUN=x", "FORMAT=xml", "OUTPUT=y"], "xml"),
         (["RUN=x", "FORMAT=flent", "OUTPUT=y.json"], "must end with .flent.gz"),
         (["RUN=x", "FORMAT=csv"], "OUTPUT is missing"),

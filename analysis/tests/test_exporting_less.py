@@ -80,7 +80,7 @@ def test_damaged_trace__is_refused_where_windows_are_shown(analysed, tmp_path, c
     ("name", "content", "said"),
     [
         ("traffic.json", "{", "traffic.json: not readable as JSON: "),
-        ("traffic.json", "[]", "traffic.json: is no JSON object"),
+        ("traffic.json", "[]", "traffic.json: is not a JSON object"),
         ("traffic.json", None, "traffic.json: missing"),
         ("traffic.json", {"start_mono_ns": "soon"}, "traffic.json: does not say start_mono_ns"),
         ("traffic.json", {"end_mono_ns": None, "flows": {}}, "traffic.json: does not say end_mono_ns, flows"),
@@ -166,7 +166,7 @@ def test_tables__that_were_cut_off_are_one_line(analysed, tmp_path, capsys, kind
     table.write_bytes(torn(table.read_bytes()))
     assert export(analysed, kind, tmp_path / "x.flent.gz") == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"error: {table}: is no whole table: ")
+    assert line.startswith(f"error: {table}: is not a whole table: ")
     assert {path.name for path in tmp_path.iterdir()} == {"run"}
 
 

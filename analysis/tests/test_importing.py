@@ -211,7 +211,7 @@ def test_histogram__that_was_changed_later_is_named(tmp_path, recorded, capsys, 
     repetition = imported(tmp_path / "csv", tmp_path / "out", EXPERIMENT)
     (repetition / "queue_depth_histogram.csv").write_text(content)
     capsys.readouterr()
-    for words, said in (([], "histogram.csv: damaged, or of another run"), (["--force"], "is no histogram")):
+    for words, said in (([], "histogram.csv: damaged, or of another run"), (["--force"], "is not a histogram")):
         assert main(["replay", str(repetition), *words]) == 1
         err = capsys.readouterr().err
         assert (err.count("\n"), said in err) == (1, True)

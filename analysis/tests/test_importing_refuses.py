@@ -28,13 +28,13 @@ BREAKS = [  # a change to the text files, and the error line
      "trace.tr, line 3: snd_cwnd is 'ten'; allowed: a whole number from 0 to 4294967295"),
     ("trace.tr", " snd_una=",  " una=",
      "trace.tr, line 3: snd_una is nothing; allowed: a hexadecimal number of at most 32 bits"),
-    ("trace.tr", "src=10.77.0.1:", "src=10.77.0.999:", "trace.tr, line 3: '10.77.0.999' is no IP address"),
+    ("trace.tr", "src=10.77.0.1:", "src=10.77.0.999:", "trace.tr, line 3: '10.77.0.999' is not an IP address"),
     ("trace.tr", "[000] ..s2 ", "[000",
      "is no such line; allowed: a line of trace_pipe: comm-pid [cpu] flags seconds: event: fields"),
     ("postcards.tr", "dst_port=5201", "dst_port=75201",
      "postcards.tr, line 1: dst_port is '75201'; allowed: a whole number from 0 to 65535"),
     ("postcards.tr", ": postcard: ", ": postcart: ", "postcards.tr, line 1: "),
-    ("config.json", '"id"', "id", "config.json: is no JSON: "),
+    ("config.json", '"id"', "id", "config.json: is not JSON: "),
 ]  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_text__that_is_broken_gets_one_line(tmp_path, recorded, capsys, name, ol
     [
         ((), ["FROM is missing", "OUTPUT is missing"]),
         (("FROM=/nowhere", "OUTPUT=x"), ["/nowhere: is not there; allowed: a directory with trace.tr"]),
-        (("FROM=x", "OUTPUT=x", "RATE=fast", "SPEED=1"), ["RATE", "SPEED is no parameter of import; allowed: FROM"]),
+        (("FROM=x", "OUTPUT=x", "RATE=fast", "SPEED=1"), ["RATE", "SPEED is not a parameter of import; allowed: FROM"]),
         (
             ("FROM=x", "OUTPUT=x", "RATE=0bit", "RTT=1ns", "BUF=0p", "CC=m$x$"),
             ["1bit to 1000tbit", "1us to 1000s", "1p to 1000000000p", "as in cubic"],
@@ -172,7 +172,7 @@ def test_fifo__as_a_source_is_refused_at_once(tmp_path, recorded, capsys):
             words = ["import", f"FROM={source}", f"OUTPUT={out}", EXPERIMENT]
             status, errors, failure = campaign.bounded(partial(main, words))
             assert (status, len(errors), failure) == (1, 1, ""), (source, errors)
-            assert "is no regular file" in errors[0] or path.parent.name == "csv", errors
+            assert "is not a regular file" in errors[0] or path.parent.name == "csv", errors
             assert not out.exists()
         path.unlink()
         path.write_bytes(data)
@@ -228,7 +228,7 @@ def test_config__with_an_endless_integer_is_one_line(tmp_path, recorded, capsys,
     path.write_text(path.read_text().replace("{", f'{{"{name}": {"9" * digits}, "was": {{', 1) + "}")
     line = refused(tmp_path / "run", tmp_path / "out", capsys)
     assert line.startswith(f"error: {path}: ")
-    assert (f"{name} is 999" if digits == 400 else "is no JSON") in line
+    assert (f"{name} is 999" if digits == 400 else "is not JSON") in line
     assert len(line) < 400
 
 
@@ -240,7 +240,7 @@ def test_config__with_non_finite_numbers_is_kept_as_text(tmp_path, recorded, mon
     path.write_text(path.read_text().replace("{", '{"a": NaN, "b": -1e999, "c": 0.5, ', 1))
     assert main(["import", f"FROM={tmp_path}/run", f"OUTPUT={tmp_path}/out"]) == 0
     text = (tmp_path / "out/rep-1/environment.json").read_text()
-    spec = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no number of JSON"))
+    spec = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not a JSON number"))
     described = spec["imported"]["experiment"]
     assert (described["a"], described["b"], described["c"]) == ("nan", "-inf", 0.5)
 

@@ -202,7 +202,7 @@ def test_load__leaves_out_malformed_flows(fresh):
         (directory / "traffic.json").write_text(json.dumps(traffic | {"flows": [*traffic["flows"], strange]}))
         run = load(directory)
         assert [entry["id"] for entry in run.traffic] == [0, 1]
-        assert run.problems == ["traffic.json: a flow is not as it should be (is no JSON object); it is left out"]
+        assert run.problems == ["traffic.json: a flow is not as it should be (is not a JSON object); it is left out"]
     (directory / "traffic.json").write_text(text.replace('"id": 1', f'"id": {10**30}'))
     assert [entry["id"] for entry in load(directory).traffic] == [0]
 

@@ -266,7 +266,12 @@ def test_embed__of_too_large_an_svg_takes_the_png_beside_it(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("", "is no SVG"), ("<svg>", "is no SVG"), ('<svg viewBox="0 0 0 4">', "is empty"), ("<html>", "is no SVG")],
+    [
+        ("", "is not an SVG"),
+        ("<svg>", "is not an SVG"),
+        ('<svg viewBox="0 0 0 4">', "is empty"),
+        ("<html>", "is not an SVG"),
+    ],
 )
 def test_embed__refuses_files_that_are_no_figure(tmp_path, text, said):
     (tmp_path / "a.svg").write_text(text)

@@ -109,7 +109,10 @@ def test_other_raw_files__of_another_run_changed_or_gone_are_refused(run, stored
             path.write_bytes(whole[name] or b"")
     (run / "goodput.bsg").write_bytes(b"")
     refused(
-        run, capsys, "goodput.bsg: is no file that the run wrote: digests.json does not have it; remove it", ("flent",)
+        run,
+        capsys,
+        "goodput.bsg: is not a file that the run wrote: digests.json does not have it; remove it",
+        ("flent",),
     )
 
 
@@ -273,7 +276,7 @@ def test_table_of_runs__takes_nothing_from_damaged_files(run):
 
 
 def test_fifo__as_any_file_of_a_run_is_refused_at_once(run, capsys):
-    """Also without a record of digests, which would show that the FIFO is no file of the run."""
+    """Also without a record of digests, which would show that the FIFO is not a file of the run."""
     environment = json.loads((run / ENVIRONMENT).read_text())
     del environment[record.MARK]
     (run / ENVIRONMENT).write_text(json.dumps(environment))

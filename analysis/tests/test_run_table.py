@@ -150,9 +150,9 @@ def test_row__of_a_strange_summary_has_holes_not_lies(summary):
     ("text", "said"),
     [
         ('{"valid": true,', "summary.json cannot be read: "),
-        ("[1]", "is no JSON object"),
+        ("[1]", "is not a JSON object"),
         ('{"valid": true}', "it has no spec or no utilization"),
-        ('{"valid": true, "spec": {}, "utilization": {}, "reasons": 3}', "its reasons are no list"),
+        ('{"valid": true, "spec": {}, "utilization": {}, "reasons": 3}', "its reasons are not a list"),
         ("[" * 100_000, "is nested too deep"),
     ],
 )

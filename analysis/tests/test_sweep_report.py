@@ -317,10 +317,10 @@ def test_page__takes_the_figures_of_a_paper_that_are_drawn_from_it(tmp_path, sum
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda at: None, "is no sweep: it has no runs/<job>/rep-1; give results/<sweep>"),
+        (lambda at: None, "is not a sweep: it has no runs/<job>/rep-1; give results/<sweep>"),
         (lambda at: (at / "plan.json").write_text("{"), "cannot be read"),
-        (lambda at: (at / "plan.json").write_text("[]"), "is no plan of a sweep"),
-        (lambda at: (at / "plan.json").write_text('{"jobs": {"a": 1}}'), "is no plan of a sweep"),
+        (lambda at: (at / "plan.json").write_text("[]"), "is not a plan of a sweep"),
+        (lambda at: (at / "plan.json").write_text('{"jobs": {"a": 1}}'), "is not a plan of a sweep"),
         (lambda at: (at / "plan.json").write_text('{"jobs": {"a": {"spec": {"groups": 7}}}}'), "job a has no spec"),
     ],
 )
@@ -349,7 +349,7 @@ def test_command__refuses_a_damaged_figure_with_one_line(tmp_path, capsys, summa
     assert main(["sweep-report", str(tmp_path / "spang2021-single-flow"), "--figures", str(tmp_path)]) == 1
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
-    assert "figure_01.svg: is no SVG" in said[0]
+    assert "figure_01.svg: is not an SVG" in said[0]
 
 
 def test_command__makes_the_page_and_says_where(tmp_path, capsys, summary):
@@ -357,7 +357,7 @@ def test_command__makes_the_page_and_says_where(tmp_path, capsys, summary):
     assert main(["sweep-report", str(tmp_path / "x")]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'x/report.html'}\n"
     assert main(["sweep-report", str(tmp_path / "x"), "--figures", "/nowhere"]) == 1
-    assert "/nowhere: is no directory" in capsys.readouterr().err
+    assert "/nowhere: is not a directory" in capsys.readouterr().err
 
 
 # Which parameter goes where -------------------------------------------------------------------------------------------

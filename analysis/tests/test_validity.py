@@ -231,7 +231,7 @@ def test_verdict__refuses_constants_that_are_no_json(fresh, name, constant):
     directory = fresh()
     path = directory / f"{name}.json"
     path.write_text(path.read_text().replace("{", f'{{"x": {constant}, ', 1))
-    assert [reason for reason in analyse(directory).reasons if f"{constant} is no number of JSON" in reason]
+    assert [reason for reason in analyse(directory).reasons if f"{constant} is not a JSON number" in reason]
 
 
 @pytest.mark.parametrize("departures", [999, 1001])

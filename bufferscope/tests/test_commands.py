@@ -62,19 +62,19 @@ def test_exit_codes__are_documented_as_they_are() -> None:
     ("words", "said"),
     [
         ([], "no command is given; bufferscope --help lists them"),
-        (["expriment"], "expriment is no command; did you mean experiment?"),
-        (["\x1b[31m"], "\\x1b[31m is no command; allowed: experiment, show"),
-        (["replay", "x", "RUM=x"], "RUM is no parameter of replay; did you mean RUN?"),
+        (["expriment"], "expriment is not a command; did you mean experiment?"),
+        (["\x1b[31m"], "\\x1b[31m is not a command; allowed: experiment, show"),
+        (["replay", "x", "RUM=x"], "RUM is not a parameter of replay; did you mean RUN?"),
         (["export", "x", "--output=y", "--format"], "FORMAT has no value"),
-        (["runs", "x", "--valid"], "x is no parameter"),
+        (["runs", "x", "--valid"], "x is not a parameter"),
         (["runs", "VALID=yes"], "VALID=yes is not known; allowed: 0, 1"),
-        (["kernel", "FLOWS=1"], "FLOWS is no parameter of kernel"),
-        (["parameters", "CC=reno"], "CC is no parameter of parameters"),
+        (["kernel", "FLOWS=1"], "FLOWS is not a parameter of kernel"),
+        (["parameters", "CC=reno"], "CC is not a parameter of parameters"),
         (["completion", "tcsh"], "SHELL=tcsh is not known; allowed: bash"),
-        (["bench", "swich"], "PARTS=swich is no part; did you mean switch?"),
+        (["bench", "swich"], "PARTS=swich is not a part; did you mean switch?"),
         (["sweep-report"], "SWEEP is missing"),
         (["import-artifact"], "FILE is missing"),
-        (["experiment", "FLOW=1", "CLOCK=real"], "FLOW is no parameter; did you mean FLOWS?"),
+        (["experiment", "FLOW=1", "CLOCK=real"], "FLOW is not a parameter; did you mean FLOWS?"),
     ],
 )
 def test_mistake__is_one_line_and_nothing_is_written(
@@ -105,7 +105,7 @@ def test_words__are_read_alike_in_every_form(words: list[str], given: dict[str, 
 
 
 def test_word__given_twice_or_in_the_wrong_place_is_an_error() -> None:
-    for words, said in ((["a", "RUN=b"], "RUN=b is given twice"), (["RUN=a", "b"], "b is no parameter")):
+    for words, said in ((["a", "RUN=b"], "RUN=b is given twice"), (["RUN=a", "b"], "b is not a parameter")):
         _, (error,) = read_words(words, KEYS, "run")
         assert str(error).startswith(said)
 
@@ -137,7 +137,7 @@ def test_runs__lists_filters_and_gives_csv(results: Path, capsys: pytest.Capture
     assert main(["runs", "--results", str(results), "cc=reno", "flows=2", "--valid", "--csv"]) == 0
     header, row = capsys.readouterr().out.splitlines()
     assert dict(zip(header.split(","), row.split(","), strict=False))["run"] == "virtual/rep-1"
-    for words, said in (("cc=bbr", "no run has cc=bbr"), ("flows=x", "FLOWS=x is no number")):
+    for words, said in (("cc=bbr", "no run has cc=bbr"), ("flows=x", "FLOWS=x is not a number")):
         assert main(["runs", f"RESULTS={results}", words]) == 1
         assert said in capsys.readouterr().err
 

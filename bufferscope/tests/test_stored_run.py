@@ -39,7 +39,7 @@ def test_plot__leaves_the_style_of_the_notebook_alone(results: Path) -> None:
 
 def test_index__has_a_row_a_run(results: Path) -> None:
     assert bs.index(results)["run"].to_list() == ["real/rep-1", "virtual/rep-1"]
-    with pytest.raises(bs.InputError, match="is no directory"):
+    with pytest.raises(bs.InputError, match="is not a directory"):
         bs.index(results / "none")
 
 
@@ -82,7 +82,7 @@ def test_run__that_is_not_valid_warns_once_with_its_first_reason(fresh: Path) ->
 
 
 def test_open__refuses_a_path_without_a_single_run(results: Path, tmp_path: Path) -> None:
-    for path, said in ((tmp_path, "is no run"), (tmp_path / "none", "is no run"), (results, "is no run")):
+    for path, said in ((tmp_path, "is not a run"), (tmp_path / "none", "is not a run"), (results, "is not a run")):
         with pytest.raises(bs.InputError, match=said):
             bs.open(path)
     for number in (1, 2):

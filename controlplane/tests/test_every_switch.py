@@ -95,7 +95,7 @@ def test_counters__are_those_of_the_program(switch: Switch) -> None:
         ),
         (lambda s, u: s.set_policy(512, Unwatched()), "queue_policy, key 512.*does not fit in 9 bits"),
         (lambda s, u: s.set_postcards(2, 2**16), "table postcards, key 2.*report: switch_id 65536 does not fit"),
-        (lambda s, u: s.set_forwarding("02:bf", 2), "'02:bf' is no MAC address"),
+        (lambda s, u: s.set_forwarding("02:bf", 2), "'02:bf' is not a MAC address"),
         (lambda s, u: s.set_queue(2, Queue(rate_bps=5, rate_pps=5)), "port 2: .* switch at .*"),
     ],
     ids=range(6),

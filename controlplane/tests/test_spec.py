@@ -79,7 +79,7 @@ CARDS = "collector: {port: '3', switch_mac: '02:bf:00:00:01:03', collector_mac: 
             HEAD + "ports: {'2': {policy: {mode: tail-drop, threshold: 5q}}}\n",
             "ports.2.policy.threshold=5q has the unknown unit 'q'; allowed: p as in 166p; b, kb",
         ),
-        (HEAD + "forwarding: {'02:bf': '2'}\n", "forwarding.02:bf is no MAC address"),
+        (HEAD + "forwarding: {'02:bf': '2'}\n", "forwarding.02:bf is not a MAC address"),
         (
             HEAD + "forwarding: {'02:bf:00:00:00:0a': '1', '02:bf:00:00:00:0A': '2'}\n",
             "forwarding has 02:bf:00:00:00:0a twice, in two spellings",
@@ -90,7 +90,7 @@ CARDS = "collector: {port: '3', switch_mac: '02:bf:00:00:01:03', collector_mac: 
         ),
         (
             HEAD + CARDS + "switch_addr: 10.0.0.300, collector_addr: 10.0.0.2}\n",
-            "collector.switch_addr=10.0.0.300 is no IPv4",
+            "collector.switch_addr=10.0.0.300 is not an IPv4",
         ),
         (HEAD + "mtu: 9000\n", "is not YAML: mtu is given twice in line 5"),
         (HEAD + "ports: &a {'2': {}}\nforwarding: *a\n", "is not YAML: a spec has no aliases, write *a out in line 6"),

@@ -76,7 +76,7 @@ LIMITS = {"jobs": 1024, "attempts": 100}
 
 
 def whole(words: dict[str, Any], key: str, errors: list[BadValue], most: int) -> int | None:
-    """A word that is no parameter of an experiment, taken out of `words`."""
+    """A word that is not a parameter of an experiment, taken out of `words`."""
     value = words.pop(key, None)
     if value is None:
         return None

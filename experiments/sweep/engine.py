@@ -60,7 +60,7 @@ def run(
     """
     bad = [name for name in names if not JOB_ID.fullmatch(name)]
     if bad:
-        raise RunError(f"{bad[0]!a} is no name of a job")
+        raise RunError(f"{bad[0]!a} is not the name of a job")
     with _home(directory) as home:
         (home / "jobs").write_text("".join(f"{name}\n" for name in names))
         command = [

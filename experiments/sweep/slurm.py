@@ -117,7 +117,7 @@ def run(directory: Path, names: list[str], at_once: int, watch: Callable[[], Non
     """
     bad = [name for name in names if not JOB_ID.fullmatch(name)]
     if bad:
-        raise RunError(f"{bad[0]!a} is no name of a job")
+        raise RunError(f"{bad[0]!a} is not the name of a job")
     (directory / HOME).mkdir(mode=0o700, exist_ok=True)
     mine = queued(directory)
     new = [name for name in names if name not in mine]

@@ -138,7 +138,7 @@ def _like(given: object, file: Path, wrong: Any) -> dict[str, Any]:
     """The file named by `like`: a relative path below the spec's directory."""
     path = Path(given if isinstance(given, str) else "..")
     if path.is_absolute() or ".." in path.parts or not str(path).isprintable():
-        wrong("like", given, "is no file below the spec's own directory; allowed: a path such as common/link.yaml")
+        wrong("like", given, "is not a file below the spec's own directory; allowed: a path such as common/link.yaml")
         return {}
     content = load_yaml(file.parent / path)
     _check_keys(content, LIKE_SECTIONS, f"{path}: ", wrong)
@@ -198,7 +198,7 @@ def _merged(content: dict[str, Any], instead: dict[str, Any]) -> dict[str, Any]:
 def _check_keys(content: Mapping[str, object], allowed: tuple[str, ...], where: str, wrong: Any) -> None:
     for key in content:
         if key not in allowed:
-            wrong(f"{where}{key}", None, f"is no part of a sweep; allowed: {', '.join(allowed)}")
+            wrong(f"{where}{key}", None, f"is not a part of a sweep; allowed: {', '.join(allowed)}")
 
 
 def _unknown(key: str) -> str:
@@ -210,7 +210,7 @@ def _unknown(key: str) -> str:
 def _parameters(content: object, where: str, wrong: Any) -> Point:
     """Parameters of an experiment, as text. Their values are checked with each point."""
     if not isinstance(content, dict):
-        wrong(where, None, "is no mapping of parameters; allowed: lines such as `rtt: 10ms`")
+        wrong(where, None, "is not a mapping of parameters; allowed: lines such as `rtt: 10ms`")
         return {}
     parameters = {}
     for key, value in content.items():
@@ -225,14 +225,14 @@ def _parameters(content: object, where: str, wrong: Any) -> Point:
 
 def _grid(content: object, wrong: Any) -> dict[str, list[str]]:
     if not isinstance(content, dict):
-        wrong("grid", None, "is no mapping; allowed: lines such as `flows: [1, 4]`")
+        wrong("grid", None, "is not a mapping; allowed: lines such as `flows: [1, 4]`")
         return {}
     grid: dict[str, list[str]] = {}
     for key, values in content.items():
         if key not in KEYS or key in OF_THE_SWEEP:
             wrong(f"grid.{key}", None, _unknown(key))
         elif not isinstance(values, list) or not values or not all(isinstance(v, str) and v for v in values):
-            wrong(f"grid.{key}", None, "is no list of values; allowed: [1, 4], a mix in quotes (['cubic:8,bbr:8'])")
+            wrong(f"grid.{key}", None, "is not a list of values; allowed: [1, 4], a mix in quotes (['cubic:8,bbr:8'])")
         elif len(set(values)) < len(values):
             wrong(f"grid.{key}", None, "has a value twice; allowed: each once")
         else:
@@ -242,14 +242,14 @@ def _grid(content: object, wrong: Any) -> dict[str, list[str]]:
 
 def _points(content: object, wrong: Any) -> list[Point]:
     if not isinstance(content, list) or not content:
-        wrong("points", None, "is no list; allowed: lines such as `- {cc: reno, flows: 1}`")
+        wrong("points", None, "is not a list; allowed: lines such as `- {cc: reno, flows: 1}`")
         return [{}]
     return [_parameters(point, f"points[{number}]", wrong) for number, point in enumerate(content, 1)]
 
 
 def _search(content: object, given: set[str], wrong: Any) -> Search | None:
     if not isinstance(content, dict):
-        wrong("search", None, f"is no mapping; allowed: {', '.join(SEARCH)}")
+        wrong("search", None, f"is not a mapping; allowed: {', '.join(SEARCH)}")
         return None
     _check_keys(content, SEARCH, "search.", wrong)
     missing = [key for key in SEARCH[:4] if key not in content]
@@ -296,7 +296,7 @@ def _name(given: object, of_file: list[object], changed: Mapping[str, object], s
 
 def _text(value: object, key: str, wrong: Any) -> str:
     if not isinstance(value, str):
-        wrong(key, None, "is no text; allowed: a sentence")
+        wrong(key, None, "is not text; allowed: a sentence")
         return ""
     return value
 

@@ -64,7 +64,7 @@ def test_second_set__is_one_of_the_papers(tmp_path: Path) -> None:
     asked = read(["PAPER=spang2021", "MODE=tail-drop", f"RESULTS={tmp_path}"])
     assert asked.second
     assert refused("PAPER=spang2021", "MODE=ecn") == [
-        "MODE=ecn is no set of this paper; allowed: tail-drop, or no MODE"
+        "MODE=ecn is not a set of this paper; allowed: tail-drop, or no MODE"
     ]
     assert refused("PAPER=spang2021", "MODE=tail-drop", "CLOCK=real") == [
         "MODE=tail-drop has no runs in real time; leave CLOCK out"
@@ -227,7 +227,7 @@ def test_draw_only__of_no_directory_names_it_and_makes_none(tmp_path: Path) -> N
     with pytest.raises(SpecError) as failure:
         read(["PAPER=spang2021", "DRAW=only", f"RESULTS={missing}"])
     (line,) = failure.value.lines()
-    assert line == f"RESULTS {missing} is no directory; allowed with DRAW=only: one with runs"
+    assert line == f"RESULTS {missing} is not a directory; allowed with DRAW=only: one with runs"
     assert not missing.exists()
     assert read(["PAPER=spang2021", "DRAW=only", f"RESULTS={tmp_path}"]).only_draw
 

@@ -94,15 +94,15 @@ def test_replay__hands_the_run_on_as_it_is(
     [
         ((), "error: RUN is missing; say which run to analyse again: make replay RUN=results/latest"),
         (("RUN=",), "error: RUN has no value; give one, or leave the key out for its default"),
-        (("RUN=/nowhere",), "error: RUN=/nowhere is no run directory; allowed: one in results/, or a rep-<k> of one, "
-         "as in make replay RUN=results/latest"),
+        (("RUN=/nowhere",), "error: RUN=/nowhere is not a run directory; allowed: one in results/, or a rep-<k> of one,"
+         " as in make replay RUN=results/latest"),
         (("RUN=/nowhere", "FORCE=yes"), "error: FORCE=yes is not known; allowed: 0, 1"),
-        (("RUN=/nowhere", "CC=reno"), "error: CC is no parameter of replay; allowed: RUN, FORCE, ALONE, BUF, "
+        (("RUN=/nowhere", "CC=reno"), "error: CC is not a parameter of replay; allowed: RUN, FORCE, ALONE, BUF, "
          "MODE, ECN_THRESHOLD, RATE"),
-        (("RUN=/nowhere", "SPEC=x"), "error: SPEC is no parameter of replay; allowed: RUN, FORCE, ALONE, BUF, "
+        (("RUN=/nowhere", "SPEC=x"), "error: SPEC is not a parameter of replay; allowed: RUN, FORCE, ALONE, BUF, "
          "MODE, ECN_THRESHOLD, RATE"),
-        (("RUN=/no\x1b[31m",), "error: 'RUN=/no\\x1b[31m is no run directory; allowed: one in results/, or a rep-<k> "
-         "of one, as in make replay RUN=results/latest'"),
+        (("RUN=/no\x1b[31m",), "error: 'RUN=/no\\x1b[31m is not a run directory; allowed: one in results/, or a rep-<k>"
+         " of one, as in make replay RUN=results/latest'"),
     ],
 )  # fmt: skip
 def test_replay__says_in_one_line_what_is_wrong(
@@ -117,7 +117,7 @@ def test_replay__through_make_runs_no_shell_on_its_value(tmp_path: Path) -> None
     (tmp_path / "Makefile").write_text(MAKEFILE)
     value = f"{tmp_path}/a b; touch {tmp_path}/pwn"
     done = subprocess.run(["make", f"RUN={value}", "replay"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines()[0].startswith(f"error: RUN={value} is no run directory")
+    assert done.stderr.splitlines()[0].startswith(f"error: RUN={value} is not a run directory")
     assert not (tmp_path / "pwn").exists()
 
 

@@ -315,7 +315,7 @@ def test_preflight__a_latest_that_is_no_link_is_said_before_the_run(
 ) -> None:
     monkeypatch.setattr(missing, "of", lambda _: [])
     make(tmp_path / "latest")
-    with pytest.raises(RunError, match="latest is no link, so it stays as it is; move it away"):
+    with pytest.raises(RunError, match="latest is not a link, so it stays as it is; move it away"):
         runner.run(resolve({}, Host(("cubic",), netem=False)), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["latest"]
 

@@ -85,7 +85,7 @@ def said_by_deploy(*words: str) -> tuple[int, list[str]]:
     ("words", "said"),
     [
         (("TARGET=abacus",), "error: TARGET=abacus is not known; allowed: soft, bmv2"),
-        (("TRAGET=bmv2",), "error: TRAGET is no parameter; did you mean TARGET?"),
+        (("TRAGET=bmv2",), "error: TRAGET is not a parameter; did you mean TARGET?"),
         (("TARGET=bmv2", "CHECK=yes"), "error: CHECK=yes is not known; allowed: 0, 1"),
         (("TARGET=bmv2", "INVENTORY=/nowhere"), "/nowhere is not there: name one with INVENTORY="),
     ],
@@ -127,7 +127,7 @@ def test_inventory__without_a_machine_for_the_target_is_refused(tmp_path: Path) 
     with pytest.raises(RunError, match="has no machine in the group bmv2"):
         deploy.inventory_of("bmv2", str(tmp_path / "hosts.json"))
     (tmp_path / "broken.yml").write_text("a: [")
-    with pytest.raises(RunError, match=r"has no machine|is no inventory"):
+    with pytest.raises(RunError, match=r"has no machine|is not an inventory"):
         deploy.inventory_of("bmv2", str(tmp_path / "broken.yml"))
 
 

@@ -79,7 +79,7 @@ def unbuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     ("cc", "said"),
-    [("nosuch", "CC=nosuch is no congestion control of the virtual-time kernel; allowed: bbr, bbr3, bic, "),
+    [("nosuch", "CC=nosuch is not a congestion control of the virtual-time kernel; allowed: bbr, bbr3, bic, "),
      ("cubic:1,rno:2", "CC=cubic:1,rno:2 names rno, no congestion control of the virtual-time kernel; allowed: bbr, ")],
 )  # fmt: skip
 def test_cc__that_no_linux_has_is_refused_before_a_kernel_is_built(

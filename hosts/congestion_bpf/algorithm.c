@@ -87,7 +87,7 @@ int algorithm_load(struct algorithm *algorithm, uint64_t seed)
 			 "constant bound",
 			 algorithm->path);
 	else if (err == -NOT_SUPPORTED)
-		explain(algorithm, "the kernel refuses it: a CALLBACK is no member of CONGESTION_CONTROL",
+		explain(algorithm, "the kernel refuses it: a CALLBACK is not a member of CONGESTION_CONTROL",
 			err);
 	else if (err)
 		explain(algorithm, "the kernel refuses it", err);

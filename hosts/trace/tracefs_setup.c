@@ -80,7 +80,7 @@ static int read_kind(struct tracefs_source *source, int number, char *text)
 	err = event_format_parse(&format, text);
 	type = err ? NULL : event_format_find(&format, "common_type", 2);
 	if (!type) {
-		complain("reading %s of tracefs: this is no description of an event that is understood",
+		complain("reading %s of tracefs: this is not a description of an event that is understood",
 			 path);
 		return -EBADMSG;
 	}

@@ -164,7 +164,7 @@ def checked_points(points: Any) -> list[tuple[float, float]]:
             raise DrawError(f"point {number} is not a pair of value and cumulative probability")
         value, share = _positive(f"point {number}: value", point[0]), point[1]
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
-            raise DrawError(f"point {number}: {share!r} is no probability from 0 to 1")
+            raise DrawError(f"point {number}: {share!r} is not a probability from 0 to 1")
         if pairs and not (value > pairs[-1][0] and share > pairs[-1][1]):
             raise DrawError(f"point {number}: values and probabilities must ascend from point to point")
         pairs.append((value, float(share)))

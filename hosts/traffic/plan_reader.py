@@ -73,4 +73,4 @@ def read_json(path: Path, parse: Callable[[Any], AnyPlan]) -> AnyPlan:
     except ValueError as error:
         if isinstance(error, PlanError):
             raise PlanError([f"{path}: {line}" for line in error.errors]) from error
-        raise PlanError([f"{path}: this is no JSON: {error}"]) from error
+        raise PlanError([f"{path}: this is not JSON: {error}"]) from error

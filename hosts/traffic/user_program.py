@@ -73,9 +73,9 @@ def parse(values: Any) -> UserPlan:
     read.unknown(values, set(UserPlan.__dataclass_fields__))
     argv, groups, environment = (values.get(key) for key in ("argv", "groups", "environment"))
     if not isinstance(argv, list) or not argv or not all(isinstance(word, str) and "\0" not in word for word in argv):
-        read.errors.append(f"argv: {argv!r} is no list of arguments")
+        read.errors.append(f"argv: {argv!r} is not a list of arguments")
     if not isinstance(groups, list) or not all(isinstance(group, int) for group in groups):
-        read.errors.append(f"groups: {groups!r} is no list of numbers")
+        read.errors.append(f"groups: {groups!r} is not a list of numbers")
     if not isinstance(environment, dict) or not all(isinstance(value, str) for value in environment.values()):
         read.errors.append("environment: give an object of texts")
     plan = UserPlan(

@@ -34,7 +34,7 @@ def load(path: Path) -> dict[str, Any]:
         values = json.loads(text)
         version, saved_where = values["version"], values["where"]
     except (ValueError, KeyError, TypeError) as error:
-        raise TuneError(f"{path}: this is no state file of this program: give another --state") from error
+        raise TuneError(f"{path}: this is not a state file of this program: give another --state") from error
     if version != STATE_VERSION:
         raise TuneError(
             f"{path}: state of version {version}, this program knows {STATE_VERSION}: undo it with the other version"

@@ -56,5 +56,5 @@ def test_readers__name_the_problem_and_the_allowed_values(
 
 
 def test_unknown_key__names_the_nearest_else_all() -> None:
-    assert unknown_key("RAET", ("rate", "rtt")) == "is no parameter; did you mean RATE?"
-    assert unknown_key("colour", ("rate", "rtt")) == "is no parameter; allowed: RATE, RTT"
+    assert unknown_key("RAET", ("rate", "rtt")) == "is not a parameter; did you mean RATE?"
+    assert unknown_key("colour", ("rate", "rtt")) == "is not a parameter; allowed: RATE, RTT"

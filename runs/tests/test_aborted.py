@@ -34,4 +34,4 @@ def test_read__of_earlier_versions_and_of_a_full_disk(tmp_path: Path, content: s
 
 def test_read__of_a_directory_or_fifo_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "ABORTED").mkdir()
-    assert aborted.read(tmp_path) == Aborted(Cause.FAILED, "ABORTED cannot be read: is no regular file")
+    assert aborted.read(tmp_path) == Aborted(Cause.FAILED, "ABORTED cannot be read: is not a regular file")

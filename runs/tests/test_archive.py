@@ -63,7 +63,7 @@ def test_unpack__leaves_nothing_of_a_damaged_archive(tmp_path: Path) -> None:
     make_run(tmp_path / "results")
     file = pack(tmp_path, REPETITION)
     file.write_bytes(file.read_bytes()[:-60])
-    with pytest.raises(InputError, match="is no archive of runs"):
+    with pytest.raises(InputError, match="is not an archive of runs"):
         archive.unpack(file, tmp_path / "other")
     assert list((tmp_path / "other").iterdir()) == []
 
@@ -92,7 +92,7 @@ def test_unpack__refuses_files_outside_of_runs(tmp_path: Path, name: str) -> Non
     file = tmp_path / "runs.tar.xz"
     with tarfile.open(file, "w:xz") as packed:
         packed.addfile(tarfile.TarInfo(name), io.BytesIO())
-    with pytest.raises(InputError, match="is no file of a packed run"):
+    with pytest.raises(InputError, match="is not a file of a packed run"):
         archive.unpack(file, tmp_path / "other")
     assert list((tmp_path / "other").iterdir()) == []
 
@@ -103,7 +103,7 @@ def test_unpack__refuses_links(tmp_path: Path) -> None:
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     with tarfile.open(file, "w:xz") as packed:
         packed.addfile(link)
-    with pytest.raises(InputError, match="is no file of a packed run"):
+    with pytest.raises(InputError, match="is not a file of a packed run"):
         archive.unpack(file, tmp_path / "other")
 
 
@@ -112,7 +112,7 @@ def test_unpack__refuses_a_cut_archive(tmp_path: Path, length: int) -> None:
     make_run(tmp_path / "results")
     file = pack(tmp_path, REPETITION)
     file.write_bytes(file.read_bytes()[:length])
-    with pytest.raises(InputError, match="is no archive of runs"):
+    with pytest.raises(InputError, match="is not an archive of runs"):
         archive.unpack(file, tmp_path / "other")
 
 

@@ -92,7 +92,7 @@ uint64_t core_next_event_ns(const struct core *core); /* CORE_NEVER_NS: no event
 
 /* A lower bound on the time from the arrival of any future frame to its due time: the smallest propagation delay of
  * all attached ports. Mirror ports are left out, because a postcard carries its times and may leave late. Once the
- * program has forwarded a packet that is no clone to a mirror port, that port counts, too.
+ * program has forwarded a packet that is not a clone to a mirror port, that port counts, too.
  */
 uint64_t core_lookahead_ns(const struct core *core);
 

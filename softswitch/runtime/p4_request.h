@@ -54,7 +54,7 @@ enum p4_number p4_read_number(const char *at, size_t length, unsigned bits, uint
 /* Writes why a number was refused, and a line end. The caller has written the number's text. */
 void p4_put_number_error(struct text *text, enum p4_number result, unsigned bits);
 
-/* Reads the last word as a number. If it is no number: false, with an error reply that starts with `label`. */
+/* Reads the last word as a number. If it is not a number: false, with an error reply that starts with `label`. */
 bool p4_number_word(struct p4_request *request, const char *label, unsigned bits, uint128_t *value);
 
 #endif

@@ -28,7 +28,7 @@ def read(given: Mapping[str, str]) -> dict[str, str]:
     chosen = {key.upper(): value for key, value in given.items() if key.upper() in KEYS}
     for key in given:
         if key.startswith("kernel") and key.upper() not in KEYS:
-            raise KernelError(f"{key.upper()} is no parameter of make kernel; allowed: {', '.join(KEYS)}")
+            raise KernelError(f"{key.upper()} is not a parameter of make kernel; allowed: {', '.join(KEYS)}")
     if len(chosen) > 1:
         raise KernelError(f"{PACKAGE}={chosen[PACKAGE]} and {SOURCE}={chosen[SOURCE]}: give one of them")
     if SOURCE in chosen:  # absolute, so that it does not depend on the current directory

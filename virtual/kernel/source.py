@@ -40,7 +40,7 @@ class KernelSource:
 def find(choice: Mapping[str, str], directory: Path, progress: BuildProgress) -> KernelSource:
     """The chosen source; a package is fetched if `directory` does not have it. `directory` keeps packages and digests.
 
-    Raises KernelError for a path that is no source, as far as the check is possible without unpacking.
+    Raises KernelError for a path that is not a source, as far as the check is possible without unpacking.
     """
     if SOURCE in choice:
         return _own(Path(choice[SOURCE]), directory)

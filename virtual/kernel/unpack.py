@@ -60,7 +60,7 @@ def needed(path: str) -> bool:
 
 
 def check_archive(path: Path, origin: str) -> None:
-    """Raises KernelError if the file is no tar archive, or Python does not know its compression. Reads its start."""
+    """Raises KernelError if the file is not a tar archive, or Python does not know its compression. Reads its start."""
     try:
         with tarfile.open(path, "r|*") as archive:
             first = archive.next()
@@ -153,7 +153,7 @@ def _unpack_inner(stream: IO[bytes], package: Path, target: Path, advanced: Call
                     return
     except tarfile.TarError as error:
         raise KernelError(f"reading the package {package}: {error}; remove it, it will be fetched again") from error
-    raise KernelError(f"the package {package} holds no usr/src/linux-source-*.tar.*: it is no kernel source package")
+    raise KernelError(f"the package {package} holds no usr/src/linux-source-*.tar.*: it is not a kernel source package")
 
 
 def tree_files(tree: Path) -> Iterator[tuple[str, os.stat_result]]:

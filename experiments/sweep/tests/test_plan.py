@@ -64,7 +64,7 @@ def test_points__are_checked_and_each_error_is_said_once(write_spec: Callable[..
     lines = failure.value.lines()
     assert len(lines) == 2
     assert lines[0].startswith(f"{file}: RTT=4 is a bare number")
-    assert f"{file}, cc=vegas flows=1: CC=vegas is no congestion control" in lines[1]
+    assert f"{file}, cc=vegas flows=1: CC=vegas is not a congestion control" in lines[1]
 
 
 @pytest.mark.parametrize("smoke", [False, True])

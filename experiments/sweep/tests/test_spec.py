@@ -56,7 +56,7 @@ def test_smoke__of_a_file_without_a_short_version_makes_one(write_spec: Write) -
     assert [point["duration"] for point in sweep.points] == ["50rtt", "70rtt"]
     assert "duration" not in sweep.base
     assert read(write_spec(), {}, smoke=True).note == ""
-    assert "grid is no mapping" in errors(write_spec(text="name: a\ngrid: [1, 2, 3]\n"), smoke=True)[0]
+    assert "grid is not a mapping" in errors(write_spec(text="name: a\ngrid: [1, 2, 3]\n"), smoke=True)[0]
 
 
 def test_none__takes_a_key_of_the_base_away(write_spec: Write) -> None:
@@ -108,18 +108,22 @@ def test_like__gives_the_defaults_of_a_spec(write_spec: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "path", "said"),
     [
-        ("reps: 5", "../link.yaml", "like=../link.yaml is no file below the spec's own directory; allowed: a path"),
-        ("reps: 5", "/etc/passwd", "like=/etc/passwd is no file below the spec's own directory"),
-        ("reps: 5", "[below/link.yaml]", "like=a list is no file below the spec's own directory"),
+        ("reps: 5", "../link.yaml", "like=../link.yaml is not a file below the spec's own directory; allowed: a path"),
+        ("reps: 5", "/etc/passwd", "like=/etc/passwd is not a file below the spec's own directory"),
+        ("reps: 5", "[below/link.yaml]", "like=a list is not a file below the spec's own directory"),
         ("reps: 5", "below/missing.yaml", "below/missing.yaml: spec file cannot be read: No such file or directory"),
-        ("reps: 5", '"a\\0b"', "is no file below the spec's own directory"),
+        ("reps: 5", '"a\\0b"', "is not a file below the spec's own directory"),
         (
             "base: {rates: 1}",
             "below/link.yaml",
-            "spec.yaml (like below/link.yaml): base.rates is no parameter; did you mean RATE",
+            "spec.yaml (like below/link.yaml): base.rates is not a parameter; did you mean RATE",
         ),
-        ("name: a", "below/link.yaml", "below/link.yaml: name is no part of a sweep; allowed: keep, reps, seed, base"),
-        ("like: link.yaml", "below/link.yaml", "below/link.yaml: like is no part of a sweep"),
+        (
+            "name: a",
+            "below/link.yaml",
+            "below/link.yaml: name is not a part of a sweep; allowed: keep, reps, seed, base",
+        ),
+        ("like: link.yaml", "below/link.yaml", "below/link.yaml: like is not a part of a sweep"),
         ("[1]", "below/link.yaml", "below/link.yaml: spec file is not a mapping of parameters"),
     ],
 )
@@ -132,9 +136,9 @@ def test_like__that_is_wrong_is_one_line(write_spec: Write, text: str, path: str
     ("version", "said"),
     [
         ("real: 100mbit", "real is missing, or no mapping: this sweep has no real version; leave CLOCK=real out"),
-        ("real: {name: other}", "real.name is no part of a sweep; allowed: keep, reps, seed, base"),
-        ("real: {base: {rates: 10mbit}}", "base.rates is no parameter; did you mean RATE?"),
-        ("real: {grid: {cc: reno}}", "grid.cc is no list of values"),
+        ("real: {name: other}", "real.name is not a part of a sweep; allowed: keep, reps, seed, base"),
+        ("real: {base: {rates: 10mbit}}", "base.rates is not a parameter; did you mean RATE?"),
+        ("real: {grid: {cc: reno}}", "grid.cc is not a list of values"),
     ],
 )
 def test_real_version__that_is_wrong_is_one_line(write_spec: Write, version: str, said: str) -> None:
@@ -146,18 +150,18 @@ def test_real_version__that_is_wrong_is_one_line(write_spec: Write, version: str
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("about:", "colour: red\nabout:", "colour is no part of a sweep; allowed: name, about"),
+        ("about:", "colour: red\nabout:", "colour is not a part of a sweep; allowed: name, about"),
         ("name: small", "name: a/b", "name=a/b cannot name a directory"),
         ("keep: summary", "keep: some", "keep=some is not known; allowed: all, tables, flows, summary"),
         ("reps: 2", "reps: 0", "reps=0 is out of bounds; allowed: 1 to 1000"),
         ("reps: 2", "reps: [2]", "reps=a list is not a whole number"),
-        ("rate: 100mbit", "rates: 100mbit", "base.rates is no parameter; did you mean RATE?"),
+        ("rate: 100mbit", "rates: 100mbit", "base.rates is not a parameter; did you mean RATE?"),
         ("rate: 100mbit", "rate: [1mbit, 2mbit]", "base.rate has no single value"),
         ("rate: 100mbit", "seed: '3'", "base.seed is derived for each run of a sweep"),
-        ("cc: [reno, cubic, bbr]", "cc: reno", "grid.cc is no list of values"),
+        ("cc: [reno, cubic, bbr]", "cc: reno", "grid.cc is not a list of values"),
         ("cc: [reno, cubic, bbr]", "cc: [reno, reno]", "grid.cc has a value twice"),
         ("grid:", "points: [{flows: '3'}]\ngrid:", "flows is in grid and in points"),
-        ("grid:", "points: {}\ngrid:", "points is no list"),
+        ("grid:", "points: {}\ngrid:", "points is not a list"),
         ("grid:", "search: {criterion: nonempty, least: '1', low: 1p, high: 9p}\ngrid:", "buf is what is"),
         ("base:", "base: {rtt: 1ms}\nbase:", "base is given twice in line 7"),
         ("buf: 20pkt", "buf: &b 20pkt, mtu: *b", "a spec has no aliases, write *b out in line 6"),

@@ -115,7 +115,7 @@ def test_sweep__killed_and_stopped_resumes_with_the_same_command(tmp_path: Path)
 
 def test_page__that_cannot_be_made_does_not_end_the_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page(tmp_path)
-    assert capsys.readouterr().err.startswith(f"no report: {tmp_path}: is no sweep")
+    assert capsys.readouterr().err.startswith(f"no report: {tmp_path}: is not a sweep")
 
 
 def test_engine__that_is_killed_leaves_only_files_that_the_next_removes(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_engine__runs_each_job_once_and_two_in_parallel(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("name", ["a b", "$(touch x)", "a;b", "", "../a", "A"])
 def test_engine__refuses_names_with_characters_that_a_shell_interprets(tmp_path: Path, name: str) -> None:
-    with pytest.raises(RunError, match="is no name of a job"):
+    with pytest.raises(RunError, match="is not the name of a job"):
         engine.run(tmp_path, [name], 1, lambda: None)
 
 

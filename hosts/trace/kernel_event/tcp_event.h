@@ -20,7 +20,7 @@
 #endif
 #endif
 
-/* clang-format off: the kernel's macros are no C */
+/* clang-format off: the kernel's macros are not C */
 TRACE_CUSTOM_EVENT(tcp_probe, TP_PROTO(struct sock *sk, probed_skb_t skb), TP_ARGS(sk, skb),
 		   TP_STRUCT__entry(__field(__u32, netns_inode) __field(__u16, dport) __field(__u8, failed)
 					    __field(__u8, record_version)

@@ -235,7 +235,7 @@ def run_tracer(directory, *words, tracer=TRACER, **options):
             ["--btf", "/nonexistent"],
             "/nonexistent: No such file or directory: boot a kernel built with CONFIG_DEBUG_INFO_BTF=y",
         ),
-        (["--btf", "/etc/hostname"], "this is no BTF"),
+        (["--btf", "/etc/hostname"], "this is not BTF"),
         (["--btf", ROOT / "build/obj/hosts/tcp_trace.bpf.o"], "looking for tracepoint tcp:tcp_probe"),
         (["--netns", "/run/netns/hosts-none"], "opening network namespace /run/netns/hosts-none: No such file"),
         (["--netns", "/etc/hostname"], "opening network namespace /etc/hostname: it is not one"),

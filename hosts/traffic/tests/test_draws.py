@@ -94,7 +94,7 @@ def test_pareto__has_the_numbers_of_prasad_2007():
         ({"name": "empirical", "points": []}, "points: give 1 to"),
         ({"name": "empirical", "points": [[1, 0.5], [2]]}, "point 2 is not a pair"),
         ({"name": "empirical", "points": [[1, 0.5], [2, 0.5]]}, "point 2: values and probabilities must ascend"),
-        ({"name": "empirical", "points": [[1, 0.5], [2, 1.5]]}, "point 2: 1.5 is no probability"),
+        ({"name": "empirical", "points": [[1, 0.5], [2, 1.5]]}, "point 2: 1.5 is not a probability"),
         ({"name": "empirical", "points": [[1, 0.5], [2, 0.9]]}, "the last probability is 0.9; it must be 1"),
     ],
 )

@@ -72,7 +72,7 @@ def test_plan__file_that_is_no_json(tmp_path, capsys):
     path = tmp_path / "plan.json"
     path.write_text("{")
     assert long_flows.main([str(path), str(tmp_path / "results")]) == 1
-    assert capsys.readouterr().err.startswith(f"long_flows: {path}: this is no JSON")
+    assert capsys.readouterr().err.startswith(f"long_flows: {path}: this is not JSON")
     assert not (tmp_path / "results").exists()
     with pytest.raises(PlanError, match="No such file"):
         read_json(tmp_path / "none.json", parse)

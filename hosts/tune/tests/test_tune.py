@@ -180,7 +180,7 @@ def test_state__of_another_program_is_refused(tmp_path, capsys):
     state = tmp_path / "state.json"
     state.write_text("[]")
     assert program.main(["undo", "--state", str(state)]) == 1
-    assert "this is no state file of this program" in capsys.readouterr().err
+    assert "this is not a state file of this program" in capsys.readouterr().err
     assert state.read_text() == "[]"
 
 

@@ -305,7 +305,7 @@ def test_source__that_cannot_be_used_changes_nothing(setting: Setting, kind: str
     ("words", "message"),
     [
         ({"kernel_package": "a", "kernel_source": "/b"}, "KERNEL_PACKAGE=a and KERNEL_SOURCE=/b: give one of them"),
-        ({"kernel_src": "/x"}, "KERNEL_SRC is no parameter of make kernel; allowed: KERNEL_PACKAGE, KERNEL_SOURCE"),
+        ({"kernel_src": "/x"}, "KERNEL_SRC is not a parameter of make kernel; allowed: KERNEL_PACKAGE, KERNEL_SOURCE"),
     ],
 )
 def test_words__that_choose_no_source_are_errors(words: dict[str, str], message: str) -> None:

@@ -102,7 +102,7 @@ def test_package__gives_the_archive_inside(tmp_path: Path) -> None:
 
 
 def test_package__without_a_source_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(KernelError, match="it is no kernel source package"):
+    with pytest.raises(KernelError, match="it is not a kernel source package"):
         unpack.unpack_package(package(tmp_path, "else.tar.xz"), tmp_path / "tree", lambda count: None)
 
 
