@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads postcards of the first seed paper's artifact (wire/artifact_postcard.def) from a capture or from bare datagrams
+"""Reads postcards of Spang et al.'s artifact (wire/artifact_postcard.def) from a capture or from bare datagrams
 into the columns of our own postcards. Columns that the format does not have are null.
 
 Packets of a capture are classified in batches: the artifact's postcards, and three kinds of other packets, which are

@@ -37,7 +37,7 @@ def distributions(a: Analysis) -> pl.DataFrame:
       histogram, this histogram of the whole run;
     * `in_flight_packets`: packets in flight of each flow at every ACK; `cwnd_packets`: its congestion window;
     * `burst_packets`: see `bursts`;
-    * `flows_losing`: number of flows with a drop, for each base RTT with a drop (first seed paper, 5.6);
+    * `flows_losing`: number of flows with a drop, for each base RTT with a drop (Spang et al., 5.6);
     * `flows_losing_5ms`: the same for each 5 ms with a drop, as in the paper's own notebook;
     * `flows_signalled_per_excursion`: see `signalled`;
     * `utilization_ppm_10rtt`: utilization of sliding windows of 10 base RTTs, one every RTT, in millionths;

@@ -2,7 +2,7 @@
 """How far the queue drains: the depth before flows slow down, and the minimum depth after.
 
 Loss-based flows slow down after a loss. BBR slows down in every probing cycle of eight round trips: it sends faster
-for one round trip and slower for the next. The first seed paper, 3.6, compares both.
+for one round trip and slower for the next. Spang et al., 3.6, compare both.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from analysis.loss import LossEvent, min_mean_depth
 from analysis.metrics import Columns, Window, arrivals_in, spread
 
-# Base RTTs between probes for bandwidth. BBR v1: pacing gains 5/4, 3/4 and six times 1, each for one minimum RTT (first
-# seed paper, 3.5; net/ipv4/tcp_bbr.c, bbr_pacing_gain). BBRv3: 63 round trips at most, and a window's number of them at
+# Base RTTs between probes for bandwidth. BBR v1: pacing gains 5/4, 3/4 and six times 1, each for one minimum RTT (Spang
+# et al., 3.5; net/ipv4/tcp_bbr.c, bbr_pacing_gain). BBRv3: 63 round trips at most, and a window's number of them at
 # most (draft-ietf-ccwg-bbr, IsRenoCoexistenceProbeTime).
 PROBING_CYCLE_RTTS = {"bbr": 8, "bbr3": 63}
 

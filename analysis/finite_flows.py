@@ -44,7 +44,7 @@ def groups_of(run: Run) -> np.ndarray:
 
 
 def table(run: Run, queue: Columns, segments: Segments, window: Window) -> pl.DataFrame:
-    """One row a flow, in the order of their SYNs (analysis/README.md)."""
+    """One row per flow, in the order of their SYNs (analysis/README.md)."""
     records = run.flow_records
     assert records is not None
     group = groups_of(run)
@@ -159,7 +159,7 @@ def _record_reasons(run: Run, records: Columns, window: Window) -> list[str]:
 
 
 def summarize(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
-    """The summary's `finite_flows`, an object a group; nothing for a run without finite flows."""
+    """The summary's `finite_flows`, one object per group; nothing for a run without finite flows."""
     if run.flow_records is None:
         return {}
     group = groups_of(run)

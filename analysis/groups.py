@@ -78,7 +78,7 @@ def group_of_flows(run: Run) -> np.ndarray:
 
 
 def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[dict[str, Any]]:
-    """An object a group; none if there is a single group. `share` is of the goodput of all groups."""
+    """One object per group; none if there is a single group. `share` is of the goodput of all groups."""
     listed = in_order(run.spec)
     if len(listed) < 2:
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command `import-artifact`: reads postcards of the first seed paper's artifact from a pcap or pcapng capture, or
+"""The command `import-artifact`: reads postcards of Spang et al.'s artifact from a pcap or pcapng capture, or
 from concatenated datagrams. Prints a summary of the file, and writes the postcards as a table like postcards.parquet,
 or prints the first ones.
 """

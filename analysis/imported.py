@@ -46,7 +46,7 @@ def unavailable(spec: dict[str, Any]) -> frozenset[str]:
 def complete(spec: dict[str, Any], cards: dict[str, np.ndarray]) -> None:
     """Infers depth_packets from cells and packet_bytes from sequence numbers, if the source has neither. In place.
 
-    A packet takes MTU / cell_bytes cells, as in the first seed paper's loader.
+    A packet takes MTU / cell_bytes cells, as in Spang et al.'s loader.
     """
     cell_bytes = spec["imported"].get("cell_bytes")
     if isinstance(cell_bytes, int) and cell_bytes > 0:

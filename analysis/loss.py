@@ -10,8 +10,8 @@ import numpy as np
 from analysis.metrics import UTILIZATION_WINDOW_RTTS, Columns, LinkUsage, Window, WindowSeries, arrivals_in
 from analysis.postcards import dropped
 
-# One longest RTT (with a full queue) until the sender detects the loss, one until PRR has reduced the window (first
-# seed paper, 3.2 and Figure 1), and two until the thinner stream has reached the queue and left it.
+# One longest RTT (with a full queue) until the sender detects the loss, one until PRR has reduced the window (Spang et
+# al., 3.2 and Figure 1), and two until the thinner stream has reached the queue and left it.
 AFTERMATH_RTTS = 4
 STEPS_PER_RTT = 50
 
@@ -44,7 +44,7 @@ def loss_events(
 
     A drop within `rtt_max_ns` of an event's first drop belongs to the event; the next drop begins another event. The
     aftermath of an event lasts AFTERMATH_RTTS longest RTTs. In the aftermath, `min_utilization` is the minimum over
-    windows of one base RTT, one every 1/50 RTT (Lemma 2 of the first seed paper); `min_utilization_10rtt` is the
+    windows of one base RTT, one every 1/50 RTT (Lemma 2 of Spang et al.); `min_utilization_10rtt` is the
     minimum over windows of 10 base RTTs that begin in the aftermath; `min_depth_packets` is the minimum depth at
     arrivals; `min_mean_depth_packets` is the minimum over base RTTs of the mean depth at arrivals.
     """
@@ -104,7 +104,7 @@ def _windows(windows: WindowSeries, start_ns: int, end_ns: int) -> tuple[int | N
 
 
 def flows_losing(queue: Columns, window: Window, rtt_ns: int) -> np.ndarray:
-    """Number of flows with a drop, for each base RTT with a drop, in time order (first seed paper, 5.6)."""
+    """Number of flows with a drop, for each base RTT with a drop, in time order (Spang et al., 5.6)."""
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     drops = rows.start + np.flatnonzero(dropped(queue)[rows])
     rtt = (queue["enqueue_mono_ns"][drops] - window.start_ns) // rtt_ns
@@ -113,6 +113,6 @@ def flows_losing(queue: Columns, window: Window, rtt_ns: int) -> np.ndarray:
 
 
 def flows_losing_per_rtt(queue: Columns, window: Window, rtt_ns: int) -> float | None:
-    """Mean of `flows_losing` (first seed paper, Figure 10); None without drops."""
+    """Mean of `flows_losing` (Spang et al., Figure 10); None without drops."""
     flows = flows_losing(queue, window, rtt_ns)
     return float(flows.mean()) if len(flows) else None

@@ -174,7 +174,7 @@ def utilization_windows(link: LinkUsage, window: Window, rtt_ns: int) -> np.ndar
 def utilization(link: LinkUsage, window: Window, rtt_ns: int) -> dict[str, float | None]:
     """Mean over the measurement window; percentile and extremes over sliding windows of 10 base RTTs, one every RTT.
 
-    Utilization is bits on the wire / (rate x time). The first seed paper (3.3 and 5.1) used iperf's goodput in place
+    Utilization is bits on the wire / (rate x time). Spang et al. (3.3 and 5.1) used iperf's goodput in place
     of the bits.
     """
     width = UTILIZATION_WINDOW_RTTS * rtt_ns
@@ -311,7 +311,7 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
 
 
 def goodput_p01_bps(good: Goodput, window: Window, rtt_ns: int) -> float | None:
-    """1st percentile over sliding windows of 10 base RTTs, which the first seed paper measured with iperf."""
+    """1st percentile over sliding windows of 10 base RTTs, which Spang et al. measured with iperf."""
     width = UTILIZATION_WINDOW_RTTS * rtt_ns
     if window.length_ns < width:
         return None
@@ -355,7 +355,7 @@ def rows_at_acks(run: Run, trace: TraceByFlow, window: Window) -> ByFlow:
 
 
 def aggregate_window(run: Run, trace: TraceByFlow) -> WindowSeries:
-    """Sums over flows of the latest packets in flight (first seed paper, 3.3: W(t)) and of the latest cwnd."""
+    """Sums over flows of the latest packets in flight (Spang et al., 3.3: W(t)) and of the latest cwnd."""
     windows = trace.windows.only(of_experiment(run)[run.tcp["flow"]])
     starts = windows.starts[:-1][windows.counts() > 0]
     rows = np.sort(windows.rows)
@@ -373,7 +373,7 @@ def aggregate_window(run: Run, trace: TraceByFlow) -> WindowSeries:
 def almost_fairness(run: Run, trace: TraceByFlow, window: Window, bdp_packets: int) -> dict[str, float | int | None]:
     """The smallest Delta with BDP/(n Delta) <= w <= Delta BDP/n for all w from the 1st to the 99th percentile.
 
-    w are the packets in flight at every ACK of every flow. Definition: first seed paper, 4.1; measurement: 5.6.
+    w are the packets in flight at every ACK of every flow. Definition: Spang et al., 4.1; measurement: 5.6.
     """
     windows = percentiles(trace.in_flight[rows_at_acks(run, trace, window).rows], p01=1, p50=50, p99=99)
     low, high = windows["p01"], windows["p99"]

@@ -2,7 +2,7 @@
 """The sender's trace by flow, and the packets in flight at each record.
 
 A trace may leave fields unknown (wire/tcp_record.def). Where the packets in flight are unknown, they are estimated as
-(snd_nxt - snd_una) / mss, as in the first seed paper, whose tcp_probe had only these fields. The estimate includes lost
+(snd_nxt - snd_una) / mss, as in Spang et al., whose tcp_probe had only these fields. The estimate includes lost
 and selectively acknowledged packets. Results that need another unknown field are left out.
 """
 

@@ -49,7 +49,7 @@ BESIDE, EACH = "cubic", 4  # four flows of each of both
 VERSIONS = tuple(
     f"{cc} {other} {buf}" for buf in ("1bdp", "4bdp") for other in ("cubic", "reno") for cc in ("bbr", "bbr3")
 )
-# The first paper's link. BDP/sqrt(n) packets of buffer: its 4.5 wants a reduction of 1/w to make them enough.
+# The link of Spang et al. Their section 4.5 expects that with a reduction of 1/w a buffer of BDP/sqrt(n) is enough.
 SQRT_N = ("CLOCK=virtual", "RATE=10gbit", "RTT=1.2ms", "MTU=9000", "DURATION=1000rtt", "WARMUP=300rtt")
 SQRT_N_BUFFERS = {4: 83, 16: 42, 64: 21}  # packets by n; the BDP is 166
 SQRT_N_ROWS = tuple(f"{cc} {n}" for n in SQRT_N_BUFFERS for cc in ("reno", "reno_1w"))

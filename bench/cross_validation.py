@@ -186,7 +186,7 @@ def period_s(summary: dict[str, Any]) -> float | None:
 
 
 def _sawtooth(short: bool) -> list[BenchRow]:
-    """One Reno flow with B = BDP, in virtual time, at the paper's rate (second seed paper, appendix B)."""
+    """One Reno flow with B = BDP, in virtual time, at the paper's rate (Appenzeller et al., appendix B)."""
     length = "DURATION=500rtt" if short else "DURATION=2000rtt"
     parameters = ("CC=reno", "FLOWS=1", "RATE=10gbit", "RTT=1ms", "MTU=9000", length, "WARMUP=100rtt")
     (outcome,) = lab.run(PART, *parameters, "NAME=sawtooth")
@@ -199,7 +199,7 @@ def _sawtooth(short: bool) -> list[BenchRow]:
     return [
         _row("Reno's sawtooth at 10 Gb/s: period, off by", abs((measured_s or 0) / expected_s - 1), "", aim=0.05,
              better="lower", note=f"measured {measured_s or 0:.4f} s {outcome.why_not}",
-             peer=f"second paper, appendix B: {expected_s:.4f} s"),
+             peer=f"Appenzeller et al., appendix B: {expected_s:.4f} s"),
         _row("Reno's sawtooth at 10 Gb/s: amplitude, off by", abs((fall or 0) / expected_fall - 1), "", aim=0.05,
              better="lower", note=f"measured {fall} packets", peer=f"W_max - BDP = {expected_fall:.1f} packets"),
     ]  # fmt: skip

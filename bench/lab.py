@@ -49,7 +49,7 @@ class Outcome:
 
     @property
     def pace(self) -> str:
-        return f"{self.summary['lab']['wall_s_per_traffic_s']} s a second, {self.packet_us:.0f} us a packet"
+        return f"{self.summary['lab']['wall_s_per_traffic_s']} s per second, {self.packet_us:.0f} us per packet"
 
 
 def prepare(part: str) -> None:

@@ -45,7 +45,7 @@ def _of(source: str, seconds: int, runs: int) -> list[dict]:
         return dict(name=f"{name_of}: {name}", value=statistics.median(values), unit=unit, samples=values, **bounds)
 
     rows = [
-        row("events a second", lambda s: s["events"] / seconds, "1/s", must=200_000),
+        row("events per second", lambda s: s["events"] / seconds, "1/s", must=200_000),
         row("lost", lambda s: float(s["lost"]), "events", must=0, better="lower"),
         row("in the reader, an event", lambda s: s["user_ns_per_event"], "ns", better="lower"),
     ]

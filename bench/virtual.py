@@ -139,7 +139,7 @@ def _drained(name: str, outcome: Outcome, paper: str) -> BenchRow:
     drained = outcome.summary["drained_fraction"]
     over_rtt = _range(drained["of_bdp_mean_over_rtt"])
     return _row(
-        f"{name}, drained", drained["of_bdp"]["median"], "BDP", peer=f"first paper, 3.6: {paper}" if paper else "",
+        f"{name}, drained", drained["of_bdp"]["median"], "BDP", peer=f"Spang et al., 3.6: {paper}" if paper else "",
         note=f"{_range(drained['of_bdp'])} ({over_rtt} to the least mean of an RTT) in {drained['count']} "
         f"{drained['basis']}; utilization {outcome.summary['utilization']['mean']:.4f}",
     )  # fmt: skip
@@ -165,7 +165,7 @@ def _many_flows(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
         rows.append(
             _row(f"{name}, {flows} flows: a packet's cost over one flow's", statistics.median(ratios), "x",
                  must=1.5, samples=ratios, better="lower",
-                 peer=f"one flow: {single.packet_us:.0f} us a packet, {single.wall_s:.0f} s",
+                 peer=f"one flow: {single.packet_us:.0f} us per packet, {single.wall_s:.0f} s",
                  note=f"{many.pace}, {many.wall_s:.0f} s in all")
         )  # fmt: skip
     return rows
@@ -183,7 +183,7 @@ def _executors(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
     drains = [outcome.summary["drained_fraction"]["of_bdp"]["median"] for outcome in (driver, process)]
     return [
         _row("10 Gb/s, 1 Reno: the driver's wall time over the process's", paces[0] / paces[1], "x", better="lower",
-             peer=f"process: {paces[1]} s a second, driver: {paces[0]}",
+             peer=f"process: {paces[1]} s per second, driver: {paces[0]}",
              note=f"drained {drains[1]:.3f} and {drains[0]:.3f} BDP"),
         _row("switch as a process: lateness, most", fidelity["lateness_max_ns"] / 1e3, "us", must=10, better="lower",
              peer="NetEm: 71 us median, 769 worst; MoonEm on bare metal: 0.05 and 0.08 (published)",
@@ -206,8 +206,8 @@ def _beside_ns3(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
     return [
         _row("10 Gb/s, 1 ms, MTU 9000, 1 Reno: a packet's wall time over ns-3's", statistics.median(ratios), "x",
              must=0.2, aim=0.12, better="lower", samples=ratios,
-             peer=f"ns-3: {statistics.median(pair[1] for pair in pairs):.1f} us a packet",
-             note=f"{statistics.median(pair[0] for pair in pairs):.1f} us a packet")
+             peer=f"ns-3: {statistics.median(pair[1] for pair in pairs):.1f} us per packet",
+             note=f"{statistics.median(pair[0] for pair in pairs):.1f} us per packet")
     ]  # fmt: skip
 
 

@@ -62,7 +62,7 @@ _ALL = (
         "FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms", first="from",
     ),
     Command(
-        "import-artifact", "read postcards of the first seed paper's artifact, and show or write them as a table",
+        "import-artifact", "read postcards of Spang et al.'s artifact, and show or write them as a table",
         "analysis.import_artifact", "capture.pcap OUTPUT=postcards.parquet", first="file",
     ),
     Command(

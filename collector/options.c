@@ -28,7 +28,7 @@ static const char help_text[] =
 	"  --output FILE             raw file; must not exist\n"
 	"  --summary FILE            what was received, lost and stored, as JSON, at the end; must not "
 	"exist\n"
-	"  --status                  a JSON line a second on stdout\n"
+	"  --status                  a JSON line per second on stdout\n"
 	"  --status-ms N             every N ms instead\n"
 	"  --receive-buffer BYTES    socket buffer to ask the kernel for (default 268435456)\n"
 	"  --buffers N               block buffers of 1 MiB between socket and disk (default 64)\n"

@@ -124,7 +124,7 @@ class Bmv2Switch(ProgramSwitch):
 
     def check_queue(self, port: int, queue: Queue) -> None:
         if queue.rate_bps is not None or queue.limit_bytes is not None or queue.limit_cells is not None:
-            raise SwitchError(f"port {port}: {self} serves packets a second and holds packets, nothing else")
+            raise SwitchError(f"port {port}: {self} takes rates in packets/s and limits in packets only")
         if port not in self.ports().values():
             raise SwitchError(f"port {port}: {self} has no such port: {', '.join(map(str, self.ports().values()))}")
         limit = _limit(queue)

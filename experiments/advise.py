@@ -167,7 +167,7 @@ def answer(question: Question, share: Scaled, row: dict[str, Any]) -> Measuremen
     packets = max(high, math.ceil(high / share.bdp * math.sqrt(share.flows / link.flows) * link.bdp))
     fewer = "" if share.flows == link.flows else f" x sqrt({share.flows}/{link.flows}), by the square root rule"
     carried = [
-        f"Measured, scaled to {size} (a window of {share.window:.3g} packets a flow; yours: "
+        f"Measured, scaled to {size} (a window of {share.window:.3g} packets per flow; yours: "
         f"{link.fair_window:.3g}): {span} packets, {high / share.bdp:.3g} BDP, keep {what} "
         f"({runs} runs of one seed){note}.",
         f"Carried over to your link: {high / share.bdp:.3g} BDP{fewer} = {packets} packets. Only a run of your "

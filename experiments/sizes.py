@@ -63,21 +63,23 @@ def _finite_bytes(spec: Resolved) -> int:
 
 
 def _open_flows(spec: Resolved) -> int:
-    """Finite flows that are open at the same time, at the most."""
+    """The most finite flows that are open at the same time."""
     return math.ceil(sum(group.open_flows(spec.traffic_ns) for group in spec.transfers))
 
 
 def _trace_ring_mib(spec: Resolved) -> int:
-    """Room for four times one event a packet."""
+    """A ring with room for four events per packet."""
     return min(1024, max(16, 1 << math.ceil(math.log2(max(_trace_mib_a_second(spec) * TRACER_PERIOD_S, 1)))))
 
 
 def _trace_read_ms(spec: Resolved, ring_mib: int) -> int:
-    """How often a tracer in virtual time empties its ring: as rarely as that room allows. Each time wakes a process."""
+    """How often a tracer in virtual time empties its ring: as rarely as the ring allows, because each time wakes a
+    process.
+    """
     period_s = min(ring_mib / _trace_mib_a_second(spec), MOST_TRACER_PERIOD_S)
     return int(1000 * max(period_s, TRACER_PERIOD_S))
 
 
 def _trace_mib_a_second(spec: Resolved) -> float:
-    """Of four times one event a packet."""
+    """Of a trace with four events per packet."""
     return 4 * spec.rate_bps / (8 * spec.wire_bytes) * TRACE_EVENT_BYTES / (1 << 20)

@@ -140,7 +140,7 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys, program
     )
     duration: Annotated[Any, Read(quantity("time", "rtt", positive=True))] = "1000rtt"
     # Covers slow start with its losses, and one whole sawtooth in the slowest case of the defaults: one Reno flow with
-    # one BDP of buffer grows by a packet an RTT from 163 to 326 packets.
+    # one BDP of buffer grows by one packet per RTT from 163 to 326 packets.
     warmup: Annotated[Any, Read(quantity("time", "rtt", low="0ns", high="3600s"))] = "200rtt"
     mode: Annotated[str, Read(choice(*WATCHED_MODES))] = "tail-drop"
     drop_cost: Annotated[Any, Read(optional(number("0", "1", decimals=3)))] = None

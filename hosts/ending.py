@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Waits for the end of a child with a time limit. Popen.wait looks 20 times a second. In virtual time, where a minute
+"""Waits for the end of a child with a time limit. Popen.wait looks 20 times per second. In virtual time, where a minute
 of waiting takes no time, each look still costs processor time.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table of all runs, a row a repetition: `results/index.parquet`, made from summary.json and environment.json.
+"""The table of all runs, one row per repetition: `results/index.parquet`, made from summary.json and environment.json.
 
 The index is a cache that cannot be stale: a row is reused only while its summary is the same file. All other summaries
 are read again. Rows of deleted repetitions are dropped.

@@ -63,7 +63,7 @@ class Stored:
 
     @cached_property
     def searched(self) -> list[Row]:
-        """The results of a search for the least buffer, a row a point; none without a search. Raises InputError."""
+        """The results of a search for the least buffer, one row per point; none without a search. Raises InputError."""
         path = self.directory / SEARCHED
         try:
             return parquet.read(path, columns=list(SEARCHED_COLUMNS)).rows(named=True)

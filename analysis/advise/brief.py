@@ -3,7 +3,7 @@
 the rules are. Values can be pasted into a command.
 
 The start is one of three rules: that of a single flow, because all flows may act as one; Theorem 6 with the Delta that
-the first paper measured, because flows may differ; the BDP. It is the smallest that our runs do not contradict.
+Spang et al. measured, because flows may differ; the BDP. It is the smallest that our runs do not contradict.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _check(link: Link, measured: Measurement | None) -> str:
 
 
 def _given_delta(begin: Start) -> str:
-    return f" with Delta {begin.link.delta:g}, as measured by the first paper" if begin.advice.rule.needs_delta else ""
+    return f" with Delta {begin.link.delta:g}, as measured by Spang et al." if begin.advice.rule.needs_delta else ""
 
 
 def _decides(link: Link) -> str:

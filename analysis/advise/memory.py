@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-# Second paper, abstract: "only 10Mbits of buffering, which can easily be implemented using fast, on-chip SRAM".
+# Appenzeller et al., abstract: "only 10Mbits of buffering, which can easily be implemented using fast, on-chip SRAM".
 SRAM_BYTES = 10_000_000 // 8
-# Second paper, 1.3: "commercial packet processor ASICs have been built with 256Mbits of embedded DRAM".
+# Appenzeller et al., 1.3: "commercial packet processor ASICs have been built with 256Mbits of embedded DRAM".
 PACKAGE_BYTES = 256 * 2**20 // 8
 SOURCE = (
-    "on-chip SRAM up to 10 Mbit (second paper, abstract), the switch's package up to 256 Mbit (its 1.3: embedded DRAM "
-    "of packet processors), off-chip DRAM or HBM beyond; the sizes are of 2004, SRAM= and PACKAGE= set others"
+    "on-chip SRAM up to 10 Mbit (Appenzeller et al., abstract), the switch's package up to 256 Mbit (1.3: embedded "
+    "DRAM of packet processors), off-chip DRAM or HBM beyond; the sizes are of 2004, SRAM= and PACKAGE= set others"
 )
 
 
@@ -33,5 +33,7 @@ def memory_class(size_bytes: float, limits: MemoryLimits = MemoryLimits()) -> st
 
 
 def ram_bits(size_bytes: float) -> int:
-    """The smallest power of two of bits that holds the buffer, since RAM has such sizes (second paper, Figure 15)."""
+    """The smallest power of two of bits that holds the buffer, since RAM has such sizes (Appenzeller et al., Figure
+    15).
+    """
     return 1 << max(math.ceil(size_bytes * 8) - 1, 0).bit_length()

@@ -18,7 +18,7 @@ from lib.errors import BadValue, SpecError
 from lib.values import choice, number, quantity, whole_number
 from lib.words import PATHS, SWITCH, Key
 
-TYPICAL_LOAD = "0.8"  # of the second paper's Figures 10 and 12
+TYPICAL_LOAD = "0.8"  # of Appenzeller et al.'s Figures 10 and 12
 MOST_SIZES = 1000
 FORMS = ("brief", "full")
 LARGEST_FLOW_PACKETS = 10**9
@@ -64,7 +64,7 @@ class Parameter(NamedTuple):
     meaning: str
 
 
-# The defaults of the first five are the example of the first paper's section 7.1.
+# The defaults of the first five are the example of Spang et al., section 7.1.
 PARAMETERS: dict[str, Parameter] = {
     "rate": Parameter("100gbit", _quantity("1kbit", "1000tbit", "rate"), "rate of the link: mbit, gbit, tbit"),
     "rtt": Parameter("100ms", _quantity("1ns", "1000s", "time"), "round-trip time without queueing: us, ms, s"),
@@ -85,7 +85,7 @@ PARAMETERS: dict[str, Parameter] = {
     "delta": Parameter(
         "1",
         _number("1", "1e+06"),
-        "Delta of almost fairness; 1: all windows equal. The first paper saw 4, of BBR 10 (5.6)",
+        "Delta of almost fairness; 1: all windows equal. Spang et al. measured 4, for BBR 10 (5.6)",
     ),
     "losing": Parameter(
         None, _number("0", "1e+12"), "flows beyond n^2/(DELTA BDP) that see a loss in one RTT (equation 3, Theorem 6)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rules for long flows: the first paper, and the second paper's sections 2 and 3. analysis/theory/ computes them."""
+"""Rules for long flows: Spang et al., and sections 2 and 3 of Appenzeller et al. analysis/theory/ computes them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from analysis.amounts import si
 from analysis.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.theory import gaussian, many_flows, single_flow
 
-BURST_PACKETS = 20  # first paper, 3.6: a smaller buffer loses bursts under any rule
-SYNCHRONIZED_BELOW, DESYNCHRONIZED_ABOVE = 100, 500  # flows; second paper, 3.2
-LEAST_MEAN_WINDOW = 2  # packets; second paper, 5.1.1: smaller windows cause timeouts
-FULL = 0.99  # share of packets that find a queue: the first paper's full utilization (5.1)
+BURST_PACKETS = 20  # Spang et al., 3.6: a smaller buffer loses bursts under any rule
+SYNCHRONIZED_BELOW, DESYNCHRONIZED_ABOVE = 100, 500  # flows; Appenzeller et al., 3.2
+LEAST_MEAN_WINDOW = 2  # packets; Appenzeller et al., 5.1.1: smaller windows cause timeouts
+FULL = 0.99  # share of packets that find a queue: Spang et al.'s full utilization (5.1)
 UNIFORM_FULL = 0.98  # share of the time, in Theorem 4
-# Delta of almost fairness as measured in the first paper (5.6)
+# Delta of almost fairness as measured in Spang et al. (5.6)
 MEASURED_DELTA = {"reno": 4.0, "cubic": 4.0, "scalable": 4.0, "bbr": 10.0}
 
 
@@ -30,7 +30,7 @@ def reno(link: Link) -> Assumption:
 def _room(link: Link, buffer: float) -> list[Assumption]:
     """Assumptions of every rule for long flows: room for the bursts of unpaced senders, and for windows to grow."""
     assumptions = []
-    if link.cc != "bbr":  # BBR paces and shows no such cliff (first paper, 3.6)
+    if link.cc != "bbr":  # BBR paces and shows no such cliff (Spang et al., 3.6)
         text = f"buffer of {BURST_PACKETS} packets or more, for bursts"
         assumptions.append(Assumption(text, buffer >= BURST_PACKETS))
     if link.window_bytes is not None:
@@ -68,7 +68,7 @@ def _apart(link: Link) -> Assumption:
 
 def _uniform() -> Assumption:
     return Assumption(
-        "windows uniform from 2/3 to 4/3 of their mean (measured ones are not: first paper, 5.3, our runs)", None
+        "windows uniform from 2/3 to 4/3 of their mean (measured ones are not: Spang et al., 5.3, our runs)", None
     )
 
 
@@ -82,7 +82,7 @@ def _fair(link: Link, ask: Callable[[Link], float]) -> Assumption:
     text = f"windows stay within {link.delta:g} x of BDP/n"
     if measured != link:
         needed = si(link.bytes(ask(measured)), "B")
-        text += f"; the first paper measured about {measured.delta:g} x, which asks for {needed}"
+        text += f"; Spang et al. measured about {measured.delta:g} x, which asks for {needed}"
     return Assumption(text, None)
 
 
@@ -204,7 +204,7 @@ LONG_FLOWS = (
         key="bdp",
         name="BDP",
         formula="C x RTT",
-        source="first paper, 3.1; second paper, 2 and 3.1",
+        source="Spang et al., 3.1; Appenzeller et al., 2 and 3.1",
         ask=lambda link: single_flow.bdp_rule(link.bdp),
         assumptions=lambda link: [_one_or_together(link), reno(link), *_room(link, link.bdp)],
         promise=_full,
@@ -214,7 +214,7 @@ LONG_FLOWS = (
         key="one-flow",
         name="one flow, UTIL",
         formula="(UTIL/beta - 1) BDP; BBR: (UTIL - 3/4) BDP",
-        source="first paper, 3.5",
+        source="Spang et al., 3.5",
         ask=_one_flow,
         assumptions=_one_flow_assumptions,
         promise=_wanted,
@@ -224,7 +224,7 @@ LONG_FLOWS = (
         key="sqrt-n",
         name="BDP/sqrt(n)",
         formula="BDP / sqrt(n)",
-        source="second paper, 3.2; first paper, Theorem 4",
+        source="Appenzeller et al., 3.2; Spang et al., Theorem 4",
         applies=_many,
         ask=_sqrt_n,
         assumptions=_sqrt_n_assumptions,
@@ -234,7 +234,7 @@ LONG_FLOWS = (
         key="gaussian",
         name="Gaussian, UTIL",
         formula="UTIL = erf(3 sqrt(3) / (2 sqrt(2)) B sqrt(n) / (BDP + B))",
-        source="second paper, equation 6",
+        source="Appenzeller et al., equation 6",
         applies=_many,
         ask=_gaussian,
         assumptions=_gaussian_assumptions,
@@ -244,7 +244,7 @@ LONG_FLOWS = (
         key="theorem-6",
         name="Theorem 6",
         formula="DELTA BDP / sqrt(n)",
-        source="first paper, Theorems 5 and 6",
+        source="Spang et al., Theorems 5 and 6",
         applies=_many,
         ask=_theorem_6,
         assumptions=lambda link: _almost_fair(link, _theorem_6),
@@ -256,7 +256,7 @@ LONG_FLOWS = (
         key="theorem-7",
         name="Theorem 7, UTIL",
         formula="(DELTA / sqrt(n) - (1 - UTIL)) BDP, at least 20 packets",
-        source="first paper, Theorems 5 and 7, Lemma 2",
+        source="Spang et al., Theorems 5 and 7, Lemma 2",
         applies=_many,
         ask=_theorem_7,
         assumptions=_theorem_7_assumptions,
@@ -268,7 +268,7 @@ LONG_FLOWS = (
         key="equation-3",
         name="equation 3, LOSING",
         formula="LOSING DELTA BDP / n",
-        source="first paper, equation 3",
+        source="Spang et al., equation 3",
         applies=lambda link: link.flows > 1 and link.losing is not None,
         ask=_equation_3,
         assumptions=_equation_3_assumptions,
@@ -281,7 +281,7 @@ LONG_FLOWS = (
         key="theorem-8",
         name="Theorem 8, RISK",
         formula="DELTA BDP sqrt(ln(1 / RISK) / (2 n))",
-        source="first paper, Theorem 8",
+        source="Spang et al., Theorem 8",
         applies=lambda link: link.flows > 1 and link.cc == "bbr",
         ask=_theorem_8,
         assumptions=_theorem_8_assumptions,

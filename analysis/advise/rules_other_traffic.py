@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Rules for short flows (second paper, section 4), for smooth traffic through tiny buffers (Enachescu et al.) and for
-the fastest transfers (Prasad et al.). analysis/theory/ computes them.
+"""Rules for short flows (Appenzeller et al., section 4), for smooth traffic through tiny buffers (Enachescu et al.) and
+for the fastest transfers (Prasad et al.). analysis/theory/ computes them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from analysis.advise.rules_long_flows import reno
 from analysis.amounts import whole
 from analysis.theory import capacity_ratio, queues, short_flows, tiny_buffers
 
-SHORT_FLOW_PACKETS = 90  # second paper, section 4: shorter flows never leave slow start
+SHORT_FLOW_PACKETS = 90  # Appenzeller et al., section 4: shorter flows never leave slow start
 MOST_LOST = 0.1  # the Infocom paper's equation 2 omits terms that grow with the loss
 MUCH_BELOW_ONE = 0.1  # the Gamma of Prasad et al.'s simulations with the PL-form (their Table 1)
 
@@ -40,7 +40,7 @@ def _smooth(link: Link) -> Assumption:
     """The assumption that the bursts of long flows' windows arrive spread out."""
     text = "senders pace, or access links are much slower than this one"
     if link.cc == "bbr":
-        return Assumption(f"{text}: BBR paces (first paper, 3.6), but not as Poisson", None)
+        return Assumption(f"{text}: BBR paces (Spang et al., 3.6), but not as Poisson", None)
     if link.gamma is None:
         return Assumption(text, None)
     # Theorem 2 of the Infocom paper: slower by a factor of order log(W), with an unstated constant
@@ -163,7 +163,7 @@ OTHER_TRAFFIC = (
         key="short-flows",
         name="short flows, RISK",
         formula="P(Q >= B) = RISK, bursts of slow start",
-        source="second paper, 4 and appendix C",
+        source="Appenzeller et al., 4 and appendix C",
         applies=_has_short_flows,
         ask=lambda link: _burst_tail(link, 2),
         assumptions=_burst_assumptions,
@@ -172,7 +172,7 @@ OTHER_TRAFFIC = (
         key="md1",
         name="paced short flows",
         formula="P(Q >= B) = RISK, single packets (M/D/1)",
-        source="second paper, 4",
+        source="Appenzeller et al., 4",
         applies=_has_load,
         ask=_md1,
         assumptions=_md1_assumptions,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Queue depth and drops over the whole run, and below them on the same time axis the aggregate window and each flow's
-window. After the first seed paper's Figures 1, 8 and 9: the queue follows the sawtooth of the windows.
+window. After Spang et al.'s Figures 1, 8 and 9: the queue follows the sawtooth of the windows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Distribution of the queue depth at arrivals in the measurement window.
 
-After the first seed paper's Figures 4 and 6: by the square root of n rule the shaded part of the buffer is not needed,
+After Spang et al.'s Figures 4 and 6: by the square root of n rule the shaded part of the buffer is not needed,
 because the queue never gets that low.
 """
 

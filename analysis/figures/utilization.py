@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Utilization over time: sliding windows of 10 base RTTs and, behind them, of one base RTT.
 
-Ticks at the bottom are loss events. For a single flow a line shows the predicted minimum after a loss (first seed
-paper, 3.5).
+Ticks at the bottom are loss events. For a single flow a line shows the predicted minimum after a loss (Spang et al.,
+3.5).
 """
 
 from __future__ import annotations

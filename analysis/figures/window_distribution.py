@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Packets in flight of each flow at every ACK of the measurement window, and the distribution over all flows.
 
-After the first seed paper's Figure 7: are windows uniform, are flows fair? The dashed line is the fair share.
+After Spang et al.'s Figure 7: are windows uniform, are flows fair? The dashed line is the fair share.
 """
 
 from __future__ import annotations

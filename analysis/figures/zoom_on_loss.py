@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A few RTTs around one loss, packet by packet: the queue above the windows (first seed paper, Figure 1).
+"""A few RTTs around one loss, packet by packet: the queue above the windows (Spang et al., Figure 1).
 
 The figure shows the most isolated loss or, without a loss, the deepest queue.
 """

@@ -32,7 +32,7 @@ KEYS = {
     "mode": Key(f"of the queue: {', '.join(WATCHED_MODES)} (default {WATCHED_MODES[0]})", values=WATCHED_MODES),
     "buf": Key("buffer in packets, such as 163p (default: the deepest queue)"),
     "flows": Key("number of flows (default: all in the source)"),
-    "warmup": Key("time at the start that is not measured (default: the first third, as in the first seed paper)"),
+    "warmup": Key("time at the start that is not measured (default: the first third, as in Spang et al.)"),
     "duration": Key("the part after WARMUP that is measured (default: the middle third)"),
 }  # fmt: skip
 MOST_TIME = f"{366 * 86_400}s"

@@ -340,8 +340,7 @@ def _part_that_counts(
         conditions.window_switch_ns = (int(start), int(length))
     elif asked.warmup_ns is None and asked.duration_ns is None:
         source.remarks.append(
-            "only the middle third of the source counts, as in the first seed paper: WARMUP= and DURATION= choose "
-            "another part"
+            "only the middle third of the source counts, as in Spang et al.: WARMUP= and DURATION= choose another part"
         )
     unsaid = [key for key, given in (("rate_bps", asked.rate_bps), ("rtt_ns", asked.rtt_ns)) if given is None]
     if any(config.values.get(key) is None for key in unsaid):

@@ -48,7 +48,7 @@ class Conditions:
     threshold_packets: int | None  # depth at which the switch dropped, or marked in mode ecn
     buffer_packets: int | None  # None: the threshold if the switch dropped there, else the largest depth
     warmup_ns: int | None = None  # None: the first third
-    duration_ns: int | None = None  # None: the second third, as the first seed paper's notebooks take it
+    duration_ns: int | None = None  # None: the second third, as Spang et al.'s notebooks take it
     window_switch_ns: tuple[int, int] | None = None  # start on the switch's clock, and length, in place of both
 
 

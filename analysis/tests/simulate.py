@@ -58,7 +58,7 @@ class Flow:
 class Truth:
     """The ground truth of a simulation."""
 
-    cards: list[dict[str, int]] = field(default_factory=list)  # one a packet, in order of arrival
+    cards: list[dict[str, int]] = field(default_factory=list)  # one per packet, in order of arrival
     records: list[dict[str, int]] = field(default_factory=list)
     arrival_flow: list[int] = field(default_factory=list)
     arrival_segment: list[int] = field(default_factory=list)  # -1: SYN

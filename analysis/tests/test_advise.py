@@ -40,7 +40,7 @@ def by_key(document):
 
 
 def test_section_7_1__comes_out(advice):
-    # First paper: 100 ms x 100 Gb/s, 10,000 Reno flows. Single flow: a 10 Gbit buffer. Theorem 5: 100 Mbit. "An
+    # Spang et al.: 100 ms x 100 Gb/s, 10,000 Reno flows. Single flow: a 10 Gbit buffer. Theorem 5: 100 Mbit. "An
     # instantaneous utilization higher than 99%": a few tens of packets.
     document = advice("RATE=100gbit", "RTT=100ms", "FLOWS=10000", "CC=reno", "UTIL=0.99")
     assert document["link"]["bdp_bits"] == 10**10
@@ -338,7 +338,7 @@ def test_memory__classes_are_the_second_papers():
 
 @pytest.mark.parametrize(
     ("packets", "bits"),
-    [  # second paper, Figure 15, columns Pkts and RAM
+    [  # Appenzeller et al., Figure 15, columns Pkts and RAM
         (64, 2**20), (129, 2**21), (258, 2**22), (387, 2**23), (46, 2**20), (91, 2**21), (182, 2**22), (273, 2**22),
         (37, 2**19), (74, 2**20), (148, 2**21), (222, 2**22), (32, 2**19), (128, 2**21), (192, 2**22),
     ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""M[X]/D/1 against the second paper's means, single packets, and queues simulated packet by packet."""
+"""M[X]/D/1 against Appenzeller et al.'s means, single packets, and queues simulated packet by packet."""
 
 from collections import deque
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every figure of the first seed paper, drawn from imported runs alone: text traces and tables of simulated experiments
+"""Every figure of Spang et al., drawn from imported runs alone: text traces and tables of simulated experiments
 in one results directory. The figures' numbers are compared with the simulation.
 """
 

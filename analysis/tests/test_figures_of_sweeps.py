@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figures 3 to 6, 10, 11 and Table 1 of the first seed paper, from simulated sweeps whose every packet is known."""
+"""Figures 3 to 6, 10, 11 and Table 1 of Spang et al., from simulated sweeps whose every packet is known."""
 
 import itertools
 import json

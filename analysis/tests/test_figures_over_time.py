@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figures 1, 2, 7, 8 and 9 of the first seed paper, from simulated sweeps whose every packet is known."""
+"""Figures 1, 2, 7, 8 and 9 of Spang et al., from simulated sweeps whose every packet is known."""
 
 import json
 import re

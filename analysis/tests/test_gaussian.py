@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The Gaussian model of many flows against the second paper's numbers, and against windows that are drawn."""
+"""The Gaussian model of many flows against Appenzeller et al.'s numbers, and against windows that are drawn."""
 
 import math
 

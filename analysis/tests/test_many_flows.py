@@ -60,7 +60,7 @@ def test_buffer_for_utilization__leaves_a_window_that_has_it(flows, delta, wante
 
 
 def aggregate_after(windows, losing):
-    """One RTT of Reno: those that lose halve, the others add one packet (first paper, appendix A)."""
+    """One RTT of Reno: those that lose halve, the others add one packet (Spang et al., appendix A)."""
     return sum(w / 2 if i in losing else w + 1 for i, w in enumerate(windows))
 
 

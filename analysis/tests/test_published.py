@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The committed page of the first seed paper's figures is current: people edit the file of reasons, and only publishing
+"""The committed page of Spang et al.'s figures is current: people edit the file of reasons, and only publishing
 copies the reasons into the page.
 """
 

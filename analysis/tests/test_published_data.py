@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The published data of the first seed paper beside runs, from a tiny artifact of the same format."""
+"""The published data of Spang et al. beside runs, from a tiny artifact of the same format."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The run table: one row a repetition, the same numbers as in summary.json, and never out of date."""
+"""The run table: one row per repetition, the same numbers as in summary.json, and never out of date."""
 
 import json
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Bursts of short flows against the second paper's numbers, known queues, and queues simulated packet by packet."""
+"""Bursts of short flows against Appenzeller et al.'s numbers, known queues, and queues simulated packet by packet."""
 
 import math
 from decimal import Context, Decimal, localcontext

@@ -14,7 +14,7 @@ def test_bdp__is_rate_times_rtt_in_packets():
 
 @pytest.mark.parametrize(
     ("cc", "full", "ninety", "empty"),
-    [  # first paper, 3.5: buffer for full use, for 90 %, and utilization without a buffer
+    [  # Spang et al., 3.5: buffer for full use, for 90 %, and utilization without a buffer
         ("reno", 1, 0.80, 0.50),
         ("cubic", 3 / 7, 0.28, 0.70),
         ("scalable", 1 / 7, 0.03, 0.875),
@@ -36,7 +36,7 @@ def test_reno__loses_one_percent_of_utilization_for_two_of_buffer():
     ("cc", "low", "high"), [("reno", 1, 1), ("cubic", 0.6, 0.7), ("scalable", 0.11, 0.25), ("bbr", 0.25, 0.25)]
 )
 def test_drained__of_one_bdp_is_within_the_papers_measurements(cc, low, high):
-    drained = single_flow.drained_packets(cc, 1000, 1000) or 0  # first paper, 3.6
+    drained = single_flow.drained_packets(cc, 1000, 1000) or 0  # Spang et al., 3.6
     assert low - 0.005 <= drained / 1000 <= high
     assert single_flow.drained_packets(cc, 50, 1000) == 50
 

@@ -64,7 +64,7 @@ def test_theorem_1__holds_for_simulated_poisson_reno():
     """50 flows: Poisson at W / RTT, +1 an RTT up to W_max, to nothing at a loss (appendix I), B from Theorem 1."""
     flows, largest, load, wanted = 50, 16, 0.5, 0.8
     buffer = math.ceil(tiny_buffers.poisson_buffer(load, largest, wanted))
-    capacity = flows * largest / load  # packets an RTT
+    capacity = flows * largest / load  # packets per RTT
     rng = np.random.default_rng(9)
     windows, queue, sent, rtts = np.full(flows, float(largest)), 0.0, 0, 3000
     for _ in range(rtts):

@@ -2,9 +2,9 @@
 """Closed forms to compare measurements with: one function per result, one module per subject.
 
 Each docstring has the equation and its source, assumptions, units, and the refused arguments (ValueError, one line).
-"First paper" is Spang, Arslan, McKeown 2021, Updating the Theory of Buffer Sizing; "second paper" is Appenzeller,
-Keslassy, McKeown 2004, Sizing Router Buffers; other papers are named. Buffers, windows and queues are packets,
-capacities packets/s, times s. docs/theory.md lists all functions beside the printed equations.
+"Spang et al." is Spang, Arslan, McKeown 2021, Updating the Theory of Buffer Sizing; "Appenzeller et al." is
+Appenzeller, Keslassy, McKeown 2004, Sizing Router Buffers. Buffers, windows and queues are packets, capacities
+packets/s, times s. docs/theory.md lists all functions beside the printed equations.
 
 single_flow, many_flows, gaussian: long flows. sawtooth: growth of a single flow's queue. short_flows: bursts of slow
 start. tiny_buffers: dozens of packets. capacity_ratio, loss_fits: the fastest transfers. queues, mm1b: M/D/1, M/G/1,

@@ -6,7 +6,7 @@ averages differ from the depths that packets find, because a packet also finds t
 the queue is full (K = `buffer` packets, including the one in transmission), the rest of a burst is dropped. A service
 is one unit of time; load is the burst rate x E[X]. `bursts` are whole sizes, `weights` their relative frequencies
 (default: all equal). ValueError for a load not above 0, for sizes that are not whole numbers of 1 or more, for weights
-that are negative or all 0, and unless K is whole, 1 to MOST_STATES - 1. Second paper, section 4, has the means
+that are negative or all 0, and unless K is whole, 1 to MOST_STATES - 1. Appenzeller et al., section 4, has the means
 (theory/short_flows.py).
 """
 
@@ -23,7 +23,7 @@ Numbers = Sequence[float] | np.ndarray
 
 
 def depth_distribution(load: float, bursts: Numbers, states: int, weights: Numbers | None = None) -> np.ndarray:
-    """P(depth = 0 .. states - 1) over time, without limit of the queue (second paper, section 4). Load below 1.
+    """P(depth = 0 .. states - 1) over time, without limit of the queue (Appenzeller et al., section 4). Load below 1.
 
     Crommelin's argument: in one service time the packet in transmission leaves, and no packet that arrives meanwhile
     leaves. So N(t + 1) = max(N(t) - 1, 0) + A, where A is the number of packets that arrive in one service, which is
@@ -56,8 +56,8 @@ def limited_depth_distribution(load: float, bursts: Numbers, buffer: int, weight
 
 def at_arrivals(depth: Numbers, bursts: Numbers, weights: Numbers | None = None) -> np.ndarray:
     """The distribution of depth at packet arrivals, from the distribution over time. A burst finds the depth over time
-    (Wolff 1982). A packet also finds the k earlier packets of its burst: P(k) = P(X > k) / E[X] (second paper, section
-    4).
+    (Wolff 1982). A packet also finds the k earlier packets of its burst: P(k) = P(X > k) / E[X] (Appenzeller et al.,
+    section 4).
 
     The result is longer than `depth` by the longest burst - 1. With at most K packets all depths from K on are a full
     queue, and their sum is the share of packets that are dropped. ValueError as in the module's head, and unless all of

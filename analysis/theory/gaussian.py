@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The sum of many independent sawtooths is Gaussian: utilization of a buffer, and the buffer for a utilization.
 
-Second paper, section 3.2; first paper, Theorem 4. Windows, buffers and BDPs are packets. Assumes n long Reno flows
-whose windows are independent, each uniform between 2/3 and 4/3 of its mean. In-phase synchronization is common below
-100 flows and very rare above 500 (second paper, 3.2); the mean window must be above two packets (5.1.1).
+Appenzeller et al., section 3.2; Spang et al., Theorem 4. Windows, buffers and BDPs are packets. Assumes n long Reno
+flows whose windows are independent, each uniform between 2/3 and 4/3 of its mean. In-phase synchronization is common
+below 100 flows and very rare above 500 (Appenzeller et al., 3.2); the mean window must be above two packets (5.1.1).
 Lost utilization is computed as such, not as 1 - u: it can be 1e-300.
 """
 
@@ -15,7 +15,7 @@ from scipy import special
 
 from analysis.theory.checks import check_at_least, check_positive, check_share
 
-# 1 / sqrt(12) (4/3 - 2/3): standard deviation of one window over its mean (second paper, 3.2)
+# 1 / sqrt(12) (4/3 - 2/3): standard deviation of one window over its mean (Appenzeller et al., 3.2)
 _SPREAD = 1 / (3 * math.sqrt(3))
 _FACTOR = 1 / (2 * math.sqrt(2) * _SPREAD)  # 3 sqrt(3) / (2 sqrt(2)) of equation 6
 
@@ -23,7 +23,7 @@ _FACTOR = 1 / (2 * math.sqrt(2) * _SPREAD)  # 3 sqrt(3) / (2 sqrt(2)) of equatio
 def queue_deviation(bdp: float, mean_queue: float, flows: float) -> float:
     """(BDP + Q) / (3 sqrt(3) sqrt(n)) packets: standard deviation of the aggregate window and of the queue.
 
-    Second paper, 3.2. With Q = B it is an upper bound. ValueError unless n >= 1, BDP > 0 and Q >= 0.
+    Appenzeller et al., 3.2. With Q = B it is an upper bound. ValueError unless n >= 1, BDP > 0 and Q >= 0.
     """
     check_at_least("flows", flows, 1)
     check_positive("a BDP", bdp)
@@ -32,7 +32,7 @@ def queue_deviation(bdp: float, mean_queue: float, flows: float) -> float:
 
 
 def lost_utilization(bdp: float, buffer: float, flows: float, mean_queue: float | None = None) -> float:
-    """erfc(3 sqrt(3) / (2 sqrt(2)) B sqrt(n) / (BDP + Q)): at most this share of the link is lost (second paper,
+    """erfc(3 sqrt(3) / (2 sqrt(2)) B sqrt(n) / (BDP + Q)): at most this share of the link is lost (Appenzeller et al.,
     equation 6).
 
     The result is the probability that the queue is outside 0 .. B if its mean is B / 2. `mean_queue` Q only scales the
@@ -50,15 +50,15 @@ def lost_utilization(bdp: float, buffer: float, flows: float, mean_queue: float 
 
 
 def utilization(bdp: float, buffer: float, flows: float, mean_queue: float | None = None) -> float:
-    """erf(...) = 1 - lost_utilization: a lower bound on the utilization (second paper, equation 6). ValueError as in
-    lost_utilization.
+    """erf(...) = 1 - lost_utilization: a lower bound on the utilization (Appenzeller et al., equation 6). ValueError as
+    in lost_utilization.
     """
     return 1 - lost_utilization(bdp, buffer, flows, mean_queue)
 
 
 def buffer_for_loss_of(lost: float, bdp: float, flows: float) -> float:
-    """Least buffer for which the second paper's equation 6 loses no more than the share `lost`: B = x BDP / (1 - x), x
-    = erfcinv(lost) 2 sqrt(2) / (3 sqrt(3) sqrt(n)).
+    """Least buffer for which Appenzeller et al.'s equation 6 loses no more than the share `lost`: B = x BDP / (1 - x),
+    x = erfcinv(lost) 2 sqrt(2) / (3 sqrt(3) sqrt(n)).
 
     math.inf where x >= 1: with so few flows no buffer reaches the bound. ValueError unless 0 < lost <= 1, n >= 1 and
     BDP > 0.
@@ -72,9 +72,9 @@ def buffer_for_loss_of(lost: float, bdp: float, flows: float) -> float:
 
 
 def required_buffer(wanted: float, bdp: float, flows: float) -> float:
-    """buffer_for_loss_of(1 - wanted): second paper, Figure 11, "Minimum required buffer to achieve 98, 99.5 and 99.9
-    percent utilization". math.inf for `wanted` 1, because a Gaussian is unbounded. ValueError unless 0 <= wanted <= 1,
-    n >= 1, BDP > 0.
+    """buffer_for_loss_of(1 - wanted): Appenzeller et al., Figure 11, "Minimum required buffer to achieve 98, 99.5 and
+    99.9 percent utilization". math.inf for `wanted` 1, because a Gaussian is unbounded. ValueError unless 0 <= wanted
+    <= 1, n >= 1, BDP > 0.
     """
     check_at_least("flows", flows, 1)
     check_positive("a BDP", bdp)
@@ -83,7 +83,7 @@ def required_buffer(wanted: float, bdp: float, flows: float) -> float:
 
 
 def empty_probability(bdp: float, buffer: float, flows: float) -> float:
-    """P(W < BDP) for n independent windows, uniform in (1 +- 1/3) (BDP + B) / n (first paper, Theorem 4), as a
+    """P(W < BDP) for n independent windows, uniform in (1 +- 1/3) (BDP + B) / n (Spang et al., Theorem 4), as a
     Gaussian: Phi(-B / sigma), sigma = (BDP + B) / (3 sqrt(3 n)).
 
     The mean of W is BDP + B, a full queue; equation 6 has BDP + B / 2. For B >= BDP / sqrt(n) and large n the theorem's
@@ -94,7 +94,8 @@ def empty_probability(bdp: float, buffer: float, flows: float) -> float:
 
 
 def loss_of_window(window: float) -> float:
-    """l = 0.76 / w^2: loss rate of a Reno flow with a mean window of w packets (second paper, 5.1.1, after Morris).
+    """l = 0.76 / w^2: loss rate of a Reno flow with a mean window of w packets (Appenzeller et al., 5.1.1, after
+    Morris).
 
     Half the window means four times the loss rate. At most 1. ValueError unless w > 0.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Many long flows that share a bottleneck: buffers shrink with the square root of the number of flows.
 
-Windows, buffers and BDPs are packets. All results assume the first paper's Assumptions 1 and 3 (see single_flow.py),
+Windows, buffers and BDPs are packets. All results assume Spang et al.'s Assumptions 1 and 3 (see single_flow.py),
 one RTT for all flows, and Delta-almost fairness: every window stays between BDP / (Delta n) and Delta BDP / n.
-ValueError unless n >= 1, Delta >= 1 and BDP > 0, and as in each docstring. gaussian.py has the second paper's Gaussian
-model.
+ValueError unless n >= 1, Delta >= 1 and BDP > 0, and as in each docstring. gaussian.py has Appenzeller et al.'s
+Gaussian model.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from analysis.theory.checks import check_at_least, check_positive, check_share
 
 
 def sqrt_rule(bdp: float, flows: float) -> float:
-    """BDP / sqrt(n) for n long flows that are not synchronized (second paper, section 3; first paper, Theorem 4).
+    """BDP / sqrt(n) for n long flows that are not synchronized (Appenzeller et al., section 3; Spang et al., Theorem
+    4).
 
-    `flows` counts the flows in congestion avoidance at one time (second paper, 5.1.3) and need not be whole.
+    `flows` counts the flows in congestion avoidance at one time (Appenzeller et al., 5.1.3) and need not be whole.
     ValueError unless n >= 1 and BDP > 0.
     """
     check_at_least("flows", flows, 1)
@@ -26,7 +27,7 @@ def sqrt_rule(bdp: float, flows: float) -> float:
 
 
 def almost_fair_buffer(bdp: float, flows: float, delta: float) -> float:
-    """Delta BDP / sqrt(n): full utilization of n Delta-almost fair flows (first paper, Theorem 6).
+    """Delta BDP / sqrt(n): full utilization of n Delta-almost fair flows (Spang et al., Theorem 6).
 
     Under the conditions of Theorem 5: windows of at least `least_window`, and no more than `flows_seeing_loss` of the
     flows decrease theirs. ValueError unless Delta >= 1, n >= 1 and BDP > 0, here and below.
@@ -36,7 +37,7 @@ def almost_fair_buffer(bdp: float, flows: float, delta: float) -> float:
 
 
 def almost_fair_window(bdp: float, buffer: float, flows: float, delta: float) -> float:
-    """BDP + B - Delta BDP / sqrt(n): the aggregate window stays above this (first paper, Theorem 5). ValueError also
+    """BDP + B - Delta BDP / sqrt(n): the aggregate window stays above this (Spang et al., Theorem 5). ValueError also
     for B < 0.
     """
     check_at_least("a buffer", buffer, 0)
@@ -44,7 +45,7 @@ def almost_fair_window(bdp: float, buffer: float, flows: float, delta: float) ->
 
 
 def almost_fair_utilization(flows: float, delta: float) -> float:
-    """1 - Delta / sqrt(n), whatever the buffer (first paper, Theorem 7). Not below 0.
+    """1 - Delta / sqrt(n), whatever the buffer (Spang et al., Theorem 7). Not below 0.
 
     A bound on the utilization of any instant, not on its mean. The paper's "more than 1,000 flows ... at least 97%" is
     96.84 % for Delta = 1, rounded.
@@ -56,9 +57,9 @@ def almost_fair_utilization(flows: float, delta: float) -> float:
 def buffer_for_utilization(bdp: float, flows: float, delta: float, utilization: float) -> float:
     """(Delta / sqrt(n) - (1 - u)) BDP, not below 0: least buffer for which the utilization of no instant falls below u.
 
-    Theorem 5 with Lemma 2 of the first paper: W >= BDP + B - Delta BDP / sqrt(n), and u = W / BDP. It is Theorem 6 for
+    Theorem 5 with Lemma 2 of Spang et al.: W >= BDP + B - Delta BDP / sqrt(n), and u = W / BDP. It is Theorem 6 for
     u = 1, and 0 where Theorem 7 has u or more without a buffer. The model knows no bursts: twenty packets are needed
-    for those (first paper, 3.6). ValueError unless 0 <= u <= 1.
+    for those (Spang et al., 3.6). ValueError unless 0 <= u <= 1.
     """
     _check(flows, delta, bdp)
     check_share("a utilization", utilization, ends=True)
@@ -66,13 +67,13 @@ def buffer_for_utilization(bdp: float, flows: float, delta: float, utilization: 
 
 
 def flows_seeing_loss(bdp: float, flows: float, delta: float) -> float:
-    """n^2 / (Delta BDP) + sqrt(n): Theorems 5 to 7 hold if no more flows see a loss in one RTT (first paper)."""
+    """n^2 / (Delta BDP) + sqrt(n): Theorems 5 to 7 hold if no more flows see a loss in one RTT (Spang et al.)."""
     _check(flows, delta, bdp)
     return flows**2 / (delta * bdp) + math.sqrt(flows)
 
 
 def least_window(decrease: float = 0.5, increase: float = 1.0) -> float:
-    """alpha / beta: windows below it break Theorem 5 (first paper, 4.1); 2 for Reno.
+    """alpha / beta: windows below it break Theorem 5 (Spang et al., 4.1); 2 for Reno.
 
     For an algorithm whose window falls to beta W and otherwise grows by `increase` alpha an RTT or more. The paper
     writes alpha / (1 - beta) because there, unlike in its 3.5, a window decreases *by* beta W. ValueError unless
@@ -84,13 +85,13 @@ def least_window(decrease: float = 0.5, increase: float = 1.0) -> float:
 
 
 def almost_fair_least_window(bdp: float, flows: float, delta: float) -> float:
-    """BDP / (Delta n): the least window that Delta-almost fairness allows (first paper, equation 1)."""
+    """BDP / (Delta n): the least window that Delta-almost fairness allows (Spang et al., equation 1)."""
     _check(flows, delta, bdp)
     return bdp / (delta * flows)
 
 
 def desynchronized_window(bdp: float, buffer: float, flows: float, delta: float, extra: float) -> float:
-    """BDP + B - s Delta BDP / n: the aggregate window if n^2 / (Delta BDP) + s flows see a loss (first paper, equation
+    """BDP + B - s Delta BDP / n: the aggregate window if n^2 / (Delta BDP) + s flows see a loss (Spang et al., equation
     3). ValueError for B < 0 or s < 0.
     """
     check_at_least("a buffer", buffer, 0)
@@ -98,7 +99,7 @@ def desynchronized_window(bdp: float, buffer: float, flows: float, delta: float,
 
 
 def desynchronized_buffer(bdp: float, flows: float, delta: float, extra: float) -> float:
-    """s Delta BDP / n: full utilization if at most n^2 / (Delta BDP) + s flows see a loss in one RTT (first paper,
+    """s Delta BDP / n: full utilization if at most n^2 / (Delta BDP) + s flows see a loss in one RTT (Spang et al.,
     4.6).
 
     s = sqrt(n) is Theorem 6; s = c n asks for c Delta BDP, s = 1 for Delta BDP / n. ValueError for s < 0.
@@ -111,7 +112,7 @@ def desynchronized_buffer(bdp: float, flows: float, delta: float, extra: float) 
 def fraction_losing_buffer(bdp: float, flows: float, fraction: float) -> float:
     """(p BDP - 2 n (1 - p)) / (2 - p): full utilization if a fraction p of n fair Reno flows sees a loss. Not below 0.
 
-    First paper, Table 1, prints O(p BDP - n + n p) for it. Of p n equal windows of (BDP + B) / n each halves, the
+    Spang et al., Table 1, prints O(p BDP - n + n p) for it. Of p n equal windows of (BDP + B) / n each halves, the
     others grow by one: BDP + B - p (BDP + B) / 2 + n (1 - p) >= BDP gives the constants. p = 1 is the BDP rule.
     ValueError unless n >= 1, BDP > 0 and 0 <= p <= 1.
     """
@@ -123,7 +124,7 @@ def fraction_losing_buffer(bdp: float, flows: float, fraction: float) -> float:
 
 def bbr_buffer(bdp: float, flows: float, delta: float, risk: float) -> float:
     """Delta BDP sqrt(ln(1 / delta)) / sqrt(2 n): above it P(utilization < 1) <= delta, the `risk`, of n BBR v1 flows
-    that probe for bandwidth (first paper, Theorem 8, equation 2).
+    that probe for bandwidth (Spang et al., Theorem 8, equation 2).
 
     No condition on how many flows see a loss. ValueError unless 0 < risk < 1. See bbr_buffer_sharp.
     """
@@ -137,14 +138,14 @@ def bbr_buffer_sharp(bdp: float, flows: float, delta: float, risk: float) -> flo
 
     Appendix B bounds each flow's change by c = Delta BDP / (4 n), so Azuma-Hoeffding's exp(-t^2 / (2 n c^2)) is
     exp(-8 n t^2 / (Delta BDP)^2). The paper continues with exp(-2 n t^2 / ...), which loses a factor of 4. The theorem
-    holds nevertheless. First paper, appendix B. ValueError as for bbr_buffer.
+    holds nevertheless. Spang et al., appendix B. ValueError as for bbr_buffer.
     """
     return bbr_buffer(bdp, flows, delta, risk) / 2
 
 
 def random_decrease_flows(bdp: float, flows: float, delta: float, risk: float = math.exp(-0.5)) -> float:
     """n^2 / (BDP / Delta) + sqrt(2 n ln(1 / delta)): more flows than this decrease their windows in one RTT only with
-    probability delta, the `risk`, if each that sees a loss does so with p = 1 / w (first paper, Lemma 9, appendix D).
+    probability delta, the `risk`, if each that sees a loss does so with p = 1 / w (Spang et al., Lemma 9, appendix D).
 
     Lemma 9 is the risk of exp(-1/2), sqrt(n). Its Delta^-1 in the statement is right: p <= Delta n / BDP. The appendix
     has n^2 / (Delta BDP) in equation 5, and none in the line after. ValueError unless 0 < risk < 1.
@@ -157,7 +158,7 @@ def random_decrease_flows(bdp: float, flows: float, delta: float, risk: float = 
 def least_flows_that_shrink_window(flows: float, least_losing_window: float) -> float:
     """n / (1 + w / 2): fewer flows that halve their windows leave the aggregate window of n Reno flows growing.
 
-    First paper, appendix C; w is the smallest window among those that halve, the others grow by one packet an RTT. So
+    Spang et al., appendix C; w is the smallest window among those that halve, the others grow by one packet per RTT. So
     one fair flow of BDP / n alone does not shrink it if BDP / n < n - 1 (its 4.2; BDP / n < 2 (n - 1) is enough).
     ValueError unless n >= 1 and w > 0.
     """

@@ -34,7 +34,7 @@ def second_moment(services: Sequence[float] | np.ndarray, probabilities: Sequenc
 
 
 def mg1_mean_depth(load: float, service_second_moment: float) -> float:
-    """E[N] = rho + rho^2 E[S^2] / (2 (1 - rho) E[S]^2) (Pollaczek-Khinchine; second paper, section 4, for jobs).
+    """E[N] = rho + rho^2 E[S^2] / (2 (1 - rho) E[S]^2) (Pollaczek-Khinchine; Appenzeller et al., section 4, for jobs).
 
     M/G/1, FIFO, no limit of the queue. `service_second_moment` is E[S^2] / E[S]^2. Packets. ValueError unless
     0 < load < 1 and the moment is 1 or more, as every distribution's is.
@@ -45,7 +45,7 @@ def mg1_mean_depth(load: float, service_second_moment: float) -> float:
 
 
 def md1_mean_depth(load: float) -> float:
-    """E[N] = rho + rho^2 / (2 (1 - rho)): M/G/1 with equal packets (second paper, section 4: M/D/1 with Xi = 1).
+    """E[N] = rho + rho^2 / (2 (1 - rho)): M/G/1 with equal packets (Appenzeller et al., section 4: M/D/1 with Xi = 1).
     ValueError unless 0 < load < 1.
     """
     return mg1_mean_depth(load, 1.0)

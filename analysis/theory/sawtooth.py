@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The sawtooth of a single long flow at a bottleneck: growth of window and queue, and the period.
 
-Second paper, appendix B: a fluid model of congestion avoidance that adds one packet an RTT, where RTT = (BDP + Q) / C
-grows with the queue. Capacity C is packets/s, bdp is 2 T_p C in packets, times are s from the start of a period.
+Appenzeller et al., appendix B: a fluid model of congestion avoidance that adds one packet per RTT, where RTT = (BDP +
+Q) / C grows with the queue. Capacity C is packets/s, bdp is 2 T_p C in packets, times are s from the start of a period.
 Linux's Reno adds by packets acknowledged, so delayed ACKs do not slow it down.
 """
 
@@ -14,7 +14,7 @@ from analysis.theory.checks import check_at_least, check_positive, check_share
 
 
 def window(time_s: float, capacity: float, bdp: float, first: float | None = None) -> float:
-    """W(t) = sqrt(2 C t + W(0)^2) packets while the link is busy (second paper, equation 9).
+    """W(t) = sqrt(2 C t + W(0)^2) packets while the link is busy (Appenzeller et al., equation 9).
 
     Solves dW/dt = C / W (equation 8). The line before equation 9 has W(0) for W(0)^2.
 
@@ -33,14 +33,14 @@ def window(time_s: float, capacity: float, bdp: float, first: float | None = Non
 
 
 def queue(time_s: float, capacity: float, bdp: float, first: float | None = None) -> float:
-    """Q(t) = W(t) - 2 T_p C packets, never below 0 (second paper, equation 10). ValueError as for window()."""
+    """Q(t) = W(t) - 2 T_p C packets, never below 0 (Appenzeller et al., equation 10). ValueError as for window()."""
     return max(window(time_s, capacity, bdp, first) - bdp, 0.0)
 
 
 def period(capacity: float, bdp: float, buffer: float, decrease: float = 0.5) -> float:
     """T in s: until the queue holds `buffer` packets, from a window of decrease (BDP + B) on.
 
-    Second paper, appendix B: T = B^2 / (2 C) + 2 T_p B from an empty queue, which is where a period begins if
+    Appenzeller et al., appendix B: T = B^2 / (2 C) + 2 T_p B from an empty queue, which is where a period begins if
     decrease (BDP + B) = BDP; 1.5 B^2 / C for B = BDP and 1/2. From any other window W(0): (W_max^2 - W(0)^2) / (2 C)
     while the link is busy, and (BDP - W(0)) BDP / C before. ValueError unless C > 0, BDP > 0, B >= 0, 0 < decrease < 1.
     """
@@ -51,7 +51,7 @@ def period(capacity: float, bdp: float, buffer: float, decrease: float = 0.5) ->
 
 
 def extremes(bdp: float, buffer: float, decrease: float = 0.5) -> tuple[float, float]:
-    """(minimum, maximum) of the window: decrease (BDP + B), and BDP + B, at which a packet is lost (second paper,
+    """(minimum, maximum) of the window: decrease (BDP + B), and BDP + B, at which a packet is lost (Appenzeller et al.,
     section 2).
 
     The queue is the window minus the BDP, and not below 0. ValueError unless BDP > 0, B >= 0, 0 < decrease < 1.
@@ -67,7 +67,7 @@ def mean_utilization(bdp: float, buffer: float, decrease: float = 0.5) -> float:
 
     Derived from the same model: one window leaves each RTT, and each RTT adds one packet to the window, so a period
     sends the integral of W dW. 1 if the queue never empties, 3/4 for Reno without a buffer (whose minimum is 1/2 in the
-    first paper's 3.5). Second paper, appendix B. ValueError unless BDP > 0, B >= 0, 0 < decrease < 1.
+    Spang et al.'s 3.5). Appenzeller et al., appendix B. ValueError unless BDP > 0, B >= 0, 0 < decrease < 1.
     """
     lowest, highest = extremes(bdp, buffer, decrease)
     return (highest**2 - lowest**2) / 2 / period(1.0, bdp, buffer, decrease)

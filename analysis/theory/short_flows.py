@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Short flows, which never leave slow start: their bursts arrive as a Poisson process and form a queue.
 
-Second paper, section 4 and appendix C. Queues and bursts are packets. Assumes infinitely fast access links (a burst
-arrives whole), independent bursts, and no limit of the queue. Rate, RTT and the number of flows do not matter, only the
-load and the sizes. `bursts` lists burst sizes; `weights` are their relative frequencies (default: all equal).
+Appenzeller et al., section 4 and appendix C. Queues and bursts are packets. Assumes infinitely fast access links (a
+burst arrives whole), independent bursts, and no limit of the queue. Rate, RTT and the number of flows do not matter,
+only the load and the sizes. `bursts` lists burst sizes; `weights` are their relative frequencies (default: all equal).
 ValueError unless 0 < load < 1, and for sizes below 1.
 """
 
@@ -17,11 +17,11 @@ import numpy as np
 from analysis.sums import dot
 from analysis.theory.checks import check_at_least, check_load, check_share, check_whole
 
-FIRST_BURST = 2  # packets of the first burst: W is set to two initially (second paper, appendix A)
+FIRST_BURST = 2  # packets of the first burst: W is set to two initially (Appenzeller et al., appendix A)
 
 
 def slow_start_bursts(flow_packets: int, first: int = FIRST_BURST) -> tuple[int, ...]:
-    """{2, 4, ..., 2^(n-1), R}: the bursts of a flow of so many packets, the last with what remains (second paper,
+    """{2, 4, ..., 2^(n-1), R}: the bursts of a flow of so many packets, the last with what remains (Appenzeller et al.,
     section 4).
 
     14 packets are 2, 4, 8. The paper prints R = l mod (2^n - 1), and for 16 packets {2, 4, 8, 4}; neither makes the sum
@@ -42,8 +42,8 @@ def mixed_bursts(flows: Mapping[int, float], first: int = FIRST_BURST) -> tuple[
     """(bursts, weights) of flows of several sizes: `flows` has packets of a flow -> how many such flows come (any
     scale).
 
-    Each flow brings all its bursts, so that a long one brings more of them (second paper, section 4). ValueError for a
-    size as above, a share below 0, or nothing but shares of 0.
+    Each flow brings all its bursts, so that a long one brings more of them (Appenzeller et al., section 4). ValueError
+    for a size as above, a share below 0, or nothing but shares of 0.
     """
     counts: dict[int, float] = {}
     for packets, weight in flows.items():
@@ -58,7 +58,7 @@ def mixed_bursts(flows: Mapping[int, float], first: int = FIRST_BURST) -> tuple[
 def mean_queue(
     load: float, bursts: Sequence[float] | np.ndarray, weights: Sequence[float] | np.ndarray | None = None
 ) -> float:
-    """E[Q] = rho E[X^2] / (2 (1 - rho) E[X]) - rho E[X] / 2, as printed (second paper, section 4).
+    """E[Q] = rho E[X^2] / (2 (1 - rho) E[X]) - rho E[X] / 2, as printed (Appenzeller et al., section 4).
 
     For single packets this is the number waiting in M/D/1, without the packet in transmission. For larger bursts it is
     too low, see mean_depth. (The paper's E[N] just before lacks the 1 / E[X] and is this first term: unfinished work,
@@ -75,9 +75,9 @@ def mean_depth(
     """E[D] = rho E[X^2] / (2 (1 - rho) E[X]) + rho / 2: packets in the queue over time, the one in transmission
     included.
 
-    Derived from the second paper's section 4, to compare with measurements. The first term is the mean unfinished work
-    of M/G/1 in packets. It counts only the remaining packets of each burst, so the paper's correction for bursts that
-    leave packet by packet, rho E[X] / 2, is not needed. While the link is busy, on average half of the packet in
+    Derived from Appenzeller et al.'s section 4, to compare with measurements. The first term is the mean unfinished
+    work of M/G/1 in packets. It counts only the remaining packets of each burst, so the paper's correction for bursts
+    that leave packet by packet, rho E[X] / 2, is not needed. While the link is busy, on average half of the packet in
     transmission has left: + rho / 2. Without the packet in transmission the term is - rho / 2.
     """
     check_load(load)
@@ -91,8 +91,8 @@ def decay(
     weights: Sequence[float] | np.ndarray | None = None,
     order: int | None = None,
 ) -> float:
-    """kappa, 1/packets: the tail falls as exp(-kappa b), where the effective bandwidth alpha(kappa) = C (second paper,
-    appendix C, equations 11, 12).
+    """kappa, 1/packets: the tail falls as exp(-kappa b), where the effective bandwidth alpha(kappa) = C (Appenzeller et
+    al., appendix C, equations 11, 12).
 
     alpha(s) = lambda E[e^(sX) - 1] / (s E[X]). `order` 2 and 3 are the paper's, with that many terms of the
     exponential: kappa_2 = 2 (1 - rho) / rho E[X] / E[X^2], and the root of its quadratic equation. None solves equation
@@ -132,8 +132,8 @@ def tail(
     weights: Sequence[float] | np.ndarray | None = None,
     order: int | None = 2,
 ) -> float:
-    """P(Q >= b) = (C - alpha(0)) / (kappa alpha'(kappa)) exp(-kappa b): Cramer's estimate (second paper, appendix C,
-    equation 13).
+    """P(Q >= b) = (C - alpha(0)) / (kappa alpha'(kappa)) exp(-kappa b): Cramer's estimate (Appenzeller et al., appendix
+    C, equation 13).
 
     By default of second order, where the factor is 1: exp(-b 2 (1 - rho) / rho E[X] / E[X^2]), what section 4 uses. An
     estimate for large b, not a bound. `order` as in decay. ValueError unless b >= 0.
@@ -150,9 +150,9 @@ def buffer_for_tail(
     weights: Sequence[float] | np.ndarray | None = None,
     order: int | None = 2,
 ) -> float:
-    """Least b with P(Q >= b) <= risk: ln(factor / risk) / kappa, not below 0 (second paper, section 4: "choose a buffer
-    size B such that P(Q >= B) is small"; 5.1.2 takes 0.025, which delays flows by 12.5 % at most). ValueError unless 0
-    < risk < 1.
+    """Least b with P(Q >= b) <= risk: ln(factor / risk) / kappa, not below 0 (Appenzeller et al., section 4: "choose a
+    buffer size B such that P(Q >= B) is small"; 5.1.2 takes 0.025, which delays flows by 12.5 % at most). ValueError
+    unless 0 < risk < 1.
     """
     check_share("a risk", risk)
     kappa = decay(load, bursts, weights, order)

@@ -76,7 +76,7 @@ def prepare() -> bool:
 
 
 class VirtualLab(Lab):
-    """Repetitions run at once, one a processor: virtual time shows nothing of other work on the machine."""
+    """Repetitions run at once, one per processor: virtual time shows nothing of other work on the machine."""
 
     def missing(self) -> list[str]:
         lines = super().missing()

@@ -264,7 +264,7 @@ def _ending(repetition: Path) -> tuple[int, int, int] | None:
 
 
 def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
-    """Jobs at once: in real time one, else one a processor, less if the memory is not there. Raises RunError.
+    """Jobs at once: in real time one, else one per processor, less if the memory is not there. Raises RunError.
 
     `away`: on each lab; 0 for as many as it has processors.
     """

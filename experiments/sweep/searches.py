@@ -86,7 +86,7 @@ class Searches:
             polars.DataFrame(rows, schema=SCHEMA).write_parquet(file)
 
     def lines(self, directory: Path) -> list[str]:
-        """The results, a line a point."""
+        """The results, one line per point."""
         rows = polars.read_parquet(directory / TABLE).iter_rows(named=True)
         return [
             f"  {row['point']}: {_interval(row)} of {row['bdp_packets']} packets of BDP, {row['runs']} runs"

@@ -31,7 +31,7 @@ def test_memory__of_10000_flows_is_less_than_4_gib() -> None:
     path = {"generator": "epoll", "rate": "10gbit", "rtt": "100ms", "mtu": 1500}
     one, many = (sizes(resolved(flows=flows, **path)) for flows in (1, 10_000))
     assert many.machine_mib < 4096
-    assert 10_000 * 32 < (many.machine_mib - one.machine_mib) * 1024 < 10_000 * 128  # KiB a flow
+    assert 10_000 * 32 < (many.machine_mib - one.machine_mib) * 1024 < 10_000 * 128  # KiB per flow
     assert many.tcp_mib < many.machine_mib
 
 

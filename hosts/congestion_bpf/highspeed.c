@@ -4,7 +4,7 @@
  */
 #include "congestion.h"
 
-/* RFC 3649, appendix B. Up to the window of row i, a(w) is i + 1 packets an RTT, and b(w) is decrease/256, rounded
+/* RFC 3649, appendix B. Up to the window of row i, a(w) is i + 1 packets per RTT, and b(w) is decrease/256, rounded
  * down.
  */
 static const struct {

@@ -13,7 +13,7 @@
 
 struct block_writer {
 	struct raw_file file;
-	struct clock_offset clock; /* sampled once a block */
+	struct clock_offset clock; /* sampled once per block */
 	const char *path;
 	uint16_t kind;
 	uint16_t record_version;

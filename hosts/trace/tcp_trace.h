@@ -25,7 +25,7 @@ struct cpu_counters {
 	TRACE_U64 unused[2];
 };
 
-_Static_assert(sizeof(struct cpu_counters) == 64, "one cache line a CPU");
+_Static_assert(sizeof(struct cpu_counters) == 64, "one cache line per CPU");
 
 #undef TRACE_U64
 

@@ -93,7 +93,7 @@ def set_up_hosts() -> dict[str, Any]:
 
         on = inside(host, tune_interface)
         driver = run("ip", "netns", "exec", host, "ethtool", "-i", "eth0").splitlines()
-        time.sleep(1.1)  # old kernels (6.1) report a new link state only once a second
+        time.sleep(1.1)  # old kernels (6.1) report a new link state only once per second
         answers[host] = {"on": on, "driver": driver, "link": link(port)}
     return answers
 

@@ -80,7 +80,7 @@ def test_departure__keeps_its_fraction_only_while_the_link_is_busy() -> None:
 
 def test_order__a_departure_comes_before_an_arrival_of_the_same_ns() -> None:
     core = Core()
-    core.set("port set 2 rate 992000000", "mirror set 1 3", f"test mirror {MIRROR_EGRESS}")  # 1000 ns a frame
+    core.set("port set 2 rate 992000000", "mirror set 1 3", f"test mirror {MIRROR_EGRESS}")  # 1000 ns per frame
     for arrival_ns in (0, 1000, 1999):
         core.receive(arrival_ns, 1, frame_to(2))
     records = [record(output) for output in core.run() if output.port == 3]

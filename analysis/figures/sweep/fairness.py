@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fairness against the parameters of the sweep: Delta of the first seed paper (5.6), and Jain's index."""
+"""Fairness against the parameters of the sweep: Delta of Spang et al. (5.6), and Jain's index."""
 
 from __future__ import annotations
 

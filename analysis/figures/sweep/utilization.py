@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Utilization by the first seed paper's two criteria (5.1), against the parameters of the sweep."""
+"""Utilization by Spang et al.'s two criteria (5.1), against the parameters of the sweep."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The second seed paper: buffers for many long flows, for short flows, and for both."""
+"""Appenzeller, Keslassy, McKeown 2004: buffers for many long flows, for short flows, and for both."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The OC3 link of Figures 11, 15 and 16: 155 Mb/s carry 12,917 packets of 1500 bytes a second."""
+"""The OC3 link of Figures 11, 15 and 16: 155 Mb/s carry 12,917 packets of 1500 bytes per second."""
 
 from __future__ import annotations
 

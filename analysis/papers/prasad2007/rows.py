@@ -70,7 +70,7 @@ def base_rtt_s(run: StoredRun) -> float:
 
 
 def capacity(run: StoredRun) -> float:
-    """C in full packets a second. Raises InputError."""
+    """C in full packets per second. Raises InputError."""
     return float(run["rate_bps"] / 8 / run.summary["spec"]["wire_bytes"])
 
 

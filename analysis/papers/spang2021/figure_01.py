@@ -2,7 +2,7 @@
 """Figure 1: window and queue of one Reno flow around one loss.
 
 Dashed is the fluid model: a loss at W = BDP + B is known one RTT of a full queue later. From then on one packet is sent
-for every two acknowledged (first paper, 3.1) until the window is half; the queue is the window less the BDP.
+for every two acknowledged (section 3.1) until the window is half; the queue is the window less the BDP.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Figure 2: how far one flow of each algorithm drains the queue.
 
-Dashed is how far each algorithm's rule lets the queue fall (first paper, 3.5): (1 - beta) (BDP + B), for BBR BDP / 4,
+Dashed is how far each algorithm's rule lets the queue fall (section 3.5): (1 - beta) (BDP + B), for BBR BDP / 4,
 from the deepest queue, which is B where packets are lost. Least and largest depth of each pixel column are drawn, so no
 packet is left out.
 """
@@ -69,7 +69,7 @@ def _drained(runs: list[StoredRun]) -> Data:
 
 
 def draw(data: Data) -> look.Figure:
-    """A panel an algorithm, on one time axis."""
+    """One panel per algorithm, on one time axis."""
     panels = data["panels"]
     figure, axes = look.new_figure(look.COLUMN_IN, 4.2, len(panels), sharex=True, sharey=True)
     shown = [panel for panel in panels if not panel["absent"]]

@@ -24,7 +24,7 @@ CAPTION = (
     "what does not fit into the buffer is lost."
 )
 SWEEPS = ("single-flow-buffers",)
-CLIFF_PACKETS = 20  # first paper, 3.6
+CLIFF_PACKETS = 20  # section 3.6
 BURSTS_AT = (CLIFF_PACKETS / 2, CLIFF_PACKETS)  # buffers with which bursts are shown
 COLUMN = 16  # characters that fit into a column
 TICKS = (2, 20, 200)  # close enough to read both, far enough not to touch

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Figure 7: distributions of the windows of 16 flows.
 
-Shaded is the range of windows that Theorem 4 assumes: uniform from 2/3 to 4/3 of the fair share (second paper, 3.1;
-first paper, 5.3).
+Shaded is the range of windows that Theorem 4 assumes: uniform from 2/3 to 4/3 of the fair share (Appenzeller et al.,
+3.1; Spang et al., 5.3).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _distance(shares: np.ndarray, counts: np.ndarray) -> float:
 
 
 def draw(data: Data) -> look.Figure:
-    """A row a flow, by mean window; all rows have one scale of height."""
+    """One row per flow, by mean window; all rows have one scale of height."""
     figure, axes = look.new_figure(look.COLUMN_IN, 3.9)
     ax = axes[0, 0]
     if not data["flows"]:

@@ -2,7 +2,7 @@
 """Figure 8: drops against marks with 16 Reno flows.
 
 A queue that drops never exceeds its threshold. A queue that marks overshoots it, and then marks packets of more flows,
-which slow down together (first paper, 5.4). Theorem 5 allows n^2 / (Delta BDP) + sqrt(n) flows, with the run's Delta.
+which slow down together (section 5.4). Theorem 5 allows n^2 / (Delta BDP) + sqrt(n) flows, with the run's Delta.
 """
 
 from __future__ import annotations

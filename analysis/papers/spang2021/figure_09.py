@@ -2,7 +2,7 @@
 """Figure 9: which of four Reno flows lose, and how far the queue falls.
 
 Each flow that loses halves its window, so the queue falls by half the sum of the losers' windows: one large window
-counts as much as two of half its size (first paper, 5.5).
+counts as much as two of half its size (section 5.5).
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _marked(condition: Assumption) -> str:
 
 
 def facts(data: Data) -> list[Fact]:
-    """A row a rule; whether its conditions hold stands beside it."""
+    """One row per rule; whether its conditions hold stands beside it."""
     rows = []
     for row in data["rows"]:
         checks = "; ".join(_marked(condition) for condition in row.conditions)

@@ -50,7 +50,7 @@ enum {
 #define UNLIMITED      U32_MAX /* packets */
 #define UNLIMITED_RATE U64_MAX
 
-/* Rates are in packets a second, times 2^16. */
+/* Rates are in packets per second, times 2^16. */
 #define RATE_SHIFT 16
 
 /* Packets that were sent while `delivered` was the delivered count. */
