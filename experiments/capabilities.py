@@ -71,8 +71,8 @@ def _refuse_rate(spec: Spec, wire_bytes: int, can: Capabilities, wrong: Wrong) -
     exact = Fraction(units.whole(spec.rate), 8 * wire_bytes)
     if abs(pps - exact) > MAX_RATE_ROUNDING * exact:
         least = units.show(8 * wire_bytes * LEAST_PPS, "rate")
-        wrong("rate", f"is {float(exact):.2f} packets/s of {wire_bytes} bytes; TARGET={can.name} takes whole packets/s only "
-              f"(capability rate_unit: pps); allowed: {least} ({LEAST_PPS} packets/s) and more")  # fmt: skip
+        wrong("rate", f"is {float(exact):.2f} packets/s of {wire_bytes} bytes; TARGET={can.name} takes whole packets/s "
+              f"only (capability rate_unit: pps); allowed: {least} ({LEAST_PPS} packets/s) and more")  # fmt: skip
 
 
 def rate_pps(rate_bps: int, wire_bytes: int, can: Capabilities) -> int | None:
