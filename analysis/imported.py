@@ -149,7 +149,7 @@ def reasons(spec: dict[str, Any], postcards: int, arrivals: int, utilization: fl
         )
     if utilization is not None and utilization > MAX_UTILIZATION:
         result.append(
-            f"link: {utilization:.0%} of its rate left it, which cannot be: rate_bps of spec.yaml is not that of "
+            f"link: {utilization:.0%} of its rate left it, which is impossible: rate_bps of spec.yaml is not that of "
             "the bottleneck; import it again with its RATE"
         )
     return result

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Distributions over time, in ns at each value: of the queue's depth and of the sum of all windows. And how much the
-windows move together.
+"""Distributions over time (the ns spent at each value) of the queue's depth and of the sum of all windows, and the
+synchronization of the windows.
 
-A distribution at arrivals or at ACKs weighs busy moments more: packets of a burst find each other.
+A distribution at arrivals or at ACKs would give busy moments too much weight, because the packets of a burst find each
+other.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def aggregate_window(windows: WindowSeries, window: Window) -> Held:
 
 
 def _held(times: np.ndarray, values: np.ndarray, window: Window) -> Held:
-    """`values` hold from their time to the next one's, the last to the window's end. Before the first is nothing."""
+    """Each value holds from its time to the time of the next value, the last to the window's end. The time before the
+    first value is left out.
+    """
     if not len(times):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     held_ns = np.diff(np.clip(times, window.start_ns, window.end_ns), append=window.end_ns)
@@ -71,7 +74,7 @@ def synchronization(run: Run, trace: TraceByFlow, windows: WindowSeries, window:
     if not (total_ns > 0).all():
         return None
     mean = np.add.reduceat(packets * held_ns, starts) / total_ns
-    # About each flow's own mean: the mean of squares minus the squared mean would cancel
+    # Deviations are from each flow's own mean: the mean of squares minus the squared mean would cancel
     apart = packets - np.repeat(mean, np.diff(np.append(starts, len(packets))))
     each = float((np.add.reduceat(apart * apart * held_ns, starts) / total_ns).sum())
     together = _variance(values.astype(np.float64), ns.astype(np.float64))

@@ -88,7 +88,7 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     """Deviations of the traffic from the flows and the duration in spec.yaml."""
     reasons = []
     if not len(queue["flags"]):
-        reasons.append("queue: no packet came to it; see logs/")
+        reasons.append("queue: no packet arrived; see logs/")
     if window.missing_ns > MAX_MISSING_WINDOW_RTTS * run.spec["rtt_ns"]:
         reasons.append(
             f"traffic: ended {window.missing_ns / 1e9:.2f} s early: {window.length_ns / 1e9:.2f} s of "
@@ -150,7 +150,7 @@ def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
         allowed_ns = max(MAX_IDLE_RTT_ERROR * asked, MAX_IDLE_RTT_ERROR_NS)
         if abs(least - expected) > allowed_ns:
             reasons.append(
-                f"{Area.DELAY}: the idle path's RTT was {least / 1e6:.3f} ms, asked were {asked / 1e6:.3f} ms (an echo "
+                f"{Area.DELAY}: the idle path's RTT was {least / 1e6:.3f} ms instead of {asked / 1e6:.3f} ms (an echo "
                 f"takes {expected / 1e6:.3f} ms); allowed is an "
                 f"error of {allowed_ns / 1e6:.3f} ms: check where the delay is set"
             )
@@ -159,7 +159,7 @@ def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
     most = utilization["max"]
     if most is not None and most > rules(run).max_utilization:
         reasons.append(
-            f"link: {most:.2%} of its rate left it in one window, which cannot be: the switch's rate is not rate_bps "
-            "of spec.yaml"
+            f"link: {most:.2%} of its rate left it in one window, which is impossible: the switch's rate is not "
+            "rate_bps of spec.yaml"
         )
     return reasons

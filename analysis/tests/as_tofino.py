@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Turns a run in virtual time into the same run as a Tofino would have told it.
+"""Converts a run in virtual time into the postcards that a Tofino would have sent for the same packets.
 
-The chip's clock has an offset, drifts, wraps, and may begin anew. Its traffic manager stamps the begin of a
-transmission, in 18 bits on Tofino 1, which the program extends (p4src/tna/queue_time.p4); it counts cells of packets
-whose transmission has not begun, and deflects the packets that it refuses, which are stamped later. Mirrored copies
-come late, and not in order. A chip's depths are some cycles old, these are not: in virtual time hosts send bursts
-within a few ns, as no link can.
+The chip's clock has an offset, drifts, wraps around, and may restart. Its traffic manager stamps the start of a
+transmission; on Tofino 1 the stamp has 18 bits, and the program extends it (p4src/tna/queue_time.p4). The traffic
+manager counts only the cells of packets whose transmission has not begun. It deflects the packets that it refuses;
+these are stamped later. Mirrored copies arrive late and out of order.
+
+One difference remains: a chip's depths are some cycles old, and depths here are exact. In virtual time hosts send
+bursts within a few ns, which no link can do.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ INGRESS_NS, EGRESS_NS = 350, 270  # a packet's time in the pipelines
 MIRROR_NS, MIRROR_JITTER_NS = (
     1000,
     2000,
-)  # least and mean of the rest, from the begin of a transmission to the collector
+)  # minimum and mean of the rest, from the start of a transmission to the collector
 REFUSED_NS, REFUSED_JITTER_NS = 100, 60
 PORT, COLLECTOR_PORT = 2, 3
 
@@ -54,7 +56,7 @@ class Clock:
     steps_ns: tuple[int, int] = (1 << 62, 0)  # when the clock is set, and by how much
 
     def stamps(self, elapsed_ns: np.ndarray) -> np.ndarray:
-        """Not wrapped (int64). The clock is faster than CLOCK_MONOTONIC, so that no two ns become one."""
+        """The clock without wrap-around (int64). It is faster than CLOCK_MONOTONIC, so different ns stay different."""
         ticks = elapsed_ns + np.floor(elapsed_ns * self.drift).astype(np.int64)
         stamps = ticks + self.offset_ns
         if self.restart_ns is not None:
@@ -79,8 +81,8 @@ def queue_time(chip: str, came: np.ndarray, begins: np.ndarray) -> tuple[np.ndar
 
 
 def begins(queue: Columns) -> np.ndarray:
-    """When the transmission of each packet began, or a packet was dropped (CLOCK_MONOTONIC), of a run of the soft
-    switch: its postcards have the end.
+    """When the transmission of each packet began, or when the packet was dropped (CLOCK_MONOTONIC). Postcards of the
+    soft switch have only the end of the transmission.
     """
     ends = queue["enqueue_mono_ns"] + queue["sojourn_ns"]
     result = ends.copy()
@@ -94,8 +96,8 @@ def begins(queue: Columns) -> np.ndarray:
 def convert(
     source: Path, target: Path, chip: str = "tofino", clock: Clock | None = None, seed: int = 1, lose: int | None = None
 ) -> Path:
-    """Writes the run of `source` as a Tofino's into `target`. `lose`: the number of an admitted packet, whose postcard
-    is lost on the way.
+    """Writes the run of `source` into `target` as a run of a Tofino. `lose`: the number of an admitted packet whose
+    postcard is lost on the way.
     """
     clock = clock or Clock()
     run = load(source)
@@ -152,8 +154,8 @@ def _cells(came: np.ndarray, begin: np.ndarray, refused: np.ndarray, cells_each:
 
 
 def by_number(a: Analysis, restart_mono_ns: int = 0) -> Columns:
-    """The queue's columns in the order of the postcards' numbers, which begin anew at `restart_mono_ns`, those of
-    refused packets behind the others.
+    """The queue's columns in the order of the postcards' numbers, refused packets after all others. The numbers restart
+    at `restart_mono_ns`.
     """
     refused = (a.queue["flags"] & CARD["POSTCARD_AT_INGRESS"]) != 0
     order = np.lexsort((a.queue["card_seq"], a.queue["enqueue_mono_ns"] >= restart_mono_ns, refused))
@@ -221,7 +223,7 @@ def _stored(source: Path) -> dict[tuple[int, bool], dict[str, Any]]:
 
 
 def counts(arrivals: int, refused: int, extra: int = 0) -> dict[str, Any]:
-    """The switch's counters, which began `extra` packets before the run."""
+    """The switch's counters, which had counted `extra` packets before the run."""
     port, collector = str(PORT), str(COLLECTOR_PORT)
     counters = {"arrivals": {port: arrivals}, "arrival_drops": {port: refused}, "postcards_made": {collector: arrivals}}
     return {

@@ -207,7 +207,7 @@ def test_derive__makes_figures_and_report_of_little_data(fresh, change):
     assert summary["valid"] is False
     assert bool(damage) == (change == "short")
     if change == "empty":
-        assert summary["reasons"][0] == "queue: no packet came to it; see logs/"
+        assert summary["reasons"][0] == "queue: no packet arrived; see logs/"
     assert (directory / "report.html").exists()
 
 

@@ -146,7 +146,7 @@ def test_run_without_postcards__is_not_valid(tmp_path: Path) -> None:
     directory = as_tofino.convert(source("virtual"), tmp_path / "rep-1")
     (directory / "postcards.bsp").write_bytes(b"")
     summary, _ = derive(directory)
-    assert "queue: no packet came to it; see logs/" in summary["reasons"]
+    assert "queue: no packet arrived; see logs/" in summary["reasons"]
 
 
 def test_single_postcards__and_wild_stamps_are_no_clock() -> None:

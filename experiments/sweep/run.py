@@ -75,7 +75,7 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
             ending.check()
         except Interrupted as interrupted:
             say("")  # below the progress bar
-            complain(f"stopped by {interrupted}; the same command goes on with it")
+            complain(f"stopped by {interrupted}; the same command resumes it")
             return 128 + interrupted.signal
     for line in jobs.lines(directory):
         say(line)

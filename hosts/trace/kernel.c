@@ -78,9 +78,8 @@ static int check_btf(struct kernel *kernel, const char *btf_path)
 	btf = btf__parse(btf_path, NULL);
 	if (!btf) {
 		err = -errno;
-		complain("reading the kernel's types from %s: this is not BTF; leave --btf out to use that of "
-			 "the running kernel "
-			 "(CONFIG_DEBUG_INFO_BTF=y)",
+		complain("reading the kernel's types from %s: this is not BTF; leave --btf out to use the "
+			 "running kernel's BTF (CONFIG_DEBUG_INFO_BTF=y)",
 			 btf_path);
 		return err;
 	}

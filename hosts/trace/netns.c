@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Uses setns(2) to the namespace and back.
+// Enters the namespace with setns(2), does the work, and returns to the original namespace.
 #include "netns.h"
 
 #include <errno.h>

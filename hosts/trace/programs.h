@@ -21,7 +21,8 @@ struct program_cost {
 	bool known; /* false: before Linux 5.19 an unprivileged process cannot read these statistics */
 	uint64_t runs;
 	uint64_t run_time_ns;
-	uint64_t skipped; /* runs of first programs that the kernel skipped: the second programs rescue these events */
+	uint64_t
+		skipped; /* runs of first programs that the kernel skipped; second programs rescue the events */
 };
 
 /* Each tracepoint has two programs, because the kernel skips a program that is already running on the CPU. `skipped`

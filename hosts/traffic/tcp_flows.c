@@ -25,9 +25,9 @@ static const char USAGE[] =
 	"usage: tcp_flows --server ADDRESS --duration-ns N --report FILE [option...] <FLOWS\n"
 	"Sends on TCP flows for a given time. FLOWS has a line per flow:\n"
 	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...]\n"
-	"BYTES 0: a long flow, which sends from OFFSET_NS after the start to the end. Otherwise a finite flow: "
-	"it\n"
-	"connects OFFSET_NS after the start, or after the end of the same USER's previous flow.\n"
+	"BYTES 0: a long flow, which sends from OFFSET_NS after the start to the end. Otherwise a finite "
+	"flow:\n"
+	"it connects OFFSET_NS after the start, or after the end of the same USER's previous flow.\n"
 	"Words: from=ADDRESS, the client's; window=N, at most N segments in flight (needs\n" PUMP_DEVICE
 	"); buffer=N, bytes of the send buffer; pacing, segments are spread over the\n"
 	"round trip; ecn, a connection without ECN is an error.\n"

@@ -49,7 +49,7 @@ def test_point_latest__moves_from_run_to_run(tmp_path: Path) -> None:
 
 def test_point_latest__leaves_files_that_are_no_link(tmp_path: Path) -> None:
     (tmp_path / "latest").mkdir()
-    with pytest.raises(RunError, match="no link"):
+    with pytest.raises(RunError, match="is not a link"):
         results.point_latest(tmp_path, tmp_path / "a")
 
 

@@ -40,7 +40,9 @@ COLUMNS = 900
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Of each mode the first run's queue; the distribution of signalled flows, and the spread of the queue, of all."""
+    """For each mode: the queue of the first run; the distribution of signalled flows and the spread of the queue over
+    all runs.
+    """
     data: Data = {"modes": {}}
     for mode in MODES:
         selected = runs.select(SWEEPS[0], OF_MODE[mode], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
@@ -65,7 +67,7 @@ def _queue(trace: PacketTrace) -> Data:
 def _run(run: StoredRun) -> Data:
     """One run: flows signalled (excursions by number of flows), quantiles of the queue, what Theorem 5 allows."""
     trace = PacketTrace(run)
-    # Not of distributions.parquet, where versions before this one cut excursions after a fixed time
+    # Computed anew: in distributions.parquet of earlier versions excursions were cut after a fixed time
     flows_signalled = signalled(trace.queue, Window(trace.traffic_ns, trace.start_ns, trace.end_ns, 0), trace.rtt_ns)
     flows, excursions = np.unique(flows_signalled, return_counts=True)
     depth, packets = run.distribution("queue_depth_packets")
@@ -86,7 +88,7 @@ def _run(run: StoredRun) -> Data:
 
 
 def draw(data: Data) -> look.Figure:
-    """Left the queue of each mode on one scale; right how many flows one excursion signalled."""
+    """Left: the queue of each mode, on one scale. Right: the number of flows that one excursion signalled."""
     figure, axes = look.new_figure(look.PAGE_IN, 3.0, 2, 2, width_ratios=(1.9, 1), sharex="col", sharey="col")
     modes = data["modes"]
     deepest = max((mode["line"][1].max(initial=0) for mode in modes.values()), default=1)
@@ -140,7 +142,7 @@ def _draw_excursions(ax: look.Axes, runs: list[Data], name: str, word: str) -> N
 
 
 def facts(data: Data) -> list[Fact]:
-    """Of each mode, over runs."""
+    """Facts of each mode, as means over its runs."""
     rows = []
     for mode, word in MODES.items():
         runs = data["modes"].get(mode, {}).get("runs", [])
@@ -160,7 +162,7 @@ BUNCHED = "marks come back an RTT late; flows that are in step add their packets
 
 
 def _facts_of_drops(runs: list[Data]) -> dict[str, Fact]:
-    """By the key of a run's number."""
+    """Facts of the mode with drops, by their key in a run's data."""
     each = [run["allowed"] for run in runs if run["allowed"]]
     allowed = float(np.mean(each)) if each else None
     return {

@@ -119,7 +119,7 @@ def _marked(condition: Assumption) -> str:
 
 
 def facts(data: Data) -> list[Fact]:
-    """One row per rule; whether its conditions hold stands beside it."""
+    """One row per rule, with a column that says whether its conditions hold."""
     rows = []
     for row in data["rows"]:
         checks = "; ".join(_marked(condition) for condition in row.conditions)

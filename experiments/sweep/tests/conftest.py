@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A small sweep, and a machine that is asked nothing."""
+"""A small sweep, and a fixed description of the machine in place of a real probe."""
 
 from collections.abc import Callable
 from pathlib import Path

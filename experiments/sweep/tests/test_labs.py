@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Sweeps on other machines: what of an inventory is taken, and a whole one over a real sshd on loopback."""
+"""Sweeps on other machines: the variables that are read from an inventory, and a whole sweep over a real sshd on
+loopback.
+"""
 
 import contextlib
 import json
@@ -77,7 +79,7 @@ def test_labs__that_are_none_are_said(tmp_path: Path) -> None:
 
 
 def free_port() -> int:
-    """Of those that the kernel gives to nobody who asks for any (net.ipv4.ip_local_port_range)."""
+    """A free port outside net.ipv4.ip_local_port_range, so that the kernel does not give it to another program."""
     while True:
         with contextlib.suppress(OSError), socket.socket() as taken:
             taken.bind(("127.0.0.1", random.randrange(10_000, 32_000)))
@@ -86,11 +88,11 @@ def free_port() -> int:
 
 @pytest.fixture
 def loopback(tmp_path: Path) -> Iterator[Path]:
-    """An inventory of two labs: this machine over an sshd that only listens on loopback, and one that is not there."""
+    """Two labs: this machine, over an sshd that listens on loopback only, and one that does not answer."""
     if MISSING:
         pytest.skip(f"missing: {' '.join(MISSING)} (Debian packages openssh-server, rsync, openssh-client, parallel)")
     if os.geteuid() != 0:
-        pytest.skip("an sshd of one's own needs root")
+        pytest.skip("starting an sshd needs root")
     if not virtual_lab.KERNEL.exists() or not (CHECKOUT / "build/deployed").exists():
         pytest.skip("this checkout is not built: make kernel")
     for name in ("host", "user"):
@@ -102,7 +104,7 @@ def loopback(tmp_path: Path) -> Iterator[Path]:
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {tmp_path}/host\nAuthorizedKeysFile {tmp_path}/authorized\n"
         "PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n"
     )
-    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd wants it even where nobody is to be kept apart
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd needs the directory even without privilege separation
     sshd = subprocess.Popen(
         [SSHD, "-D", "-e", "-f", tmp_path / "config"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -121,7 +123,7 @@ def loopback(tmp_path: Path) -> Iterator[Path]:
 
 
 def at_work(name: str) -> list[str]:
-    """Processes of any job whose name begins so."""
+    """The running processes of the jobs whose names begin with `name`."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

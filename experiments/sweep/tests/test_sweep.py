@@ -78,7 +78,7 @@ def test_sweep__killed_and_stopped_resumes_with_the_same_command(tmp_path: Path)
     stopped.send_signal(signal.SIGINT)
     _, said = stopped.communicate(timeout=240)
     assert stopped.returncode == 128 + signal.SIGINT
-    assert "stopped by SIGINT; the same command goes on with it" in said
+    assert "stopped by SIGINT; the same command resumes it" in said
     assert not processes_of(results / "tiny")
 
     done = subprocess.run(command(file, results), cwd=CHECKOUT, capture_output=True, text=True, check=False)

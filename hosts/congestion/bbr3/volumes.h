@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Packets in flight that a rate, the buffers of the hosts, and the long-term bound stand for. */
+ * Amounts of packets in flight: the BDP of a rate, the budget for the hosts' offloads, and the bounds of the model. */
 #ifndef BBR3_VOLUMES_H
 #define BBR3_VOLUMES_H
 
