@@ -14,9 +14,9 @@ from lib.words import Key
 
 
 class Command(NamedTuple):
-    """`first` is the key of a first word without a key. `others` says what happens to keys that the module does not
-    list: `refused`; `module`, the module reads them itself; `make`, ignored if make calls, since another goal may use
-    them.
+    """`first` is the key that a first word gets if it has none. `others` says what happens to keys that the module does
+    not list: `refused`; `module`, the module reads them itself; `make`, ignored if make calls, since another goal may
+    use them.
     """
 
     name: str
@@ -41,7 +41,7 @@ _ALL = (
         "CC=reno FLOWS=1 BUF=250us", "show", others="module",
     ),
     Command(
-        "sweep", "run a sweep, or go on with it", "experiments.sweep.command",
+        "sweep", "run a sweep, or resume it", "experiments.sweep.command",
         "experiments/specs/spang2021/twenty-packets.yaml SMOKE=1", first="spec", others="module",
     ),
     Command(
@@ -70,7 +70,7 @@ _ALL = (
         first="sweep",
     ),
     Command(
-        "advise", "say which buffer a link needs, by the literature, by stored runs, or measured", "experiments.advise",
+        "advise", "recommend a buffer for a link, from rules, stored runs or a measurement", "experiments.advise",
         "RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99",
     ),
     Command(

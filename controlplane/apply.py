@@ -31,7 +31,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Applied:
-    """The result of an apply. `in_force`: the settings that the switch rounded, a line each."""
+    """The result of an apply. `in_force`: the settings that the switch rounded, one line each."""
 
     changes: list[Change]
     in_force: list[str]
@@ -76,7 +76,7 @@ def apply(switch: Switch, desired: Desired) -> Applied:
                 raise ApplyError(error, changes[:at], change, changes[at + 1 :]) from error
         left = plan(switch, desired)
         if left:
-            raise SwitchError(f"{switch}: took every change, but reads back otherwise: {'; '.join(map(str, left))}")
+            raise SwitchError(f"{switch}: took all changes, but reads back other settings: {'; '.join(map(str, left))}")
         return Applied(changes, list(_rounded(switch, desired.ports)))
 
 

@@ -28,7 +28,7 @@ class DesiredPort:
 
 @dataclass
 class Desired:
-    """Ports by number. `notes`: every rounding, and the deflection in force, a line each."""
+    """Ports by number. `notes`: every rounding, and the deflection in force, one line each."""
 
     ports: dict[int, DesiredPort] = field(default_factory=dict)
     forwarding: dict[str, int] | None = None

@@ -82,7 +82,7 @@ class ProgramSwitch(Switch):
 
     @abc.abstractmethod
     def mirror_port(self) -> int | None:
-        """The port of MIRROR_SESSION. None: no session, or its other settings are not set_mirror_port's."""
+        """The port of MIRROR_SESSION. None: no session, or a session with other settings than set_mirror_port makes."""
 
     @abc.abstractmethod
     def set_mirror_port(self, port: int) -> None: ...

@@ -157,7 +157,7 @@ class SwitchSpec(_Strict):
 
 
 def load(path: Path) -> SwitchSpec:
-    """Raises SpecFileError with every mistake, a line each."""
+    """Raises SpecFileError with every mistake, one line each."""
     return validate(spec_file.load(path), str(path))
 
 

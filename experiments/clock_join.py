@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Joins the clock of a switch to CLOCK_MONOTONIC: reads it many times, each reading between two of our own.
+"""Measures the offset of a switch's clock from CLOCK_MONOTONIC: reads the switch's clock many times, each time between
+two readings of CLOCK_MONOTONIC.
 
 Switch time s was read somewhere between mono times a and b, and the clock shows whole ticks: the offset mono - s lies
-in [a - s - tick, b - s]. The readings' intervals overlap in a shorter one; its middle is the offset, half its length
-the uncertainty. Two clocks that run at the same rate leave an interval; if they do not, or one is stepped, it may be
-empty, and then the two ends say by how much.
+in [a - s - tick, b - s]. The intersection of these intervals contains the offset: the middle is the estimate, half the
+length the uncertainty. If the clocks run at different rates, or one is stepped, the intersection may be empty; the gap
+between its ends then is the uncertainty.
 """
 
 from __future__ import annotations

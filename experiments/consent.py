@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What an experiment will cost, said before it starts. Above ASK_S or ASK_BYTES it needs an answer: YES=1, or a yes of
-the person at the terminal.
+"""Announces the time and disk space of an experiment before it starts. Above ASK_S or ASK_BYTES the user must agree:
+with YES=1, or at the terminal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ASK_BYTES = 5 * 10**9
 
 
 def ask(spec: Resolved, at_once: int, yes: bool) -> None:
-    """Prints the expected time and disk space. Raises RunError if they need an answer and get no yes."""
+    """Prints the expected time and disk space. Raises RunError if the user must agree and does not."""
     seconds = cost.repetition_s(spec) * math.ceil(spec.reps / max(at_once, 1))
     size = disk.expected_bytes(spec) * spec.reps
     expected = f"about {duration(seconds)} and {si(float(size), 'B')} of disk"

@@ -60,14 +60,14 @@ def deploy(words: dict[str, Any], errors: list[BadValue]) -> int:
         env=environment(), stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
     if done.returncode:
-        raise RunError(f"TARGET={target} is not deployed: what is missing is said above")
+        raise RunError(f"TARGET={target} is not deployed: see the messages above")
     if inventory == LAB and not dry:
         stamp.write_text(_programs(target))
     return 0
 
 
 def deploy_labs(inventory: Path, dry: Sequence[str] = ()) -> int:
-    """A checkout of this commit on each machine of the group, built. `dry` are Ansible's words to change nothing.
+    """Copies this commit to each machine of the group, and builds it there. `dry` has Ansible's options for a dry run.
     Returns the exit status. Raises RunError.
     """
     doing = "checking" if dry else "deploying"
@@ -77,7 +77,7 @@ def deploy_labs(inventory: Path, dry: Sequence[str] = ()) -> int:
         env=environment(), stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
     if done.returncode:
-        raise RunError("the labs are not deployed: what is missing is said above")
+        raise RunError("the labs are not deployed: see the messages above")
     return 0
 
 
@@ -91,7 +91,7 @@ def inventory_of(target: str, given: str) -> Path:
             else f"copy {TESTBED.name}-{target}.example to {TESTBED.name} beside it and fill in your machines, or "
         )
         raise RunError(
-            f"TARGET={target} needs an inventory of its machines, {inventory} is not there: {how}"
+            f"TARGET={target} needs an inventory of its machines; {inventory} does not exist: {how}"
             "name one with INVENTORY="
         )
     if not has_group(inventory, target):
@@ -114,7 +114,7 @@ def read_inventory(inventory: Path) -> dict[str, Any]:
 def environment() -> dict[str, str]:
     """The environment of Ansible: without the user's configuration of Ansible and the variables of a calling make."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "MAKE", "MFLAGS"))}
-    kept.pop("CC", None)  # a congestion control to make, a compiler to whatever Ansible builds
+    kept.pop("CC", None)  # our make means a congestion control; a build under Ansible would take it for a compiler
     return kept | {"ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg")}
 
 

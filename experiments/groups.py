@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The key `groups` of a spec file: a list of groups, each with keys of its own. A spec without it is one group.
 
-The keys of a group are those of an experiment, read by the same readers and held against the same rules: an entry is a
-spec whose keys of traffic are the group's. RTT and ECN of the run are the defaults of its groups.
+The keys of a group have the same readers and rules as the keys of an experiment: each group becomes a spec of its own,
+with the run's other keys. RTT and ECN of the run are the defaults of its groups.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def entries(spec: Spec, given: Mapping[str, object], errors: dict[str, BadValue]
         return [Entry(spec, given, errors, wrong)]
     for key in sorted(given.keys() & {*GROUP_KEYS, "finite_cc"} - {*DEFAULTS_OF_GROUPS}):
         name = "cc" if key == "finite_cc" else key
-        wrong(key, f"is of a group where there are groups; allowed: {name} in groups[0], groups[1], ...")
+        wrong(key, f"must be in the groups, not beside them; allowed: {name} in groups[0], groups[1], ...")
     return [_entry(spec, number, values) for number, values in enumerate(spec.groups)]
 
 
@@ -72,9 +72,9 @@ def _entry(run: Spec, number: int, values: Mapping[str, str]) -> Entry:
         if key not in GROUP_KEYS:
             wrong(key, f"is not a key of a group; {unknown_key(key, GROUP_KEYS).partition('; ')[2]}")
     if "traffic" not in errors and len(kinds(spec.traffic)) > 1:
-        wrong("traffic", f"names several kinds; allowed: one of {', '.join(TRAFFIC)}, a group for each")
+        wrong("traffic", f"names several kinds; allowed: one of {', '.join(TRAFFIC)}; use one group for each")
     elif "traffic" not in errors and spec.traffic == PROGRAM:
-        wrong("traffic", "is of the whole run; allowed: TRAFFIC=program without groups")
+        wrong("traffic", "cannot be in a group; allowed: TRAFFIC=program without groups")
     elif "traffic" not in errors and spec.traffic == OPEN_LOOP:
         for key in OF_TCP:
             if key in values:

@@ -279,11 +279,11 @@ def _check_congestion_controls(key: str, names: list[str], host: Host, errors: d
     known = host.congestion_controls
     missing = [] if known is None else [cc for cc in names if cc not in known]
     if missing and known is not None and key not in errors:
-        what = "is" if len(names) == 1 else f"names {' and '.join(missing)},"
+        what = "is not a" if len(names) == 1 else f"names {' and '.join(missing)}, no"
         more = " (CLOCK=virtual has all of Linux)" if host.clock == "real" else ""
         if host.bpf_lacks and set(missing) & objects.own_sources().keys():
             more = f"; as BPF it needs {host.bpf_lacks}{more}"
-        wrong(key, f"{what} no congestion control of {host.kernel}; allowed: {', '.join(known)}{more}")
+        wrong(key, f"{what} congestion control of {host.kernel}; allowed: {', '.join(known)}{more}")
 
 
 def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""spec.yaml of a repetition: the resolved experiment. Checked as far as the analysis computes with it."""
+"""spec.yaml of a repetition: the resolved experiment. The keys that the analysis uses are checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REQUIRED_SPEC = {
     "duration_ns": int, "warmup_ns": int, "mode": str, "groups": list,
 }  # fmt: skip
 
-# Of open-loop traffic alone; its names are those of analysis/theory/packet_sizes.py and hosts/traffic/schedule.h.
+# Only in open-loop traffic; the names are those of analysis/theory/packet_sizes.py and hosts/traffic/schedule.h.
 OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals": str}
 
 # Optional keys that the analysis reads, if they exist and are not null.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Figures that can be looked at closely: each is an SVG whose view box moves. Buttons, keys (+ - 0 and arrows), the wheel (with
-// Ctrl, or once the figure has the focus: else the page scrolls), dragging, two fingers. Without this they are as they are.
+// Zoom and pan: each figure is an SVG whose view box moves. Buttons, keys (+ - 0 and arrows), dragging, two fingers, or the
+// wheel (with Ctrl, or once the figure has the focus; otherwise the page scrolls). Without this script figures are static.
 "use strict";
 for (const picture of document.querySelectorAll(".picture")) {
   const svg = picture.querySelector("svg"), [width, height] = svg.getAttribute("viewBox").split(" ").slice(2).map(Number);
@@ -100,7 +100,7 @@ for (const picture of document.querySelectorAll(".picture")) {
     picture.classList.toggle("dragged", fingers.size > 0 && scale > 1);
   });
 
-  // On paper the whole figure, whatever was looked at.
+  // Print the whole figure, whatever part is on the screen.
   let before = null;
   addEventListener("beforeprint", () => { before = [x, y, scale]; reset(); draw(); });
   addEventListener("afterprint", () => { if (before) move(...before); before = null; });

@@ -18,7 +18,7 @@ def test_drop_bound__at_75_percent_load_and_20_packets_is_0_3_percent():
 @pytest.mark.parametrize("load", [0.3, 0.5, 0.75, 0.95])
 @pytest.mark.parametrize("buffer", [1, 3, 10, 20])
 def test_drop_bound__is_above_the_loss_of_md1_with_so_many_packets(load, buffer):
-    # Lemma 2; M/D/1/B's loss to the letter
+    # Lemma 2; the exact loss of M/D/1/B
     assert queues.mg1k_depth_distribution(load, (1,), (1,), buffer)[-1] <= tiny_buffers.drop_bound(load, buffer)
 
 
@@ -61,7 +61,7 @@ def test_theorem_1__utilization_of_its_buffer_is_the_wanted_one(wanted, load):
 
 
 def test_theorem_1__holds_for_simulated_poisson_reno():
-    """50 flows: Poisson at W / RTT, +1 an RTT up to W_max, to nothing at a loss (appendix I), B from Theorem 1."""
+    """50 flows: Poisson at W / RTT, W + 1 per RTT up to W_max, W = 0 after a loss (appendix I), B from Theorem 1."""
     flows, largest, load, wanted = 50, 16, 0.5, 0.8
     buffer = math.ceil(tiny_buffers.poisson_buffer(load, largest, wanted))
     capacity = flows * largest / load  # packets per RTT

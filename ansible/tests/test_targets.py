@@ -150,7 +150,7 @@ def test_tofino__other_sources_are_built_again_when_that_failed_once(deploy: Cal
 
 def test_tofino__a_parser_that_selects_nothing_is_one_sentence(deploy: Callable[..., Played], sde: Path) -> None:
     shutil.copy(ASSEMBLY / "blind.bfa", sde / "install/bin/bufferscope.bfa")
-    assert "bf-p4c built a parser that takes every packet for the same (ingress " in sentence(deploy())
+    assert "bf-p4c built a parser that treats all packets alike (ingress " in sentence(deploy())
     assert not (sde / "install/share/tofinopd/bufferscope/pipe/tofino.bin").exists()
 
 

@@ -89,7 +89,7 @@ def test_apply__a_switch_that_keeps_other_settings_is_an_error(
     fake: FakeSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fake, "set_queue", lambda port, queue: None)
-    with pytest.raises(SwitchError, match="reads back otherwise: port 2 queue: no bound -> 200mbit"):
+    with pytest.raises(SwitchError, match="reads back other settings: port 2 queue: no bound -> 200mbit"):
         apply(fake, wanted(fake))
 
 

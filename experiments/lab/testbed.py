@@ -81,7 +81,7 @@ NEEDED = {
 
 
 def load(inventory: Path, target: str) -> Testbed:
-    """Raises RunError with everything that is missing, a line each."""
+    """Raises RunError with everything that is missing, one line each."""
     content = read_inventory(inventory)
     hostvars = content.get("_meta", {}).get("hostvars", {})
     machines, variables, lines = {}, {}, []

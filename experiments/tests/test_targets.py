@@ -87,7 +87,7 @@ def said_by_deploy(*words: str) -> tuple[int, list[str]]:
         (("TARGET=abacus",), "error: TARGET=abacus is not known; allowed: soft, bmv2"),
         (("TRAGET=bmv2",), "error: TRAGET is not a parameter; did you mean TARGET?"),
         (("TARGET=bmv2", "CHECK=yes"), "error: CHECK=yes is not known; allowed: 0, 1"),
-        (("TARGET=bmv2", "INVENTORY=/nowhere"), "/nowhere is not there: name one with INVENTORY="),
+        (("TARGET=bmv2", "INVENTORY=/nowhere"), "/nowhere does not exist: name one with INVENTORY="),
     ],
 )
 def test_deploy__bad_input_is_one_line(words: tuple[str, ...], said: str) -> None:

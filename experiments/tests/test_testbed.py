@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs on machines of an inventory: what of it is refused, what is asked of the switch (a fake one) and of Ansible
-(which plays nothing here).
+"""Runs on the machines of an inventory: refused inventories, and the requests to a fake switch and to Ansible. No
+playbook is played.
 """
 
 from __future__ import annotations

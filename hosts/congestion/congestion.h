@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Lets one C file be a congestion control of two kernels: built into the virtual-time kernel, and loaded into a running
- * kernel as BPF struct_ops. A congestion control includes this file alone, and uses the kernel's own names.
+ * kernel as BPF struct_ops. A congestion control includes only this file, and uses the kernel's own names.
  *
  * CALLBACK(type, name, parameters) begins a function of struct tcp_congestion_ops. CONGESTION_CONTROL(state, members)
  * registers the functions; `state` is the type of a flow's private data, which inet_csk_ca(sk) returns. The kernel's

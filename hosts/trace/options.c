@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The command line of tcp_trace, checked whole before anything is opened.
+// The command line of tcp_trace, checked completely before anything is opened.
 #include "options.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static const char USAGE[] =
 	"  --port FIRST-LAST  only sockets whose remote port is in this range (default all)\n"
 	"  --ring-mib N       ring of each CPU, in MiB, a power of two (default 16: about 100 thousand "
 	"events)\n"
-	"  --drop-user USER   become USER once everything is open (default: do not); USER must be able to "
+	"  --drop-user USER   become USER once everything is open (default: stay); USER must be able to "
 	"write\n"
 	"                     to the directory of the summary\n"
 	"  --source S         bpf, tracefs (the kernel's own trace events; some fields are then unknown), or "
@@ -28,7 +28,7 @@ static const char USAGE[] =
 	"                     bpf if the kernel has BTF and loads the programs, else tracefs (default "
 	"auto)\n"
 	"  --btf FILE         the kernel's types, for bpf (default /sys/kernel/btf/vmlinux)\n"
-	"  --status           one line of JSON a second on stdout\n"
+	"  --status           one line of JSON per second on stdout\n"
 	"  --status-ms N      every N ms instead\n"
 	"  --read-ms N        empty the rings every N ms (default 20)\n"
 	"  --verbose          print the messages of libbpf and the verifier on stderr\n";

@@ -43,16 +43,16 @@ class Distribution:
     steps: tuple[tuple[float, float], ...] = ()  # (value, probability) of a distribution of few values
 
     def mean_pieces(self, piece: float) -> float:
-        """Mean number of pieces of at most `piece` that the value is cut into: of a continuous distribution, the last
-        piece is half full on the average.
+        """Mean number of pieces if a value is cut into pieces of at most `piece`. For a continuous distribution the
+        last piece is assumed to be half full on average.
         """
         if self.steps:
             return sum(share * math.ceil(value / piece) for value, share in self.steps)
         return max(1.0, self.mean / piece + 0.5)
 
     def drawn_share(self) -> float:
-        """The share of the mean that some thousand draws have: the mean of the midpoints of MIDPOINTS equally likely
-        parts, over the mean. The rest is in values too rare to be drawn.
+        """The share of the mean that a sample of some thousand draws has; the rest lies in values too rare to be drawn.
+        Computed as the mean of the midpoints of MIDPOINTS equally likely parts, over the mean.
         """
         return sum(self.quantile((part + 0.5) / MIDPOINTS) for part in range(MIDPOINTS)) / MIDPOINTS / self.mean
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads the flows strictly: six words a line and known settings, every number in bounds.
+// Reads the flows strictly: six words per line and known settings, every number in bounds.
 #include "flow_list.h"
 
 #include <arpa/inet.h>
@@ -15,7 +15,7 @@ enum { LINE_BYTES = 256, FIRST_CAPACITY = 1024 };
 
 #define FORM "CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...]"
 
-/* The stored name, so that a flow needs a pointer only. NULL: no name of a congestion control, or too many names. */
+/* The stored copy of a name, so that a flow needs only a pointer. NULL: not a valid name, or too many names. */
 static const char *intern(struct flow_list *list, const char *word)
 {
 	size_t length = word ? strlen(word) : 0;
@@ -198,7 +198,7 @@ static int read_all(FILE *file, struct flow_list *list)
 	}
 	if (list->count)
 		return arrange(list);
-	complain("standard input names no flow: give " FORM ", a line each");
+	complain("standard input names no flow: give " FORM ", one line per flow");
 	return -EINVAL;
 }
 

@@ -67,7 +67,7 @@ def fault(assembly: Path) -> str | None:
     if not states:
         return None
     return (
-        f"built a parser that takes every packet for the same ({', '.join(states)}): a fault of p4c from February to "
+        f"built a parser that treats all packets alike ({', '.join(states)}): a fault of p4c from February to "
         "September 2026 (https://github.com/p4lang/p4c/pull/5753); use a compiler that is older or newer"
     )
 

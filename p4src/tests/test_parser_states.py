@@ -81,7 +81,7 @@ def test_compiler__whose_parser_is_blind_is_refused_and_nothing_written(
     monkeypatch.chdir(ROOT)
     files = [ROOT / path for path in tofino.files(tofino.GENERATIONS[0])]
     before = [path.read_bytes() for path in files]
-    with pytest.raises(CannotCompile, match="p4c built a parser that takes every packet for the same"):
+    with pytest.raises(CannotCompile, match="p4c built a parser that treats all packets alike"):
         tofino.compile_tofino(tofino.GENERATIONS[0], ROOT, str(compiler))
     assert before == [path.read_bytes() for path in files]
 
@@ -90,7 +90,7 @@ def test_script__runs_alone(tmp_path: Path) -> None:
     """The role `tofino` runs the script elsewhere, without our packages, and reads one line and a status."""
     for name, status, output in (
         ("seeing", 0, ""),
-        ("blind", 1, "built a parser that takes every packet for the same"),
+        ("blind", 1, "built a parser that treats all packets alike"),
     ):
         command = [sys.executable, "-I", ROOT / "p4src/compile/parser_states.py", ASSEMBLY / f"{name}.bfa"]
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the switch core has for single flows and source addresses: delays and access links, to the ns."""
+"""Delays and access links of single flows and source addresses in the switch core, exact to the ns."""
 
 from __future__ import annotations
 

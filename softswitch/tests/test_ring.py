@@ -187,7 +187,7 @@ def test_lateness__counts_every_frame(lab: Lab, switch: Switch) -> None:
 
 def test_lateness__gaps_are_compared_while_the_link_is_busy(lab: Lab, switch: Switch) -> None:
     with lab.packet_socket(1) as sender, switch.client() as control:
-        control.set_port(2, rate=10_000_000, delay=1_000_000)  # 1 ms and more a frame
+        control.set_port(2, rate=10_000_000, delay=1_000_000)  # 1 ms and more per frame
         for _ in range(50):
             sender.send(ethernet(2, 0x88B5, bytes(1236)))
         wait_until(lambda: control.stats()["departures.2"] == 50)

@@ -18,8 +18,8 @@ def moments(held: Held) -> tuple[float, float]:
 
 
 def distance_from_normal(held: Held) -> float:
-    """Kolmogorov's: largest difference between the distribution function and that of the normal distribution with the
-    same mean and deviation, halfway through each value's step (values are whole packets).
+    """Kolmogorov's distance: the largest difference between the distribution function and the normal one with the same
+    mean and deviation, taken halfway through each value's step (values are whole packets).
     """
     values, ns = held
     mean, deviation = moments(held)

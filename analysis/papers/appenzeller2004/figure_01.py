@@ -42,9 +42,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _first_data_ns(trace: PacketTrace) -> int:
-    """The arrival of the first segment with data at the queue: the second packet of the flow but one, after its SYN
-    and ACK.
-    """
+    """The arrival of the first segment with data at the queue: the third packet of the flow, after its SYN and ACK."""
     of_flow = np.flatnonzero(trace.queue["flow"] >= 0)
     return int(trace.queue["enqueue_mono_ns"][of_flow[2]])
 
@@ -54,7 +52,7 @@ def _rounds(trace: PacketTrace, began_ns: int) -> list[Data]:
     rounds = []
     window, start_ns = FIRST_WINDOW, began_ns
     while window < trace.bdp:
-        # The next round begins when the first ACK is back: the idle RTT and the packet's own transmission later
+        # The next round begins with the first ACK: after the idle RTT and the packet's own transmission time
         end_ns = start_ns + trace.rtt_ns + round(trace.packet_ns)
         sent = trace.arrivals(start_ns, end_ns)
         depths = trace.queue_steps(start_ns, end_ns)[1]
@@ -91,7 +89,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Of each round of slow start its packets and its deepest queue."""
+    """The packets and the deepest queue of each round of slow start."""
     rows = []
     for number, each in enumerate(data["rounds"], 1):
         window = each["window"]

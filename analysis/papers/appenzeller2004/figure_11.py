@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Figure 11: the least buffer for 98, 99.5 and 99.9 % of an OC3 link, against the number of flows; and what the same
-runs say of section 5.1.1: loss against the window, goodput, fairness.
+"""Figure 11: the least buffer for 98, 99.5 and 99.9 % of an OC3 link, against the number of flows. The same runs also
+show loss against the window, goodput and fairness (section 5.1.1).
 """
 
 from __future__ import annotations

@@ -19,12 +19,12 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval
 
 CLASSES = {"small (45 to 50 kB)": (transfers.SMALL, BLUE), "large (above 1 MB)": (transfers.LARGE, ORANGE)}
-FLAT = 0.05  # maxima are flat: buffers within so much of the largest throughput count as best
+FLAT = 0.05  # maxima are flat: all buffers within this share of the largest throughput count as best
 UNITS = 1e6
 
 
 def figure(name: str, users: tuple[int, ...], caption: str) -> PaperFigure:
-    """The figure of some numbers of users, at a tenth of the testbed's."""
+    """The figure for these numbers of users, measured at a tenth of the testbed's scale."""
     stems = (testbed.STEM, testbed.FULL_STEM)
     return PaperFigure(name, caption, stems, partial(prepare, users), draw, facts)
 

@@ -26,7 +26,7 @@ PAPER = "2 BDP/√n tends to overestimate it"
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """One panel for each algorithm; of those without runs, why."""
+    """One panel for each algorithm; for an algorithm without runs, the reason."""
     others = [cc for cc in runs.paper.algorithms if cc != "reno"]
     panels = runs.by_algorithm(
         SWEEPS[0], partial(depths.panel, times=RULE, beside=runs.beside), ccs=others, needs=depths.NEEDS

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Searches as jobs: all points together, nothing kept but runs, a table that is made of them at any time."""
+"""Searches as jobs: all points advance together, the runs are the only state, and the table can be made from them at
+any time.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +70,7 @@ def test_searches__go_forward_together_and_end_with_a_table(write_spec: Callable
             assert row["note"] == ""
     assert "  cc=bbr flows=4: more than 249 of 166 packets of BDP, 4 runs (more than" in search.lines(tmp_path)[3]
 
-    # Another one, of the same runs: as after it was stopped and called again
+    # A new search with the same runs, as after a stop and a restart
     again = searches(write_spec)
     assert again.next(done, set()) == now
     half = done.sample(fraction=0.5, seed=1)
