@@ -226,7 +226,7 @@ def _recount_reasons(run: Run) -> list[str]:
             f"{since / 1e9:.6f} s after the first packet and takes {(end - start) / 1e3:.1f} us); all others are right"
         )
     if found.cell_bytes is None:
-        reasons.append("switch.json: has no cell_bytes; depths in cells are not compared with the recount")
+        reasons.append("switch.json: does not say cell_bytes; depths in cells are not compared with the recount")
     if found.first_depth_cells:
         reasons.append(
             f"queue: before the first packet with a postcard, packets without postcards held {found.first_depth_cells} "
@@ -287,7 +287,7 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
         known["gap error"] = facts["gap_error_max_ns"]
     unknown = [] if is_simulated(run) else [name for name, value in known.items() if value is None]
     if unknown and "switch" not in run.unread:
-        reasons.append(f"switch.json: has no {', '.join(unknown)} of port {port}; fidelity is unknown")
+        reasons.append(f"switch.json: does not say {', '.join(unknown)} of port {port}; fidelity is unknown")
     departures, counted = facts["departures"], facts["lateness_frames"]
     if late is not None and departures is not None and departures != counted:
         reasons.append(

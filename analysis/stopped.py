@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Congestion controls that have stopped sending: a window of 0 is no deadlock, so the run itself ends well.
+"""Finds congestion controls that have stopped sending. A window of 0 does not stop the run, so the run itself ends
+well.
 
-With a window of 0 TCP still sends a probe for each retransmission timeout. So silence is no safe sign; the window is.
-Linux's own algorithms never go below 1.
+With a window of 0 TCP still sends a probe at each retransmission timeout. Missing packets are therefore not enough to
+find such an algorithm; the windows in the trace are. Linux's own algorithms never go below 1.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from analysis.raw import known
 # A timeout (RFC 6298) and its first backoffs are silent for less than this.
 LEAST_SILENCE_NS = 10**9
 LEAST_SILENCE_RTTS = 10
-# Of a group's records in the last part of the measurement. ACKs of probes have windows of 1: with a window that is set
-# to 0 at each ACK, a third of the records have 0.
+# The share of a group's records in the last part of the measurement. If an algorithm sets the window to 0 at each ACK,
+# only a third of the records have 0, because at the ACKs of probes the window is 1.
 MOST_ZERO_WINDOWS = 0.1
 
 
 def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
-    """A line for each congestion control of which, in the last half of the measurement, no long flow sent anything, or
-    the window was often 0.
+    """One line for each congestion control with long flows that sent nothing in the last half of the measurement, or
+    that often had a window of 0.
     """
     rtt_ns = run.spec["rtt_ns"] + (run.spec.get("rtt_spread_ns") or 0)
     least_ns = max(window.length_ns // 2, LEAST_SILENCE_NS, LEAST_SILENCE_RTTS * rtt_ns)

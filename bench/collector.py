@@ -44,8 +44,8 @@ def _in_cell(seconds: int, free_seconds: int, runs: int) -> list[dict]:
     return [
         _row(f"stored at {RATE_PER_S / 1e3:.0f} k/s for {seconds} s, missing", [steady["missing"]], "postcards", must=0,
              better="lower", note=f"{steady['stored']} stored, {gigabytes:.1f} GB"),
-        _row("stored a second in that run", [steady["stored_per_s"] / 1e3], "k/s", must=0.99 * RATE_PER_S / 1e3),
-        _row("stored a second, sender unbounded", [rate / 1e6 for rate in stored], "M/s", aim=1.5,
+        _row("stored per second in that run", [steady["stored_per_s"] / 1e3], "k/s", must=0.99 * RATE_PER_S / 1e3),
+        _row("stored per second, sender unbounded", [rate / 1e6 for rate in stored], "M/s", aim=1.5,
              peer=f"a sink that discards: {statistics.median(discarded) / 1e6:.2f} M/s"),
         _row("stored over discarded", ratio, "x"),
         _row("storing alone, no network", [_synthetic()], "M/s"),
@@ -86,7 +86,7 @@ def _store(count: int, rate: int | None) -> dict:
 
 
 def _discard(count: int) -> float:
-    """Postcards a second that a collector receives and discards."""
+    """Postcards per second that a collector receives and discards."""
     argv = ["build/collector", "--listen", f":{PORT}", "--discard"]
     with processes.daemon(topology.COLLECTOR.name, *argv) as sink:
         sent = _generate(count, None)

@@ -151,7 +151,7 @@ def configure(control: Switch) -> None:
 
 
 def _udp_forwarded_per_s(control: SoftSwitch, seconds: int) -> float:
-    """Frames a second forwarded together with their postcards, while a generator sends at full speed."""
+    """Frames per second forwarded together with their postcards, while a generator sends at full speed."""
     before = control.stats()
     sender, receiver = topology.SENDER, topology.RECEIVER
     macs = ("--source-mac", sender.mac, "--destination-mac", receiver.mac)

@@ -57,7 +57,7 @@ def in_kernel() -> tuple[str, ...]:
     modules = Path("/lib/modules") / platform.release() / "modules.dep"
     if modules.exists():
         names = re.findall(r"/net/ipv4/tcp_(\w+)\.ko[.\w]*:", modules.read_text(errors="replace"))
-        available |= set(names) - {"diag"}  # sock_diag's part for TCP, no algorithm
+        available |= set(names) - {"diag"}  # tcp_diag belongs to sock_diag and is not an algorithm
     return tuple(sorted(available))
 
 
@@ -70,8 +70,8 @@ def _has_netem() -> bool:
 
 
 def tool(name: str) -> str | None:
-    """Path of a program: first beside this Python, where pip installs programs; last in Debian's directories of
-    administrators, which are not in the PATH of ordinary users.
+    """Path of a program. Searches first beside this Python, where pip installs programs; last the sbin directories,
+    which are not in the PATH of ordinary users.
     """
     path = (str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin")
     return shutil.which(name, path=os.pathsep.join(path))

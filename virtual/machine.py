@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A virtual-time machine as a child process: boots it, reads its console, ends it.
 
-The machine ends with the process that booted it, also if that crashes: the host's kernel then sends SIGKILL to the
-machine (PR_SET_PDEATHSIG), and after the machine's end to the processes in which it runs user space. The machine's
+The machine ends with the process that booted it, even if that process crashes: the host's kernel then sends SIGKILL to
+the machine (PR_SET_PDEATHSIG), and when the machine has ended, to the processes that run its user space. The machine's
 memory is an unnamed file (O_TMPFILE), so nothing is left.
 """
 

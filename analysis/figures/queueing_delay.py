@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Distribution function of the queueing delay: the share of packets that were in the queue for at most so long, from
-arrival to the departure of the last bit. Dropped packets have no delay.
+"""Cumulative distribution of the queueing delay, which runs from a packet's arrival to the departure of its last bit.
+Dropped packets have no delay.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def draw(data: Data) -> Figure:
             f"full buffer\n{data['full_ms']:.4g} ms", (data["full_ms"], 0.1), xycoords=("data", "axes fraction"),
             xytext=(5, 0), textcoords="offset points", va="center", fontsize=8,
         )  # fmt: skip
-    # Beside a point of a distribution function, at its own height, there is no part of the curve.
+    # A label at the height of its point cannot cover the curve, because a distribution function rises.
     for percent, value in zip(PERCENTS, data["named"], strict=True):
         ax.plot([value], [percent], "o", color=LABEL_RED, markersize=4, clip_on=False)
         name = "median" if percent == 50 else f"p{percent}"

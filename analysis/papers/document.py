@@ -84,7 +84,7 @@ def _folded(facts: list[Fact], second: str) -> str:
 
 
 def _table(facts: Iterable[Fact], second: str) -> str:
-    """`second`: what the second set of runs has in place; "" if no number of it is known."""
+    """`second` describes the difference of the second set of runs; "" if none of its numbers is known."""
     titles = ["what", "the paper", "predicted for our runs", "measured", *([f"with {second}"] if second else []), "why"]
     rows = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for fact in facts:

@@ -73,7 +73,7 @@ def test_find__lists_the_existing_names() -> None:
 
 @pytest.mark.parametrize("text", ["tables {", "tables { size: 5 } }", "tables { ! }", '"'])
 def test_p4info__malformed_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"ends within|too many|no protobuf text"):
+    with pytest.raises(ValueError, match=r"ends within|too many|not protobuf text"):
         from_p4info(text, "x")
 
 

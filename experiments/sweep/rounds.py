@@ -12,7 +12,7 @@ ATTEMPTS = 3
 
 
 class Round(NamedTuple):
-    """All jobs known now, and about how many more their results will ask for, at what cost."""
+    """All jobs known now, and an estimate of the jobs that their results will add, and of the cost of these."""
 
     jobs: list[Job]
     more: int

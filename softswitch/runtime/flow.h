@@ -12,7 +12,8 @@ enum {
 	FLOW_ADDRESS_BYTES = 16, /* IPv6, or IPv4-mapped */
 };
 
-/* The key of a source address has the protocol 0, and 0 everywhere but in src_addr. No frame has this key. */
+/* In the key of a source address all fields but src_addr are 0. No frame has this key, because its protocol is not 0.
+ */
 struct flow_key {
 	uint8_t src_addr[FLOW_ADDRESS_BYTES];
 	uint8_t dst_addr[FLOW_ADDRESS_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What a lost or marked packet tells the model. */
+ * Updates of the model after lost or marked packets. */
 #ifndef BBR3_LOSSES_H
 #define BBR3_LOSSES_H
 
@@ -17,7 +17,7 @@ static void handle_inflight_too_high(struct sock *sk, const struct sample *rs)
 	struct bbr3 *bbr = of(sk);
 
 	bbr->prev_probe_too_high = true;
-	bbr->is_bw_probe_sample = false; /* one reaction a probe */
+	bbr->is_bw_probe_sample = false; /* one reaction per probe */
 	if (!rs->is_app_limited)
 		bbr->inflight_longterm =
 			max_t(u32, rs->tx_in_flight, percent_of(target_inflight(sk), BETA_PERCENT));
@@ -38,7 +38,7 @@ static void note_loss(struct sock *sk)
 	bbr->is_loss_in_round = true;
 }
 
-/* The volume in flight at which losses crossed the threshold, within the lost packets of `size`. */
+/* The packets in flight at which the loss rate crossed the threshold: a point within the last `size` lost packets. */
 static u32 inflight_at_loss(const struct sample *rs, u32 size)
 {
 	s64 before = (s64)rs->tx_in_flight - size, lost_before = (s64)rs->lost - size;

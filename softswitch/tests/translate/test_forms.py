@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The style of a P4 program never breaks the build of its C: code that compilers warn of builds silently and works."""
+"""The style of a P4 program never breaks the build of its C: constructs that usually cause compiler warnings build
+without any warning, and work.
+"""
 
 from __future__ import annotations
 
