@@ -61,8 +61,8 @@ static void write_block(struct writer *writer, struct block *block)
 	if (err) {
 		/* Only the first error is reported; write_errors counts all. */
 		if (!writer->counts.write_errors++)
-			complain("writing %s: %s; %u postcards lost, more may follow, what was written "
-				 "before is whole",
+			complain("writing %s: %s; %u postcards lost, more may follow; earlier blocks are "
+				 "complete",
 				 writer->path, strerror(-err), block->records);
 		writer->counts.lost += block->records;
 	} else {

@@ -38,7 +38,9 @@ def _one_of(*allowed: str) -> Callable[[object], str]:
     def read(value: object) -> str:
         if value not in allowed:
             near = difflib.get_close_matches(str(value), allowed, n=1)
-            raise ValueError(f"did you mean {near[0]}?" if near else f"is not known; allowed: {', '.join(allowed)}")
+            raise ValueError(
+                "is not known; " + (f"did you mean {near[0]}?" if near else f"allowed: {', '.join(allowed)}")
+            )
         return str(value)
 
     return read

@@ -31,12 +31,12 @@ EXIT_NOT_VALID = 2
 
 def run(spec: Resolved, results_directory: Path, inventory: str = "", yes: bool = False) -> int:
     """Runs the whole experiment, on the machines of `inventory` if the target needs a testbed. Returns the exit status
-    of the command line. `yes`: whatever it costs. Raises RunError.
+    of the command line. With `yes` no question about time and disk space is asked. Raises RunError.
     """
     lab = choose(spec, inventory)
     preflight(lab, results_directory)
     with Ending() as ending, lab.processors() as processors, contextlib.ExitStack() as until_the_end:
-        if results_directory.is_dir():  # no question about an experiment that has no room
+        if results_directory.is_dir():  # before the question: an experiment without room is refused
             check_room(lab, results_directory, len(processors))
         consent.ask(spec, len(processors), yes)
         with results.locked(results_directory):
@@ -111,7 +111,7 @@ def record(lab: Lab, number: int, directory: Path, processor: int | None = None)
 
 
 def conclude(spec: Resolved, number: int, directory: Path, begin_s: float) -> Outcome:
-    """Analyses a repetition. Shows its results, with the time since `begin_s`, or of several repetitions a line."""
+    """Analyses a repetition. Shows its results and the time since `begin_s`; with several repetitions, only one line."""
     of = f" repetition {number} of {spec.reps}" if spec.reps > 1 else ""
     print(f"analysing{of}", flush=True)
     one = outcome(number, analyse(directory / f"rep-{number}"), directory / f"rep-{number}")

@@ -10,7 +10,7 @@ from lib import units
 
 
 def of_spec(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:
-    """Values by column; None where a run has nothing of the kind, or nobody knows."""
+    """Values by column. None: the run has no such value, or the value is unknown."""
     groups = _groups(spec)
     own = [group for group in groups if group.get("number") is not None]
     links = [value for group in (spec, *own) if isinstance(value := group.get("access_links"), int)]
@@ -38,7 +38,7 @@ def _is_tcp(group: Mapping[str, Any]) -> bool:
 
 
 def _rtts_ns(spec: Mapping[str, Any], own: list[Mapping[str, Any]]) -> list[int]:
-    """The classes of RTTs: of RTTS, or of all groups; none if the run has a single RTT or a spread."""
+    """The distinct RTTs, from RTTS or from all groups; empty if the run has a single RTT or a spread."""
     listed = spec.get("rtts_ns")
     for group in own:
         listed = [*(listed or []), *(group.get("rtts_ns") or [group.get("rtt_ns")])]

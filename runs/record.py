@@ -77,7 +77,7 @@ def read(directory: Path) -> Record | None:
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"cannot be read: {' '.join(str(error).split())[:200]}") from None
     if not isinstance(content, dict) or content.pop("digest", None) != _digest_of(content):
-        raise ValueError("is not what was written: its own digest is another")
+        raise ValueError("was changed after it was written: its own digest differs")
     if content.get("digests_version") != VERSION:
         raise ValueError(f"has version {content.get('digests_version')!r}, this program reads {VERSION}")
     if not all(_is_part(content.get(name, ...)) for name in Record._fields):

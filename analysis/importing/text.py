@@ -250,5 +250,5 @@ def _refuse(frame: pl.DataFrame, column: str, where: str, form: str) -> None:
     if wrong.any():
         row = int(wrong.arg_max() or 0)
         raise InputError(
-            f"{where}, line {frame[LINE][row]}: {frame['text'][row][:60]!a} is no such line; allowed: {form}"
+            f"{where}, line {frame[LINE][row]}: {frame['text'][row][:60]!a} has another form; allowed: {form}"
         )

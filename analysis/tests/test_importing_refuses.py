@@ -30,7 +30,7 @@ BREAKS = [  # a change to the text files, and the error line
      "trace.tr, line 3: snd_una is nothing; allowed: a hexadecimal number of at most 32 bits"),
     ("trace.tr", "src=10.77.0.1:", "src=10.77.0.999:", "trace.tr, line 3: '10.77.0.999' is not an IP address"),
     ("trace.tr", "[000] ..s2 ", "[000",
-     "is no such line; allowed: a line of trace_pipe: comm-pid [cpu] flags seconds: event: fields"),
+     "has another form; allowed: a line of trace_pipe: comm-pid [cpu] flags seconds: event: fields"),
     ("postcards.tr", "dst_port=5201", "dst_port=75201",
      "postcards.tr, line 1: dst_port is '75201'; allowed: a whole number from 0 to 65535"),
     ("postcards.tr", ": postcard: ", ": postcart: ", "postcards.tr, line 1: "),

@@ -58,7 +58,7 @@ CARDS = "collector: {port: '3', switch_mac: '02:bf:00:00:01:03', collector_mac: 
     ("text", "says"),
     [
         ("address: x\n", "target is missing"),
-        (HEAD.replace("fake", "sotf"), "target=sotf did you mean soft?"),
+        (HEAD.replace("fake", "sotf"), "target=sotf is not known; did you mean soft?"),
         (HEAD + "speed: 1\n", "speed is not known; allowed: version, target,"),
         (HEAD + "version: 9\n", "version=9 is a version that this bufferscope does not read; allowed: 1"),
         (HEAD.replace("1500", "15"), "mtu=15 is out of bounds; allowed: 64 to 10000"),
@@ -71,7 +71,7 @@ CARDS = "collector: {port: '3', switch_mac: '02:bf:00:00:01:03', collector_mac: 
         (HEAD + "ports: {'2': {postcards: 65536}}\n", "ports.2.postcards=65536 is neither a switch id from 0 to 65535"),
         (
             HEAD + "ports: {'2': {policy: {mode: taildrop, threshold: 1p}}}\n",
-            "ports.2.policy.mode=taildrop did you mean",
+            "ports.2.policy.mode=taildrop is not known; did you mean",
         ),
         (HEAD + "ports: {'2': {policy: {mode: ecn, threshold: 1p}}}\n", "ports.2.policy needs a hard_limit"),
         (HEAD + "ports: {'2': {policy: {mode: tail-drop}}}\n", "ports.2.policy needs a threshold"),

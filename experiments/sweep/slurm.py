@@ -2,13 +2,13 @@
 """Runs a sweep's jobs as array jobs of Slurm, a task for each, on nodes that share the sweep's directory and the
 checkout.
 
-The scheduler owns the tasks: they go on when this process ends, in any way, and the next call follows those that are
-in the queue and submits the others. A task says by its array's comment which file of `.slurm` lists its job, so
-nothing is lost between a submission and a note of it. A task that Slurm ends (time limit, pre-emption, a dead node)
-leaves its job to do, and Slurm or the next round does it.
+The scheduler owns the tasks: they go on when this process ends, in any way. The next call follows the tasks that are in
+the queue and submits the others. The comment of an array job names the file of `.slurm` that lists its jobs. No other
+record of a submission exists, so none can be lost. If Slurm ends a task (time limit, pre-emption, a dead node), the
+task is repeated by Slurm or by the next round.
 
-No value of a spec reaches a shell: the script is a constant, jobs' names have small letters, digits and '-' only, and
-the rest is in the environment.
+No value of a spec reaches a shell: the script is a constant, job names have only lower-case letters, digits and '-',
+and the rest is in the environment.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ name=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" "$BUFFERSCOPE_JOBS")
 exec "$BUFFERSCOPE_PYTHON" -m bufferscope job SWEEP="$BUFFERSCOPE_SWEEP" NAME="$name"
 """
 PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
-HOME = ".slurm"  # in the sweep's directory: lists of jobs, and what tasks said before their own log began
-ASK_EVERY_S = 5.0  # the scheduler
-PATIENCE_S = 600.0  # with a scheduler that does not answer
+HOME = ".slurm"  # in the sweep's directory: lists of jobs, and the output of tasks before their own log began
+ASK_EVERY_S = 5.0  # interval of queries to the scheduler
+PATIENCE_S = 600.0  # how long a scheduler may not answer
 ANSWER_S = 60.0
-TIME_FACTOR, TIME_MORE_S = 3.0, 600.0  # of a task's limit, to the estimate of its job
-MOST_TASKS = 1000  # of an array; less if the scheduler allows less (MaxArraySize)
+TIME_FACTOR, TIME_MORE_S = 3.0, 600.0  # a task's time limit is factor x the estimate of its job + more
+MOST_TASKS = 1000  # tasks per array; fewer if the scheduler allows fewer (MaxArraySize)
 COMMENT = re.compile(r"[0-9a-f]{16}")
 OF_USER = re.compile(r"(SQUEUE|SCANCEL|SINFO|SCONTROL)_")
 CLUSTERS = ("SBATCH_CLUSTERS", "SLURM_CLUSTERS")
@@ -75,14 +75,14 @@ def check() -> None:
 
 
 def processors() -> int:
-    """All processors of the cluster that jobs may use, about."""
+    """The number of processors of the whole cluster, an upper bound for jobs at once."""
     counts = [line.split("/") for line in _ask("sinfo", "--noheader", "--format=%C").splitlines()]
     return max(1, sum(int(count[3]) for count in counts if len(count) == 4 and count[3].isdecimal()))
 
 
 def queued(directory: Path) -> dict[str, Queued]:
     """The jobs of the sweep in `directory` that are in the queue. Raises RunError if the scheduler does not answer, or
-    if a task of the sweep cannot be told.
+    if the job of one of the sweep's tasks is unknown.
     """
     found: dict[str, Queued] = {}
     lists: dict[str, list[str]] = {}
@@ -112,8 +112,8 @@ def state(directory: Path) -> str:
 
 def run(directory: Path, names: list[str], at_once: int, watch: Callable[[], None], size: Size) -> None:
     """Runs the jobs `names` of the sweep in `directory`, `at_once` at most if that is not 0, and calls `watch` every
-    ASK_EVERY_S. The tasks go on if this function raises, but for errors of `watch`, which say that no job can go on:
-    after these they are ended. Raises RunError.
+    ASK_EVERY_S. If `watch` raises RunError, no job can go on, and the tasks are ended. After any other exception the
+    tasks go on. Raises RunError.
     """
     bad = [name for name in names if not JOB_ID.fullmatch(name)]
     if bad:
@@ -134,7 +134,7 @@ def run(directory: Path, names: list[str], at_once: int, watch: Callable[[], Non
 
 
 def _follow(directory: Path, names: set[str], watch: Callable[[], None]) -> None:
-    """Until none of the jobs is in the queue."""
+    """Waits until none of the jobs is in the queue."""
     answered_s = time.monotonic()
     told: set[str] = set()
     while True:
@@ -156,13 +156,13 @@ def _follow(directory: Path, names: set[str], watch: Callable[[], None]) -> None
         answered_s = time.monotonic()
         reasons = {task.reason for task in tasks.values() if not task.runs} - ORDINARY - told
         for reason in sorted(reasons):
-            complain(f"note: Slurm lets jobs wait: {reason} (squeue --me has more)")
+            complain(f"note: jobs wait in Slurm's queue: {reason} (squeue --me has more)")
         told |= reasons
 
 
 def _submit_all(directory: Path, names: list[str], at_once: int, size: Size) -> None:
-    """Submits array jobs, one after the other if only `at_once` jobs may run. A refusal is no error if some are queued:
-    the next round submits the others.
+    """Submits array jobs; they run one after the other if only `at_once` jobs may run. A refusal is no error if some
+    jobs are queued: the next round submits the others.
     """
     most, before = _most_tasks(), ""
     for first in range(0, len(names), most):
@@ -211,12 +211,12 @@ def _most_tasks() -> int:
 
 
 def _name(directory: Path) -> str:
-    """The name of the sweep's array jobs: another sweep has another."""
+    """The name of the sweep's array jobs, unique to the sweep."""
     return f"bufferscope-{hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:12]}"
 
 
 def _ask(*command: str) -> str:
-    """Without the user's settings of these commands, which would hide tasks."""
+    """Runs a command of Slurm without the user's settings of these commands, which could hide tasks."""
     return _said(list(command), "", {name: value for name, value in os.environ.items() if not OF_USER.match(name)})
 
 

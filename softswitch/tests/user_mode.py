@@ -13,7 +13,7 @@ from pathlib import Path
 from .core_driver import ROOT
 
 KERNEL = ROOT / "build/virtual/linux"
-MISSING = f"{KERNEL} is not there: make kernel"
+MISSING = f"{KERNEL} is missing: make kernel"
 TIMEOUT_S = 300  # a boot takes some seconds; after this time it hangs
 INIT = """#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin

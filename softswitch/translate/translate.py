@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Translates a compiled P4 program to one C file that implements softswitch/runtime/pipeline.h. `run` has the order."""
+"""Translates a compiled P4 program to one C file that implements softswitch/runtime/pipeline.h. `run` shows the order
+of the parts.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from virtual.machine import Machine, MachineJob
 KERNEL = BUILD / "linux"
 CHECKOUT = Path(__file__).parents[3]
 
-pytestmark = pytest.mark.skipif(not KERNEL.exists(), reason=f"{KERNEL} is not there: make kernel")
+pytestmark = pytest.mark.skipif(not KERNEL.exists(), reason=f"{KERNEL} is missing: make kernel")
 
 
 Observe = Callable[[Path, int], dict[str, Any]]
