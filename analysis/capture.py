@@ -96,7 +96,7 @@ class Capture:
                 )
 
     def _cut(self, reason: str) -> str:
-        return f"{self._path}: damaged or cut off: {reason}; what stands before that is used"
+        return f"{self._path}: damaged or cut off: {reason}; the frames before that are used"
 
 
 class _Header(ctypes.Structure):
@@ -114,7 +114,7 @@ class _Header(ctypes.Structure):
 def _libpcap() -> ctypes.CDLL:
     name = find_library("pcap")
     if name is None:
-        raise InputError("captures are read by libpcap, which is not here: install it (Debian: apt install libpcap0.8)")
+        raise InputError("libpcap, which reads captures, is missing: install it (Debian: apt install libpcap0.8)")
     library = ctypes.CDLL(name)
     library.pcap_open_offline_with_tstamp_precision.restype = ctypes.c_void_p
     library.pcap_open_offline_with_tstamp_precision.argtypes = [ctypes.c_char_p, ctypes.c_uint, ctypes.c_char_p]

@@ -51,7 +51,7 @@ class Recount:
 
 
 def in_cells(spec: dict[str, Any]) -> bool:
-    """Whether the run's target counts cells alone."""
+    """Whether the run's target counts only cells."""
     target = TARGETS.get(str(spec.get("target", "soft")))
     return target is not None and Unit.PACKETS not in target.capabilities.depth_units
 

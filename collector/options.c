@@ -18,8 +18,8 @@ enum {
 
 static const char help_text[] =
 	"collector --listen [ADDRESS]:PORT --output FILE --summary FILE [options]\n"
-	"collector --listen [ADDRESS]:PORT --discard                    measure receiving alone\n"
-	"collector --synthetic COUNT --output FILE                      measure storing alone\n"
+	"collector --listen [ADDRESS]:PORT --discard                    measure only receiving\n"
+	"collector --synthetic COUNT --output FILE                      measure only storing\n"
 	"\n"
 	"Receives postcards (UDP) and appends them to a raw file of blocks until SIGINT or SIGTERM.\n"
 	"\n"

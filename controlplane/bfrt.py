@@ -79,7 +79,7 @@ class DeviceTables(abc.ABC):
 
     @abc.abstractmethod
     def bound(self) -> AbstractContextManager[None]:
-        """Inside, this client alone owns the program. SwitchError if another client owns it."""
+        """Inside, only this client owns the program. SwitchError if another client owns it."""
 
     @abc.abstractmethod
     def close(self) -> None: ...

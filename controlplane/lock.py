@@ -26,7 +26,7 @@ TRIES = 20
 
 @contextmanager
 def only_writer(target: str, address: str, key: str = "") -> Iterator[None]:
-    """Inside, this process alone on this machine holds the lock of `key` (default: `address`). Else SwitchError."""
+    """Inside, only this process of the machine holds the lock of `key` (default: `address`). Else SwitchError."""
     path = lock_file(target, key or address)
     descriptor = _take(path, f"{target} switch at {address}")
     try:

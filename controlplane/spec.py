@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The allowed content of a switch.yaml, each value checked alone. desired.py checks port names and units against the
-switch. All scalars of the file are text. An error is one line: file, key, value, allowed values.
+"""The allowed content of a switch.yaml, each value checked by itself. desired.py checks port names and units against
+the switch. All scalars of the file are text. An error is one line: file, key, value, allowed values.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Switch(abc.ABC):
 
     @abc.abstractmethod
     def writing(self) -> AbstractContextManager[None]:
-        """Inside, this process alone writes to the switch through this interface. SwitchError names another writer."""
+        """Inside, only this process writes to the switch through this interface. SwitchError names another writer."""
 
     @abc.abstractmethod
     def ports(self) -> dict[str, int]:

@@ -73,7 +73,7 @@ def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
         errors.append(BadValue("RATE", given.get("rate"), f"x RTT is {link.bdp:.2g} packets; a measurement needs 4"))
     for key in ("load", "flow_sizes", "window", "input", "losing"):
         if key in given:
-            errors.append(BadValue(key.upper(), given[key], "is not measured: the search has long flows alone; "
+            errors.append(BadValue(key.upper(), given[key], "is not measured: the search has only long flows; "
                                                             "allowed: without MEASURE=1"))  # fmt: skip
 
 

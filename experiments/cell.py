@@ -5,7 +5,7 @@
 
 keeper and init ask the kernel for SIGKILL when their parent ends. The end of init is the end of every process in the
 cell, and with these go its network namespaces, veths, packet rings, BPF programs and mounts. So nothing has to be
-undone, not even after SIGKILL of the runner. The cell is a session of its own: a Ctrl-C reaches the runner alone, which
+undone, not even after SIGKILL of the runner. The cell is a session of its own: a Ctrl-C reaches only the runner, which
 passes it on, and the worker can stop its programs in their right order. keeper exists because unshare(2) would change
 the runner itself; init because programs that detach themselves need a parent that reaps them.
 """

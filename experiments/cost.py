@@ -23,14 +23,14 @@ ANALYSIS_PACKET_S = 4e-6
 
 
 def traffic_s(spec: Resolved) -> float:
-    """Of the traffic alone."""
+    """Wall time of the traffic, without set-up and analysis."""
     packet_s = PACKET_S + BYTE_S * spec.frame_bytes
     return spec.packets * packet_s * (PROCESS_FACTOR if spec.switch == "process" else 1.0)
 
 
 def tick_s(spec: Resolved) -> float:
-    """Virtual time between two looks at the traffic. It follows from the spec alone: looking at the traffic takes part
-    in the machine's schedule, and the same spec must give the same bytes.
+    """Virtual time between two progress reports. It must follow from the spec only: each report changes the machine's
+    schedule, and the same spec must give the same bytes.
     """
     looks = max(LEAST_LOOKS, math.ceil(traffic_s(spec) / LOOK_EVERY_S))
     return spec.traffic_ns / 1e9 / looks

@@ -2,7 +2,7 @@
 """`make figures PAPER=spang2021`: runs the missing runs of a paper's sweeps, then draws its figures. If the command is
 stopped, the same command continues.
 
-Exit status: 0 drawn from valid runs alone; 1 nothing drawn; 2 drawn, but some runs are missing or not valid (the
+Exit status: 0 drawn from valid runs only; 1 nothing drawn; 2 drawn, but some runs are missing or not valid (the
 figures say which); 128 + the signal's number when it was stopped.
 """
 

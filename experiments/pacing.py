@@ -53,7 +53,7 @@ def resolve(
             of = "TCP" if traffic == "open-loop" else "long or finite"
             wrong(key, f"has no meaning with TRAFFIC={traffic}; allowed: with {of} flows only")
         elif testbed:
-            wrong(key, "is set in the lab's kernels alone; allowed: not on a testbed")
+            wrong(key, "is set only in the lab's kernels; allowed: not on a testbed")
         elif key == "pacing" and keys.pacing == POISSON and clock == "real":
             wrong(key, "needs the virtual-time kernel; allowed: with CLOCK=virtual only")
         elif key == "window" and clock == "real" and bpf_lacks:

@@ -40,7 +40,7 @@ _MEANINGS = {
     "traffic": "long (TCP flows that last), finite (TCP flows that come at drawn times), closed-loop (users that send "
     "a flow, think, send again), program (SERVER and CLIENT), open-loop (UDP, sent at drawn times), or several: "
     "long,finite",
-    "groups": "in a file alone: a list of groups, each with traffic, cc, flows, rtt, window, load, ... of its own "
+    "groups": "only in a file: a list of groups, each with traffic, cc, flows, rtt, window, load, ... of its own "
     "(docs/traffic.md)",
     "generator": "what sends: iperf3 (whole seconds), or epoll (our own, exact to the ns; default with CLOCK=virtual)",
     "start_spread": "with GENERATOR=epoll: flows begin within this time, each when SEED says: s or rtt (default 1rtt)",

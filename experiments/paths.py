@@ -83,7 +83,7 @@ def refuse_access(spec: Any, wrong: Callable[[str, str], None]) -> None:
         wrong("access", f"is a link of long or finite flows, TRAFFIC={PROGRAM} has none; allowed: without ACCESS")
     elif LONG in kinds(spec.traffic) and finite_kinds(spec.traffic) and spec.access_links is None:
         wrong("access", "would be a link of each long flow, and finite flows share links; allowed: with ACCESS_LINKS, "
-              "with long flows alone, or a file with groups")  # fmt: skip
+              "with only long flows, or a file with groups")  # fmt: skip
     elif finite_kinds(spec.traffic) and spec.access_links is None:
         wrong("access", f"is the rate of links that finite flows share, their number is missing; allowed: with "
               f"ACCESS_LINKS=1 to {MOST_ACCESS_LINKS}")  # fmt: skip
@@ -115,7 +115,7 @@ def refuse_groups(spec: Any, wrong: Callable[[str, str], None]) -> None:
 
 
 def links_bps(spec: Any) -> dict[int, int]:
-    """Number and rate of each shared access link: those of finite flows, then those of long flows alone."""
+    """Number and rate of each shared access link: those of finite flows, then those of long flows."""
     links: dict[int, int] = {}
     for settings in (*_settings(spec), *_settings_of_long(spec)):
         for _ in range(settings.access_links or 0):

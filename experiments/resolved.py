@@ -77,7 +77,7 @@ class Resolved:
     window_packets: int | None = None  # None: no bound, and not in spec.yaml
     congestion_sources: list[dict[str, str]] | None = None  # users' own, name, file, sha256, text; None: none
     cc_parameters: dict[str, str] | None = None  # algorithm.parameter -> value; None: the kernel's defaults
-    ecn: str | None = None  # of TCP; None: on with MODE=ecn alone, and not in spec.yaml
+    ecn: str | None = None  # of TCP; None: on only with MODE=ecn, and not in spec.yaml
     ack_delay_ns: int | None = None  # propagation delay of the ACK direction; None: half of the RTT
     program: dict[str, Any] | None = None  # SERVER and CLIENT; None: none, and not in spec.yaml
     drop_cost_permille: int | None = None  # None: none, and not in spec.yaml

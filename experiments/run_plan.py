@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The plan of one repetition: all that follows from its spec, computed once, with a part for each step of the run.
 
-A run reads its parameters from here alone. The modules that carry a part out (topology, configure, traffic) define the
+A run reads its parameters only from here. The modules that carry a part out (topology, configure, traffic) define the
 part's type and know nothing of specs.
 """
 
@@ -229,7 +229,7 @@ def _settings(spec: Resolved, flows: tuple[Flow, ...]) -> SwitchSettings:
 
 
 def _flow_settings(flow: Flow) -> dict[str, int]:
-    """What the switch's links have for this flow alone."""
+    """The settings of the switch's links for this flow."""
     own = {"delay": flow.extra_delay_ns, "access": flow.access_bps, "link": flow.access_link}
     return {name: value for name, value in own.items() if value}
 

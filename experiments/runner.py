@@ -111,7 +111,7 @@ def record(lab: Lab, number: int, directory: Path, processor: int | None = None)
 
 
 def conclude(spec: Resolved, number: int, directory: Path, begin_s: float) -> Outcome:
-    """Analyses a repetition. Shows its results and the time since `begin_s`; with several repetitions, only one line."""
+    """Analyses a repetition. Shows its results and the time since `begin_s`; with several repetitions only one line."""
     of = f" repetition {number} of {spec.reps}" if spec.reps > 1 else ""
     print(f"analysing{of}", flush=True)
     one = outcome(number, analyse(directory / f"rep-{number}"), directory / f"rep-{number}")

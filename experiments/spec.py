@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The parameters of an experiment as a user gives them, each checked alone. Rules between keys are in resolve.py.
+"""The parameters of an experiment as a user gives them, each checked by itself. Rules between keys are in resolve.py.
 
 The same keys come from `KEY=VALUE` words (make, any case), long options (`--rtt-spread 2ms`) and YAML files.
 """
@@ -66,7 +66,7 @@ def _groups(value: object) -> tuple[GivenGroup, ...]:
 
 def _listed(value: object) -> tuple[dict[str, str], ...]:
     """The groups of a file, each a mapping of text. Their keys are checked in groups.py."""
-    form = "allowed: in a file (SPEC=...) alone, a list of lines such as `- {cc: cubic, flows: 20, rtt: 20ms}`"
+    form = "allowed: only in a file (SPEC=...), a list of lines such as `- {cc: cubic, flows: 20, rtt: 20ms}`"
     if not isinstance(value, list) or not value:
         raise ValueError(f"is not a list of groups; {form}")
     if len(value) > MOST_GROUPS:

@@ -5,7 +5,7 @@ switch, fixed addresses. Behind a switch without propagation delay stands anothe
     sender --1 switch 2-- receiver        sender --1 bmv2_switch 2--to_switch line to_receiver-- receiver
                  3-- collector                   3-- collector
 
-Names, ports and addresses of the lab are defined here alone; a test compares them with Ansible's lab inventory.
+Names, ports and addresses of the lab are defined only here; a test compares them with Ansible's lab inventory.
 Everything is static, without ARP, duplicate address detection and router solicitation: the queue holds packets of the
 experiment only.
 """

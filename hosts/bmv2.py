@@ -79,7 +79,7 @@ def run(argv: list[str], thrift_port: int, boost: bool = True) -> str | None:
     """Runs simple_switch until SIGTERM or SIGINT. Returns an error message, or None."""
     if answers(thrift_port):
         return f"TCP port {thrift_port} is taken already: does another simple_switch run here?"
-    # simple_switch prints to standard error: standard output has the line `ready` alone.
+    # simple_switch prints to standard error: standard output has only the line `ready`.
     switch = subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=_boosted if boost else _end_with_parent
     )

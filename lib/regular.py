@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Opens regular files alone. Opening a FIFO waits for a writer, and a device may never end: here both are errors at
+"""Opens regular files only. Opening a FIFO waits for a writer, and a device may never end: here both are errors at
 once. A program that reads a directory of unknown origin opens every file by this module.
 """
 

@@ -48,7 +48,7 @@ def read(repetition: Path) -> Aborted | None:
 
 
 def _of_an_earlier_version(reason: str) -> Aborted:
-    """Earlier versions wrote the reason alone."""
+    """Earlier versions wrote only the reason."""
     stopped = reason.startswith("ended by SIG")
     killed = reason == "the runner was killed before the end"
     return Aborted(Cause.STOPPED if stopped else Cause.KILLED if killed else Cause.FAILED, reason)

@@ -9,7 +9,7 @@ with the last process of the run. So several experiments may run in one results 
 processors (machine.py).
 
 Users may share a results directory, and one of them may be root. Directories themselves are locked: a lock file would
-have an owner, who could keep others out. Each command marks and names the runs of its own user alone.
+have an owner, who could keep others out. Each command marks and names only the runs of its own user.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def create_repetition(run: Path, number: int) -> Path:
 
 
 def abort(repetition: Path, cause: Cause, reason: str) -> None:
-    """Marks a repetition as aborted. On a full disk the mark alone remains: an empty file takes no block."""
+    """Marks a repetition as aborted. On a full disk only the mark remains: an empty file takes no block."""
     with files.directory(repetition) as directory:
         _mark(directory, cause, reason)
 

@@ -154,7 +154,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
 def point(spec: Mapping[str, Any]) -> str:
     """A short stable name of a resolved spec's parameters, the same for all its repetitions."""
     parameters = {key: value for key, value in spec.items() if key not in NOT_OF_A_POINT}
-    if "congestion_sources" in parameters:  # a job's have texts, a run's have their digests alone
+    if "congestion_sources" in parameters:  # a job's have texts, a run's have only digests
         digests = [{k: v for k, v in source.items() if k != "text"} for source in parameters["congestion_sources"]]
         parameters["congestion_sources"] = digests
     return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()[:12]

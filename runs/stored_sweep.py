@@ -90,7 +90,7 @@ class Stored:
 
     def value(self, row: Row, key: str) -> Any:
         """The value of a parameter in a row: of the run table where it has the column, else the spec's text. A column
-        of text may lack what the spec says: the table has no CC of a run with finite flows alone.
+        of text may lack what the spec says: the table has no CC of a run with only finite flows.
         """
         column = COLUMN.get(key)
         if column is None or (row[column] is None and run_table.SCHEMA[column] == pl.String):
@@ -139,7 +139,7 @@ def earlier_reasons(directory: Path, row: Row) -> list[str]:
 
 
 def kind(reason: str) -> str:
-    """The reason with an ellipsis for each number: reasons of one kind differ in their numbers alone."""
+    """The reason with an ellipsis for each number: reasons of one kind differ only in their numbers."""
     return re.sub(r"[+-]?\d[\d.,]*", "…", reason)
 
 

@@ -83,7 +83,7 @@ def doubt(repetition: Path) -> str | None:
     try:
         why_not = reasons(read(repetition))
     except FileNotFoundError:
-        return f"{repetition}: is not analysed, so nobody knows whether it is valid"
+        return f"{repetition}: is not analysed, so its validity is unknown"
     except (OSError, ValueError) as error:
         return f"{repetition}: {unread(error)}"
     more = f" (and {len(why_not) - 1} more)" if len(why_not) > 1 else ""

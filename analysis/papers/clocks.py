@@ -137,7 +137,7 @@ def prepare(sweeps: tuple[str, ...], runs: StoredRuns) -> Data:
 
 
 def _repetitions(runs: Iterable[StoredRun]) -> list[list[StoredRun]]:
-    """Groups the runs by point: runs of a group differ in their repetition alone. Groups keep the order of `runs`."""
+    """Groups the runs by point: runs of a group differ only in their repetition. Groups keep the order of `runs`."""
     groups: dict[str, list[StoredRun]] = {}
     for run in runs:
         groups.setdefault(run["point"], []).append(run)

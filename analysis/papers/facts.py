@@ -50,7 +50,7 @@ def with_second(facts: Iterable[Fact], second: Iterable[Fact]) -> list[Fact]:
 
 
 def table(facts: Iterable[Fact]) -> pl.DataFrame:
-    """The numbers alone, a row a fact; empty where there is none."""
+    """The numbers only, one row per fact; empty where there is none."""
     numbers = dict.fromkeys(("predicted", "measured", "low", "high"), pl.Float64)
     schema = {"what": pl.String, "paper": pl.String, **numbers, "runs": pl.Int64, "unit": pl.String}
     schema |= {"second": pl.Float64, "second_runs": pl.Int64}

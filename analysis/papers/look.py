@@ -133,7 +133,7 @@ def legend_right(ax: Axes, curves: Mapping[str, str], missing: Iterable[str], mo
 
 
 def interval_bars(ax: Axes, x: Iterable[float], intervals: Iterable[Interval], shade: str, marker: str = "o") -> None:
-    """Estimates as markers, intervals as bars; of a single run the marker alone, hollow."""
+    """Estimates as markers, intervals as bars; for a single run only a hollow marker."""
     for at, (value, low, high, _) in zip(x, intervals, strict=True):
         face = "white"
         if low is not None and high is not None:

@@ -127,7 +127,7 @@ def test_capacity_ratio__decides_which_of_prasads_rules_there_is(advice):
         (("FLOWS=200000", "DELTA=4"), "theorem-6", None),  # windows may be 1 packet or larger
         (("RATE=1gbit", "RTT=10ms", "FLOWS=800"), "tcp-equation", False),  # nearly all would be lost
         (("LOAD=0.5", "CC=bbr"), "md1", False),  # 2 packets lose 10 %
-        (("LOAD=0.9", "CC=bbr"), "md1", None),  # CC is of long flows alone; Poisson packets stay open
+        (("LOAD=0.9", "CC=bbr"), "md1", None),  # CC concerns only long flows; Poisson packets stay open
         (("LOAD=0.5", "INPUT=1tbit", "CC=bbr"), "rho-b", False),
         (("WINDOW=64kB", "CC=bbr"), "theorem-1", False),
         (("WINDOW=64kB",), "theorem-1", None),
@@ -256,7 +256,7 @@ def test_extremes__have_an_answer(advice, words, cc):
         (("RESULTS=x",), "RESULTS=x has no meaning here; allowed: with MEASURE=1"),
         (("MEASURE=1", "RTT=1ns"), "RTT=1ns cannot be measured; allowed with MEASURE=1: 100us to 10s"),
         (("MEASURE=1", "MTU=100"), "MTU=100 cannot be measured; allowed with MEASURE=1: 576 to 9000"),
-        (("MEASURE=1", "LOAD=0.5"), "LOAD=0.5 is not measured: the search has long flows alone"),
+        (("MEASURE=1", "LOAD=0.5"), "LOAD=0.5 is not measured: the search has only long flows"),
         (("MEASURE=1", "JSON=1"), "JSON=1 has no measurement; allowed: without MEASURE=1"),
         (("JSON=yes",), "JSON=yes is not known; allowed: 0, 1"),
         (("hello",), "hello is not a parameter; write KEY=VALUE or --key VALUE"),

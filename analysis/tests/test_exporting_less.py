@@ -140,7 +140,7 @@ def test_imported_run__with_a_damaged_document_is_one_line(analysed, tmp_path, c
     [
         ({"valid": False, "reasons": ["lost", "late"]}, "NOT VALID: lost (and 1 more)"),
         ("{", "summary.json cannot be read: "),
-        (None, "is not analysed, so nobody knows whether it is valid"),
+        (None, "is not analysed, so its validity is unknown"),
         ({"valid": True, "reasons": []}, None),
     ],
 )

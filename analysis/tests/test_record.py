@@ -91,7 +91,7 @@ def test_postcards__that_are_others_in_good_form_are_refused(run, stored, capsys
     refused(
         run, capsys, "postcards.bsp: damaged, or of another run: its SHA-256 is not that in digests.json", OF_POSTCARDS
     )
-    assert export(run, "csv") == 0  # made of tables alone, which are whole
+    assert export(run, "csv") == 0  # made only of tables, which are whole
 
 
 def test_other_raw_files__of_another_run_changed_or_gone_are_refused(run, stored, capsys):

@@ -4,7 +4,7 @@ order is random, with all first repetitions before the second ones. Jobs read th
 plan.json.
 
 Every repetition has one seed for all points (common random numbers): as far as possible, two points of a repetition
-differ by their parameters alone.
+differ only in their parameters.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""OFFLOADS, NIC_RATE, COALESCE: resolved, refused, and what the queue and the sender see of them."""
+"""OFFLOADS, NIC_RATE, COALESCE: resolved values, refused values, and their effect on the queue and the sender."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_burst__is_a_super_segment_at_the_rate_of_the_nic(runs: dict[str, Path])
 
 
 def test_gro__merges_the_segments_of_an_interval(runs: dict[str, Path]) -> None:
-    """The bottleneck delivers a segment each 72 us: none within 1 us, four within 300."""
+    """The bottleneck delivers a segment every 72 us: none within 1 us, four within 300 us."""
     on, merged = measured(runs["on"]), measured(runs["merged"])
     assert on.segments_per_ack < 2.2
     assert 3 < merged.segments_per_ack < 6

@@ -41,7 +41,7 @@ CALLBACK(u32, ssthresh, struct sock *sk)
 	return max(window, 2U);
 }
 
-/* BPF has no pointer to a function of the kernel: these two are called, not named below. */
+/* A BPF struct_ops cannot point to a kernel function, so these two wrappers call the kernel's functions. */
 CALLBACK(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	tcp_reno_cong_avoid(sk, ack, acked);

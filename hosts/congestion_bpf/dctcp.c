@@ -17,7 +17,7 @@ struct dctcp_flow {
 	u32 delivered, delivered_marked; /* at its start */
 	u32 window_at_loss;
 	u32 acknowledgeable; /* rcv_nxt at the last data packet */
-	u32 marked;	     /* whether the last data packet was */
+	u32 marked;	     /* whether the last data packet was marked */
 	u32 as_reno;
 };
 
@@ -28,8 +28,8 @@ static void observe(const struct tcp_sock *tp, struct dctcp_flow *flow)
 	flow->delivered_marked = tp->delivered_ce;
 }
 
-/* Without ECN: the flow is treated as Reno's and keeps this algorithm's name; Linux exchanges the algorithm. Its packets
- * are still sent as ECN-capable (ECT), which Linux takes back.
+/* Without ECN the flow behaves as Reno under this algorithm's name, and its packets are still sent as ECN-capable
+ * (ECT). Linux instead replaces the algorithm and clears ECT.
  */
 CALLBACK(void, begin, struct sock *sk)
 {
@@ -87,7 +87,8 @@ static void halve(struct sock *sk)
 	tp->snd_ssthresh = max(window >> 1, 2U);
 }
 
-/* A loss halves, whatever alpha is; the kernel has set ssthresh by alpha before. */
+/* A loss halves the window, whatever alpha is. The kernel has just called ssthresh(), which used alpha: overwrite it.
+ */
 CALLBACK(void, set_state, struct sock *sk, u8 state)
 {
 	struct dctcp_flow *flow = inet_csk_ca(sk);

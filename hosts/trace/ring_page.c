@@ -14,7 +14,8 @@
 
 enum {
 	WORD_BYTES = 4,
-	TIME_STAMP_BITS = 59,	  /* low bits, which an absolute time has; the high bits stay (TS_MSB) */
+	TIME_STAMP_BITS =
+		59, /* an absolute time has only these low bits; the high bits do not change (TS_MSB) */
 	DISCARDED_AT_ONCE_NS = 1, /* a discarded event has this delta instead of 0 (rb_event_discard) */
 };
 

@@ -89,11 +89,11 @@ static int parse_options(struct open_loop *run, int argc, char **argv)
 	if (err)
 		return err;
 	if (!run->show && (!run->server.text || !run->server_port || !run->report)) {
-		complain("--server, --server-port and --report are needed, or --show alone");
+		complain("--server, --server-port and --report are needed, or only --show");
 		return -EINVAL;
 	}
 	if ((drawn->sizes == SIZES_BURSTS) != (drawn->flow_packets > 0)) {
-		complain(drawn->flow_packets ? "--flow-packets: allowed with --sizes bursts alone"
+		complain(drawn->flow_packets ? "--flow-packets: allowed only with --sizes bursts"
 					     : "--sizes bursts: needs --flow-packets, 1 to 1000");
 		return -EINVAL;
 	}

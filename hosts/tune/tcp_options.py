@@ -37,7 +37,7 @@ OPTIONS: dict[str, Option] = {
     "initcwnd": Option(10, 2, range(1, 1025)),
     "acks": Option("delayed", "each", ("delayed", "each")),
     "sack": Option("on", "off", SWITCH, "net.ipv4.tcp_sack", _on("1")),
-    # 1 is RACK alone. Without it SACK's losses are found by counting (RFC 6675).
+    # 1: RACK only. Without it SACK's losses are found by counting (RFC 6675).
     "rack": Option("on", "off", SWITCH, "net.ipv4.tcp_recovery", _on("1")),
     # 3: tail loss probes after two RTTs, and nothing else that the setting once had
     "tlp": Option("on", "off", SWITCH, "net.ipv4.tcp_early_retrans", _on("3")),

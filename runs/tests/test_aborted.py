@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ABORTED: programs read the cause, people the reason; files of earlier versions have the reason alone."""
+"""ABORTED: programs read the cause, people the reason; files of earlier versions have only the reason."""
 
 from pathlib import Path
 

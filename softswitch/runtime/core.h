@@ -76,7 +76,7 @@ int core_receive(struct core *core, uint64_t arrival_ns, uint16_t port, const ui
 uint32_t core_head_bytes(void);
 
 /* The same for a frame that is not contiguous: `copy` writes its first `bytes` bytes to `to`. With a `body`, the core
- * copies core_head_bytes alone, and keeps the body until the packet is an output or gone. After an error the body is
+ * copies only core_head_bytes, and keeps the body until the packet is an output or gone. After an error the body is
  * still the caller's.
  */
 typedef void core_copy(uint8_t *to, const void *source, uint32_t bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The core's state, for the files of the core alone.
+ * The core's state, for files of the core only.
  */
 #ifndef SOFTSWITCH_CORE_STATE_H
 #define SOFTSWITCH_CORE_STATE_H

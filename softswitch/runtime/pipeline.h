@@ -99,7 +99,7 @@ void pipeline_deparse(struct pipeline *pipeline, struct packet *packet);
 
 /* Makes `copy` a clone of `original`, as simple_switch does. INSTANCE_INGRESS_CLONE: the caller has put the received
  * frame (at least min(frame_bytes, pipeline_max_parse_bytes) bytes) into copy->frame, which is parsed again.
- * INSTANCE_EGRESS_CLONE, before pipeline_deparse: the caller has put the payload alone into copy->frame, with
+ * INSTANCE_EGRESS_CLONE, before pipeline_deparse: the caller has put only the payload into copy->frame, with
  * payload_offset 0; the clone gets the headers as egress left them. Metadata of field list `fields` is kept, the rest
  * is zero.
  */

@@ -44,7 +44,7 @@ def _estimates(runs: list[StoredRun]) -> Data:
 
 
 def draw(data: Data) -> look.Figure:
-    """Two bars a number of flows."""
+    """Two bars for each number of flows."""
     figure, axes = look.new_figure(look.COLUMN_IN, 2.4)
     ax = axes[0, 0]
     times = data["times"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What ENGINE=slurm asks of Slurm's commands, which stand-ins answer here; test_slurm.py has the real ones."""
+"""The calls of Slurm's commands by ENGINE=slurm. Stand-ins answer here; test_slurm.py uses the real commands."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_queued_jobs__are_followed_and_their_wait_is_explained(
     slurm.run(tmp_path, names(1), 0, watch, SIZE)
     said = capsys.readouterr()
     assert commands.words("sbatch") == []
-    assert said.err.count("Slurm lets jobs wait: PartitionTimeLimit") == 1
+    assert said.err.count("jobs wait in Slurm's queue: PartitionTimeLimit") == 1
 
 
 def test_scheduler_that_does_not_answer__ends_no_task(

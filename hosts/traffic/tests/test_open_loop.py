@@ -131,7 +131,7 @@ def test_schedule__bursts_of_cbr_have_equal_gaps():
         (["--sizes", "pareto"], "--sizes 'pareto': give fixed, exponential, bimodal or bursts"),
         (["--sizes", "bursts"], "--sizes bursts: needs --flow-packets, 1 to 1000"),
         (["--sizes", "bursts", "--flow-packets", "1001"], "--flow-packets '1001': give a whole number from 1 to 1000"),
-        (["--flow-packets", "14"], "--flow-packets: allowed with --sizes bursts alone"),
+        (["--flow-packets", "14"], "--flow-packets: allowed only with --sizes bursts"),
         (["--arrivals", "burst"], "--arrivals 'burst': give poisson or cbr"),
         (["--mtu", "45"], "--mtu '45': give a whole number from 46"),
         (["--first-client-port", "65000", "--flows", "1000"], "their ports go beyond 65535"),
