@@ -119,7 +119,7 @@ def unit_reasons(queue: Columns) -> list[str]:
     if not others:
         return []
     return [
-        f"queue: {others} postcards tell no depth in packets and bytes, and what is shown of depths takes it for 0; "
+        f"queue: {others} postcards have no depth in packets and bytes, which counts as 0 in all results about depths; "
         "cells, where the switch told them, are in the column depth_cells of postcards.parquet"
     ]
 

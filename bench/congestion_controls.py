@@ -180,7 +180,7 @@ def halvings_per_rtt(repetition: Path, summary: dict[str, Any]) -> np.ndarray:
 
 
 TABLES = {
-    "laws": (laws, LAWS, ("CC", "losses", "window after/before", "growth an RTT", "drained, % of B", "utilization, %",
+    "laws": (laws, LAWS, ("CC", "losses", "window after/before", "growth per RTT", "drained, % of B", "utilization, %",
                           "depth p1 / p50", "alpha: windows / marks")),
     "gaps": (gaps, (*GAPS, "CC=reno"), ("PACING", "median", "least", "mean", "deviation/mean", "index of dispersion",
                                        "most in flight")),

@@ -14,12 +14,14 @@ def committed_digest() -> str:
 
 
 def refuse_other_program(switch: Switch, identity: ProgramIdentity, digest: str | None = None) -> None:
-    """SwitchError unless name and digest (if known) are this checkout's. `digest`: of the target's own build of it."""
+    """SwitchError unless name and digest (if known) are this checkout's. `digest`: of the target's own build of the
+    program; default: of p4src/build.
+    """
     if identity.name != PROGRAM:
         raise SwitchError(f"{switch}: runs the program {identity.name!r}, not {PROGRAM!r}: nothing was changed on it")
     digest = digest or committed_digest()
     if identity.digest is not None and identity.digest != digest:
         raise SwitchError(
             f"{switch}: runs another version of {PROGRAM} ({identity.digest[:12]}) than this checkout ({digest[:12]}): "
-            f"start it again with this checkout's build, or use the checkout of its build"
+            f"start the switch with this checkout's build, or use the checkout that built its program"
         )

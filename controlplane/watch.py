@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A live table of a switch: arrivals, drops and marks a second at each watched queue, and the queue's depth.
+"""A live table of a switch: arrivals, drops and marks per second at each watched queue, and the queue's depth.
 
 Rates are differences of the switch's counters over the time between two readings.
 """

@@ -31,8 +31,8 @@ class PacingKeys(BaseModel):
 
 KEYS = tuple(PacingKeys.model_fields)
 MEANINGS = {
-    "pacing": "how senders spread their packets: off (in bursts, as ACKs come), linux (at 2 windows an RTT in slow "
-    "start, then 1.2), exact (at one window an RTT), poisson (as exact, with exponential gaps; CLOCK=virtual); "
+    "pacing": "how senders spread their packets: off (in bursts, as ACKs come), linux (at 2 windows per RTT in slow "
+    "start, then 1.2), exact (at one window per RTT), poisson (as exact, with exponential gaps; CLOCK=virtual); "
     "BBR paces itself",
     "window": "most packets in a flow's congestion window, whatever its congestion control: 32p (default: no bound)",
 }
@@ -73,7 +73,7 @@ def options(pacing: str | None, window_packets: int | None, clock: str) -> dict[
 
 
 def setup(pacing: str | None) -> dict[str, Any]:
-    """The playbooks' variables. Linux's own pace is 2 and 1.2 windows an RTT."""
+    """The playbooks' variables. Linux's own pace is 2 and 1.2 windows per RTT."""
     return {"tune_pacing_percent": 100} if pacing in GAPS else {}
 
 

@@ -32,7 +32,7 @@ class Sample:
 
 class Sampler:
     """Takes samples of a running repetition from the P4 program's counters, which every switch has. A sample takes
-    about ten requests, so in real time there is one sample a second.
+    about ten requests, so in real time there is one sample per second.
     """
 
     def __init__(self, switches: Switches, logs: Path) -> None:

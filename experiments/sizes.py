@@ -25,7 +25,7 @@ FLOW_BYTES = 24 << 10  # of a flow's two sockets, files and counters
 FINITE_FLOW_BYTES = 1 << 10  # of a finite flow at sender and receiver, whether it is open or not
 TRACE_EVENT_BYTES = 256  # in a ring, with the kernel's headers
 TRACER_PERIOD_S = 0.02  # between two readings of the rings, at least
-MOST_TRACER_PERIOD_S = 0.25  # the raw file promises a block a second
+MOST_TRACER_PERIOD_S = 0.25  # the raw file promises one block per second
 BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs and page cache
 SWITCH_RINGS_MIB = 3 * 64  # if the switch is a process
 

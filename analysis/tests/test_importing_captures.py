@@ -119,7 +119,7 @@ def test_capture__of_a_switch_that_counts_cells_has_a_note(tmp_path, recorded):
     cards = [(10**18 + 1000 * n, wire.POSTCARD.encode(**fields | cells)) for n, fields in enumerate(stored)]
     path = pcap(tmp_path / "own.pcap", cards, 5577)
     reasons = json.loads((imported(path, tmp_path / "out") / "summary.json").read_text())["reasons"]
-    assert "300 postcards tell no depth in packets and bytes" in reasons[-1]
+    assert "300 postcards have no depth in packets and bytes" in reasons[-1]
 
 
 def test_postcards__outside_the_measurement_window_are_a_reason(tmp_path, recorded):

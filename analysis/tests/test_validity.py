@@ -160,7 +160,7 @@ def test_verdict__sees_depths_in_cells(fresh):
     unit = simulate.CARD["POSTCARD_DEPTH_CELLS"]
     _rewrite(directory, lambda cards: _altered(cards, 2000, depth_unit=unit, depth_packets=0, depth_cells=57))
     assert any(
-        reason.startswith("queue: 1 postcards tell no depth in packets") for reason in analyse(directory).reasons
+        reason.startswith("queue: 1 postcards have no depth in packets") for reason in analyse(directory).reasons
     )
 
 

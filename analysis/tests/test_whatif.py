@@ -44,7 +44,7 @@ def test_own_queue__changes_nothing(fresh, name, words, capsys):
         assert table[column].equals(table[f"{column}_run"], check_names=False)
     assert len(table) == summary["packets"]
     out = capsys.readouterr().out
-    assert "every depth, time, drop and mark is what it was" in out
+    assert "every depth, time, drop and mark is unchanged" in out
     assert CAVEAT in out
     assert summary["caveat"] == CAVEAT
     assert CAVEAT.split(":")[0] in (directory / "whatif-1/queue.svg").read_text()
@@ -114,7 +114,7 @@ def test_whatif__of_a_run_without_arrivals_is_refused(fresh, capsys):
     spec["imported"] = {"what": "x", "unknown_postcard_fields": ["sojourn_ns"], "cell_bytes": None}
     (directory / "spec.yaml").write_text(yaml.safe_dump(spec))
     assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
-    assert "was imported from postcards that tell no arrivals" in capsys.readouterr().err
+    assert "was imported from postcards without arrival times" in capsys.readouterr().err
 
 
 def test_names__are_drawn_as_they_are(fresh):

@@ -45,11 +45,11 @@ def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) ->
     run = whole.load_whole(repetition)
     if imported.is_imported(run.spec) and imported.unknown(run.spec):
         raise InputError(
-            f"{repetition}: was imported from postcards that tell no arrivals; allowed: runs of bufferscope"
+            f"{repetition}: was imported from postcards without arrival times; allowed: runs of bufferscope"
         )
     port, recorded = metrics.bottleneck(run)
     if port is None or (recorded["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"]).any():
-        raise InputError(f"{repetition}: its postcards tell no depths in packets; allowed: runs of bufferscope")
+        raise InputError(f"{repetition}: its postcards have no depths in packets; allowed: runs of bufferscope")
     packets = queue.arrivals(repetition, recorded)
     replayed = queue.replay(packets, setting)
     window = metrics.measurement_window(run, recorded)
@@ -164,7 +164,7 @@ def lines(directory: Path, summary: dict[str, Any]) -> list[str]:
     if summary["asked"].get("MODE", "").lower() == "ecn":
         capable = summary["ecn_capable_packets"]
         shown.append(f"  {capable} arrivals are ECN-capable; others are dropped where these are marked")
-    same = ["  every depth, time, drop and mark is what it was"] if summary["same_as_the_run"] else []
+    same = ["  every depth, time, drop and mark is unchanged"] if summary["same_as_the_run"] else []
     return [
         f"{directory}: {summary['packets']} arrivals through another queue",
         f"  {CAVEAT}",

@@ -56,7 +56,7 @@ def headline(sweep: Sweep, need: Need, directory: Path) -> str:
 
 
 def headline_of_set(needs: Sequence[Need], results: Path) -> str:
-    """The same of several sweeps, one after the other. `needs` has at least one."""
+    """The same for several sweeps, one after the other. `needs` has at least one."""
     total = needs[0]._replace(
         runs=sum(need.runs for need in needs),
         done=sum(need.done for need in needs),

@@ -159,7 +159,7 @@ def test_pacing__of_linux_is_twice_as_fast_before_a_loss_and_off_is_in_bursts(ru
 
 
 def test_window__bounds_what_is_in_flight(runs: dict[str, Path]) -> None:
-    """A Poisson process of a window an RTT has more than a window in flight in every other RTT, at most two."""
+    """A Poisson process of one window per RTT has more than a window in flight in every other RTT, at most two."""
     for name, results in runs.items():
         most = in_flight(results).max()
         assert (WINDOW < most <= 2 * WINDOW) if "poisson" in name else most == WINDOW, name

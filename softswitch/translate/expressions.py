@@ -331,7 +331,7 @@ class Expressions:
         return Code(node.text, kind, plain=True)
 
     def _and(self, node: Node, bits: int, where: str) -> Code:
-        """The other operand of `&` needs no more bits than an unsigned operand has."""
+        """An `&`. If one operand is unsigned, the other one is needed only modulo the first one's width."""
         left, right = node.args
         for value, kept in ((left, right), (right, left)):
             covered = mask(value.high.bit_length())
