@@ -117,7 +117,7 @@ def _rows(name: str, samples: dict[str, list[QueueSample]], short: bool) -> list
         rows.append(
             _row(f"{name}: depth, real to virtual", distance(real, virtual), "KS", better="lower",
                  peer=f"two runs of one clock, most: {', '.join(within)}",
-                 note=f"{len(real)} and {len(virtual)} valid runs; share of relabellings as far apart: "
+                 note=f"{len(real)} and {len(virtual)} valid runs; permutation test: "
                  f"{share_as_far(real, virtual):.2f}")
         )  # fmt: skip
     for metric, unit, pick in (

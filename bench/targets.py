@@ -55,7 +55,7 @@ def _side_by_side(seconds: int, runs: int) -> list[dict]:
         ratios = [soft_bps / bmv2_bps for soft_bps, bmv2_bps in zip(soft, bmv2, strict=True)]
         rows.append(
             {
-                "name": f"targets: soft switch over BMv2, TCP, MTU 1500, a postcard a packet, {hosts}",
+                "name": f"targets: soft switch over BMv2, TCP, MTU 1500, one postcard per packet, {hosts}",
                 "value": statistics.median(ratios),
                 "samples": ratios,
                 "unit": "x",

@@ -58,7 +58,7 @@ class DeviceTables(abc.ABC):
 
     @abc.abstractmethod
     def read_default(self, table: str, pipe: int | None = None) -> TableEntry:
-        """The default entry; an empty Row if the table has no default entry."""
+        """The default entry; an empty TableEntry if the table has no default entry."""
 
     @abc.abstractmethod
     def add_or_modify(self, table: str, key: Key, row: TableEntry) -> None: ...

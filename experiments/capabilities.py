@@ -23,30 +23,30 @@ def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, testbed: 
     who = f"TARGET={can.name}"
     if not can.exact_time:
         if clock == "virtual":
-            wrong("clock", f"needs a switch whose time can be virtual, {who} has a wall clock (capability exact_time: "
+            wrong("clock", f"needs a switch whose time can be virtual; {who} has a wall clock (capability exact_time: "
                   "no); allowed: real")  # fmt: skip
         if spec.switch is not None:
-            wrong("switch", f"says how the soft switch runs, {who} is another one (capability exact_time: no); "
+            wrong("switch", f"is for the soft switch; {who} is another switch (capability exact_time: no); "
                   "allowed: no SWITCH")  # fmt: skip
     if not can.links and spec.rtt_spread.amount:
-        wrong("rtt_spread", f"needs a delay for each flow, {who} has no links (capability links: no); allowed: 0ns")
+        wrong("rtt_spread", f"needs a delay for each flow; {who} has no links (capability links: no); allowed: 0ns")
     if not can.links and spec.rtts is not None:
-        wrong("rtts", f"needs a delay for each flow, {who} has no links (capability links: no); allowed: no RTTS")
+        wrong("rtts", f"needs a delay for each flow; {who} has no links (capability links: no); allowed: no RTTS")
     if not can.links and spec.access is not None:
-        wrong("access", f"needs a link for each flow, {who} has no links (capability links: no); allowed: no ACCESS")
+        wrong("access", f"needs a link for each flow; {who} has no links (capability links: no); allowed: no ACCESS")
     if spec.traffic == "open-loop" and (can.rate_unit != "bps" or not can.exact_depth):
-        wrong("traffic", "is held against theory of a link of bits per second whose depth is exact, which "
-              f"{who} has not (capabilities rate_unit: {can.rate_unit}, exact_depth: {_yes(can.exact_depth)}); "
+        wrong("traffic", f"is compared with theory, which needs a rate in bit/s and exact depths; {who} lacks one of "
+              f"them (capabilities rate_unit: {can.rate_unit}, exact_depth: {_yes(can.exact_depth)}); "
               "allowed: long")  # fmt: skip
     if testbed:
         _refuse_on_testbed(spec, clock, wrong)
     if not can.byte_thresholds:
         for key, quantity in (("buf", spec.buf), ("ecn_threshold", spec.ecn_threshold)):
             if quantity is not None and quantity.dimension == "bytes":
-                wrong(key, f"is in bytes, {who} compares {', '.join(can.depth_units)} (capability depth_units); "
+                wrong(key, f"is in bytes; {who} compares {', '.join(can.depth_units)} (capability depth_units); "
                       "allowed: p, bdp or time, which are rounded to these")  # fmt: skip
     if on_testbed(can) and spec.delay == "switch":
-        wrong("delay", f"needs a switch that delays, {who} is one with cables (capability links: no); allowed: tc")
+        wrong("delay", f"needs a switch that delays; {who} is one with cables (capability links: no); allowed: tc")
     _refuse_rate(spec, wire_bytes, can, wrong)
 
 

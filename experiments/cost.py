@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How long a repetition takes by the clock on the wall: not exact, processors differ by a factor of 2.
+"""Estimates the wall time of a repetition. Processors differ by a factor of 2, so the estimate is rough.
 
-The figures are processor time on the reference machine; other work beside a run adds to the time on the wall. While
-traffic flows, its measured pace is better (lab/virtual.py).
+The figures are processor time on the reference machine; other work on the machine adds to the wall time. While traffic
+flows, the measured pace is the better estimate (lab/virtual.py).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ SETUP_S = 3.5  # the plan, the boot, the hosts, and their end
 PACKET_S = 12e-6  # two TCP stacks, the switch, postcard and trace record
 BYTE_S = 4e-9  # copies and checksums
 PROCESS_FACTOR = 3.0  # a switch that is a process waits, wakes and copies, too
-LEAST_LOOKS = 100  # at the traffic
-LOOK_EVERY_S = 10.0  # of wall time, about: a machine that reports nothing for much longer counts as hung
+LEAST_LOOKS = 100  # progress reports of a run
+LOOK_EVERY_S = 10.0  # approximate wall time between reports: a machine that is silent for much longer counts as hung
 REAL_OVERHEAD_S = 6.0  # of a lab in real time, before and after the traffic
 ANALYSIS_S = 2.5  # most of it figures
 ANALYSIS_PACKET_S = 4e-6
@@ -37,11 +37,11 @@ def tick_s(spec: Resolved) -> float:
 
 
 def analysis_s(spec: Resolved) -> float:
-    """Of the analysis."""
+    """Wall time of the analysis."""
     return ANALYSIS_S + ANALYSIS_PACKET_S * spec.packets
 
 
 def repetition_s(spec: Resolved) -> float:
-    """Of the whole repetition."""
+    """Wall time of the whole repetition."""
     recorded_s = (spec.connect_ns + spec.traffic_ns) / 1e9 + REAL_OVERHEAD_S
     return analysis_s(spec) + (SETUP_S + traffic_s(spec) if spec.clock == "virtual" else recorded_s)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`make figures PAPER=spang2021`: runs the missing runs of a paper's sweeps, then draws its figures. If the command is
-stopped, the same command continues.
+stopped, the same command resumes.
 
 Exit status: 0 drawn from valid runs only; 1 nothing drawn; 2 drawn, but some runs are missing or not valid (the
 figures say which); 128 + the signal's number when it was stopped.
@@ -41,7 +41,7 @@ KEYS = {
     "reps": Key("most repetitions of each point (default: as many as the specs say)"),
     "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", PARALLEL, ENGINES),
     "jobs": Key("runs at once (default: as many as the machine carries)"),
-    "attempts": Key("of each run that is not valid (in virtual time: one)", "3"),
+    "attempts": Key("attempts for each run that is not valid (in virtual time: one)", "3"),
     "clock": Key("real: run the sweeps' real-time versions, for the figure that compares the clocks; or virtual",
                  "virtual", ("virtual", "real")),
     "mode": Key("of a paper with a second set of runs in another MODE: run that set, into directories of its own"),
@@ -313,7 +313,7 @@ def draw(asked: Asked) -> int:
     if without:
         complain(f"no valid run for {', '.join(figure.name for figure in without)}")
     if left_out:
-        complain(f"{counted(len(left_out), 'run')} left out, not valid or telling too little; the figures list them")
+        complain(f"{counted(len(left_out), 'run')} left out, not valid or without needed data; the figures list them")
     for name in sorted({label.split("/")[0] for label in used}):
         if (asked.options.results / name).is_dir():  # no directory: imported runs, which have no sweep
             run.page(asked.options.results / name, [asked.paper])

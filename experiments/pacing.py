@@ -59,7 +59,7 @@ def resolve(
         elif key == "window" and clock == "real" and bpf_lacks:
             wrong(key, f"in real time needs {bpf_lacks}; allowed: with CLOCK=virtual")
         elif switch == "ns3":
-            wrong(key, "sets Linux's TCP, ns-3 has its own; allowed: not with SWITCH=ns3")
+            wrong(key, "sets Linux's TCP; ns-3 has its own; allowed: not with SWITCH=ns3")
     return {
         "pacing": None if keys.pacing == "off" else keys.pacing,
         "window_packets": None if keys.window is None else units.whole(keys.window),

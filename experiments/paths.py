@@ -61,7 +61,7 @@ def refuse(spec: Any, given: Mapping[str, object], wrong: Callable[[str, str], N
             if key in given:
                 wrong(
                     "rtts",
-                    f"has every RTT, {key.upper()} is given too; allowed: one of them (RTT is the least of RTTS)",
+                    f"has every RTT; {key.upper()} is given too; allowed: one of them (RTT is the least of RTTS)",
                 )
     if spec.access_links is None:
         return
@@ -77,15 +77,15 @@ def refuse_access(spec: Any, wrong: Callable[[str, str], None]) -> None:
     if spec.access is None:
         return
     if spec.traffic == OPEN_LOOP:
-        wrong("access", "would change the drawn arrivals that TRAFFIC=open-loop is held against theory with; allowed: "
+        wrong("access", "would change the arrivals that TRAFFIC=open-loop compares with theory; allowed: "
               "with TCP flows only")  # fmt: skip
     elif spec.traffic == PROGRAM:
-        wrong("access", f"is a link of long or finite flows, TRAFFIC={PROGRAM} has none; allowed: without ACCESS")
+        wrong("access", f"is a link of long or finite flows; TRAFFIC={PROGRAM} has none; allowed: without ACCESS")
     elif LONG in kinds(spec.traffic) and finite_kinds(spec.traffic) and spec.access_links is None:
         wrong("access", "would be a link of each long flow, and finite flows share links; allowed: with ACCESS_LINKS, "
               "with only long flows, or a file with groups")  # fmt: skip
     elif finite_kinds(spec.traffic) and spec.access_links is None:
-        wrong("access", f"is the rate of links that finite flows share, their number is missing; allowed: with "
+        wrong("access", f"is the rate of links that finite flows share; their number is missing; allowed: with "
               f"ACCESS_LINKS=1 to {MOST_ACCESS_LINKS}")  # fmt: skip
     elif spec.switch == "ns3":
         wrong("access", "is not simulated with SWITCH=ns3; allowed: process, driver")

@@ -57,7 +57,7 @@ def read_command(value: object) -> tuple[str, ...]:
     for name in (name for word in words for name in _NAME.findall(word)):
         if name not in STANDS_FOR:
             known = ", ".join(f"{{{known}}}" for known in STANDS_FOR)
-            raise ValueError(f"has {{{name}}}, which stands for nothing; allowed: {known}")
+            raise ValueError(f"has {{{name}}}, which is not a placeholder; allowed: {known}")
     return tuple(words)
 
 
@@ -132,7 +132,7 @@ def resolve(
             where = "no executable file in DIRECTORY" if "/" in command[0] else "not in PATH"
             wrong(key, f"names the program {command[0]!r}, which is {where}; allowed: an executable file")
     if spec.program_cc is None and cc is None:
-        wrong("program_cc", "is missing, CC names several; allowed: the congestion control of the programs' TCP")
+        wrong("program_cc", "is missing; CC names several; allowed: the congestion control of the programs' TCP")
     return {
         **commands, "server_at": spec.server_at or SENDER.name, "directory": str(directory), "port": PORT,
         "cc": spec.program_cc or cc,

@@ -74,7 +74,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     _check_parameters(entries, clock, where, spec, errors, wrong)
     _check_host(spec, host, errors, wrong)
     if spec.groups is not None and not can.links:
-        wrong("groups", f"needs delays and links of flows, TARGET={can.name} has none (capability links: no); allowed: "
+        wrong("groups", f"needs delays and links of flows; TARGET={can.name} has none (capability links: no); allowed: "
               "with TARGET=soft")  # fmt: skip
     if spec.switch == "ns3":
         _check_simulator(spec, errors, wrong)
@@ -177,7 +177,7 @@ def _ecn(spec: Spec, wrong: Any) -> str | None:
     if spec.traffic == transfers.OPEN_LOOP:
         wrong("ecn", f"has no meaning with TRAFFIC={spec.traffic}; allowed: with TCP flows only")
     elif spec.switch == "ns3":
-        wrong("ecn", "sets Linux's TCP, ns-3 has its own; allowed: not with SWITCH=ns3")
+        wrong("ecn", "sets Linux's TCP; ns-3 has its own; allowed: not with SWITCH=ns3")
     return spec.ecn
 
 
@@ -186,7 +186,7 @@ def _ack_delay_ns(spec: Spec, rtt_ns: int, can: Capabilities, errors: dict[str, 
         return None
     delay_ns = units.whole(spec.ack_delay)
     if (spec.delay or capabilities.default_delay(can)) == "tc":
-        wrong("ack_delay", "needs a delay of its own in each direction, netem has one for both; allowed: with "
+        wrong("ack_delay", "needs a delay of its own in each direction; netem has one for both; allowed: with "
               "DELAY=switch only")  # fmt: skip
     elif spec.switch == "ns3":
         wrong("ack_delay", "is not simulated; allowed: not with SWITCH=ns3")
@@ -313,7 +313,7 @@ def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> Non
         (
             "buf",
             spec.buf.dimension == "bytes",
-            "is in bytes, the simulated queue compares packets; allowed: p, bdp, time",
+            "is in bytes; the simulated queue compares packets; allowed: p, bdp, time",
         ),
     ):
         if lacks and key not in errors:

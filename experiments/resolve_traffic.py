@@ -132,9 +132,9 @@ def _check(entry: Entry, generator: str | None) -> None:
         wrong("sizes", f"is of packets; allowed with TRAFFIC={spec.traffic}: {allowed}")
     if LONG not in kinds and finite and "cc" in given and "cc" not in errors:
         if any(group.flows for group in spec.cc):
-            wrong("cc", f"gives numbers of long flows, TRAFFIC={spec.traffic} has none; allowed: a name, as in reno")
+            wrong("cc", f"gives numbers of long flows; TRAFFIC={spec.traffic} has none; allowed: a name, as in reno")
         elif spec.finite_cc and (spec.program_cc or transfers.PROGRAM not in transfers.kinds(spec.traffic)):
-            wrong("cc", "has no flows left, FINITE_CC names all; allowed: one of the two")
+            wrong("cc", "has no flows left; FINITE_CC names all; allowed: one of the two")
     spread = spec.start_spread and spec.start_spread.amount
     if spread and generator != "epoll" and not errors.keys() & {"start_spread", "generator"}:
         wrong("start_spread", f"has no meaning with GENERATOR={generator}; allowed: with GENERATOR=epoll only")

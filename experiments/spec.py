@@ -111,8 +111,8 @@ def _version(value: object) -> int:
 
 
 Read = BeforeValidator
-_FLOWS_WHY = "so many client ports are kept for them"
-_RATE_WHY = "below, a packet takes seconds; above, no time stamp of this machine means anything"
+_FLOWS_WHY = "as many client ports are reserved"
+_RATE_WHY = "below, a packet takes seconds; above, this machine's time stamps are too coarse"
 _RTT_WHY = "below, the switch's own lateness is larger"
 _RTT = quantity("time", low="100us", high="10s", why=_RTT_WHY)
 _BUFFER = quantity("bdp", "packets", "bytes", "time", positive=True)

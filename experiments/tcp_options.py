@@ -79,7 +79,7 @@ def resolve(keys: TcpKeys, traffic: str, switch: str | None, wrong: Wrong) -> di
         return None
     if switch == "ns3":
         for key in given:
-            wrong(key, "sets Linux's TCP, ns-3 has its own; allowed: no TCP keys with SWITCH=ns3")
+            wrong(key, "sets Linux's TCP; ns-3 has its own; allowed: no TCP keys with SWITCH=ns3")
     return values
 
 

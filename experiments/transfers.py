@@ -208,7 +208,7 @@ def resolve(
     mss_bytes = spec.mtu - HEADER_BYTES
     cc = spec.finite_cc or cc
     if cc is None:
-        wrong("finite_cc", "is missing, CC names several; allowed: the congestion control of the finite flows")
+        wrong("finite_cc", "is missing; CC names several; allowed: the congestion control of the finite flows")
         cc = "cubic"
     sizes_given = spec.sizes if isinstance(spec.sizes, Drawn) else read_distribution("bytes", "packets")(DEFAULT_SIZES)
     sizes = in_base_units(sizes_given, mss_bytes)

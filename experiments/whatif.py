@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`make replay RUN=... BUF=... [MODE=... ECN_THRESHOLD=... RATE=...]`: a run's arrivals through another queue.
-Parameters that are not given stay as in the run. Values mean what they mean for make experiment.
+Parameters that are not given stay as in the run. Values have the same meaning as for make experiment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The YAML of specs. Every scalar is text, as on the command line: a port named 010 and an address 02:10:... are no
-numbers (in YAML 1.1, 010 is 8 and 1:30 is 90). `load_typed` reads what a program wrote: there numbers are numbers.
+"""The YAML of specs. Every scalar is text, as on the command line: a port named 010 and an address 02:10:... are not
+numbers (in YAML 1.1, 010 is 8 and 1:30 is 90). `load_typed` reads files that a program wrote: there numbers are
+numbers.
 
 Errors: tags; aliases, because a short file with aliases can expand without bound; a repeated key, because the parser
 alone would silently take the last.
@@ -33,7 +34,7 @@ def load(path: Path, fold: Callable[[str], str] = str) -> dict[str, Any] | None:
 
 
 def load_typed(path: Path) -> dict[str, Any] | None:
-    """Like `load`, for a file that a program wrote: numbers, truth values and null have their types of YAML 1.1."""
+    """Like `load`, for a file that a program wrote: numbers, booleans and null have their types of YAML 1.1."""
     return _read(path, _TypedLoader)
 
 
@@ -68,12 +69,12 @@ class _Strict:
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):  # type: ignore[attr-defined]
             event = self.peek_event()  # type: ignore[attr-defined]
-            problem = f"a spec has no aliases, write *{event.anchor} out"
+            problem = f"a spec has no aliases; write *{event.anchor} out"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         node: yaml.Node = super().compose_node(parent, index)  # type: ignore[misc]
         if node.tag not in self.tags:
             tag = node.tag.replace(_TAGS, "!!")
-            raise yaml.MarkedYAMLError(problem=f"a spec has no tags, remove {tag}", problem_mark=node.start_mark)
+            raise yaml.MarkedYAMLError(problem=f"a spec has no tags; remove {tag}", problem_mark=node.start_mark)
         return node
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:

@@ -62,11 +62,11 @@ def parse(value: object, dimensions: tuple[str, ...]) -> Quantity:
     text = str(value).strip()
     match = _QUANTITY.fullmatch(text)
     if not match:
-        raise ValueError(f"is not a number and its unit; allowed: {allowed(dimensions)}")
+        raise ValueError(f"is not a number with a unit; allowed: {allowed(dimensions)}")
     sign, number, spelled = match.groups()
     unit = ALIASES.get(spelled.lower(), spelled.lower())
     if not unit:
-        raise ValueError(f"is a bare number, it needs a unit; allowed: {allowed(dimensions)}")
+        raise ValueError(f"is a number without a unit; allowed: {allowed(dimensions)}")
     dimension, factor = _UNIT_OF.get(unit, (None, 0))
     if dimension is None:
         raise ValueError(f"has the unknown unit {spelled!r}; allowed: {allowed(dimensions)}")

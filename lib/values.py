@@ -31,7 +31,7 @@ def quantity(
             if not least <= parsed.amount <= most:
                 raise ValueError(_out_of_bounds(low, high, why))
         if positive and not parsed.amount:
-            raise ValueError(f"is zero; allowed: more than that, in {units.allowed(dimensions)}")
+            raise ValueError(f"is zero; allowed: above zero, in {units.allowed(dimensions)}")
         if exact and parsed.dimension not in ("bdp", "rtt"):
             units.whole(parsed)
         return parsed

@@ -109,7 +109,7 @@ def traffic_text(spec: Data) -> str:
 
 
 def group_text(group: Data) -> str:
-    """A group in a few words, with what it has for itself."""
+    """A group in a few words, with its own settings."""
     if "kind" in group:
         text = transfers_text(group)
     elif "cc" in group:
@@ -195,7 +195,7 @@ def thin_drops(times_s: np.ndarray, end_s: float) -> np.ndarray:
 
 def plain(data: Any) -> Any:
     """The data with every text escaped. matplotlib takes text between two dollar signs for a formula, and raises
-    ValueError if it is none.
+    ValueError if the text is not one.
     """
     if isinstance(data, str):
         return data.replace("$", r"\$")
@@ -261,8 +261,8 @@ def two_levels(ax: Axes, low: tuple[float, str, str], high: tuple[float, str, st
 
 
 def log_axis(axis: XAxis | YAxis, subs: Sequence[float] = (1.0, 2.0, 5.0)) -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, written in full: a logarithmic axis of few decades. `subs` are the
-    multiples for another.
+    """Ticks at 1, 2 and 5 times powers of ten, written in full, for a logarithmic axis of few decades. `subs` are other
+    multiples.
     """
     from matplotlib.ticker import LogLocator, NullFormatter
 

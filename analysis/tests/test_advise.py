@@ -223,7 +223,7 @@ def test_extremes__have_an_answer(advice, words, cc):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("RATE=1",), "RATE=1 is a bare number, it needs a unit; allowed: bit, kbit, mbit, gbit, tbit"),
+        (("RATE=1",), "RATE=1 is a number without a unit; allowed: bit, kbit, mbit, gbit, tbit"),
         (("RATE=0gbit",), "RATE=0gbit is out of bounds; allowed: 1kbit to 1000tbit"),
         (("RTT=10gbit",), "RTT=10gbit has a unit of rate (gbit); allowed: ns, us, ms, s"),
         (("FLOWS=0",), "FLOWS=0 is out of bounds; allowed: 1 to 1000000000000"),
@@ -243,11 +243,11 @@ def test_extremes__have_an_answer(advice, words, cc):
             ("LOAD=99.9999999999999999%",),
             "LOAD=99.9999999999999999% cannot be told from 1; allowed: above 0 to below 1",
         ),
-        (("FLOW_SIZES=14",), "FLOW_SIZES=14 is a bare number, it needs a unit; allowed: p as in 166p; b, kb, mb, gb"),
+        (("FLOW_SIZES=14",), "FLOW_SIZES=14 is a number without a unit; allowed: p as in 166p; b, kb, mb, gb"),
         (("FLOW_SIZES=14p:x",), "FLOW_SIZES=14p:x cannot be read at '14p:x'; allowed: sizes in packets or bytes"),
         (("FLOW_SIZES=0p",), "FLOW_SIZES=0p has nothing at '0p'"),
         (("FLOW_SIZES=2.5p",), "FLOW_SIZES=2.5p is not a whole number of p"),
-        (("WINDOW=0p",), "WINDOW=0p is zero; allowed: more than that"),
+        (("WINDOW=0p",), "WINDOW=0p is zero; allowed: above zero"),
         (("FLOW=1",), "FLOW is not a parameter of advise; did you mean FLOWS?"),
         (("SPEC=x",), "SPEC is not a parameter of advise; allowed: RATE, RTT"),
         (("PACKAGE=1kB",), "PACKAGE=1kB is less than SRAM; allowed: as much or more"),

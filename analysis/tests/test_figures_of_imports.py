@@ -123,7 +123,7 @@ def test_figures__are_all_drawn_from_the_imported_directory_alone(results, capsy
     assert f"{len(FIGURES)} figures from {len(TEXTS | TABLES) + 1} runs" in out
     assert (status, err.count("\n")) == (2, 2)
     assert "no valid run for factors, clocks\n" in err
-    assert "1 run left out, not valid or telling too little" in err
+    assert "1 run left out, not valid or without needed data" in err
     output = results / "figures/spang2021"
     for name in FIGURES:
         assert (output / f"{name}.png").read_bytes()[:4] == b"\x89PNG"

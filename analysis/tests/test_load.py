@@ -175,7 +175,7 @@ def test_load__of_a_spec_with_nested_aliases_is_refused_at_once(fresh):
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
     directory = fresh()
     (directory / "spec.yaml").write_text("\n".join(["spec_version: 1", *lines, "name: *a9"]))
-    with pytest.raises(InputError, match=r"spec.yaml: is not YAML: a spec has no aliases, write \*a0 out in line 3"):
+    with pytest.raises(InputError, match=r"spec.yaml: is not YAML: a spec has no aliases; write \*a0 out in line 3"):
         load(directory)
 
 

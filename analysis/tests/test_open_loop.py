@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Our own generators' runs: the sink's goodput, and open-loop traffic held against theory and its own ledger."""
+"""Our own generators' runs: the sink's goodput, and open-loop traffic compared with theory and with its own ledger."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers behind the figures of users that fetch and think, from transfers and runs that are made up."""
+"""Numbers behind the figures of users that fetch and think, from synthetic transfers and runs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -117,7 +117,7 @@ def test_best_buffer__has_an_interval_of_buffers_that_are_as_good() -> None:
 
 
 def test_share_of_time__counts_whole_windows_above_a_level() -> None:
-    """Packets of 1,000 bytes on the wire, each 10 ms, fill a link of 800 kb/s in every second second."""
+    """Packets of 1,000 bytes on the wire, one every 10 ms, fill a link of 800 kb/s during every other second."""
     full = np.concatenate([second * 10**9 + np.arange(0, 10**9, 10**7) for second in range(0, 10, 2)]).astype(np.int64)
     cards = pl.DataFrame(
         {"egress_port": 2, "flags": 0, "enqueue_mono_ns": full, "sojourn_ns": 1, "packet_bytes": 976},

@@ -96,8 +96,8 @@ def fit_delay(
     """Fits f of d(B) = f B / C by least squares through the origin, up to the cutoff beyond which delay no longer grows
     (Prasad et al., 6.1).
 
-    The cutoff is the largest buffer up to which each delay is within `tolerance` of the fit to all buffers up to it.
-    ValueError for fewer than three points, or buffers, delays, a capacity or a tolerance not above 0.
+    The cutoff is the largest buffer B for which each delay up to B is within `tolerance` of the fit to the delays up to
+    B. ValueError for fewer than three points, or buffers, delays, a capacity or a tolerance not above 0.
     """
     check_positive("a capacity", capacity)
     check_positive("a tolerance", tolerance)

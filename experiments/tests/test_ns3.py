@@ -113,7 +113,7 @@ def test_seed__decides_every_byte(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("CLOCK=real",), "SWITCH=ns3 simulates its time; allowed: process, or ns3 with CLOCK=virtual"),
-        (("BUF=30kb",), "BUF=30kb is in bytes, the simulated queue compares packets; allowed: p, bdp"),
+        (("BUF=30kb",), "BUF=30kb is in bytes; the simulated queue compares packets; allowed: p, bdp"),
         (("CC=cdg",), "CC=cdg is not a congestion control of ns-3; allowed: bbr, bic, cubic, "),
         (("TRAFFIC=open-loop", "CC="), "which is not simulated; allowed: long, finite, closed-loop"),
     ],

@@ -92,14 +92,14 @@ def wait_until_flowing(run: subprocess.Popen[str], directory: Path, name: str) -
 
 
 def state(pid: int) -> str:
-    """The kernel's letter for what a process does; Z also of one that is gone."""
+    """The kernel's letter for the state of a process; Z also if the process is gone."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return "Z"
 
 
 def stopped_child(run: subprocess.Popen[str]) -> int:
-    """The process that it has started and that is stopped, 0: there is none."""
+    """The pid of a stopped child of the run; 0: none."""
     children = map(int, Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split())
     return next((pid for pid in children if state(pid) == "T"), 0)
 
@@ -128,7 +128,7 @@ class TestRun:
         assert len(counts) == 1
         assert counts.pop() > 3000
         assert ledger["tcp_events_lost"] == ledger["ring_drops"] == 0
-        # Nothing is sent while a machine stands still; one that kept up has no excuse.
+        # A machine that stands still sends nothing; only then is a gap in the traffic excused.
         assert (0.8 if summary["valid"] else 0.2) < summary["utilization"]["mean"] <= 1.0
         assert 0 < summary["queue_depth_packets"]["max"] <= 16
         assert len(summary["flows"]) == 4

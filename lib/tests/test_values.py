@@ -44,7 +44,7 @@ def test_readers__give_the_typed_value(read: Callable[[object], object], value: 
         (choice("reno", "cubic"), ["reno"], "is not known; allowed: reno, cubic"),
         (choice("reno", problem="has no rule"), "bbr", "has no rule; allowed: reno"),
         (quantity("time", low="1ms", high="1s", why="slow"), "2s", r"is out of bounds; allowed: 1ms to 1s \(slow\)"),
-        (quantity("packets", positive=True), "0p", "is zero; allowed: more than that, in p as in 166p"),
+        (quantity("packets", positive=True), "0p", "is zero; allowed: above zero, in p as in 166p"),
         (quantity("packets"), "0.5p", "is not a whole number of p"),
     ],
 )

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Requests that need the executor: `stats` and `program` extend the core's replies; `lateness` is the executor's
- * alone.
+ * Requests that need the executor: `stats` and `program` extend the core's replies; only the executor answers
+ * `lateness`.
  */
 #include "executor.h"
 #include "control.h"

@@ -164,7 +164,7 @@ def test_real_version__that_is_wrong_is_one_line(write_spec: Write, version: str
         ("grid:", "points: {}\ngrid:", "points is not a list"),
         ("grid:", "search: {criterion: nonempty, least: '1', low: 1p, high: 9p}\ngrid:", "buf is what is"),
         ("base:", "base: {rtt: 1ms}\nbase:", "base is given twice in line 7"),
-        ("buf: 20pkt", "buf: &b 20pkt, mtu: *b", "a spec has no aliases, write *b out in line 6"),
+        ("buf: 20pkt", "buf: &b 20pkt, mtu: *b", "a spec has no aliases; write *b out in line 6"),
         ("seed: 7", "seed: {a: [b]}", "seed=a dict is not a whole number"),
         (
             "grid: {cc: [reno, cubic, bbr], flows: ['1', '4']}",

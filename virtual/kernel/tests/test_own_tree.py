@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A kernel tree of the user's, such as one with BBRv2 or BBRv3: our patches fit, it boots, and CC= has what it adds.
+"""A user's own kernel tree, such as one with BBRv2 or BBRv3: our patches apply, the kernel boots, and CC= offers the
+congestion controls that the tree adds.
 
     BUFFERSCOPE_KERNEL_TREE=~/bbr .venv/bin/pytest virtual/kernel/tests/test_own_tree.py
 
