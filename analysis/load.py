@@ -64,7 +64,7 @@ class Run:
     goodput: Columns | None = None  # records of our own sink; None with another receiver
     flow_records: Columns | None = None  # of a run with finite flows: every flow's, and "flow" numbers (-1: no packet)
     depths: imported.Depths | None = None  # of an imported run that has a depth histogram in place of postcards
-    clock: switch_clock.SwitchClock | None = None  # of a switch whose clock nothing reads: how its times were placed
+    clock: switch_clock.SwitchClock | None = None  # how times were placed if the clock cannot be read
     recount: recount.Recount | None = None  # of a switch that counts cells: how its depths were recounted
     not_as_recorded: list[str] = field(default_factory=list)  # one line for each raw file that differs from its digest
 
@@ -181,8 +181,8 @@ def _merge(postcards: Columns, flows: FlowTable, tcp: Columns, tcp_flows: FlowTa
 def _placed(
     postcards: Columns, tcp: Columns, spec: dict[str, Any], documents: dict[str, dict[str, Any]]
 ) -> tuple[switch_clock.SwitchClock | None, recount.Recount | None]:
-    """Places the postcards of a switch whose clock nothing reads on CLOCK_MONOTONIC, recounts its depths, and sorts, in
-    place.
+    """For a switch whose clock cannot be read: places its postcards on CLOCK_MONOTONIC, recounts the depths, and sorts,
+    all in place.
     """
     measured = [_echoes(documents.get(name, {})) for name in ("idle_rtt", "idle_rtt_after")]
     echoes = [times for times in measured if times is not None]

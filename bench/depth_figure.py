@@ -36,7 +36,7 @@ def draw(panels: Sequence[tuple[str, Mapping[str, Sequence[np.ndarray]]]], path:
                 ax.plot([], [], color=color, label=f"{clock} time: no valid run")
         ax.set_ylim(0, 1.02)
         ax.set_xlabel("queue depth found on arrival (packets)")
-        ax.set_ylabel("share of packets at most so deep")
+        ax.set_ylabel("share of packets at this depth or less")
         ax.legend(loc="upper left", frameon=False, fontsize=8)
     for ax in list(axes)[len(panels) :]:
         ax.set_visible(False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`python -m controlplane COMMAND`: sets and shows a running switch from the command line.
+"""`python -m controlplane COMMAND`: configures and shows a running switch from the command line.
 
 Exit status: 0 done; 1 failed, with the reason on stderr; 2 `diff` found differences.
 """

@@ -50,7 +50,9 @@ def machine() -> dict[str, Any]:
 
 
 def congestion_controls(plan: RunPlan) -> dict[str, Any]:
-    """Those of a run; called in its kernel. `from`: `kernel`, or `bpf` with the name that the kernel had."""
+    """The congestion controls of a run; called in the run's kernel. `from` is `kernel`, or `bpf` with the name that the
+    algorithm had in the kernel.
+    """
     spec = plan.stored_spec
     files = {source["name"]: source for source in spec.get("congestion_sources", [])}
     of_program = {spec["program"]["cc"]} - {None} if spec.get("program") else set()

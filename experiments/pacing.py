@@ -43,9 +43,7 @@ def resolve(
     keys: PacingKeys, given: Mapping[str, object], traffic: str, clock: str, switch: str, testbed: bool,
     bpf_lacks: str, wrong: Callable[[str, str], None],
 ) -> dict[str, Any]:  # fmt: skip
-    """The values in the resolved spec; None without pacing and without a bound. Calls `wrong` with each key that cannot
-    be.
-    """
+    """The values in the resolved spec; None: no pacing, no bound. Calls `wrong` for each impossible key."""
     for key in KEYS:
         if key not in given or (key == "pacing" and keys.pacing == "off"):
             continue

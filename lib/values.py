@@ -71,7 +71,7 @@ def number(
         if not least <= amount <= most or (open_ends and amount in (least, most)):
             raise ValueError(f"is out of bounds; {form}")
         if open_ends and float(amount) in (least, most):  # it has more digits than a float
-            raise ValueError(f"cannot be told from {float(amount):g}; {form}")
+            raise ValueError(f"cannot be distinguished from {float(amount):g}; {form}")
         return amount
 
     return read
@@ -95,7 +95,7 @@ def optional(read: Callable[[object], Any]) -> Callable[[object], Any]:
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """The problem of a key that does not exist: names the nearest that does, else all."""
+    """The problem of an unknown key: names the nearest known key, or all of them if none is near."""
     return f"is not a parameter; {unknown(key.upper(), map(str.upper, known))}"
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Sweeps' runs, packed: of each run what KEEP=summary keeps, without its page. So a set that takes hours to run
-can be published, and another machine goes on with it.
+"""Archives of a sweep's runs: the files of each run that KEEP=summary keeps, without its page. With an archive a set
+that takes hours to run can be published and extended on another machine.
 
-Members are <sweep>/runs/<job>/rep-1/<file>. A run gets to its place when all of its files are unpacked.
+Members are <sweep>/runs/<job>/rep-1/<file>. A run is moved to its place only when all of its files are unpacked.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MEMBER = re.compile(rf"((?:{_NAME})/{SWEEP_RUNS}/(?:{_NAME})/{REPETITION})/({_NA
 
 
 def pack_all(directory: Path, results: Path, by_repetition: Mapping[int, Iterable[str]]) -> list[Path]:
-    """Makes the files of `directory` those of these runs: one for each repetition. Returns them. Raises InputError if
-    they are too large, OSError; `directory` is then unchanged.
+    """Replaces the archives in `directory` by archives of these runs, one for each repetition. Returns the new files.
+    Raises InputError if they are too large, OSError; `directory` is then unchanged.
     """
     owner.make(directory)
     with tempfile.TemporaryDirectory(prefix=".packing-", dir=directory.parent) as scratch:
@@ -39,8 +39,8 @@ def pack_all(directory: Path, results: Path, by_repetition: Mapping[int, Iterabl
             pack(path, results, repetitions)
         if (packed := sum(path.stat().st_size for path in made)) > MOST_PACKED_BYTES:
             raise InputError(
-                f"{directory}: the runs have {packed / 2**20:.0f} MiB, allowed in a repository that everybody clones "
-                f"are {MOST_PACKED_BYTES >> 20}: publish fewer repetitions"
+                f"{directory}: the runs have {packed / 2**20:.0f} MiB; allowed in a repository that everybody clones: "
+                f"{MOST_PACKED_BYTES >> 20} MiB; publish fewer repetitions"
             )
         for path in directory.glob(f"*{SUFFIX}"):
             path.unlink()
@@ -53,8 +53,8 @@ def unpack_all(directory: Path, results: Path) -> int:
 
 
 def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
-    """Packs those of the repetitions (paths below `results`) of which a summary was kept; returns their number. The
-    same runs give the same bytes. Raises OSError.
+    """Packs the repetitions (paths below `results`) that still have a summary; returns their number. The same runs give
+    the same bytes. Raises OSError.
     """
     chosen = sorted(path for path in repetitions if kept(results / path) == "summary")
     with files.whole(file) as out, tarfile.open(fileobj=out, mode="w:xz", preset=9) as archive:
@@ -74,8 +74,8 @@ def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
 
 
 def unpack(file: Path, results: Path) -> int:
-    """Unpacks the runs that `results` has not, not even unfinished, and returns their number. Raises InputError for a
-    file that `pack` cannot have made, OSError.
+    """Unpacks the runs of which `results` has nothing, not even an unfinished run, and returns their number. Raises
+    InputError for a file that `pack` cannot have made, OSError.
     """
     owner.make(results)
     found: set[str] = set()

@@ -236,12 +236,15 @@ def test_extremes__have_an_answer(advice, words, cc):
         (("LOAD=1",), "LOAD=1 is out of bounds; allowed: above 0 to below 1"),
         (
             ("LOAD=0.999999999999999999",),
-            "LOAD=0.999999999999999999 cannot be told from 1; allowed: above 0 to below 1",
+            "LOAD=0.999999999999999999 cannot be distinguished from 1; allowed: above 0 to below 1",
         ),
-        (("RISK=0.999999999999999999", "LOAD=0.5"), "RISK=0.999999999999999999 cannot be told from 1; allowed: above"),
+        (
+            ("RISK=0.999999999999999999", "LOAD=0.5"),
+            "RISK=0.999999999999999999 cannot be distinguished from 1; allowed: above",
+        ),
         (
             ("LOAD=99.9999999999999999%",),
-            "LOAD=99.9999999999999999% cannot be told from 1; allowed: above 0 to below 1",
+            "LOAD=99.9999999999999999% cannot be distinguished from 1; allowed: above 0 to below 1",
         ),
         (("FLOW_SIZES=14",), "FLOW_SIZES=14 is a number without a unit; allowed: p as in 166p; b, kb, mb, gb"),
         (("FLOW_SIZES=14p:x",), "FLOW_SIZES=14p:x cannot be read at '14p:x'; allowed: sizes in packets or bytes"),

@@ -14,7 +14,7 @@ from analysis.summary import summarize
 from analysis.tests import sweeps
 
 (COMPARISON,) = PAPER.choose("clocks")
-BDP = {"virtual": 166.0, "real": 162.5}  # packets: as near as rates and RTTs that people write come to each other
+BDP = {"virtual": 166.0, "real": 162.5}  # packets: round values of rate and RTT give no closer BDPs
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def base(known_runs):
 
 @pytest.fixture
 def put(tmp_path, base):
-    """A function: a run of a sweep, by clock, with some of its numbers."""
+    """A function that stores a run of a sweep in a given clock, with given numbers."""
 
     def put(clock, stem, cc, flows, over, number=1, smoke=False, threshold=None, valid=True, **numbers):
         point = {"cc": cc, "flows": flows, "buf": round(over * BDP[clock])}

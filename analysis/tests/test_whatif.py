@@ -93,7 +93,7 @@ def test_buffer__that_nothing_fills_is_drawn_and_holds_all(fresh):
     ("words", "answer"),
     [
         (["BUF=99999999999p"], "the switch cannot have this queue (99999999999 packets, tail-drop, 50 Mb/s)"),
-        (["BUF=20"], "BUF=20 is a bare number"),
+        (["BUF=20"], "BUF=20 is a number without a unit"),
         (["MODE=red"], "MODE=red is not known; allowed: tail-drop, ecn, egress-threshold"),
         (["ECN_THRESHOLD=5p"], "ECN_THRESHOLD=5p has no meaning here; allowed: with MODE=ecn only"),
         (["MODE=ecn", "ECN_THRESHOLD=99p"], "is more than the buffer"),

@@ -100,7 +100,7 @@ class Running:
         assert line == "ready\n", line + self.process.communicate()[1]
 
     def send(self, *datagrams: bytes, to: str = "127.0.0.1", source: str = "") -> None:
-        """In batches that the smallest buffer takes, the next when a collector that runs has read the one before."""
+        """Sends in batches that fit into the smallest buffer. Waits until a running collector has read each batch."""
         family = socket.AF_INET6 if ":" in to else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as sender:
             sender.bind((source, 0))
@@ -110,7 +110,7 @@ class Running:
                     self.wait_until_read()
 
     def wait_until_read(self) -> None:
-        """Until the kernel holds nothing for it any more."""
+        """Waits until the collector's socket is empty."""
         wait_until(lambda: not self._queued_bytes())
 
     def _queued_bytes(self) -> int:

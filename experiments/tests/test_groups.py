@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Groups of a spec file: each with its own congestion control, RTTs, window, ECN, access links and
-load. Datagrams beside TCP. In virtual time to the ns.
+"""Groups of a spec file: each with its own congestion control, RTTs, window, ECN, access links and load. Datagrams
+beside TCP. Times in virtual time are exact to the ns.
 """
 
 import hashlib
@@ -185,8 +185,8 @@ def test_run__the_window_of_one_group_is_bounded(loaded: Run) -> None:
 
 @virtual
 def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> None:
-    """Of each long flow: from the SYN's departure to the ACK's arrival is the group's RTT; from the ACK's departure to
-    the sink is the data direction's part. Reading the clock takes the sink 1 ns.
+    """For each long flow, the time from the SYN's departure to the ACK's arrival is the group's RTT. The time from the
+    ACK's departure to the sink is the delay of the data direction. Reading the clock takes the sink 1 ns.
     """
     sink = json.loads((recorded / "traffic_sink.json").read_text())["flows"]
     accepted = {(flow["src_port"], flow["dst_port"]): flow["first_mono_ns"] for flow in sink}

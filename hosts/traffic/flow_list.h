@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The flows of tcp_flows, one a line of its standard input:
+ * The flows of tcp_flows, one per line of its standard input:
  *   CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...]
  * BYTES 0: a long flow. It connects before the common start and sends from OFFSET_NS after the start to the end.
  * Otherwise a finite flow, which connects, sends BYTES and closes. With USER 0 it connects OFFSET_NS after the start.
@@ -57,7 +57,7 @@ struct flow {
 
 	enum flow_state state;
 	int fd;
-	uint64_t syn_mono_ns; /* read before connect; times are 0 if they did not come */
+	uint64_t syn_mono_ns; /* read before connect; a time is 0 if its event did not occur */
 	uint64_t connected_mono_ns;
 	uint64_t started_mono_ns; /* read after the first write */
 	uint64_t ended_mono_ns;	  /* of a finite flow: the ACK of its last byte and FIN, or its failure */

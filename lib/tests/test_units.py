@@ -54,9 +54,9 @@ def test_parse__a_fraction_is_kept_whole() -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("10", "bare number"), (10, "bare number"), ("", "not a number and its unit"),
-        ("ms", "not a number and its unit"),
-        ("10 ms", "not a number and its unit"), ("1e3ms", "not a number"), ("10parsec", "unknown unit 'parsec'"),
+        ("10", "without a unit"), (10, "without a unit"), ("", "not a number with a unit"),
+        ("ms", "not a number with a unit"),
+        ("10 ms", "not a number with a unit"), ("1e3ms", "not a number"), ("10parsec", "unknown unit 'parsec'"),
         ("10mbit", "unit of rate"), ("-1ms", "negative"), (True, "not a quantity"), (None, "not a quantity"),
         (["10ms"], "not a quantity"), ("9" * 99 + "ms", "not a number"), ("１０ms", "not a number"),
         ("nan", "not a number"),

@@ -19,8 +19,8 @@ static const char usage[] =
 	"  --ring-mib N        receive ring of each port (default 64)\n"
 	"  --horizon-us N      how long frames may take from their time stamp to the ring (default 20)\n"
 	"  --spin              poll all the time: earliest departures, one core\n"
-	"  --no-watch          sleep to the ns and watch no clock: for a kernel in virtual time, where it\n"
-	"                      stands still while programs run\n"
+	"  --no-watch          sleep exactly until an output is due, without polling the clock: for virtual\n"
+	"                      time, in which the clock stands still while programs run\n"
 	"  --no-boost          neither nice -20 nor a short scheduler slice\n"
 	"  --drop-user USER    keep no privilege once sockets are open\n"
 	"  --allow-offloads    start on interfaces with offloads that hide packets\n";

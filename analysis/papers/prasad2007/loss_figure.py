@@ -21,8 +21,8 @@ FORMS = {"PL": "PL-form a B^−b", "EX": "EX-form a e^(−b B)"}
 
 
 def figure(name: str, row: str, form: str, caption: str, neither: dict[str, str] | None = None) -> PaperFigure:
-    """The figure of one row of Table 1; `form` is the one that the paper finds. `neither` has names of sweeps, by stem,
-    for which the paper finds neither form good.
+    """The figure of one row of Table 1; `form` is the paper's form of the loss. `neither` has the names of sweeps, by
+    stem, for which the paper finds that neither form fits.
     """
     others = neither or {}
     stems = (BY_NAME[row].stem, *others)

@@ -53,7 +53,7 @@ PartitionName=all Nodes=one,two Default=YES MaxTime=INFINITE State=UP
 
 
 def missing() -> str:
-    """What of Slurm is not installed; '' if nothing."""
+    """The programs of Slurm that are not installed; '' if none is missing."""
     return ", ".join(name for name in PROGRAMS if shutil.which(name) is None)
 
 

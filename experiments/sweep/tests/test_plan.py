@@ -63,7 +63,7 @@ def test_points__are_checked_and_each_error_is_said_once(write_spec: Callable[..
         plan.jobs(read(file, {}, smoke=False), probe)
     lines = failure.value.lines()
     assert len(lines) == 2
-    assert lines[0].startswith(f"{file}: RTT=4 is a bare number")
+    assert lines[0].startswith(f"{file}: RTT=4 is a number without a unit")
     assert f"{file}, cc=vegas flows=1: CC=vegas is not a congestion control" in lines[1]
 
 
