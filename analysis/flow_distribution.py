@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Distributions over flows, for runs with more flows than anybody reads one by one."""
+"""Distributions over flows, for runs with too many flows to list each."""
 
 from __future__ import annotations
 

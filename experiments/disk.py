@@ -69,7 +69,7 @@ def shortage(spec: Resolved, directory: Path) -> str | None:
     if needed <= free:
         return None
     return (
-        f"{directory} has {mib(free)} free, this experiment may write {mib(needed)}: "
+        f"{directory} has {mib(free)} free; this experiment may write {mib(needed)}: "
         "make room, choose another directory with RESULTS=, or lower DURATION, RATE or REPS"
     )
 

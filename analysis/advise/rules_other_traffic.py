@@ -14,7 +14,7 @@ from analysis.amounts import whole
 from analysis.theory import capacity_ratio, queues, short_flows, tiny_buffers
 
 SHORT_FLOW_PACKETS = 90  # Appenzeller et al., section 4: shorter flows never leave slow start
-MOST_LOST = 0.1  # the Infocom paper's equation 2 omits terms that grow with the loss
+MOST_LOST = 0.1  # Enachescu et al.'s equation 2 omits terms that grow with the loss
 MUCH_BELOW_ONE = 0.1  # the Gamma of Prasad et al.'s simulations with the PL-form (their Table 1)
 
 
@@ -43,7 +43,7 @@ def _smooth(link: Link) -> Assumption:
         return Assumption(f"{text}: BBR paces (Spang et al., 3.6), but not as Poisson", None)
     if link.gamma is None:
         return Assumption(text, None)
-    # Theorem 2 of the Infocom paper: slower by a factor of order log(W), with an unstated constant
+    # Theorem 2 of Enachescu et al.: slower by a factor of order log(W), with an unstated constant
     window = link.fair_window if link.window_bytes is None else link.largest_window
     return Assumption(f"{text}: {link.gamma:.3g} x", None if link.gamma > math.log2(max(window, 2)) else False)
 
@@ -181,7 +181,7 @@ OTHER_TRAFFIC = (
         key="rho-b",
         name="LOAD^B",
         formula="LOAD^B = RISK",
-        source="Infocom paper, II",
+        source="Enachescu et al., II",
         applies=_has_load,
         ask=lambda link: tiny_buffers.buffer_for_drops(_load(link), link.risk),
         assumptions=lambda link: [_poisson(link)],
@@ -190,7 +190,7 @@ OTHER_TRAFFIC = (
         key="theorem-1",
         name="tiny: Theorem 1",
         formula="log(W^2 / (2 (1 - UTIL))) / log(1 / rho), rho = n W / BDP",
-        source="Infocom paper, Theorem 1",
+        source="Enachescu et al., Theorem 1",
         applies=lambda link: link.window_bytes is not None,
         ask=_theorem_1,
         assumptions=_theorem_1_assumptions,
@@ -199,7 +199,7 @@ OTHER_TRAFFIC = (
         key="tcp-equation",
         name="tiny: TCP equation",
         formula="p(UTIL, B) of M/M/1/B = 3 / (2 (UTIL BDP / n)^2)",
-        source="Infocom paper, IV-A",
+        source="Enachescu et al., IV-A",
         applies=lambda link: link.flows > 1,
         ask=_tcp_equation,
         assumptions=_tcp_equation_assumptions,

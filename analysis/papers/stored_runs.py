@@ -29,7 +29,7 @@ from runs.names import ENVIRONMENT
 
 
 class StoredRun:
-    """One repetition: its row of the run table, and its files as far as they were kept."""
+    """One repetition: its row of the run table, and those of its files that were kept."""
 
     def __init__(self, row: dict[str, Any], results: Path) -> None:
         self.row = row
@@ -75,7 +75,7 @@ class StoredRun:
         return self._parquet(distributions.NAME)
 
     def percentile(self, what: str, percent: float) -> float | None:
-        """The least value with at least so many percent of all at or below it; None if there are none. Raises
+        """The least value with at least `percent` of all values at or below it; None if there are none. Raises
         InputError.
         """
         values, counts = self.distribution(what)
@@ -110,7 +110,7 @@ class StoredRun:
 
 
 class _StoredObject(dict[str, Any]):
-    """A JSON object of a stored run. A missing key, as another version leaves it, is an InputError."""
+    """A JSON object of a stored run. A missing key (the file is of another version) is an InputError."""
 
     def __init__(self, pairs: dict[str, Any], path: Path) -> None:
         super().__init__(pairs)
@@ -131,7 +131,7 @@ class LeftOut(NamedTuple):
 @dataclass
 class StoredRuns:
     """The runs of a paper in a results directory. `smoke` takes the short versions of the sweeps instead. `conditions`
-    has those of each sweep, by stem; imported runs belong to sweeps by these alone.
+    has those of each sweep, by stem; imported runs are assigned to sweeps only by these.
     """
 
     paper: Paper

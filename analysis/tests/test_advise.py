@@ -25,7 +25,7 @@ from lib.errors import SpecError
 
 @pytest.fixture
 def advice(capsys, tmp_path):
-    """A function: words -> the JSON document, without any runs; of Reno, the papers' algorithm, unless words say."""
+    """A function that returns advise's JSON document for `words`, without any runs; for Reno unless CC= is given."""
 
     def ask(*words):
         cc = () if any(word.startswith("CC=") for word in words) else ("CC=reno",)

@@ -10,7 +10,7 @@ from analysis import theory
 from bufferscope.__main__ import main
 from experiments.host import CHECKOUT
 
-PAPERS = re.compile(r"[Ff]irst paper|[Ss]econd paper|Infocom paper|Prasad(?:, Dovrolis, Thottan 2007| et al\.)")
+PAPERS = re.compile(r"(?:Spang|Appenzeller|Enachescu|Prasad) et al\.|Prasad, Dovrolis, Thottan 2007")
 PLACES = re.compile(
     r"[Ee]quations? \d|[Tt]heorems? \d|[Ll]emma \d|[Tt]able \d|[Ff]igure \d|[Aa]ssumption \d|[Aa]ppendix [A-Z]|"
     r"sections? [\dIV]|\bIV-A\b|(?:paper,|al\.,|its) \d\.\d"

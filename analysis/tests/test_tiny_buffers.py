@@ -10,7 +10,7 @@ from analysis.theory import many_flows, mm1b, queues, tiny_buffers
 
 
 def test_drop_bound__at_75_percent_load_and_20_packets_is_0_3_percent():
-    # Infocom paper, II
+    # Enachescu et al., II
     assert round(tiny_buffers.drop_bound(0.75, 20), 3) == 0.003
     assert tiny_buffers.buffer_for_drops(0.75, tiny_buffers.drop_bound(0.75, 20)) == pytest.approx(20)
 

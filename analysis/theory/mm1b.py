@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """M/M/1/B: Poisson arrivals, exponential services, at most B packets, the one in transmission included.
 
-The Infocom paper (equation 3) and Prasad et al. (section 5) use this model. `load` is the offered load in mean
+Enachescu et al. (equation 3) and Prasad et al. (section 5) use this model. `load` is the offered load in mean
 services; it may be 1 or more. ValueError unless load > 0 and B >= 1. B need not be whole: some formulas are inverted.
 """
 
@@ -13,17 +13,17 @@ from analysis.theory.checks import check_at_least, check_positive
 
 
 def loss(load: float, buffer: float) -> float:
-    """p = (1 - rho) rho^B / (1 - rho^(B+1)): the share of packets that find B packets (Infocom paper, equation 3;
+    """p = (1 - rho) rho^B / (1 - rho^(B+1)): the share of packets that find B packets (Enachescu et al., equation 3;
     Prasad et al., section 5); 1 / (B + 1) at rho = 1.
 
-    The CCR version of the Infocom paper prints another second factor there, which is not the M/M/1/B queue's.
+    The CCR version of Enachescu et al. prints another second factor, which is wrong for M/M/1/B.
     ValueError unless rho > 0 and B >= 1, here and below.
     """
     return math.exp(log_loss(load, buffer))
 
 
 def log_loss(load: float, buffer: float) -> float:
-    """ln(p) of loss() (Infocom paper, equation 3), also if p underflows. ValueError as for loss()."""
+    """ln(p) of loss() (Enachescu et al., equation 3), also if p underflows. ValueError as for loss()."""
     check_positive("a load", load)
     check_at_least("a buffer", buffer, 1)
     log = math.log(load)
@@ -58,7 +58,7 @@ def mean_depth(load: float, buffer: int) -> float:
 
 
 def utilization(load: float, buffer: float) -> float:
-    """rho (1 - p): share of the time in which the link sends, with p of the Infocom paper's equation 3. ValueError as
+    """rho (1 - p): share of the time in which the link sends, with p of Enachescu et al.'s equation 3. ValueError as
     for loss().
     """
     return load * (1 - loss(load, buffer))

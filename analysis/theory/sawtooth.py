@@ -66,8 +66,8 @@ def mean_utilization(bdp: float, buffer: float, decrease: float = 0.5) -> float:
     """(W_max^2 - W_min^2) / (2 C T): packets of a period over what the link could have sent, with T of period().
 
     Derived from the same model: one window leaves each RTT, and each RTT adds one packet to the window, so a period
-    sends the integral of W dW. 1 if the queue never empties, 3/4 for Reno without a buffer (whose minimum is 1/2 in the
-    Spang et al.'s 3.5). Appenzeller et al., appendix B. ValueError unless BDP > 0, B >= 0, 0 < decrease < 1.
+    sends the integral of W dW. 1 if the queue never empties, 3/4 for Reno without a buffer (whose minimum is 1/2 in
+    Spang et al., 3.5). Appenzeller et al., appendix B. ValueError unless BDP > 0, B >= 0, 0 < decrease < 1.
     """
     lowest, highest = extremes(bdp, buffer, decrease)
     return (highest**2 - lowest**2) / 2 / period(1.0, bdp, buffer, decrease)

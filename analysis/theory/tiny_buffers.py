@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Very small buffers: dozens of packets are enough for smooth traffic, whatever rate, RTT and number of flows.
 
-"Infocom paper": Enachescu, Ganjali, Goel, McKeown, Roughgarden 2006, Routers with Very Small Buffers; "CCR version":
-its shorter version of 2005. Buffers and windows are packets. Assumes that senders pace (Poisson, or evenly over the
-RTT) or that access links are much slower than this link, and one RTT for all flows. Theorem 2 of the paper has unnamed
-constants, so there is no function for it.
+Enachescu, Ganjali, Goel, McKeown, Roughgarden 2006, Routers with Very Small Buffers (Infocom);
+"CCR version": the shorter version of 2005. Buffers and windows are packets. Assumes that senders pace (Poisson, or
+evenly over the RTT) or that access links are much slower than this link, and one RTT for all flows. Theorem 2 of the
+paper has unnamed constants, so there is no function for it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ LEAST_LOSS = 1e-12  # M/D/1/B's loss is a difference of sums; smaller values are
 
 
 def drop_bound(load: float, buffer: float) -> float:
-    """rho^B: the drop probability of Poisson packets of equal size is at most this (Infocom paper, section II and Lemma
-    2 of its appendix I).
+    """rho^B: the drop probability of Poisson packets of equal size is at most this (Enachescu et al., section II and
+    Lemma 2 of appendix I).
 
     75 % load and 20 packets: 0.3 %. The exact tail of M/D/1 is thinner. ValueError unless 0 < rho < 1 and B >= 0.
     """
@@ -33,7 +33,7 @@ def drop_bound(load: float, buffer: float) -> float:
 
 
 def buffer_for_drops(load: float, drops: float) -> float:
-    """ln(drops) / ln(rho): least buffer for which the bound above (Infocom paper, section II) is `drops`. ValueError
+    """ln(drops) / ln(rho): least buffer for which the bound above (Enachescu et al., section II) is `drops`. ValueError
     unless 0 < rho, drops < 1.
     """
     check_load(load)
@@ -42,7 +42,7 @@ def buffer_for_drops(load: float, drops: float) -> float:
 
 
 def peak_load(bdp: float, flows: float, largest_window: float) -> float:
-    """rho = N W_max / (C RTT): the load that all flows offer with their largest windows (Infocom paper, section II).
+    """rho = N W_max / (C RTT): the load that all flows offer with their largest windows (Enachescu et al., section II).
 
     ValueError unless BDP > 0, N >= 1 and W_max > 0.
     """
@@ -54,7 +54,7 @@ def peak_load(bdp: float, flows: float, largest_window: float) -> float:
 
 def poisson_buffer(load: float, largest_window: float, effective_utilization: float) -> float:
     """B = log_{1/rho}(W_max^2 / (2 (1 - theta))): suffices for an effective utilization of theta, a share of rho C
-    (Infocom paper, Theorem 1).
+    (Enachescu et al., Theorem 1).
 
     Assumes an over-provisioned link, rho = N W_max / (C RTT) < 1, windows of at most W_max, and Poisson injection at
     W / RTT. A theta of 1 needs an endless buffer and is refused. Not below 0. ValueError unless 0 < rho < 1, 0 <= theta
@@ -69,7 +69,7 @@ def poisson_buffer(load: float, largest_window: float, effective_utilization: fl
 
 
 def poisson_utilization(load: float, largest_window: float, buffer: float) -> float:
-    """theta = 1 - rho^B W_max^2 / 2, not below 0: the Infocom paper's Theorem 1 the other way round. Multiply by rho
+    """theta = 1 - rho^B W_max^2 / 2, not below 0: Enachescu et al.'s Theorem 1 the other way round. Multiply by rho
     for the link's own. ValueError unless 0 < rho < 1, B >= 0 and W_max >= 1.
     """
     check_at_least("a window", largest_window, 1)
@@ -77,7 +77,7 @@ def poisson_utilization(load: float, largest_window: float, buffer: float) -> fl
 
 
 def tcp_rate(loss: float, rtt_s: float) -> float:
-    """R = sqrt(3 / (2 p)) / tau packets/s (Infocom paper, equation 2). ValueError unless 0 < p <= 1 and tau > 0."""
+    """R = sqrt(3 / (2 p)) / tau packets/s (Enachescu et al., equation 2). ValueError unless 0 < p <= 1 and tau > 0."""
     check_positive("an RTT", rtt_s)
     check_positive("a loss probability", loss)
     check_share("a loss probability", loss, ends=True)
@@ -85,7 +85,7 @@ def tcp_rate(loss: float, rtt_s: float) -> float:
 
 
 def tcp_loss(window: float) -> float:
-    """p = 3 / (2 (R tau)^2): the Infocom paper's equation 2 the other way round, for a mean window R tau. Never more
+    """p = 3 / (2 (R tau)^2): Enachescu et al.'s equation 2 the other way round, for a mean window R tau. Never more
     than 1. ValueError unless the window is above 0.
     """
     check_positive("a window", window)
@@ -94,7 +94,7 @@ def tcp_loss(window: float) -> float:
 
 def tcp_mm1b_load(fair_window: float, buffer: float, largest_window: float = math.inf) -> float:
     """rho where the TCP equation and M/M/1/B agree: rho = R N / C, R tau = sqrt(3 / (2 p)), p = mm1b.loss(rho, B)
-    (Infocom paper, IV-A, equations 2 and 3, solved with the exact p).
+    (Enachescu et al., IV-A, equations 2 and 3, solved with the exact p).
 
     `fair_window` is C tau / N packets: each flow's share of the pipe; a flow's window rho C tau / N is `largest_window`
     at most. The paper's scaling is C = N W_max / (2 tau) (congested; fair_window = W_max / 2) and C = 2 N W_max / tau
@@ -105,8 +105,8 @@ def tcp_mm1b_load(fair_window: float, buffer: float, largest_window: float = mat
 
 
 def tcp_md1b_load(fair_window: float, buffer: int, largest_window: float = math.inf) -> float:
-    """rho where the TCP equation and M/D/1/B agree: as tcp_mm1b_load (Infocom paper, IV-A, equation 2), with packets of
-    one size in place of exponential ones. ValueError unless fair_window > 0 and B is whole, 1 to 4095.
+    """rho where the TCP equation and M/D/1/B agree: as tcp_mm1b_load (Enachescu et al., IV-A, equation 2), with packets
+    of one size in place of exponential ones. ValueError unless fair_window > 0 and B is whole, 1 to 4095.
     """
     check_whole("a buffer", buffer, 1)
     return _tcp_load(_md1b_log_loss, fair_window, buffer, largest_window)
@@ -139,7 +139,7 @@ def _tcp_load(
 
 
 def tcp_mm1b_load_approximate(fair_window: float, buffer: float) -> float:
-    """rho = (3 / (2 w^2))^(1 / (B + 3)), w = C tau / N: the Infocom paper's equations 2 and 3 with its p ~ rho^(B+1),
+    """rho = (3 / (2 w^2))^(1 / (B + 3)), w = C tau / N: Enachescu et al.'s equations 2 and 3 with its p ~ rho^(B+1),
     not above 1.
 
     The paper's two conclusions follow from this approximation: B = beta log W keeps rho above any alpha < 1, B = o(log
@@ -151,7 +151,7 @@ def tcp_mm1b_load_approximate(fair_window: float, buffer: float) -> float:
 
 
 def tcp_mm1b_buffer(fair_window: float, utilization: float) -> float:
-    """Least B for which the exact rho above (Infocom paper, IV-A) is `utilization`: p = mm1b.loss(u, B) = 3 / (2 (u
+    """Least B for which the exact rho above (Enachescu et al., IV-A) is `utilization`: p = mm1b.loss(u, B) = 3 / (2 (u
     w)^2), w = C tau / N.
 
     From p = (1 - u) u^B / (1 - u^(B+1)): u^B = p / (1 - u + u p). Not below 1, the packet in transmission. ValueError

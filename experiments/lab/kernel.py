@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`Kernel`: what a repetition takes as given in a lab of network namespaces."""
+"""`Kernel`: what a repetition needs from the kernel in a lab of network namespaces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from experiments.switches import CONTROL_SOCKET
 
 
 class ProgressDisplay(Protocol):
-    """Where a repetition says how far it is."""
+    """Receives the progress of a repetition."""
 
     def phase(self, text: str) -> None: ...
     def sample(self, sample: Sample) -> None: ...
@@ -32,7 +32,7 @@ class Kernel(ABC):
     @property
     @abstractmethod
     def tick_s(self) -> float:
-        """Time between two looks at the traffic."""
+        """Time between two readings of the traffic's counters."""
 
     @abstractmethod
     def progress(self) -> AbstractContextManager[ProgressDisplay]: ...
@@ -54,7 +54,7 @@ class Kernel(ABC):
         return programs.caller()
 
     def claim_processors(self) -> dict[str, list[int]]:
-        """Who may use which processor."""
+        """The processors that each program may use."""
         return {}
 
     def settle(self, division: dict[str, list[int]]) -> None:
@@ -62,7 +62,7 @@ class Kernel(ABC):
         return
 
     def align(self) -> None:
-        """Waits for a time that does not depend on how long the steps before took."""
+        """Waits until a point in time that does not depend on the duration of earlier steps."""
         return
 
     def describe(self, program: dict[str, str]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def shortage(need: Need, directory: Path) -> str | None:
     if needed <= free:
         return None
     return (
-        f"{directory} has {disk.mib(free)} free, this sweep may need {disk.mib(needed)}: make room, choose another "
+        f"{directory} has {disk.mib(free)} free; this sweep may need {disk.mib(needed)}: make room, choose another "
         "directory with RESULTS=, or keep less of each run with KEEP=tables, flows or summary"
     )
 

@@ -304,7 +304,7 @@ def test_preflight__too_little_disk_is_said_before_anything_is_made(
 ) -> None:
     monkeypatch.setattr(missing, "of", lambda _: [])
     spec = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "80000s"}, Host(("cubic",), netem=False))
-    with pytest.raises(RunError, match=r"has [\d,]+ MiB free, this experiment may write [\d,]+ MiB: make room"):
+    with pytest.raises(RunError, match=r"has [\d,]+ MiB free; this experiment may write [\d,]+ MiB: make room"):
         runner.run(spec, tmp_path)
     assert not list(tmp_path.iterdir())
 

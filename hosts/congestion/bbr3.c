@@ -12,10 +12,10 @@
  * - C.send_quantum is the kernel's own (tcp_tso_autosize); offload_budget assumes the draft's, but no more segments than
  *   the interface takes at once.
  * - An empty slot of the bandwidth filter does not replace the one before it: a cycle without a sample says nothing.
- * - CE marks. The draft asks for a reaction and leaves it open. Here a reaction of TCP (at most one per RTT) counts as
- * a   loss, and as too much in flight if the marked packets were a probe. Google's BBRv3 has another one (alpha as
- * DCTCP). - HandleRestartFromIdle runs when TCP starts to send with nothing in flight (CA_EVENT_TX_START). PLB and the
- * ECN of Google's kernel are not in the draft, and not here.
+ * - CE marks. The draft asks for a reaction and leaves it open. Here a reaction of TCP (at most one per RTT) counts as a
+ *   loss, and as too much in flight if the marked packets were a probe. Google's BBRv3 reacts otherwise (alpha as DCTCP).
+ * - HandleRestartFromIdle runs when TCP starts to send with nothing in flight (CA_EVENT_TX_START).
+ * PLB and the ECN of Google's kernel are not in the draft, and not here.
  *
  * For BPF struct_ops: the walk over the retransmission queue and the memory from kmalloc have no counterpart there.
  */
