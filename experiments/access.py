@@ -26,6 +26,5 @@ def socket_buffer_bytes(access_bps: int, rate_bps: int, path_rtt_ns: int, mtu_by
 
 
 def queued_packets(buffer_bytes: int, mtu_bytes: int) -> int:
-    """The most packets of one flow in an access queue: a full packet takes more than `mtu_bytes` of the socket buffer.
-    """
+    """The most packets of one flow in an access queue: each takes more than `mtu_bytes` of the socket buffer."""
     return buffer_bytes // mtu_bytes + 1
