@@ -180,8 +180,9 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         absent |= {"backlog_drops"}  # between namespaces of one machine
     if not rules(run).drops_tell:
         absent |= OF_SOFT_SWITCH
-    if run.flow_records is not None or run.spec.get("program"):
-        # The kernel's segment counters include finite flows, which are not traced, and handshakes of programs.
+    if run.flow_records is not None or run.spec.get("program") or run.spec.get("machines"):
+        # The kernel's segment counters include finite flows, which are not traced, handshakes of programs, and other
+        # connections of a testbed's machines.
         absent |= {"tcp_events_hidden"}
     return {name: None if value is None else int(value) for name, value in entries.items() if name not in absent}
 

