@@ -17,6 +17,14 @@ from hosts.traffic.outcome import EXIT_INCOMPLETE, EXIT_REFUSED, StoppedError, T
 from hosts.traffic.plan_reader import AnyPlan, PlanError, read_json
 
 
+def _run(plan: AnyPlan, options: argparse.Namespace, run: Callable[[AnyPlan, Path], list[str]]) -> list[str]:
+    """Carries out the plan. Raises PlanError with the plan's name for an error that only its draws show."""
+    try:
+        return run(plan, options.results)
+    except PlanError as error:
+        raise PlanError([f"{options.plan}: {line}" for line in error.errors]) from error
+
+
 def send(
     parser: argparse.ArgumentParser,
     parse: Callable[[Any], AnyPlan],
@@ -36,7 +44,7 @@ def send(
         try:
             plan = read_json(options.plan, parse)
             options.results.mkdir(parents=True, exist_ok=True)
-            errors = run(plan, options.results)
+            errors = _run(plan, options, run)
         except PlanError as error:
             return say(error.errors, EXIT_REFUSED)
         except (TrafficError, ProgramMissingError, OSError) as error:

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 from hosts.traffic import child, open_loop, transfers
 from hosts.traffic.outcome import planned_start, read_report, refuse_to_overwrite, seconds_until
-from hosts.traffic.plan import LongFlowsPlan
+from hosts.traffic.plan import MOST_PORT, LongFlowsPlan
 from hosts.traffic.plan_reader import PlanError
 
 REPORT = "tcp_flows.json"
 RECORDS = "flows.bsf"
-MOST_PORT = 65535
 LONG_FLOWS = -1
 
 

@@ -19,6 +19,7 @@ from hosts.traffic.transfers import TransferGroup
 
 STREAMS_PER_PROCESS = 128  # MAX_STREAMS of iperf3 3.12, src/iperf.h
 GENERATORS = ("iperf3", "epoll")
+MOST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -89,22 +90,29 @@ def server_ports(plan: LongFlowsPlan) -> list[int]:
     return [process.server_port for process in plan.processes]
 
 
-def _overlaps(processes: list[Process], errors: list[str]) -> None:
-    client_ports: dict[int, Process] = {}
-    servers: dict[int, Process] = {}
+def _overlaps(processes: list[Process], read: Reader) -> None:
+    """Reports ports that two groups have, or that do not exist: once for a pair of groups. A port that could not be
+    read is no second error.
+    """
+    client_ports: dict[int, int] = {}
+    servers: dict[int, int] = {}
+    found: dict[str, str] = {}
     for process in processes:
         name = f"groups[{process.group}]"
-        if process.server_port in servers:
-            other = servers[process.server_port].group
-            errors.append(f"{name}.server_port: {process.server_port} is also of groups[{other}]")
-        servers[process.server_port] = process
-        last = process.first_client_port + process.flows - 1
-        if last > 65535 or process.server_port > 65535:
-            errors.append(f"{name}: its ports go beyond 65535; begin lower")
-        clash = next((p for p in range(process.first_client_port, last + 1) if p in client_ports), None)
-        if clash is not None:
-            errors.append(f"{name}.first_client_port: port {clash} is also of groups[{client_ports[clash].group}]")
-        client_ports.update(dict.fromkeys(range(process.first_client_port, last + 1), process))
+        ports = range(process.first_client_port, process.first_client_port + process.flows)
+        has_server = not read.refused(f"{name}.server_port")
+        has_clients = not read.refused(f"{name}.first_client_port") and not read.refused(f"{name}.flows")
+        if has_server and (other := servers.setdefault(process.server_port, process.group)) != process.group:
+            found.setdefault(f"{name}.server_port/{other}", f"{process.server_port} is also of groups[{other}]")
+        if has_clients:
+            clash = next((port for port in ports if client_ports.get(port, process.group) != process.group), None)
+            if clash is not None:
+                other = client_ports[clash]
+                found.setdefault(f"{name}.first_client_port/{other}", f"port {clash} is also of groups[{other}]")
+            client_ports |= dict.fromkeys(ports, process.group)
+        if (has_clients and ports[-1] > MOST_PORT) or process.server_port > MOST_PORT:
+            found.setdefault(name, f"its ports go beyond {MOST_PORT}; begin lower")
+    read.errors += [f"{place.partition('/')[0]}: {problem}" for place, problem in found.items()]
 
 
 _GROUP_KEYS = ("cc", "flows", "server_port", "first_client_port")
@@ -138,6 +146,8 @@ def parse(values: Any) -> LongFlowsPlan:
         raise PlanError(["the plan is not an object"])
     read = Reader()
     generator = read.choice(values, "generator", GENERATORS)
+    if read.errors:
+        raise PlanError(read.errors)  # nobody knows which keys it may have
     generator_keys = (
         {"seconds"} if generator == "iperf3" else {"transfers", "datagrams", *flow_settings.KEYS, *_EPOLL_NUMBERS}
     )
@@ -150,7 +160,7 @@ def parse(values: Any) -> LongFlowsPlan:
     datagrams = _datagrams(of_epoll.get("datagrams", []), read)
     others = bool(of_epoll.get("transfers") or of_epoll.get("datagrams"))
     processes = _groups(values.get("groups"), generator, others, settings, read)
-    _overlaps(processes, read.errors)
+    _overlaps(processes, read)
     _overlaps_of_transfers(finite, processes, read.errors)
     _overlaps_of_datagrams(datagrams, read.errors)
     most_flows = max((process.flows for process in processes), default=0)
@@ -209,13 +219,12 @@ def _datagrams(values: Any, read: Reader) -> tuple[DatagramGroup, ...]:
 
 
 def _overlaps_of_datagrams(groups: tuple[DatagramGroup, ...], errors: list[str]) -> None:
-    """A datagram's flow is known by both ports: two groups may share one of them."""
+    """Each group's process binds its client ports, whatever its server port."""
     for index, group in enumerate(groups):
         for earlier, other in enumerate(groups[:index]):
-            apart = abs(group.first_client_port - other.first_client_port)
-            lower = other if other.first_client_port <= group.first_client_port else group
-            if group.server_port == other.server_port and apart < lower.flows:
-                errors.append(f"datagrams[{index}]: its ports are also of datagrams[{earlier}]")
+            first = max(group.first_client_port, other.first_client_port)
+            if first < min(group.first_client_port + group.flows, other.first_client_port + other.flows):
+                errors.append(f"datagrams[{index}].first_client_port: port {first} is also of datagrams[{earlier}]")
 
 
 # Key -> least, most, default (None: must be given).

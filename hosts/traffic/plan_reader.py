@@ -30,6 +30,10 @@ class Reader:
     def __init__(self) -> None:
         self.errors: list[str] = []
 
+    def refused(self, path: str) -> bool:
+        """Whether there is an error of the value at `path`."""
+        return any(error.startswith(f"{path}: ") for error in self.errors)
+
     def number(self, values: dict[str, Any], key: str, low: int, high: int, path: str = "", default: Any = None) -> int:
         value = values.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:

@@ -68,6 +68,8 @@ def parse(values: Any, path: str, read: Reader, default: FlowSettings) -> Transf
         read.errors.append(f"{path}: give an object")
         return None
     kind = read.choice(values, "kind", KINDS, f"{path}.")
+    if read.refused(f"{path}.kind"):
+        return None  # nobody knows which keys it may have
     own = {"finite": {"arrivals", "mean_gap_ns"}, "closed-loop": {"users", "think", "think_from"}}[kind]
     read.unknown(values, {"kind", "cc", "first_server_port", "sizes", "sources", *flow_settings.KEYS, *own}, f"{path}.")
     before = len(read.errors)

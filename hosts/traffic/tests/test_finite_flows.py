@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from hosts.tests.patience import wait_until
-from hosts.traffic import epoll_flows, transfers
+from hosts.traffic import epoll_flows, long_flows, transfers
 from hosts.traffic.plan import parse
 from hosts.traffic.plan_reader import PlanError
 from hosts.traffic.tests.test_epoll_flows import LONG_NS, Sink, flows_of, group, plan_of, sending, software
@@ -137,9 +137,23 @@ def test_plan__datagrams_beside_flows():
     with pytest.raises(PlanError) as caught:
         parse(plan_of(datagrams=[UDP, {**UDP, "first_client_port": 40001}, {**UDP, "sizes": "odd", "start": 1}, 7]))
     assert [error.partition(":")[0] for error in caught.value.errors] == [
-        "datagrams[2].start", "datagrams[2].sizes", "datagrams[3]", "datagrams[1]",
+        "datagrams[2].start", "datagrams[2].sizes", "datagrams[3]", "datagrams[1].first_client_port",
     ]  # fmt: skip
     assert len(parse(plan_of(datagrams=[UDP, {**UDP, "first_client_port": 40002}])).datagrams) == 2
+    with pytest.raises(PlanError) as caught:  # a port of the host is bound once, wherever it sends
+        parse(plan_of(datagrams=[UDP, {**UDP, "server_port": 5302, "first_client_port": 39999}]))
+    assert caught.value.errors == ["datagrams[1].first_client_port: port 40000 is also of datagrams[0]"]
+
+
+def test_plan__ports_that_meet_when_flows_are_drawn_are_an_error_of_the_plan(tmp_path, capsys):
+    crowded = {**OPEN, "arrivals": "cbr", "mean_gap_ns": 10.0, "first_server_port": 65535}
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({**plan_of(transfers=[crowded]), "duration_ns": 180_020, "server": "127.0.0.1"}))
+    assert long_flows.main([str(path), str(tmp_path / "results")]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert said[0].startswith(f"long_flows: {path}: transfers[0]: its flow 18001 needs server port 65536")
+    assert not list((tmp_path / "results").iterdir())
 
 
 class TestFlows:

@@ -62,6 +62,24 @@ def test_plan__ports_of_split_groups_may_not_meet():
     ]
 
 
+def test_plan__one_mistake_is_one_line():
+    for change, line in (
+        ({"generator": "udp"}, "generator: 'udp' is not one of iperf3, epoll"),
+        ({"generator": ["epoll"]}, "generator: ['epoll'] is not one of iperf3, epoll"),
+        ({"groups": [{**GROUP, "server_port": None}, {**GROUP, "server_port": 1, "first_client_port": 40000}]},
+         "groups[0].server_port: None is not a whole number from 1 to 65535"),
+        ({"groups": [{**GROUP, "first_client_port": ""}, {**GROUP, "server_port": 1, "first_client_port": 1}]},
+         "groups[0].first_client_port: '' is not a whole number from 1 to 65535"),
+        ({"groups": [{**GROUP, "flows": 300, "first_client_port": 65535}]},
+         "groups[0]: its ports go beyond 65535; begin lower"),
+        ({"groups": [{**GROUP, "flows": 300}, {**GROUP, "flows": 300, "server_port": 5300}]},
+         "groups[1].first_client_port: port 30000 is also of groups[0]"),
+    ):  # fmt: skip
+        with pytest.raises(PlanError) as caught:
+            parse({**PLAN, **change})
+        assert caught.value.errors == [line]
+
+
 @pytest.mark.parametrize("values", [None, [], 3, {**PLAN, "groups": []}, {**PLAN, "seconds": True}])
 def test_plan__other_shapes_are_refused(values):
     with pytest.raises(PlanError):
