@@ -11,7 +11,7 @@ import re
 import socket
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Protocol
@@ -50,8 +50,21 @@ class SourceAddress:
     others: Literal["any"] = "any"
 
 
-class Transport(Protocol):
-    """The way to a switch. Both methods raise OSError."""
+@dataclass(frozen=True)
+class SourcePort:
+    """All flows from a port that have no settings of their own. These settings precede those of the address."""
+
+    src_addr: str
+    others: Literal["any"] = field(default="any", init=False)
+    protocol: int
+    src_port: int
+
+
+FlowKey = FiveTuple | SourcePort | SourceAddress
+
+
+class _Transport(Protocol):
+    """Both methods raise OSError."""
 
     def exchange(self, request: bytes) -> bytes: ...
     def close(self) -> None: ...
@@ -236,15 +249,15 @@ class SoftSwitch(ProgramSwitch):
         """The settings of `port`."""
         return _numbers(self.request("port", "show", port))
 
-    def set_flow(self, flow: FiveTuple | SourceAddress, **settings: int) -> None:
+    def set_flow(self, flow: FlowKey, **settings: int) -> None:
         """Extra propagation delay (delay, ns), access rate (access, bits/s) and shared access link (link) of one
-        direction of a flow, or of a source address.
+        direction of a flow, or of a source port or address.
         """
         self.set_flows([(flow, settings)])
 
-    def set_flows(self, flows: Iterable[tuple[FiveTuple | SourceAddress, Mapping[str, int]]]) -> None:
-        """As set_flow, for many flows. Each request holds as many flows as fit. After an error, the flows of earlier
-        requests stay set.
+    def set_flows(self, flows: Iterable[tuple[FlowKey, Mapping[str, int]]]) -> None:
+        """As set_flow, for many flows, as many in a request as it holds. An error leaves the flows of earlier requests
+        set.
         """
         words: list[str] = []
         room = 0

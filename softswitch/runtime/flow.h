@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Settings of single flows, by 5-tuple, and of all other flows of a source address.
+ * Settings of single flows, by 5-tuple, and of all other flows of a source port or a source address.
  */
 #ifndef SOFTSWITCH_FLOW_H
 #define SOFTSWITCH_FLOW_H
@@ -12,15 +12,22 @@ enum {
 	FLOW_ADDRESS_BYTES = 16, /* IPv6, or IPv4-mapped */
 };
 
-/* In the key of a source address all fields but src_addr are 0. No frame has this key, because its protocol is not 0.
- */
+/* Frames have keys of the first kind. The members that a key of another kind ignores are 0. */
+enum flow_key_kind {
+	KEY_FLOW,
+	KEY_SOURCE_PORT,    /* ignores the destination */
+	KEY_SOURCE_ADDRESS, /* ignores all but the source address */
+	KEY_KINDS,
+};
+
 struct flow_key {
 	uint8_t src_addr[FLOW_ADDRESS_BYTES];
 	uint8_t dst_addr[FLOW_ADDRESS_BYTES];
 	uint8_t src_port[2]; /* big-endian, as in the packet */
 	uint8_t dst_port[2];
 	uint8_t protocol;
-	uint8_t zero[3];
+	uint8_t kind;
+	uint8_t zero[2];
 };
 
 struct flow {
@@ -36,7 +43,7 @@ struct flow_table {
 	struct flow *slots; /* open addressing; a power of two, at most half in use */
 	uint32_t mask;
 	uint32_t count;
-	uint32_t addresses; /* of count: keys of source addresses */
+	uint32_t of_kind[KEY_KINDS]; /* of count */
 	uint32_t limit;
 };
 
@@ -44,7 +51,7 @@ size_t flow_table_bytes(uint32_t flows);
 void flow_table_init(struct flow_table *table, void *memory, uint32_t flows);
 bool flow_key_of_frame(struct flow_key *key, const uint8_t *frame, uint32_t bytes);
 struct flow *flow_find(const struct flow_table *table, const struct flow_key *key);
-/* The settings of a frame with this 5-tuple: its flow's, else its source address'; NULL: none. */
+/* The settings of a frame with this 5-tuple: its flow's, else its source port's, else its source address'; NULL: none. */
 struct flow *flow_of_frame(const struct flow_table *table, const struct flow_key *key);
 struct flow *flow_add(struct flow_table *table, const struct flow_key *key); /* NULL: full */
 void flow_clear(struct flow_table *table);

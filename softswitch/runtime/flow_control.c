@@ -7,7 +7,7 @@
 #include "request.h"
 
 #define NEXT_FLOW ";"
-#define ANY_FLOW  "any" /* of the source address */
+#define ANY_FLOW  "any" /* of the source port, or of the source address */
 
 /* One flow of a request, with the values that it gets. */
 struct wish {
@@ -19,35 +19,65 @@ struct wish {
 	bool is_last;
 };
 
+/* Whether the last word is a protocol. */
+static bool read_protocol(struct words *words, uint8_t *protocol)
+{
+	uint64_t number;
+
+	if (words_is(words, "tcp"))
+		*protocol = PROTOCOL_TCP;
+	else if (words_is(words, "udp"))
+		*protocol = PROTOCOL_UDP;
+	else if (words_number(words, &number) && (number == PROTOCOL_TCP || number == PROTOCOL_UDP))
+		*protocol = (uint8_t)number;
+	else
+		return false;
+	return true;
+}
+
+/* Returns 0, or the length of an error reply. */
+static size_t read_port(uint8_t port[2], struct words *words, struct text *text)
+{
+	uint64_t number;
+
+	if (!words_next(words) || !words_number(words, &number) || number > 65535)
+		return request_refuse_word(text, "TCP or UDP port", words, "0 to 65535");
+	port[0] = (uint8_t)(number >> 8);
+	port[1] = (uint8_t)number;
+	return 0;
+}
+
+/* What follows ANY_FLOW: a protocol and a source port, or settings. Returns 0, or the length of an error reply. */
+static size_t read_source_key(struct flow_key *key, struct words *words, struct text *text)
+{
+	struct words ahead = *words;
+
+	key->kind = KEY_SOURCE_ADDRESS;
+	if (!words_next(&ahead) || !read_protocol(&ahead, &key->protocol))
+		return 0;
+	*words = ahead;
+	key->kind = KEY_SOURCE_PORT;
+	return read_port(key->src_port, words, text);
+}
+
 /* Returns 0, or the length of an error reply. */
 static size_t read_flow_key(struct flow_key *key, struct words *words, struct text *text)
 {
-	uint8_t *addresses[] = {key->src_addr, key->dst_addr};
-	uint8_t *ports[] = {key->src_port, key->dst_port};
-	uint64_t number;
+	size_t error;
 
 	memset(key, 0, sizeof(*key));
-	if (!words_next(words) || !words_address(words, addresses[0]))
+	if (!words_next(words) || !words_address(words, key->src_addr))
 		return request_refuse_word(text, "address", words, "an IPv4 or IPv6 address");
 	if (words_next(words) && words_is(words, ANY_FLOW))
-		return 0;
-	if (!words_address(words, addresses[1]))
+		return read_source_key(key, words, text);
+	if (!words_address(words, key->dst_addr))
 		return request_refuse_word(text, "address", words,
 					   "an IPv4 or IPv6 address, or any for all flows of the source");
 	words_next(words);
-	number = words_is(words, "tcp") ? PROTOCOL_TCP : words_is(words, "udp") ? PROTOCOL_UDP : 0;
-	if (!number && !words_number(words, &number))
-		number = 0;
-	if (number != PROTOCOL_TCP && number != PROTOCOL_UDP)
+	if (!read_protocol(words, &key->protocol))
 		return request_refuse_word(text, "protocol", words, "tcp (6) or udp (17)");
-	key->protocol = (uint8_t)number;
-	for (int index = 0; index < 2; index++) {
-		if (!words_next(words) || !words_number(words, &number) || number > 65535)
-			return request_refuse_word(text, "TCP or UDP port", words, "0 to 65535");
-		ports[index][0] = (uint8_t)(number >> 8);
-		ports[index][1] = (uint8_t)number;
-	}
-	return 0;
+	error = read_port(key->src_port, words, text);
+	return error ? error : read_port(key->dst_port, words, text);
 }
 
 /* Reads one flow of the request. Settings that the request does not name stay. Returns 0, or the length of an error

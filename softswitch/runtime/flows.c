@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Settings of single flows (one direction of a 5-tuple) in a hash table with open addressing. A frame belongs to a
  * flow only if its ports follow the IP header: not the later fragments of a packet, and no packet with IPv6 extension
- * headers. Up to two VLAN tags are skipped. The same table has the settings of source addresses.
+ * headers. Up to two VLAN tags are skipped. The same table has the settings of source ports and source addresses.
  */
 #include "flow.h"
 #include "../../lib/frames.h"
@@ -35,7 +35,7 @@ void flow_table_init(struct flow_table *table, void *memory, uint32_t flows)
 	table->mask = slots_of(flows) - 1;
 	table->limit = flows;
 	table->count = 0;
-	table->addresses = 0;
+	memset(table->of_kind, 0, sizeof(table->of_kind));
 	memset(memory, 0, flow_table_bytes(flows));
 }
 
@@ -78,10 +78,21 @@ struct flow *flow_of_frame(const struct flow_table *table, const struct flow_key
 	struct flow *flow = flow_find(table, key);
 	struct flow_key source;
 
-	if (flow || !table->addresses)
+	if (flow || table->of_kind[KEY_FLOW] == table->count)
 		return flow;
 	memset(&source, 0, sizeof(source));
 	memcpy(source.src_addr, key->src_addr, FLOW_ADDRESS_BYTES);
+	if (table->of_kind[KEY_SOURCE_PORT]) {
+		memcpy(source.src_port, key->src_port, sizeof(source.src_port));
+		source.protocol = key->protocol;
+		source.kind = KEY_SOURCE_PORT;
+		flow = flow_find(table, &source);
+	}
+	if (flow || !table->of_kind[KEY_SOURCE_ADDRESS])
+		return flow;
+	memset(source.src_port, 0, sizeof(source.src_port));
+	source.protocol = 0;
+	source.kind = KEY_SOURCE_ADDRESS;
 	return flow_find(table, &source);
 }
 
@@ -97,7 +108,7 @@ struct flow *flow_add(struct flow_table *table, const struct flow_key *key)
 	flow->key = *key;
 	flow->set = true;
 	table->count++;
-	table->addresses += !key->protocol;
+	table->of_kind[key->kind]++;
 	return flow;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Delays and access links of single flows and source addresses in the switch core, exact to the ns."""
+"""What the switch core has for single flows, source ports and source addresses: delays and access links, to the ns."""
 
 from __future__ import annotations
 
@@ -111,6 +111,17 @@ def test_address__settings_are_of_its_flows_without_their_own() -> None:
     assert [output.due_ns for output in core.run()] == [1000]
 
 
+def test_source_port__comes_after_its_flows_and_before_its_address() -> None:
+    core = Core()
+    core.set("flow set 10.0.0.1 any udp 5201 delay 20 ; 10.0.0.1 any delay 50 ; 10.0.0.1 10.0.0.2 udp 5201 1 delay 300")
+    core.receive(0, 1, udp("10.0.0.1", "10.0.0.2", 5201, 1))
+    for number, to in enumerate(("10.0.0.2", "10.0.0.9"), 1):
+        core.receive(number, 1, udp("10.0.0.1", to, 5201, 2))
+    core.receive(3, 1, udp("10.0.0.1", "10.0.0.2", 5202, 1))
+    core.receive(4, 1, udp("10.0.0.2", "10.0.0.1", 5201, 1))
+    assert [output.due_ns for output in core.run()] == [4, 21, 22, 53, 300]
+
+
 def test_address__its_access_link_is_of_all_its_flows() -> None:
     core = Core()
     core.set("flow set 10.0.0.1 any access 688000000")  # 62 + 24 bytes: 1000 ns
@@ -137,7 +148,10 @@ def test_address__bad_requests_change_nothing() -> None:
         ("flow set any", "address 'any'"),
         ("flow set 10.0.0.1", "address ''"),
         ("flow set 10.0.0.1 all delay 5", "address 'all': an IPv4 or IPv6 address, or any"),
-        ("flow set 10.0.0.1 any tcp 1 2", "unknown setting 'tcp'"),
+        ("flow set 10.0.0.1 any tcp 1 2", "unknown setting '2'"),
+        ("flow set 10.0.0.1 any tcp delay 5", "TCP or UDP port 'delay'"),
+        ("flow set 10.0.0.1 any icmp 1", "unknown setting 'icmp'"),
+        ("flow set 10.0.0.1 any 6 65536", "TCP or UDP port '65536'"),
         ("flow set 10.0.0.1 any link 65", "link '65'"),
         ("flow set 10.0.0.1 any delay 1 ; 10.0.0.2 any delay 1 ; 10.0.0.3 any delay 1", "flow table full"),
         ("link set 0 access 1000", "link '0': 1 to 64"),
