@@ -20,6 +20,7 @@ from analysis.targets import capabilities, rules
 from controlplane.targets import TARGETS
 from controlplane.threshold import Conversion, convert
 from lib.units import parse
+from runs.spec_file import idle_rtt_ns
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -95,7 +96,7 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
             f"settings: the switch's own queue holds {limit:.0f} packets, no more than the policy's "
             f"{spec['buffer_packets']}: it may drop in silence"
         )
-    asked = 0 if spec.get("delay") == "tc" else spec["rtt_ns"]
+    asked = 0 if spec.get("delay") == "tc" else idle_rtt_ns(spec)
     total = sum(delay for delay in delays if delay is not None)
     if total != asked and has_links:
         where = "where netem delays, the switch must not" if spec.get("delay") == "tc" else "the base RTT"

@@ -16,6 +16,7 @@ from analysis.targets import rules
 from hosts.traffic.idle_rtt import HEADER, PAYLOAD
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 from lib.terminal import one_line
+from runs.spec_file import idle_rtt_ns
 from runs.verdict import Area
 
 MAX_IDLE_RTT_ERROR, MAX_IDLE_RTT_ERROR_NS = 0.05, 200_000  # the larger applies: hosts need some time for a ping
@@ -63,7 +64,7 @@ def idle_rtt(run: Run) -> dict[str, int | float | None]:
     request's transmission time on the bottleneck, in whole ns as the switch counts it. Some targets add none
     (Rules.echo_takes_link_time); the reply crosses no rate limit. Virtual NICs add their own times.
     """
-    idle, asked = run.documents["idle_rtt"], run.spec["rtt_ns"]
+    idle, asked = run.documents["idle_rtt"], idle_rtt_ns(run.spec)
     least = number(idle, "min_ns")
     on_link_ns = ECHO_WIRE_BYTES * 8 * 10**9 // run.spec["rate_bps"] if rules(run).echo_takes_link_time else 0
     expected = asked + on_link_ns + _nics_ns(run.spec.get("offloads") or {})
@@ -142,7 +143,7 @@ def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
     """Deviations of delay and rate from spec.yaml."""
     reasons = []
     idle = idle_rtt(run)
-    least, asked, expected = idle["min"], run.spec["rtt_ns"], idle["expected"]
+    least, asked, expected = idle["min"], idle_rtt_ns(run.spec), idle["expected"]
     if least is not None and expected is not None and in_virtual_time(run):
         reason = idle_rtt_reason(run, least, int(expected))
         reasons += [reason] if reason else []

@@ -40,12 +40,12 @@ class Programs:
         """The keys of the traffic program's plan."""
         return {"kernel_names": dict(self.names)} if self.names else {}
 
-    def of_roles(self, window_packets: int | None, seed: int) -> dict[str, Any]:
-        """The playbooks' variables."""
+    def of_roles(self, windows: list[str], seed: int) -> dict[str, Any]:
+        """The playbooks' variables. `windows` are bounds by server ports, FIRST-LAST=SEGMENTS."""
         wanted = [f"{self.names[name]}={path}" for name, path in self.objects.items()]
         return {
             **({"congestion_control_programs": wanted, "congestion_control_seed": seed} if wanted else {}),
-            **({"congestion_control_window": window_packets} if window_packets else {}),
+            **({"congestion_control_windows": windows} if windows else {}),
         }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controlplane.policy import Policy
-from controlplane.soft import FiveTuple, SoftSwitch, SourceAddress
+from controlplane.soft import FlowKey, SoftSwitch
 from controlplane.switch import Collector, Queue
 from experiments.switches import BOTTLENECK, Switches
 from experiments.topology import (
@@ -28,9 +28,9 @@ POSTCARD_PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
 
 @dataclass(frozen=True)
 class SwitchSettings:
-    """`forth_ns` and `back_ns` are propagation delays towards the receiver and back. `flow_settings` has the flows with
-    a delay or a link of their own, and source addresses, by the names of `SoftSwitch.set_flow`. `queues` has each
-    port's queue, for a switch with queues of its own.
+    """`forth_ns` and `back_ns` are propagation delays towards the receiver and back. `flow_settings` has the flows,
+    source ports and source addresses with a delay or a link of their own, by the names of `SoftSwitch.set_flow`.
+    `queues` has each port's queue, for a switch with queues of its own.
     """
 
     rate_bps: int
@@ -38,7 +38,7 @@ class SwitchSettings:
     back_ns: int
     queues: Mapping[int, Queue]
     policy: Policy
-    flow_settings: tuple[tuple[FiveTuple | SourceAddress, Mapping[str, int]], ...]
+    flow_settings: tuple[tuple[FlowKey, Mapping[str, int]], ...]
     shared_links_bps: Mapping[int, int] = field(default_factory=dict)  # access links of source addresses, by number
     nic_rate_bps: int = 0  # at which the sender's NIC spaces bursts; 0: without limit
     drop_cost_permille: int = 0  # of its transmission time that a packet dropped at departure takes

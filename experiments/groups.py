@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The key `groups` of a spec file: a list of groups, each with keys of its own. A spec without it is one group.
 
-The keys of a group have the same readers and rules as the keys of an experiment: each group becomes a spec of its own,
-with the run's other keys. RTT and ECN of the run are the defaults of its groups.
+The keys of a group are those of an experiment, read by the same readers and held against the same rules: an entry is a
+spec whose keys of traffic are the group's. RTT, ACK_DELAY and ECN of the run are the defaults of its groups.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lib import units
 from lib.errors import BadValue
 from lib.values import unknown_key
 
-DEFAULTS_OF_GROUPS = ("rtt", "ecn")  # the run may give these, too
-OF_TCP = ("rtt", "access", "window", "pacing", "ecn")  # refuse_keys knows the others
+DEFAULTS_OF_GROUPS = ("rtt", "ack_delay", "ecn")  # the run may give these, too
+OF_TCP = ("rtt", "ack_delay", "access", "window", "pacing", "ecn")  # refuse_keys knows the others
 Wrong = Callable[[str, str], None]
 
 
@@ -37,6 +37,11 @@ class Entry:
     @property
     def is_tcp(self) -> bool:
         return self.spec.traffic != OPEN_LOOP
+
+    @property
+    def has_ack_delay(self) -> bool:
+        """Whether ACK_DELAY is the group's, not the run's."""
+        return self.number is not None and "ack_delay" in self.given
 
     @property
     def rtts_ns(self) -> tuple[int, int]:

@@ -24,11 +24,12 @@ ADDRESS_PREFIX, FIRST_ADDRESS = "10.77.0.", 16  # beside the addresses of experi
 
 
 class Path(NamedTuple):
-    """`access_link` is its number, from 1; 0: none."""
+    """`access_link` is its number, from 1; 0: none. `ack_delay_ns` is its group's; None: the run's."""
 
     src_addr: str
     rtt_ns: int
     access_link: int
+    ack_delay_ns: int | None = None
 
 
 def read_rtts(read_one: Callable[[object], Quantity]) -> Callable[[object], tuple[Quantity, ...]]:
@@ -156,21 +157,22 @@ def _by_group(spec: Any) -> list[tuple[Path, ...]]:
     groups: list[tuple[Path, ...]] = []
     count = links_before = 0
     for settings in _settings(spec) or [None]:
-        pairs = _pairs(settings, spec.rtt_ns, links_before) if settings else []
-        groups.append(tuple(Path(_address(count + number), *pair) for number, pair in enumerate(pairs)))
+        own_ns = settings.ack_delay_ns if settings and settings is not spec else None
+        pairs = _pairs(settings, links_before) if settings else []
+        if [(spec.forth_extra_ns(rtt_ns, own_ns), link) for rtt_ns, link in pairs] == [(0, 0)]:
+            pairs = []  # the bottleneck's delay is the group's
+        groups.append(tuple(Path(_address(count + number), *pair, own_ns) for number, pair in enumerate(pairs)))
         count += len(pairs)
         links_before += (settings.access_links or 0) if settings else 0
     return groups
 
 
-def _pairs(settings: Any, run_rtt_ns: int, links_before: int) -> list[tuple[int, int]]:
+def _pairs(settings: Any, links_before: int) -> list[tuple[int, int]]:
     """RTT and access link of each path."""
     rtts = settings.rtts_ns or [settings.rtt_ns]
     if settings.rtts_ns is None and settings.rtt_spread_ns:
         steps = SPREAD_CLASSES - 1
         rtts = [settings.rtt_ns + settings.rtt_spread_ns * step // steps for step in range(SPREAD_CLASSES)]
-    if rtts == [run_rtt_ns] and not settings.access_links:
-        return []
     links = range(links_before + 1, links_before + settings.access_links + 1) if settings.access_links else (0,)
     return [(rtt_ns, link) for rtt_ns in rtts for link in links]
 

@@ -13,6 +13,7 @@ from typing import Any
 from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
 from experiments import (
+    ack_delay,
     capabilities,
     cc_parameters,
     congestion,
@@ -65,8 +66,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     generator = None if open_loop or spec.traffic == transfers.PROGRAM else _generator(spec, clock, errors, wrong)
     switch = spec.switch or ("driver" if clock == "virtual" else "process")
     wire_bytes, rate_bps = wire_bytes_of_ip(spec.mtu), units.whole(spec.rate)
-    testbed = host.testbed or capabilities.on_testbed(can)
-    where = resolve_traffic.Where(clock, switch, testbed, host.bpf_lacks, wire_bytes)
+    delay = spec.delay or capabilities.default_delay(can)
+    where = resolve_traffic.Where(clock, switch, capabilities.on_testbed(can), delay, host.bpf_lacks, wire_bytes)
     traffic = resolve_traffic.resolve(entries, generator, where)
     for entry in entries:
         _check_congestion_controls_of(entry, spec, host)
@@ -108,7 +109,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         switch=switch,
         traffic=spec.traffic,
         generator=generator,
-        delay=spec.delay or capabilities.default_delay(can),
+        delay=delay,
         mode=spec.mode,
         groups=traffic.long,
         rate_bps=rate_bps,
@@ -140,7 +141,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         tcp=tcp_options.resolve(spec, spec.traffic, spec.switch, wrong),
         offloads=offloads.resolve(spec, given, clock, switch, where.testbed, rate_bps, wrong),
         ecn=_ecn(spec, wrong),
-        ack_delay_ns=_ack_delay_ns(spec, rtt_ns, can, errors, wrong),
+        ack_delay_ns=_ack_delay_ns(spec, entries, delay, errors, wrong),
         congestion_sources=congestion.in_spec(
             {group.source for entry in entries for group in entry.spec.cc if group.source}
         ),
@@ -181,18 +182,14 @@ def _ecn(spec: Spec, wrong: Any) -> str | None:
     return spec.ecn
 
 
-def _ack_delay_ns(spec: Spec, rtt_ns: int, can: Capabilities, errors: dict[str, BadValue], wrong: Any) -> int | None:
-    if spec.ack_delay is None or errors.keys() & {"ack_delay", "rtt", "rtts"}:
+def _ack_delay_ns(
+    spec: Spec, entries: list[groups.Entry], delay: str, errors: dict[str, BadValue], wrong: Any
+) -> int | None:
+    """Of the run, and of its groups without an ACK_DELAY of their own."""
+    if errors.keys() & {"ack_delay", "rtt", "rtts"}:
         return None
-    delay_ns = units.whole(spec.ack_delay)
-    if (spec.delay or capabilities.default_delay(can)) == "tc":
-        wrong("ack_delay", "needs a delay of its own in each direction; netem has one for both; allowed: with "
-              "DELAY=switch only")  # fmt: skip
-    elif spec.switch == "ns3":
-        wrong("ack_delay", "is not simulated; allowed: not with SWITCH=ns3")
-    elif delay_ns > rtt_ns:
-        wrong("ack_delay", f"is longer than the RTT of {units.show(rtt_ns, 'time')}; allowed: 0ns to RTT")
-    return delay_ns
+    heirs = [entry for entry in entries if entry.is_tcp and not entry.has_ack_delay]
+    return ack_delay.resolve(spec, min(entry.rtts_ns[0] for entry in heirs or entries), delay, wrong)
 
 
 def _default_text(spec: Spec, key: str) -> object:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from experiments import pacing, paths, transfers
+from experiments import ack_delay, pacing, paths, transfers
 from experiments.groups import Entry
 from experiments.spec import ARRIVALS, Spec
 from experiments.traffic import MAX_FLOWS
@@ -29,6 +29,7 @@ class Where:
     clock: str
     switch: str
     testbed: bool
+    delay: str  # where the RTT comes from
     bpf_lacks: str  # what real time lacks for congestion controls and bounds of windows as BPF; "" if nothing
     wire_bytes: int
 
@@ -68,8 +69,6 @@ def _own(entry: Entry, where: Where) -> dict[str, Any]:
     bounds = pacing.resolve(
         spec, entry.given, spec.traffic, where.clock, where.switch, where.testbed, where.bpf_lacks, entry.wrong
     )
-    if entry.number is not None and spec.window is not None and where.clock == "real":
-        entry.wrong("window", "of a group needs the virtual-time kernel; allowed: with CLOCK=virtual only")
     if entry.number is None or not entry.is_tcp:
         return {} if entry.number is None else {"number": entry.number}
     least_ns, most_ns = entry.rtts_ns
@@ -78,11 +77,19 @@ def _own(entry: Entry, where: Where) -> dict[str, Any]:
         "rtt_ns": least_ns,
         "rtt_spread_ns": most_ns - least_ns,
         "rtts_ns": paths.rtts_ns(spec),
+        "ack_delay_ns": _ack_delay_ns(entry, where),
         "access_bps": None if spec.access is None else units.whole(spec.access),
         "access_links": spec.access_links,
         **bounds,
         "ecn": spec.ecn,
     }
+
+
+def _ack_delay_ns(entry: Entry, where: Where) -> int | None:
+    """None: as the run."""
+    if not entry.has_ack_delay or entry.errors.keys() & {"ack_delay", "rtt", "rtts"}:
+        return None
+    return ack_delay.resolve(entry.spec, entry.rtts_ns[0], where.delay, entry.wrong)
 
 
 def _long(entry: Entry, own: Mapping[str, Any]) -> list[Group]:

@@ -114,8 +114,34 @@ class Resolved:
 
     @property
     def back_ns(self) -> int:
-        """Propagation delay of the ACK direction. The data direction has the rest of RTT."""
+        """Propagation delay of the ACK direction of flows without an ACK_DELAY of their group. The data direction has
+        the rest of RTT.
+        """
         return self.rtt_ns - self.rtt_ns // 2 if self.ack_delay_ns is None else self.ack_delay_ns
+
+    def back_of(self, group: OwnSettings) -> int:
+        """Propagation delay of the ACK direction of the group's flows."""
+        return self.back_ns if group.ack_delay_ns is None else group.ack_delay_ns
+
+    def forth_extra_ns(self, rtt_ns: int, ack_delay_ns: int | None) -> int:
+        """Propagation delay of the data direction of a flow beyond the least. `ack_delay_ns` is the flow's group's."""
+        return rtt_ns - (self.back_ns if ack_delay_ns is None else ack_delay_ns) - self.least_forth_ns
+
+    @property
+    def least_back_ns(self) -> int:
+        """Propagation delay of the link of all ACKs. Single groups have more."""
+        return min(map(self.back_of, self.tcp_groups), default=self.back_ns)
+
+    @property
+    def least_forth_ns(self) -> int:
+        """Propagation delay of the link of all data. Single flows have more."""
+        forth_ns = [(group.rtt_ns or self.rtt_ns) - self.back_of(group) for group in self.tcp_groups]
+        return min(forth_ns, default=self.rtt_ns - self.back_ns)
+
+    @property
+    def idle_rtt_ns(self) -> int:
+        """RTT of a packet that belongs to no flow."""
+        return self.least_forth_ns + self.least_back_ns
 
     @property
     def frame_bytes(self) -> int:

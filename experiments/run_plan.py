@@ -12,7 +12,7 @@ import sys
 from typing import Any, NamedTuple
 
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit
-from controlplane.soft import FiveTuple, SourceAddress
+from controlplane.soft import FiveTuple, SourceAddress, SourcePort
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS
 from experiments import capabilities, congestion, cost, host, pacing, paths, programs, topology, transfers
@@ -38,6 +38,7 @@ from experiments.traffic_groups import Datagrams, Group
 from experiments.transfers import Transfers
 from hosts.traffic.transfers import draw, server_ports
 
+MOST_PORT = 65535
 MOST_WINDOW_BYTES = 256 << 20
 SEED_BITS = 48  # of SEED and repetition
 
@@ -63,20 +64,21 @@ class FlowProcess(NamedTuple):
 def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> RunPlan:
     """The plan of repetition `repetition` (from 1), with the BPF programs of a run in real time."""
     processes = flow_processes(spec, repetition)
-    flows = _flows(spec, processes, extra_delays_ns(spec, repetition))
+    extra_ns = extra_delays_ns(spec, repetition)
+    flows = _flows(spec, processes, extra_ns)
     finite = finite_ports(spec, repetition)
     sized = sizes(spec)
-    delays_ns = [flow.extra_delay_ns for flow in flows] if spec.rtt_spread_ns else []
     return RunPlan(
         title=f"repetition {repetition} of {spec.reps}" if spec.reps > 1 else spec.name,
         target=spec.target,
         stored_spec=spec.to_dict()
         | congestion.without_text(spec.congestion_sources)
-        | {"repetition": repetition, "extra_delays_ns": delays_ns}
+        | {"repetition": repetition, "extra_delays_ns": extra_ns if spec.rtt_spread_ns else []}
+        | ({"idle_rtt_ns": spec.idle_rtt_ns} if spec.idle_rtt_ns != spec.rtt_ns else {})
         | _paths(spec),
         congestion_sources=spec.congestion_sources,
         network=network(spec),
-        settings=_settings(spec, flows),
+        settings=_settings(spec, flows, processes, finite),
         traffic=_traffic(spec, repetition, processes, flows, finite, bpf),
         setup=_setup(spec, sized, processes, finite, bpf, _seed(spec, repetition)),
         sizes=sized,
@@ -190,16 +192,24 @@ def policy(spec: Resolved) -> Policy:
 def _flows(spec: Resolved, processes: list[FlowProcess], delays_ns: list[int]) -> tuple[Flow, ...]:
     """Every flow, in the order of their numbers."""
     flows = [
-        (process.first_client_port + stream, process.server_port, _access_bps(spec, process.group))
+        (process.first_client_port + stream, process.server_port, process.group)
         for process in processes
         for stream in range(process.flows)
     ]
     shared = paths.link_of_flows(spec)
     links = shared + [0] * (len(flows) - len(shared))
     return tuple(
-        Flow(SENDER.ipv4, RECEIVER.ipv4, src_port, dst_port, delay_ns, 0 if link else access_bps, link)
-        for (src_port, dst_port, access_bps), delay_ns, link in zip(flows, delays_ns, links, strict=True)
-    )
+        Flow(
+            SENDER.ipv4, RECEIVER.ipv4, src_port, dst_port, _forth_extra_ns(spec, group, delay_ns),
+            0 if link else _access_bps(spec, group), link,
+        )
+        for (src_port, dst_port, group), delay_ns, link in zip(flows, delays_ns, links, strict=True)
+    )  # fmt: skip
+
+
+def _forth_extra_ns(spec: Resolved, group: Group | Datagrams, extra_ns: int) -> int:
+    """The data direction's delay of a flow beyond the bottleneck's. `extra_ns`: of the flow's RTT beyond RTT."""
+    return extra_ns if isinstance(group, Datagrams) else spec.forth_extra_ns(spec.rtt_ns + extra_ns, group.ack_delay_ns)
 
 
 def _access_bps(spec: Resolved, group: Group | Datagrams) -> int:
@@ -207,12 +217,14 @@ def _access_bps(spec: Resolved, group: Group | Datagrams) -> int:
     return 0 if isinstance(group, Datagrams) else spec.access_of(group) or 0
 
 
-def _settings(spec: Resolved, flows: tuple[Flow, ...]) -> SwitchSettings:
+def _settings(
+    spec: Resolved, flows: tuple[Flow, ...], processes: list[FlowProcess], finite: list[range]
+) -> SwitchSettings:
     """Delays of both directions. DELAY=tc: netem on the receiver has the whole RTT."""
-    rtt_ns, back_ns = (0, 0) if spec.delay == "tc" else (spec.rtt_ns, spec.back_ns)
+    forth_ns, back_ns = (0, 0) if spec.delay == "tc" else (spec.least_forth_ns, spec.least_back_ns)
     return SwitchSettings(
         rate_bps=spec.rate_bps,
-        forth_ns=rtt_ns - back_ns,
+        forth_ns=forth_ns,
         back_ns=back_ns,
         queues={host.port: queue(spec, host.port) for host in HOSTS},
         policy=policy(spec),
@@ -221,7 +233,8 @@ def _settings(spec: Resolved, flows: tuple[Flow, ...]) -> SwitchSettings:
             for flow in flows
             if (own := _flow_settings(flow))
         )
-        + tuple((SourceAddress(path.src_addr), _path_settings(spec, path)) for path in paths.paths(spec)),
+        + tuple((SourceAddress(path.src_addr), _path_settings(spec, path)) for path in paths.paths(spec))
+        + _ack_settings(spec, processes, finite),
         shared_links_bps=paths.links_bps(spec),
         nic_rate_bps=(spec.offloads or {}).get("nic_rate_bps", 0),
         drop_cost_permille=spec.drop_cost_permille or 0,
@@ -235,12 +248,37 @@ def _flow_settings(flow: Flow) -> dict[str, int]:
 
 
 def _path_settings(spec: Resolved, path: paths.Path) -> dict[str, int]:
-    return {"delay": path.rtt_ns - spec.rtt_ns} | ({"link": path.access_link} if path.access_link else {})
+    delay_ns = spec.forth_extra_ns(path.rtt_ns, path.ack_delay_ns)
+    return {"delay": delay_ns} | ({"link": path.access_link} if path.access_link else {})
+
+
+def _ack_settings(
+    spec: Resolved, processes: list[FlowProcess], finite: list[range]
+) -> tuple[tuple[SourcePort, dict[str, int]], ...]:
+    """The ACK direction's delay of each group beyond the least, by the group's server ports."""
+    return tuple(
+        (SourcePort(RECEIVER.ipv4, TCP, port), {"delay": extra_ns})
+        for group, ports in _server_ports(spec, processes, finite)
+        if (extra_ns := spec.back_of(group) - spec.least_back_ns)
+        for port in ports
+    )
+
+
+def _server_ports(
+    spec: Resolved, processes: list[FlowProcess], finite: list[range]
+) -> list[tuple[Group | Transfers, range]]:
+    """The server ports of TCP flows; a group of iperf3 has several processes."""
+    long = [
+        (process.group, range(process.server_port, process.server_port + 1))
+        for process in processes
+        if isinstance(process.group, Group)
+    ]
+    return [*long, *zip(spec.transfers, finite, strict=True)]
 
 
 def _paths(spec: Resolved) -> dict[str, Any]:
     """The paths of finite flows in spec.yaml, if there are several; and the shared links of long flows."""
-    listed = [path._asdict() for path in paths.paths(spec)]
+    listed = [{key: value for key, value in path._asdict().items() if value is not None} for path in paths.paths(spec)]
     if spec.transfers and spec.transfers[0].is_own:  # links of different rates
         rates = paths.links_bps(spec)
         listed = [path | {"access_bps": rates.get(path["access_link"])} for path in listed]
@@ -386,7 +424,7 @@ def _setup(
         "collector_source": topology.POSTCARD_SOURCE,
         **({} if spec.access_buffer_bytes is None else {"tune_buffer_bytes": spec.access_buffer_bytes}),
         **pacing.setup(spec.pacing_of_host),
-        **bpf.of_roles(spec.window_packets if spec.clock == "real" else None, seed),
+        **bpf.of_roles(_windows(spec, processes, finite) if spec.clock == "real" else [], seed),
         "tune_ecn": "on" if spec.with_ecn else "off",
         **({"program_cc": spec.program["cc"]} if spec.program else {}),
         "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, MOST_WINDOW_BYTES),
@@ -396,6 +434,17 @@ def _setup(
         "collector_options": [*status, *buffers],
         "tracer_options": [*status, *read, "--ring-mib", str(sized.trace_ring_mib), "--port", traced_ports],
     }
+
+
+def _windows(spec: Resolved, processes: list[FlowProcess], finite: list[range]) -> list[str]:
+    """Bounds of the senders' windows by server ports, FIRST-LAST=SEGMENTS: of the run, or of its groups."""
+    if spec.window_packets:
+        return [f"1-{MOST_PORT}={spec.window_packets}"]
+    return [
+        f"{ports.start}-{ports[-1]}={group.window_packets}"
+        for group, ports in _server_ports(spec, processes, finite)
+        if group.window_packets
+    ]
 
 
 def _spec_of_roles(spec: Resolved, bpf: Programs) -> dict[str, Any]:

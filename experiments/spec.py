@@ -168,8 +168,8 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys, program
 
 # Of the keys, those that a group of `groups` may have.
 GROUP_KEYS = (
-    "traffic", "cc", "flows", "rtt", "rtt_spread", "rtts", "access", "access_links", "window", "pacing", "ecn", "load",
-    "sizes", "arrivals", "users", "think", "think_from",
+    "traffic", "cc", "flows", "rtt", "rtt_spread", "rtts", "ack_delay", "access", "access_links", "window", "pacing",
+    "ecn", "load", "sizes", "arrivals", "users", "think", "think_from",
 )  # fmt: skip
 KEYS = (*Spec.__annotations__, *tcp_options.KEYS, *offloads.KEYS, *pacing.KEYS, *programs.KEYS)
 

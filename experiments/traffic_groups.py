@@ -21,6 +21,7 @@ class OwnSettings:
     rtt_ns: int | None = None  # the least of the group
     rtt_spread_ns: int | None = None
     rtts_ns: list[int] | None = None
+    ack_delay_ns: int | None = None  # None: as the run
     access_bps: int | None = None
     access_links: int | None = None
     window_packets: int | None = None

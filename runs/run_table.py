@@ -32,6 +32,7 @@ NOT_OF_A_POINT = (
     "reps",
     "repetition",
     "extra_delays_ns",
+    "idle_rtt_ns",
     "paths",
     "link_of_flows",
     "links_bps",

@@ -17,7 +17,7 @@ from runs.names import SPEC_FILE
 
 SPEC_VERSION = 1
 
-# Keys of spec.yaml that the analysis computes with; all positive, but there may be no warm-up.
+# Keys of spec.yaml that the analysis computes with; all positive but those of MAY_BE_ZERO.
 REQUIRED_SPEC = {
     "rate_bps": int, "rtt_ns": int, "mtu_bytes": int, "wire_bytes": int, "buffer_packets": int, "bdp_packets": int,
     "duration_ns": int, "warmup_ns": int, "mode": str, "groups": list,
@@ -33,16 +33,18 @@ OPTIONAL_SPEC = {
     "access_bps": int, "rtts_ns": list, "access_links": int, "paths": list, "link_of_flows": list,
     "links_bps": list, "transfers": list, "datagrams": list,
     "tcp": dict, "offloads": dict, "pacing": str, "window_packets": int, "ecn": str, "ack_delay_ns": int,
+    "idle_rtt_ns": int,
     "program": dict,
 }  # fmt: skip
 
-_ALLOWED = {
+MAY_BE_ZERO = ("warmup_ns", "ack_delay_ns", "idle_rtt_ns")
+_ALLOWED: dict[object, str] = {
     float: "a positive number",
     int: "a positive integer",
     str: "a str",
     list: "a list",
     dict: "a mapping",
-    "warmup_ns": "an integer, 0 or more",
+    **dict.fromkeys(MAY_BE_ZERO, "an integer, 0 or more"),
 }
 
 
@@ -51,6 +53,11 @@ def load_spec(directory: Path) -> dict[str, Any]:
     if damage := record.raw_damage(directory, only=(SPEC_FILE,)):
         raise InputError(f"{directory}: {record.lines(damage)}")
     return read(directory / SPEC_FILE)
+
+
+def idle_rtt_ns(spec: dict[str, Any]) -> int:
+    """RTT of a packet that belongs to no flow: less than any flow's if groups have ACK delays of their own."""
+    return int(spec.get("idle_rtt_ns", spec["rtt_ns"]))
 
 
 def check_name(directory: Path) -> None:
@@ -96,7 +103,7 @@ def read(path: Path) -> dict[str, Any]:
         f"{key} must be {_ALLOWED.get(key, _ALLOWED[kind])}, is {one_line(repr(spec.get(key)))}"
         for key, kind in required.items()
         if type(spec.get(key)) is not kind
-        or (kind is int and not (key != "warmup_ns") <= spec[key] < 1 << 60)
+        or (kind is int and not (key not in MAY_BE_ZERO) <= spec[key] < 1 << 60)
         or (kind is float and not 0 < spec[key] < 1e6)
         or (key == "sizes" and not is_sizes(spec[key]))
     ]

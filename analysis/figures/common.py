@@ -121,6 +121,7 @@ def group_text(group: Data) -> str:
         rtts = group.get("rtts_ns") or [group["rtt_ns"]]
         least, most = min(rtts), max(*rtts, group["rtt_ns"] + (group.get("rtt_spread_ns") or 0))
         own.append(si(least / 1e9, "s") if least == most else f"{si(least / 1e9, 's')} to {si(most / 1e9, 's')}")
+    own += [f"ACKs {si(group['ack_delay_ns'] / 1e9, 's')}"] if group.get("ack_delay_ns") is not None else []
     own += [f"access {si(group['access_bps'], 'b/s')}"] if group.get("access_bps") else []
     own += [f"window {group['window_packets']}"] if group.get("window_packets") else []
     own += [f"paced {group['pacing']}"] if group.get("pacing") else []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Groups of a spec file: each with its own congestion control, RTTs, window, ECN, access links and load. Datagrams
-beside TCP. Times in virtual time are exact to the ns.
+"""Groups of a spec file: each with its own congestion control, RTTs, ACK delay, window, ECN, access links and load.
+Datagrams beside TCP. In virtual time to the ns.
 """
 
 import hashlib
@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from analysis.groups import group_of_flows
 from analysis.load import Run, load
 from analysis.postcards import wire_bytes
+from controlplane.soft import SourceAddress, SourcePort
 from experiments import run_plan
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
@@ -21,11 +23,15 @@ from experiments.paths import paths
 from experiments.resolved import Resolved
 from experiments.spec import load_yaml
 from experiments.tests import resolving
+from experiments.tests.conftest import faults
+from experiments.tests.test_run import ended, software, started
 from experiments.tests.test_transfers import repetition
 from experiments.tests.test_virtual import run
+from hosts.congestion_bpf import objects
 
 virtual = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 HOST = Host(("bbr", "cubic", "reno"), netem=False, clock="virtual")
+NETEM = Host(("reno",), netem=True)
 MS = 1_000_000
 WINDOW, RATE_BPS, ACCESS_BPS, ACK_DELAY_NS = 8, 20_000_000, 2_000_000, 3 * MS
 SPEC = """
@@ -39,11 +45,11 @@ duration: 2s
 groups:
 - {cc: cubic, flows: 2, rtt: 10ms}
 - {traffic: open-loop, load: 0.3, arrivals: cbr}
-- {cc: reno, flows: 1, rtt: 30ms, window: 8p, ecn: off, pacing: linux}
+- {cc: reno, flows: 1, rtt: 30ms, ack_delay: 20ms, window: 8p, ecn: off, pacing: linux}
 - {traffic: closed-loop, cc: reno, users: 5, rtts: '20ms,10ms', sizes: 'fixed:20p', think: 'exponential:300ms'}
-- {traffic: closed-loop, cc: cubic, users: 2, rtt: 15ms, sizes: 'fixed:20p', think: 'fixed:100ms', access: 2mbit,
-   access_links: 1}
-- {cc: cubic, flows: 1, rtt: 10ms, access: 2mbit}
+- {traffic: closed-loop, cc: cubic, users: 2, rtt: 15ms, ack_delay: 1ms, sizes: 'fixed:20p', think: 'fixed:100ms',
+   access: 2mbit, access_links: 1}
+- {cc: cubic, flows: 1, rtt: 10ms, ack_delay: 9ms, access: 2mbit}
 """
 
 
@@ -66,6 +72,7 @@ def test_resolve__each_group_has_its_own(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [(g.number, g.load, g.arrivals) for g in spec.datagrams] == [(1, 0.3, "cbr")]
     assert [(g.number, g.users, g.rtts_ns) for g in spec.transfers] == [(3, 5, [20 * MS, 10 * MS]), (4, 2, None)]
+    assert [group.ack_delay_ns for group in (*spec.groups, *spec.transfers)] == [None, 20 * MS, 9 * MS, None, 1 * MS]
     assert Resolved.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
     assert spec.flows == 5
 
@@ -74,7 +81,6 @@ def test_plan__no_two_groups_share_a_port_or_an_address(tmp_path: Path) -> None:
     plan = run_plan.plan_run(resolved(**given(tmp_path)), 1)
     flows, options = plan.traffic.flows, plan.traffic.options
     assert len({(flow.src_port, flow.dst_port) for flow in flows}) == len(flows) == 5
-    assert [flow.extra_delay_ns // MS for flow in flows] == [0, 0, 20, 0, 0]
     assert [flow.access_bps for flow in flows] == [0, 0, 0, ACCESS_BPS, 0]
     listed = [(path.rtt_ns // MS, path.access_link) for path in paths(resolved(**given(tmp_path)))]
     assert listed == [(20, 0), (10, 0), (15, 1)]
@@ -88,7 +94,44 @@ def test_plan__no_two_groups_share_a_port_or_an_address(tmp_path: Path) -> None:
     assert [group.get("pacing") for group in options["groups"]] == [None, True, None]
     assert plan.setup["tune_ecn"] == "on"
     assert plan.settings.shared_links_bps == {1: ACCESS_BPS}
-    assert (plan.settings.forth_ns, plan.settings.back_ns) == (7 * MS, ACK_DELAY_NS)
+
+
+def test_plan__each_group_has_its_share_of_the_rtt_in_each_direction(tmp_path: Path) -> None:
+    plan = run_plan.plan_run(resolved(**given(tmp_path)), 1)
+    settings = plan.settings
+    # The links have the least delay of any group; the run's ACK_DELAY is that of groups without one.
+    assert (settings.forth_ns, settings.back_ns, plan.stored_spec["idle_rtt_ns"]) == (1 * MS, 1 * MS, 2 * MS)
+    assert [flow.extra_delay_ns // MS for flow in plan.traffic.flows] == [6, 6, 9, 0, 0]
+    assert plan.stored_spec["extra_delays_ns"] == [0, 0, 20 * MS, 0, 0]
+    delays = {key: own.get("delay", 0) // MS for key, own in settings.flow_settings}
+    assert [delay for key, delay in delays.items() if isinstance(key, SourceAddress)] == [16, 6, 13]
+    ports = {key.src_port: delay for key, delay in delays.items() if isinstance(key, SourcePort)}
+    assert ports == {5201: 2, 5202: 19, 5203: 8, 6001: 2}
+    assert [path.get("ack_delay_ns") for path in plan.stored_spec["paths"]] == [None, None, 1 * MS]
+
+
+def test_plan__a_group_whose_acks_take_longer_leaves_other_groups_their_rtt() -> None:
+    """The group without a path of its own needs one, because the bottleneck's delay is less than the group's."""
+    finite = {"traffic": "finite", "cc": "reno"}
+    spec = resolved(rtt="10ms", groups=[finite, {"cc": "reno", "flows": "1", "ack_delay": "8ms"}])
+    assert [(spec.forth_extra_ns(path.rtt_ns, path.ack_delay_ns), path.access_link) for path in paths(spec)] == [
+        (3 * MS, 0)
+    ]
+    assert (spec.least_forth_ns, spec.least_back_ns) == (2 * MS, 5 * MS)
+    same = resolved(rtt="10ms", groups=[finite, {"cc": "reno", "flows": "1", "ack_delay": "5ms"}])
+    assert (paths(same), same.idle_rtt_ns) == ((), 10 * MS)
+
+
+def test_resolve__the_ack_delay_of_a_group_is_within_its_rtt() -> None:
+    groups = [{"rtt": "20ms", "ack_delay": "21ms"}, {"rtt": "30ms", "ack_delay": "30ms"}, {"rtt": "40ms"}]
+    found = resolving.problems(HOST, groups=groups, ack_delay="41ms")
+    assert found.keys() == {"groups[0].ack_delay", "ACK_DELAY"}
+    assert found["groups[0].ack_delay"] == "is longer than the RTT of 20ms; allowed: 0ns to RTT"
+    assert found["ACK_DELAY"] == "is longer than the RTT of 40ms; allowed: 0ns to RTT"  # of the group that inherits it
+    datagrams = [{"cc": "reno"}, {"traffic": "open-loop", "ack_delay": "1ms"}]
+    assert resolving.problems(HOST, groups=datagrams).keys() == {"groups[1].ack_delay"}
+    by_netem = resolving.problems(NETEM, delay="tc", groups=[{"cc": "reno", "ack_delay": "1ms"}])
+    assert by_netem["groups[0].ack_delay"].endswith("allowed: with DELAY=switch only")
 
 
 def test_resolve__a_mix_of_words_has_datagrams_beside_tcp() -> None:
@@ -185,16 +228,17 @@ def test_run__the_window_of_one_group_is_bounded(loaded: Run) -> None:
 
 @virtual
 def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> None:
-    """For each long flow, the time from the SYN's departure to the ACK's arrival is the group's RTT. The time from the
-    ACK's departure to the sink is the delay of the data direction. Reading the clock takes the sink 1 ns.
+    """Of each long flow: from the SYN's departure to the ACK's arrival is the group's RTT; from the ACK's departure to
+    the sink is RTT without the group's ACK_DELAY. Reading the clock takes the sink 1 ns.
     """
     sink = json.loads((recorded / "traffic_sink.json").read_text())["flows"]
     accepted = {(flow["src_port"], flow["dst_port"]): flow["first_mono_ns"] for flow in sink}
     cards = loaded.postcards
     left_ns = cards["enqueue_mono_ns"] + cards["sojourn_ns"]
-    for entry, rtt_ms in zip(loaded.traffic, (10, 10, 30, 10, None), strict=True):
+    delays_ms = ((10, 3), (10, 3), (30, 20), (10, 9), (None, 0))
+    for entry, (rtt_ms, ack_ms) in zip(loaded.traffic, delays_ms, strict=True):
         rows = np.flatnonzero(cards["flow"] == entry["flow"])[:2]
-        forth_ns = 10 * MS - ACK_DELAY_NS + ((rtt_ms or 10) - 10) * MS
+        forth_ns = (1 if rtt_ms is None else rtt_ms - ack_ms) * MS  # of a datagram, the link's
         first_ns = accepted[entry["tuple"].src_port, entry["tuple"].dst_port]
         if rtt_ms is None:  # a datagram
             assert first_ns - left_ns[rows[0]] == forth_ns + 1
@@ -202,6 +246,23 @@ def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> N
         access_ns = (66 + 24) * 8 * 10**9 // ACCESS_BPS if entry["id"] == 3 else 0
         assert cards["enqueue_mono_ns"][rows[1]] - left_ns[rows[0]] == rtt_ms * MS + access_ns
         assert first_ns - left_ns[rows[1]] == forth_ns + 1
+
+
+@virtual
+def test_run__finite_flows_have_the_rtt_of_their_group(recorded: Path, loaded: Run) -> None:
+    """From SYN to SYN-ACK without the SYN's sojourn. The access link takes its own time."""
+    flows = pl.read_parquet(recorded / "flows.parquet").drop_nulls("base_rtt_ns")
+    flows = flows.filter(pl.col("connected_mono_ns") > 0, pl.col("retransmits") == 0)
+    cards = loaded.postcards
+    syn = np.flatnonzero((cards["tcp_flags"] & 2) != 0)
+    sojourn_ns = np.zeros(len(cards["flow"]) + 1, dtype=np.int64)
+    sojourn_ns[cards["flow"][syn]] = cards["sojourn_ns"][syn]
+    took_ns = (flows["connected_mono_ns"] - flows["syn_mono_ns"]).to_numpy() - sojourn_ns[flows["flow"].to_numpy()]
+    group = group_of_flows(loaded)[flows["flow"].to_numpy()]
+    for place, rtt_ns in ((3, 10 * MS), (3, 20 * MS), (4, 15 * MS)):
+        mine = took_ns[(group == place) & (flows["base_rtt_ns"] == rtt_ns).to_numpy()]
+        assert len(mine) > 5
+        assert rtt_ns <= mine.min() < rtt_ns + (MS if place == 4 else 10)
 
 
 @virtual
@@ -251,3 +312,48 @@ groups:
         raw = [repetition(tmp_path / name) / file for file in ("postcards.bsp", "tcp.bst", "goodput.bsg", "flows.bsf")]
         digests.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in raw])
     assert digests[0] == digests[1]
+
+
+REAL = """
+clock: real
+rate: 20mbit
+warmup: 0.5s
+duration: 1.5s
+groups:
+- {cc: reno, flows: 2, rtt: 20ms, window: 4p}
+- {cc: cubic, flows: 1, rtt: 40ms, ack_delay: 35ms}
+- {traffic: closed-loop, cc: reno, users: 3, rtt: 20ms, window: 2p, sizes: 'fixed:20p', think: 'fixed:50ms'}
+- {traffic: closed-loop, cc: reno, users: 1, rtt: 20ms, sizes: 'fixed:20p', think: 'fixed:50ms'}
+"""
+
+
+class TestRealTime:
+    pytestmark = [  # noqa: RUF012
+        *software, pytest.mark.serial,
+        pytest.mark.skipif(bool(objects.lacking()), reason=f"this machine lacks {objects.lacking()}"),
+    ]  # fmt: skip
+
+    def test_groups__have_windows_and_ack_delays_of_their_own(self, tmp_path: Path) -> None:
+        given(tmp_path, REAL)
+        status, output, errors = ended(started(tmp_path / "results", f"SPEC={tmp_path / 'groups.yaml'}"))
+        assert status in (0, 2), (output, errors)
+        loaded = load(repetition(tmp_path / "results"))
+        assert faults(json.loads((repetition(tmp_path / "results") / "summary.json").read_text())) == []
+        of_tcp = group_of_flows(loaded)[loaded.tcp["flow"]]
+        most = [int(loaded.tcp["cwnd_packets"][of_tcp == place].max()) for place in (0, 1)]
+        assert most[0] <= 4 < most[1]
+        flows = pl.read_parquet(repetition(tmp_path / "results") / "flows.parquet")
+        flows = flows.filter(pl.col("end") == "finished")
+        groups = group_of_flows(loaded)[flows["flow"].to_numpy()]
+        took_ns = (flows["ended_mono_ns"] - flows["connected_mono_ns"]).to_numpy()
+        assert took_ns[groups == 2].min() >= 10 * 20 * MS  # 20 packets, 2 a round trip
+        assert took_ns[groups == 3].min() < 10 * 20 * MS
+        # A frame is never early, and late by the scheduler.
+        sink = json.loads((repetition(tmp_path / "results") / "traffic_sink.json").read_text())["flows"]
+        accepted = {flow["src_port"]: flow["first_mono_ns"] for flow in sink}
+        cards = loaded.postcards
+        for entry, rtt_ms, forth_ms in zip(loaded.traffic, (20, 20, 40), (10, 10, 5), strict=True):
+            syn, ack = np.flatnonzero(cards["flow"] == entry["flow"])[:2]
+            left_ns = cards["enqueue_mono_ns"] + cards["sojourn_ns"]
+            assert 0 <= cards["enqueue_mono_ns"][ack] - left_ns[syn] - rtt_ms * MS < 20 * MS
+            assert 0 <= accepted[entry["tuple"].src_port] - left_ns[ack] - forth_ms * MS < 20 * MS

@@ -81,7 +81,7 @@ def test_resolve__in_real_time_bpf_bounds_the_windows(generator: str) -> None:
     plan = plan_run(given, 1)
     assert plan.traffic.options["pacing"] is True
     assert "window_segments" not in plan.traffic.options  # no traffic device in this kernel
-    assert plan.setup["congestion_control_window"] == WINDOW
+    assert plan.setup["congestion_control_windows"] == [f"1-65535={WINDOW}"]
 
 
 def test_resolve__values_are_checked() -> None:

@@ -44,14 +44,13 @@ static int cgroup_root(void)
 	return mount;
 }
 
-int window_bound(struct window *window, uint32_t segments)
+int window_bound(struct window *window)
 {
 	uint64_t cookie = 0;
 	int err = own_netns_cookie(&cookie);
 
 	if (err) {
-		complain("--window %u: asking for the namespace's cookie: %s: it needs Linux 5.14", segments,
-			 strerror(-err));
+		complain("--window: asking for the namespace's cookie: %s: it needs Linux 5.14", strerror(-err));
 		return err;
 	}
 	window->cgroup_fd = -1;
@@ -59,10 +58,10 @@ int window_bound(struct window *window, uint32_t segments)
 	err = window->bpf ? 0 : -errno;
 	if (!err) {
 		window->bpf->rodata->netns_cookie = cookie;
-		window->bpf->rodata->most_segments = segments;
 		err = window_bpf__load(window->bpf);
 	}
 	if (!err) {
+		memcpy(window->bpf->bss->most_segments, window->segments, sizeof(window->segments));
 		err = window->cgroup_fd = cgroup_root();
 		if (err >= 0) {
 			window->link = bpf_program__attach_cgroup(window->bpf->progs.bound_window,
@@ -71,10 +70,9 @@ int window_bound(struct window *window, uint32_t segments)
 		}
 	}
 	if (err)
-		complain("--window %u: bounding windows by BPF: %s: it needs root, CONFIG_CGROUP_BPF and "
-			 "version 2 of "
+		complain("--window: bounding windows by BPF: %s: it needs root, CONFIG_CGROUP_BPF and version 2 of "
 			 "control groups",
-			 segments, strerror(-err));
+			 strerror(-err));
 	return err;
 }
 
