@@ -28,6 +28,7 @@ from lib import syscalls
 from lib.errors import Interrupted, RunError
 
 RUN = Path("/run")  # a tmpfs of the cell's own
+RUN_BYTES = 256 << 20
 NETNS = RUN / "netns"  # where ip(8) keeps the names of network namespaces
 RUNTIME = RUN / "bufferscope"  # control sockets, PID files, temporary files
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -172,7 +173,9 @@ def _init(alive: int, report: int, work: Callable[[], Any]) -> int:
     syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
     restricted = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
     syscalls.mount("proc", "/proc", "proc", restricted)
-    syscalls.mount("bufferscope", str(RUN), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=755,size=256m")
+    syscalls.mount(
+        "bufferscope", str(RUN), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, f"mode=755,size={RUN_BYTES}"
+    )
     NETNS.mkdir()
     RUNTIME.mkdir(mode=0o700)
     worker = os.fork()

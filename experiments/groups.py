@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from experiments import paths
-from experiments.spec import GROUP_KEYS, Spec, validate
+from experiments.spec import GROUP_KEYS, KEYS, Spec, validate
 from experiments.transfers import OPEN_LOOP, PROGRAM, TRAFFIC, kinds
 from lib import units
 from lib.errors import BadValue
 from lib.values import unknown_key
 
 DEFAULTS_OF_GROUPS = ("rtt", "ack_delay", "ecn")  # the run may give these, too
+OF_THE_RUN = {*KEYS} - {*GROUP_KEYS, "finite_cc", "groups"}
 OF_TCP = ("rtt", "ack_delay", "access", "window", "pacing", "ecn")  # refuse_keys knows the others
 Wrong = Callable[[str, str], None]
 
@@ -74,8 +75,10 @@ def _entry(run: Spec, number: int, values: Mapping[str, str]) -> Entry:
         errors.setdefault(key, BadValue(f"groups[{number}].{key}", value, problem))
 
     for key in values:
-        if key not in GROUP_KEYS:
-            wrong(key, f"is not a key of a group; {unknown_key(key, GROUP_KEYS).partition('; ')[2]}")
+        if key in OF_THE_RUN:
+            wrong(key, "is of the whole run; allowed: outside of groups")
+        elif key not in GROUP_KEYS:
+            wrong(key, f"is no key of a group; {unknown_key(key, GROUP_KEYS).partition('; ')[2]}")
     if "traffic" not in errors and len(kinds(spec.traffic)) > 1:
         wrong("traffic", f"names several kinds; allowed: one of {', '.join(TRAFFIC)}; use one group for each")
     elif "traffic" not in errors and spec.traffic == PROGRAM:

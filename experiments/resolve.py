@@ -16,6 +16,7 @@ from experiments import (
     ack_delay,
     capabilities,
     cc_parameters,
+    cell,
     congestion,
     groups,
     offloads,
@@ -42,6 +43,8 @@ from lib.units import Quantity
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
 MOST_NAME_LETTERS = 64  # spec.py
+IPERF3_STREAM_BYTES = 128 << 10  # of a stream's buffer, a file in TMPDIR
+MOST_IPERF3_FLOWS = 3 * cell.RUN_BYTES // 4 // IPERF3_STREAM_BYTES
 # The field compares with iperf3. In virtual time iperf3 cannot run: it spins while it waits.
 DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
 
@@ -153,6 +156,10 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     if resolved.flows > MAX_FLOWS and not errors.keys() & {"cc", "flows"}:
         wrong("groups" if spec.groups else "flows", f"has {resolved.flows} flows; allowed: {MAX_FLOWS} long flows and "
               "flows of datagrams in a run")  # fmt: skip
+    if generator == "iperf3" and not where.testbed and resolved.flows > MOST_IPERF3_FLOWS:
+        wrong("flows" if "flows" in given else "cc", f"makes iperf3's servers keep {IPERF3_STREAM_BYTES >> 10} KiB a "
+              f"flow in the lab's /run, a file system in memory of {cell.RUN_BYTES >> 20} MiB; allowed: "
+              f"{MOST_IPERF3_FLOWS} flows, or GENERATOR=epoll")  # fmt: skip
     paths.refuse_groups(resolved, wrong)
     if len({group.pacing for group in resolved.tcp_groups} - {None}) > 1:
         wrong(

@@ -1,30 +1,42 @@
 # SPDX-License-Identifier: MIT
 """As many long flows as FLOWS may ask for: their ports, their memory, and a whole run in virtual time."""
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from experiments import run_plan
+from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
+from experiments.resolve import MOST_IPERF3_FLOWS
 from experiments.sizes import sizes
+from experiments.tests import resolving
 from experiments.tests.test_resolve import resolved
 from experiments.tests.test_virtual import run
 from experiments.traffic import FIRST_CLIENT_PORT, LAST_CLIENT_PORT, MAX_FLOWS
 
 
-@pytest.mark.parametrize("generator", ["epoll", "iperf3"])
-def test_ports__are_distinct_and_reserved(generator: str) -> None:
+@pytest.mark.parametrize(("generator", "flows"), [("epoll", MAX_FLOWS), ("iperf3", MOST_IPERF3_FLOWS)])
+def test_ports__are_distinct_and_reserved(generator: str, flows: int) -> None:
     for seed in range(20):
-        spec = resolved(flows=MAX_FLOWS, generator=generator, seed=seed)
+        spec = resolved(flows=flows, generator=generator, seed=seed)
         plan = run_plan.plan_run(spec, 1)
         ports = {flow.src_port for flow in plan.traffic.flows}
-        assert len(ports) == MAX_FLOWS
+        assert len(ports) == flows
         assert min(ports) >= FIRST_CLIENT_PORT
         assert max(ports) <= LAST_CLIENT_PORT
         assert not ports & {flow.dst_port for flow in plan.traffic.flows}
     assert plan.setup["client_ports"] == f"{FIRST_CLIENT_PORT}-{LAST_CLIENT_PORT}"
+
+
+def test_iperf3__has_no_room_for_more_streams() -> None:
+    host = Host(("cubic", "reno"), netem=True)
+    for given in ({"flows": MOST_IPERF3_FLOWS + 1}, {"cc": f"reno:{MOST_IPERF3_FLOWS},cubic:1"}):
+        (problem,) = resolving.problems(host, clock="real", **given).values()
+        assert problem.endswith(f"256 MiB; allowed: {MOST_IPERF3_FLOWS} flows, or GENERATOR=epoll")
+        assert resolving.resolved(host, clock="real", generator="epoll", **given).flows == MOST_IPERF3_FLOWS + 1
 
 
 def test_memory__of_10000_flows_is_less_than_4_gib() -> None:
@@ -37,9 +49,14 @@ def test_memory__of_10000_flows_is_less_than_4_gib() -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
-def test_run__of_10000_flows_is_valid(tmp_path: Path) -> None:
+def test_runs__of_10000_flows_are_valid_and_one_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     words = ("CLOCK=virtual", "CC=reno", f"FLOWS={MAX_FLOWS}", "RATE=1gbit", "RTT=20ms", "RTT_SPREAD=5ms")
-    summary: dict[str, Any] = run(tmp_path, *words, "WARMUP=0s", "DURATION=0.2s")
-    assert len(summary["flows"]) == MAX_FLOWS
-    assert summary["ledger"]["tcp_events_lost"] == 0
-    assert summary["utilization"]["mean"] > 0.99
+    digests = []
+    for name in ("once", "again"):
+        summary: dict[str, Any] = run(tmp_path / name, *words, "WARMUP=0s", "DURATION=0.2s")
+        assert len(summary["flows"]) == MAX_FLOWS
+        assert summary["ledger"]["tcp_events_lost"] == 0
+        assert summary["utilization"]["mean"] > 0.99
+        raw = [tmp_path / name / "latest/rep-1" / file for file in ("postcards.bsp", "tcp.bst", "goodput.bsg")]
+        digests.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in raw])
+    assert digests[0] == digests[1]
