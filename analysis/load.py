@@ -189,7 +189,7 @@ def _placed(
     clock = switch_clock.place(
         postcards, tcp,
         switch_clock.Sender(
-            int(spec["rtt_ns"]),
+            spec_file.idle_rtt_ns(spec),
             tuple(echoes) if len(echoes) == len(measured) else (),
             not switch_clock.is_apart(spec, "collector"),
         ),

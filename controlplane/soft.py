@@ -63,8 +63,8 @@ class SourcePort:
 FlowKey = FiveTuple | SourcePort | SourceAddress
 
 
-class _Transport(Protocol):
-    """Both methods raise OSError."""
+class Transport(Protocol):
+    """The way to a switch. Both methods raise OSError."""
 
     def exchange(self, request: bytes) -> bytes: ...
     def close(self) -> None: ...

@@ -70,7 +70,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     switch = spec.switch or ("driver" if clock == "virtual" else "process")
     wire_bytes, rate_bps = wire_bytes_of_ip(spec.mtu), units.whole(spec.rate)
     delay = spec.delay or capabilities.default_delay(can)
-    where = resolve_traffic.Where(clock, switch, capabilities.on_testbed(can), delay, host.bpf_lacks, wire_bytes)
+    testbed = host.testbed or capabilities.on_testbed(can)
+    where = resolve_traffic.Where(clock, switch, testbed, delay, host.bpf_lacks, wire_bytes)
     traffic = resolve_traffic.resolve(entries, generator, where)
     for entry in entries:
         _check_congestion_controls_of(entry, spec, host)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from controlplane.soft import FiveTuple, SoftSwitch, SourceAddress
+from controlplane.soft import FiveTuple, FlowKey, SoftSwitch
 from controlplane.switch import Collector, SwitchError
 from experiments import environment, missing
 from experiments.configure import IN_THE_LAB, POSTCARD_PORT, Attached, SwitchSettings, configure
@@ -92,7 +92,7 @@ def _at_addresses(settings: SwitchSettings, testbed: Testbed) -> SwitchSettings:
         RECEIVER.ipv4: testbed.variable("receiver", "bufferscope_address"),
     }
 
-    def there(flow: FiveTuple | SourceAddress) -> FiveTuple | SourceAddress:
+    def there(flow: FlowKey) -> FlowKey:
         if isinstance(flow, FiveTuple):
             return replace(flow, src_addr=of[flow.src_addr], dst_addr=of[flow.dst_addr])
         return replace(flow, src_addr=of[flow.src_addr])

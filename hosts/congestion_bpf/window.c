@@ -50,7 +50,8 @@ int window_bound(struct window *window)
 	int err = own_netns_cookie(&cookie);
 
 	if (err) {
-		complain("--window: asking for the namespace's cookie: %s: it needs Linux 5.14", strerror(-err));
+		complain("--window: asking for the namespace's cookie: %s: it needs Linux 5.14",
+			 strerror(-err));
 		return err;
 	}
 	window->cgroup_fd = -1;
@@ -70,7 +71,8 @@ int window_bound(struct window *window)
 		}
 	}
 	if (err)
-		complain("--window: bounding windows by BPF: %s: it needs root, CONFIG_CGROUP_BPF and version 2 of "
+		complain("--window: bounding windows by BPF: %s: it needs root, CONFIG_CGROUP_BPF and "
+			 "version 2 of "
 			 "control groups",
 			 strerror(-err));
 	return err;

@@ -197,14 +197,13 @@ static void make_flows(void)
 	static const char *const forms[] = {
 		"%s10.0.%d.%d ::1 tcp %d 5201 delay %d", "%s10.0.%d.%d ::1 tcp %d 5201 delay %d",
 		"%s10.0.%d.%d ::1 tcp %d 5201 delay %d", "%s10.0.%d.%d ::1 tcp %d 5201 delay %d",
-		"%s10.0.%d.%d any access %d delay %d",   "%s10.0.%d.%d any tcp %d delay %d",
+		"%s10.0.%d.%d any access %d delay %d",	 "%s10.0.%d.%d any tcp %d delay %d",
 	};
 	size_t used = (size_t)sprintf(request, "flow set ");
 	uint64_t count = draw(90);
 
 	for (uint64_t index = 0; index < count && used < sizeof(request) - 64; index++)
-		used += (size_t)snprintf(request + used, sizeof(request) - used,
-					 forms[draw(6)],
+		used += (size_t)snprintf(request + used, sizeof(request) - used, forms[draw(6)],
 					 index ? " ; " : "", (int)draw(256), (int)draw(256), (int)draw(65536),
 					 (int)draw(1000));
 	if (!draw(2))
@@ -230,7 +229,7 @@ static void try_request(struct core *core)
 	check(reply[length - 1] == '\n');
 	check(core->flows.count <= core->flows.limit);
 	check(core->flows.count == core->flows.of_kind[KEY_FLOW] + core->flows.of_kind[KEY_SOURCE_PORT] +
-					    core->flows.of_kind[KEY_SOURCE_ADDRESS]);
+					   core->flows.of_kind[KEY_SOURCE_ADDRESS]);
 	check(!strncmp(reply, "ok\n", 3) || core->flows.count == flows);
 	for (size_t at = 0; at < length; at++)
 		check(reply[at] == '\n' || (reply[at] >= ' ' && reply[at] <= '~'));
