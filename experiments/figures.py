@@ -22,7 +22,7 @@ from analysis.papers.paper import sweeps as sweeps_of
 from analysis.papers.stored_runs import StoredRuns
 from experiments import host
 from experiments.spec import Spec
-from experiments.sweep import needs, run, spec
+from experiments.sweep import needs, plan, run, spec
 from experiments.sweep.command import LIMITS, engine_of, prober, whole
 from experiments.sweep.engines import ENGINES, PARALLEL, SLURM
 from lib import owner, units
@@ -81,7 +81,8 @@ def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Raises SpecError, RunError, InputError, OSError."""
     asked = read(given, errors)
     if asked.only_show:
-        say_what_is_missing(sweeps_to_run(asked), prober(build=False), asked.options)
+        probe = prober(build=False)
+        say_what_is_missing(sweeps_to_run(asked, probe), probe, asked.options)
         return 0
     if asked.from_published:
         take_published(asked)
@@ -234,8 +235,10 @@ def take_published(asked: Asked) -> None:
     say(f"{number} published runs -> {asked.options.results}")
 
 
-def sweeps_to_run(asked: Asked) -> list[spec.Sweep]:
-    """The sweeps of the figures, searches last. Raises SpecError."""
+def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.Sweep]:
+    """The sweeps of the figures, searches last, without points for which the kernel lacks an optional congestion
+    control. Raises SpecError.
+    """
     figures, words = (asked.paper.comparing_clocks, {"clock": "real"}) if asked.real else (asked.figures, {})
     stems = sweeps_of(figures)
     if asked.second and asked.paper.second:
@@ -243,7 +246,7 @@ def sweeps_to_run(asked: Asked) -> list[spec.Sweep]:
         stems = _that_can_change(asked.paper, stems, asked.paper.second.key)
     by_stem = read_sweeps(asked.paper, stems, words, asked.smoke)
     most = asked.reps or MOST_REPS
-    sweeps = [replace(sweep, reps=min(sweep.reps, most)) for sweep in by_stem.values()]
+    sweeps = [plan.offered(replace(sweep, reps=min(sweep.reps, most)), probe) for sweep in by_stem.values()]
     return sorted(sweeps, key=lambda sweep: bool(sweep.search))
 
 
@@ -252,8 +255,8 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     repetitions come before their second ones, and searches, which take longest, come last in each round. A sweep that
     cannot be run does not stop the others. Returns the worst status of a sweep.
     """
-    whole_sweeps = sweeps_to_run(asked)
     probe = probe or prober(build=True)
+    whole_sweeps = sweeps_to_run(asked, probe)
     say_what_is_missing(whole_sweeps, probe, asked.options)
     worst, refused = 0, {}
     most = max((sweep.reps for sweep in whole_sweeps), default=0)

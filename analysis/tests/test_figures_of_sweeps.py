@@ -64,23 +64,28 @@ def truths():
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory, truths):
-    """The analysed sweeps, without the runs' own figures. A run of several sweeps is copied into each."""
     top = tmp_path_factory.mktemp("results")
-    made = tmp_path_factory.mktemp("made")
+    _store(top, SWEEPS, truths, KERNEL)
+    return top
+
+
+def _store(top, sweeps, truths, kernel):
+    """The analysed sweeps, without the runs' own figures. A run of several sweeps is copied into each."""
+    made = top / "made"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(derive_module, "draw_all", lambda *_: [])
         patch.setattr(derive_module, "render", lambda *_: "")
         for number, (job, truth) in enumerate(truths.items()):
             simulate.write_run(made / str(number), _scenario(*job), truth)
             environment = made / str(number) / "environment.json"
-            environment.write_text(json.dumps(json.loads(environment.read_text()) | KERNEL))
+            environment.write_text(json.dumps(json.loads(environment.read_text()) | kernel))
             derive(made / str(number))
     places = {job: made / str(number) for number, job in enumerate(truths)}
-    for stem, jobs in SWEEPS.items():
+    for stem, jobs in sweeps.items():
         for cc, flows, buffer, seed in jobs:
             run = top / f"spang2021-{stem}/runs/{cc}-n{flows}-b{buffer}-r{seed}/rep-1"
             shutil.copytree(places[cc, flows, buffer, seed], run)
-    return top
+    shutil.rmtree(made)
 
 
 def _arrivals(truth, scenario):
@@ -234,6 +239,19 @@ def test_figure_06__shades_twice_the_rule(results, truths):
     assert row["floor"] == pytest.approx(FULL - 2 * BDP / 2)
     assert data["panels"]["cubic"]["buffer"] == FULL
     assert "absent" in data["panels"]["bbr2"]
+
+
+def test_figures_03_and_06__have_a_panel_of_an_algorithm_of_a_users_kernel(tmp_path):
+    sweeps = {"single-flow-buffers": [_job("bbr2", 1, FULL)], "others-depth": [_job("bbr2", 4, FULL)]}
+    truths = {job: simulate.Simulation(_scenario(*job)).run() for jobs in sweeps.values() for job in jobs}
+    _store(tmp_path, sweeps, truths, {"hosts": {"sender": {"congestion_controls": ["reno", "bbr2"]}}})
+    utilization, depths = (_figure(name, tmp_path)[0]["panels"]["bbr2"] for name in ("figure_03", "figure_06"))
+    assert set(utilization["measured"]) == {FULL}
+    assert utilization["line"] is None  # the paper has no model of BBRv2
+    assert [row["flows"] for row in depths["rows"]] == [4]
+    for name in ("figure_03", "figure_06"):
+        assert draw.draw_one(StoredRuns(PAPER, tmp_path), tmp_path, FIGURES[name]).used
+        assert "BBRv2" in (tmp_path / f"{name}.csv").read_text()
 
 
 def test_figure_10__counts_flows_that_lose_in_an_rtt_with_a_loss(results, truths):

@@ -45,10 +45,10 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     engine = engine_of(words, errors, inventory)
     if errors:
         raise SpecError(errors)
-    sweep = spec.read(Path(file), words, smoke)
+    probe = prober(build=not only_show)
+    sweep = plan.offered(spec.read(Path(file), words, smoke), probe)
     if sweep.note:
         say(f"note: {sweep.note}")
-    probe = prober(build=not only_show)
     chosen = run.Options(Path(results or host.CHECKOUT / "results").absolute(), at_once, attempts)
     chosen = chosen._replace(inventory=inventory, engine=engine)
     if only_show:

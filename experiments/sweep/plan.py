@@ -25,6 +25,7 @@ from experiments.resolved import Resolved
 from experiments.sweep.spec import Point, Sweep
 from lib import regular
 from lib.errors import BadValue, RunError, SpecError
+from lib.terminal import counted
 from runs import results
 from runs.names import PLAN
 
@@ -56,6 +57,29 @@ def jobs(sweep: Sweep, probe: Callable[[str], Host]) -> list[Job]:
 def shuffled(items: list[Any], seed: str) -> list[Any]:
     random.Random(seed).shuffle(items)
     return items
+
+
+def offered(sweep: Sweep, probe: Callable[[str], Host]) -> Sweep:
+    """The sweep without the points whose congestion control is optional and missing in the kernel. A sweep that would
+    have no point left stays as it is: the check of its points says what is missing.
+    """
+    known = cache(probe)
+
+    def lacking(point: Point) -> frozenset[str]:
+        given = sweep.given(point)
+        controls = known(str(given.get("clock", "")).strip().lower()).congestion_controls
+        used = {word.partition(":")[0].strip() for word in str(given.get("cc", "")).split(",")}
+        return frozenset() if controls is None else sweep.optional_cc & used - {*controls}
+
+    if not sweep.optional_cc:
+        return sweep
+    missing = {name for point in sweep.points for name in lacking(point)}
+    kept = tuple(point for point in sweep.points if not lacking(point))
+    if not missing or not kept:
+        return sweep
+    left_out = counted(len(sweep.points) - len(kept), "point")
+    note = f"no kernel at hand has {' and '.join(sorted(missing))}: {left_out} left out"
+    return replace(sweep, points=kept, note="; ".join(filter(None, (sweep.note, note))))
 
 
 def check(

@@ -23,7 +23,7 @@ CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p
 # A sweep gives these once; those of its runs are derived.
 OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")
 VERSIONS = {"real": "CLOCK=real", "smoke": "SMOKE=1"}  # the word that selects a version
-VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "search")
+VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "optional_cc", "search")
 LIKE_SECTIONS = (*VERSION_SECTIONS, *VERSIONS)
 SECTIONS = ("name", "about", "like", *LIKE_SECTIONS)
 SEARCH = ("criterion", "least", "low", "high", "width", "most_reps")
@@ -61,6 +61,7 @@ class Sweep:
     search: Search | None
     file: str
     note: str = ""  # on a short version that the file does not have
+    optional_cc: frozenset[str] = frozenset()  # points with one of these are left out where the kernel lacks it
 
     def given(self, point: Point) -> dict[str, object]:
         """The parameters of an experiment at `point`."""
@@ -126,6 +127,7 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
         search=search,
         file=str(file),
         note=note,
+        optional_cc=_names(content.get("optional_cc", []), wrong),
     )
     if search and search.most_reps < sweep.reps:
         sweep = replace(sweep, search=search._replace(most_reps=sweep.reps))
@@ -245,6 +247,13 @@ def _points(content: object, wrong: Any) -> list[Point]:
         wrong("points", None, "is not a list; allowed: lines such as `- {cc: reno, flows: 1}`")
         return [{}]
     return [_parameters(point, f"points[{number}]", wrong) for number, point in enumerate(content, 1)]
+
+
+def _names(content: object, wrong: Any) -> frozenset[str]:
+    if not isinstance(content, list) or not all(isinstance(name, str) and name for name in content):
+        wrong("optional_cc", None, "is no list of congestion controls; allowed: [bbr2]")
+        return frozenset()
+    return frozenset(content)
 
 
 def _search(content: object, given: set[str], wrong: Any) -> Search | None:

@@ -19,7 +19,7 @@ from experiments import disk, figures, host
 from experiments.host import CHECKOUT, Host
 from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
-from experiments.sweep import run, spec
+from experiments.sweep import plan, run, spec
 from experiments.sweep.spec import Sweep
 from lib.errors import RunError, SpecError
 from lib.words import read_words
@@ -147,7 +147,8 @@ def test_what_a_set_needs__is_the_sum_of_what_is_kept_and_the_most_of_what_passe
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = run.Options(tmp_path, 2)
-    sweeps = [spec.read(PAPER.specs / f"{stem}.yaml", {}, False) for stem in ("ecn", "least-buffer")]
+    of_specs = (spec.read(PAPER.specs / f"{stem}.yaml", {}, False) for stem in ("ecn", "least-buffer"))
+    sweeps = [plan.offered(sweep, probe) for sweep in of_specs]
     ecn, search = (run.missing(sweep, probe, options, run_table.read(tmp_path)) for sweep in sweeps)
     assert (ecn.runs, ecn.certain, search.certain) == (20, True, False)
     assert search.runs > 2 * 32
@@ -305,4 +306,4 @@ def test_show__says_what_is_missing_and_runs_nothing(
 def test_reps__is_the_most_of_each_sweep(tmp_path: Path) -> None:
     for reps, most in (("1", 1), ("2", 2), ("100", 8)):
         asked = read(["PAPER=prasad2007", f"REPS={reps}", f"RESULTS={tmp_path}"])
-        assert max(sweep.reps for sweep in figures.sweeps_to_run(asked)) == most
+        assert max(sweep.reps for sweep in figures.sweeps_to_run(asked, probe)) == most

@@ -67,10 +67,32 @@ def test_points__are_checked_and_each_error_is_said_once(write_spec: Callable[..
     assert f"{file}, cc=vegas flows=1: CC=vegas is not a congestion control" in lines[1]
 
 
+def test_optional_algorithms__are_left_out_where_the_kernel_lacks_them(write_spec: Callable[..., Path]) -> None:
+    file = write_spec(
+        ("[reno, cubic, bbr]", "[reno, bbr2, 'bbr2:1,cubic:3']"), ("smoke:", "optional_cc: [bbr2]\nsmoke:")
+    )
+    whole = read(file, {}, smoke=False)
+    sweep = plan.offered(whole, probe)
+    assert {point["cc"] for point in sweep.points} == {"reno"}
+    assert sweep.note == "no kernel at hand has bbr2: 4 points left out"
+    assert plan.jobs(sweep, probe)
+
+    def has_it(clock: str) -> Host:
+        return Host(("bbr2", "cubic", "reno"), netem=True, clock="virtual")
+
+    assert plan.offered(whole, has_it) == whole
+    nothing_else = replace(whole, points=({"cc": "bbr2"},))
+    with pytest.raises(SpecError, match="CC=bbr2 is no congestion control"):
+        plan.jobs(plan.offered(nothing_else, probe), probe)
+    bad = write_spec(("smoke:", "optional_cc: bbr2\nsmoke:"))
+    with pytest.raises(SpecError, match="optional_cc is no list of congestion controls"):
+        read(bad, {}, smoke=False)
+
+
 @pytest.mark.parametrize("smoke", [False, True])
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_sweeps__can_be_planned(file: Path, smoke: bool) -> None:
-    sweep = read(file, {}, smoke)
+    sweep = plan.offered(read(file, {}, smoke), every_linux)
     found = plan.check(sweep, sweep.points, every_linux)
     assert len(found) == len(sweep.points)
 
@@ -81,7 +103,7 @@ def test_shipped_sweeps__can_be_planned(file: Path, smoke: bool) -> None:
 )
 def test_shipped_sweeps__in_real_time_are_the_same_in_packets_and_rtts(file: Path, smoke: bool) -> None:
     def planned(words: dict[str, object], controls: tuple[str, ...]) -> dict[str, Resolved]:
-        sweep = read(file, words, smoke)
+        sweep = plan.offered(read(file, words, smoke), lambda clock: Host(controls, True, clock))
         found = plan.check(sweep, sweep.points, lambda clock: Host(controls, True, clock))
         return {plan.describe(point): spec for point, spec in found}
 
