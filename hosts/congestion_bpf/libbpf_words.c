@@ -52,6 +52,15 @@ static bool is_statistics(const char *line)
 	return !*line;
 }
 
+/* libc has no text for some of the kernel's error numbers. */
+static void without_unnamed_error(char *line)
+{
+	char *end = strstr(line, ": BPF program load failed: ERROR: strerror_r");
+
+	if (end)
+		*end = '\0';
+}
+
 void libbpf_last_words(char *words, size_t bytes)
 {
 	char source[WORDS_BYTES / 2] = "", reason[WORDS_BYTES / 2] = "", first[WORDS_BYTES / 2] = "";
@@ -76,6 +85,7 @@ void libbpf_last_words(char *words, size_t bytes)
 			snprintf(first, sizeof(first), "%s", line + strlen("libbpf: "));
 		}
 	}
+	without_unnamed_error(first);
 	snprintf(words, bytes, "%s%s%s", *reason ? source : "", *reason && *source ? ": " : "",
 		 *reason ? reason : first);
 	used = 0;
