@@ -52,7 +52,7 @@ def sentence(summary: Summary) -> str:
     said = f"used {percent_below_all(used)} of {link}" if used is not None else f"sent through {link}"
     queue = ""
     if nonempty is not None:
-        empty = f"{100 * (1 - nonempty):.2g} % of packets found the queue empty"
+        empty = f"{float(f'{100 * (1 - nonempty):.2g}'):g} % of packets found the queue empty"
         queue = "; the queue never emptied" if nonempty == 1 else f"; {empty}"
     return f"{_traffic(spec)} {said} with a buffer of {buffer_text(spec)}{queue}."
 

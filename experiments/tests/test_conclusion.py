@@ -40,6 +40,8 @@ def test_sentence__says_who_used_how_much_with_which_buffer(recorded: dict[str, 
     nearly = altered(recorded, utilization={"mean": 0.999999}, queue_nonempty_fraction=0.9875)
     assert "used 99.99 % of" in in_words.sentence(nearly)
     assert in_words.sentence(nearly).endswith("; 1.2 % of packets found the queue empty.")
+    hardly = nearly | {"queue_nonempty_fraction": 0.003}
+    assert in_words.sentence(hardly).endswith("; 100 % of packets found the queue empty.")
     one = altered(full, spec={"groups": [{"cc": "bbr", "flows": 1}], "buffer_given": "250kB", "buffer_packets": 165})
     assert in_words.sentence(one).startswith("1 BBR flow used 100 % of")
     assert "with a buffer of 250 kB (165 packets)" in in_words.sentence(one)
