@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 from experiments import host
@@ -11,10 +12,11 @@ from hosts.congestion_bpf import objects
 from lib.errors import BadValue, RunError, SpecError
 from lib.terminal import say
 from virtual import offers
-from virtual.kernel import config
+from virtual.kernel import config, digests
 from virtual.machine import MachineError
 
 ABSENT = "-"
+NOT_BUILT = "the kernel is not built yet, so its parameters are not known: make kernel"
 
 
 def show(words: dict[str, Any], errors: list[BadValue]) -> int:
@@ -38,7 +40,12 @@ def show(words: dict[str, Any], errors: list[BadValue]) -> int:
         first = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         say(f"{first}  {row[3]}".rstrip())
     say("")
-    if not built:
-        say("virtual time: the kernel is not built yet, so its parameters are not known: make kernel")
-    say(f"real time, BPF: {f'this machine lacks {lacks}' if lacks else 'algorithms of ours and CC=./mycc.c can run'}")
+    say(f"virtual time: {_virtual_kernel()}" if built else f"virtual time: {NOT_BUILT}")
+    say(f"real time: Linux {platform.release()}; as BPF {f'it lacks {lacks}' if lacks else 'ours and CC=./mycc.c run'}")
     return 0
+
+
+def _virtual_kernel() -> str:
+    """The version and the origin of the kernel that is built."""
+    record = digests.read_json(virtual_lab.KERNEL.with_name("kernel.json"))
+    return f"Linux {record.get('version', 'unknown')} from {record.get('source', {}).get('name', 'unknown')}"

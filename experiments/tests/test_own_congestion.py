@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import json
-import os
+import platform
 import re
 import shlex
 import shutil
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from analysis.groups import group_of_flows
+from analysis.load import load
 from analysis.raw import load_tcp
-from experiments import bpf_programs, cc_parameters, congestion
+from experiments import algorithms, bpf_programs, cc_parameters, congestion
+from experiments import host as host_module
 from experiments.host import CHECKOUT, Host
 from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
@@ -28,6 +32,7 @@ from lib.errors import RunError, SpecError
 from runs import run_table
 
 TEMPLATE = CHECKOUT / "hosts/congestion/template/mycc.c"
+MIX = CHECKOUT / "experiments/specs/mix-own-paced.yaml"
 TUTORIAL = CHECKOUT / "docs/your-congestion-control.md"
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 WINDOW = 20
@@ -107,6 +112,20 @@ def in_virtual_time() -> None:
 
 
 @pytest.mark.usefixtures("in_virtual_time")
+def test_cc__lists_what_each_clock_has_and_from_where(capsys: pytest.CaptureFixture[str]) -> None:
+    assert algorithms.show({}, []) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[:5] == ["name", "virtual", "time", "real", "time"]
+    of = {row.split()[0]: row for row in rows if row}
+    assert re.search(r" Linux .* beta=717 ", of["cubic"])
+    assert re.search(r"^reno_1w +ours ", of["reno_1w"])
+    assert re.search(r"^bbr3 +ours +-$", of["bbr3"])
+    assert set(host_module.in_kernel()) <= of.keys()
+    assert re.match(r"virtual time: Linux \d+\.\S+ from \S+$", of["virtual"])
+    assert of["real"].startswith(f"real time: Linux {platform.release()}; as BPF ")
+
+
+@pytest.mark.usefixtures("in_virtual_time")
 def test_parameters__reach_the_kernel_and_the_record(tmp_path: Path) -> None:
     words = ("CLOCK=virtual", "CC=cubic", "FLOWS=1", "RATE=20mbit", "DURATION=0.3s", "WARMUP=0.1s")
     run(tmp_path, *words, "CC_PARAMETERS=cubic.beta=800,cubic.hystart=0")
@@ -126,6 +145,28 @@ def test_tutorial__its_commands_in_virtual_time_give_valid_runs(tmp_path: Path) 
     for number, command in enumerate(commands):
         words = shlex.split(command.replace("./mycc.c", str(tmp_path / "mycc.c")))
         assert run(tmp_path / str(number), *words)["valid"]
+
+
+@pytest.mark.usefixtures("in_virtual_time")
+def test_a_mix__of_an_own_a_built_in_and_a_paced_algorithm_is_valid_in_virtual_time(tmp_path: Path) -> None:
+    """The switch sees which group is paced: no two packets of its flows come in the same us."""
+    assert run(tmp_path, "CLOCK=virtual", f"SPEC={MIX}", "DURATION=3s", "WARMUP=1s")["valid"]
+    loaded = load(tmp_path / "latest/rep-1")
+    assert groups_of(tmp_path) == ["mycc", "cubic", "reno"]
+    cards, of_flow = loaded.postcards, group_of_flows(loaded)
+    settled = cards["enqueue_mono_ns"] > cards["enqueue_mono_ns"][0] + 10**9  # after slow start
+    together = [
+        np.mean(np.diff(cards["enqueue_mono_ns"][settled & (cards["flow"] == flow)].astype(np.int64)) < 1000)
+        for place in range(3)
+        for flow in np.flatnonzero(of_flow == place)
+    ]
+    assert max(together[4:]) < 0.02 < min(together[:4]), together
+
+
+def groups_of(results: Path) -> list[str]:
+    """The congestion control of each group that has some of the goodput."""
+    groups = json.loads((results / "latest/rep-1/summary.json").read_text())["groups"]
+    return [group["cc"] for group in groups if group["share"] > 0.1]
 
 
 @pytest.mark.long
@@ -193,13 +234,22 @@ class TestRealTime:
         tcp = load_tcp(repetition / "tcp.bst")[0]
         assert tcp["cwnd_packets"].max() <= WINDOW
 
-    def test_kill_9__leaves_no_algorithm(self, tmp_path: Path) -> None:
+    def test_a_mix__of_an_own_a_built_in_and_a_paced_algorithm_runs(self, tmp_path: Path) -> None:
+        words = ("CLOCK=real", f"SPEC={MIX}", "DURATION=2s", "WARMUP=1s", "GENERATOR=epoll")
+        status, output, errors = ended(started(tmp_path, *words))
+        assert status in (0, 2), (output, errors)
+        assert faults(json.loads((tmp_path / "latest/rep-1/summary.json").read_text())) == []
+        assert groups_of(tmp_path) == ["mycc", "cubic", "reno"]
+
+    @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+    def test_a_signal__leaves_no_algorithm(self, tmp_path: Path, end: signal.Signals) -> None:
         before = set(AVAILABLE.read_text().split())
         runner = started(tmp_path, f"CC={TEMPLATE}:1", "DURATION=60s", *self.LINK)
         try:
             assert wait_for(lambda: bool(registered() - before) or runner.poll() is not None, seconds=120)
             assert runner.poll() is None, ended(runner)
-            os.kill(runner.pid, signal.SIGKILL)
+            runner.send_signal(end)
+            runner.wait(60)
         finally:
             runner.kill()
             runner.communicate()
