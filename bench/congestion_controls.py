@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ LAWS = (*LINK, "FLOWS=1", "DURATION=25s", "WARMUP=5s")
 SHARES = (*LINK, "DURATION=20s", "WARMUP=5s", "START_SPREAD=1s", "REPS=3")
 GAPS = ("CLOCK=virtual", "FLOWS=1", "RATE=100mbit", "RTT=20ms", "WINDOW=32p", "DURATION=4s", "WARMUP=1s")
 PACED = {"paced reno": "reno", "paced cubic": "cubic"}  # rows with PACING=exact
+MARKS = {"dctcp": ("MODE=ecn",)}  # it needs marks instead of losses
 SPACINGS = ("linux", "exact", "poisson")
 BESIDE, EACH = "cubic", 4  # four flows of each of both
 VERSIONS = tuple(
@@ -58,9 +59,16 @@ Row = tuple[str, ...]
 
 
 @contextmanager
-def recorded(*words: str) -> Iterator[list[Path]]:
-    """The repetitions of an experiment, removed afterwards. Raises RuntimeError unless all are valid."""
-    with tempfile.TemporaryDirectory() as results:
+def recorded(*words: str, groups: Iterable[str] = ()) -> Iterator[list[Path]]:
+    """The repetitions of an experiment, removed afterwards. `groups`: the lines of a spec file's `groups`. Raises
+    RuntimeError unless all repetitions are valid.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        results = f"{directory}/results"
+        if groups:
+            file = Path(directory) / "groups.yaml"
+            file.write_text("groups:\n" + "".join(f"- {{{group}}}\n" for group in groups))
+            words = (f"SPEC={file}", *words)
         command = [sys.executable, "-m", "bufferscope", "experiment", *words, "--results", results]
         done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -73,14 +81,10 @@ def summary_of(repetition: Path) -> dict[str, Any]:
     return content
 
 
-def pacing(row: str) -> Row:
-    return ("PACING=exact",) if row in PACED else ()
-
-
 def laws(row: str) -> Row:
     """One flow alone. DCTCP gets marks instead of losses."""
-    ecn = ("MODE=ecn",) if row == "dctcp" else ()
-    with recorded(*LAWS, f"CC={PACED.get(row, row)}", *pacing(row), *ecn) as (repetition,):
+    pacing, ecn = ("PACING=exact",) if row in PACED else (), MARKS.get(row, ())
+    with recorded(*LAWS, f"CC={PACED.get(row, row)}", *pacing, *ecn) as (repetition,):
         (flow,) = flows(repetition)
         found = reactions(flow, CWR if ecn else RECOVERY)
         summary = summary_of(repetition)
@@ -123,24 +127,27 @@ def gaps(row: str) -> Row:
 
 
 def shares(row: str) -> Row:
-    """Four flows beside four Cubic flows: their part of the goodput, means over repetitions with 95 % intervals."""
-    return row, *_beside(PACED.get(row, row), BESIDE, *pacing(row))
+    """Four flows beside four Cubic flows: their part of the goodput, means over repetitions with 95 % intervals. Only
+    the row's own flows are paced. Beside DCTCP the Cubic flows have ECN, too.
+    """
+    pacing = ", pacing: exact" if row in PACED else ""
+    return row, *_beside(f"cc: {PACED.get(row, row)}{pacing}", BESIDE, *MARKS.get(row, ()))
 
 
 def versions(row: str) -> Row:
     """A version of BBR beside Cubic or Reno in a small and a large buffer."""
     cc, other, buffer = row.split()
-    return cc, other, buffer, *_beside(cc, other, f"BUF={buffer}")
+    return cc, other, buffer, *_beside(f"cc: {cc}", other, f"BUF={buffer}")
 
 
-def _beside(cc: str, other: str, *words: str) -> Row:
+def _beside(group: str, other: str, *words: str) -> Row:
     part, drops, depth = [], [], []
     shared = [word for word in SHARES if word.split("=")[0] not in {each.split("=")[0] for each in words}]
-    with recorded(*shared, f"CC={cc}:{EACH},{other}:{EACH}", *words) as runs:
+    groups = (f"{group}, flows: {EACH}", f"cc: {other}, flows: {EACH}")
+    with recorded(*shared, *words, groups=groups) as runs:
         for repetition in runs:
             summary = summary_of(repetition)
-            goodput = np.array([flow["goodput_bps"] for flow in summary["flows"]])
-            part.append(100 * goodput[:EACH].sum() / goodput.sum())
+            part.append(100 * summary["groups"][0]["share"])
             drops.append(100 * summary["drop_fraction"])
             depth.append(summary["queue_depth_packets"]["mean"])
     return tuple(str(mean_interval(values).text(3)) for values in (part, drops, depth))  # type: ignore[union-attr]

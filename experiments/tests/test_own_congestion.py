@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import platform
 import re
 import shlex
@@ -24,7 +26,7 @@ from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
 from experiments.resolved import Resolved
 from experiments.run_plan import plan_run
-from experiments.tests.conftest import faults, wait_for
+from experiments.tests.conftest import MARK, faults, wait_for
 from experiments.tests.test_run import ended, software, started
 from experiments.tests.test_virtual import raw, run
 from hosts.congestion_bpf import objects
@@ -241,18 +243,23 @@ class TestRealTime:
         assert faults(json.loads((tmp_path / "latest/rep-1/summary.json").read_text())) == []
         assert groups_of(tmp_path) == ["mycc", "cubic", "reno"]
 
-    @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
-    def test_a_signal__leaves_no_algorithm(self, tmp_path: Path, end: signal.Signals) -> None:
-        before = set(AVAILABLE.read_text().split())
+    @pytest.mark.parametrize(
+        ("program", "end"), [("", signal.SIGINT), ("", signal.SIGKILL), ("collector", signal.SIGKILL)]
+    )
+    def test_however_a_run_ends__no_algorithm_stays(self, tmp_path: Path, program: str, end: signal.Signals) -> None:
+        """Ctrl-C and kill -9 of the runner, and an error: one of the run's programs ends by itself."""
+        before = registered()
         runner = started(tmp_path, f"CC={TEMPLATE}:1", "DURATION=60s", *self.LINK)
         try:
             assert wait_for(lambda: bool(registered() - before) or runner.poll() is not None, seconds=120)
             assert runner.poll() is None, ended(runner)
-            runner.send_signal(end)
-            runner.wait(60)
+            assert not program or wait_for(lambda: bool(of_tests(program)), seconds=60)
+            os.kill(of_tests(program)[0] if program else runner.pid, end)
+            runner.communicate(timeout=120)
         finally:
             runner.kill()
             runner.communicate()
+        assert runner.returncode != 0
         assert wait_for(lambda: not registered() - before, seconds=60)
 
     def test_preflight__refuses_what_the_verifier_refuses(self, tmp_path: Path) -> None:
@@ -264,6 +271,16 @@ class TestRealTime:
         (tmp_path / "writes.c").write_text("nonsense")
         with pytest.raises((RunError, objects.ObjectError), match=r"writes\.c:1:1: error"):
             bpf_programs.programs(resolved("real", cc=str(file)), 1)
+
+
+def of_tests(program: str) -> list[int]:
+    """Processes of that program that these tests have started."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has just ended
+            if (process / "comm").read_text().strip() == program and MARK in (process / "environ").read_bytes():
+                found.append(int(process.name))
+    return found
 
 
 def registered() -> set[str]:
