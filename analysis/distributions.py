@@ -102,7 +102,7 @@ def _values(a: Analysis) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def bursts(queue: Columns, window: metrics.Window, gap_ns: float) -> np.ndarray:
-    """Sizes in packets of the bursts at the queue: packets of one flow, each at most `gap_ns` after the one before.
+    """Sizes in packets of the bursts at the queue: packets of one flow, each at most `gap_ns` after the previous one.
 
     A lone packet is a burst of one. Packets of other flows in between do not end a burst, because the sender does not
     know about them. Dropped packets count.

@@ -71,7 +71,8 @@ def in_cycles(queue: Columns, window: Window, rtt_ns: int, cycle_rtts: int = PRO
 def drained_fraction(
     queue: Columns, window: Window, events: list[LossEvent], spec: dict[str, Any], bdp_packets: float
 ) -> dict[str, Any]:
-    """Minimum, median and maximum of the drains, in packets and as fractions of the depth before, buffer and BDP.
+    """Minimum, median and maximum of the drains, in packets and as fractions of the depth before the drain, of the
+    buffer and of the BDP.
 
     `basis` is "probing cycles" if every flow is BBR of the same version, else "loss events". The minimum depth includes
     the gaps between bursts, and recovering flows send in bursts because receivers compress SACKs (tcp_comp_sack_nr).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The numbers of each flow of the experiment over the measurement window, as columns: one value a flow."""
+"""The numbers of each flow of the experiment over the measurement window, as columns: one value per flow."""
 
 from __future__ import annotations
 

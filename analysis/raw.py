@@ -195,7 +195,7 @@ def _flow_words(records: np.ndarray) -> np.ndarray:
 
 
 def _read(path: Path, kind: int, names: list[str], raw: RawFile) -> tuple[dict[str, np.ndarray], FlowTable]:
-    """Decodes a raw file into one array a column, in the file's order. Fills `raw`."""
+    """Decodes a raw file into one array per column, in the file's order. Fills `raw`."""
     flows = FlowTable()
     raw.present = path.is_file()
     raw.size_bytes = path.stat().st_size if raw.present else 0

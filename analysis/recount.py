@@ -147,7 +147,7 @@ class _Queue:
         deepest, deepest_bytes = first - gone, before[first] - before[gone]
         came_since = np.flatnonzero(last > first)
         if len(came_since):
-            # Depths behind the packets that came since; a row number below each says which packet it was.
+            # Depths behind the packets that came since; a row number below each identifies the packet.
             behind = (packets + 1 << CANDIDATE_BITS) | np.arange(len(packets))
             spans = np.stack((first[came_since], last[came_since]), axis=1).ravel()
             most = np.maximum.reduceat(np.append(behind, 0), spans)[::2]

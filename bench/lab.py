@@ -16,7 +16,7 @@ from bench.report import RESULTS
 from experiments.host import CHECKOUT
 from runs.names import LATEST, SUMMARY
 
-RUN_DIRECTORIES = RESULTS / "runs"  # keeps the runs of each part's last bench alone, because runs are large
+RUN_DIRECTORIES = RESULTS / "runs"  # keeps only the runs of each part's last bench, because runs are large
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ def _share_lines(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def warn(one: Outcome, label: str = "") -> None:
-    """Says that a repetition is not valid, what of it still holds, and every reason."""
+    """Reports that a repetition is not valid, which of its results still hold, and every reason."""
     complain(f"NOT VALID{label}: do not draw conclusions from this run")
     for line in one.still_true:
         complain(f"  still true: {line}" if not line.startswith(("Not true", "Nothing is known")) else f"  {line}")

@@ -129,7 +129,7 @@ def resolve(
         if command is None:
             wrong(key, f"is missing; allowed: the {key} and its arguments, with TRAFFIC={PROGRAM}")
         elif not commands[key][0]:
-            where = "no executable file in DIRECTORY" if "/" in command[0] else "not in PATH"
+            where = "not an executable file in DIRECTORY" if "/" in command[0] else "not in PATH"
             wrong(key, f"names the program {command[0]!r}, which is {where}; allowed: an executable file")
     if spec.program_cc is None and cc is None:
         wrong("program_cc", "is missing; CC names several; allowed: the congestion control of the programs' TCP")

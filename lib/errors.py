@@ -41,7 +41,7 @@ class SpecError(Exception):
         self.errors = errors
 
     def lines(self) -> list[str]:
-        """One line an error, in the order of the keys."""
+        """One line per error, in the order of the keys."""
         return [str(error) for error in self.errors]
 
 
@@ -58,7 +58,7 @@ class InputError(Exception):
 
 
 class Interrupted(BaseException):
-    """A signal asked the run to end; `signal` is its number. Not an Exception, so that no handler of errors eats it."""
+    """A signal asked the run to end; `signal` is its number. Not an Exception: `except Exception` must not catch it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -66,7 +66,7 @@ class Interrupted(BaseException):
 
 
 def fail(lines: list[str], status: int = Exit.NOTHING) -> int:
-    """Says each line on stderr; returns the exit status of the command."""
+    """Prints the lines to stderr; returns the exit status of the command."""
     for line in lines:
         complain(f"error: {line}")
     return status

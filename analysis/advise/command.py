@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command `advise`, as far as it reads stored runs. experiments/advise.py adds the measurement (MEASURE=1)."""
+"""The part of the command `advise` that reads stored runs. experiments/advise.py adds the measurement (MEASURE=1)."""
 
 from __future__ import annotations
 

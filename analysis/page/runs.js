@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The table of runs: filters over it, and titles that sort. Rows are there without this; it only hides and reorders them.
+// The table of runs: filters over it, and titles that sort. The page has all rows without this script, which only hides
+// and reorders them.
 "use strict";
 {
   const table = document.getElementById("runs"), body = table.tBodies[0], rows = [...body.rows];
   const form = document.getElementById("filters"), shown = document.getElementById("shown");
   const selects = [...form.querySelectorAll("select")], text = form.querySelector("input");
   const whole = shown.textContent;
-  const texts = new Map();  // of a row, in small letters: made when first searched for
+  const texts = new Map();  // of a row, in lower case: made by the first search
 
   function said(row) {
     if (!texts.has(row)) texts.set(row, row.textContent.toLowerCase());
@@ -25,7 +26,7 @@
     const why = [...names, ...words.map(word => `“${word}”`)].join(", ");
     shown.textContent = why ? `${left} of ${whole}: ${why}` : whole;
   }
-  // Numbers by value, words by letter, what is not known last in both directions.
+  // Numbers by value, words alphabetically, unknown values last in both directions.
   function key(row, column) {
     const cell = row.cells[column], value = cell.dataset.v ?? cell.textContent.replace(/\u2009/g, "");
     if (value === "–" || value === "") return null;
@@ -61,5 +62,5 @@
   form.addEventListener("reset", () => setTimeout(filter));
   form.addEventListener("submit", event => event.preventDefault());
   form.hidden = false;
-  filter();  // what the browser kept in the form when the page was loaded again
+  filter();  // a reload keeps what was entered in the form
 }

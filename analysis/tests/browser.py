@@ -118,6 +118,6 @@ class Browser:
 
 
 def needed() -> None:
-    """Skips where there is no browser, and says how to get one."""
+    """Skips if there is no browser, and tells how to get one."""
     if not (BROWSER and DRIVER):
         pytest.skip("no browser: apt-get install chromium chromium-driver")

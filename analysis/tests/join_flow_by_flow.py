@@ -142,7 +142,7 @@ def _new_bytes(seq: np.ndarray, payload: np.ndarray) -> np.ndarray:
 
 
 def _ack(tcp: Columns, rows: np.ndarray, una: np.ndarray, end: int, came: int) -> int:
-    """The record before the first whose snd_una is `end` or more, if it is not earlier than `came`."""
+    """The last record before snd_una reaches `end`, unless it is earlier than `came`."""
     past = np.flatnonzero(una >= end)
     if not len(past) or not past[0] or tcp["mono_ns"][rows[past[0] - 1]] < came:
         return NONE

@@ -40,7 +40,7 @@ def write(
 
 
 def changed(summary: dict[str, Any], point: dict[str, Any], number: int) -> dict[str, Any]:
-    """The summary of a run with other parameters, whose numbers follow from them in some plain way."""
+    """The summary of a run with other parameters, whose numbers follow from them in a simple way."""
     altered = copy.deepcopy(summary)
     flows, buffer = int(point.get("flows", 1)), int(point.get("buf", 40))
     altered["spec"] |= {"groups": [{"cc": point.get("cc", "reno"), "flows": flows}], "buffer_packets": buffer}
@@ -55,7 +55,7 @@ def changed(summary: dict[str, Any], point: dict[str, Any], number: int) -> dict
 
 
 def put(repetition: Path, summary: dict[str, Any]) -> None:
-    """An analysed repetition, of which the summary was kept; its report is a page of a line."""
+    """An analysed repetition whose summary was kept; its report is a page of one line."""
     repetition.mkdir(parents=True)
     (repetition / "summary.json").write_text(json.dumps(summary))
     (repetition / "environment.json").write_text(json.dumps(ENVIRONMENT))

@@ -44,7 +44,7 @@ DEEP_KEYS = {
 
 @pytest.fixture
 def no_figures(monkeypatch):
-    """Replaces the figures by empty ones: drawing takes a second a run, and these tests are not about figures."""
+    """Replaces the figures by empty ones: drawing takes a second per run, and these tests are not about figures."""
 
     def blank(analysis, directory, pool):
         for name in NAMES:

@@ -58,7 +58,7 @@ def buffer_for_utilization(bdp: float, flows: float, delta: float, utilization: 
     """(Delta / sqrt(n) - (1 - u)) BDP, not below 0: least buffer for which the utilization of no instant falls below u.
 
     Theorem 5 with Lemma 2 of Spang et al.: W >= BDP + B - Delta BDP / sqrt(n), and u = W / BDP. It is Theorem 6 for
-    u = 1, and 0 where Theorem 7 has u or more without a buffer. The model knows no bursts: twenty packets are needed
+    u = 1, and 0 where Theorem 7 has u or more without a buffer. The model has no bursts: twenty packets are needed
     for those (Spang et al., 3.6). ValueError unless 0 <= u <= 1.
     """
     _check(flows, delta, bdp)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command `sweep`: runs a sweep, or with SHOW=1 says what it would run. 0: all runs are valid, 2: some are not,
+"""The command `sweep`: runs a sweep, or with SHOW=1 shows what it would run. 0: all runs are valid, 2: some are not,
 1: none is, or nothing was begun.
 """
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A run that dies of a full disk says which file system is full, and how large it is: small ones, in a mount namespace
-of the test.
+"""A run that fails because a disk is full names the file system and its size. The tests mount small file systems in a
+mount namespace of their own.
 """
 
 import os
@@ -45,7 +45,9 @@ runner.record(choose(spec), 1, run)
 
 
 def on_a_small_disk(program: str, tmp_path: Path, kib: int) -> str:
-    """What a program says at last that is given a directory on a file system of that size, and another one."""
+    """The last line of a Python program's error output. It is given a directory on a file system of `kib` KiB, and a
+    directory elsewhere.
+    """
     full, runtime = tmp_path / "full", tmp_path / "runtime"
     for directory in (full, runtime):
         directory.mkdir()
@@ -59,25 +61,25 @@ def on_a_small_disk(program: str, tmp_path: Path, kib: int) -> str:
     return done.stderr.splitlines()[-1]
 
 
-def test_daemon__that_dies_of_a_full_disk_names_it(tmp_path: Path) -> None:
+def test_daemon__that_fails_on_a_full_disk_names_the_disk(tmp_path: Path) -> None:
     said = on_a_small_disk(DAEMON, tmp_path, 4096)
     assert "DaemonError: filler had ended by itself before it was stopped (exit status 3): " in said
     assert f"; the file system at {tmp_path}/full is full: 0.0 of 4.0 MiB free" in said
 
 
-def test_run__on_a_full_disk_names_it(tmp_path: Path) -> None:
+def test_run__on_a_full_disk_names_the_disk(tmp_path: Path) -> None:
     said = on_a_small_disk(RUN, tmp_path, 4096)
     assert "RunError" in said
     assert f"the file system at {tmp_path}/full is full: 0.0 of 4.0 MiB free" in said
 
 
-def test_failure__on_a_disk_with_room_says_no_more_than_before(tmp_path: Path) -> None:
+def test_failure__with_space_left_keeps_its_message(tmp_path: Path) -> None:
     with pytest.raises(RunError) as failure, disk.explained(tmp_path):
         raise RunError("why")
     assert failure.value.lines == ["why"]
 
 
-def test_error__of_the_system_is_one_line_where_a_disk_is_full(tmp_path: Path) -> None:
+def test_error__of_the_system_becomes_one_line_only_on_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"^No space left on device"), disk.explained(tmp_path):
         Path("/dev/full").write_text("x")
     with pytest.raises(FileNotFoundError), disk.explained(tmp_path):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parses one field a line: "field:TYPE NAME; offset:N; size:N; signed:N;". Skips all other text.
+// Parses one field per line: "field:TYPE NAME; offset:N; size:N; signed:N;". Skips all other text.
 #include "event_format.h"
 
 #include <ctype.h>

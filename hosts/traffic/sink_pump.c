@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kernel discards; the sink is told of the first bytes after an idle interval, and asks at the end of each interval.
+// The kernel module discards the data, and notifies the sink of the first bytes after an idle interval. The sink asks
+// for counts at the end of each interval.
 #include <errno.h>
 #include <string.h>
 

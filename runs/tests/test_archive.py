@@ -40,7 +40,7 @@ def test_unpack__restores_the_files_of_a_run_without_its_page(tmp_path: Path) ->
     }
 
 
-def test_unpack__leaves_a_run_alone_that_is_there(tmp_path: Path) -> None:
+def test_unpack__does_not_change_an_existing_run(tmp_path: Path) -> None:
     make_run(tmp_path / "results")
     file = pack(tmp_path, REPETITION)
     own = tmp_path / "results" / REPETITION / "summary.json"
@@ -49,7 +49,7 @@ def test_unpack__leaves_a_run_alone_that_is_there(tmp_path: Path) -> None:
     assert own.read_text() == "measured here"
 
 
-def test_unpack__leaves_a_run_alone_that_is_under_way(tmp_path: Path) -> None:
+def test_unpack__does_not_change_an_unfinished_run(tmp_path: Path) -> None:
     make_run(tmp_path / "results")
     file = pack(tmp_path, REPETITION)
     begun = tmp_path / "other" / REPETITION

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Parts of requests that several objects share: settings by name, and the replies `ok` and `error`.
+ * Parts of requests that several source files share: settings by name, and the replies `ok` and `error`.
  */
 #ifndef SOFTSWITCH_REQUEST_H
 #define SOFTSWITCH_REQUEST_H

@@ -27,7 +27,7 @@ class BuildProgress:
         self._finish()
 
     def phase(self, name: str) -> None:
-        """Begin a phase, and end the one before."""
+        """Begin a phase, and end the previous one."""
         self._finish()
         self.phase_name, self.phase_s, self._drawn_s = name, time.monotonic(), 0.0
         if self.terminal:

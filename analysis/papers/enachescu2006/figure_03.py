@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figure 3: utilization against the number of flows, the link in proportion to it."""
+"""Figure 3: utilization against the number of flows, with a link rate in proportion to it."""
 
 from __future__ import annotations
 

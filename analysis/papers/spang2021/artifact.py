@@ -9,8 +9,8 @@ drops_per_2ms.csv        flows with a drop in each 5 ms, whatever its name says 
 
 **Packets.** A queue of k packets, the departing one included, has k x CELLS_PER_PACKET cells. The notebook divides
 cells by 112.5 and rounds up, so it reads 2 for a lone packet and 180 for 177. CELLS_PER_PACKET is 114, a frame of 9014
-bytes and the program's own header: with 113 or 115 the deepest readings of BBR, which overshoots each of the ten
-thresholds from 3500 to 22500 cells by the same packet, would not.
+bytes and the program's own header. With this value the deepest readings of BBR exceed each of the ten thresholds from
+3500 to 22500 cells by one packet; with 113 or 115 they do not.
 
 **Depth** here and in all files of bufferscope counts the packets that an arriving packet finds. A departing packet
 leaves as many behind in the long run, so a queue of k packets at departures is a depth of k - 1.
@@ -43,7 +43,7 @@ CELLS_OF_DELTAS = {9: 1000, 45: 5000, 89: 10_000, 112: 12_500, 134: 15_000, 166:
 
 
 def depth_of(reading: float) -> int:
-    """The depth that a reading of the notebook means, a whole number of packets."""
+    """A reading of the notebook, converted to a depth in whole packets."""
     return max(math.floor(reading * NOTEBOOKS_CELLS / CELLS_PER_PACKET + 1e-9) - 1, 0)
 
 

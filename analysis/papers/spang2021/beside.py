@@ -45,7 +45,7 @@ class Point(NamedTuple):
     flows: int
     buffer: int
     which: str  # of PERCENTILES
-    ours: tuple[float, ...]  # a number a run
+    ours: tuple[float, ...]  # one number per run
     published: int | None
 
     @property

@@ -56,7 +56,7 @@ def _queue(trace: PacketTrace) -> Data:
 
 
 def _drained(runs: list[StoredRun]) -> Data:
-    """Shares of the BDP, one number a run: to the least depth, and to the least mean over one RTT."""
+    """Shares of the BDP, one number per run: to the least depth, and to the least mean over one RTT."""
     each = [run.summary["drained_fraction"] for run in runs]
     return {
         "drained": mean_interval(fractions["of_bdp"]["median"] for fractions in each),

@@ -64,7 +64,7 @@ static void handle_lost_packet(struct sock *sk, const struct sk_buff *skb, u32 l
 	handle_inflight_too_high(sk, &rs);
 }
 
-/* Calls handle_lost_packet for each packet that was marked lost since the ACK before. Lost packets wait for
+/* Calls handle_lost_packet for each packet that was marked lost since the previous ACK. Lost packets wait for
  * retransmission in the order of their marks, so those of earlier ACKs are skipped.
  */
 static void handle_losses(struct sock *sk, const struct sample *rs)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What a flow of BBRv3 remembers, and the constants of the draft. */
+ * The state of a BBRv3 flow, and the constants of the draft. */
 #ifndef BBR3_STATE_H
 #define BBR3_STATE_H
 
@@ -59,7 +59,7 @@ struct transmission {
 };
 
 struct bbr3 {
-	u64 bw, bw_shortterm, bw_latest, max_bw_slots[2]; /* slots: of the cycle before, and of this one */
+	u64 bw, bw_shortterm, bw_latest, max_bw_slots[2]; /* slots: the previous cycle, and this one */
 	u64 full_bw, undo_bw_shortterm;
 	u64 cycle_stamp_us, bw_probe_wait_us, extra_acked_start_us;
 	u64 min_rtt_stamp_us, probe_rtt_min_stamp_us, probe_rtt_done_us; /* done: 0 while not known */
@@ -74,7 +74,7 @@ struct bbr3 {
 	bool round_start, loss_round_start, is_loss_in_round, full_bw_now, full_bw_reached;
 	bool is_bw_probe_sample, prev_probe_too_high, prev_probe_precautionary;
 	bool probe_rtt_expired, probe_rtt_round_done, idle_restart, has_srtt, has_ce;
-	u32 newest, entries, segs_out, in_flight; /* of the history; the last two at the ACK before */
+	u32 newest, entries, segs_out, in_flight; /* of the history; the last two as of the previous ACK */
 	struct transmission history[HISTORY];
 };
 

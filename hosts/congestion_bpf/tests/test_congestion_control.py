@@ -39,7 +39,7 @@ char _license[] SEC("license") = "GPL";
 
 
 def name(suffix: str) -> str:
-    """No other test at the same time has it."""
+    """A name that no other test uses at the same time."""
     return f"t{os.getpid()}_{suffix}"
 
 

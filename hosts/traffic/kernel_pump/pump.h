@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * /dev/bufferscope-traffic: a kernel that sends on sockets, or receives and discards, for the programs that opened them.
- * No system call and no wake-up of a program a segment. A program and the kernel share this file.
+ * /dev/bufferscope-traffic: the kernel sends on sockets, or receives and discards, for the programs that opened them.
+ * A segment takes no system call and no wake-up of a program. A program and the kernel share this file.
  *
  * The device does what the programs do themselves without it: writes of PUMP_WRITE_BYTES while the socket is writable,
  * one read of all that has arrived. Where computation takes no time, both give the same segments.
@@ -14,7 +14,7 @@
 #define PUMP_DEVICE "/dev/bufferscope-traffic"
 
 enum {
-	/* SO_MARK of a socket that sends zeros alone, from its first byte on: a NIC need not read them for the checksum.
+	/* SO_MARK of a socket that sends only zeros, from its first byte on: a NIC need not read them for the checksum.
 	 * A program must not write to such a socket.
 	 */
 	PUMP_ZEROS_MARK = 0x62660001,
@@ -22,7 +22,7 @@ enum {
 	PUMP_READ_BYTES = 256 << 20, /* no socket buffer is larger */
 };
 
-/* A connected TCP socket. The device sends `bytes` and a FIN, then has done with the socket; 0: it sends until
+/* A connected TCP socket. The device sends `bytes` and a FIN, then lets the socket go; 0: it sends until
  * PUMP_STOP. `window_segments` bounds the congestion window, whatever the congestion control; 0: no bound.
  */
 struct pump_send {
@@ -45,14 +45,14 @@ struct pump_discard {
 	__u32 id;
 };
 
-/* What a socket received since it was asked last. */
+/* What a socket received since the last query. */
 struct pump_count {
 	__u32 id;
 	__u32 reads;
 	__u64 bytes;
 };
 
-/* Fills up to `capacity` counts; `count` is how many. Poll says that there is one at least. */
+/* Fills up to `capacity` counts; `count` is how many. Poll reports that there is at least one. */
 struct pump_counts {
 	__u64 counts; /* address of struct pump_count[capacity] */
 	__u32 capacity;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Random states of the program: every table and register that its control plane can set, edges preferred."""
+"""Random states of the program: every table and register that its control plane can set, with many edge cases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from controlplane.bmv2 import Bmv2Switch
 from controlplane.program import Entry
 from controlplane.soft import SoftSwitch
 
-ATTACHED = (1, 2, 3)  # ports with a link on both switches; frames come in by them
+ATTACHED = (1, 2, 3)  # ports with a link on both switches; frames arrive there
 UNATTACHED = (0, 77, 510)  # ports without a host: frames to them are lost
 DROP_PORT = 511  # v1model's: packets to this port are dropped
 PORTS = (*ATTACHED, *UNATTACHED)
