@@ -68,7 +68,7 @@ class ByFlow:
 
     def batches(self, most_rows: int, most_flows: int) -> Iterator[tuple[int, int]]:
         """(first flow, flow after the last) of batches of whole flows, which together have all rows. A batch has at
-        most so many flows, and at most so many rows unless it is a single flow.
+        most `most_flows` flows, and at most `most_rows` rows unless it is a single flow.
         """
         first = 0
         while first < len(self):

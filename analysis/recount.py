@@ -43,8 +43,8 @@ class Recount:
     first_depth_cells: int = 0  # as the first packet told it: packets before it have no postcards
     gaps_mono_ns: list[tuple[int, int]] = field(default_factory=list)  # within, depths may be too low
     lost_packets: int = 0  # within the gaps
-    delay_ns: tuple[int, int] | None = None  # from the begin of a transmission to the postcard's receipt: least, most
-    gaps_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # from the begin of a transmission
+    delay_ns: tuple[int, int] | None = None  # from the start of a transmission to the postcard's receipt: least, most
+    gaps_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # from the start of a transmission
     # to that of the next packet, where this had waited for it
     ideal_gaps_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))  # by the rate
     gap_bytes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # on the link
@@ -158,7 +158,7 @@ class _Queue:
         cards["depth_packets"][refused], cards["depth_bytes"][refused] = deepest, deepest_bytes
 
     def back_to_back(self) -> tuple[np.ndarray, np.ndarray]:
-        """(time from the begin of each transmission to the next in ns, its bytes on the link) where the next packet had
+        """(time from the start of each transmission to the next in ns, its bytes on the link) where the next packet had
         come before the transmission's end, and no packet between the two lacks a postcard.
         """
         waited = (self.came[1:] < self.ends[:-1]) & (self.link_bytes[:-1] > 0) & self.follows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An experiment with every parameter set, in SI units, and all that follows from them alone."""
+"""An experiment with every parameter set, in SI units, and all values that follow from them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Resolved:
     transfers: tuple[Transfers, ...]  # groups of finite flows
     seed: int
     reps: int
-    rtts_ns: list[int] | None = None  # of classes of flows; None: RTT and RTT_SPREAD say them
+    rtts_ns: list[int] | None = None  # of classes of flows; None: RTT and RTT_SPREAD apply
     access_bps: int | None = None  # of each long flow's own link, or of each that finite flows share
     access_links: int | None = None  # number of links that finite flows share
     tcp: dict[str, int | str] | None = None  # None: Linux's defaults, and not in spec.yaml

@@ -103,7 +103,7 @@ def build(network: Network) -> None:
             _ip(_driver_lines(host, mtus_bytes[host]))
     else:
         _ip([_veth(host, mtus_bytes[host], _neighbour(host, network)) for host in HOSTS])
-        # Loopback: where a switch that is another program's has its control plane.
+        # A switch such as BMv2 has its control plane on the loopback interface.
         _ip(["link set lo up", *(f"link set {host.switch_interface} up" for host in HOSTS if host is not RECEIVER)],
             network.switch)  # fmt: skip
         _ip([f"link set {RECEIVER.switch_interface} up"], _neighbour(RECEIVER, network))
@@ -164,7 +164,7 @@ def _host_lines(host: LabHost, with_ipv6: bool, sender_addresses: tuple[str, ...
 
 
 def _silence_ipv6(name: str, keep: bool) -> None:
-    """Must come before there are interfaces: later the kernel has already sent solicitations and reports."""
+    """Must run before interfaces exist: later the kernel has already sent solicitations and reports."""
     settings = {"accept_dad": 0, "accept_ra": 0, "router_solicitations": 0, "addr_gen_mode": 1}
     with syscalls.in_network_namespace(netns(name)):
         default = Path("/proc/sys/net/ipv6/conf/default")

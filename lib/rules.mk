@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Rules of Makefiles in directories beside lib/: C from the directory itself and from those beside it, into $(OBJ). Quiet;
-# V=1 shows the commands.
+# Rules for the Makefiles of directories beside lib/: they compile C files of the directory and of its neighbours into
+# $(OBJ). Commands are shown only with V=1.
 
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@echo "  $(1)	$(patsubst ../%,%,$@)")

@@ -40,8 +40,8 @@ def made() -> list[str]:
 
 
 def read_words(words: list[str], keys: Mapping[str, Key], first: str = "") -> tuple[dict[str, Any], list[BadValue]]:
-    """Keys in lower case with their values as given, and an error for each word that is neither. A first word that has
-    no key is the value of the key `first`. A key that is not in `keys` is read like the others.
+    """Keys in lower case with their values as given, and an error for each word that is not a key. A first word that
+    has no key is the value of the key `first`. A key that is not in `keys` is read like the others.
     """
     given: dict[str, Any] = {}
     errors = []

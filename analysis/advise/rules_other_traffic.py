@@ -72,7 +72,8 @@ def _burst_assumptions(link: Link) -> list[Assumption]:
         Assumption("flows are many, and begin at random (Poisson)", None),
         Assumption("bursts arrive whole: access links are no slower than this one (else less is needed)", faster),
         Assumption(
-            f"two terms of a series are enough; all of them ask for {_burst_tail(link, None):.4g} packets", None
+            f"two terms of a series are enough; with all terms the rule gives {_burst_tail(link, None):.4g} packets",
+            None,
         ),
     ]
 
@@ -98,13 +99,13 @@ def _theorem_1(link: Link) -> float:
 
 def _theorem_1_assumptions(link: Link) -> list[Assumption]:
     share = link.peak_load
-    used = f"{link.utilization * share:.3g} of the link" if share < 1 else "not of the link"
+    used = f"{link.utilization * share:.3g} of the link" if share < 1 else "not to the link's rate"
     return [
         Assumption(f"all flows' largest windows together stay below the link's rate: {share:.3g} of it", share < 1),
         reno(link),
         _smooth(link),
         Assumption("UTIL is below 1", link.utilization < 1),
-        Assumption(f"UTIL {link.utilization:g} is wanted of what those windows offer, which is {used}", None),
+        Assumption(f"UTIL {link.utilization:g} refers to what those windows offer: {used}", None),
     ]
 
 
@@ -118,7 +119,7 @@ def _tcp_equation_assumptions(link: Link) -> list[Assumption]:
     loss = tiny_buffers.tcp_loss(wanted)
     return [
         Assumption(f"windows may be {wanted:.3g} packets{limit}", largest >= wanted),
-        Assumption(f"few packets are lost, where the equation is of TCP: {loss:.3g}", loss <= MOST_LOST),
+        Assumption(f"losses are few enough for the TCP equation: {loss:.3g}", loss <= MOST_LOST),
         Assumption("UTIL is below 1", link.utilization < 1),
         reno(link),
         _smooth(link),

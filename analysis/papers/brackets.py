@@ -19,7 +19,7 @@ class Bracket(NamedTuple):
     high: int | None
 
     def interval(self, unit_packets: float = 1.0) -> Interval | None:
-        """Its geometric middle and its ends, in units of so many packets; None if an end is open."""
+        """Its geometric middle and its ends, in units of `unit_packets`; None if an end is open."""
         if self.low is None or self.high is None:
             return None
         low, high = self.low / unit_packets, self.high / unit_packets

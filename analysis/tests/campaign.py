@@ -148,7 +148,7 @@ def bounded(call: Callable[[], int]) -> tuple[int, list[str], str]:
             return call(), errors.getvalue().splitlines(), ""
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a panic of polars is no Exception
+    except BaseException as error:  # a panic of polars is not an Exception
         return -1, errors.getvalue().splitlines(), f"{type(error).__name__}: {error}"
     finally:
         signal.alarm(0)

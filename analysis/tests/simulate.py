@@ -77,7 +77,7 @@ class Scenario:
     duration_ns: int = 1_200_000_000
     warmup_ns: int = 200_000_000
     ipv6: bool = False
-    swap_every: int = 0  # packets: one in so many reaches the queue after the next one of its flow
+    swap_every: int = 0  # one packet in `swap_every` reaches the queue after the next one of its flow; 0: none
     max_cwnd: float = 1e9
     ccs: tuple[str, ...] = ("reno",)
     mode: str = "tail-drop"

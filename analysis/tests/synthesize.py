@@ -44,8 +44,9 @@ class Turns:
 def write_big(
     directory: Path, postcards: int, records: int, flows: int = 16, drop_every: int = 1000, active: int | None = None
 ) -> None:
-    """Writes a directory with so many postcards and trace records. One packet in `drop_every` is dropped. Without
-    `active`, all flows last as long as the run; else so many at a time, and each flow is short.
+    """Writes a directory with this number of postcards and of trace records. One packet in `drop_every` is dropped.
+    Without `active`, all flows last as long as the run; otherwise flows are short, and `active` of them are open at a
+    time.
     """
     scenario = simulate.Scenario(flows=flows, rate_bps=200_000_000, threshold=163, warmup_ns=0)
     scenario.duration_ns = postcards * GAP_NS

@@ -170,7 +170,9 @@ def test_single_postcards__and_wild_stamps_are_no_clock() -> None:
 @pytest.mark.parametrize("seed", range(1, 6))
 @pytest.mark.parametrize("threshold", [None, 20])
 def test_recount__equals_a_count_packet_by_packet(seed: int, threshold: int | None) -> None:
-    """Random packets through a traffic manager of 30 packets; `threshold`: egress drops packets that left so many."""
+    """Random packets through a traffic manager of 30 packets; `threshold`: egress drops packets that leave this number
+    behind.
+    """
     cards, depths = as_tofino.random_queue(seed, limit=30, egress_threshold=threshold)
     spec = {"mtu_bytes": 1500, "rate_bps": 10**9}
     found = recount(cards, spec, {"capabilities": {"cell_bytes": 80, "queued_extra_bytes": 22}, "bottleneck_port": 2})

@@ -21,7 +21,7 @@ FIRST_BURST = 2  # packets of the first burst: W is set to two initially (Appenz
 
 
 def slow_start_bursts(flow_packets: int, first: int = FIRST_BURST) -> tuple[int, ...]:
-    """{2, 4, ..., 2^(n-1), R}: the bursts of a flow of so many packets, the last with what remains (Appenzeller et al.,
+    """{2, 4, ..., 2^(n-1), R}: the bursts of a flow; the last burst has the remaining packets (Appenzeller et al.,
     section 4).
 
     14 packets are 2, 4, 8. The paper prints R = l mod (2^n - 1), and for 16 packets {2, 4, 8, 4}; neither makes the sum

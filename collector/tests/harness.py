@@ -66,7 +66,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Only a defect reaches the timeout, not a slow machine."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"did not come about within {seconds:.0f} s"
+        assert time.monotonic() < deadline, f"did not happen within {seconds:.0f} s"
         time.sleep(0.002)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A QUIC client: `quic_client.py ADDRESS PORT BYTES` asks quic_server.py for so many bytes, and waits for them."""
+"""A QUIC client: `quic_client.py ADDRESS PORT BYTES` fetches BYTES bytes from quic_server.py."""
 
 import asyncio
 import ssl

@@ -33,7 +33,7 @@ software = [
     pytest.mark.usefixtures("free_machine", "unchanged_world"),
 ]
 SHORT = ("CC=cubic:2,reno:2", "RATE=50mbit", "RTT=4ms", "RTT_SPREAD=2ms", "DURATION=0.7s", "WARMUP=0.3s", "NAME=short")
-# An analysis that stops where it begins to read, however fast it is.
+# Stops an analysis (SIGSTOP) when it opens the postcards.
 HOLDS_ITSELF = """
 import os, signal, sys
 def hold(event, values):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* HighSpeed TCP (RFC 3649) as Linux has it: a(w) and b(w) follow from the window. As in Linux an ACK adds a(w)/w,
- * however many segments it acknowledges. The RFC adds a(w)/w per acknowledged segment.
+/* HighSpeed TCP (RFC 3649) as Linux implements it: a(w) and b(w) follow from the window. As in Linux an ACK adds
+ * a(w)/w, however many segments it acknowledges. The RFC adds a(w)/w per acknowledged segment.
  */
 #include "congestion.h"
 
@@ -68,7 +68,7 @@ CALLBACK(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	}
 }
 
-/* The row is of the last ACK: losses in slow start have the one before it. */
+/* The row is that of the last ACK, so losses in slow start use an older one. */
 CALLBACK(u32, ssthresh, struct sock *sk)
 {
 	struct highspeed_flow *flow = inet_csk_ca(sk);

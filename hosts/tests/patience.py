@@ -16,7 +16,7 @@ PATIENCE = 5
 def wait_until(condition: Callable[[], object], seconds: float = SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"did not come about within {seconds:.0f} s"
+        assert time.monotonic() < deadline, f"did not happen within {seconds:.0f} s"
         time.sleep(0.02)
 
 

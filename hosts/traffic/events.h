@@ -24,7 +24,7 @@ struct events {
 
 /* Why a wait has ended. */
 enum events_wakeup {
-	EVENTS_SOCKETS = 0, /* sockets alone, or none */
+	EVENTS_SOCKETS = 0, /* only sockets, or none */
 	EVENTS_TIMER = 1,   /* the timer has expired; sockets left unserved will be in the next batch */
 	EVENTS_SIGNAL = 2,
 };

@@ -23,7 +23,8 @@ struct port {
 	uint64_t rate_bps; /* 0: unlimited; access_bps likewise */
 	uint64_t delay_ns;
 	uint64_t access_bps;
-	uint64_t drop_cost_permille; /* of its transmission time that a packet dropped at departure takes */
+	uint64_t
+		drop_cost_permille; /* share of its transmission time that a packet dropped at departure takes */
 
 	struct queue queue; /* its head is in transmission */
 	struct link_clock link;

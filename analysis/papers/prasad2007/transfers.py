@@ -72,7 +72,7 @@ def segments(size_bytes: np.ndarray) -> np.ndarray:
 
 
 def slow_start_rtts(count: np.ndarray) -> np.ndarray:
-    """D of so many segments each (section 4)."""
+    """D of transfers with these numbers of segments (section 4)."""
     return np.array([capacity_ratio.slow_start_rtts(int(each)) for each in count])
 
 

@@ -26,7 +26,7 @@ static const struct transmission *transmission(struct bbr3 *bbr, u32 delivered)
 	return entry(bbr, least);
 }
 
-/* At the begin of an ACK: packets sent since the ACK before belong to the newest entry. */
+/* At the start of an ACK: packets sent since the previous ACK belong to the newest entry. */
 static void note_transmissions(struct bbr3 *bbr, const struct tcp_sock *tp)
 {
 	struct transmission *newest = entry(bbr, 0);

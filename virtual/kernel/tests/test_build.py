@@ -107,7 +107,7 @@ def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
 def until(condition: Any, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "did not come about"
+        assert time.monotonic() < end, "did not happen in time"
         time.sleep(0.02)
 
 
