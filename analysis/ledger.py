@@ -420,7 +420,7 @@ _ZERO = {
     "tcp_memory_pressures": "times the hosts' TCP ran short of memory and shrank socket buffers: fewer flows at once, "
     "or raise net.ipv4.tcp_mem",
     "tcp_events_lost": "TCP events were not stored by the tracer: tracer.json says where they were lost",
-    "postcards_malformed": "datagrams to the collector were no postcards: something else sends to its port",
+    "postcards_malformed": "datagrams to the collector were not postcards: something else sends to its port",
     "postcards_missing": "postcard numbers are missing: postcards were lost on the way",
     "postcards_duplicate": "postcards came twice",
 }
@@ -463,8 +463,8 @@ def ledger_reasons(run: Run, entries: Entries) -> list[str]:
     hidden, events = entries.get("tcp_events_hidden") or 0, entries.get("tcp_events") or 0
     if hidden > MAX_HIDDEN_EVENTS * (hidden + events):
         reasons.append(
-            f"{Area.LEDGER}: of {hidden} segments ({hidden / (hidden + events):.1%}) the kernel did not tell the "
-            f"tracer; allowed are {MAX_HIDDEN_EVENTS:.0%}: run again on a quieter machine, or with CLOCK=virtual"
+            f"{Area.LEDGER}: {hidden} segments ({hidden / (hidden + events):.1%}) have no trace event; allowed are "
+            f"{MAX_HIDDEN_EVENTS:.0%}: run again on a quieter machine, or with CLOCK=virtual"
         )
     for document, names in _SOURCES.items():
         unknown = [name for name in names if name in entries and entries[name] is None]
@@ -479,7 +479,7 @@ def ledger_reasons(run: Run, entries: Entries) -> list[str]:
         if raw.lost_records:
             reasons.append(f"{raw.name}: {raw.lost_records} records were lost before they were stored; see logs/")
         if raw.bad_records:
-            reasons.append(f"{raw.name}: {raw.bad_records} records of a version this one does not know are not used")
+            reasons.append(f"{raw.name}: {raw.bad_records} records are of an unknown version and are not used")
         if raw.clock_step_max_ns > MAX_CLOCK_STEP_NS:
             reasons.append(
                 f"{raw.name}: CLOCK_REALTIME stepped by {raw.clock_step_max_ns / 1e6:.3f} ms, so receive times are "

@@ -94,7 +94,7 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
     if limit and limit <= spec["buffer_packets"]:
         reasons.append(
             f"settings: the switch's own queue holds {limit:.0f} packets, no more than the policy's "
-            f"{spec['buffer_packets']}: it may drop in silence"
+            f"{spec['buffer_packets']}: it may drop silently"
         )
     asked = 0 if spec.get("delay") == "tc" else idle_rtt_ns(spec)
     total = sum(delay for delay in delays if delay is not None)

@@ -27,7 +27,7 @@ from wire import wire
 CARD = wire.POSTCARD.const
 ROW_GROUP = 1 << 20
 ZSTD_LEVEL = 1  # level 3 takes a third longer and saves a hundredth
-MOST_CATEGORIES = 0xFFFF  # with more flows, 5-tuples are text instead of an Enum, and flow numbers have 32 bits
+MOST_CATEGORIES = 0xFFFF  # from here on, 5-tuples are text instead of an Enum, and flow numbers have 32 bits
 FIRST_COLUMNS = ("enqueue_mono_ns", "mono_ns", "rx_mono_ns", "flow")
 
 

@@ -168,7 +168,7 @@ def _refuse_ignored_options(options: argparse.Namespace) -> None:
     values = {"--threshold": options.threshold, "--hard-limit": options.hard_limit, "--mark": options.mark or None}
     for name, value in values.items():
         if value is not None and options.mode not in takes[name]:
-            subject = f"mode {options.mode}" if options.mode else "mode without a policy only shows it, and"
+            subject = f"mode {options.mode}" if options.mode else "mode without a policy only shows the policy, and"
             raise SwitchError(f"{subject} takes no {name}; allowed: with {', '.join(takes[name])}")
 
 

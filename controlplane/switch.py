@@ -180,7 +180,7 @@ class Switch(abc.ABC):
         if limit is None or limit > most:
             return ""
         return (
-            f"the queue itself holds {limit} {policy.unit} and drops the rest in silence, before the policy does at "
+            f"the queue itself holds {limit} {policy.unit} and drops the rest silently, before the policy does at "
             f"{most}: give it a limit above that"
         )
 

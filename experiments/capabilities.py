@@ -53,14 +53,14 @@ def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, testbed: 
 def _refuse_on_testbed(spec: Spec, clock: str, wrong: Wrong) -> None:
     """What needs the lab of one machine."""
     if clock == "virtual":
-        wrong("clock", "is the time of a lab on one machine, an inventory has machines; allowed: real")
+        wrong("clock", "needs the lab of one machine; an inventory names other machines; allowed: real")
     if PROGRAM in kinds(spec.traffic):
-        wrong("traffic", "has programs, which run in the lab of one machine, an inventory has machines; allowed: "
+        wrong("traffic", "starts programs, which run only in the lab of one machine; an inventory names others; allowed: "
               f"without {PROGRAM}")  # fmt: skip
     for key in ("rtts", "access_links"):
         if getattr(spec, key, None):
-            wrong(key, "needs addresses of the sender that only the lab of one machine has, an inventory has machines; "
-                  f"allowed: no {key.upper()}")  # fmt: skip
+            wrong(key, "needs addresses of the sender that only the lab of one machine has; an inventory names other "
+                  f"machines; allowed: no {key.upper()}")  # fmt: skip
 
 
 def _refuse_rate(spec: Spec, wire_bytes: int, can: Capabilities, wrong: Wrong) -> None:

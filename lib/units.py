@@ -92,7 +92,7 @@ def notes(given: Mapping[str, object]) -> list[str]:
 
 
 def whole(quantity: Quantity) -> int:
-    """The amount in base units. Raises ValueError if that is not a whole number: nothing is rounded in silence."""
+    """The amount in base units. Raises ValueError if that is not a whole number: nothing is rounded silently."""
     if quantity.amount.denominator != 1:
         base = next(iter(DIMENSIONS[quantity.dimension]))
         raise ValueError(f"is not a whole number of {base}; allowed: as many decimals as make it one")

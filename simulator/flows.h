@@ -94,7 +94,7 @@ uint64_t simulated_ns();
 uint32_t mss(const struct scenario &scenario);
 uint64_t mapped_low(const char *address);
 
-/* TCP as Linux has it by default, as far as ns-3 has it too. */
+/* TCP with the defaults of Linux, as far as ns-3 has them. */
 void set_tcp_defaults(const struct scenario &scenario);
 
 #endif

@@ -38,7 +38,7 @@ static int flush(struct records *records)
 	return err;
 }
 
-/* Where the next record goes; *err is that of a full block's write. */
+/* The place of the next record. A full block is written first; *err is the error of this write. */
 static uint8_t *slot(struct records *records, int *err)
 {
 	uint32_t used = records->header.record_count * records->header.record_bytes;

@@ -2,7 +2,7 @@
 """The formats of this directory, read from their .def files: constants and fields.
 
 A `Format` is the content of a .def file. Nothing here repeats a field: a field added to the .def reaches every reader.
-This module loads NumPy only to handle many records at once: a virtual-time machine has no time to load NumPy.
+This module loads NumPy only to handle many records at once: that would take too long in a virtual-time machine.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Format:
         import numpy as np
 
         if any(bits % 8 for _, bits in self.fields):
-            raise TypeError(f"{self.name} has fields that are no whole bytes: use columns()")
+            raise TypeError(f"{self.name} has fields that are not whole bytes: use columns()")
         order = ">" if self.byte_order == "big" else "<"
         columns: list[tuple] = [("rx_mono_ns", f"<u{stamp_bytes}")] if stamp_bytes else []
         for name, bits in self.fields:

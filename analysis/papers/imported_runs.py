@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs of somebody else, imported into one results directory: which of them belong to a sweep of a paper.
+"""Runs of other people, imported into one results directory: which of them belong to a sweep of a paper.
 
 Figures ask for runs by sweep, and nobody else has these sweeps. An imported run therefore belongs to every sweep whose
 conditions it meets: the flows, buffer and mode that all runs of the sweep have in common. The parameters that a sweep
@@ -16,7 +16,7 @@ from analysis.papers.columns import BDP, IS_MARKED, OF_THE_LINK, is_near
 from lib.errors import InputError
 from lib.units import Quantity
 
-OUTSIDE_SWEEPS = r"^(runs/[^/]+/)?rep-[0-9]+$"  # right in the results directory, where `make import` puts runs
+OUTSIDE_SWEEPS = r"^(runs/[^/]+/)?rep-[0-9]+$"  # directly in the results directory, where `make import` puts runs
 
 
 class SweepConditions(NamedTuple):
@@ -28,7 +28,7 @@ class SweepConditions(NamedTuple):
 
 
 def outside_sweeps(table: pl.DataFrame) -> pl.DataFrame:
-    """The rows of imported runs that lie right in the results directory. Raises InputError if they are of different
+    """The rows of imported runs that lie directly in the results directory. Raises InputError if they are of different
     links: no figure tells these apart.
     """
     rows = table.filter(pl.col("run").str.contains(OUTSIDE_SWEEPS), pl.col("imported"))

@@ -91,7 +91,7 @@ class Campaign:
         if outcome.status == 0:
             same = outcome.answer == self.whole[command].answer
             return (
-                ("same", "") if same else ("wrong", f"another answer in silence: {self._differences(command, outcome)}")
+                ("same", "") if same else ("wrong", f"another answer, no error: {self._differences(command, outcome)}")
             )
         if command == "forced replay" and outcome.status == 2:
             summary = json.loads((directory / "summary.json").read_text())

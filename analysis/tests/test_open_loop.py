@@ -50,7 +50,7 @@ def write_sink(directory, records, flows, **more):
 
 @pytest.fixture
 def sunk(fresh):
-    """The repetition two_flows as if our own generator had made it: flow 0 got 1000 bytes an interval, flow 1 3000."""
+    """The repetition two_flows as if our own generator had made it: flow 0 got 1000 bytes per interval, flow 1 3000."""
     directory = fresh("two_flows")
     change_spec(directory, generator="epoll", traffic="long")
     change(directory / "traffic.json", lambda traffic: traffic.update(generator="epoll"))

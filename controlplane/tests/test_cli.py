@@ -64,7 +64,7 @@ def test_policy__behind_a_queue_that_drops_in_silence_is_refused(run, fake: Fake
     """A queue of BMv2 holds 64 packets by default."""
     fake.set_queue(2, Queue(limit_packets=64))
     fake.set_policy(2, TailDrop(63))
-    refusal = "port 2: the queue itself holds 64 packets and drops the rest in silence, before the policy does at"
+    refusal = "port 2: the queue itself holds 64 packets and drops the rest silently, before the policy does at"
     for words in (("threshold", "set", "2", "64p"), ("mode", "2", "ecn", "--threshold", "9p", "--hard-limit", "99p")):
         status, _, err = run(*words)
         assert (status, len(err)) == (1, 1)
@@ -152,7 +152,7 @@ def test_watch__shows_rates_of_watched_queues(run, fake: FakeSwitch) -> None:
         (("mode", "1", "tail-drop", "--hard-limit", "9p"), "mode tail-drop takes no --hard-limit; allowed: with ecn"),
         (("mode", "1", "ecn", "--hard-limit", "9p", "--mark"), "mode ecn takes no --mark; allowed: with egress-thr"),
         (("mode", "1", "unwatched", "--threshold", "9p"), "mode unwatched takes no --threshold"),
-        (("mode", "1", "--threshold", "9p"), "mode without a policy only shows it, and takes no --threshold"),
+        (("mode", "1", "--threshold", "9p"), "mode without a policy only shows the policy, and takes no --threshold"),
         (("mode", "2", "red"), "argument mode: invalid choice: 'red'"),
         (("watch", "--interval", "0"), "--interval 0 is out of bounds; allowed: 0.01 to 3600 seconds"),
         (("watch", "--interval", "nan"), "--interval nan is out of bounds"),

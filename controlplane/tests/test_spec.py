@@ -126,7 +126,7 @@ def test_load__a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         ("ports: {'2': {speed: 10gbit}}\n", "ports.2.speed: fake has no cables"),
         (
             "ports: {'2': {limit: 5p, policy: {mode: tail-drop, threshold: 5p}}}\n",
-            "ports.2.limit: the queue itself holds 5 packets and drops the rest in silence, before the policy does",
+            "ports.2.limit: the queue itself holds 5 packets and drops the rest silently, before the policy does",
         ),
         ("ports: {'2': {limit: 5c}}\n", "ports.2.limit: 5c: fake holds packets or bytes"),
         (

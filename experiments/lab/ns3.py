@@ -49,7 +49,7 @@ def probe() -> Host:
 
 
 class Ns3Lab(Lab):
-    """Repetitions run at once, one per processor: simulated time shows nothing of other work on the machine."""
+    """Repetitions run at once, one per processor: other work on the machine has no effect on simulated time."""
 
     def missing(self) -> list[str]:
         if os.access(SIMULATOR, os.X_OK):

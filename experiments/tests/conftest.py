@@ -20,7 +20,7 @@ MARK = f"BUFFERSCOPE_TESTS={os.getpid()}".encode()
 # A busy machine may make a run in real time late. Then the run's reasons start with these words.
 LATE = ("fidelity: ", "delay: ")
 # On a busy machine the kernel may withhold events from a tracer that lost none itself (NOTES.md).
-HIDDEN = "the kernel did not tell the tracer"
+HIDDEN = "have no trace event"
 LAB_NAMES = {"sender", "receiver", "collector", "switch", "bmv2_switch", "line"}
 
 

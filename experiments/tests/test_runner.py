@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Endings by a signal that Python itself would drop."""
+"""Runs that a signal ends, also if the signal arrives where Python discards exceptions."""
 
 import os
 import signal
@@ -10,18 +10,18 @@ from experiments.runner import Ending
 from lib.errors import Interrupted
 
 
-class Deaf:
-    """Its end is a place from which Python lets no exception out."""
+class SignalInDestructor:
+    """Python discards an exception that is raised in a destructor."""
 
     def __del__(self) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_ending__by_a_signal_that_python_dropped_is_raised_at_the_next_check() -> None:
+def test_ending__by_a_signal_that_python_discards_is_raised_at_the_next_check() -> None:
     with Ending() as ending:
         ending.check()
-        Deaf()
+        SignalInDestructor()
         with pytest.raises(Interrupted, match="SIGTERM"):
             ending.check()
 

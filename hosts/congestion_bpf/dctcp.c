@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* DCTCP (RFC 8257) as Linux has it. The sender estimates alpha, the share of marked packets, once per window, and at a
- * mark reduces its window by alpha/2. The receiver echoes each change of the marks at once.
+/* DCTCP (RFC 8257) as Linux implements it. The sender estimates alpha, the share of marked packets, once per window,
+ * and at a mark reduces its window by alpha/2. The receiver echoes each change of the marks at once.
  *
  * Not here: Linux's PLB, which is off by default, and the diagnostics of ss. Without ECN on the path a flow becomes
- * Reno, by another way than in Linux: see begin().
+ * Reno, but not in the way of Linux: see begin().
  */
 #include "congestion.h"
 

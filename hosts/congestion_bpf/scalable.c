@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Scalable TCP (T. Kelly 2003) as Linux has it: a packet more per 100 acknowledged packets, an eighth less at a loss.
- * Kelly's paper adds 0.01 packets per ACK. At windows below 100 packets the growth is Reno's.
+/* Scalable TCP (T. Kelly 2003) as Linux implements it: one packet more per 100 acknowledged packets, an eighth less at
+ * a loss. Kelly's paper adds 0.01 packets per ACK. At windows below 100 packets the growth is Reno's.
  */
 #include "congestion.h"
 

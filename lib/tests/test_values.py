@@ -40,7 +40,11 @@ def test_readers__give_the_typed_value(read: Callable[[object], object], value: 
         (number("0", "1", decimals=6), "0.1234567", "is not a number of at most six decimals; allowed: 0 to 1"),
         (number("0", "1", percent=True), "101%", "is out of bounds; allowed: 0 to 1, or percent as in 99%"),
         (number("0", "1", open_ends=True), "1", "is out of bounds; allowed: above 0 to below 1"),
-        (number("0", "1", open_ends=True), "0." + "9" * 18, "cannot be told from 1; allowed: above 0 to below 1"),
+        (
+            number("0", "1", open_ends=True),
+            "0." + "9" * 18,
+            "cannot be distinguished from 1; allowed: above 0 to below 1",
+        ),
         (choice("reno", "cubic"), ["reno"], "is not known; allowed: reno, cubic"),
         (choice("reno", problem="has no rule"), "bbr", "has no rule; allowed: reno"),
         (quantity("time", low="1ms", high="1s", why="slow"), "2s", r"is out of bounds; allowed: 1ms to 1s \(slow\)"),

@@ -103,7 +103,7 @@ def test_columns__read_the_vectors_of_bit_fields(data, fields):
 def test_columns__are_for_big_endian_fields_of_64_bits():
     with pytest.raises(TypeError, match="src_addr is not a column"):
         POSTCARD.columns(np.zeros((1, POSTCARD.length), dtype=np.uint8))
-    with pytest.raises(TypeError, match="no whole bytes"):
+    with pytest.raises(TypeError, match="not whole bytes"):
         ARTIFACT_POSTCARD.dtype()
 
 
