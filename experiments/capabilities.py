@@ -55,8 +55,8 @@ def _refuse_on_testbed(spec: Spec, clock: str, wrong: Wrong) -> None:
     if clock == "virtual":
         wrong("clock", "needs the lab of one machine; an inventory names other machines; allowed: real")
     if PROGRAM in kinds(spec.traffic):
-        wrong("traffic", "starts programs, which run only in the lab of one machine; an inventory names others; allowed: "
-              f"without {PROGRAM}")  # fmt: skip
+        wrong("traffic", "starts programs, which run only in the lab of one machine; an inventory names others; "
+              f"allowed: without {PROGRAM}")  # fmt: skip
     for key in ("rtts", "access_links"):
         if getattr(spec, key, None):
             wrong(key, "needs addresses of the sender that only the lab of one machine has; an inventory names other "

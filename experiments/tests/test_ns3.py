@@ -43,7 +43,7 @@ def test_simulated_queue__is_that_of_the_p4_program(tmp_path: Path, mode: str) -
 
 
 def test_slow_link__leaves_its_flows_time_to_connect(tmp_path: Path) -> None:
-    """SYNs are far apart there, but only as many as there are flows must fit before the start."""
+    """The interval between SYNs is long there; one SYN per flow must fit before the start."""
     words = ("experiment", "SWITCH=ns3", "CC=reno", "FLOWS=2", "RATE=1mbit", "RTT=100ms", "DURATION=3s", "WARMUP=1s")
     assert main([*words, f"RESULTS={tmp_path}"]) == 0
     ledger = json.loads((tmp_path / "latest/rep-1/summary.json").read_text())["ledger"]

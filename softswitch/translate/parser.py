@@ -50,7 +50,7 @@ class Parser:
         where = self.program.lines.find(r"\bstate\s+", name)
         if name in self._open:
             loop = " -> ".join([*self._open[self._open.index(name) :], name])
-            problem = Unsupported(where, f"a loop in the parser ({loop})", "write one state a header")
+            problem = Unsupported(where, f"a loop in the parser ({loop})", "write one state per header")
             self.program.problems.append(problem)
             return None
         self._open.append(name)
