@@ -151,7 +151,7 @@ def test_facts__count_agreeing_points_and_name_the_worst(put, tmp_path):
     assert f"| {both} | 92 (89.52 to 94.48) | +20 | **do not meet** |" in said
 
 
-def test_figure__has_a_panel_a_measure_and_counts_agreement(put, tmp_path):
+def test_figure__has_one_panel_per_measure_and_counts_agreement(put, tmp_path):
     for number in (1, 2):
         for clock in ("virtual", "real"):
             put(clock, "reno-depth", "reno", 4, 1, number, mean=0.9 + number / 100)

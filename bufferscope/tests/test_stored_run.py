@@ -37,7 +37,7 @@ def test_plot__leaves_the_style_of_the_notebook_alone(results: Path) -> None:
     assert dict(matplotlib.rcParams) == before
 
 
-def test_index__has_a_row_a_run(results: Path) -> None:
+def test_index__has_one_row_per_run(results: Path) -> None:
     assert bs.index(results)["run"].to_list() == ["real/rep-1", "virtual/rep-1"]
     with pytest.raises(bs.InputError, match="is not a directory"):
         bs.index(results / "none")

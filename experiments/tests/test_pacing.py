@@ -139,7 +139,7 @@ def test_pacing__exact_spreads_the_window_over_the_round_trip(runs: dict[str, Pa
         assert gaps.min() >= (1 - TOLERANCE) * pace.min(), name  # also after a late packet
 
 
-def test_pacing__poisson_draws_exponential_gaps_of_a_window_an_rtt(runs: dict[str, Path]) -> None:
+def test_pacing__poisson_draws_exponential_gaps_of_one_window_per_rtt(runs: dict[str, Path]) -> None:
     for name in ("poisson", "other poisson"):
         unit = gaps_ns(runs[name]) / np.median(pace_ns(runs[name]))
         assert len(unit) > 1500

@@ -51,7 +51,7 @@ def test_control__answers_as_the_process_does(outcome: dict[str, Any]) -> None:
     assert sum(reply.startswith("ok\n") for reply in replies.values()) > 15
 
 
-def test_control_device__is_a_client_an_open_file(outcome: dict[str, Any]) -> None:
+def test_control_device__has_one_client_per_open_file(outcome: dict[str, Any]) -> None:
     expected = {"before": "", "empty": 0, "pieces": True, "unread": True, "other": True, "garbage": 500}
     assert outcome["device"] == expected
 

@@ -180,7 +180,7 @@ def test_depth_buckets__are_exact_below_16_and_then_no_wider_than_an_eighth():
     assert DEPTH_BUCKETS[-1] + widths[-1] == 1 << 18, "more cells than a Tofino's buffer has"
 
 
-def test_definitions__have_one_entry_a_line():
+def test_definitions__have_one_entry_per_line():
     for path in [*ROOT.glob("wire/*.def"), *ROOT.glob("p4src/shared/*.def")]:
         for line in path.read_text().splitlines():
             if re.match(r"\s*(CONST|FIELD)\(", line):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Frames that a parser or a deparser may get wrong, each made from a random generator alone.
+"""Frames that a parser or a deparser may get wrong, each made only from a random generator.
 
 This module assembles the bytes itself, because a packet library would correct intended errors.
 """

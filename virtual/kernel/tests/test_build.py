@@ -431,7 +431,7 @@ def test_two_at_once__the_second_waits(setting: Setting) -> None:
     assert second.poll() is None
     first.terminate()
     first.communicate()
-    # It goes on where the first was, and is slow itself.
+    # It continues where the first one stopped, and is slow, too.
     assert "unpacking" not in second.stdout.readline()
     second.terminate()
     second.communicate()
@@ -460,7 +460,7 @@ def test_environment__of_the_caller_does_not_reach_make(setting: Setting, monkey
     assert setting.build()["version"] == "6.0.1-test"
 
 
-def test_progress__is_one_line_a_phase_in_a_pipe() -> None:
+def test_progress__in_a_pipe_is_one_line_per_phase() -> None:
     stream = io.StringIO()
     with BuildProgress(stream) as progress:
         progress.phase("compiling")
