@@ -21,7 +21,7 @@ def resolve(spec: Any, rtt_ns: int, delay: str, wrong: Callable[[str, str], None
         return None
     delay_ns = units.whole(spec.ack_delay)
     if delay == NETEM:
-        wrong("ack_delay", "needs a delay of its own in each direction, netem has one for both; allowed: with "
+        wrong("ack_delay", "needs a delay of its own in each direction; netem has one for both; allowed: with "
               "DELAY=switch only")  # fmt: skip
     elif spec.switch == SIMULATOR:
         wrong("ack_delay", "is not simulated; allowed: not with SWITCH=ns3")

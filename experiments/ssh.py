@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The ssh command to a machine of an inventory. Its words have no special characters, so any shell reads them alike."""
+"""The ssh command to a machine of an inventory. Its words have no special characters, so every shell reads them in the
+same way.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Any
 from lib.errors import RunError
 
 PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]+")
-# Prompts would wait for ever behind a progress bar.
+# Prompts would wait forever behind a progress bar.
 SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 
 

@@ -37,7 +37,7 @@ def write_message(stream: BinaryIO, message: bytes) -> None:
 
 
 def relay(path: str, requests: BinaryIO, replies: BinaryIO) -> None:
-    """Until the requests end. Raises OSError, ValueError."""
+    """Returns at the end of the requests. Raises OSError, ValueError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as switch:
         switch.settimeout(TIMEOUT_S)
         switch.connect(path)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a run on a testbed asks of each host: `python -m hosts.facts --interface I ...`. Prints JSON.
+"""What a run on a testbed must know of each host: `python -m hosts.facts --interface I ...`. Prints JSON.
 
-`lost_frames`, by interface: frames that its kernel or its NIC lost, since boot. `tcp_memory_pressures`: times that TCP
-ran short of memory, since the network namespace was made. `clock`: who disciplines it. `settings`: as
+`lost_frames`, by interface: frames that the kernel or the NIC lost since boot. `tcp_memory_pressures`: how often TCP
+ran short of memory since the network namespace was made. `clock`: what disciplines it. `settings`: as
 hosts.tune.inventory. Standard library only (Python 3.9 or later).
 """
 
@@ -23,7 +23,7 @@ LOST = (
     "rx_dropped", "rx_missed_errors", "rx_over_errors", "rx_fifo_errors", "rx_crc_errors",
 )  # fmt: skip
 NETSTAT = Path("/proc/self/net/netstat")
-# Programs that show the state of a clock's discipline, with words that change nothing.
+# Commands that show how a clock is disciplined. They change nothing.
 CLOCKS = (
     ("chronyc", "-n", "tracking"),
     ("timedatectl", "show-timesync"),
@@ -38,7 +38,7 @@ def lost_frames(interface: str) -> int:
 
 
 def clock() -> dict[str, list[str]]:
-    """The output of each program that is installed and knows a clock; empty if none does."""
+    """The output of each of these commands that gives one; empty if none does."""
     return {words[0]: said for words in CLOCKS if (said := text_of(*words))}
 
 

@@ -3,8 +3,8 @@
 
 Prints `ready`, then reads standard input: any byte is a sign of life of the runner. At the end of the input, or after
 SILENCE_S without a byte, it stops the programs that the run started here, restores the host's settings, removes D, and
-prints {"problems": [...]}. So nothing of a run stays on a host whose runner was killed, or cannot be reached any more.
-With --neighbour the host knows another's MAC address meanwhile: the switch forwards no broadcast, so ARP finds nobody.
+prints {"problems": [...]}. So a run leaves nothing on a host, even if its runner was killed or is unreachable.
+--neighbour sets another host's MAC address meanwhile: the switch forwards no broadcasts, so ARP gets no answer.
 Standard library only (Python 3.9 or later).
 """
 
@@ -29,7 +29,7 @@ from hosts.tune.commands import TuneError, run
 
 SILENCE_S = 20.0
 STOP_S = 10.0
-TERM_S = 2.0  # for what was not started by hosts.daemon
+TERM_S = 2.0  # for programs that hosts.daemon did not start
 LOCK = "lease.lock"
 RUNTIME = "runtime"  # in the run's directory: the files of hosts.daemon
 UNDO = {"tune-*.json": "hosts.tune.tune", "tc-delay-*.json": "hosts.tune.delay"}  # files in the state directory
@@ -81,7 +81,7 @@ def wait(signs: int, silence_s: float = SILENCE_S) -> None:
 
 
 def others(run_dir: Path) -> list[int]:
-    """Processes with a path of the run in their arguments, beside this one: what was started without hosts.daemon."""
+    """Other processes that have a path of the run in their arguments: those that hosts.daemon did not start."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -94,7 +94,7 @@ def others(run_dir: Path) -> list[int]:
 
 
 def end_others(run_dir: Path) -> None:
-    """Asks them to end, and kills what has not ended soon."""
+    """Asks these processes to end, and kills those that do not end soon."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in others(run_dir):
             with contextlib.suppress(OSError):
@@ -117,7 +117,7 @@ def clean(run_dir: Path, state_dir: Path, neighbours: list[list[str]]) -> list[s
     runtime = run_dir / RUNTIME
     for entry in daemon.status(runtime)["daemons"]:
         if entry["running"]:
-            with contextlib.suppress(daemon.DaemonError, OSError):  # how it ends matters to nobody here
+            with contextlib.suppress(daemon.DaemonError, OSError):  # its exit status does not matter here
                 daemon.stop(entry["name"], runtime, STOP_S)
     end_others(run_dir)
     still = [entry["name"] for entry in daemon.status(runtime)["daemons"] if entry["running"]]
@@ -145,7 +145,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("another experiment runs on this host: wait until it has ended", file=sys.stderr)
         return EXIT_REFUSED
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)  # they come with the end of the connection, which the input tells
+        signal.signal(number, signal.SIG_IGN)  # the end of the connection sends them, but also ends the input
     former = []
     try:
         for entry in options.neighbour:

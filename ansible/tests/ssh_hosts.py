@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Hosts that are machines in all that a run sees, on one kernel: each has namespaces of its own (PID, mount, network,
+"""Hosts on one kernel that a run cannot distinguish from machines: each has its own namespaces (PID, mount, network,
 UTS, IPC), /etc, /run, /opt and /var/lib/bufferscope, an account with sudo, and a real sshd.
 
     python ansible/tests/ssh_hosts.py DIRECTORY [--shift HOST=SECONDS]... -- COMMAND...
 
-Builds the hosts in namespaces of its own, writes DIRECTORY/inventory.yml, and runs COMMAND beside the hosts. All of it
-ends with the command, or when this process is killed. Needs root.
+Builds the hosts in new namespaces, writes DIRECTORY/inventory.yml, and runs COMMAND beside the hosts. Everything ends
+with the command, or when this process is killed. Needs root.
 
                       control network: 10.9.N.0/24 for host N, this process has .1, the host .2
     sender eth0 --- p1 switch p2 --- eth0 receiver
@@ -81,9 +81,9 @@ def ip(*lines: str) -> None:
 
 
 def become(name: str, keys: Path) -> None:
-    """PID 1 of a host: makes what is private, and becomes its sshd. The network comes from outside, before."""
+    """PID 1 of a host: makes its private directories and mounts, and runs its sshd. The network exists already."""
     run("mount", "-t", "proc", "proc", "/proc")
-    run("mount", "-t", "sysfs", "sysfs", "/sys")  # of this network
+    run("mount", "-t", "sysfs", "sysfs", "/sys")  # of this network namespace
     run("mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing")
     run("mount", "-t", "bpf", "bpf", "/sys/fs/bpf")
     for path in PRIVATE:

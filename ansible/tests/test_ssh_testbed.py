@@ -29,7 +29,7 @@ TOOLS = ("/usr/sbin/sshd", "ssh", "ssh-keygen", "ssh-keyscan", "sudo")
 SHIFT_S = {"switch": 7200, "collector": 30_000}
 WORDS = ("TARGET=soft", "CC=cubic", "FLOWS=4", "RATE=20mbit", "RTT=20ms", "WARMUP=500ms", "DURATION=2s")
 AT_INGRESS = wire.POSTCARD.const["POSTCARD_AT_INGRESS"]
-BUSY = ("frames left port", "quieter machine")  # of reasons that a busy machine gives
+BUSY = ("frames left port", "quieter machine")  # in the reasons on a busy machine
 TIMEOUT_S = 300
 
 pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")]
@@ -66,7 +66,7 @@ class Testbed:
         return subprocess.run([*inside, "--", *words], capture_output=True, text=True, check=True).stdout
 
     def left(self) -> dict[str, str]:
-        """What a run left on the hosts, beside what a deployment put there: programs, files, settings, neighbours."""
+        """What a run left on the hosts, without what a deployment put there: programs, files, settings, neighbours."""
         found = {}
         for host in self.hosts:
             programs = self.on(host, "ps", "-A", "-ww", "-o", "args=").splitlines()
@@ -117,7 +117,7 @@ def pids(directory: Path) -> list[list[str]]:
 
 
 def of_host(inside: int, pid: int) -> int:
-    """The number here of a process that has `pid` in the namespace of `inside`."""
+    """The pid in this namespace of a process that has `pid` in the namespace of `inside`."""
     below = [inside]
     for one in below:
         below += children(one)
@@ -157,7 +157,7 @@ def test_experiment__over_ssh_has_all_its_packets_and_leaves_nothing(testbed: Te
 
 
 def in_order(cards: dict[str, np.ndarray], name: str) -> np.ndarray:
-    """A column in the order of the postcards' numbers: those of refused packets are apart."""
+    """A column in the order of the postcards' numbers; refused packets have a sequence of their own."""
     order = np.lexsort((cards["card_seq"], cards["flags"] & AT_INGRESS))
     return cards[name][order].astype(np.int64)
 
@@ -188,7 +188,7 @@ def test_experiment__that_is_ended_leaves_nothing_on_any_host(
     ("known", ("/known -o ControlPath=", "/other -o ControlPath=/run"), "Host key verification failed."),
     ("sender", ("/opt/bufferscope", "/opt/elsewhere"), "deploy first"),
 ])  # fmt: skip
-def test_experiment__on_hosts_that_cannot_be_had_says_so_in_a_line(
+def test_experiment__on_unreachable_hosts_reports_one_line(
     testbed: Testbed, tmp_path: Path, host: str, change: tuple[str, str], said: str
 ) -> None:
     other = tmp_path / "inventory.yml"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The machines of a testbed, over ssh: held for one run, their files fetched, the soft switch's control socket reached.
+"""The machines of a testbed, over ssh: reserves them for one run, fetches its files, and reaches the soft switch's
+control socket.
 
-Ansible prepares the machines, starts and stops their programs. What must live as long as the run is here.
+Ansible prepares the machines, starts and stops their programs. This module has what must last as long as the run.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ DIRECTORY, PYTHON, STATE = "/opt/bufferscope", "/usr/bin/python3", "/var/lib/buf
 
 
 class Machine(NamedTuple):
-    """A host of an inventory. Two with the same `place` are one machine."""
+    """A host of an inventory. Hosts with the same `place` are one machine."""
 
     name: str
     place: str  # ansible_host
@@ -72,7 +73,7 @@ class Machine(NamedTuple):
         return self.ask("cat", str(ADDRESSES / self.interfaces[0] / "address"))
 
     def facts(self) -> dict[str, Any]:
-        """As hosts.facts has them. Raises RunError."""
+        """The output of hosts.facts. Raises RunError."""
         interfaces = [word for interface in self.interfaces for word in ("--interface", interface)]
         try:
             done = subprocess.run(
@@ -87,7 +88,7 @@ class Machine(NamedTuple):
 
 
 def machine(name: str, variables: dict[str, Any], inventory: Path) -> Machine:
-    """From Ansible's variables of a host. Raises RunError for one that cannot be used."""
+    """From Ansible's variables of a host. Raises RunError if the host cannot be used."""
 
     def word(key: str, default: str) -> str:
         return ssh.check(name, str(variables.get(key, default)), inventory)
@@ -105,7 +106,7 @@ def machine(name: str, variables: dict[str, Any], inventory: Path) -> Machine:
 
 
 def _interfaces(name: str, variables: dict[str, Any], inventory: Path) -> tuple[str, ...]:
-    """The host's own; a switch's are those of its ports."""
+    """The host's interfaces; of a switch, those of its ports."""
     ports = variables.get("switch_ports", [])
     names = [str(port).partition("=")[2] for port in ports] if isinstance(ports, list) else []
     names = [str(variables["bufferscope_interface"])] if "bufferscope_interface" in variables else names
@@ -113,7 +114,7 @@ def _interfaces(name: str, variables: dict[str, Any], inventory: Path) -> tuple[
 
 
 def at_places(machines: Iterable[Machine]) -> list[Machine]:
-    """One of the machines at each place, with the interfaces of all there."""
+    """One machine per place, with the interfaces of all hosts at this place."""
     there: dict[str, Machine] = {}
     for machine in machines:
         first = there.setdefault(machine.place, machine)
@@ -124,9 +125,9 @@ def at_places(machines: Iterable[Machine]) -> list[Machine]:
 
 @contextlib.contextmanager
 def leased(machines: Iterable[Machine], run: str, neighbours: Mapping[str, Neighbour]) -> Iterator[None]:
-    """Holds the machines for a run. In the end, also that of this process, they stop its programs, restore their
-    settings and remove its files. `neighbours` are known, by places, meanwhile. Raises RunError if a machine cannot be
-    had.
+    """Reserves the machines for a run. At the end of the run or of this process, they stop the run's programs, restore
+    their settings and remove the run's files. Meanwhile each machine knows its neighbour (`neighbours`, by place).
+    Raises RunError if a machine is not available.
     """
     leases = [_Lease(machine, run, neighbours.get(machine.place)) for machine in at_places(machines)]
     silence = threading.Event()
@@ -155,7 +156,7 @@ class _Lease:
         )  # fmt: skip
 
     def wait(self) -> None:
-        """Until the machine is held. Raises RunError."""
+        """Waits until the machine is reserved. Raises RunError."""
         output = self._process.stdout
         assert output is not None
         said = output.readline() if select.select([output], [], [], ANSWER_S)[0] else None
@@ -179,7 +180,7 @@ class _Lease:
             self._process.stdin.close()
 
     def finish(self) -> None:
-        """Reports what could not be cleaned."""
+        """Reports what could not be cleaned up."""
         self._process.stdin = None  # closed; communicate would write to it
         try:
             said, why = self._process.communicate(timeout=END_S)
@@ -201,7 +202,7 @@ def _give_signs(leases: list[_Lease], silence: threading.Event) -> None:
 
 
 def _all(waits: Iterable[Any]) -> None:
-    """Calls each. Raises RunError with the lines of all that failed."""
+    """Calls each function. Raises RunError with the lines of all that failed."""
     lines: list[str] = []
     for wait in waits:
         try:
@@ -213,8 +214,8 @@ def _all(waits: Iterable[Any]) -> None:
 
 
 def fetch(machines: Iterable[Machine], run: str, directory: Path, scratch: Path, most_bytes: int) -> None:
-    """Moves the files of a run from all machines into `directory`: packed by tar there, and checked here (unpack.py).
-    Raises RunError.
+    """Moves the files of a run from all machines into `directory`. The machines pack them with tar; unpack.py checks
+    them here. Raises RunError.
     """
     for machine in at_places(machines):
         packed = scratch / f"{machine.name}.tar"
@@ -238,7 +239,7 @@ def fetch(machines: Iterable[Machine], run: str, directory: Path, scratch: Path,
 
 
 class Relay:
-    """The way to the control socket of a soft switch on another machine."""
+    """A connection to the control socket of a soft switch on another machine."""
 
     def __init__(self, machine: Machine, path: str) -> None:
         self._process = subprocess.Popen(

@@ -25,7 +25,7 @@ from runs import results
 
 
 class SoftTestbedLab(Lab):
-    """Three machines or more, of which one is the switch."""
+    """Three or more machines, one of which is the switch."""
 
     def __init__(self, spec: Resolved, testbed: Testbed) -> None:
         super().__init__(spec)

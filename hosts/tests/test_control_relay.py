@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Messages pass whole, in both directions; what is no message ends the relay."""
+"""Messages pass whole, in both directions; anything else ends the relay."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def test_relay__passes_requests_and_replies(switch: Path) -> None:
 
 
 @pytest.mark.parametrize("stream", [b"\0\0", b"\0\0\0\5abc", b"\xff\xff\xff\xff"])
-def test_relay__refuses_what_is_no_message(stream: bytes) -> None:
+def test_relay__refuses_anything_but_messages(stream: bytes) -> None:
     with pytest.raises(ValueError, match="is cut, or longer than"):
         relay.read_message(io.BytesIO(stream))
 
 
-def test_relay__to_no_switch_is_a_line(tmp_path: Path) -> None:
+def test_relay__without_a_switch_reports_one_line(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "hosts.control_relay", str(tmp_path / "none.sock")]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == relay.EXIT_REFUSED

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a host tells of itself."""
+"""What a host reports about itself."""
 
 import json
 
@@ -16,7 +16,7 @@ def test_facts__of_this_host(capsys: pytest.CaptureFixture[str]) -> None:
     assert "net.ipv4.tcp_rmem" in said["settings"]["sysctls"]
 
 
-def test_facts__of_an_interface_that_is_not_there_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_facts__of_a_missing_interface_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         facts.main(["--interface", "none0"])
     assert "there is no interface 'none0' here" in capsys.readouterr().err

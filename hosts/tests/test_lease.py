@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A host that is held for a run: what ends the lease, and what it leaves."""
+"""A host that is reserved for a run: what ends the lease, and what it leaves."""
 
 from __future__ import annotations
 
