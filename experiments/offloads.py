@@ -53,7 +53,7 @@ def resolve(
     wrong: Callable[[str, str], None],
 ) -> dict[str, int] | None:  # fmt: skip
     """None without offloads; else `nic_rate_bps` and `coalesce_us`, or nothing on a testbed. Calls `wrong` with each
-    key that cannot be.
+    key whose value is not possible.
     """
     if keys.offloads == "off":
         for key in ("nic_rate", "coalesce"):

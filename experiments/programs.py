@@ -114,7 +114,7 @@ def resolve(
     spec: Any, given: Mapping[str, object], cc: str | None, wrong: Callable[[str, str], None]
 ) -> dict[str, Any] | None:
     """The programs of `spec` (experiments/spec.py); None without any. `cc` is CC if it names one congestion control.
-    Calls `wrong` with each key that cannot be.
+    Calls `wrong` with each key whose value is not possible.
     """
     if PROGRAM not in kinds(spec.traffic):
         for key in given.keys() & set(KEYS):

@@ -24,13 +24,13 @@ DEFAULT_FLOWS = 16
 
 @dataclass(frozen=True)
 class Where:
-    """What of the run decides whether hosts can pace and bound windows, and the size of a full packet on the wire."""
+    """The settings of the run that decide whether hosts can pace and bound windows; the size of a full packet."""
 
     clock: str
     switch: str
     testbed: bool
     delay: str  # where the RTT comes from
-    bpf_lacks: str  # what real time lacks for congestion controls and bounds of windows as BPF; "" if nothing
+    bpf_lacks: str  # what real time lacks for congestion controls and window bounds with BPF; "" if nothing
     wire_bytes: int
 
 
@@ -44,7 +44,7 @@ class Traffic:
 
 
 def resolve(entries: list[Entry], generator: str | None, where: Where) -> Traffic:
-    """Calls each entry's `wrong` for values that cannot be."""
+    """Calls each entry's `wrong` for values that are not possible."""
     long: list[Group] = []
     finite: list[Transfers] = []
     datagrams: list[Datagrams] = []
@@ -86,7 +86,7 @@ def _own(entry: Entry, where: Where) -> dict[str, Any]:
 
 
 def _ack_delay_ns(entry: Entry, where: Where) -> int | None:
-    """None: as the run."""
+    """None: that of the run."""
     if not entry.has_ack_delay or entry.errors.keys() & {"ack_delay", "rtt", "rtts"}:
         return None
     return ack_delay.resolve(entry.spec, entry.rtts_ns[0], where.delay, entry.wrong)
@@ -110,7 +110,7 @@ def _long(entry: Entry, own: Mapping[str, Any]) -> list[Group]:
 
 
 def _datagrams(entry: Entry) -> list[Datagrams]:
-    """Open-loop traffic beside other traffic. Without `groups` and alone it is the run's own (resolved.py)."""
+    """Open-loop traffic beside other traffic. If it is the only traffic, without `groups`, resolved.py has it."""
     spec = entry.spec
     if OPEN_LOOP not in transfers.kinds(spec.traffic) or (entry.number is None and spec.traffic == OPEN_LOOP):
         return []

@@ -61,7 +61,7 @@ VALUES: dict[str, tuple[str, ...]] = {
 
 
 def resolve(keys: TcpKeys, traffic: str, switch: str | None, wrong: Wrong) -> dict[str, int | str] | None:
-    """Every option's value; None if all are Linux's own. Calls `wrong` with each key that cannot be."""
+    """Every option's value; None if all are Linux's own. Calls `wrong` with each key whose value is not possible."""
     named = {key: value for key in KEYS[1:] if (value := getattr(keys, key)) is not None}
     given = [*(["profile"] if keys.profile != "linux" else []), *named]
     values = dict(PROFILES[keys.profile])

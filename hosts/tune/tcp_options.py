@@ -32,14 +32,14 @@ def _on(value: str) -> Callable[[int | str], str]:
 
 SWITCH = ("on", "off")
 MOST_SLACK = "1s"
-# The papers simulated or ran NewReno: a window of 2 first, an ACK a packet, no SACK and nothing that builds on it.
+# The papers simulated or ran NewReno: an initial window of 2, one ACK per packet, no SACK and nothing that needs SACK.
 OPTIONS: dict[str, Option] = {
     "initcwnd": Option(10, 2, range(1, 1025)),
     "acks": Option("delayed", "each", ("delayed", "each")),
     "sack": Option("on", "off", SWITCH, "net.ipv4.tcp_sack", _on("1")),
-    # 1: RACK only. Without it SACK's losses are found by counting (RFC 6675).
+    # 1: RACK only. Without RACK, losses are found by counting SACKed segments (RFC 6675).
     "rack": Option("on", "off", SWITCH, "net.ipv4.tcp_recovery", _on("1")),
-    # 3: tail loss probes after two RTTs, and nothing else that the setting once had
+    # 3: tail loss probes after two RTTs (Linux no longer has early retransmit)
     "tlp": Option("on", "off", SWITCH, "net.ipv4.tcp_early_retrans", _on("3")),
     "frto": Option("on", "off", SWITCH, "net.ipv4.tcp_frto", _on("2")),
     "comp_sack_slack_ns": Option(100_000, 100_000, range(10**9 + 1), "net.ipv4.tcp_comp_sack_slack_ns"),
@@ -81,7 +81,7 @@ def check_kernel(values: Mapping[str, int | str], release: str) -> None:
     version = (int(match[1]), int(match[2])) if match else (0, 0)
     if values.get("rack") == "off" and values.get("sack") == "on" and version >= RFC6675_REMOVED:
         raise TuneError(
-            f"RACK=off: Linux {release} finds the losses of SACK connections by RACK alone, whatever "
+            f"RACK=off: Linux {release} finds the losses of SACK connections only by RACK, whatever "
             "net.ipv4.tcp_recovery says (since 6.17); use SACK=off too, or an older kernel (CLOCK=virtual has one)"
         )
 
