@@ -27,7 +27,8 @@ from wire import wire
 CHECKOUT = Path(__file__).resolve().parents[2]
 TOOLS = ("/usr/sbin/sshd", "ssh", "ssh-keygen", "ssh-keyscan", "sudo")
 SHIFT_S = {"switch": 7200, "collector": 30_000}
-WORDS = ("TARGET=soft", "CC=cubic", "FLOWS=4", "RATE=20mbit", "RTT=20ms", "WARMUP=500ms", "DURATION=2s")
+LONG = ("TARGET=soft", "CC=cubic", "FLOWS=4", "RATE=20mbit", "RTT=20ms", "WARMUP=500ms", "DURATION=60s")
+WORDS = (*LONG[:-1], "DURATION=2s")
 AT_INGRESS = wire.POSTCARD.const["POSTCARD_AT_INGRESS"]
 BUSY = ("frames left port", "quieter machine")  # in the reasons on a busy machine
 TIMEOUT_S = 300
@@ -168,7 +169,7 @@ def test_experiment__that_is_ended_leaves_nothing_on_any_host(
     testbed: Testbed, tmp_path: Path, number: signal.Signals
 ) -> None:
     process = subprocess.Popen(
-        testbed.bufferscope("experiment", *WORDS, "DURATION=60s", f"RESULTS={tmp_path}"),
+        testbed.bufferscope("experiment", *LONG, f"RESULTS={tmp_path}"),
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
@@ -204,7 +205,7 @@ def test_experiment__on_unreachable_hosts_reports_one_line(
 @pytest.mark.long
 def test_experiment__whose_ssh_dies_says_so_and_leaves_nothing(testbed: Testbed, tmp_path: Path) -> None:
     process = subprocess.Popen(
-        testbed.bufferscope("experiment", *WORDS, "DURATION=60s", f"RESULTS={tmp_path}"),
+        testbed.bufferscope("experiment", *LONG, f"RESULTS={tmp_path}"),
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -222,7 +223,7 @@ def test_experiment__whose_ssh_dies_says_so_and_leaves_nothing(testbed: Testbed,
 @pytest.mark.long
 def test_experiment__while_another_has_the_hosts_is_refused(testbed: Testbed, tmp_path: Path) -> None:
     first = subprocess.Popen(
-        testbed.bufferscope("experiment", *WORDS, "DURATION=60s", f"RESULTS={tmp_path / 'first'}"),
+        testbed.bufferscope("experiment", *LONG, f"RESULTS={tmp_path / 'first'}"),
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
