@@ -82,7 +82,7 @@ def test_optional_algorithms__are_left_out_where_the_kernel_lacks_them(write_spe
 
     assert plan.offered(whole, has_it) == whole
     nothing_else = replace(whole, points=({"cc": "bbr2"},))
-    with pytest.raises(SpecError, match="CC=bbr2 is no congestion control"):
+    with pytest.raises(SpecError, match="CC=bbr2 is not a congestion control"):
         plan.jobs(plan.offered(nothing_else, probe), probe)
     bad = write_spec(("smoke:", "optional_cc: bbr2\nsmoke:"))
     with pytest.raises(SpecError, match="optional_cc is no list of congestion controls"):
