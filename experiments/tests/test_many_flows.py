@@ -2,6 +2,7 @@
 """As many long flows as FLOWS may ask for: their ports, their memory, and a whole run in virtual time."""
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from experiments.lab import virtual as virtual_lab
 from experiments.resolve import MOST_IPERF3_FLOWS
 from experiments.sizes import sizes
 from experiments.tests import resolving
+from experiments.tests.conftest import faults
 from experiments.tests.test_resolve import resolved
+from experiments.tests.test_run import ended, software, started
 from experiments.tests.test_virtual import run
 from experiments.traffic import FIRST_CLIENT_PORT, LAST_CLIENT_PORT, MAX_FLOWS
 
@@ -60,3 +63,19 @@ def test_runs__of_10000_flows_are_valid_and_one_seed_gives_the_same_bytes(tmp_pa
         raw = [tmp_path / name / "latest/rep-1" / file for file in ("postcards.bsp", "tcp.bst", "goodput.bsg")]
         digests.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in raw])
     assert digests[0] == digests[1]
+
+
+class TestRealTime:
+    pytestmark = [*software, pytest.mark.serial, pytest.mark.long]  # noqa: RUF012
+
+    @pytest.mark.parametrize(("generator", "flows"), [("iperf3", 1000), ("epoll", 10_000)])
+    def test_no_flow_and_no_record_is_lost(self, tmp_path: Path, generator: str, flows: int) -> None:
+        words = ("CLOCK=real", "CC=reno", f"FLOWS={flows}", f"GENERATOR={generator}", "RATE=100mbit", "RTT=100ms")
+        # All flows at once would send 100,000 packets in an RTT.
+        spread = ("START_SPREAD=5s",) if generator == "epoll" else ()
+        status, _, errors = ended(started(tmp_path, *words, *spread, "WARMUP=2s", "DURATION=3s"))
+        assert status in (0, 2), errors
+        summary = json.loads((tmp_path / "latest/rep-1/summary.json").read_text())
+        assert faults(summary) == []
+        assert len(summary["flows"]) == flows
+        assert summary["utilization"]["mean"] > 0.9

@@ -72,8 +72,7 @@ int window_bound(struct window *window)
 	}
 	if (err)
 		complain("--window: bounding windows by BPF: %s: it needs root, CONFIG_CGROUP_BPF and "
-			 "version 2 of "
-			 "control groups",
+			 "version 2 of control groups",
 			 strerror(-err));
 	return err;
 }
