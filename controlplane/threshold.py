@@ -73,7 +73,7 @@ def convert_rate(rate_bps: int, capabilities: Capabilities, conversion: Conversi
     exact = Fraction(rate_bps, conversion.wire_bits)
     packets = max(1, nearest(exact))
     bits = f"{packets} packets/s, {packets * conversion.wire_bits} bit/s"
-    note = f"{rate_bps} bit/s is {bits} of full packets ({conversion.wire_bits // 8} bytes on the wire) only"
+    note = f"{rate_bps} bit/s is {bits}, for full packets only ({conversion.wire_bits // 8} bytes on the wire)"
     return Converted(packets, "pps", note)
 
 

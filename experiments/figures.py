@@ -40,7 +40,7 @@ KEYS = {
     "results": Key("the directory of the sweeps and figures", "results", PATHS),
     "reps": Key("most repetitions of each point (default: as many as the specs say)"),
     "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", PARALLEL, ENGINES),
-    "jobs": Key("runs at once (default: as many as the machine carries)"),
+    "jobs": Key("runs at once (default: as many as the machine has room for)"),
     "attempts": Key("attempts for each run that is not valid (in virtual time: one)", "3"),
     "clock": Key("real: run the sweeps' real-time versions, for the figure that compares the clocks; or virtual",
                  "virtual", ("virtual", "real")),
@@ -251,9 +251,9 @@ def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.
 
 
 def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> int:
-    """Runs the missing runs, in an order in which a set that is stopped early has most figures: all sweeps' first
-    repetitions come before their second ones, and searches, which take longest, come last in each round. A sweep that
-    cannot be run does not stop the others. Returns the worst status of a sweep.
+    """Runs the missing runs, in an order that gives most figures if it is stopped early: all sweeps' first repetitions
+    come before their second ones, and searches, which take longest, come last in each round. A sweep that cannot be run
+    does not stop the others. Returns the worst status of a sweep.
     """
     probe = probe or prober(build=True)
     whole_sweeps = sweeps_to_run(asked, probe)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers behind the figures of very small buffers, from arrivals and runs that are made up."""
+"""Numbers behind the figures of very small buffers, from synthetic arrivals and runs."""
 
 from typing import Any
 

@@ -85,5 +85,5 @@ def test_convert_rate__is_of_full_packets_where_packets_are_served() -> None:
     converted = convert_rate(50_000_000, TARGETS["bmv2"].capabilities, LAB)
     assert (converted.value, converted.unit) == (4064, "pps")
     assert converted.note == (
-        "50000000 bit/s is 4064 packets/s, 50003456 bit/s of full packets (1538 bytes on the wire) only"
+        "50000000 bit/s is 4064 packets/s, 50003456 bit/s, for full packets only (1538 bytes on the wire)"
     )

@@ -26,7 +26,7 @@ KEYS = parameters.KEYS | {
     "keep": Key("files that stay of each run: all, tables, flows, summary (default: the file says it)", values=KEEP),
     "smoke": Key("1: the file's short version", "0", SWITCH),
     "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", PARALLEL, ENGINES),
-    "jobs": Key("runs at once (default: as many as the machine carries)"),
+    "jobs": Key("runs at once (default: as many as the machine has room for)"),
     "attempts": Key("of each run that is not valid (in virtual time: one)", "3"),
     "show": Key("1: say what would be run, and run nothing", "0", SWITCH),
 }

@@ -17,7 +17,7 @@ from hosts import control_relay as relay
 
 @pytest.fixture
 def switch(tmp_path: Path) -> Path:
-    """A socket that answers each message with itself twice, until it is closed."""
+    """A socket that answers each message with two copies of it in one message, until it is closed."""
     path = tmp_path / "switch.sock"
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(str(path))

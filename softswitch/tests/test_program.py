@@ -107,7 +107,7 @@ def test_egress_threshold__drops_take_no_link_time() -> None:
     outputs = core.run()
     step_ns = 1538 * 8 * 10**9 // RATE_BPS
     sent = [output.departure_ns - 10**9 for output in outputs if output.port == 2]
-    # 15 packets leave 5 or more behind: dropped at the first departure, which then is the first that stays.
+    # At the first departure time 15 packets leave 5 or more behind: all are dropped at once, and the 16th is sent.
     assert sent == [step_ns * (index + 1) for index in range(5)]
     assert sum(bool(card["flags"] & DROPPED) for card in cards(outputs)) == 15
 

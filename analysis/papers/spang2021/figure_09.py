@@ -73,7 +73,7 @@ def _zoom(trace: PacketTrace, losses: list[Data]) -> Data:
     def kinds(start: int) -> int:
         return len({len(loss["losers"]) for loss in losses if start <= loss["start_ns"] < start + span - margin})
 
-    start = max(starts, key=kinds)  # of equals the first
+    start = max(starts, key=kinds)  # the first of several equal ones
     end = min(start + span, trace.end_ns)
 
     def ms(steps: np.ndarray) -> np.ndarray:
