@@ -63,7 +63,7 @@ def describe(imported: Imported) -> str:
             f"at most {columns['departure_depth_cells'].to_numpy().max()} cells",
         ]
     others = {
-        f"to UDP port {UDP_PORT} that are no postcards": imported.not_postcards,
+        f"to UDP port {UDP_PORT} that are not postcards": imported.not_postcards,
         f"to UDP port {UDP_PORT} cut short by the capture": imported.cut_short,
         "others": imported.other_packets,
     }

@@ -35,7 +35,7 @@ BACK_NS, AHEAD_NS = 5_000_000_000, 10_000_000_000  # a step of the switch's time
 BINS = 1 << 12  # of a part's time; each has one bound from above and one from below
 MOST_FLOWS = 64  # with the most packets: enough for a bound
 ROUNDING_NS = 2.0  # of times, which are whole ns
-MOST_RESTARTS = 20  # more are no clock of a switch
+MOST_RESTARTS = 20  # with more, the times are not those of a switch's clock
 MOST_ECHO_BYTES = 78  # of a frame with an echo request of hosts/traffic/idle_rtt.py, over IPv6
 MAX_DRIFT = 1e-3  # of the first estimate, and beyond it; oscillators have 1e-4
 ONE_GROUP = np.zeros(1, dtype=np.int64)

@@ -68,7 +68,7 @@ class ProgramSwitch(Switch):
 
     @abc.abstractmethod
     def delete_entry(self, table: str, key: int) -> None:
-        """Idempotent: a missing entry is no error."""
+        """Idempotent: a missing entry is not an error."""
 
     @abc.abstractmethod
     def default_entry(self, table: str) -> Entry: ...

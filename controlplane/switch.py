@@ -129,7 +129,7 @@ class Switch(abc.ABC):
 
     @abc.abstractmethod
     def delete_forwarding(self, mac: str) -> None:
-        """Frames to `mac` are dropped from now on. Idempotent: a missing entry is no error."""
+        """Frames to `mac` are dropped from now on. Idempotent: a missing entry is not an error."""
 
     @abc.abstractmethod
     def policy(self, port: int) -> Policy: ...

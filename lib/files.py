@@ -22,7 +22,7 @@ MOST_TRIES = 100  # names for a temporary file: killed processes with this PID m
 
 @contextlib.contextmanager
 def directory(path: Path | str, within: int | None = None) -> Iterator[int]:
-    """A descriptor of a directory that is no symbolic link. If `within` is given, `path` is relative to it."""
+    """A descriptor of a directory; a symbolic link is refused. If `within` is given, `path` is relative to it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | SAFE, dir_fd=within)
     try:
         yield descriptor

@@ -13,7 +13,7 @@ LONGEST_TCP_BYTES = 60
 LEAST_FRAME_BYTES = 60  # without the FCS
 FCS_BYTES = 4
 IFG_BYTES = 20  # preamble 7, start delimiter 1, shortest gap 12
-WIRE_EXTRA_BYTES = FCS_BYTES + IFG_BYTES  # occupy the link, but are no part of the frame's length
+WIRE_EXTRA_BYTES = FCS_BYTES + IFG_BYTES  # occupy the link, but do not count in the frame's length
 LEAST_IP_BYTES, MOST_IP_BYTES = LEAST_FRAME_BYTES - ETHERNET_BYTES, 65535
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The file ABORTED of a repetition that did not come to its end. Its first line is the cause, one word that programs
+"""The file ABORTED of a repetition that did not finish. Its first line is the cause, one word that programs
 evaluate; the rest is the reason, for people.
 """
 
@@ -14,7 +14,7 @@ from runs.names import ABORTED
 
 
 class Cause(Enum):
-    """A repetition that was stopped is no attempt: it is done again."""
+    """A repetition that was stopped does not count as an attempt: it is done again."""
 
     FAILED = "failed"
     STOPPED = "stopped"  # by a signal

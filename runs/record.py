@@ -27,7 +27,7 @@ MARK = "has_digests"  # true in environment.json: the raw files' digests were wr
 LONGEST_NAME = 255  # characters of a file name, with its directory
 HASHED_AT_ONCE = 2  # files; hashing works without the interpreter's lock
 _RESTORE = "restore it from a copy, or run the experiment again"
-_WITHOUT = "an earlier version made it, or it did not come to its end), so damage cannot be excluded"
+_WITHOUT = "an earlier version made it, or it did not finish), so damage cannot be excluded"
 _REPLAY = "make replay writes it anew from raw files"
 
 

@@ -17,7 +17,9 @@ from analysis.advise.evidence import StoredRun
 from analysis.advise.link import Link
 from analysis.advise.rule import Advice, Rule
 
-NEAR = 1.25  # a run with more than NEAR times the asked buffer is no support; links within NEAR times are alike
+NEAR = (
+    1.25  # a run with more than NEAR times the asked buffer does not support a rule; links within NEAR times are alike
+)
 Number = TypeVar("Number", int, float)
 
 

@@ -31,7 +31,7 @@ class CaptureContents:
     """The content of a capture."""
 
     cards: Cards
-    others: int  # packets that are no postcards
+    others: int  # packets that are not postcards
     cut_short: int  # postcards of which the capture kept too few bytes
     damage: str | None  # one line if the capture could not be read to its end
 

@@ -63,7 +63,7 @@ def table(facts: Iterable[Fact]) -> pl.DataFrame:
 
 
 def exactly(value: float) -> Interval:
-    """A number of all runs pooled: it is no mean of repetitions, so it has no interval."""
+    """A number of all runs pooled: it is not a mean of repetitions, so it has no interval."""
     return Interval(value, None, None, 1)
 
 

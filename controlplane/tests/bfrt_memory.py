@@ -2,7 +2,7 @@
 """A Tofino's tables in memory: our program's tables from the committed bf-rt.json, the fixed tables from sde_tables.py.
 Every table, key, field, action and width is checked. Rates and hysteresis are rounded as on the chip.
 
-This is no model of the chip: nothing is forwarded and no queue fills. It refuses the requests that a server refuses.
+This is not a model of the chip: nothing is forwarded and no queue fills. It refuses the requests that a server refuses.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def _check_fields(table: str, known: Mapping[str, str], fields: Mapping[str, Val
             "string": isinstance(value, str) and bool(value),
         }.get(kind, bool(width) and type(value) is int and 0 <= value < 1 << int(width[1]))  # type: ignore[index]
         if not fits:
-            raise SwitchError(f"table {table}: {name} {value!r} is no {kind}")
+            raise SwitchError(f"table {table}: {name} {value!r} is not of type {kind}")
     if whole and set(known) != set(fields):
         raise SwitchError(f"table {table}: needs {', '.join(known)}, got {', '.join(fields)}")
 

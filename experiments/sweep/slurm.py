@@ -161,8 +161,8 @@ def _follow(directory: Path, names: set[str], watch: Callable[[], None]) -> None
 
 
 def _submit_all(directory: Path, names: list[str], at_once: int, size: Size) -> None:
-    """Submits array jobs; they run one after the other if only `at_once` jobs may run. A refusal is no error if some
-    jobs are queued: the next round submits the others.
+    """Submits array jobs; they run one after the other if only `at_once` jobs may run. A refusal is not an error if
+    some jobs are queued: the next round submits the others.
     """
     most, before = _most_tasks(), ""
     for first in range(0, len(names), most):

@@ -40,7 +40,7 @@ static bool begins(const char *line, const char *with)
 	return !strncmp(line, with, strlen(with));
 }
 
-/* Lines of the log that are no reason: the verifier's statistics and states. */
+/* Lines of the log that do not give the reason: the verifier's statistics and states. */
 static bool is_statistics(const char *line)
 {
 	static const char *const starts[] = {"processed ", "verification time", "stack depth",

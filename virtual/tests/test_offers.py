@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Abilities of the kernel are asked once; no kernel boots here."""
+"""The kernel's abilities are queried once; no kernel boots here."""
 
 from pathlib import Path
 

@@ -181,8 +181,8 @@ class TestFlows:
         assert traffic["end_mono_ns"] - traffic["start_mono_ns"] == 300_000_000
         assert len(traffic["datagrams"]) == 2
 
-    def test_ecn__of_some_flows_alone(self, pair, tmp_path):
-        """The kernel's setting is as before afterwards, and says for each connection what its flow wants."""
+    def test_ecn__of_some_flows_only(self, pair, tmp_path):
+        """The setting of the kernel is changed for each connection, and restored at the end."""
         sink = Sink(pair, tmp_path, "--tcp", "5201=cubic", "--tcp", "5202=cubic")
         pair.run("a", "sysctl", "-qw", "net.ipv4.tcp_ecn=0")
         pair.run("b", "sysctl", "-qw", "net.ipv4.tcp_ecn=2")
