@@ -44,7 +44,7 @@ class Fact(NamedTuple):
 
 
 def with_second(facts: Iterable[Fact], second: Iterable[Fact]) -> list[Fact]:
-    """Each fact with what the second set of runs measured of the same name."""
+    """Each fact, with the measurement of the same name in the second set of runs."""
     measured = {fact.what: fact.measured for fact in second}
     return [fact._replace(second=measured.get(fact.what)) for fact in facts]
 
