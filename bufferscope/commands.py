@@ -14,9 +14,9 @@ from lib.words import Key
 
 
 class Command(NamedTuple):
-    """`first` is the key that a first word gets if it has none. `others` says what happens to keys that the module does
-    not list: `refused`; `module`, the module reads them itself; `make`, ignored if make calls, since another goal may
-    use them.
+    """`first` has the keys that first words get if they have none. `others` says what happens to keys that the module
+    does not list: `refused`; `module`, the module reads them itself; `make`, ignored if make calls, since another goal
+    may use them.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Command(NamedTuple):
     example: str = ""  # words after the name
     function: str = "run"
     keys: str = "KEYS"  # '': takes no words
-    first: str = ""
+    first: tuple[str, ...] = ()
     others: str = "refused"
 
     def read_keys(self) -> Mapping[str, Key]:
@@ -42,32 +42,32 @@ _ALL = (
     ),
     Command(
         "sweep", "run a sweep, or resume it", "experiments.sweep.command",
-        "experiments/specs/spang2021/twenty-packets.yaml SMOKE=1", first="spec", others="module",
+        "experiments/specs/spang2021/twenty-packets.yaml SMOKE=1", first=("spec",), others="module",
     ),
     Command(
         "figures", "run what is missing for a paper's figures, and draw them", "experiments.figures",
-        "spang2021 FIGURE=5a SMOKE=1", "run_command", first="paper",
+        "spang2021 FIGURE=5a SMOKE=1", "run_command", first=("paper",),
     ),
     Command("runs", "list the analysed runs, newest last", "bufferscope.run_list", "cc=cubic flows=16 --valid"),
     Command(
         "replay", "derive every file of a run from its raw files again, or pass its arrivals through another queue",
-        "experiments.replay", "results/latest BUF=0.25bdp", first="run",
+        "experiments.replay", "results/latest BUF=0.25bdp", first=("run",),
     ),
     Command(
         "export", "write a run in another format", "analysis.exporting.command",
-        "results/latest/rep-1 FORMAT=pcapng OUTPUT=cards.pcapng", first="run",
+        "results/latest/rep-1 FORMAT=pcapng OUTPUT=cards.pcapng", first=("run",),
     ),
     Command(
         "import", "make a run of captures from another tool", "analysis.importing.command",
-        "FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms", first="from",
+        "FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms", first=("from",),
     ),
     Command(
         "import-artifact", "read postcards of Spang et al.'s artifact, and show or write them as a table",
-        "analysis.import_artifact", "capture.pcap OUTPUT=postcards.parquet", first="file",
+        "analysis.import_artifact", "capture.pcap OUTPUT=postcards.parquet", first=("file",),
     ),
     Command(
         "sweep-report", "make the page of a sweep", "analysis.sweep_report.command", "results/twenty-packets",
-        first="sweep",
+        first=("sweep",),
     ),
     Command(
         "advise", "recommend a buffer for a link, from rules, stored runs or a measurement", "experiments.advise",
@@ -90,10 +90,10 @@ _ALL = (
         "KERNEL_PACKAGE=linux-source-6.12", others="make",
     ),
     Command("p4", "compile the P4 program again, and say what changed", "p4src.compile.command", keys=""),
-    Command("bench", "measure what the documentation claims", "bench.command", "switch,targets SHORT=1", first="parts"),
+    Command("bench", "measure what the documentation claims", "bench.command", "switch,targets SHORT=1", first=("parts",)),
     Command(
         "completion", "print a shell's completion of commands, keys and values", "bufferscope.completion", "bash",
-        first="shell",
+        first=("shell",),
     ),
     Command(
         "job", "run one job of a sweep, as the sweep itself starts it", "experiments.sweep.job",

@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from bufferscope.commands import COMMANDS
 from lib.errors import BadValue, SpecError
 from lib.words import PATHS, Key, require
 
-SHELLS = ("bash",)
-KEYS = {"shell": Key(f"which shell: {', '.join(SHELLS)}; use it as: source <(bufferscope completion bash)", "", SHELLS)}
-_SCRIPT = """\
+_BASH = """\
 # bash completion of bufferscope: source <(bufferscope completion bash)
 _bufferscope() {{
-  local line="${{COMP_LINE:0:COMP_POINT}}" word key command keys values first
+  local line="${{COMP_LINE:0:COMP_POINT}}" word key command keys values first=()
   read -ra words <<<"$line"
   [[ $line == *[[:space:]] ]] && words+=("")
   word="${{words[-1]}}" command="${{words[1]}}" COMPREPLY=()
@@ -36,7 +35,7 @@ _bufferscope() {{
   else
     COMPREPLY=($(compgen -S = -W "$keys" -- "${{word^^}}"))
     [[ ${{#COMPREPLY[@]}} -gt 0 ]] && compopt -o nospace && return
-    ((${{#words[@]}} == 3)) && key="$first"
+    key="${{first[${{#words[@]}} - 3]}}"
   fi
   key="${{key#--}}" key="${{key^^}}"
   case "$command ${{key//-/_}}" in
@@ -46,30 +45,81 @@ _bufferscope() {{
   COMPREPLY=($(compgen -W "$values" -- "$word"))
 }}
 complete -F _bufferscope bufferscope"""
+_ZSH = """\
+# zsh completion of bufferscope: source <(bufferscope completion zsh)
+(($+functions[compdef])) || {{ autoload -Uz compinit && compinit; }}
+_bufferscope() {{
+  local word=$words[CURRENT] command=$words[2] key
+  local -a keys values first
+  if ((CURRENT == 2)); then
+    compadd -- {commands} help --help
+    return
+  fi
+  case $command in
+{keys}
+  esac
+  if [[ $word == *=* ]]; then
+    key=${{word%%=*}}
+    compset -P '*='
+  elif [[ $words[CURRENT-1] == --* && $words[CURRENT-1] != *=* ]]; then
+    key=$words[CURRENT-1]
+  elif [[ $word == --* ]]; then
+    compadd -- --${{^${{(L)keys}}//_/-}} --help --make
+    return
+  else
+    compadd -S = -M 'm:{{a-z}}={{A-Z}}' -- $keys && return
+    key=$first[CURRENT-2]
+  fi
+  key=${{(U)${{key#--}}//-/_}}
+  case "$command $key" in
+{values}
+    *) return ;;
+  esac
+  compadd -- $values
+}}
+compdef _bufferscope bufferscope"""
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH}
+FILES = {"bash": 'compopt -o filenames; COMPREPLY=($(compgen -f -- "$word"))', "zsh": "_files"}
+KEYS = {
+    "shell": Key(f"which shell: {', '.join(SCRIPTS)}; use it as: source <(bufferscope completion bash)", "",
+                 tuple(SCRIPTS)),
+}  # fmt: skip
 
 
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:
     """Prints the script. Returns the exit status. Raises SpecError."""
-    allowed = f"allowed: {', '.join(SHELLS)}"
+    allowed = f"allowed: {', '.join(SCRIPTS)}"
     require(given, errors, shell=allowed)
-    if given.get("shell", SHELLS[0]) not in SHELLS:
-        errors.append(BadValue("SHELL", given["shell"], f"is not known; {allowed}"))
+    shell = given.get("shell", "bash")
+    if shell not in SCRIPTS:
+        errors.append(BadValue("SHELL", shell, f"is not known; {allowed}"))
     if errors:
         raise SpecError(errors)
-    tables = {name: command.read_keys() for name, command in COMMANDS.items()}
-    keys = [
-        f'    {name}) first="{COMMANDS[name].first.upper()}" keys="{" ".join(table).upper()}" ;;'
-        for name, table in tables.items()
-        if table
-    ]
-    values = []
-    for name, table in tables.items():
-        values += [
-            f'    "{name} {key.upper()}") values="{" ".join(row.values)}" ;;'
-            for key, row in table.items()
-            if row.values and row.values != PATHS
-        ]
-        paths = "|".join(f'"{name} {key.upper()}"' for key, row in table.items() if row.values == PATHS)
-        values += [f'    {paths}) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;'] * bool(paths)
-    print(_SCRIPT.format(commands=" ".join(COMMANDS), keys="\n".join(keys), values="\n".join(values)))
+    keys, values = "\n".join(_keys(shell)), "\n".join(_values(shell))
+    print(SCRIPTS[shell].format(commands=" ".join(COMMANDS), keys=keys, values=values))
     return 0
+
+
+def _list(shell: str, words: tuple[str, ...]) -> str:
+    """Words as a value that the script splits: of bash a text, of zsh an array."""
+    text = " ".join(words)
+    return f'"{text}"' if shell == "bash" else f"({text})"
+
+
+def _keys(shell: str) -> Iterator[str]:
+    """A branch for each command: its keys, and those of its first words."""
+    for name, command in COMMANDS.items():
+        if table := command.read_keys():
+            keys, first = (tuple(key.upper() for key in part) for part in (table, command.first))
+            yield f"    {name}) first=({' '.join(first)}) keys={_list(shell, keys)} ;;"
+
+
+def _values(shell: str) -> Iterator[str]:
+    """A branch for each key that has values, and one a command for those that name files."""
+    for name, command in COMMANDS.items():
+        table = command.read_keys()
+        for key, row in table.items():
+            if row.values and row.values != PATHS:
+                yield f'    "{name} {key.upper()}") values={_list(shell, row.values)} ;;'
+        if paths := "|".join(f'"{name} {key.upper()}"' for key, row in table.items() if row.values == PATHS):
+            yield f"    {paths}) {FILES[shell]}; return ;;"

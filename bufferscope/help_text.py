@@ -34,7 +34,7 @@ def overview() -> str:
 def of(command: Command) -> str:
     """One command: usage, purpose, keys, example."""
     keys = command.read_keys()
-    first = f" [{command.first.upper()}]" if command.first else ""
+    first = "".join(f" [{key.upper()}]" for key in command.first)
     lines = [f"usage: bufferscope {command.name}{first}{' [KEY=VALUE]...' if keys else ''}", command.about]
     for key, row in keys.items():
         line = f"  {key.upper():<16} {row.default:<10} {row.meaning}{' (0, 1)' if row.values == SWITCH else ''}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lib.errors import BadValue
@@ -39,15 +39,19 @@ def made() -> list[str]:
     return [word for word in given if word.partition("=")[0] not in OF_THE_MAKEFILE]
 
 
-def read_words(words: list[str], keys: Mapping[str, Key], first: str = "") -> tuple[dict[str, Any], list[BadValue]]:
-    """Keys in lower case with their values as given, and an error for each word that is not a key. A first word that
-    has no key is the value of the key `first`. A key that is not in `keys` is read like the others.
+def read_words(
+    words: list[str], keys: Mapping[str, Key], first: Sequence[str] = ()
+) -> tuple[dict[str, Any], list[BadValue]]:
+    """Keys in lower case with their values as given, and an error for each word that is not a key. First words that
+    have no key are the values of the keys `first`. A key that is not in `keys` is read like the others.
     """
     given: dict[str, Any] = {}
     errors = []
     left = list(words)
-    if first and left and "=" not in left[0] and not left[0].startswith("-"):
-        left[0] = f"{first}={left[0]}"
+    for position, (name, word) in enumerate(zip(first, words, strict=False)):
+        if "=" in word or word.startswith("-"):
+            break
+        left[position] = f"{name}={word}"
     while left:
         word = left.pop(0)
         key, equals, value = word.partition("=")

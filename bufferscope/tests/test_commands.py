@@ -3,8 +3,6 @@
 
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,9 +13,14 @@ from bufferscope.commands import COMMANDS
 from experiments.host import CHECKOUT
 from lib.errors import Interrupted
 from lib.exit_codes import MEANINGS, Exit, of_parts
-from lib.words import PATHS, SWITCH, Key, read_words
+from lib.words import SWITCH, Key, read_words
 
-KEYS = {"run": Key("a run"), "force": Key("1: at once", "0", SWITCH), "flow_sizes": Key("sizes")}
+KEYS = {
+    "run": Key("a run"),
+    "with": Key("another"),
+    "force": Key("1: at once", "0", SWITCH),
+    "flow_sizes": Key("sizes"),
+}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -32,7 +35,7 @@ def test_command__explains_itself_and_is_reachable(name: str, capsys: pytest.Cap
             assert row.meaning.split()[0] in said
     keys = command.read_keys()
     assert callable(__main__._function(command))
-    assert not command.first or command.first in keys
+    assert set(command.first) <= set(keys)
     assert read_words(command.example.split(), keys, command.first)[1] == []
     assert set(read_words(command.example.split(), keys, command.first)[0]) <= set(keys)
 
@@ -98,15 +101,17 @@ def test_mistake__is_one_line_and_nothing_is_written(
         (["--force", "0", "RUN=a=b"], {"force": "0", "run": "a=b"}),
         (["--force", "RUN=a"], {"force": "1", "run": "a"}),
         (["a", "--force"], {"run": "a", "force": "1"}),
+        (["a", "b", "--force"], {"run": "a", "with": "b", "force": "1"}),
+        (["a", "with=b"], {"run": "a", "with": "b"}),
     ],
 )
 def test_words__are_read_alike_in_every_form(words: list[str], given: dict[str, str]) -> None:
-    assert read_words(words, KEYS, "run") == (given, [])
+    assert read_words(words, KEYS, ("run", "with")) == (given, [])
 
 
 def test_word__given_twice_or_in_the_wrong_place_is_an_error() -> None:
     for words, said in ((["a", "RUN=b"], "RUN=b is given twice"), (["RUN=a", "b"], "b is not a parameter")):
-        _, (error,) = read_words(words, KEYS, "run")
+        _, (error,) = read_words(words, KEYS, ("run",))
         assert str(error).startswith(said)
 
 
@@ -140,32 +145,3 @@ def test_runs__lists_filters_and_gives_csv(results: Path, capsys: pytest.Capture
     for words, said in (("cc=bbr", "no run has cc=bbr"), ("flows=x", "FLOWS=x is not a number")):
         assert main(["runs", f"RESULTS={results}", words]) == 1
         assert said in capsys.readouterr().err
-
-
-def complete(lines: list[str], script: Path) -> dict[str, list[str]]:
-    """The completions that bash offers for each line, with the cursor at its end."""
-    program = (
-        'source "$1"; shift; compopt() { :; }; for COMP_LINE; do COMP_POINT=${#COMP_LINE}; _bufferscope; '
-        'echo "${COMPREPLY[@]}"; done'
-    )
-    command = ["bash", "-c", program, "-", str(script), *lines]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    return dict(zip(lines, (line.split() for line in done.stdout.splitlines()), strict=True))
-
-
-def test_completion__completes_commands_keys_and_values(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bufferscope", "completion", "bash"]
-    script = tmp_path / "completion"
-    script.write_bytes(subprocess.run(command, cwd=CHECKOUT, capture_output=True, check=True).stdout)
-    expected = {"exp": ["experiment", "export"], "": [*COMMANDS, "help", "--help"], "figures spang": ["spang2021"]}
-    for name, row in COMMANDS.items():
-        keys = row.read_keys()
-        expected[f"{name} --"] = [*(f"--{key.replace('_', '-')}" for key in keys), "--help", "--make"]
-        for key in keys:
-            expected[f"{name} {key}"] = [f"{other.upper()}=" for other in keys if other.startswith(key)]
-            if keys[key].values and keys[key].values != PATHS:
-                expected[f"{name} {key}="] = expected[f"{name} --{key.replace('_', '-')} "] = list(keys[key].values)
-    expected[f"replay RUN={tmp_path}/comp"] = [str(script)]
-    offered = complete([f"bufferscope {line}" for line in expected], script)
-    assert {line: offered[f"bufferscope {line}"] for line in expected} == expected
