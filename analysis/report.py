@@ -12,6 +12,7 @@ from analysis import imported, in_words, page
 from analysis.amounts import number
 from analysis.exactness import LIMITS
 from analysis.figures import names
+from analysis.figures.canvas import PHONE
 from analysis.figures.common import group_text, sizes_text, traffic_text, transfers_text
 from analysis.groups import in_order
 from analysis.page.figure import embed
@@ -27,14 +28,13 @@ CAPTIONS = {
     "program_rates": "Bits on the wire of each flow that left the queue. Ports name the flows of programs: source, "
     "destination.",
     "completion_times": "Finite flows that began in the measurement window: completion time, from the SYN to the last "
-    "ACK, against size (left; triangles had not finished), and each flow's throughput (right).",
-    "window_distribution": "Packets in flight of each flow at every ACK, and of all flows together (right). The dashed "
-    "line is the fair share.",
+    "ACK, against size (triangles had not finished), and the distribution of throughput over flows.",
+    "window_distribution": "Packets in flight of each flow at every ACK, and of all flows together. The dashed line is "
+    "the fair share.",
     "utilization": "Share of the link's rate that left the queue on the wire, frame overhead included.",
     "queueing_delay": "Queueing delay of packets that were not dropped, from arrival to departure: the share that "
     "waited at most so long.",
-    "throughput": "Payload of each algorithm's long flows over time (left), and the distribution of throughput over "
-    "flows (right).",
+    "throughput": "Payload of each algorithm's long flows over time, and the distribution of throughput over flows.",
     "depth_against_window": "Queue depth against the sum of all windows, at the same moments. In the fluid model the "
     "queue holds what exceeds the BDP (dashed).",
     "zoom_on_loss": "Packet by packet around one loss: queue length (top) and windows (bottom).",
@@ -44,7 +44,7 @@ CAPTIONS_OF_MANY_FLOWS = {
     "the flows' windows (bottom), on one time axis. The queue follows the aggregate window: it holds what exceeds "
     "the BDP.",
     "window_distribution": "Packets in flight at every ACK: of each flow, flows in the order of their medians, and of "
-    "all flows together (right). The dashed line is the fair share.",
+    "all flows together. The dashed line is the fair share.",
 }
 # Of summary.flows_distribution: key, words, and for a quantity with a unit the factor to it.
 FLOW_QUANTITIES = (
@@ -96,9 +96,11 @@ def render(
     )
 
 
-def pictures(spec: dict[str, Any]) -> list[str]:
-    """The figures of a repetition's page, as paths below the repetition."""
-    return [f"figures/{name}.{kind}" for name in names(spec) for kind in ("svg", "png")]
+def pictures(spec: dict[str, Any], repetition: Path) -> list[str]:
+    """The figures of a repetition's page, as paths below the repetition. Older runs have none for phones."""
+    paths = [f"figures/{name}.{kind}" for name in names(spec) for kind in ("svg", "png")]
+    for_phones = [f"figures/{name}{PHONE}.svg" for name in names(spec)]
+    return paths + [path for path in for_phones if (repetition / path).exists()]
 
 
 def captions(summary: dict[str, Any]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.figures import canvas
 from analysis.figures.common import DISTINCT, GREY, Data
 
 if TYPE_CHECKING:
@@ -56,9 +57,12 @@ def draw(ax: Axes, x: np.ndarray, bands: np.ndarray, color: str, several: bool, 
 
 def legend(ax: Axes, several: bool) -> None:
     """The algorithms if there are several, and what the bands are, at the top."""
-    if several:
-        ax.legend(loc="center left", bbox_to_anchor=(1.005, 0.5), frameon=False, fontsize=8, handlelength=1)
     text = KEY_OF_SEVERAL if several else KEY
+    if several and canvas.is_phone(ax.figure):
+        canvas.legend(ax, title=text, title_fontsize=8, alignment="left")
+        return
+    if several:
+        canvas.legend(ax, "beside")
     ax.text(1, 1, text, transform=ax.transAxes, ha="right", va="bottom", fontsize=8, color=GREY)
 
 

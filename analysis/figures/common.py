@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from analysis import groups
-from analysis.amounts import count, si
+from analysis.amounts import count, number, si
+from analysis.figures import canvas
 from analysis.groups import in_order
 from analysis.metrics import TCP
 from hosts.traffic.open_loop import flow_packets
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
     from analysis.load import Run
 
-TITLE_LETTERS = 150  # of a line
 COLUMNS = 1200  # pixel columns of the widest axes at report width
 MAX_DROPS_DRAWN = 4000
 # After Okabe and Ito's palette, whose light colours are darkened: lines have a contrast of 3 to the paper, text of 4.5
@@ -47,7 +46,7 @@ def run_facts(a: Analysis) -> Data:
     buffer = spec["buffer_packets"]
     text = (
         f"{traffic_text(spec)}, {si(spec['rate_bps'], 'b/s')}, RTT {si(spec['rtt_ns'] / 1e9, 's')}, "
-        f"buffer {count(buffer, 'packet')} ({buffer / spec['bdp_packets']:.2f} BDP), {spec['mode']}"
+        f"buffer {count(buffer, 'packet')} ({number(buffer / spec['bdp_packets'], 3)} BDP), {spec['mode']}"
     )
     return {
         "text": text,
@@ -211,10 +210,8 @@ def plain(data: Any) -> Any:
 
 
 def new_figure(facts: Data, height_in: float, rows: int = 1, **grid: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of report width with `rows` axes above each other, and the line of parameters at the top."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, height_in), layout="constrained")
+    """A figure with `rows` axes above each other, and the line of parameters at the top."""
+    figure = canvas.new(facts, height_in)
     axes = figure.subplots(rows, squeeze=False, **grid)[:, 0]
     for ax in axes:
         tidy(ax)
@@ -227,7 +224,7 @@ def label(figure: Figure, facts: Data) -> None:
     text, look = facts["text"], {"color": GREY}
     if not facts["valid"]:
         text, look = f"NOT VALID (see report)   {text}", {"color": "#B00000", "weight": "bold"}
-    figure.suptitle(textwrap.fill(text, TITLE_LETTERS), fontsize=9, x=0.01, ha="left", **look)
+    figure.suptitle(canvas.title(figure, text), fontsize=9, x=0.01, ha="left", **look)
 
 
 def tidy(ax: Axes) -> None:
@@ -244,12 +241,9 @@ TEXT_HEIGHT_POINTS = 10  # of a line of 8 points
 def level(
     ax: Axes, y: float, text: str, color: str = BLACK, style: str = "--", size: float = 8, va: str = "center"
 ) -> None:
-    """A horizontal line with its meaning written at the right end, outside the axes."""
+    """A horizontal line with its meaning written at the right end."""
     ax.axhline(y, color=color, linewidth=0.9, linestyle=style)
-    ax.annotate(
-        text, (1, y), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
-        va=va, fontsize=size, color=color, annotation_clip=False,
-    )  # fmt: skip
+    canvas.note(ax, y, text, color, size, va)
 
 
 def two_levels(ax: Axes, low: tuple[float, str, str], high: tuple[float, str, str]) -> None:
@@ -318,7 +312,7 @@ def flow_colors(ccs: list[str]) -> list[Any]:
 
 
 def flow_legend(ax: Axes, ccs: list[str], ids: list[int], colors: list[Any]) -> None:
-    """Legend of the colours of flow_colors, in the margin on the right."""
+    """Legend of the colours of flow_colors."""
     from matplotlib.lines import Line2D
 
     kinds = list(dict.fromkeys(ccs))
@@ -329,7 +323,4 @@ def flow_legend(ax: Axes, ccs: list[str], ids: list[int], colors: list[Any]) -> 
     else:
         entries = [(f"flow {ids[0]}", colors[0]), (f"to flow {ids[-1]}", colors[-1])]
     if len(entries) > 1:
-        handles = [Line2D([], [], color=color, label=text) for text, color in entries]
-        ax.legend(
-            handles=handles, loc="center left", bbox_to_anchor=(1.005, 0.5), frameon=False, fontsize=8, handlelength=1
-        )
+        canvas.legend(ax, "beside", handles=[Line2D([], [], color=color, label=text) for text, color in entries])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import common
+from analysis.figures import canvas, common
 from analysis.figures.common import BLACK, DISTINCT, GREY, Data
 
 if TYPE_CHECKING:
@@ -70,11 +70,8 @@ def _sample(took_s: np.ndarray) -> np.ndarray:
 
 def draw(data: Data) -> Figure:
     """Left: completion times. Right: throughput of each flow."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4.0), layout="constrained")
+    figure, left, right = canvas.pair(data["facts"], 4.0, (1.7, 1))
     common.label(figure, data["facts"])
-    left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
     for ax in (left, right):
         common.tidy(ax)
     drawn = [group for group in data["groups"] if group["count"]]

@@ -6,11 +6,12 @@ during the analysis.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.figures import NAMES, common, names
+from analysis.figures import NAMES, canvas, common, names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,16 +45,26 @@ def warm_up() -> None:
 
 
 def draw(name: str, data: dict[str, Any], directory: str) -> None:
-    """Writes <directory>/<name>.png and .svg. Raises OSError, for example if the disk is full."""
+    """Writes the files of a figure into `directory`. Raises OSError, for example if the disk is full."""
     warm_up()
-    figure = importlib.import_module(f"analysis.figures.{name}").draw(common.plain(data))
-    save(figure, Path(directory), name)
+    save_both(importlib.import_module(f"analysis.figures.{name}").draw, common.plain(data), Path(directory), name)
+
+
+def save_both(draws: Callable[[Any], Figure], data: dict[str, Any], directory: Path, name: str) -> None:
+    """Writes <directory>/<name>.png and .svg, and <name>-phone.svg. Raises OSError."""
+    save(draws(data), directory, name)
+    save_svg(canvas.fit_phone(draws(canvas.for_phone(data))), directory, name + canvas.PHONE)
 
 
 def save(figure: Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> None:
     """Writes <directory>/<name>.png and .svg. Raises OSError."""
     figure.savefig(directory / f"{name}.png", dpi=dpi, metadata={"Software": "bufferscope"})
     figure.set_layout_engine("none")  # the layout is in its place: the second file needs not compute it again
+    save_svg(figure, directory, name, dpi)
+
+
+def save_svg(figure: Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> None:
+    """Writes <directory>/<name>.svg. Raises OSError."""
     figure.savefig(directory / f"{name}.svg", dpi=dpi, metadata={"Date": None, "Creator": "bufferscope"})
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.amounts import si
-from analysis.figures import common
+from analysis.figures import canvas, common
 from analysis.figures.common import DISTINCT, GREY, Data
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def draw(data: Data) -> Figure:
     if data["rest"] is not None:
         ax.stairs(data["rest"] / 1e6, edges, color=GREY, linewidth=0.9, label=data["rest_name"], baseline=None)
     if data["rates"]:
-        ax.legend(loc="center left", bbox_to_anchor=(1.005, 0.45), frameon=False, fontsize=8, handlelength=1)
+        canvas.legend(ax, "beside")
     else:
         common.say(ax, "no flow came to the queue")
     common.level(ax, data["rate_bps"] / 1e6, si(data["rate_bps"], "b/s"))

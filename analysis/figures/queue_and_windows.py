@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import bands, common
+from analysis.figures import bands, canvas, common
 from analysis.figures.common import BLACK, BLUE, GREY, LABEL_RED, ORANGE, RED, Data
 from analysis.flow_distribution import MANY_FLOWS
 
@@ -96,10 +96,7 @@ def _draw_queue(ax: Axes, data: Data) -> None:
     if len(data["drops"]):
         height = np.full(len(data["drops"]), top * 0.965)
         ax.plot(data["drops"], height, "|", color=RED, markersize=5, markeredgewidth=0.7, rasterized=len(height) > 500)
-        ax.annotate(
-            "drops", (1, top), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
-            va="center", fontsize=8, color=LABEL_RED, annotation_clip=False,
-        )  # fmt: skip
+        canvas.note(ax, top, "drops", LABEL_RED)
     common.in_unit(ax.yaxis, facts)
     ax.set_ylabel(f"queue depth ({facts['unit'].name})")
 
@@ -109,7 +106,7 @@ def _draw_total(ax: Axes, data: Data) -> None:
     if data["aggregate"].size:
         ax.step(*data["cwnd"], where="post", color=GREY, linewidth=0.4, zorder=3, label="sum of cwnd")
         ax.step(*data["aggregate"], where="post", color=ORANGE, linewidth=0.6, label="packets in flight")
-        ax.legend(loc="upper right", frameon=False, fontsize=8, ncols=2, handlelength=1, borderaxespad=0)
+        canvas.legend(ax, "upper right", columns=2)
         # Slow start can exceed all later windows by far, so the measurement window sets the scale.
         high = max(_highest([data["cwnd"], data["aggregate"]], facts), facts["bdp"] + facts["buffer"])
         ax.set_ylim(0, high * 1.15)

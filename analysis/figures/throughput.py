@@ -5,11 +5,11 @@ is the payload that left the queue for the first time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figures import algorithms, common
+from analysis.figures import algorithms, canvas, common
 from analysis.figures.common import Data
 
 if TYPE_CHECKING:
@@ -55,10 +55,7 @@ def prepare(a: Analysis) -> Data:
 
 def draw(data: Data) -> Figure:
     """Two axes beside each other. An algorithm has one colour and one style of line in both."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.6, 1))
+    figure, left, right = canvas.pair(data["facts"], 3.6, (1.6, 1))
     for ax in (left, right):
         common.tidy(ax)
     common.label(figure, data["facts"])
@@ -73,14 +70,14 @@ def draw(data: Data) -> Figure:
     times = (np.arange(data["mbps"].shape[1]) + 0.5) * data["step_s"]
     colors = algorithms.colors(data["kinds"])
     for number, (kind, mbps) in enumerate(zip(data["kinds"], data["mbps"], strict=True)):
-        look = {"color": colors[kind], "linestyle": STYLES[number % len(STYLES)], "linewidth": 1.2}
+        look: dict[str, Any] = {"color": colors[kind], "linestyle": STYLES[number % len(STYLES)], "linewidth": 1.2}
         rates = data["flows"][kind]
         left.plot(times, mbps, label=f"{len(rates)} {algorithms.name(kind)}", **look)
         shares = np.arange(len(rates) + 1) * 100 / max(len(rates), 1)
         right.step([0, *rates], shares, where="post", **look)
     left.set_ylim(0, data["rate_mbps"] * 1.06)
     left.set_xlim(0, max(data["facts"]["end_s"], 1e-9))
-    left.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, ncols=4, borderaxespad=0.2)
+    canvas.legend(left, columns=4, line=2)
     flows = sum(map(len, data["flows"].values()))
     fair = data["rate_mbps"] / flows
     right.axvline(fair, color=common.GREY, linewidth=0.9, linestyle=":")

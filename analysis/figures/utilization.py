@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import common
+from analysis.figures import canvas, common
 from analysis.figures.common import BLUE, GREEN, GREY, RED, SKY, Data
 
 if TYPE_CHECKING:
@@ -80,9 +80,7 @@ def draw(data: Data) -> Figure:
     if len(data["losses"]):
         height = np.full(len(data["losses"]), bottom + 0.035 * room)
         ax.plot(data["losses"], height, "|", color=RED, markersize=6, markeredgewidth=0.8, label="loss events")
-    ax.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, ncols=3, handlelength=1, borderaxespad=0.2
-    )
+    canvas.legend(ax, columns=3)
     levels = [
         (data["mean"], "mean", GREY),
         (data["p01"], "p1 of 10 RTTs", BLUE),
@@ -97,8 +95,5 @@ def draw(data: Data) -> Figure:
             y -= 0.02 * room  # move a label that would overlap
         taken.append(y)
         ax.axhline(value * 100, color=color, linewidth=0.8, linestyle="--")
-        ax.annotate(
-            f"{text} {value:.2%}", (1, y), xycoords=("axes fraction", "data"), xytext=(4, 0),
-            textcoords="offset points", va="center", fontsize=8, color=color, annotation_clip=False,
-        )  # fmt: skip
+        canvas.note(ax, y, f"{text} {value:.2%}", color)
     return figure

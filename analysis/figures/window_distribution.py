@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import bands, common
+from analysis.figures import bands, canvas, common
 from analysis.figures.common import BLACK, BLUE, GREY, Data
 from analysis.flow_distribution import MANY_FLOWS
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PERCENTILES = (1, 25, 50, 75, 99)
 MAX_BINS = 80
+MOST_PHONE_TICKS = 14
 
 
 def prepare(a: Analysis) -> Data:
@@ -47,12 +48,9 @@ def prepare(a: Analysis) -> Data:
 
 def draw(data: Data) -> Figure:
     """Left: a bar per flow, or bands of many flows. Right: all windows together, on the same scale."""
-    from matplotlib.figure import Figure
-
     facts, boxes = data["facts"], data["boxes"]
-    figure = Figure(figsize=(10, 4.0), layout="constrained")
+    figure, left, right = canvas.pair(facts, 4.0, (3.4, 1), sharey=True)
     common.label(figure, facts)
-    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3.4, 1))
     for ax in (left, right):
         common.tidy(ax)
     left.set_ylabel("packets in flight")
@@ -93,7 +91,8 @@ def _draw_bars(ax: Axes, data: Data) -> None:
     ax.scatter(x, median, s=min(thick**2, 26), color="white", edgecolors=BLACK, linewidths=0.6, zorder=3)
     ax.set_xlim(-0.7, len(boxes) - 0.3)
     if len(boxes) <= 40:
-        ax.set_xticks(x, [str(i) for i in data["ids"]])
+        every = -(-len(boxes) // MOST_PHONE_TICKS) if canvas.is_phone(ax.figure) else 1
+        ax.set_xticks(x[::every], [str(i) for i in data["ids"][::every]])
     kinds = list(dict.fromkeys(data["ccs"]))
     for kind in kinds if len(kinds) > 1 else ():
         _name(ax, kind, float(np.mean([i for i, cc in enumerate(data["ccs"]) if cc == kind])))

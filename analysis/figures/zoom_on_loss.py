@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import common
+from analysis.figures import canvas, common
 from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
 from analysis.figures.steps import queue_steps, value_steps
 
@@ -116,7 +116,7 @@ def _draw_queue(ax: Axes, data: Data) -> None:
     ax.step(*data["queue"], where="post", color=BLUE, linewidth=0.7, rasterized=data["queue"].shape[1] > 6000)
     if drops.size:
         ax.plot(*drops, "x", color=RED, markersize=6, markeredgewidth=1.4, label="dropped", clip_on=False, zorder=4)
-        ax.legend(loc="upper right", frameon=False, fontsize=8, handlelength=1, borderaxespad=0)
+        canvas.legend(ax, "upper right")
     deepest = data["queue"][1].max(initial=0)
     buffer = common.buffer_shown(facts, deepest)
     ax.set_ylim(0, max(buffer or 0, deepest) * 1.12 + 0.5)
@@ -132,9 +132,7 @@ def _draw_total(ax: Axes, data: Data) -> None:
             ax.step(*line, where="post", color=color, linewidth=0.9, label=text)
         high = max(*(line[1].max(initial=0) for line, _ in data["total"]), facts["bdp"] + facts["buffer"])
         ax.set_ylim(0, high * 1.12)
-        ax.legend(
-            loc="upper right", framealpha=0.85, edgecolor="none", fontsize=8, ncols=2, handlelength=1, borderaxespad=0
-        )
+        canvas.legend(ax, "upper right", columns=2, frameon=True, framealpha=0.85, edgecolor="none")
     else:
         common.say(ax, "no trace of the windows")
     both = facts["bdp"] + facts["buffer"]
@@ -147,9 +145,6 @@ def _draw_losers(ax: Axes, data: Data) -> None:
         ax.step(*line, where="post", color=color, linewidth=0.9, label=text)
     shown, losers = len(data["each"]), data["losers"]
     title = "lost a packet" if shown == losers else f"lost a packet\n({shown} of {losers})"
-    ax.legend(
-        title=title, loc="center left", bbox_to_anchor=(1.005, 0.5), frameon=False, fontsize=8, title_fontsize=8,
-        handlelength=1, alignment="left",
-    )  # fmt: skip
+    canvas.legend(ax, "beside", title=title, title_fontsize=8, alignment="left")
     ax.set_ylim(0, max(line[1].max(initial=0) for line, _ in data["each"]) * 1.12 + 0.5)
     ax.set_ylabel("window (packets)")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A figure of a page: an image as a data URI, and its size for the view box that shows it.
+"""A figure of a page: an image as a data URI, and its size for the view box that shows it. Beside it may be the image
+that is drawn for a phone; the style sheet shows one of both.
 
 Embedding as an image, not as elements of the page, keeps names of two figures from clashing and scripts from running.
 """
@@ -12,6 +13,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from analysis.figures.canvas import PHONE
 from lib import regular
 from lib.errors import InputError
 
@@ -29,6 +31,11 @@ class Figure(NamedTuple):
     uri: str
     width: float
     height: float
+    phone: Figure | None = None
+
+    @property
+    def embedded_bytes(self) -> int:
+        return len(self.uri) + (len(self.phone.uri) if self.phone else 0)
 
     @property
     def readable_px(self) -> int:
@@ -38,7 +45,8 @@ class Figure(NamedTuple):
 
 
 def embed(path: Path) -> Figure:
-    """The figure in <name>.svg, or in <name>.png beside it if the SVG is larger than MAX_BYTES and the PNG smaller.
+    """The figure in <name>.svg, or in <name>.png beside it if the SVG is larger than MAX_BYTES and the PNG smaller;
+    with <name>-phone.svg if it exists: figures of papers and of older runs have none.
 
     Raises OSError if the file cannot be read, InputError if it is not an SVG of matplotlib's form.
     """
@@ -55,7 +63,9 @@ def embed(path: Path) -> Figure:
         width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
     if width <= 0 or height <= 0:
         raise InputError(f"{path}: is empty, {width:g} x {height:g}")
-    return Figure(path.stem, f"data:image/{kind};base64,{base64.b64encode(data).decode()}", width, height)
+    of_phone = path.with_stem(path.stem + PHONE)
+    phone = embed(of_phone) if of_phone.exists() else None
+    return Figure(path.stem, f"data:image/{kind};base64,{base64.b64encode(data).decode()}", width, height, phone)
 
 
 def _read(path: Path) -> bytes:

@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Parts of a page that scroll sideways can be reached and scrolled with the keyboard (WCAG 2.1, 2.1.1).
+// Parts of a page that scroll sideways can be reached and scrolled with the keyboard (WCAG 2.1, 2.1.1). A table of few
+// cells need not scroll: on a phone each of its rows is a block of lines (style.css), with the column's title in each.
 "use strict";
+const MOST_CELLS = 120;
+for (const table of document.querySelectorAll(".wide table:not(#runs)")) {
+  const [head, ...rows] = table.rows;
+  if (rows.length * head.cells.length > MOST_CELLS) continue;
+  table.classList.add("blocks");
+  head.classList.add("titles");
+  for (const row of rows) for (const cell of row.cells) {
+    const isHeading = cell.cellIndex === 0 && !cell.classList.contains("n");
+    if (!cell.textContent.trim()) cell.replaceChildren();  // :empty
+    if (!isHeading) cell.dataset.title = head.cells[cell.cellIndex].textContent;
+  }
+}
 const reach = () => {
   for (const part of document.querySelectorAll(".wide, .columns > div, .picture, .scrolls")) {
     if (part.scrollWidth > part.clientWidth || part.scrollHeight > part.clientHeight) part.tabIndex = 0;

@@ -58,7 +58,7 @@ def write(directory: Path, figures: Path | None = None, papers: Iterable[Paper] 
 
 def draw(sweep: Stored) -> list[ShownFigure]:
     """Draws the figures that every sweep has into <sweep>/figures, except those without data."""
-    from analysis.figures.drawing import save, warm_up
+    from analysis.figures.drawing import save_both, warm_up
 
     shown = []
     for name in NAMES if sweep.valid else ():
@@ -69,7 +69,7 @@ def draw(sweep: Stored) -> list[ShownFigure]:
         warm_up()
         directory = sweep.directory / "figures"
         directory.mkdir(exist_ok=True)
-        save(module.draw(plain(data)), directory, name)
+        save_both(module.draw, plain(data), directory, name)
         shown.append(ShownFigure(embed(directory / f"{name}.svg"), module.CAPTION))
     return shown
 
@@ -186,8 +186,8 @@ def _that_fit(shown: list[ShownFigure]) -> tuple[list[ShownFigure], list[ShownFi
     small: list[ShownFigure] = []
     large: list[ShownFigure] = []
     used_bytes = 0
-    for figure in sorted(shown, key=lambda figure: len(figure.image.uri)):
-        used_bytes += len(figure.image.uri)
+    for figure in sorted(shown, key=lambda figure: figure.image.embedded_bytes):
+        used_bytes += figure.image.embedded_bytes
         (small if used_bytes <= MOST_BYTES else large).append(figure)
     return small, large
 

@@ -22,7 +22,8 @@ BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 # one only if there is a picture.
 _PICTURES = """
 const done = arguments[arguments.length - 1];
-Promise.all([...document.querySelectorAll(".picture svg")].map(async svg => {
+const shown = [...document.querySelectorAll(".picture svg")].filter(svg => svg.getClientRects().length);
+Promise.all(shown.map(async svg => {
   const box = svg.getBoundingClientRect(), image = new Image(), canvas = document.createElement("canvas");
   image.src = svg.querySelector("image").href.baseVal;
   let colours = 0;

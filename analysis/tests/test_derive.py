@@ -66,7 +66,7 @@ def test_command__makes_every_file_and_says_the_verdict(fresh, capsys):
     assert re.fullmatch(r".*rep-1: utilization 9\d\.\d\d%, 1\d drops, valid\n", out)
     assert err == ""
     assert all((directory / name).stat().st_size for name in DERIVED)
-    figures = {f"{name}.{kind}" for name in NAMES for kind in ("png", "svg")}
+    figures = {f"{name}{end}" for name in NAMES for end in (".png", ".svg", "-phone.svg")}
     assert {path.name for path in (directory / "figures").iterdir()} == figures
     assert all((directory / "figures" / name).stat().st_size > 4000 for name in figures)
     assert not (directory / derive_module.SCRATCH).exists()
@@ -121,7 +121,7 @@ def test_report__is_one_file_that_fetches_nothing(fresh):
     directory = fresh()
     derive(directory)
     page = (directory / "report.html").read_text()
-    assert page.count("data:image/svg+xml;base64,") == len(NAMES)
+    assert page.count("data:image/svg+xml;base64,") == 2 * len(NAMES)  # for a page and for a phone
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:|//|\.|/)""", page)
     assert "<strong>Valid.</strong>" in page
     assert "NOT VALID" not in page
@@ -403,7 +403,7 @@ def test_names__are_drawn_literally_in_every_figure(tmp_path):
     simulate.write_run(directory, simulate.Scenario(ccs=("reno", name), duration_ns=300_000_000))
     derive(directory)
     figures = {path.stem: html.unescape(path.read_text()) for path in (directory / "figures").glob("*.svg")}
-    assert set(figures) == set(NAMES)
+    assert set(figures) == {*NAMES, *(f"{name}-phone" for name in NAMES)}
     assert [stem for stem, text in figures.items() if f"1 reno + 1 {name}, " not in text] == []
     assert f">flow 1 {name}<" in figures["queue_and_windows"]  # the legend
 

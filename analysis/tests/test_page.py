@@ -17,9 +17,10 @@ from analysis.tests import simulate
 from lib.errors import InputError
 
 NAMES = names({})  # of a run with long flows
-BOX = """const box = document.querySelector('.picture svg').getBoundingClientRect();
-return [box.left, box.top, box.width, box.height]"""
-VIEW_BOX = "return document.querySelector('.picture svg').getAttribute('viewBox').split(' ').map(Number)"
+# The figures that this screen shows: of a phone or of a page.
+SHOWN = "[...document.querySelectorAll('.picture svg')].filter(svg => svg.getClientRects().length)"
+BOX = f"const box = {SHOWN}[0].getBoundingClientRect(); return [box.left, box.top, box.width, box.height]"
+VIEW_BOX = f"return {SHOWN}[0].getAttribute('viewBox').split(' ').map(Number)"
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,10 @@ def test_report__is_whole_on_every_screen(browser, report, width, dark):
     assert browser.errors() == []
 
 
-LEAST_TEXT = """
+LEAST_TEXT = (
+    f"""
+const shown = {SHOWN};"""
+    + """
 // Height in px of the smallest text: of the page, and of each figure as its image draws it.
 const sizes = [];
 for (const at of document.querySelectorAll("body *")) {
@@ -68,7 +72,7 @@ for (const at of document.querySelectorAll("body *")) {
   if (text && at.getClientRects().length && !at.closest("svg, script, style"))
     sizes.push([parseFloat(getComputedStyle(at).fontSize), at.tagName]);
 }
-for (const svg of document.querySelectorAll(".picture svg")) {
+for (const svg of shown) {
   const href = svg.querySelector("image").href.baseVal;
   const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
   if (!href.startsWith("data:image/svg")) continue;
@@ -78,8 +82,10 @@ for (const svg of document.querySelectorAll(".picture svg")) {
 }
 return [...sizes.sort((a, b) => a[0] - b[0])[0], sizes.filter(size => size[1].includes(" ")).length];
 """
+)
 CUT_OFF = """
 return [...document.querySelectorAll("table, .picture svg")].filter(part => {
+  if (!part.getClientRects().length) return false;
   for (let at = part.parentElement; at; at = at.parentElement)
     if (["auto", "scroll"].includes(getComputedStyle(at).overflowX)) return false;
   return part.getBoundingClientRect().right > document.documentElement.clientWidth + 1;
@@ -93,8 +99,35 @@ return [...document.querySelectorAll("body *")].filter(
 """
 
 
+PARTLY = f"""
+return {SHOWN}.map(svg => svg.parentElement).filter(part => part.scrollWidth > part.clientWidth).length
+"""
+
+
+@pytest.mark.parametrize("width", [360, 390, 1280])
+def test_report__shows_whole_figures_without_scrolling(browser, report, width):
+    browser.open(report, width)
+    assert browser.run(PARTLY) == 0
+    assert browser.run(f"return {SHOWN}.length") == len(NAMES)
+
+
+WIDER = """
+return [...document.querySelectorAll(".wide")].filter(part => part.scrollWidth > part.clientWidth).length
+"""
+
+
+def test_report__shows_a_row_of_a_table_as_lines_on_a_phone(browser, report):
+    browser.open(report, 390)
+    assert browser.run(WIDER) == 0
+    cell = "document.querySelector('.blocks td[data-title]')"
+    assert browser.run(f"return getComputedStyle({cell}).display") == "flex"
+    assert browser.run(f"return getComputedStyle({cell}, '::before').content") == '"buffer it asks for"'
+    browser.open(report, 1280)
+    assert browser.run(f"return getComputedStyle({cell}).display") == "table-cell"
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [360, 390, 1280])
 def test_report__has_no_text_too_small_and_no_part_out_of_reach(browser, report, width, dark):
     browser.errors()
     browser.open(report, width, dark)
@@ -116,9 +149,7 @@ def test_report__is_used_by_keyboard_alone(page):
         ActionChains(page.driver).send_keys(Keys.TAB).perform()
         seen.add(page.run("const at = document.activeElement; return at.ariaLabel || at.tagName"))
     assert {"zoom in", "zoom out", "whole figure", "SUMMARY"} <= seen
-    figures = page.run(
-        "return [...document.querySelectorAll('.picture svg')].map(svg => svg.getAttribute('aria-label'))"
-    )
+    figures = page.run(f"return {SHOWN}.map(svg => svg.getAttribute('aria-label'))")
     assert set(figures) <= seen
 
 
@@ -219,7 +250,7 @@ def test_figure__is_dragged_and_never_out_of_sight(page):
 
 def test_figure__is_pinched_on_a_phone(browser, report):
     browser.open(report, 360)
-    browser.run("document.querySelector('.picture svg').scrollIntoView({block: 'center', inline: 'center'})")
+    browser.run(f"{SHOWN}[0].scrollIntoView({{block: 'center', inline: 'center'}})")
     whole = view_box(browser)
     left, top, wide, high = browser.run(BOX)
 

@@ -66,7 +66,7 @@ def test_names__are_drawn_as_they_are(tmp_path, summary):
     sweeps.write(tmp_path / name, summary, {"cc": ["reno", name], "mode": ["ecn", name], "buf": [10, 20, 40]})
     sweep_report.write(tmp_path / name)
     drawn = {path.stem: html.unescape(path.read_text()) for path in (tmp_path / name / "figures").glob("*.svg")}
-    assert len(drawn) == 2
+    assert len(drawn) == 4  # each also for a phone
     assert [stem for stem, text in drawn.items() if f">{name}: " not in text] == []
     assert f">{name}, {name}<" in drawn["utilization"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import si
-from analysis.figures import algorithms
+from analysis.figures import algorithms, canvas
 from analysis.figures.common import DISTINCT, GREY, Data, tidy
 from analysis.statistics import Interval, mean_interval
 
@@ -27,6 +27,8 @@ TITLES = {
 MOST_LINES, MOST_PANELS = 8, 6  # limits of legibility
 LOG_FROM = 6.0  # an axis is logarithmic if its largest value is this many times its smallest
 MARKERS = "os^Dvp<>"
+PHONE_ROW = 0.8  # height of a row on a phone, over that on a page
+PHONE_LABELS = 2.5  # panels of a page whose labels take as much room as those of a phone's only one
 DODGE = 0.012  # shift between lines, as a share of the axis, so that intervals do not hide each other
 
 
@@ -140,19 +142,24 @@ def _key(value: Any) -> tuple[bool, Any]:
 
 
 def new_figure(data: Data, rows: int, row_in: float = 2.6) -> tuple[Figure, Any]:
-    """A titled figure of report width, and its axes as an array of rows x panels."""
-    from matplotlib.figure import Figure
-
+    """A titled figure, and its axes as an array of rows x panels. On a phone panels are below each other."""
     panels = max(len(data["panels"]), 1)
-    figure = Figure(figsize=(10, 0.7 + row_in * rows), layout="constrained")
-    axes = figure.subplots(rows, panels, squeeze=False, sharex=True, sharey="row")
+    if data["facts"].get("phone"):
+        figure = canvas.new(data["facts"], 0.7 + PHONE_ROW * row_in * rows * panels)
+        axes = figure.subplots(rows * panels, 1, squeeze=False, sharex=True).reshape(panels, rows).T
+        for row in axes:
+            for ax in row[1:]:
+                ax.sharey(row[0])
+    else:
+        figure = canvas.new(data["facts"], 0.7 + row_in * rows)
+        axes = figure.subplots(rows, panels, squeeze=False, sharex=True, sharey="row")
     for ax in axes.flat:
         tidy(ax)
     for ax, title in zip(axes[0], data["panels"], strict=False):
         ax.set_title(title, fontsize=9)
     more = f"; {data['panels_left_out']} more panels would not fit" if data["panels_left_out"] else ""
     text = data["facts"]["text"] + more
-    figure.suptitle(text, fontsize=9, color=GREY, x=0.01, ha="left")
+    figure.suptitle(canvas.title(figure, text), fontsize=9, color=GREY, x=0.01, ha="left")
     return figure, axes
 
 
@@ -210,8 +217,9 @@ def thinned(places: list[tuple[Any, float]], data: Data) -> list[tuple[Any, floa
     scale = math.log if is_log(data) else float
     span = scale(places[-1][1]) - scale(places[0][1]) or 1
     kept: list[tuple[Any, float]] = []
+    beside = PHONE_LABELS if data["facts"].get("phone") else max(len(data["panels"]), 1)
     for x, at in places:
-        if not kept or scale(at) - scale(kept[-1][1]) >= 0.055 * span * max(len(data["panels"]), 1):
+        if not kept or scale(at) - scale(kept[-1][1]) >= 0.055 * span * beside:
             kept.append((x, at))
     return kept
 
@@ -239,9 +247,10 @@ def draw_measures(figure: Figure, axes: Any, data: Data) -> None:
             if measure["level"] is not None:
                 ax.axhline(measure["level"], color=GREY, linewidth=0.8, linestyle="--")
             label_x(ax, data)
-            if row < len(data["measures"]) - 1:
+            stacked = data["facts"].get("phone")
+            if row < len(data["measures"]) - 1 or (stacked and column < len(data["panels"]) - 1):
                 ax.set_xlabel("")
-            if column == 0:
+            if column == 0 or stacked:
                 ax.set_ylabel(measure["title"])
         span(axes[row, 0], measure)
     legend(figure, axes, data)
@@ -276,16 +285,15 @@ def draw_line(ax: Axes, points: list[tuple[float, Interval, list[float]]], color
 
 
 def legend(figure: Figure, axes: Any, data: Data) -> None:
-    """One legend of all lines, in the margin on the right; none for a single line without a name."""
+    """One legend of all lines, in the margin on the right, on a phone below; none for a single line without a name."""
     handles: dict[str, Any] = {}
     for ax in axes.flat:
         for handle, text in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(text, handle)
     handles.pop("", None)
     if handles:
-        figure.legend(
-            handles.values(), handles.keys(), loc="outside right upper", frameon=False, fontsize=8, handlelength=1.4
-        )
+        place: Any = "outside lower left" if canvas.is_phone(figure) else "outside right upper"
+        figure.legend(handles.values(), handles.keys(), loc=place, frameon=False, fontsize=8, handlelength=1.4)
 
 
 def _cell(item: tuple[Any, Any]) -> tuple[bool, Any]:

@@ -59,6 +59,7 @@ def draw(data: Data) -> Figure:
             ax.plot([], [], marker=marker, color=color, markersize=4.5, markerfacecolor="white", label=line)
         common.label_x(ax, data)
     axes[0, 0].set_ylim(0, 1.12 * deepest)  # a buffer far above the queue is not shown
-    axes[0, 0].set_ylabel(MEASURES[0].title)
+    for ax in axes[0] if data["facts"].get("phone") else axes[0, :1]:
+        ax.set_ylabel(MEASURES[0].title)
     common.legend(figure, axes, data)
     return figure
