@@ -7,7 +7,7 @@ V ?= 0
 export V
 
 .DEFAULT_GOAL := help
-.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy replay runs import export build compile kernel p4 test test-long test-all test-programs coverage check lint format bench clean
+.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy replay runs import export compare build compile kernel p4 test test-long test-all test-programs coverage check lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
@@ -41,6 +41,9 @@ replay: .venv/ready ## rebuild every derived file of a run from its raw files: m
 
 runs: .venv/ready ## list the analysed runs, newest last: make runs [CC=cubic] [VALID=1] [CSV=1], or any other column
 	@$(BUFFERSCOPE) runs --make
+
+compare: .venv/ready ## show the numbers of two runs side by side, and draw both queues: make compare RUN=results/a WITH=results/b [OUTPUT=both.svg]
+	@$(BUFFERSCOPE) compare --make
 
 import: .venv/ready ## make a run from another tool's captures: make import FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms
 	@$(BUFFERSCOPE) import --make
@@ -101,7 +104,7 @@ clean: ## remove everything that was built (results stay)
 # The rest keeps the environment and the deployed programs up to date.
 
 # These goals only read stored runs or compute, so they run on any machine with Python.
-ALONE := replay runs import export parameters advise advise-parameters
+ALONE := replay runs compare import export parameters advise advise-parameters
 
 # The words of `make deploy WORD=...`. deploy reads all of them and refuses unknown ones; other goals read their own words.
 DEPLOY_WORDS = $(and $(filter deploy,$(MAKECMDGOALS)),$(MAKEOVERRIDES))

@@ -73,6 +73,33 @@ def mean_interval(values: Iterable[float | None], confidence: float = CONFIDENCE
     return Interval(value, value - half, value + half, count)
 
 
+def difference_interval(
+    before: Iterable[float | None], after: Iterable[float | None], confidence: float = CONFIDENCE
+) -> Interval | None:
+    """The mean of `after` minus that of `before`, and Welch's t interval, for which the two may vary differently. A
+    single run on either side gives no interval. Returns None if a side has no number.
+    """
+    first, second = mean_interval(before, confidence), mean_interval(after, confidence)
+    if first is None or second is None:
+        return None
+    value, runs = second.value - first.value, min(first.runs, second.runs)
+    if runs == 1:
+        return Interval(value, None, None, 1)
+    # From the half width of a mean's interval back to the variance of the mean.
+    variances = [
+        ((side.ends[1] - side.value) / float(stats.t.ppf((1 + confidence) / 2, side.runs - 1))) ** 2
+        for side in (first, second)
+    ]
+    variance = sum(variances)
+    if not variance:
+        return Interval(value, value, value, runs)
+    freedom = variance**2 / sum(
+        part**2 / (side.runs - 1) for part, side in zip(variances, (first, second), strict=True)
+    )
+    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(variance)
+    return Interval(value, value - half, value + half, runs)
+
+
 class Bounds(NamedTuple):
     """y at x lies between `low` (0: no lower bound) and `high` (math.inf: no upper bound)."""
 

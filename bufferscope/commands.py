@@ -74,6 +74,10 @@ _ALL = (
         "RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99",
     ),
     Command(
+        "compare", "show the numbers of two runs side by side, and draw both queues", "bufferscope.compare",
+        "results/a results/b", first=("run", "with"),
+    ),
+    Command(
         "cc", "list the congestion controls of each clock, and their parameters", "experiments.algorithms", "", "show",
         "",
     ),
@@ -90,7 +94,9 @@ _ALL = (
         "KERNEL_PACKAGE=linux-source-6.12", others="make",
     ),
     Command("p4", "compile the P4 program again, and say what changed", "p4src.compile.command", keys=""),
-    Command("bench", "measure what the documentation claims", "bench.command", "switch,targets SHORT=1", first=("parts",)),
+    Command(
+        "bench", "measure what the documentation claims", "bench.command", "switch,targets SHORT=1", first=("parts",)
+    ),
     Command(
         "completion", "print a shell's completion of commands, keys and values", "bufferscope.completion", "bash",
         first=("shell",),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics import Bounds, Interval, mean_interval, power_law
+from analysis.statistics import Bounds, Interval, difference_interval, mean_interval, power_law
 
 
 def test_mean_interval__is_that_of_the_textbook_t_test() -> None:
@@ -151,3 +151,16 @@ def test_interval__is_written_with_its_ends_and_scaled():
     assert single.scaled(100) == (50, None, None, 1)
     assert Interval(1.5, 1, 2, 3).scaled(100) == (150, 100, 200, 3)
     assert Interval(1.23456, 1, 2, 3).text(2) == "1.2 (1 to 2)"
+
+
+def test_difference__has_welchs_interval_and_none_from_single_runs() -> None:
+    before, after = [1.0, 2.0, 3.0], [4.0, 8.0]
+    found = difference_interval(before, after)
+    assert found is not None
+    expected = stats.ttest_ind(after, before, equal_var=False).confidence_interval(0.95)
+    assert found.value == pytest.approx(4.0)
+    assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
+    assert difference_interval([1.0], [2.0, 3.0]) == Interval(1.5, None, None, 1)
+    assert difference_interval([1.0, 1.0], [2.0, 2.0]) == Interval(1.0, 1.0, 1.0, 2)
+    assert difference_interval([], [1.0]) is None
+    assert difference_interval([1.0], [None]) is None

@@ -106,7 +106,7 @@ def test_completion__completes_commands_keys_and_values(
             expected[f"{name} {key}"] = [f"{other.upper()}=" for other in keys if other.startswith(key)]
             if keys[key].values and keys[key].values != PATHS:
                 expected[f"{name} {key}="] = expected[f"{name} --{key.replace('_', '-')} "] = list(keys[key].values)
-    expected[f"replay RUN={tmp_path}/comp"] = expected[f"replay {tmp_path}/comp"] = [str(script)]
+    expected[f"replay RUN={tmp_path}/comp"] = expected[f"compare a {tmp_path}/comp"] = [str(script)]
     offered = complete([f"bufferscope {line}" for line in expected], script)
     if shell == "zsh":  # compadd adds the "=" of a key outside of the match
         expected = {line: [word.removesuffix("=") for word in words] for line, words in expected.items()}

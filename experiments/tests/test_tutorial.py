@@ -21,11 +21,12 @@ SAYS = {
     "replay": "Senders would have reacted",
     "advise": "Start with BUF=",
     "runs": "utilization",
+    "compare": "One setting differs: BUF 1 BDP (81 packets) | 0.1 BDP (8 packets)",
 }
 
 
 def test_tutorial__names_commands_and_keys_that_exist() -> None:
-    assert {line[0] for line in LINES} == {"experiment", "replay", "advise", "runs"}
+    assert {line[0] for line in LINES} == {"experiment", "replay", "advise", "runs", "compare"}
     unknown = [
         word
         for name, *words in LINES

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""The settings in which two runs differ, in the user's words.
+
+What follows from another setting is not counted: with RATE the BDP changes, with CLOCK the switch, with MODE the
+threshold, and a buffer or a duration with the BDP or the RTT in which it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from analysis import in_words
+from analysis.amounts import si
+from analysis.figures import algorithms
+from runs.run_table import NOT_OF_A_POINT
+
+Spec = Mapping[str, Any]
+OF_CLOCK = ("switch", "generator", "delay")
+IN_RTTS = ("duration_ns", "warmup_ns", "start_spread_ns")
+OF_MODE = ("ecn_threshold_packets", "ecn_threshold_bytes")
+OF_BUFFER = ("ecn_threshold_packets", "ecn_threshold_bytes", "threshold_bytes")
+DERIVED = (*NOT_OF_A_POINT, "rate_pps", "wire_bytes", "bdp_packets", "repetition")
+WORDS = {"rate_bps": "RATE", "rtt_ns": "RTT", "rtt_spread_ns": "RTT_SPREAD", "mtu_bytes": "MTU", "access_bps": "ACCESS"}
+
+
+class Difference(NamedTuple):
+    """A setting, with its value in each run."""
+
+    name: str
+    first: str
+    second: str
+
+
+def differences(first: Spec, second: Spec) -> list[Difference]:
+    """The settings whose values differ, the clock first."""
+    both = (first, second)
+    found = [_of(both, "CLOCK", lambda spec: spec.get("clock", "real"))]
+    found += [_of(both, name, _of_groups(key)) for name, key in (("CC", "cc"), ("FLOWS", "flows"))]
+    found += [_of(both, "GROUPS", _own_settings), _of(both, "BUF", lambda spec: spec["buffer_packets"], _buffer)]
+    if first.get("buffer_given") == second.get("buffer_given"):
+        found = [each for each in found if each is None or each.name != "BUF"]
+    skipped = {*DERIVED, "clock", "groups", "buffer_packets"}
+    skipped |= {*OF_CLOCK} if found[0] else set()
+    skipped |= {*OF_MODE} if first["mode"] != second["mode"] else set()
+    skipped |= {key for key in IN_RTTS if _ratio(first, key, "rtt_ns") == _ratio(second, key, "rtt_ns")}
+    skipped |= {
+        key for key in OF_BUFFER if _ratio(first, key, "buffer_packets") == _ratio(second, key, "buffer_packets")
+    }
+    found += [
+        _of(both, WORDS.get(key, _word(key)), lambda spec, key=key: spec.get(key), _amount(key))  # type: ignore[misc]
+        for key in dict.fromkeys((*first, *second))
+        if key not in skipped
+    ]
+    return [each for each in found if each]
+
+
+def _of(
+    both: tuple[Spec, Spec],
+    name: str,
+    value: Callable[[Spec], Any],
+    text: Callable[[Spec], str] | None = None,
+) -> Difference | None:
+    first, second = map(value, both)
+    shown = text or (lambda spec: str(value(spec)))
+    return None if first == second else Difference(name, shown(both[0]), shown(both[1]))
+
+
+def _of_groups(key: str) -> Callable[[Spec], str]:
+    """The algorithms, or the numbers of flows, of all groups of long flows."""
+
+    def text(spec: Spec) -> str:
+        values = [group.get(key) for group in spec.get("groups") or ()]
+        return ", ".join(algorithms.name(value) if key == "cc" else str(value) for value in values) or "none"
+
+    return text
+
+
+def _own_settings(spec: Spec) -> str:
+    """What groups have for themselves beside algorithm and number of flows."""
+    own = [
+        " ".join(f"{key}={value}" for key, value in group.items() if key not in ("cc", "flows") and value is not None)
+        for group in spec.get("groups") or ()
+    ]
+    return "; ".join(own)
+
+
+def _buffer(spec: Spec) -> str:
+    return in_words.buffer_text(spec)
+
+
+def _ratio(spec: Spec, key: str, over: str) -> Any:
+    value = spec.get(key)
+    return value / spec[over] if isinstance(value, (int, float)) else value
+
+
+def _word(key: str) -> str:
+    for end in ("_bps", "_ns", "_packets", "_bytes"):
+        key = key.removesuffix(end)
+    return key.upper()
+
+
+def _amount(key: str) -> Callable[[Spec], str]:
+    """The value with its unit, which the key ends with."""
+
+    def text(spec: Spec) -> str:
+        value = spec.get(key)
+        if value is None:
+            return "none"
+        if isinstance(value, (int, float)) and key.endswith(("_bps", "_ns")):
+            return si(float(value), "b/s") if key.endswith("_bps") else si(value / 1e9, "s")
+        return str(value)
+
+    return text

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""The command `compare`: the numbers of two runs side by side, with the difference and, where both have repetitions,
+its interval; the settings in which the runs differ; and a figure of both queues.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import polars
+
+from analysis import in_words, setting_differences, whole
+from analysis.distributions import NAME as DISTRIBUTIONS
+from analysis.setting_differences import Difference
+from analysis.statistics import difference_interval, mean_interval
+from experiments.conclusion import ROWS, Outcome, Quantity, Row, outcome
+from lib import files, owner, parquet
+from lib.errors import BadValue, InputError, SpecError
+from lib.exit_codes import Exit
+from lib.terminal import complain, counted, say
+from lib.words import PATHS, Key, require
+from runs import run_table, verdict
+from runs.names import REPETITION_NAME, SPEC_FILE, SUMMARY
+
+if TYPE_CHECKING:
+    import numpy as np
+
+KEYS = {
+    "run": Key("a run, or a repetition of one: results/latest, results/latest/rep-1", values=PATHS),
+    "with": Key("the run to compare it with (default: the run before it, which is then the first)", values=PATHS),
+    "output": Key("the figure, a file whose name ends with .png, .svg or .pdf (default: in figures/ beside RUN)",
+                  values=PATHS),
+}  # fmt: skip
+KINDS = (".png", ".svg", ".pdf")
+
+
+class Compared(NamedTuple):
+    """A run: its name, and of each repetition that counts the directory, the summary and the numbers. If a repetition
+    is valid, only valid ones count.
+    """
+
+    name: str
+    repetitions: list[Path]
+    summaries: list[dict[str, Any]]
+    outcomes: list[Outcome]
+    not_valid: list[Outcome]
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        spec: dict[str, Any] = self.summaries[0]["spec"]
+        return spec
+
+
+def run(given: dict[str, Any], errors: list[BadValue]) -> int:
+    """Prints the comparison and draws the figure. Returns the exit status. Raises SpecError, InputError."""
+    require(given, errors, run="say which runs: bufferscope compare results/a results/b")
+    output = Path(given["output"]) if "output" in given else None
+    if output and output.suffix not in KINDS:
+        errors.append(
+            BadValue("OUTPUT", str(output), f"is no figure; allowed: a name that ends with {', '.join(KINDS)}")
+        )
+    if errors:
+        raise SpecError(errors)
+    paths = (Path(given["run"]), Path(given["with"])) if "with" in given else _last_two(Path(given["run"]))
+    if paths[0].resolve() == paths[1].resolve():
+        raise InputError(f"{paths[1]}: is RUN itself; allowed: another run, or another repetition of it")
+    first, second = map(read, paths)
+    for each in (first, second):
+        for one in each.not_valid:
+            complain(f"{one.report.parent}: NOT VALID: {one.reasons[0]}")
+        if each.not_valid and not any(one.valid for one in each.outcomes):
+            complain(f"{each.name}: no repetition is valid, so its numbers are no measurement")
+    for line in lines(first, second):
+        say(line)
+    _draw(first, second, output, _default_output(paths))
+    return Exit.DOUBTFUL if first.not_valid or second.not_valid else Exit.DONE
+
+
+def _last_two(run: Path) -> tuple[Path, Path]:
+    """The run before `run` in its directory, by name, and `run`. Raises InputError."""
+    directory = run.resolve()
+    siblings = directory.parent.iterdir() if directory.is_dir() else ()
+    earlier = [path for path in siblings if path.name < directory.name and any(path.glob(f"rep-*/{SUMMARY}"))]
+    if not earlier:
+        raise InputError(f"{run}: no run is before it in {directory.parent}; say the other one with WITH=")
+    return max(earlier), run
+
+
+def read(path: Path) -> Compared:
+    """The analysed repetitions of a run, or one. Raises InputError."""
+    is_one = (path / SPEC_FILE).is_file() or REPETITION_NAME.fullmatch(path.name)
+    found = [path] if is_one else sorted(path.glob("rep-*"), key=lambda each: (len(each.name), each.name))
+    repetitions = [each for each in found if (each / SUMMARY).exists()]
+    if not repetitions:
+        what = "is not analysed; bufferscope replay does it" if found else "is no run; allowed: one, as results/latest"
+        raise InputError(f"{path}: {what}")
+    read_all = []
+    for number, repetition in enumerate(repetitions, 1):
+        try:
+            summary = verdict.read(repetition)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{repetition}: {verdict.unread(error)}") from None
+        if problem := verdict.misplaced(repetition, summary):
+            raise InputError(f"{repetition}: {problem}")
+        read_all.append((repetition, summary, outcome(number, summary, repetition)))
+    counting = [each for each in read_all if each[2].valid] or read_all
+    directories, summaries, outcomes = map(list, zip(*counting, strict=True))
+    return Compared(str(path), directories, summaries, outcomes, [one for *_, one in read_all if not one.valid])
+
+
+def lines(first: Compared, second: Compared) -> list[str]:
+    """What differs in the settings, then the table."""
+    texts = [
+        f"{letter}: {each.name}, {counted(len(each.outcomes), 'repetition')}: {_sentence(each)}"
+        for letter, each in (("A", first), ("B", second))
+    ]
+    texts += _about_settings(setting_differences.differences(first.spec, second.spec))
+    texts += _about_versions(first, second)
+    rows = [("", "A", "B", "B - A")]
+    for group in ROWS if _has_marks(first, second) else (row for row in ROWS if row.name != "marks"):
+        for quantity in () if group.single else group.quantities:
+            row = _row(_title(group, quantity), quantity, *_values(first, second, quantity.path))
+            rows += [row] if row else []
+    rows += _share_rows(first, second)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    texts += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    if min(len(first.outcomes), len(second.outcomes)) > 1:
+        texts.append("In parentheses: 95 % Student's t intervals over repetitions, of B - A Welch's.")
+    else:
+        texts.append("A single repetition has no interval: another seed may differ by as much. REPS=3 gives intervals.")
+    return texts
+
+
+def _sentence(each: Compared) -> str:
+    """Of the repetition whose utilization is the median."""
+    ranked = sorted(each.outcomes, key=lambda one: one.values.get("utilization.mean", 0.0))
+    return ranked[(len(ranked) - 1) // 2].sentence
+
+
+def _about_settings(found: list[Difference]) -> list[str]:
+    if not found:
+        return ["Settings: the same in both."]
+    parts = [f"{each.name} {each.first} | {each.second}" for each in found]
+    if len(found) == 1:
+        return [f"One setting differs: {parts[0]}"]
+    texts = [f"{len(found)} settings differ, so no single one explains the numbers: {'; '.join(parts)}"]
+    if found[0].name == "CLOCK":
+        texts.append(
+            "The clocks differ: real time adds the lateness of a machine with other work (docs/virtual-time.md)."
+        )
+    return texts
+
+
+def _about_versions(first: Compared, second: Compared) -> list[str]:
+    """A line if other versions of the program or of the kernel measured."""
+    texts = []
+    commits = [run_table.environment(each.repetitions[0]).get("git", {}).get("commit") for each in (first, second)]
+    kernels = [each.summaries[0].get("lab", {}).get("kernel") for each in (first, second)]
+    for what, values, length in (("versions of bufferscope", commits, 10), ("kernels", kernels, 40)):
+        if None not in values and values[0] != values[1]:
+            texts.append(f"The {what} differ: {values[0][:length]} | {values[1][:length]}")
+    return texts
+
+
+def _has_marks(first: Compared, second: Compared) -> bool:
+    return any(one.values.get("marks") for each in (first, second) for one in each.outcomes)
+
+
+def _title(row: Row, quantity: Quantity) -> str:
+    """A number's name, with the unit of numbers that have it beside their name on the terminal."""
+    label = quantity.label.strip().removesuffix(" packets").removesuffix(", in the queue")
+    return f"{row.name} (packets) {label}" if row.name == "queue" else f"{row.name} {label}".strip()
+
+
+def _values(first: Compared, second: Compared, path: str) -> tuple[list[float], list[float]]:
+    """The number of each repetition. One without marks has no line about them: their number is 0."""
+    known = {"marks": 0.0} if path == "marks" else {}
+    mine, other = (
+        [value for one in each.outcomes if (value := one.values.get(path, known.get(path))) is not None]
+        for each in (first, second)
+    )
+    return mine, other
+
+
+def _row(name: str, quantity: Quantity, mine: list[float], other: list[float]) -> tuple[str, str, str, str] | None:
+    """A line of the table; None if a run lacks the number."""
+    difference = difference_interval(mine, other)
+    if difference is None:
+        return None
+    form, factor = quantity.form, quantity.factor
+    unit = form.partition("}")[2]
+
+    def shown(value: float) -> str:
+        return form.format(factor * value).removesuffix(unit)
+
+    def cell(interval: Any, of_difference: bool = False) -> str:
+        sign = "+" if of_difference and interval.value > 0 else ""
+        text = f"{sign}{shown(interval.value)}{' percentage points' if of_difference and unit == ' %' else unit}"
+        if interval.low is None or interval.low == interval.high:
+            return text
+        return f"{text} ({shown(interval.low)} to {shown(interval.high)})"
+
+    return name, cell(mean_interval(mine)), cell(mean_interval(other)), cell(difference, of_difference=True)
+
+
+def _share_rows(first: Compared, second: Compared) -> list[tuple[str, str, str, str]]:
+    """Each algorithm's share of the goodput, if both runs have it and one has several."""
+    per_run = [
+        [{share.name: share.fraction for share in one.shares} for one in each.outcomes] for each in (first, second)
+    ]
+    names = dict.fromkeys(name for run in per_run for shares in run for name in shares)
+    if len(names) < 2:
+        return []
+    quantity = Quantity("", "", 100, "{:.1f} %", "")
+    rows = []
+    for name in names:
+        mine, other = ([value for shares in run if (value := shares.get(name)) is not None] for run in per_run)
+        rows.append(_row(f"{name}'s share of the goodput", quantity, mine, other))
+    return [row for row in rows if row]
+
+
+def _default_output(paths: tuple[Path, Path]) -> Path:
+    """In figures/ of the results directory, named by both runs."""
+    mine, other = (path.resolve() for path in paths)
+    run = mine.parent if REPETITION_NAME.fullmatch(mine.name) else mine
+
+    def name(path: Path) -> str:
+        return f"{path.parent.name}-{path.name}" if REPETITION_NAME.fullmatch(path.name) else path.name
+
+    return run.parent / "figures" / f"compare-{name(mine)}-{name(other)}.png"
+
+
+def _draw(first: Compared, second: Compared, asked: Path | None, default: Path) -> None:
+    """Writes the figure, or says why there is none: the numbers are printed already. Raises InputError."""
+    output = asked or default
+    try:
+        runs = [_depths(letter, each) for letter, each in (("A", first), ("B", second))]
+    except InputError as error:
+        complain(f"no figure: {error}")
+        return
+    from matplotlib import rc_context
+
+    from analysis.figures import two_depths
+    from analysis.figures.common import plain
+    from analysis.figures.drawing import PNG_DPI, STYLE
+
+    valid = not first.not_valid and not second.not_valid
+    facts = {"text": f"A {first.name}: {in_words.buffer_text(first.spec)};  B {second.name}: "
+                     f"{in_words.buffer_text(second.spec)}", "valid": valid}  # fmt: skip
+    try:
+        if not asked:
+            owner.claim(default.parent)
+        with rc_context(cast(Any, STYLE)), files.whole(output) as file:
+            figure = two_depths.draw(plain({"facts": facts, "runs": runs}))
+            figure.savefig(file, format=output.suffix[1:], dpi=PNG_DPI)
+    except OSError as error:
+        raise InputError(f"{output}: {error.strerror}; choose another place with OUTPUT=") from None
+    say(f"both queues -> {output}")
+
+
+def _depths(letter: str, each: Compared) -> dict[str, Any]:
+    from analysis.figures import two_depths
+
+    return two_depths.prepare(letter, each.spec["buffer_packets"], [_histogram(path) for path in each.repetitions])
+
+
+def _histogram(repetition: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Queue depths found at arrivals, and how many packets found each. Raises InputError."""
+    path = repetition / DISTRIBUTIONS
+    whole.check(repetition, derived=[DISTRIBUTIONS])
+    try:
+        table = parquet.read(path)
+        rows = table.filter(polars.col("what") == "queue_depth_packets").sort("value")
+        return rows["value"].to_numpy(), rows["count"].to_numpy()
+    except (OSError, polars.exceptions.PolarsError) as error:
+        raise InputError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from None

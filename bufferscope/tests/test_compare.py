@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""The command compare: which numbers count, how they are put side by side, and what it says about settings, validity
+and clocks. The runs are recorded and simulated ones.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.tests import simulate
+from bufferscope.__main__ import main
+from bufferscope.compare import lines, read
+from lib.exit_codes import Exit
+from runs import record
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results directory with two runs of two repetitions each; B has a smaller buffer."""
+    directory = tmp_path_factory.mktemp("compare")
+    for name, buffer in (("a", 30), ("b", 12)):
+        for number in (1, 2):
+            repetition = directory / name / f"rep-{number}"
+            simulate.write_run(repetition, simulate.Scenario(threshold=buffer, seed=number))
+            record.write_raw(repetition, {})
+            assert main(["replay", str(repetition), "--alone"]) == 0
+    return directory
+
+
+def row(said: str, name: str) -> str:
+    (line,) = [line for line in said.splitlines() if line.startswith(f"{name}  ")]
+    return line.removeprefix(name)
+
+
+def change(repetition: Path, **values: Any) -> None:
+    """Another summary, with its digest."""
+    path = repetition / "summary.json"
+    summary = json.loads(path.read_text()) | values
+    path.write_text(json.dumps(summary))
+    record.add_derived(repetition, path.name)
+
+
+def test_numbers__are_side_by_side_with_their_difference_and_interval(
+    two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figure = tmp_path / "both.svg"
+    assert main(["compare", f"{two}/a", f"{two}/b", f"OUTPUT={figure}"]) == Exit.DONE
+    said = capsys.readouterr().out
+    assert "One setting differs: BUF " in said
+    used = [json.loads((two / run / "summary.json").read_text())["utilization"]["mean"]
+            for run in ("a/rep-1", "a/rep-2", "b/rep-1", "b/rep-2")]  # fmt: skip
+    difference = f"{50 * (used[2] + used[3] - used[0] - used[1]):.2f} percentage points"
+    assert difference in row(said, "utilization mean")
+    assert " to " in row(said, "drops packets")
+    assert "Welch's" in said
+    drawn = figure.read_text()
+    assert "A, buffer 30" in drawn
+    assert "B, buffer 12" in drawn
+
+
+def test_repetition_alone__has_no_interval_and_the_default_figure_is_beside_the_runs(
+    two: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", f"RUN={two}/a/rep-1", f"WITH={two}/b/rep-2"]) == Exit.DONE
+    said = capsys.readouterr().out
+    assert "A single repetition has no interval" in said
+    assert "(" not in row(said, "utilization mean")
+    assert (two / "figures/compare-a-rep-1-b-rep-2.png").stat().st_size > 1000
+
+
+def test_run_alone__is_compared_with_the_run_before_it(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", f"{two}/b"]) == Exit.DONE
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith(f"A: {two}/a, 2 repetitions: ")
+    assert said[1].startswith(f"B: {two}/b, 2 repetitions: ")
+
+
+def test_repetitions_that_are_not_valid__are_named_and_do_not_count(
+    two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        shutil.copytree(two / name, tmp_path / name)
+    change(tmp_path / "b/rep-2", valid=False, reasons=["ledger: lost"], utilization={"mean": 0.1})
+    assert main(["compare", f"{tmp_path}/a", f"{tmp_path}/b"]) == Exit.DOUBTFUL
+    said = capsys.readouterr()
+    assert said.err == f"{tmp_path}/b/rep-2: NOT VALID: ledger: lost\n"
+    assert "B: " in said.out
+    assert ", 1 repetition:" in said.out
+    change(tmp_path / "b/rep-1", valid=False, reasons=["ledger: lost"])
+    assert main(["compare", f"{tmp_path}/a", f"{tmp_path}/b"]) == Exit.DOUBTFUL
+    assert f"{tmp_path}/b: no repetition is valid, so its numbers are no measurement" in capsys.readouterr().err
+
+
+def test_clocks_and_versions_that_differ__are_said(
+    results: Path, two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", f"{results}/real", f"{results}/virtual", f"OUTPUT={tmp_path}/x.png"]) in (0, 2)
+    said = capsys.readouterr().out
+    assert "CLOCK real | virtual" in said
+    assert "The clocks differ: real time adds the lateness" in said
+    same = "\n".join(lines(read(two / "a/rep-1"), read(two / "a/rep-2")))
+    assert "Settings: the same in both." in same
+    assert "clocks differ" not in same
+
+
+def test_thinned_run__is_compared_without_figure(two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = Path(shutil.copytree(two / "a/rep-1", tmp_path / "c/rep-1"))
+    (copy / "distributions.parquet").unlink()
+    assert main(["compare", f"{tmp_path}/c", f"{two}/b"]) == Exit.DONE
+    said = capsys.readouterr()
+    assert "utilization mean" in said.out
+    assert said.err.startswith("no figure: ")
+    assert not (tmp_path / "figures").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["{a}"], "no run is before it in"),
+        ([], "RUN is missing; say which runs: bufferscope compare results/a results/b"),
+        (["{a}", "{a}/../a"], "is RUN itself; allowed: another run, or another repetition of it"),
+        (["{a}", "{a}/nowhere"], "is no run; allowed: one, as results/latest"),
+        (["{a}", "{b}", "OUTPUT=x.gif"], "is no figure; allowed: a name that ends with .png, .svg, .pdf"),
+    ],
+)
+def test_mistake__is_one_line(words: list[str], said: str, two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [word.format(a=two / "a", b=two / "b") for word in words]
+    assert main(["compare", *given]) == Exit.NOTHING
+    err = capsys.readouterr().err
+    assert said in err.splitlines()[0]
+    assert len(err.splitlines()) == 1
