@@ -12,11 +12,14 @@ ATTEMPTS = 3
 
 
 class Round(NamedTuple):
-    """All jobs known now, and an estimate of the jobs that their results will add, and of the cost of these."""
+    """All jobs known now, and an estimate of the jobs that their results will add, and of the cost of these. Of those
+    `more_at_once` run at once, at most: a search bisects one step after the other.
+    """
 
     jobs: list[Job]
     more: int
     more_cost_s: float
+    more_at_once: int = 1
 
 
 class Attempts(NamedTuple):

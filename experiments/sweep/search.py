@@ -4,8 +4,9 @@
 A buffer is enough if the whole Student's t interval of its repetitions' mean is (analysis/least_buffer.py, which
 figures use too), not enough if none of it is. If the repetitions leave that open, there are more of them, up to
 most_reps. If they still leave it open, the buffer is no bound and both sides of it are searched: the interval is as
-wide as the noise. Steps are geometric, because the wanted width is relative and the rules span two decades of buffers.
-Bisection assumes that more buffer is no worse. If measurements contradict that, the result says so.
+wide as the noise. The two bounds that result may be measured more often (edge_reps) than the buffers on the way. Steps
+are geometric, because the wanted width is relative and the rules span two decades of buffers. Bisection assumes that
+more buffer is no worse. If measurements contradict that, the result says so.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def next_steps(measured: Measured, low: int, high: int, reps: int, search: Searc
     more = [_more(packets, values, reps, search) for packets, values in sorted(measured.items())]
     if any(more):
         return [step for step in more if step]
-    return [Measurement(packets, reps) for packets in _middles(measured, search)]
+    middles = [Measurement(packets, reps) for packets in _middles(measured, search)]
+    return middles or _edges(measured, search)
 
 
 def least_buffer(measured: Measured, low: int, high: int, reps: int, search: Search) -> LeastBuffer:
@@ -88,6 +90,16 @@ def _more(packets: int, values: Sequence[float | None], reps: int, search: Searc
     if verdict(values, search.least) is None and len(values) < search.most_reps:
         return Measurement(packets, min(2 * len(values), search.most_reps))
     return None
+
+
+def _edges(measured: Measured, search: Search) -> list[Measurement]:
+    """The bounds that have fewer repetitions than the search asks of its result."""
+    between = bounds(measured, search.least)
+    return [
+        Measurement(int(packets), search.edge_reps)
+        for packets in (between.low, between.high)
+        if packets in measured and len(measured[int(packets)]) < search.edge_reps
+    ]
 
 
 def _middles(measured: Measured, search: Search) -> list[int]:

@@ -76,7 +76,7 @@ class Searches:
             for number in rounds
             for job in self._shuffled([job for job in jobs if job.repetition == number], number)
         ]
-        return Round(ordered, more, more_cost_s)
+        return Round(ordered, more, more_cost_s, len(self.point_searches) * self.sweep.reps)
 
     def write_tables(self, directory: Path, table: polars.DataFrame, given_up: set[str]) -> None:
         """Writes least_buffer.parquet, in one step."""
@@ -134,7 +134,9 @@ class Searches:
         return point_search.jobs[key]
 
     def _expected(self, point_search: PointSearch) -> int:
-        return steps_at_most(point_search.low, point_search.high, self.search.width) * self.sweep.reps
+        """Runs of a search without noise."""
+        of_edges = 2 * max(self.search.edge_reps - self.sweep.reps, 0)
+        return steps_at_most(point_search.low, point_search.high, self.search.width) * self.sweep.reps + of_edges
 
     def _row(self, point_search: PointSearch, values: dict[str, float | None], given_up: set[str]) -> dict[str, Any]:
         *_, measured = self._replay(point_search, values, given_up)

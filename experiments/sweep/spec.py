@@ -26,7 +26,7 @@ VERSIONS = {"real": "CLOCK=real", "smoke": "SMOKE=1"}  # the word that selects a
 VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "optional_cc", "search")
 LIKE_SECTIONS = (*VERSION_SECTIONS, *VERSIONS)
 SECTIONS = ("name", "about", "like", *LIKE_SECTIONS)
-SEARCH = ("criterion", "least", "low", "high", "width", "most_reps")
+SEARCH = ("criterion", "least", "low", "high", "width", "most_reps", "edge_reps")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 UNSET = "none"  # in place of a value: the key is as if nobody had given it
 MOST_RUNS = 100_000
@@ -45,6 +45,7 @@ class Search(NamedTuple):
     high: str
     width: float  # of the interval, over its lower end
     most_reps: int  # of one buffer, if repetitions disagree
+    edge_reps: int = 1  # of the two buffers that bound the result
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,9 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
         note=note,
         optional_cc=_names(content.get("optional_cc", []), wrong),
     )
-    if search and search.most_reps < sweep.reps:
-        sweep = replace(sweep, search=search._replace(most_reps=sweep.reps))
+    if search:
+        most = max(search.most_reps, search.edge_reps, sweep.reps)
+        sweep = replace(sweep, search=search._replace(most_reps=most))
     if errors:
         raise SpecError(errors)
     return sweep
@@ -282,6 +284,7 @@ def _search(content: object, given: set[str], wrong: Any) -> Search | None:
         str(content["high"]),
         float(value("width", "0.1", number("0.001", "1"))),
         int(value("most_reps", "10", whole_number(1, MOST_REPS))),
+        int(value("edge_reps", "1", whole_number(1, MOST_REPS))),
     )
 
 

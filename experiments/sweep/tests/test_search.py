@@ -107,3 +107,31 @@ def test_search__of_one_buffer_ends() -> None:
     measured = {5: [1.0]}
     assert next_steps({}, 5, 5, 1, SEARCH) == [Measurement(5, 1)]
     assert next_steps(measured, 5, 5, 1, SEARCH) == []
+
+
+EDGES = SEARCH._replace(edge_reps=5, most_reps=5)
+
+
+def test_search__measures_both_bounds_with_more_repetitions_and_no_other_buffer() -> None:
+    result, measured = searched(lambda packets, _: 1.0 if packets >= 60 else 0.5, 1, EDGES)
+    repeated = {packets for packets, values in measured.items() if len(values) == 5}
+    assert repeated == {result.low, result.high}
+    assert {len(values) for packets, values in measured.items() if packets not in repeated} == {1}
+    ends, _ = searched(lambda *_: 1.0, 1, EDGES)
+    assert ends == LeastBuffer(None, LOW, 6, "at most 3, the least that was tried")
+
+
+def test_search__whose_first_seed_was_lucky_takes_the_next_buffer_that_more_seeds_confirm() -> None:
+    """With 50 to 59 packets the first repetition alone is enough."""
+
+    def measure(packets: int, repetition: int) -> float:
+        return 1.0 if packets >= 60 or (packets >= 50 and repetition == 0) else 0.5
+
+    once, _ = searched(measure, 1, SEARCH._replace(most_reps=1))
+    assert once.high is not None
+    assert once.high < 60
+    result, measured = searched(measure, 1, EDGES)
+    assert result.high is not None
+    assert result.high >= 60
+    assert len(measured[result.high]) == 5
+    assert "repetitions disagree" in result.note or (result.low or 0) >= 50
