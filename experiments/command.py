@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from experiments.resolved import Resolved
 
 KEYS = parameters.KEYS | {
-    "yes": Key("1: start an experiment of more than 10 minutes or 5 GB without asking", "0", SWITCH),
+    "yes": Key(
+        "1: start an experiment of more than 10 minutes (of an idle machine) or 5 GB without asking", "0", SWITCH
+    ),
 }
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Announces the time and disk space of an experiment before it starts. Above ASK_S or ASK_BYTES the user must agree:
-with YES=1, or at the terminal.
+with YES=1, or at the terminal. ASK_S is time of the idle reference machine: a command always needs the same answer.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 import sys
 
 from analysis.amounts import duration, si
-from experiments import cost, disk
+from experiments import cost, disk, machine_speed
 from experiments.resolved import Resolved
 from lib.errors import RunError
 from lib.terminal import say
@@ -18,20 +18,24 @@ ASK_S = 600.0
 ASK_BYTES = 5 * 10**9
 
 
-def ask(spec: Resolved, at_once: int, yes: bool) -> None:
-    """Prints the expected time and disk space. Raises RunError if the user must agree and does not."""
-    seconds = cost.repetition_s(spec) * math.ceil(spec.reps / max(at_once, 1))
-    size = disk.expected_bytes(spec) * spec.reps
-    expected = f"about {duration(seconds)} and {si(float(size), 'B')} of disk"
-    say(f"expected: {expected}")
-    if yes or (seconds <= ASK_S and size <= ASK_BYTES):
-        return
+def ask(spec: Resolved, at_once: int, yes: bool) -> float:
+    """Prints the expected time and disk space. Returns how slow this machine is (machine_speed.py). Raises RunError if
+    time or disk need an answer and get no yes.
+    """
+    slow = machine_speed.slowness(min(at_once, spec.reps))
+    rounds = math.ceil(spec.reps / max(at_once, 1))
+    alone_s, size = cost.repetition_s(spec) * rounds, disk.expected_bytes(spec) * spec.reps
+    of_disk = f"{si(float(size), 'B')} of disk"
+    expected = f"about {duration(cost.repetition_s(spec, slow) * rounds)} and {of_disk}"
+    say(f"expected: {expected}{machine_speed.explained(slow)}")
+    if yes or (alone_s <= ASK_S and size <= ASK_BYTES):
+        return slow
     if sys.stdin.isatty() and sys.stdout.isatty():
         print("Go on? [y/N] ", end="", flush=True)
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
-            return
+            return slow
         raise RunError("nothing was started")
     raise RunError(
-        f"this experiment is expected to take {expected}, which needs a yes (above {duration(ASK_S)} or "
-        f"{si(float(ASK_BYTES), 'B')}): add YES=1, or lower DURATION, RATE or REPS"
+        f"this experiment is expected to take about {duration(alone_s)} of an idle machine and {of_disk}, which needs "
+        f"a yes (above {duration(ASK_S)} or {si(float(ASK_BYTES), 'B')}): add YES=1, or lower DURATION, RATE or REPS"
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Estimates the wall time of a repetition. Processors differ by a factor of 2, so the estimate is rough.
+"""Estimates the wall time of a repetition.
 
-The figures are processor time on the reference machine; other work on the machine adds to the wall time. While traffic
-flows, the measured pace is the better estimate (lab/virtual.py).
+The figures are processor time on the reference machine; `slow` is the factor by which this machine is slower now
+(machine_speed.py). While traffic flows, the measured pace is the better estimate (lab/virtual.py).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def analysis_s(spec: Resolved) -> float:
     return ANALYSIS_S + ANALYSIS_PACKET_S * spec.packets
 
 
-def repetition_s(spec: Resolved) -> float:
-    """Wall time of the whole repetition."""
+def repetition_s(spec: Resolved, slow: float = 1.0) -> float:
+    """Wall time of the whole repetition. The traffic of real time takes as long on a slow machine."""
     recorded_s = (spec.connect_ns + spec.traffic_ns) / 1e9 + REAL_OVERHEAD_S
-    return analysis_s(spec) + (SETUP_S + traffic_s(spec) if spec.clock == "virtual" else recorded_s)
+    return slow * analysis_s(spec) + (slow * (SETUP_S + traffic_s(spec)) if spec.clock == "virtual" else recorded_s)

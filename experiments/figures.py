@@ -268,7 +268,9 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
                 continue
             say(f"repetition {min(repetitions, sweep.reps)} of {sweep.reps}: {sweep.about}")
             try:
-                status = run.run(replace(sweep, reps=min(repetitions, sweep.reps)), probe, asked.options)
+                status = run.run(
+                    replace(sweep, reps=min(repetitions, sweep.reps)), probe, asked.options, say_page=False
+                )
             except RunError as error:
                 refused[sweep.name] = error.lines
                 continue
@@ -291,10 +293,10 @@ def _that_can_change(paper: Paper, stems: Iterable[str], key: str) -> tuple[str,
 
 def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Host], options: run.Options) -> None:
     """Announces the missing runs of all sweeps that can be run. `measure` reports the other sweeps in their turn."""
-    missing, table = [], run_table.read(options.results)
+    missing, table, slow = [], run_table.read(options.results), run.slowness(options)
     for sweep in sweeps:
         with contextlib.suppress(RunError):
-            missing.append(run.missing(sweep, probe, options, table))
+            missing.append(run.missing(sweep, probe, options, table, slow))
     if missing:
         say(needs.headline_of_set(missing, options.results))
 
@@ -317,9 +319,11 @@ def draw(asked: Asked) -> int:
         complain(f"no valid run for {', '.join(figure.name for figure in without)}")
     if left_out:
         complain(f"{counted(len(left_out), 'run')} left out, not valid or without needed data; the figures list them")
-    for name in sorted({label.split("/")[0] for label in used}):
-        if (asked.options.results / name).is_dir():  # no directory: imported runs, which have no sweep
-            run.page(asked.options.results / name, [asked.paper])
+    sweeps = [asked.options.results / name for name in sorted({label.split("/")[0] for label in used})]
+    # Imported runs have no sweep, so no directory.
+    if pages := [path for sweep in sweeps if sweep.is_dir() and (path := run.page(sweep, [asked.paper]))]:
+        shown = pages[0] if len(pages) == 1 else asked.options.results / f"{asked.paper.key}-*" / pages[0].name
+        say(f"{counted(len(pages), 'sweep report')} -> {shown}")
     if asked.publish:
         files = publish.publish(drawn, runs, asked.output, DOCS)
         say(f"published {len(files)} files -> {DOCS}")

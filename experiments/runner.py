@@ -38,7 +38,7 @@ def run(spec: Resolved, results_directory: Path, inventory: str = "", yes: bool 
     with Ending() as ending, lab.processors() as processors, contextlib.ExitStack() as until_the_end:
         if results_directory.is_dir():  # before the question: an experiment without room is refused
             check_room(lab, results_directory, len(processors))
-        consent.ask(spec, len(processors), yes)
+        lab.slow = consent.ask(spec, len(processors), yes)
         with results.locked(results_directory):
             for repetition in results.unanalysed(results_directory):
                 complain(f"note: {repetition} was recorded but not analysed: {results.replay_command(repetition)}")

@@ -22,6 +22,7 @@ class Lab(ABC):
 
     def __init__(self, spec: Resolved) -> None:
         self.spec = spec
+        self.slow = 1.0  # this machine's time over that of the reference machine (machine_speed.py)
 
     def missing(self) -> list[str]:
         """What the experiment needs and this machine lacks, one line each with what to do."""

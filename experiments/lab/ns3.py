@@ -66,7 +66,7 @@ class Ns3Lab(Lab):
         flows = parse(dict(plan.traffic.options))
         write_spec(plan, directory)
         begin_s = time.monotonic()
-        with RunProgress(plan.title, plan.durations.repetition_s) as progress:
+        with RunProgress(plan.title, self.slow * plan.durations.repetition_s) as progress:
             progress.phase("simulating with ns-3")
             simulate(options(self.spec, plan, flows, directory), flow_lines(plan, flows), directory, processor)
         wall_s = time.monotonic() - begin_s

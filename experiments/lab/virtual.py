@@ -100,7 +100,7 @@ class VirtualLab(Lab):
         plan = plan_run(self.spec, number)
         kernel = own_kernel.kernel_of(self.spec.congestion_sources)
         begin_s = time.monotonic()
-        with RunProgress(plan.title, plan.durations.repetition_s) as progress:
+        with RunProgress(plan.title, self.slow * plan.durations.repetition_s) as progress:
             progress.phase("planning the hosts' set-up")
             write_job(plan, directory)
             phases = {"plan": round(time.monotonic() - begin_s, 3)}
@@ -110,7 +110,7 @@ class VirtualLab(Lab):
                 with Machine(job) as virtual_machine:
                     for message in virtual_machine.messages():
                         pace.hear(message)
-                        show(progress, plan.durations, message, pace)
+                        show(progress, plan.durations, message, pace, self.slow)
             except MachineError as error:
                 busy = busy_program(plan, error.busy_began_s, directory)
                 raise RunError(*outcome_lines(directory), *(busy or failed(error, job))) from None
@@ -164,14 +164,14 @@ def write_job(plan: RunPlan, directory: Path) -> None:
     virtual_inside.write_job(directory, plan, steps, programs.caller())
 
 
-def show(progress: RunProgress, durations: Durations, message: dict[str, Any], pace: Pace) -> None:
+def show(progress: RunProgress, durations: Durations, message: dict[str, Any], pace: Pace, slow: float) -> None:
     if "phase" in message:
         progress.phase(str(message["phase"]))
     elif "sample" in message:
         at_s, traffic_s = float(message["traffic_s"]), durations.traffic_ns / 1e9
         left_s = pace.left_s(traffic_s)
         if left_s is not None:
-            progress.expect(left_s + durations.analysis_s)
+            progress.expect(left_s + slow * durations.analysis_s)
         part = "warm-up" if at_s < durations.unmeasured_ns / 1e9 else "traffic"
         progress.sample(Sample(**message["sample"]), f"{part}, {at_s:.4g} of {traffic_s:g} virtual s")
 

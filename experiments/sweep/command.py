@@ -55,7 +55,8 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
         table = run_table.read(chosen.results)
         for job in run.planned(sweep, probe).next(table, set()).jobs:
             say(f"{job.id}  {plan.describe(job.point)}")
-        say(needs.headline(sweep, run.missing(sweep, probe, chosen, table), chosen.results / sweep.name))
+        need = run.missing(sweep, probe, chosen, table, run.slowness(chosen))
+        say(needs.headline(sweep, need, chosen.results / sweep.name))
         if engine == SLURM:
             say(slurm.state(chosen.results / sweep.name))
         return 0

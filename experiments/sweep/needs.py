@@ -32,8 +32,12 @@ class Need(NamedTuple):
         return self.kept_bytes + self.passing_bytes
 
 
-def of(sweep: Sweep, now: Round, todo: list[Job], at_once: int) -> Need:
-    """The needs of `todo` and of expected jobs. `now` has at least one job."""
+def of(sweep: Sweep, now: Round, todo: list[Job], at_once: int, slow: float = 1.0) -> Need:
+    """The needs of `todo` and of expected jobs, on a machine that is so `slow` (machine_speed.py). `now` has at least
+    one job.
+    """
+    todo_s = sum(cost.repetition_s(job.spec, slow) for job in todo) / max(min(at_once, len(todo)), 1)
+    more_s = (slow if now.jobs[0].spec.clock == "virtual" else 1.0) * now.more_cost_s / min(at_once, now.more_at_once)
     kept = [disk.kept_bytes(job.spec, sweep.keep) for job in todo]
     whole = sorted((disk.estimate_bytes(job.spec) for job in todo), reverse=True)
     first = now.jobs[0].spec
@@ -43,7 +47,7 @@ def of(sweep: Sweep, now: Round, todo: list[Job], at_once: int) -> Need:
         certain=not now.more,
         clock=first.clock,
         at_once=at_once,
-        duration_s=(sum(cost.repetition_s(job.spec) for job in todo) + now.more_cost_s) / at_once,
+        duration_s=todo_s + more_s,
         kept_bytes=sum(kept) + now.more * disk.kept_bytes(first, sweep.keep),
         passing_bytes=sum(whole[:at_once]),
     )

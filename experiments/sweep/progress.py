@@ -13,13 +13,15 @@ PLAIN_EVERY_S = 30.0
 
 class SweepProgress(Terminal):
     """`cost_s` is the expected duration of all `jobs` one after the other, by cost.py. Finished jobs show how fast this
-    machine is, and how many jobs run at once. `done` jobs need nothing more.
+    machine is, and how many jobs run at once; before there are any, `slow` does (machine_speed.py). `done` jobs need
+    nothing more.
     """
 
-    def __init__(self, title: str, at_once: int) -> None:
+    def __init__(self, title: str, at_once: int, slow: float = 1.0) -> None:
         super().__init__(PLAIN_EVERY_S)
         self.title = title
         self.at_once = at_once
+        self.slow = slow
         self.jobs = self.done = self.not_valid = self.tried_again = 0
         self.cost_s = self.done_cost_s = 0.0
 
@@ -45,7 +47,7 @@ class SweepProgress(Terminal):
         left_s = max(0.0, self.cost_s - self.done_cost_s)
         trust = min(1.0, self.done_cost_s / max(self.cost_s, 1e-9) * 10)  # in the measured pace, after a tenth
         measured = elapsed_s / self.done_cost_s if self.done_cost_s else 0.0
-        return left_s * (trust * measured + (1 - trust) / self.at_once)
+        return left_s * (trust * measured + (1 - trust) * self.slow / self.at_once)
 
     def show(self, running: list[str]) -> None:
         """Shows the progress, if its time has come."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars
 
-from experiments import cost, disk, runner
+from experiments import cost, disk, machine_speed, runner
 from experiments.analysis_process import user_problem
 from experiments.host import Host
 from experiments.lab.choice import choose
@@ -63,7 +63,7 @@ class Engine(NamedTuple):
     start: Callable[[list[str], Callable[[], None]], None]
 
 
-def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
+def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, say_page: bool = True) -> int:
     """Runs the missing jobs of the sweep; returns the exit status. Raises SpecError, RunError."""
     jobs = planned(sweep, probe)
     check(options)
@@ -79,41 +79,56 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options) -> int:
             return 128 + interrupted.signal
     for line in jobs.lines(directory):
         say(line)
-    page(directory)
+    path = page(directory)
+    if path and say_page:
+        say(f"{directory.name}: report -> {path}")
     return conclude(asked, directory)
 
 
-def page(directory: Path, papers: Iterable[Paper] | None = None) -> None:
-    """Makes the sweep's report. An error is reported and changes nothing else: the runs are done."""
+def page(directory: Path, papers: Iterable[Paper] | None = None) -> Path | None:
+    """Makes the sweep's report and returns its path. An error is reported and changes nothing else: the runs are done,
+    and the result is None.
+    """
     from analysis.sweep_report import write
     from lib.errors import InputError
 
     try:
         claim(directory)
-        say(f"{directory.name}: report -> {write(directory, papers=papers)}")
+        path = write(directory, papers=papers)
         owner.give(directory / "figures")
         if unknown := record.unrecorded_among(run_table.repetitions(directory), directory):
             complain(f"note: {unknown}")
+        return path
     except (InputError, RunError) as error:
         complain(f"no report: {error}")
     except OSError as error:
         complain(f"no report: {error.filename or directory}: {error.strerror}")
+    return None
 
 
 def planned(sweep: Sweep, probe: Callable[[str], Host]) -> Jobs | Searches:
     return Searches(sweep, probe) if sweep.search else Jobs(sweep, probe)
 
 
-def missing(sweep: Sweep, probe: Callable[[str], Host], options: Options, table: polars.DataFrame) -> needs.Need:
-    """The needs of the missing jobs, by the run table and the stored runs. Runs and writes nothing. Raises SpecError,
-    RunError.
+def missing(
+    sweep: Sweep, probe: Callable[[str], Host], options: Options, table: polars.DataFrame, slow: float = 1.0
+) -> needs.Need:
+    """The needs of the missing jobs, by the run table and the stored runs, on a machine that is so `slow`. Runs and
+    writes nothing. Raises SpecError, RunError.
     """
     jobs, directory = planned(sweep, probe), options.results / sweep.name
     attempts = Attempts(options.attempts, jobs.first[0].spec.clock == "virtual")
     now = jobs.next(table, given_up(directory, attempts))
     todo = [job for job in now.jobs if attempts.left(look(directory / SWEEP_RUNS / job.id))]
     at_once = how_many(jobs.first, options.at_once) if options.engine == PARALLEL else slurm.processors()
-    return needs.of(sweep, now, todo, options.at_once or at_once)
+    return needs.of(sweep, now, todo, options.at_once or at_once, slow)
+
+
+def slowness(options: Options) -> float:
+    """How slow this machine is now with all its processors at work; 1 if other machines run the jobs."""
+    if options.inventory or options.engine == SLURM:
+        return 1.0
+    return machine_speed.slowness(options.at_once or len(os.sched_getaffinity(0)))
 
 
 class Jobs:
@@ -141,23 +156,22 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
     of_all = where.at_once
     attempts = Attempts(options.attempts, virtual)
     table = run_table.write(options.results)
-    said = False
-    with SweepProgress(sweep.name, of_all) as progress:
+    said, slow = False, slowness(options)
+    with SweepProgress(sweep.name, of_all, slow) as progress:
         while True:
             now = jobs.next(table, given_up(directory, attempts))
             plan.write(directory, sweep, now.jobs, slurm.queued(directory) if options.engine == SLURM else ())
             todo = [job for job in now.jobs if attempts.left(look(directory / SWEEP_RUNS / job.id))]
             if not said:
-                say(needs.headline(sweep, needs.of(sweep, now, todo, of_all), directory))
+                say(needs.headline(sweep, needs.of(sweep, now, todo, of_all, slow), directory))
                 tidy(sweep, now.jobs, directory)
                 said = True
             shortage = needs.shortage(needs.of(sweep, now, todo, of_all), directory)
             if shortage:
                 raise RunError(shortage)
             done = len(now.jobs) - len(todo)
-            progress.expect(
-                len(now.jobs) + now.more, done, sum(cost.repetition_s(job.spec) for job in todo) + now.more_cost_s
-            )
+            alone_s = now.more_cost_s * of_all / min(of_all, now.more_at_once)  # while other processors have no job
+            progress.expect(len(now.jobs) + now.more, done, sum(cost.repetition_s(job.spec) for job in todo) + alone_s)
             rounds = options.attempts or ATTEMPTS
             while todo and rounds:
                 watch = Watch(todo, directory, options.results, progress, ending)

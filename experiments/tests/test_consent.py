@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: MIT
 """The cost of an experiment is said before it starts, is about right, and needs a yes if it is high."""
 
+import os
+import re
 import resource
+import subprocess
+import sys
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bufferscope.__main__ import main
-from experiments import consent, cost, disk
+from experiments import consent, cost, disk, machine_speed
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
@@ -16,7 +22,9 @@ from lib.errors import RunError
 from virtual.kernel import config
 
 HOST = Host(config.OF_LINUX, netem=True, clock="virtual")
-TIME_WITHIN, DISK_WITHIN = 2.5, 1.5  # processors differ by a factor of 2
+WITHIN = 1.5
+SAMPLE_EVERY_S = 2.0
+LITTLE_WAITING = 1.0
 SMALL = {"cc": "cubic", "flows": "4", "rate": "100mbit", "rtt": "10ms", "duration": "2s", "warmup": "1s"}
 LARGE = {"cc": "reno", "flows": "2", "rate": "1gbit", "rtt": "10ms", "duration": "1.5s", "warmup": "0.5s"}
 
@@ -45,21 +53,84 @@ def test_cost__that_is_refused_leaves_nothing(tmp_path: Path, capsys: pytest.Cap
     assert not (tmp_path / "results").exists()
 
 
+class Sampled(threading.Thread):
+    """How fast the machine is while a run goes on, sampled every few seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.samples: list[machine_speed.Speed] = []
+        self.used_s = 0.0
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        while True:
+            self.samples.append(machine_speed.measure(1))
+            if self.ended.wait(SAMPLE_EVERY_S):
+                return
+
+    def mean(self) -> machine_speed.Speed:
+        self.ended.set()
+        self.join()
+        processor, waiting = (sum(column) / len(self.samples) for column in zip(*self.samples, strict=True))
+        self.used_s = processor * len(self.samples) * machine_speed.REFERENCE_S
+        return machine_speed.Speed(processor, waiting)
+
+
 @pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="no virtual-time kernel (make kernel)")
 @pytest.mark.parametrize(
     "given", [pytest.param(SMALL, id="small"), pytest.param(LARGE, id="large", marks=pytest.mark.long)]
 )
-@pytest.mark.serial  # beside other work, a processor with two threads a core counts nearly twice the time
-def test_estimates__of_time_and_disk_are_those_of_real_runs(given: dict[str, str], tmp_path: Path) -> None:
-    """A run in virtual time computes throughout: its time is that of its processes."""
+@pytest.mark.serial
+def test_estimates__of_time_and_disk_are_those_of_real_runs(
+    given: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run in virtual time computes throughout: its time is that of its processes, and what they wait for others. Who
+    waits how long is chance where much other work is going on, so then only the processor time is judged.
+    """
     spec = resolved(**given)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    words = [f"{key.upper()}={value}" for key, value in given.items()]
-    assert main(["experiment", "CLOCK=virtual", *words, f"RESULTS={tmp_path}"]) == 0
+    sampled = Sampled()
+    sampled.start()
+    try:
+        words = [f"{key.upper()}={value}" for key, value in given.items()]
+        assert main(["experiment", "CLOCK=virtual", *words, f"RESULTS={tmp_path}"]) == 0
+    finally:
+        speed = sampled.mean()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    took_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - sampled.used_s
+    expected_s = cost.repetition_s(spec, speed.processor)
+    assert 1 / WITHIN <= used_s / expected_s <= WITHIN, (used_s, expected_s, sampled.samples)
+    if speed.waiting < LITTLE_WAITING:
+        took = re.search(r"took +([0-9.]+) s", capsys.readouterr().out)
+        assert took
+        expected_s = cost.repetition_s(spec, speed.slowness)
+        assert 1 / WITHIN <= float(took[1]) / expected_s <= WITHIN, (took[1], expected_s, sampled.samples)
     (repetition,) = tmp_path.glob("2*/rep-1")
     written = sum(path.stat().st_size for path in repetition.rglob("*") if path.is_file() and not path.is_symlink())
-    assert 1 / TIME_WITHIN <= took_s / cost.repetition_s(spec) <= TIME_WITHIN, (took_s, cost.repetition_s(spec))
-    assert 1 / DISK_WITHIN <= written / disk.expected_bytes(spec) <= DISK_WITHIN, (written, disk.expected_bytes(spec))
+    assert 1 / WITHIN <= written / disk.expected_bytes(spec) <= WITHIN, (written, disk.expected_bytes(spec))
     assert written <= disk.estimate_bytes(spec)
+
+
+@pytest.mark.serial
+def test_slowness__grows_with_other_work_on_the_processor() -> None:
+    """A process that computes all the time gets half of a processor. The tries differ by what else the machine does."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})  # children inherit it
+    try:
+        alone = min(machine_speed.slowness(1) for _ in range(3))
+        busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            beside = min(machine_speed.slowness(1) for _ in range(3))
+        finally:
+            busy.kill()
+            busy.wait()
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert beside > 1.1 * alone
+
+
+def test_slowness__multiplies_what_is_computed_and_not_what_is_waited_for() -> None:
+    virtual = resolved(**SMALL)
+    assert cost.repetition_s(virtual, 2.0) == pytest.approx(2 * cost.repetition_s(virtual))
+    real = replace(virtual, clock="real")
+    assert cost.repetition_s(real, 2.0) - cost.repetition_s(real) == pytest.approx(cost.analysis_s(real))
