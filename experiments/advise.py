@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command `advise`. With MEASURE=1 it measures the least buffer first: a search in virtual time (sweep/) on the
-operator's own link, or on a smaller one where that would take too long.
+operator's own link, or on a smaller one where that would take too long. Then the link itself is run with the result
+(advise_link.py), if that is not too long either.
 
 A smaller link keeps the RTT, the MTU and, as far as possible, the number of flows. First the rate falls until a flow's
 share of the BDP is LEAST_WINDOW packets, then rate and number of flows fall together.
@@ -18,11 +19,13 @@ from lib.errors import BadValue, SpecError
 
 if TYPE_CHECKING:
     from analysis.advise.brief import Measurement
+    from experiments.sweep.spec import Sweep
 
 __all__ = ["KEYS", "run"]
 
-# Packets of one run: some 30 s on the reference machine, so that a search of about 6 rounds takes 5 minutes.
+# Packets of one run: some 20 s on the reference machine. A search of about 7 steps and 8 more seeds takes 4 minutes.
 MOST_PACKETS = 500_000
+SEEDS = 5  # of each bound; with fewer, the interval of a mean of runs is so wide that it leaves most bounds open
 LEAST_WINDOW = 10.0  # BDP/n in packets: with smaller windows timeouts replace fast recovery
 WIDTH = 0.25  # of the interval that holds the least buffer, over its lower end
 LOW, HIGH = 0.01, 1.5  # BDP: the range of the search
@@ -54,7 +57,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
         return command.run(given, errors)
     results = given.pop("results", "")
     _check(given, errors)
-    return command.run(given, errors, lambda question: measure(question, results))
+    return command.run(given, errors, lambda question, by_rules: measure(question, results, by_rules))
 
 
 def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
@@ -109,20 +112,48 @@ def _rtts(window: float) -> tuple[int, int]:
     return 100 + math.ceil(2 * window), max(200, math.ceil(4 * window))
 
 
-def measure(question: Question, results: str) -> Measurement:
-    """Searches for the least buffer of the link, or of a scaled one. Raises SpecError, RunError, Interrupted."""
+def measure(question: Question, results: str, by_rules: int) -> Measurement:
+    """Searches for the least buffer of the link, or of a scaled one; then runs the link itself with it, if the search
+    was of another link. `by_rules` is the buffer to start with by rules. Raises SpecError, RunError, Interrupted.
+    """
     import polars
 
     from experiments import host
+    from experiments.advise_link import Limits, try_on_link
     from experiments.sweep import run as sweep_run
     from experiments.sweep.command import prober
     from experiments.sweep.searches import TABLE
+    from lib.errors import Interrupted, RunError
+    from lib.terminal import say
+
+    share = scaled(question.link.bdp, question.link.flows, question.link.rate_bps)
+    sweep = search(question, share)
+    directory = Path(results or host.CHECKOUT / "results").absolute()
+    probe = prober(build=True)
+    limits = None if is_whole(question, share) else Limits.of(question.link, probe)
+    say(
+        f"Measuring: a bisection with one seed, then {SEEDS} seeds for each of the two buffers that bound the answer, "
+        f"{f'then {limits.text}' if limits else 'all on your link'}; Ctrl-C stops it, the same command goes on."
+    )
+    status = sweep_run.run(sweep, probe, sweep_run.Options(directory), say_page=False)
+    if status >= 128:
+        raise Interrupted(status - 128)
+    table = directory / sweep.name / TABLE
+    if status == 1 or not table.exists():
+        raise RunError(f"{directory / sweep.name}: no run is valid, so nothing was measured")
+    (row,) = polars.read_parquet(table).iter_rows(named=True)
+    found = answer(question, share, row)
+    if limits is None or found.packets is None:
+        return found
+    return try_on_link(question.link, found, by_rules, limits, directory, probe)
+
+
+def search(question: Question, share: Scaled) -> Sweep:
+    """The search as a sweep."""
     from experiments.sweep.spec import Search, Sweep
     from lib import units
-    from lib.errors import Interrupted, RunError
 
     link = question.link
-    share = scaled(link.bdp, link.flows, link.rate_bps)
     low, high = (max(1, round(part * share.bdp)) for part in (LOW, HIGH))
     base = {
         "clock": "virtual", "cc": link.cc, "flows": str(share.flows), "rate": units.show(share.rate_bps, "rate"),
@@ -130,20 +161,16 @@ def measure(question: Question, results: str) -> Measurement:
         "warmup": f"{share.warmup_rtts}rtt", "duration": f"{share.duration_rtts}rtt",
     }  # fmt: skip
     name = "-".join(["advise", link.cc, f"n{share.flows}", base["rate"], base["rtt"], f"util{link.utilization:g}"])
-    sweep = Sweep(
+    return Sweep(
         name=name.replace(".", "_"), about="the least buffer of a link (advise MEASURE=1)", keep="summary", reps=1,
         seed=1, base=base, points=({},), file="MEASURE=1",
-        search=Search("utilization", link.utilization, f"{low}p", f"{high}p", WIDTH, 1),
+        search=Search("utilization", link.utilization, f"{low}p", f"{high}p", WIDTH, SEEDS, SEEDS),
     )  # fmt: skip
-    directory = Path(results or host.CHECKOUT / "results").absolute()
-    status = sweep_run.run(sweep, prober(build=True), sweep_run.Options(directory))
-    if status >= 128:
-        raise Interrupted(status - 128)
-    table = directory / sweep.name / TABLE
-    if status == 1 or not table.exists():
-        raise RunError(f"{directory / sweep.name}: no run is valid, so nothing was measured")
-    (row,) = polars.read_parquet(table).iter_rows(named=True)
-    return answer(question, share, row)
+
+
+def is_whole(question: Question, share: Scaled) -> bool:
+    """Whether the link that is measured is the one that was asked about."""
+    return (share.rate_bps, share.flows) == (question.link.rate_bps, question.link.flows)
 
 
 def answer(question: Question, share: Scaled, row: dict[str, Any]) -> Measurement:
@@ -158,19 +185,17 @@ def answer(question: Question, share: Scaled, row: dict[str, Any]) -> Measuremen
     if high is None:
         text = f"Measured: even {low} packets ({low / share.bdp:.3g} BDP) were not enough for {what} in {runs} runs: "
         return Measurement([f"{text}ask for a lower UTIL."], None, False)
-    note = f" ({row['note']})" if row["note"] else ""
     span = f"more than {low} and at most {high}" if low else f"at most {high}"
     size = f"{share.flows} {link.cc} flows at {si(share.rate_bps, 'b/s')}, RTT {units.show(link.rtt_ns, 'time')}"
-    if (share.rate_bps, share.flows) == (link.rate_bps, link.flows):
-        text = f"Measured on your link, not scaled: {span} packets keep {what} ({runs} runs of one seed){note}."
+    how = f"{runs} runs; the bounds with {SEEDS} seeds each{'; ' * bool(row['note'])}{row['note']}"
+    if is_whole(question, share):
+        text = f"Measured on your link, not scaled: {span} packets keep {what} ({how})."
         return Measurement([text], high, False)
     packets = max(high, math.ceil(high / share.bdp * math.sqrt(share.flows / link.flows) * link.bdp))
     fewer = "" if share.flows == link.flows else f" x sqrt({share.flows}/{link.flows}), by the square root rule"
     carried = [
         f"Measured, scaled to {size} (a window of {share.window:.3g} packets per flow; yours: "
-        f"{link.fair_window:.3g}): {span} packets, {high / share.bdp:.3g} BDP, keep {what} "
-        f"({runs} runs of one seed){note}.",
-        f"Carried over to your link: {high / share.bdp:.3g} BDP{fewer} = {packets} packets. Only a run of your "
-        "link itself would be a measurement.",
+        f"{link.fair_window:.3g}): {span} packets, {high / share.bdp:.3g} BDP, keep {what} ({how}).",
+        f"Carried over to your link: {high / share.bdp:.3g} BDP{fewer} = {packets} packets.",
     ]
     return Measurement(carried, packets, True)

@@ -30,7 +30,8 @@ ENOUGH_RUNS = 3  # of a link like the question's, for much confidence
 
 class Measurement(NamedTuple):
     """The lines about a search for the least buffer, and the buffer that it gives for the link that was asked about;
-    None if no buffer was enough. `carried_over`: from another link, by the square root rule.
+    None if no buffer was enough. `carried_over`: from another link, by the square root rule, and no run of the link
+    itself has confirmed it.
     """
 
     lines: list[str]
@@ -128,7 +129,8 @@ def _taken(link: Link, measured: Measurement, by_rule: int) -> list[str]:
 def _check(link: Link, measured: Measurement | None) -> str:
     if measured is None:
         return (
-            f"Check it: make advise {words(link)} UTIL={link.utilization:g} MEASURE=1 (virtual time, about 5 minutes)."
+            f"Check it: make advise {words(link)} UTIL={link.utilization:g} MEASURE=1 (in virtual time; it says "
+            "first how many minutes it takes)."
         )
     if measured.carried_over and measured.packets is not None:
         return (

@@ -16,7 +16,7 @@ from lib.terminal import complain, say
 if TYPE_CHECKING:
     from analysis.advise.brief import Measurement
 
-Measure = Callable[[Question], "Measurement"]
+Measure = Callable[[Question, int], "Measurement"]  # of the question, and of the buffer to start with by rules
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -38,7 +38,7 @@ def run(given: dict[str, Any], errors: list[BadValue], measure: Measure | None =
     for line in units.notes(given):
         complain(line)
     try:
-        _answer(question, directory, as_json, form == "full", measure(question) if measure else None)
+        _answer(question, directory, as_json, form == "full", measure)
     except SystemExit:  # raised by rich if the reader of stdout has ended
         raise BrokenPipeError from None
     return 0
@@ -52,11 +52,12 @@ def _more_errors(given: dict[str, object]) -> list[BadValue]:
     return []
 
 
-def _answer(question: Question, directory: Path, as_json: bool, full: bool, measured: Measurement | None) -> None:
+def _answer(question: Question, directory: Path, as_json: bool, full: bool, measure: Measure | None) -> None:
     from analysis.advise import brief, evidence, judge, rules, show
 
     runs = evidence.load(directory)
     if not as_json:
+        measured = measure(question, brief.start(question.link, runs.runs).packets) if measure else None
         for line in brief.lines(question.link, runs, measured):
             say(line)
     if not (as_json or full):

@@ -10,7 +10,7 @@ import pytest
 from analysis.advise import brief, parameters
 from analysis.advise.evidence import Evidence
 from bufferscope.__main__ import main
-from experiments import advise
+from experiments import advise, advise_link
 from experiments.advise import LEAST_WINDOW, MOST_PACKETS, Scaled, scaled
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
@@ -70,7 +70,7 @@ def test_answer__says_whether_and_how_the_link_was_scaled() -> None:
     assert said.lines[0].startswith(
         "Measured, scaled to 156 cubic flows at 479.9 Mb/s, RTT 40ms (a window of 10 packets"
     )
-    assert "(not finished)" in said.lines[0]
+    assert said.lines[0].endswith("(6 runs; the bounds with 5 seeds each; not finished).")
     assert "0.1 BDP x sqrt(156/500), by the square root rule = 1816 packets" in said.lines[1]
     assert (said.packets, said.carried_over) == (1816, True)
     none = advise.answer(asked, share, row(100, None))
@@ -87,6 +87,53 @@ def test_taken__is_no_less_than_the_rule_unless_the_link_itself_was_measured() -
         assert said[1].startswith(f"Take BUF={taken}p (or "), said
         assert ("478p is not measured on your link" in said[1]) == (carried_over and packets == 478)
         assert (f"BUF={packets}p {brief.CHECK_WORDS} (it announces its time)" in said[5]) == carried_over
+
+
+def limits(runs: int) -> advise_link.Limits:
+    return advise_link.Limits(runs, "no run of your link itself, which would take about 2 h")
+
+
+@pytest.mark.parametrize(
+    ("used", "runs", "packets", "carried_over", "tried"),
+    [
+        ({478: 0.995}, 3, 478, False, [478]),
+        ({478: 0.96, 5816: 0.999}, 3, 5816, False, [478, 5816]),
+        ({478: 0.96, 5816: 0.97, 32510: 0.98}, 3, 32510, True, [478, 5816, 32510]),
+        ({478: 0.96}, 1, 478, True, [478]),
+        ({}, 0, 478, True, []),
+    ],
+)
+def test_link_itself__is_run_with_larger_buffers_until_one_is_enough(
+    used: dict[int, float],
+    runs: int,
+    packets: int,
+    carried_over: bool,
+    tried: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link = question(rate="10gbit", rtt="40ms", flows="500").link
+    ran: list[int] = []
+
+    def run(link: object, packets: int, results: Path, probe: object) -> float:
+        ran.append(packets)
+        return used[packets]
+
+    monkeypatch.setattr(advise_link, "_utilization", run)
+    found = brief.Measurement(["Measured."], 478, True)
+    said = advise_link.try_on_link(link, found, 5816, limits(runs), Path("x"), lambda clock: HOST)
+    assert (said.packets, said.carried_over, ran) == (packets, carried_over, tried)
+    assert len(said.lines) == 1 + max(len(tried), 1) + (carried_over and bool(tried))
+    assert said.lines[-1].endswith(("enough.", "UTIL.", "is not measured."))
+
+
+def test_link_itself__is_run_only_within_the_limit_of_an_experiment() -> None:
+    probe = lambda clock: HOST  # noqa: E731
+    fits = advise_link.Limits.of(question(rate="1gbit", rtt="20ms", flows="100").link, probe)
+    assert fits.runs == advise_link.MOST_RUNS
+    assert fits.text.startswith("up to 3 runs of your link itself, about ")
+    large = advise_link.Limits.of(question(rate="100gbit", rtt="100ms", flows="10000").link, probe)
+    assert large.runs == 0
+    assert "no run of your link" in large.text
 
 
 @pytest.mark.long
