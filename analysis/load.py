@@ -17,7 +17,7 @@ import numpy as np
 
 from analysis import imported, program_flows, recount, switch_clock
 from analysis.flows import MAX_FLOWS, WORDS, FiveTuple, Flows, FlowTable, flow_type
-from analysis.postcards import misspaced
+from analysis.postcards import NO_DATA_BYTES, admitted, misspaced
 from analysis.raw import (
     Columns,
     RawFile,
@@ -122,6 +122,8 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     run.not_as_recorded = [str(difference) for difference in damage]
     if has_own_sink:
         run.goodput, raw["goodput"] = load_goodput(directory / GOODPUT_FILE)
+        if switch_clock.is_apart(spec, "receiver"):
+            _place_goodput(run.goodput, postcards, spec, documents[SINK].get("interval_ns"))
         if not raw["goodput"].present:
             problems.append(f"{GOODPUT_FILE}: missing, so what the sink received is unknown; run the experiment again")
     if spec.get("transfers"):
@@ -204,6 +206,18 @@ def _placed(
         del postcards[name]
     sort_postcards(postcards)
     return clock, recounted
+
+
+def _place_goodput(goodput: Columns, postcards: Columns, spec: dict[str, Any], interval_ns: Any) -> None:
+    """Moves the intervals of a receiver on another machine to the sender's clock, by whole intervals, in place: the
+    first data arrive half an RTT after they left the queue.
+    """
+    sent = postcards["enqueue_mono_ns"][admitted(postcards) & (postcards["packet_bytes"] > NO_DATA_BYTES)]
+    times = goodput["interval_mono_ns"]
+    if not len(times) or not len(sent) or not isinstance(interval_ns, int) or interval_ns < 1:
+        return
+    first = (int(sent.min()) + spec["rtt_ns"] // 2) // interval_ns
+    goodput["interval_mono_ns"] = times + (first - int(times.min()) // interval_ns) * interval_ns
 
 
 def _echoes(measured: dict[str, Any]) -> np.ndarray | None:

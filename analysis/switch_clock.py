@@ -150,7 +150,7 @@ def place(cards: Columns, tcp: Columns, sender: Sender) -> SwitchClock | None:
 
 def _place_stamps(cards: Columns) -> None:
     """Moves the receive stamps of another machine's clock so that the least delay of postcards is 0, in place."""
-    rx, departure = cards["rx_mono_ns"], cards["enqueue_mono_ns"] + cards["sojourn_ns"]
+    rx, departure = cards["rx_mono_ns"], cards["departure_mono_ns"]
     longest = cards["clock_part"] == np.bincount(cards["clock_part"]).argmax()
     drift = _slope(departure[longest], rx[longest])
     rx = rx - np.rint(drift * (departure - departure[0])).astype(np.int64)

@@ -7,57 +7,40 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from controlplane.soft import FiveTuple, FlowKey, SoftSwitch
-from controlplane.switch import Collector, SwitchError
-from experiments import environment, missing
+from controlplane.switch import Collector
 from experiments.configure import IN_THE_LAB, POSTCARD_PORT, Attached, SwitchSettings, configure
 from experiments.lab import machines, repetition
-from experiments.lab.interface import Lab
-from experiments.lab.testbed import EXPECTED_OVERHEAD_S, Hosts, Testbed, played, socket_of, write_spec
+from experiments.lab.testbed import Hosts, InventoryLab, Testbed, played, socket_of
 from experiments.progress import RunProgress
-from experiments.resolved import Resolved
-from experiments.run_plan import plan_run
+from experiments.repetition_plan import RunPlan
 from experiments.switches import Switches
 from experiments.topology import COLLECTOR, RECEIVER, SENDER
-from lib.errors import RunError
 from runs import results
 
 
-class SoftTestbedLab(Lab):
+class SoftTestbedLab(InventoryLab):
     """Three or more machines, one of which is the switch."""
 
-    def __init__(self, spec: Resolved, testbed: Testbed) -> None:
-        super().__init__(spec)
-        self.testbed = testbed
-
-    def missing(self) -> list[str]:
-        return missing.of(self.spec, in_the_lab=False)
-
-    def record(self, number: int, directory: Path, processor: int | None) -> None:
-        plan, testbed = plan_run(self.spec, number), self.testbed
-        write_spec(plan, testbed, directory)
-        collector = testbed.variables["collector"]
-        addresses = {name: str(collector[name]) for name in ("collector_address", "collector_source")}
-        try:
-            with (
-                RunProgress(plan.title, plan.durations.traffic_ns / 1e9 + EXPECTED_OVERHEAD_S) as progress,
-                played(self.spec, plan, directory, testbed, addresses) as play,
-                _switch(testbed, directory) as switch,
-            ):
-                switches = Switches(switch, switch)
-                configure(switches, _at_addresses(plan.settings, testbed), _attached(testbed))
-                hosts = Hosts(testbed, testbed.machines)
-                before = switches.before()
-                switches.reset_lateness()
-                progress.phase("measuring the idle path, carrying the traffic")
-                play("traffic")
-                repetition.drain(switches, plan.durations.round_trip_ns)
-                results.write_json(directory / "switch.json", switches.state() | {"before": before})
-                world = {"program": switches.about(), **hosts.describe()}
-        except SwitchError as error:
-            raise RunError(str(error)) from None
-        results.record(directory, environment.machine() | world)
+    def measure(self, plan: RunPlan, directory: Path, progress: RunProgress) -> dict[str, Any]:
+        testbed = self.testbed
+        addresses = {name: testbed.variable("collector", name) for name in ("collector_address", "collector_source")}
+        with (
+            played(self.spec, plan, directory, testbed, addresses) as play,
+            _switch(testbed, directory) as switch,
+        ):
+            switches = Switches(switch, switch)
+            configure(switches, _at_addresses(plan.settings, testbed), _attached(testbed))
+            hosts = Hosts(testbed, testbed.machines)
+            before = switches.before()
+            switches.reset_lateness()
+            progress.phase("measuring the idle path, carrying the traffic")
+            play("traffic")
+            repetition.drain(switches, plan.durations.round_trip_ns)
+            results.write_json(directory / "switch.json", switches.state() | {"before": before})
+            return {"program": switches.about(), **hosts.describe()}
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import hashlib
 import platform
 import tempfile
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -104,8 +105,8 @@ def load(inventory: Path, target: str) -> Testbed:
     return Testbed(inventory, machines, variables)
 
 
-class TestbedLab(Lab):
-    """The lab of the machines of an inventory, and a switch that also runs between experiments."""
+class InventoryLab(Lab):
+    """The lab of the machines of an inventory."""
 
     def __init__(self, spec: Resolved, testbed: Testbed) -> None:
         super().__init__(spec)
@@ -115,26 +116,41 @@ class TestbedLab(Lab):
         return missing.of(self.spec, in_the_lab=False)
 
     def record(self, number: int, directory: Path, processor: int | None) -> None:
-        plan, testbed = plan_run(self.spec, number), self.testbed
-        write_spec(plan, testbed, directory)
-        conversion = Conversion(self.spec.mtu_bytes, self.spec.rate_bps, self.spec.rtt_ns)
+        plan = plan_run(self.spec, number)
+        write_spec(plan, self.testbed, directory)
+        expected_s = plan.durations.traffic_ns / 1e9 + EXPECTED_OVERHEAD_S
         try:
-            with (
-                RunProgress(plan.title, plan.durations.traffic_ns / 1e9 + EXPECTED_OVERHEAD_S) as progress,
-                connect(plan.target, testbed.variable("switch", "switch_address")) as switch,
-                played(self.spec, plan, directory, testbed, _addresses(_collector(switch))) as play,
-                switch.writing(),
-                _configured(switch, converted(plan.settings.policy, switch, conversion), testbed) as (port, before),
-            ):
-                hosts = Hosts(testbed, HOSTS)
-                progress.phase("measuring the idle path, carrying the traffic")
-                play("traffic")
-                _drain(switch)
-                world = {"program": asdict(switch.program()), **hosts.describe()}
-                results.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
+            with RunProgress(plan.title, expected_s) as progress:
+                world = self.measure(plan, directory, progress)
         except SwitchError as error:
             raise RunError(str(error)) from None
         results.record(directory, environment.machine() | world)
+
+    @abstractmethod
+    def measure(self, plan: RunPlan, directory: Path, progress: RunProgress) -> dict[str, Any]:
+        """Leaves the raw files of the plan in `directory`, spec.yaml is there. Returns a part of environment.json.
+        Raises RunError, SwitchError.
+        """
+
+
+class TestbedLab(InventoryLab):
+    """With a switch that also runs between experiments."""
+
+    def measure(self, plan: RunPlan, directory: Path, progress: RunProgress) -> dict[str, Any]:
+        testbed = self.testbed
+        conversion = Conversion(self.spec.mtu_bytes, self.spec.rate_bps, self.spec.rtt_ns)
+        with (
+            connect(plan.target, testbed.variable("switch", "switch_address")) as switch,
+            played(self.spec, plan, directory, testbed, _addresses(_collector(switch))) as play,
+            switch.writing(),
+            _configured(switch, converted(plan.settings.policy, switch, conversion), testbed) as (port, before),
+        ):
+            hosts = Hosts(testbed, HOSTS)
+            progress.phase("measuring the idle path, carrying the traffic")
+            play("traffic")
+            _drain(switch)
+            results.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
+            return {"program": asdict(switch.program()), **hosts.describe()}
 
 
 def write_spec(plan: RunPlan, testbed: Testbed, directory: Path) -> None:
