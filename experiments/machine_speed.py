@@ -59,4 +59,4 @@ def slowness(at_once: int) -> float:
 
 def explained(slow: float) -> str:
     """The words after an expected time that differs notably from that of the reference machine."""
-    return f" (this machine is now {slow:.1f} times as slow as ours alone)" if slow >= NOTABLE else ""
+    return f" ({slow:.1f} times the time of the idle reference machine)" if slow >= NOTABLE else ""
