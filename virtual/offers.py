@@ -56,17 +56,18 @@ def ask(kernel: Path, boot_parameters: Mapping[str, str] | None = None) -> Offer
             parameters=dict(boot_parameters or {}),
             environment={"PYTHONPATH": str(CHECKOUT)},
         )
+        offered: dict[str, dict[str, str]] = {}
+        status = None
         try:
             with Machine(job) as machine:
-                offered = {
-                    str(message["congestion_control"]): message["parameters"]
-                    for message in machine.messages()
-                    if "congestion_control" in message
-                }
+                for message in machine.messages():
+                    status = message.get("end", status)
+                    if "congestion_control" in message:
+                        offered.setdefault(str(message["congestion_control"]), {}).update(message["parameters"])
         except MachineError as error:  # the error quotes the console's log, which is deleted with the directory
             raise MachineError(f"asking {kernel} which congestion controls it has: {error}") from None
-    if not offered:
-        raise MachineError(f"{kernel} did not say which congestion controls it has")
+    if status != 0 or not offered:
+        raise MachineError(f"{kernel} did not list its congestion controls to the end: the program inside failed")
     return Offer(tuple(sorted(offered)), {name: values for name, values in offered.items() if values})
 
 
@@ -91,4 +92,6 @@ def _value(file: Path) -> str:
 if __name__ == "__main__":  # inside
     speaker = Speaker()
     for cc in CONGESTION_CONTROLS.read_text().split():
-        speaker.say(congestion_control=cc, parameters=parameters([cc]).get(cc, {}))
+        speaker.say(congestion_control=cc, parameters={})
+        for parameter, value in parameters([cc]).get(cc, {}).items():  # dozens do not fit into one message
+            speaker.say(congestion_control=cc, parameters={parameter: value})

@@ -22,6 +22,7 @@ from analysis.raw import load_tcp
 from experiments import algorithms, bpf_programs, cc_parameters, congestion
 from experiments import host as host_module
 from experiments.host import CHECKOUT, Host
+from experiments.lab import own_kernel
 from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
 from experiments.resolved import Resolved
@@ -32,6 +33,7 @@ from experiments.tests.test_virtual import raw, run
 from hosts.congestion_bpf import objects
 from lib.errors import RunError, SpecError
 from runs import run_table
+from virtual import offers
 
 TEMPLATE = CHECKOUT / "hosts/congestion/template/mycc.c"
 MIX = CHECKOUT / "experiments/specs/mix-own-paced.yaml"
@@ -169,6 +171,19 @@ def groups_of(results: Path) -> list[str]:
     """The congestion control of each group that has some of the goodput."""
     groups = json.loads((results / "latest/rep-1/summary.json").read_text())["groups"]
     return [group["cc"] for group in groups if group["share"] > 0.1]
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("in_virtual_time")
+def test_many_parameters__of_one_algorithm_are_all_listed() -> None:
+    """BBRv2 has 50: more than fit into one message of the virtual machine."""
+    names = [f"a_parameter_with_a_long_name_{number}" for number in range(60)]
+    more = "".join(f"static uint {name} = 7;\nmodule_param({name}, uint, 0444);\n" for name in names)
+    text = TEMPLATE.read_text().replace("/* What each flow remembers", f"{more}/* What each flow remembers")
+    directory = own_kernel.kernel_of([{"name": "mycc", "file": "mycc.c", "text": text}])
+    offer = offers.ask(directory / "linux")
+    assert offer.parameters["mycc"] == {"kept_percent": "75"} | dict.fromkeys(names, "7")
+    assert {"cubic", "yeah"} <= set(offer.congestion_controls)
 
 
 @pytest.mark.long
