@@ -191,7 +191,7 @@ def _placed(
     clock = switch_clock.place(
         postcards, tcp,
         switch_clock.Sender(
-            spec_file.idle_rtt_ns(spec),
+            0 if spec.get("tc_at") == "sender-egress" else spec_file.idle_rtt_ns(spec),  # behind the queue
             tuple(echoes) if len(echoes) == len(measured) else (),
             not switch_clock.is_apart(spec, "collector"),
         ),
@@ -210,13 +210,14 @@ def _placed(
 
 def _place_goodput(goodput: Columns, postcards: Columns, spec: dict[str, Any], interval_ns: Any) -> None:
     """Moves the intervals of a receiver on another machine to the sender's clock, by whole intervals, in place: the
-    first data arrive half an RTT after they left the queue.
+    first data arrive half an RTT after they left the queue, or as netem has it. The clocks' drift is not corrected.
     """
     sent = postcards["enqueue_mono_ns"][admitted(postcards) & (postcards["packet_bytes"] > NO_DATA_BYTES)]
     times = goodput["interval_mono_ns"]
     if not len(times) or not len(sent) or not isinstance(interval_ns, int) or interval_ns < 1:
         return
-    first = (int(sent.min()) + spec["rtt_ns"] // 2) // interval_ns
+    behind = {"tc": {"receiver-ingress": spec["rtt_ns"]}.get(str(spec.get("tc_at")), 0)}
+    first = (int(sent.min()) + behind.get(str(spec.get("delay")), spec["rtt_ns"] // 2)) // interval_ns
     goodput["interval_mono_ns"] = times + (first - int(times.min()) // interval_ns) * interval_ns
 
 
@@ -231,7 +232,7 @@ def _echoes(measured: dict[str, Any]) -> np.ndarray | None:
         times = np.array([sent, round_trips], dtype=np.int64).T
     except (ValueError, TypeError, OverflowError):
         return None
-    return times if times.ndim == 2 and len(times) == measured.get("sent") else None
+    return times[np.argsort(times[:, 0])] if times.ndim == 2 and len(times) == measured.get("sent") else None
 
 
 # Documents ------------------------------------------------------------------------------------------------------------

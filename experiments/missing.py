@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import tarfile
 from pathlib import Path
 
 from controlplane.targets import TARGETS
@@ -36,6 +37,10 @@ def of(spec: Resolved, in_the_lab: bool = True) -> list[str]:
         for name, package in TOOLS.items()
         if in_the_lab and not host.tool(name) and (name != "iperf3" or spec.generator == "iperf3")
     ]
+    if not in_the_lab and not host.tool("ssh"):
+        lines.append("ssh is missing; install it: apt-get install openssh-client")
+    if not in_the_lab and not hasattr(tarfile, "data_filter"):
+        lines.append("this Python unpacks no archive safely: use Python 3.11.4 or newer for runs on other machines")
     if not host.tool("ansible-playbook"):
         lines.append("ansible-playbook is missing; install it: pip install -r requirements.txt")
     lines += programs(spec.target)

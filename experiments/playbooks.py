@@ -16,6 +16,7 @@ from typing import Any
 from experiments import host
 from experiments.cell import RUNTIME
 from experiments.steps import SetupStep, in_order
+from lib import syscalls
 from lib.errors import RunError
 
 ANSIBLE = host.CHECKOUT / "ansible"
@@ -53,6 +54,7 @@ def run(
             done = subprocess.run(
                 command, env=_environment(scratch, inventory == LAB), stdin=subprocess.DEVNULL, stdout=output,
                 stderr=subprocess.PIPE, timeout=TIMEOUT_S + more_s, text=True, errors="replace", check=False,
+                preexec_fn=syscalls.die_with_parent,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise RunError(f"ansible-playbook has not ended after {TIMEOUT_S + more_s:.0f} s: see {log}") from None

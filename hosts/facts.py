@@ -9,13 +9,14 @@ hosts.tune.inventory. Standard library only (Python 3.9 or later).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from pathlib import Path
 
 from hosts.netstat import memory_pressures
 from hosts.tune import inventory, state
-from hosts.tune.inventory import text_of
+from hosts.tune.commands import TuneError, run
 
 # Of /sys/class/net/*/statistics (Documentation/ABI/testing/sysfs-class-net-statistics).
 LOST = (
@@ -31,6 +32,9 @@ CLOCKS = (
 )
 
 
+CLOCK_TIMEOUT_S = 2.0
+
+
 def lost_frames(interface: str) -> int:
     """Raises OSError."""
     statistics = Path("/sys/class/net") / interface / "statistics"
@@ -39,7 +43,11 @@ def lost_frames(interface: str) -> int:
 
 def clock() -> dict[str, list[str]]:
     """The output of each of these commands that gives one; empty if none does."""
-    return {words[0]: said for words in CLOCKS if (said := text_of(*words))}
+    said = {}
+    for words in CLOCKS:
+        with contextlib.suppress(TuneError):
+            said[words[0]] = [" ".join(line.split()) for line in run(*words, timeout_s=CLOCK_TIMEOUT_S).splitlines()]
+    return said
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -15,6 +15,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -31,6 +32,7 @@ SILENCE_S = 20.0
 STOP_S = 10.0
 TERM_S = 2.0  # for programs that hosts.daemon did not start
 LOCK = "lease.lock"
+RUN = re.compile("[0-9a-f]{16}")  # the name of a run's directory
 RUNTIME = "runtime"  # in the run's directory: the files of hosts.daemon
 UNDO = {"tune-*.json": "hosts.tune.tune", "tc-delay-*.json": "hosts.tune.delay"}  # files in the state directory
 EXIT_REFUSED = 1
@@ -80,57 +82,78 @@ def wait(signs: int, silence_s: float = SILENCE_S) -> None:
             return
 
 
-def others(run_dir: Path) -> list[int]:
-    """Other processes that have a path of the run in their arguments: those that hosts.daemon did not start."""
+def others(*directories: Path) -> list[int]:
+    """Other processes with a path in these directories in their arguments: what was started without hosts.daemon."""
     found = []
+    inside = tuple(os.fsencode(directory) + b"/" for directory in directories)
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue  # it has ended
-        if int(process.name) != os.getpid() and any(word.startswith(os.fsencode(run_dir) + b"/") for word in words):
+        if int(process.name) != os.getpid() and any(word.startswith(inside) for word in words):
             found.append(int(process.name))
     return found
 
 
-def end_others(run_dir: Path) -> None:
-    """Asks these processes to end, and kills those that do not end soon."""
+def end_others(*directories: Path) -> None:
+    """Asks them to end, and kills what has not ended soon."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in others(run_dir):
+        for pid in others(*directories):
             with contextlib.suppress(OSError):
                 os.kill(pid, number)
         deadline = time.monotonic() + TERM_S
-        while others(run_dir) and time.monotonic() < deadline:
+        while others(*directories) and time.monotonic() < deadline:
             time.sleep(0.05)
+
+
+def stop_all(run_dir: Path, state_dir: Path) -> list[str]:
+    """Ends every process of a run. A runner that was killed may have left a task that starts another: so twice."""
+    runtime, still = run_dir / RUNTIME, []
+    for _ in range(2):
+        for file in sorted(runtime.glob("*.pid")):
+            with contextlib.suppress(daemon.DaemonError, OSError, ValueError):  # how it ends matters to nobody here
+                daemon.stop(file.stem, runtime, STOP_S)
+        end_others(run_dir, state_dir)
+        still = [file.stem for file in sorted(runtime.glob("*.pid"))]
+        if not still and not others(run_dir, state_dir):
+            return []
+    return [f"{name} cannot be stopped" for name in still] or ["processes of the run cannot be ended"]
+
+
+def undo(file: Path, module: str) -> list[str]:
+    """Restores the settings of a state file. Returns the problem, if there is one."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, "undo", "--state", str(file)],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    return [f"{file.name}: {reason}: restore the settings by hand"] if done.returncode else []
 
 
 def clean(run_dir: Path, state_dir: Path, neighbours: list[list[str]]) -> list[str]:
     """Stops the run's programs, restores settings, removes the run's files. `neighbours` are words of `ip neigh`.
     Returns a line for each problem.
     """
-    problems = []
+    problems = stop_all(run_dir, state_dir)
     for words in neighbours:
         try:
             run("ip", "neigh", *words)
         except TuneError as error:
             problems.append(str(error))
-    runtime = run_dir / RUNTIME
-    for entry in daemon.status(runtime)["daemons"]:
-        if entry["running"]:
-            with contextlib.suppress(daemon.DaemonError, OSError):  # its exit status does not matter here
-                daemon.stop(entry["name"], runtime, STOP_S)
-    end_others(run_dir)
-    still = [entry["name"] for entry in daemon.status(runtime)["daemons"] if entry["running"]]
-    problems += [f"{name} cannot be stopped" for name in still]
     for pattern, module in UNDO.items():
         for file in sorted(state_dir.glob(pattern)):
-            done = subprocess.run(
-                [sys.executable, "-m", module, "undo", "--state", str(file)],
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            )  # fmt: skip
-            if done.returncode:
-                problems.append(f"{file.name}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+            problems += undo(file, module)
     shutil.rmtree(run_dir, ignore_errors=True)
+    return [*problems, f"{run_dir} cannot be removed"] if run_dir.exists() else problems
+
+
+def clean_earlier(run_dir: Path, state_dir: Path) -> list[str]:
+    """Removes what runs left whose lease was killed, too. Only for the owner of the host's lock."""
+    problems = []
+    for earlier in sorted(run_dir.parent.glob("*")):
+        if earlier != run_dir and RUN.fullmatch(earlier.name) and earlier.is_dir():
+            problems += clean(earlier, state_dir, [])
     return problems
 
 
@@ -146,15 +169,15 @@ def main(arguments: list[str] | None = None) -> int:
         return EXIT_REFUSED
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)  # the end of the connection sends them, but also ends the input
-    former = []
+    former: list[list[str]] = []
+    problems = clean_earlier(options.run_dir, options.state_dir)
     try:
         for entry in options.neighbour:
             former.append(entry.learn())
         print("ready", flush=True)
         wait(sys.stdin.fileno())
-        problems = []
     except TuneError as error:
-        problems = [str(error)]
+        problems.append(str(error))
     problems += clean(options.run_dir, options.state_dir, former)
     with contextlib.suppress(OSError):  # nobody may be there to be told
         print(json.dumps({"problems": problems}), flush=True)

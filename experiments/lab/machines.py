@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import shlex
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -75,16 +77,16 @@ class Machine(NamedTuple):
     def facts(self) -> dict[str, Any]:
         """The output of hosts.facts. Raises RunError."""
         interfaces = [word for interface in self.interfaces for word in ("--interface", interface)]
+        said = ""
         try:
             done = subprocess.run(
                 self.command("hosts.facts", *interfaces), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                 timeout=ANSWER_S, check=False,
             )  # fmt: skip
-            content = json.loads(done.stdout)
-        except (subprocess.TimeoutExpired, ValueError):
-            raise RunError(f"{self.name} ({self.place}): its facts are not known: "
-                           f"{_last(done.stderr) or 'no answer'}") from None  # fmt: skip
-        return dict(content)
+            said = _last(done.stderr)
+            return dict(json.loads(done.stdout))
+        except (subprocess.TimeoutExpired, ValueError, TypeError):
+            raise RunError(f"{self.name} ({self.place}): its facts are not known: {said or 'no answer'}") from None
 
 
 def machine(name: str, variables: dict[str, Any], inventory: Path) -> Machine:
@@ -93,15 +95,21 @@ def machine(name: str, variables: dict[str, Any], inventory: Path) -> Machine:
     def word(key: str, default: str) -> str:
         return ssh.check(name, str(variables.get(key, default)), inventory)
 
+    def absolute(key: str, default: str) -> str:
+        path = word(key, default)
+        if not path.startswith("/"):
+            raise RunError(f"{inventory}: {name}: {key} is {path!a}; allowed: a path that begins with /")
+        return path
+
     return Machine(
         name,
-        place=word("ansible_host", name),
+        place=word("ansible_host", name) + (f":{word('ansible_port', '')}" if "ansible_port" in variables else ""),
         interfaces=_interfaces(name, variables, inventory),
         login=ssh.command(name, variables, inventory),
-        becomes_root=variables.get("ansible_become") in (True, "true", "yes"),
+        becomes_root=str(variables.get("ansible_become")).lower() in ("true", "yes", "1", "on"),
         python=word("bufferscope_python", PYTHON),
-        directory=word("bufferscope_dir", DIRECTORY),
-        state_directory=word("bufferscope_state_dir", STATE),
+        directory=absolute("bufferscope_dir", DIRECTORY),
+        state_directory=absolute("bufferscope_state_dir", STATE),
     )
 
 
@@ -131,11 +139,11 @@ def leased(machines: Iterable[Machine], run: str, neighbours: Mapping[str, Neigh
     """
     leases = [_Lease(machine, run, neighbours.get(machine.place)) for machine in at_places(machines)]
     silence = threading.Event()
-    signs = threading.Thread(target=_give_signs, args=(leases, silence), daemon=True)
+    threading.Thread(target=_give_signs, args=(leases, silence), daemon=True).start()
     try:
         _all(lease.wait for lease in leases)
-        signs.start()
         yield
+        _all(lease.check for lease in leases)
     finally:
         silence.set()
         for lease in leases:
@@ -147,58 +155,82 @@ def leased(machines: Iterable[Machine], run: str, neighbours: Mapping[str, Neigh
 class _Lease:
     def __init__(self, machine: Machine, run: str, neighbour: Neighbour | None) -> None:
         self.machine = machine
+        self._held = False
         words = ["--run-dir", machine.run_directory(run), "--state-dir", machine.state_directory]
         words += ["--neighbour", ",".join(neighbour)] if neighbour else []
         self._process = subprocess.Popen(
             machine.command("hosts.lease", *words),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
             start_new_session=True,  # Ctrl-C is for the runner, which then ends the lease in order
         )  # fmt: skip
 
     def wait(self) -> None:
-        """Waits until the machine is reserved. Raises RunError."""
-        output = self._process.stdout
-        assert output is not None
-        said = output.readline() if select.select([output], [], [], ANSWER_S)[0] else None
-        if said != "ready\n":
+        """Until the machine is held. Raises RunError."""
+        said = self._line()
+        if said != "ready":
             self._process.kill()
-            why = f"no answer within {ANSWER_S:.0f} s" if said is None else _last(self._process.communicate()[1])
-            if "No module named" in why or "No such file" in why or "can't cd" in why:
+            why = _last(self._process.communicate()[1])
+            if any(word in why for word in ("No module named", "No such file", "can't cd")):
                 why = f"{why}: deploy first (make deploy TARGET=... INVENTORY=...)"
-            elif said and said.startswith("{"):
-                why = "; ".join(json.loads(said)["problems"])
-            raise RunError(f"{self.machine.name} ({self.machine.place}): {why or 'it said nothing'}")
+            elif said:
+                why = f"it said {said[:200]!a} first: a login must print nothing, and sudo must ask for nothing"
+            raise RunError(f"{self}: {why or f'no answer within {ANSWER_S:.0f} s'}")
+        self._held = True
+
+    def check(self) -> None:
+        """Raises RunError if the machine is not held any more."""
+        if self._process.poll() is not None:
+            raise RunError(
+                f"{self}: its lease has ended: its connection broke, or this machine stood still for 20 s; the run's "
+                "programs there were stopped: run again"
+            )
+
+    def _line(self) -> str:
+        """The first line of its output, without its end; "" if none came in time."""
+        output, line = cast(BinaryIO, self._process.stdout), b""
+        deadline = time.monotonic() + ANSWER_S
+        while not line.endswith(b"\n") and len(line) < 4096:
+            left_s = max(0.0, deadline - time.monotonic())
+            if not select.select([output], [], [], left_s)[0] or not (more := os.read(output.fileno(), 1)):
+                break
+            line += more
+        return line.decode(errors="replace").strip()
+
+    def __str__(self) -> str:
+        return f"{self.machine.name} ({self.machine.place})"
 
     def sign(self) -> None:
         with contextlib.suppress(OSError, ValueError):
-            assert self._process.stdin is not None
-            self._process.stdin.write("\n")
+            cast(BinaryIO, self._process.stdin).write(b"\n")
 
     def release(self) -> None:
         with contextlib.suppress(OSError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
+            cast(BinaryIO, self._process.stdin).close()
 
     def finish(self) -> None:
-        """Reports what could not be cleaned up."""
+        """Reports what could not be cleaned."""
         self._process.stdin = None  # closed; communicate would write to it
         try:
             said, why = self._process.communicate(timeout=END_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            said, why = "", f"it has not cleaned up within {END_S:.0f} s"
+            said, why = b"", f"it has not cleaned up within {END_S:.0f} s".encode()
+        if not self._held:
+            return  # wait() said why
         try:
-            problems = json.loads(said.strip().splitlines()[-1])["problems"]
+            problems = [str(line) for line in json.loads(said.strip().splitlines()[-1])["problems"]]
         except (IndexError, ValueError, KeyError, TypeError):
-            problems = [] if self._process.returncode == 1 else [_last(why) or "the connection ended"]
+            problems = [f"{_last(why) or 'the connection ended'}; it restores itself, or at the next run's start"]
         for problem in problems:
-            complain(f"note: {self.machine.name} ({self.machine.place}): {problem}")
+            complain(f"note: {self}: {problem}")
 
 
 def _give_signs(leases: list[_Lease], silence: threading.Event) -> None:
-    while not silence.wait(SIGN_OF_LIFE_S):
+    while True:
         for lease in leases:
             lease.sign()
+        if silence.wait(SIGN_OF_LIFE_S):
+            return
 
 
 def _all(waits: Iterable[Any]) -> None:
@@ -214,28 +246,46 @@ def _all(waits: Iterable[Any]) -> None:
 
 
 def fetch(machines: Iterable[Machine], run: str, directory: Path, scratch: Path, most_bytes: int) -> None:
-    """Moves the files of a run from all machines into `directory`. The machines pack them with tar; unpack.py checks
-    them here. Raises RunError.
+    """Moves the files of a run from all machines into `directory`: packed by tar there, and checked here (unpack.py).
+    Raises RunError.
     """
     for machine in at_places(machines):
-        packed = scratch / f"{machine.name}.tar"
-        where = f"{SWEEP_RUNS}/{run}/{REPETITION}"
-        with packed.open("wb") as archive:
-            words = ["tar", "--create", "--ignore-failed-read", "--directory", machine.directory, where]
-            command = shlex.join([*(("sudo", "-n") if machine.becomes_root else ()), *words])
-            done = subprocess.run(
-                [*machine.login, command], stdin=subprocess.DEVNULL, stdout=archive, stderr=subprocess.PIPE, check=False
-            )
-        if done.returncode:
-            raise RunError(f"{machine.name} ({machine.place}): its files cannot be fetched: "
-                           f"{_last(done.stderr.decode(errors='replace')) or 'the connection ended'}")  # fmt: skip
+        packed, where = scratch / f"{machine.name}.tar", f"{SWEEP_RUNS}/{run}/{REPETITION}"
+        words = ["tar", "--create", "--directory", machine.directory, where]
+        _receive(machine, [*(("sudo", "-n") if machine.becomes_root else ()), *words], packed, most_bytes)
         unpack(packed, run, scratch, most_bytes)
         packed.unlink()
         came = scratch / where
         for file in sorted(path for path in came.rglob("*") if path.is_file()):
             target = directory / file.relative_to(came)
+            if target.exists():
+                raise RunError(f"{machine.name} ({machine.place}): sent {target.name}, which is there already")
             target.parent.mkdir(exist_ok=True)
             shutil.move(file, target)
+
+
+def _receive(machine: Machine, words: list[str], file: Path, most_bytes: int) -> None:
+    """The output of a program there, as a file. Raises RunError if it fails, stands still, or has more bytes."""
+    with file.open("wb") as output, subprocess.Popen(
+        [*machine.login, shlex.join(words)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    ) as process:  # fmt: skip
+        came, problem = cast(BinaryIO, process.stdout), ""
+        while not problem:
+            if not select.select([came], [], [], ANSWER_S)[0]:
+                problem = f"nothing came for {ANSWER_S:.0f} s"
+            elif not (block := os.read(came.fileno(), 1 << 20)):
+                break
+            elif output.tell() + len(block) > 2 * most_bytes:
+                problem = f"more than {2 * most_bytes} bytes came, which no run has"
+            else:
+                output.write(block)
+        if problem:
+            process.kill()
+        why = _last(process.communicate()[1])
+    if problem or process.returncode:
+        raise RunError(f"{machine.name} ({machine.place}): its files cannot be fetched: "
+                       f"{problem or why or 'the connection ended'}")  # fmt: skip
 
 
 class Relay:
@@ -258,7 +308,7 @@ class Relay:
             reply = None
         if reply is None:
             self._process.kill()
-            raise OSError(_last(self._process.communicate()[1].decode(errors="replace")) or "the connection ended")
+            raise OSError(_last(self._process.communicate()[1]) or "the connection ended")
         return reply
 
     def close(self) -> None:
@@ -271,6 +321,7 @@ def soft_switch(machine: Machine, path: str) -> SoftSwitch:
     return SoftSwitch(path, Relay(machine, path))
 
 
-def _last(text: str) -> str:
+def _last(text: str | bytes) -> str:
+    text = text.decode(errors="replace") if isinstance(text, bytes) else text
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][-300:] if lines else ""

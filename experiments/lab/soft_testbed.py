@@ -39,6 +39,8 @@ class SoftTestbedLab(InventoryLab):
             progress.phase("measuring the idle path, carrying the traffic")
             play("traffic")
             repetition.drain(switches, plan.durations.round_trip_ns)
+            play("stop", run_groups="receivers")  # what closing connections send is counted
+            repetition.drain(switches, plan.durations.round_trip_ns)
             results.write_json(directory / "switch.json", switches.state() | {"before": before})
             return {"program": switches.about(), **hosts.describe()}
 

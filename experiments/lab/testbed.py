@@ -7,6 +7,7 @@ has the soft switch on a machine of its own.
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import platform
 import tempfile
 import time
@@ -42,6 +43,7 @@ from runs.names import REPETITION
 EXPECTED_OVERHEAD_S = 30.0
 DRAIN_S = 2.0
 IDLE_SAMPLES = 20
+TC_AT = "receiver-egress"  # as in ansible/playbooks/group_vars/all.yml
 MOST_SHARE = 2  # most bytes of a run's files, over their estimate
 SMALL_FILES_BYTES = 64 << 20  # of logs and documents, beyond it
 ON_LINUX = ("soft",)  # targets whose switch is a program that a run starts and stops
@@ -81,6 +83,9 @@ NEEDED = {
 }
 
 
+ADDRESSES = ("bufferscope_address", "collector_address", "collector_source")
+
+
 def load(inventory: Path, target: str) -> Testbed:
     """Raises RunError with everything that is missing, one line each."""
     content = read_inventory(inventory)
@@ -99,10 +104,23 @@ def load(inventory: Path, target: str) -> Testbed:
             for name, example in needed.items()
             if name not in of_host
         ]
+        lines += [
+            f"{inventory}: host {names[0]}: {name} is {of_host[name]!a}; allowed: an IP address, as in {needed[name]}"
+            for name in ADDRESSES
+            if name in of_host and name in needed and not _is_address(of_host[name])
+        ]
         machines[part] = machine(names[0], of_host, inventory)
     if lines:
         raise RunError(*lines)
     return Testbed(inventory, machines, variables)
+
+
+def _is_address(text: Any) -> bool:
+    try:
+        ipaddress.ip_address(str(text))
+    except ValueError:
+        return False
+    return True
 
 
 class InventoryLab(Lab):
@@ -148,14 +166,19 @@ class TestbedLab(InventoryLab):
             hosts = Hosts(testbed, HOSTS)
             progress.phase("measuring the idle path, carrying the traffic")
             play("traffic")
+            play("stop", run_groups="receivers")  # what closing connections send is counted
             _drain(switch)
             results.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
             return {"program": asdict(switch.program()), **hosts.describe()}
 
 
 def write_spec(plan: RunPlan, testbed: Testbed, directory: Path) -> None:
-    """spec.yaml, with the machines: the analysis joins clocks of different ones."""
+    """spec.yaml, with the machines, and netem's position, if it delays: the analysis joins clocks of different machines
+    by what the links delay.
+    """
+    at = testbed.variables["sender"].get("bufferscope_tc_at", TC_AT)
     stored = {**plan.stored_spec, "machines": testbed.places}
+    stored |= {"tc_at": str(at)} if plan.stored_spec.get("delay") == "tc" else {}
     repetition.write_spec(replace(plan, stored_spec=stored), directory)
 
 
@@ -174,7 +197,10 @@ def played(
     if len(remote) > 1:
         raise RunError(f"{testbed.inventory}: bufferscope_dir differs between hosts; allowed: one path for all of them")
     there = machines[0].run_directory(run)
-    with tempfile.TemporaryDirectory(prefix="bufferscope-") as scratch, leased(machines, run, _neighbours(testbed)):
+    with (
+        tempfile.TemporaryDirectory(prefix=".fetched-", dir=directory.parent) as scratch,
+        leased(machines, run, _neighbours(testbed)),
+    ):
         variables = plan.variables(directory) | {
             "bufferscope_run_dir": f"{there}/{REPETITION}",
             "bufferscope_logs_dir": f"{there}/{REPETITION}/logs",
@@ -188,21 +214,34 @@ def played(
             "traffic_program": plan.traffic.program,
         }  # fmt: skip
 
-        def play(*names: str) -> None:
+        def play(*names: str, **more: str) -> None:
             more_s = (plan.durations.traffic_ns + plan.durations.connect_ns) / 1e9 if "traffic" in names else 0.0
             log = directory / "logs/ansible.log"
-            playbooks.run(names, variables, log, Path(scratch), testbed.inventory, more_s)
+            playbooks.run(names, variables | more, log, Path(scratch), testbed.inventory, more_s)
+
+        def end() -> None:
+            play("stop")
+            most_bytes = MOST_SHARE * disk.estimate_bytes(spec) + SMALL_FILES_BYTES
+            fetch(machines, run, directory, Path(scratch), most_bytes)
 
         try:
             play(*playbooks.SETUP)
             yield play
-        finally:
-            try:
-                play("stop")
-            finally:
-                fetch(
-                    machines, run, directory, Path(scratch), MOST_SHARE * disk.estimate_bytes(spec) + SMALL_FILES_BYTES
-                )
+        except BaseException as cause:
+            more = _lines_of(end)
+            if isinstance(cause, RunError):
+                raise RunError(*dict.fromkeys((*cause.lines, *more))) from None
+            raise
+        end()
+
+
+def _lines_of(end: Callable[[], None]) -> list[str]:
+    """The lines of what fails after a run has failed already."""
+    try:
+        end()
+    except RunError as error:
+        return list(error.lines)
+    return []
 
 
 def _neighbours(testbed: Testbed) -> dict[str, Neighbour]:

@@ -132,7 +132,7 @@ def test_run__sets_the_policy_and_puts_back_the_one_before(
 ) -> None:
     switch.set_policy(2, TailDrop(5))
     own = run(tmp_path, on(tmp_path))
-    assert [entry[:-1] for entry in played] == [("prepare", "start"), ("traffic",), ("stop",)]
+    assert [entry[:-1] for entry in played] == [("prepare", "start"), ("traffic",), ("stop",), ("stop",)]
     assert played[1][-1] == TailDrop(spec().buffer_packets)
     assert switch.policy(2) == TailDrop(5)
     assert switch.postcards(2) is None

@@ -52,6 +52,21 @@ def test_clean__ends_every_process_of_the_run(tmp_path: Path) -> None:
         assert process.wait(timeout=10) == -signal.SIGKILL
 
 
+def test_lease__removes_what_a_run_left_whose_lease_was_killed(tmp_path: Path) -> None:
+    earlier, other = tmp_path / "0123456789abcdef", tmp_path / "notes"
+    runtime = earlier / lease.RUNTIME
+    pid = daemon.start("sleeper", ["sleep", "60"], runtime, earlier / "logs", ready=None)["pid"]
+    other.mkdir()
+    process = start(tmp_path)
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    assert not earlier.exists()
+    assert other.exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    process.communicate(timeout=30)
+
+
 def test_lease__is_for_one_run_at_a_time(tmp_path: Path) -> None:
     first = start(tmp_path)
     assert first.stdout

@@ -85,19 +85,19 @@ def carry_out_all(tasks: Sequence[Task]) -> list[tuple[int, list[str]]]:
             stdin.writelines(line.encode() for line in task.lines)
             stdin.seek(0)
             outputs.append((stdin, output))
-        for task, (stdin, output) in zip(tasks, outputs, strict=True):
+        for task, (stdin, output) in zip(tasks, outputs):
             argv = [built(task.name), *task.arguments]
             moment.wait_for_whole()
             programs.append(start(argv, stdin, output))
             files.callback(end_all, [programs[-1]])
         errors: list[list[str]] = []
-        for task, program in zip(tasks, programs, strict=True):
+        for task, program in zip(tasks, programs):
             failed = any(errors) or any(ended.returncode for ended in programs)
             errors.append([] if failed else _wait(task.name, program, task.seconds + REPORT_SECONDS))
         end_all(programs)
-        said = [_said(task.name, output) for task, (_, output) in zip(tasks, outputs, strict=True)]
+        said = [_said(task.name, output) for task, (_, output) in zip(tasks, outputs)]
     results = []
-    for task, program, found, lines in zip(tasks, programs, errors, said, strict=True):
+    for task, program, found, lines in zip(tasks, programs, errors, said):
         found += [line for line in lines if line not in found]
         if program.returncode and not found:
             full = room.full(Path(tempfile.gettempdir()))

@@ -95,7 +95,7 @@ def run(plan: LongFlowsPlan, directory: Path, addresses: tuple[str, str]) -> dic
     for name in (REPORT, RECORDS, *reports):
         refuse_to_overwrite(directory / name)
     tasks = [_tcp_task(plan, addresses[1], start_ns, directory)] if plan.processes or plan.transfers else []
-    for group, name in zip(plan.datagrams, reports, strict=True):
+    for group, name in zip(plan.datagrams, reports):
         words = open_loop.arguments(group, addresses[1], start_ns, finite_ns(plan), directory / name)
         tasks.append(child.Task("open_loop", words, (), seconds_until(start_ns) + finite_ns(plan) / 1e9))
     outcomes = child.carry_out_all(tasks)
@@ -103,7 +103,7 @@ def run(plan: LongFlowsPlan, directory: Path, addresses: tuple[str, str]) -> dic
     of_tcp = len(tasks) - len(reports)
     report = read_report(directory / REPORT, errors) if of_tcp else {}
     sent = []
-    for (status, _), name in zip(outcomes[of_tcp:], reports, strict=True):
+    for (status, _), name in zip(outcomes[of_tcp:], reports):
         sent.append(Sent(status, name, read_report(directory / name, errors)))
         errors += open_loop.unsent(sent[-1].report)
     if not of_tcp:
@@ -157,7 +157,7 @@ def describe(
             flow |= {"src_port": port, "dst_port": process.server_port}
             numbers = {name: by_port.get(port, {}).get(name) for name in ("started_mono_ns", "bytes_acked")}
             flows.append({**flow, **numbers})
-    for of_datagrams, done in zip(plan.datagrams, sent, strict=True):
+    for of_datagrams, done in zip(plan.datagrams, sent):
         groups.append(open_loop.described_group(of_datagrams, done.status, done.file))
         flows += open_loop.described_flows(of_datagrams, addresses, done.report, len(flows))
     start_ns = report.get("start_mono_ns", 0)
@@ -173,7 +173,7 @@ def describe(
         "groups": groups,
         "errors": errors,
     }
-    drawn = zip(plan.datagrams, sent, strict=True)
+    drawn = zip(plan.datagrams, sent)
     datagrams = [open_loop.described_draws(of_datagrams, done.report) for of_datagrams, done in drawn]
     content |= {"datagrams": datagrams} if datagrams else {}
     return content | _of_transfers(plan, status, report)

@@ -135,7 +135,7 @@ class Running:
         pipes = (self.process.stdout, self.process.stderr)
         self.outputs = [
             Output(pipe, directory / f"{plan.name}.{stream}", plan.output_bytes)
-            for pipe, stream in zip(pipes, STREAMS, strict=True)
+            for pipe, stream in zip(pipes, STREAMS)
             if pipe
         ]
         self.selector = selectors.DefaultSelector()

@@ -29,7 +29,7 @@ def find(program: str) -> str | None:
     return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
 
-def run(*words: str) -> str:
+def run(*words: str, timeout_s: float = TIMEOUT_SECONDS) -> str:
     """The program's output. Raises CommandError if it fails, TuneError if it is not installed."""
     path = find(words[0])
     if path is None:
@@ -40,12 +40,12 @@ def run(*words: str) -> str:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=TIMEOUT_SECONDS,
+            timeout=timeout_s,
             env={**os.environ, "LC_ALL": "C"},
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise CommandError(words, f"has not ended after {TIMEOUT_SECONDS} s") from error
+        raise CommandError(words, f"has not ended after {timeout_s:g} s") from error
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
         raise CommandError(words, lines[-1] if lines else f"exit status {done.returncode}")

@@ -28,7 +28,7 @@ NAMES = (
 
 
 def tcp_info(connection):
-    return dict(zip(NAMES, INFO.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO.size))))  # noqa: B905
+    return dict(zip(NAMES, INFO.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO.size))))
 
 
 def wait_until_acked(connection):
