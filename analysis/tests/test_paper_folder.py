@@ -152,7 +152,7 @@ def test_published_runs__are_refused_where_there_are_none(folder, words, problem
 def test_paper_in_a_folder__has_its_sweeps_run(folder, tmp_path, monkeypatch):
     asked = []
 
-    def run(sweep: Sweep, probe: object, options: object) -> int:
+    def run(sweep: Sweep, probe: object, options: object, say_page: bool) -> int:
         asked.append((sweep.name, sweep.reps))
         return 0
 

@@ -102,7 +102,7 @@ def test_labs__at_another_commit_are_refused_until_they_are_deployed(
     assert ready_lab.processors >= 1
 
     new = commit(here, "two")
-    refusal = f"it has the commit {old[:12]}, here is {new[:12]}: make deploy INVENTORY=..."
+    refusal = f"it has the commit {old[:12]}, this machine {new[:12]}: make deploy INVENTORY=..."
     with pytest.raises(RunError) as refused:
         ready([lab], virtual=True)
     assert refused.value.lines == [f"lab: {refusal}"]

@@ -24,8 +24,8 @@ def resolved(clock: str, **given: str) -> Resolved:
 def test_choose__follows_clock_and_target(tmp_path: Path) -> None:
     assert type(choose(resolved("real"))) is RealLab
     assert type(choose(resolved("virtual"))) is VirtualLab
-    with pytest.raises(RunError, match=r"INVENTORY=hosts\.yml: TARGET=soft runs in the lab of this machine"):
-        choose(resolved("real"), "hosts.yml")
+    with pytest.raises(RunError, match=r"INVENTORY=hosts\.yml: TARGET=bmv2 runs in the lab of this machine"):
+        choose(resolved("real", target="bmv2"), "hosts.yml")
     (tmp_path / "hosts.json").write_text(json.dumps({"machines": {"hosts": {"one": {}}}}))
     with pytest.raises(RunError, match="has no machine in the group tofino"):
         choose(resolved("real", target="tofino"), str(tmp_path / "hosts.json"))
