@@ -135,6 +135,7 @@ def test_tofino__of_the_first_generation_has_files_of_its_own(deploy: Callable[.
     assert conf["chip_list"][0]["chip_family"] == "Tofino"
 
 
+@pytest.mark.long
 def test_tofino__other_sources_are_built_again_when_that_failed_once(deploy: Callable[..., Played], sde: Path) -> None:
     compiler = sde / "install/bin/bf-p4c"
     sources = ["p4src/tna/bufferscope.p4"]

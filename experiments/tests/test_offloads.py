@@ -87,6 +87,7 @@ def measured(results: Path) -> Measured:
     return Measured(np.diff(np.append(-1, ends)), gaps_ns, float(np.count_nonzero(data)) / acks)
 
 
+@pytest.mark.long
 def test_burst__is_a_super_segment_at_the_rate_of_the_nic(runs: dict[str, Path]) -> None:
     off, on = measured(runs["off"]), measured(runs["on"])
     assert (off.bursts.max() < 12, np.median(off.bursts)) == (True, 2)  # the ACK of two segments releases two
@@ -97,6 +98,7 @@ def test_burst__is_a_super_segment_at_the_rate_of_the_nic(runs: dict[str, Path])
     assert close.min() >= spaced_ns
 
 
+@pytest.mark.long
 def test_gro__merges_the_segments_of_an_interval(runs: dict[str, Path]) -> None:
     """The bottleneck delivers a segment every 72 us: none within 1 us, four within 300 us."""
     on, merged = measured(runs["on"]), measured(runs["merged"])
@@ -104,6 +106,7 @@ def test_gro__merges_the_segments_of_an_interval(runs: dict[str, Path]) -> None:
     assert 3 < merged.segments_per_ack < 6
 
 
+@pytest.mark.long
 def test_run__is_valid_exact_and_the_same_again(runs: dict[str, Path]) -> None:
     for results in runs.values():
         summary = json.loads((results / "latest/rep-1/summary.json").read_text())
@@ -112,6 +115,7 @@ def test_run__is_valid_exact_and_the_same_again(runs: dict[str, Path]) -> None:
     assert raw(runs["merged"]) == raw(runs["again"])
 
 
+@pytest.mark.long
 def test_run__records_the_nics(runs: dict[str, Path]) -> None:
     repetition = runs["merged"] / "latest/rep-1"
     assert load_spec(repetition)["offloads"] == {"nic_rate_bps": NIC_RATE_BPS, "coalesce_us": 300}

@@ -131,6 +131,7 @@ def in_flight(results: Path) -> np.ndarray:
     return np.asarray(count["packets_out"] - count["sacked_out"] - count["lost_out"] + count["retrans_out"])
 
 
+@pytest.mark.long
 def test_pacing__exact_spreads_the_window_over_the_round_trip(runs: dict[str, Path]) -> None:
     for name in ("exact reno", "exact cubic"):
         gaps, pace = gaps_ns(runs[name]), pace_ns(runs[name])
@@ -139,6 +140,7 @@ def test_pacing__exact_spreads_the_window_over_the_round_trip(runs: dict[str, Pa
         assert gaps.min() >= (1 - TOLERANCE) * pace.min(), name  # also after a late packet
 
 
+@pytest.mark.long
 def test_pacing__poisson_draws_exponential_gaps_of_one_window_per_rtt(runs: dict[str, Path]) -> None:
     for name in ("poisson", "other poisson"):
         unit = gaps_ns(runs[name]) / np.median(pace_ns(runs[name]))
@@ -151,6 +153,7 @@ def test_pacing__poisson_draws_exponential_gaps_of_one_window_per_rtt(runs: dict
     assert not np.array_equal(gaps_ns(runs["poisson"])[:100], gaps_ns(runs["other poisson"])[:100])
 
 
+@pytest.mark.long
 def test_pacing__of_linux_is_twice_as_fast_before_a_loss_and_off_is_in_bursts(runs: dict[str, Path]) -> None:
     """An ACK releases two segments at once: the gap behind a late segment is half of the pace's, here 1/4 srtt/W."""
     linux, off = (gaps_ns(runs[name]) for name in ("linux", "off"))
@@ -158,6 +161,7 @@ def test_pacing__of_linux_is_twice_as_fast_before_a_loss_and_off_is_in_bursts(ru
     assert np.mean(off < 1000) > 0.4  # the ACK of two segments releases two
 
 
+@pytest.mark.long
 def test_window__bounds_what_is_in_flight(runs: dict[str, Path]) -> None:
     """A Poisson process of one window per RTT has more than a window in flight in every other RTT, at most two."""
     for name, results in runs.items():
@@ -165,6 +169,7 @@ def test_window__bounds_what_is_in_flight(runs: dict[str, Path]) -> None:
         assert (WINDOW < most <= 2 * WINDOW) if "poisson" in name else most == WINDOW, name
 
 
+@pytest.mark.long
 def test_runs__are_valid_the_same_again_and_in_the_run_table(runs: dict[str, Path]) -> None:
     for results in runs.values():
         summary = json.loads((results / "latest/rep-1/summary.json").read_text())

@@ -89,7 +89,7 @@ def test_check__registers_nothing(made: dict[str, Path]) -> None:
             ("flow->losses++;", "tcp_sk(sk)->snd_cwnd_clamp = 2;"),
             r"mycc\.c:\d+: 'tcp_sk\(sk\)->snd_cwnd_clamp = 2;': no",
         ),
-        ((", .undo_cwnd = undo_cwnd", ""), "a CALLBACK is no member of CONGESTION_CONTROL: prog 'undo_cwnd'$"),
+        ((", .undo_cwnd = undo_cwnd", ""), "a CALLBACK is not a member of CONGESTION_CONTROL: prog 'undo_cwnd'$"),
         (("u32 losses;", "u32 losses[30];"), "larger than ICSK_CA_PRIV_SIZE|negative|flow->losses"),
         ((SOURCE, "int nothing;"), "no struct tcp_congestion_ops"),
     ],
