@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason
 
 
 @dataclass
-class Testbed:
+class Machines:
     """Namespaces in which the hosts can be reached, and the hosts' first processes."""
 
     directory: Path
@@ -82,7 +82,7 @@ class Testbed:
 
 
 @pytest.fixture(scope="module")
-def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
+def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     if missing := [name for name in TOOLS if not shutil.which(name)]:
         pytest.skip(f"missing: {' '.join(missing)} (Debian packages openssh-server, openssh-client, sudo)")
     if not (CHECKOUT / "build/deployed").exists():
@@ -100,7 +100,7 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
         (unshare,) = children(builder.pid)
         (inside,) = children(unshare)
         numbers = {name: of_host(inside, int(pid)) for name, pid in pids(directory)}
-        bed = Testbed(directory, inside, numbers)
+        bed = Machines(directory, inside, numbers)
         deployed = bed.run("deploy", "TARGET=soft")
         assert deployed.returncode == 0, deployed.stdout + deployed.stderr
         yield bed
@@ -130,7 +130,7 @@ def of_host(inside: int, pid: int) -> int:
     raise LookupError(pid)
 
 
-def test_experiment__over_ssh_has_all_its_packets_and_leaves_nothing(testbed: Testbed, tmp_path: Path) -> None:
+def test_experiment__over_ssh_has_all_its_packets_and_leaves_nothing(testbed: Machines, tmp_path: Path) -> None:
     done = testbed.run("experiment", *WORDS, f"RESULTS={tmp_path}")
     assert done.returncode in (0, 2), done.stdout + done.stderr
     repetition = tmp_path / "latest/rep-1"
@@ -166,7 +166,7 @@ def in_order(cards: dict[str, np.ndarray], name: str) -> np.ndarray:
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_experiment__that_is_ended_leaves_nothing_on_any_host(
-    testbed: Testbed, tmp_path: Path, number: signal.Signals
+    testbed: Machines, tmp_path: Path, number: signal.Signals
 ) -> None:
     process = subprocess.Popen(
         testbed.bufferscope("experiment", *LONG, f"RESULTS={tmp_path}"),
@@ -190,7 +190,7 @@ def test_experiment__that_is_ended_leaves_nothing_on_any_host(
     ("sender", ("/opt/bufferscope", "/opt/elsewhere"), "deploy first"),
 ])  # fmt: skip
 def test_experiment__on_unreachable_hosts_reports_one_line(
-    testbed: Testbed, tmp_path: Path, host: str, change: tuple[str, str], said: str
+    testbed: Machines, tmp_path: Path, host: str, change: tuple[str, str], said: str
 ) -> None:
     other = tmp_path / "inventory.yml"
     other.write_text(testbed.inventory.read_text().replace(*change))
@@ -203,7 +203,27 @@ def test_experiment__on_unreachable_hosts_reports_one_line(
 
 
 @pytest.mark.long
-def test_experiment__whose_ssh_dies_says_so_and_leaves_nothing(testbed: Testbed, tmp_path: Path) -> None:
+@pytest.mark.parametrize("after_s", [0.0, 1.0, 2.0, 3.0])
+def test_experiment__killed_while_hosts_are_prepared_leaves_nothing(
+    testbed: Machines, tmp_path: Path, after_s: float
+) -> None:
+    """Only the runner is killed: what it started must end by itself."""
+    process = subprocess.Popen(
+        testbed.bufferscope("experiment", *LONG, f"RESULTS={tmp_path}"),
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert wait_for(lambda: len(testbed.left()) == len(testbed.hosts), 60)
+    time.sleep(after_s)
+    (runner,) = children(process.pid)
+    os.kill(runner, signal.SIGKILL)
+    process.wait(timeout=30)
+    assert wait_for(lambda: testbed.left() == {}, 60), testbed.left()
+    time.sleep(3)
+    assert testbed.left() == {}
+
+
+@pytest.mark.long
+def test_experiment__whose_ssh_dies_says_so_and_leaves_nothing(testbed: Machines, tmp_path: Path) -> None:
     process = subprocess.Popen(
         testbed.bufferscope("experiment", *LONG, f"RESULTS={tmp_path}"),
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -221,7 +241,7 @@ def test_experiment__whose_ssh_dies_says_so_and_leaves_nothing(testbed: Testbed,
 
 
 @pytest.mark.long
-def test_experiment__while_another_has_the_hosts_is_refused(testbed: Testbed, tmp_path: Path) -> None:
+def test_experiment__while_another_has_the_hosts_is_refused(testbed: Machines, tmp_path: Path) -> None:
     first = subprocess.Popen(
         testbed.bufferscope("experiment", *LONG, f"RESULTS={tmp_path / 'first'}"),
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
@@ -238,7 +258,7 @@ def test_experiment__while_another_has_the_hosts_is_refused(testbed: Testbed, tm
 
 
 @pytest.mark.long
-def test_experiment__whose_collector_has_no_room_says_so(testbed: Testbed, tmp_path: Path) -> None:
+def test_experiment__whose_collector_has_no_room_says_so(testbed: Machines, tmp_path: Path) -> None:
     testbed.on("collector", "mkdir", "-p", "/opt/bufferscope/runs")
     testbed.on("collector", "mount", "-t", "tmpfs", "-o", "size=64k", "full", "/opt/bufferscope/runs")
     try:

@@ -133,6 +133,11 @@ class InventoryLab(Lab):
     def missing(self) -> list[str]:
         return missing.of(self.spec, in_the_lab=False)
 
+    @contextmanager
+    def processors(self) -> Iterator[list[int]]:
+        """Those of this machine are not needed; leases hold the others."""
+        yield []
+
     def record(self, number: int, directory: Path, processor: int | None) -> None:
         plan = plan_run(self.spec, number)
         write_spec(plan, self.testbed, directory)
