@@ -43,7 +43,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         if entry["tuple"].protocol == metrics.TCP
     ]
     rates = None if open_loop.is_open_loop(run) else np.array(of_tcp)
-    known_bps = [flow["goodput_bps"] for flow in flows if flow["goodput_bps"] is not None]  # of QUIC it is not
+    known_bps = [flow["goodput_bps"] for flow in flows if flow["goodput_bps"] is not None]  # QUIC's is unknown
     has_goodput = rates is not None and bool(known_bps or not flows or spec.get("transfers"))
     goodput = float(sum(known_bps)) if seconds and has_goodput else None
     if goodput is not None:
@@ -125,7 +125,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
 
 
 def _goodputs(run: Run, flows: list[dict[str, Any]]) -> np.ndarray | None:
-    """Goodput of each TCP flow; None if all flows are UDP, whose new payload nobody can tell from old."""
+    """Goodput of each TCP flow; None if all flows are UDP: new UDP payload looks like repeated payload."""
     known = [flow["goodput_bps"] for flow in flows if flow["goodput_bps"] is not None]
     udp_alone = open_loop.is_open_loop(run) or (run.spec.get("traffic") == "program" and not known)
     return None if udp_alone else np.array(known, dtype=np.float64)

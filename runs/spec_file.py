@@ -61,7 +61,7 @@ def idle_rtt_ns(spec: dict[str, Any]) -> int:
 
 
 def check_name(directory: Path) -> None:
-    """Raises InputError for a name that no table and no page can be written under."""
+    """Raises InputError for a name that is not UTF-8: tables and pages could not contain it."""
     try:
         str(directory).encode()
     except UnicodeEncodeError:
@@ -69,7 +69,7 @@ def check_name(directory: Path) -> None:
 
 
 def the_repetition(run: Path) -> Path:
-    """The repetition that `run` is, or its only one. Raises InputError."""
+    """`run` itself if it is a repetition, else its only repetition. Raises InputError."""
     check_name(run)
     if (run / SPEC_FILE).is_file():
         return run

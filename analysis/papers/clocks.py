@@ -98,13 +98,13 @@ class Comparison(NamedTuple):
 
     @property
     def meet(self) -> bool | None:
-        """Whether the intervals overlap, to the grain. A single run has only its number, which makes the test stricter;
-        None if both are of single runs.
+        """Whether the intervals overlap, or miss each other by no more than the grain. A single run counts as an
+        interval of length 0, so the test is stricter. None if both sides are single runs.
         """
         if self.virtual.low is None and self.real.low is None:
             return None
         (low, high), (least, most) = self.virtual.ends, self.real.ends
-        room = 1.01 * self.grain  # whole packets over a BDP that is not quite the same
+        room = 1.01 * self.grain  # 1 %: the two clocks' BDPs differ a little
         return low <= most + room and least <= high + room
 
     @property
@@ -145,8 +145,8 @@ def _repetitions(runs: Iterable[StoredRun]) -> list[list[StoredRun]]:
 
 
 def _same_point(run: StoredRun) -> list[pl.Expr]:
-    """A run of the other clock is the same point if algorithm, flows and policy are the same, and if its buffer and its
-    threshold, over the BDP, are less than a packet from this run's.
+    """A run of the other clock is the same point if algorithm, flows, traffic and policy are the same, and if its
+    buffer and its threshold, scaled by the BDP, differ from this run's by less than a packet.
     """
     conditions = [pl.col(name).eq_missing(pl.lit(run[name])) for name in ("cc", "flows", "traffic", "mode")]
     for name in ("buffer_packets", "ecn_threshold_packets"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Columns of the run table for groups: of a file's `groups`, of RTTS and links, and of specs from before them."""
+"""Columns of the run table for traffic groups: of specs that list `groups`, and of specs without them."""
 
 from runs.group_columns import of_spec
 

@@ -87,10 +87,11 @@ def _fullness(run: StoredRun, bdp: float) -> float | None:
 
 
 def falls(runs: StoredRuns, cc: str) -> Assumption:
-    """The share of W to which a lone flow's window falls after a loss, of runs with all packets, as in Figure 1. A
-    buffer must outlast the fall, 1 - b of W: the fall may be off by NEAR.
+    """Whether a lone flow's window falls from W to b W after a loss, as in Figure 1. The fall, 1 - b of W, decides how
+    big a buffer must be, so it is the fall that may be off by NEAR.
 
-    A summary has only the least in flight after a loss. With PRR that is less than the window after recovery.
+    Only runs with all packets count. A summary has the least number of packets in flight after a loss, and PRR makes
+    this less than the window after recovery.
     """
     asked = 1 - single_flow.DECREASE[cc]
     has_windows = pl.col("in_flight_mean_packets").is_not_null()
@@ -158,7 +159,9 @@ def uniform(searched: RunsAtLeast | None) -> Assumption:
 
 
 def few_lose(searched: RunsAtLeast | None, n: int) -> Assumption:
-    """Theorem 5's "at most", of 99 in 100 base RTTs in which any flow loses: on average even a broken bound is kept."""
+    """Theorem 5's bound on the flows that lose in one RTT, checked at the 99th percentile of the base RTTs with a loss.
+    The mean would not do: it can be within the bound although many RTTs exceed the bound.
+    """
     if searched is None:
         return Assumption("how many flows lose in an RTT: no run says", None)
     losing, delta = searched.mean("flows_losing_per_rtt"), searched.mean("delta")

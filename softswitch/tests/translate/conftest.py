@@ -23,7 +23,7 @@ SANITIZE = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=
 
 
 def compiled(name: str) -> tuple[Path, str]:
-    """JSON and digest of a test program, or of the program itself."""
+    """JSON and digest of a test program, or of bufferscope's own P4 program."""
     directory = ROOT / "p4src" / "build" if name == "bufferscope" else PROGRAMS / "build"
     return directory / f"{name}.json", (directory / f"{name}.sha256").read_text().strip()
 
@@ -77,7 +77,7 @@ class Switch:
         return answer[0]
 
     def send(self, frame: bytes, port: int = 1) -> list[tuple[str, str, bytes]]:
-        """(kind, port, frame) of all that leaves, and (dropped, pipeline, b"")."""
+        """(kind, port, frame) of each frame that leaves; ("dropped", pipeline, b"") of each drop."""
         result = []
         for line in self.command(f"frame {port} {frame.hex()}"):
             kind, where, *rest = line.split(" ")
