@@ -18,7 +18,7 @@ DIGIT_BITS = 16
 def order_by_flow(flow: np.ndarray) -> np.ndarray:
     """The rows in the order of their flow numbers, rows of one flow in ascending order.
 
-    NumPy sorts integers of 16 bits by radix, in linear time; longer ones it would compare.
+    NumPy sorts integers of 16 bits by radix, in linear time, but longer integers by comparison.
     """
     order = np.argsort(flow.astype(np.uint16), kind="stable")  # the low digit
     if flow.dtype.itemsize > 2 and len(flow) and int(flow.max()) >> DIGIT_BITS:
@@ -62,7 +62,7 @@ class ByFlow:
         return np.repeat(np.arange(len(self)), self.counts())
 
     def only(self, mask: np.ndarray) -> ByFlow:
-        """The rows of which `mask`, a mask of the table, is true."""
+        """Keeps the rows for which `mask` is true. `mask` has a value for each row of the table."""
         keep = mask[self.rows]
         return ByFlow(self.rows[keep], np.concatenate(([0], np.cumsum(keep)))[self.starts])
 
@@ -97,7 +97,7 @@ class Axis:
         return cls(low, high, np.cumsum(extent) - extent - low + 1)
 
     def at(self, group: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Places on the axis of values of each row's group, which must be from `low` to `high`."""
+        """The place on the axis of each row's value. The value must be from `low` to `high` of the row's group."""
         return values + self.offset[group]
 
     def clipped(self, group: np.ndarray, values: np.ndarray) -> np.ndarray:

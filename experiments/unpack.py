@@ -46,7 +46,7 @@ def unpack(packed: Path, name: str, into: Path, most_bytes: int) -> None:
                     raise ValueError(f"more than a run of this experiment can be: {count} files, {total} bytes")
                 if is_wanted(member, prefix):
                     archive.extract(member, into, set_attrs=False, filter="data")
-    # TypeError: tarfile of a header that is cut
+    # tarfile raises TypeError for a truncated header
     except (tarfile.TarError, EOFError, OSError, ValueError, TypeError) as error:
         raise RunError(f"{packed} is not what a lab packs: {error}") from None
     if not (into / prefix / REPETITION).is_dir():

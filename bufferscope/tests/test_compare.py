@@ -36,7 +36,7 @@ def row(said: str, name: str) -> str:
 
 
 def change(repetition: Path, **values: Any) -> None:
-    """Another summary, with its digest."""
+    """Changes values in a summary and records its new digest."""
     path = repetition / "summary.json"
     summary = json.loads(path.read_text()) | values
     path.write_text(json.dumps(summary))

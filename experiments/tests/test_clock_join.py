@@ -13,7 +13,7 @@ OFFSET_NS = 5_000_123_456
 
 
 class World:
-    """Two clocks, and a request that takes some time before and after the other one is read."""
+    """Two clocks. The request that reads the second clock takes some time before and after the reading."""
 
     def __init__(self, tick_ns: int, seed: int) -> None:
         self.now = 10**10

@@ -95,6 +95,6 @@ int finite_flow_serve(struct run *run, struct flow *flow, uint32_t ready)
 			finish(run, flow, acked > 0 ? FLOW_END_FINISHED : FLOW_END_RESET);
 		return 0;
 	default:
-		return 0; /* an event of a batch that an earlier event of the batch has settled */
+		return 0; /* an earlier event of the same epoll batch has finished the flow */
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Counts bytes per flow and interval at the receiving program, as records of wire/goodput_record.def. Intervals are
- * whole multiples of interval_ns on CLOCK_MONOTONIC. The timer ends them, so reading a socket needs no clock; bytes
+ * Counts bytes per flow and interval at the receiving program, as records of wire/goodput_record.def. Intervals
+ * start at multiples of interval_ns on CLOCK_MONOTONIC. The timer ends them, so reading a socket needs no clock; bytes
  * that are read while the timer is late count for the open interval.
  */
 #ifndef TRAFFIC_GOODPUT_H
