@@ -64,7 +64,7 @@ def running(run: Path) -> Iterator[None]:
 
 
 def is_running(run: Path) -> bool:
-    """Whether a runner, or a process of its, still works on this run."""
+    """Whether a runner, or a process that it started, still works on this run."""
     try:
         with files.directory(run) as lock:
             return _is_locked(lock)
@@ -189,7 +189,7 @@ def point_latest(results: Path, run: Path) -> None:
     try:
         files.link(results / LATEST, run.name)
         owner.give(results / LATEST)
-    except OSError as error:  # another user's, in a directory where only its owner may replace it
+    except OSError as error:  # a sticky directory, and the link is another user's
         complain(f"note: {results / LATEST} does not lead to this run: {error.strerror}")
 
 

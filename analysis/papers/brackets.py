@@ -13,7 +13,9 @@ from analysis.statistics import Interval
 
 
 class Bracket(NamedTuple):
-    """More than `low`, at most `high` packets; None where no buffer of the runs is so small or so large."""
+    """More than `low`, at most `high` packets. `low` is None if every buffer of the runs is enough, `high` is None if
+    the largest is not.
+    """
 
     low: int | None
     high: int | None
@@ -33,20 +35,20 @@ class Bracket(NamedTuple):
 
 
 def bracket(enough: Mapping[int, bool]) -> Bracket:
-    """Between the largest buffer that is not enough and the smallest from which on all are."""
+    """From the largest buffer that is not enough to the next larger buffer of the runs."""
     low = max((buffer for buffer, is_enough in enough.items() if not is_enough), default=None)
     return Bracket(low, min((buffer for buffer in enough if low is None or buffer > low), default=None))
 
 
 def of_utilization(runs: Iterable[StoredRun], least: float) -> Bracket:
-    """By mean utilization over repetitions: the paper's is a long mean, not a percentile of windows."""
+    """By mean utilization over repetitions: the paper's criterion is a long mean, not a percentile of windows."""
     means = series(runs, "buffer_packets", "utilization_mean")
     return bracket({buffer: mean.value >= least for buffer, mean in means.items()})
 
 
 def axes_of(ax: look.Axes, of_curves: Iterable[Mapping[int, Bracket]], x_label: str, margin: float) -> list[int]:
-    """Makes both axes logarithmic, the least buffer over the number of flows, and returns the numbers that the curves
-    have; without any it says so in place of curves.
+    """Prepares logarithmic axes for the least buffer (y) against the number of flows (x). Returns the numbers of flows
+    that the curves have. If there are none, the panel says so.
     """
     flows = sorted({n for curve in of_curves for n in curve})
     if not flows:

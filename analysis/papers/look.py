@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # figures annotate with look.Figure and look.Axes: matplotlib
 
 COLUMN_IN, PAGE_IN = 3.5, 7.1  # widths of a column and of a page of a journal
 PNG_DPI = 300
-SMALL: dict[str, Any] = {  # of a column's width: 7 pt is what journals ask for at least
+SMALL: dict[str, Any] = {  # for figures of a column's width; journals ask for 7 pt or more
     "font.size": 7.5, "axes.labelsize": 7.5, "axes.titlesize": 7.5, "xtick.labelsize": 7, "ytick.labelsize": 7,
     "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.major.size": 2.5,
     "ytick.major.size": 2.5, "lines.linewidth": 0.9, "lines.markersize": 3.2, "legend.fontsize": 7,
@@ -43,8 +43,9 @@ def new_figure(width_in: float, height_in: float, rows: int = 1, columns: int = 
 
 
 def footer(figure: Figure, provenance: Data) -> None:
-    """Under the figure, in one line: how many runs it was drawn from, or the run's name, and how many were left out.
-    The page lists the latter, and the list of runs beside it names all. A narrow figure leaves out commits, then names.
+    """One line under the figure: the number of runs that it shows (or the name of a single run), and the number of runs
+    that were left out. The paper's page lists the runs that were left out; the list of runs beside the page names all.
+    In a narrow figure the line has no commits, and if it is still too long, no names.
     """
     used, left_out = provenance["used"], provenance["left_out"]
     count = f"{len(used)} run{'s' * (len(used) != 1)}"
@@ -65,7 +66,7 @@ def footer(figure: Figure, provenance: Data) -> None:
 
 
 def split(curves: Data) -> tuple[Data, list[str]]:
-    """Curves by algorithm: those with numbers, and in one line each why others are absent."""
+    """Splits curves by algorithm: the curves that have numbers, and a line for each other curve with the reason."""
     missing = [curve["absent"].replace("\n", " ") for curve in curves.values() if "absent" in curve]
     return {cc: curve for cc, curve in curves.items() if "absent" not in curve}, missing
 

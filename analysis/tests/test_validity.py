@@ -391,7 +391,7 @@ def test_misspaced__sees_one_ns(known_runs, off_ns):
 def test_policy__in_the_postcards_is_that_of_the_spec(fresh, old, new, said):
     directory = fresh()
     if "bytes" in old:
-        old, new = "\n" + old, "\n" + new  # ecn_threshold_bytes is another
+        old, new = "\n" + old, "\n" + new  # ecn_threshold_bytes has the same end
     _respec(directory, old, new)
     assert any(said in reason for reason in analyse(directory).reasons)
 
@@ -408,7 +408,7 @@ def test_ecn__marks_are_counted(known_runs):
 
 
 def _flip(known_runs, directory, at_depth, flip):
-    """Flips flags of one admitted packet that came at a depth."""
+    """Flips flags of one admitted packet that arrived at the queue depth `at_depth`."""
     known = known_runs("ecn")
     depths = [wire.POSTCARD.decode(card[8:]) for card in simulate.stored_postcards(known.scenario, known.truth)]
     position = next(i for i, card in enumerate(depths) if i > 1000 and card["depth_packets"] == at_depth)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Groups of a spec file: each with its own congestion control, RTTs, ACK delay, window, ECN, access links and load.
-Datagrams beside TCP. In virtual time to the ns.
+Datagrams beside TCP. In virtual time, delays are exact to the ns.
 """
 
 import hashlib
@@ -111,7 +111,9 @@ def test_plan__each_group_has_its_share_of_the_rtt_in_each_direction(tmp_path: P
 
 
 def test_plan__a_group_whose_acks_take_longer_leaves_other_groups_their_rtt() -> None:
-    """The group without a path of its own needs one, because the bottleneck's delay is less than the group's."""
+    """A finite group with one RTT and no access link usually needs no path. Here it does: its data direction must be
+    slower than the shared link, whose delay is that of the other group.
+    """
     finite = {"traffic": "finite", "cc": "reno"}
     spec = resolved(rtt="10ms", groups=[finite, {"cc": "reno", "flows": "1", "ack_delay": "8ms"}])
     assert [(spec.forth_extra_ns(path.rtt_ns, path.ack_delay_ns), path.access_link) for path in paths(spec)] == [
@@ -228,8 +230,8 @@ def test_run__the_window_of_one_group_is_bounded(loaded: Run) -> None:
 
 @virtual
 def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> None:
-    """Of each long flow: from the SYN's departure to the ACK's arrival is the group's RTT; from the ACK's departure to
-    the sink is RTT without the group's ACK_DELAY. Reading the clock takes the sink 1 ns.
+    """For each long flow, the time from the SYN's departure to the ACK's arrival is the group's RTT. The time from the
+    ACK's departure to the sink is RTT minus the group's ACK_DELAY. The sink needs 1 ns to read the clock.
     """
     sink = json.loads((recorded / "traffic_sink.json").read_text())["flows"]
     accepted = {(flow["src_port"], flow["dst_port"]): flow["first_mono_ns"] for flow in sink}
@@ -238,7 +240,7 @@ def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> N
     delays_ms = ((10, 3), (10, 3), (30, 20), (10, 9), (None, 0))
     for entry, (rtt_ms, ack_ms) in zip(loaded.traffic, delays_ms, strict=True):
         rows = np.flatnonzero(cards["flow"] == entry["flow"])[:2]
-        forth_ns = (1 if rtt_ms is None else rtt_ms - ack_ms) * MS  # of a datagram, the link's
+        forth_ns = (1 if rtt_ms is None else rtt_ms - ack_ms) * MS  # a datagram has the link's delay
         first_ns = accepted[entry["tuple"].src_port, entry["tuple"].dst_port]
         if rtt_ms is None:  # a datagram
             assert first_ns - left_ns[rows[0]] == forth_ns + 1
