@@ -6,8 +6,8 @@ transmission; on Tofino 1 the stamp has 18 bits, and the program extends it (p4s
 manager counts only the cells of packets whose transmission has not begun. It deflects the packets that it refuses;
 these are stamped later. Mirrored copies arrive late and out of order.
 
-One difference remains: a chip's depths are some cycles old, and depths here are exact. In virtual time hosts send
-bursts within a few ns, which no link can do.
+Two differences remain. A chip's depths are some cycles old, and depths here are exact. In virtual time hosts send
+bursts within a few ns, faster than any link.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ CELL_BYTES = {"tofino": 80, "tofino2": 176}
 EXTRA_BYTES = TARGETS["tofino"].capabilities.queued_extra_bytes
 STAMP_BYTES = simulate.BLOCK["BLOCK_STAMP_BYTES"]
 INGRESS_NS, EGRESS_NS = 350, 270  # a packet's time in the pipelines
+# From the start of a transmission to the receive stamp: a constant, and the mean of an exponential addition.
 MIRROR_NS, MIRROR_JITTER_NS = (
     1000,
     2000,
-)  # minimum and mean of the rest, from the start of a transmission to the collector
+)
 REFUSED_NS, REFUSED_JITTER_NS = 100, 60
 PORT, COLLECTOR_PORT = 2, 3
 

@@ -109,7 +109,7 @@ class VirtualKernel(Kernel):
         yield _Progress(self.speaker, _start_mono_ns(self.plan))
 
     def start_programs(self, directory: Path) -> None:
-        if self.plan.traffic.user:  # their sockets have no privilege, and only this namespace may allow algorithms
+        if self.plan.traffic.user:  # unprivileged programs may use only the algorithms that this namespace allows
             from experiments import host  # other runs need not load it
 
             host.ALLOWED.write_text(host.CONGESTION_CONTROLS.read_text())

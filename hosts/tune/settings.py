@@ -34,7 +34,7 @@ SYSCTLS = {
     # the kernel's defaults, on which every experiment relies: RTT samples and selective ACKs
     "net.ipv4.tcp_timestamps": "1",
     "net.ipv4.tcp_sack": "1",
-    # a SYN that is sent again asks for ECN as the first did: a queue that marks drops SYNs, which are not ECN-capable
+    # a retransmitted SYN asks for ECN, too: SYNs are not ECN-capable, so a queue that marks may drop the first one
     "net.ipv4.tcp_ecn_fallback": "0",
     # windows beyond 64 kB, and receive buffers that grow with the flow up to tcp_rmem
     "net.ipv4.tcp_window_scaling": "1",

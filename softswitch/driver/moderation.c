@@ -28,7 +28,7 @@ static enum hrtimer_restart interrupt(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Frames that arrive meanwhile start the timer again when the queue was emptied before. */
+/* A frame that arrives during the poll starts the timer again if it finds the queue empty. */
 static int poll(struct napi_struct *napi, int budget)
 {
 	struct bsw_port *port = container_of(napi, struct bsw_port, napi);

@@ -207,7 +207,7 @@ def ping(payloads: tuple[int, ...]) -> list[int]:
 
 
 def through_netem() -> list[int]:
-    """With a qdisc on the receiver's device, and when it is gone again."""
+    """The RTT with a netem qdisc on the receiver's device, and the RTT after its removal."""
     run("tc", "-n", HOSTS[2], "qdisc", "replace", "dev", "eth0", "root", "netem", "delay", "3ms", "limit", "100")
     rtts = ping((56,))
     run("tc", "-n", HOSTS[2], "qdisc", "delete", "dev", "eth0", "root")
@@ -228,7 +228,7 @@ def udp_socket(port: int, bound: int) -> socket.socket:
 
 
 def drain(opened: socket.socket) -> list[tuple[bytes, int]]:
-    """(payload, receive stamp) of everything that comes until 0.2 s are silent."""
+    """(payload, receive stamp) of everything that arrives, until nothing arrives for 0.2 s."""
     result: list[tuple[bytes, int]] = []
     while True:
         try:
