@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The last step of advise MEASURE=1 where the search was of a scaled link: runs of the link itself, with the buffer
-that was carried over, then with larger ones of the rules, until one is enough. All runs together stay below the cost
-from which an experiment asks for a yes (consent.py).
+"""The last step of advise MEASURE=1 if the search ran on a scaled link: runs on the link itself. The first run has the
+buffer that the search found, scaled to the link; the next runs have the rules' larger buffers, until one is enough. An
+experiment above a certain cost asks for consent (consent.py); all these runs together stay below this cost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_RUNS = 3  # the carried-over buffer, the rule's, the BDP
 
 
 class Limits(NamedTuple):
-    """How many runs of the link fit the limit; 0 for the reason in `text`, which says what will be done."""
+    """How many runs of the link the limit of the cost allows. `text` says what will be done; for 0 runs, also why."""
 
     runs: int
     text: str

@@ -76,7 +76,7 @@ def prepare() -> bool:
 
 
 class VirtualLab(Lab):
-    """Repetitions run at once, one per processor: virtual time shows nothing of other work on the machine."""
+    """Repetitions run at once, one per processor: other work on the machine does not affect virtual time."""
 
     def missing(self) -> list[str]:
         lines = super().missing()
@@ -223,8 +223,8 @@ def record(directory: Path, job: MachineJob, phases: dict[str, float], pace: Pac
 
 
 def busy_program(plan: RunPlan, began_s: float | None, directory: Path) -> list[str]:
-    """One line with the name of the user's program that stopped virtual time, if one did: the last one whose plan had
-    been written when the busy program began.
+    """One line that names the user's program that stopped virtual time; empty if none did. `began_s` is when the busy
+    process started. The program is the one whose plan was the last to be written before that.
     """
     started = [
         (path.stat().st_mtime, program)

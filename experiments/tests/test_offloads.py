@@ -55,7 +55,7 @@ def test_resolve__offloads_need_nics() -> None:
 
 
 class Measured(NamedTuple):
-    bursts: np.ndarray  # packets that reach the queue closer than at the bottleneck's rate
+    bursts: np.ndarray  # packets of each burst: they reach the queue faster than the bottleneck serves them
     gaps_ns: np.ndarray
     segments_per_ack: float
 

@@ -86,7 +86,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def evidence(name: str, fits: Comparison, form: str) -> Fact:
-    """The evidence ratio for a form, as a power of ten: it has no bound."""
+    """The decimal logarithm of the evidence ratio for a form. The ratio itself has no upper bound."""
     ratio = math.log10(max(fits.evidence_for_power_law, 1e-300))
     ratio = ratio if form == "PL" else -ratio
     other = "EX" if form == "PL" else "PL"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The fields of a TCP record that BPF and kernel code read from a socket in the same way. The includer has the types:
- * struct tcp_sock (linux/tcp.h or vmlinux_subset.h) and struct tcp_record.
+ * The fields of a TCP record that BPF and kernel code read from a socket in the same way. Define the types before this
+ * header is included: struct tcp_sock (linux/tcp.h or vmlinux_subset.h) and struct tcp_record.
  */
 #ifndef TRACE_RECORD_FIELDS_H
 #define TRACE_RECORD_FIELDS_H
