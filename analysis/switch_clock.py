@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""The clock of a switch that nothing reads from outside (Capabilities.clock_readable), or that runs on another machine
-than the sender, as CLOCK_MONOTONIC of the sender.
+"""Converts times of a switch's clock to CLOCK_MONOTONIC of the sender, for a switch whose clock cannot be read from
+outside (Capabilities.clock_readable), or that runs on another machine than the sender.
 
-The sender's clock bounds the times of packets. From below: no packet comes to the queue before the last trace record
-in which it was not sent yet (snd_nxt), and no echo request before it was sent. From above: the ACK of a packet, and the
-reply to an echo request, come an RTT of the links after its transmission began, at the least. If the collector is the
-sender's machine, no postcard is received before its packet's transmission began, either. If the clock's drift is
-constant, its time is a line between these points. All such lines together reach from a lowest to a highest time at the
-first packet with a bound from below, and at the last: times are placed in the middle of both, and half the larger
-distance is the uncertainty of all times between. If no line fits, the points are moved apart by as much as it takes,
-and that is part of the uncertainty.
+The sender's clock bounds the times of packets:
 
-A switch's clock wraps (48 bits, 78 hours), and begins anew when the switch restarts. Each part between restarts has
-its own offset; the drift is the same.
+- From below: a packet comes to the queue after the last trace record in which it was not sent yet (snd_nxt), an echo
+  request after it was sent.
+- From above: the ACK of a packet, or the reply to an echo request, comes at least one RTT of the links after the
+  packet's transmission began. If the collector runs on the sender's machine, a postcard is received after its packet's
+  transmission began, too.
+
+If the drift is constant, the difference between the clocks is a straight line over time, between these bounds. Many
+lines fit. At the first packet with a bound from below, and at the last, they reach from a lowest to a highest value.
+Times are placed in the middle of both; the uncertainty of all times between is half the larger distance. If no line
+fits, the bounds are moved apart by the least amount that makes one fit. The uncertainty includes this amount, the
+misfit.
+
+A switch's clock wraps around (48 bits, 78 hours), and starts anew when the switch restarts. Each part between restarts
+has its own offset; the drift is the same.
 """
 
 from __future__ import annotations
@@ -30,8 +35,9 @@ from controlplane.targets import TARGETS
 from wire import wire
 
 CARD = wire.POSTCARD.const
-BACK_NS, AHEAD_NS = 5_000_000_000, 10_000_000_000  # a step of the switch's time, against the receive stamps', between
-# neighbours in the file: further back than a sojourn, or ahead than a collector stands still, it is a restart
+# A restart is a step of the switch's time, between neighbours in the file, that goes back by more than BACK_NS (longer
+# than a sojourn), or exceeds the receive stamps' step by more than AHEAD_NS (longer than a collector stands still).
+BACK_NS, AHEAD_NS = 5_000_000_000, 10_000_000_000
 BINS = 1 << 12  # of a part's time; each has one bound from above and one from below
 MOST_FLOWS = 64  # with the most packets: enough for a bound
 ROUNDING_NS = 2.0  # of times, which are whole ns
@@ -55,7 +61,9 @@ class SwitchClock:
 
 @dataclass
 class _Bounds:
-    """Points of one part: times of the switch, and CLOCK_MONOTONIC less these times, by a first estimate (ns)."""
+    """Bounds of one part. Each is a time of the switch (`_at`), and the bound on CLOCK_MONOTONIC minus the first
+    estimate of CLOCK_MONOTONIC at that time (ns).
+    """
 
     first: float  # time of the first packet that is bounded from below; of all packets, if none is
     last: float
@@ -84,7 +92,7 @@ class _Line(NamedTuple):
 
 
 def is_free(spec: dict[str, Any]) -> bool:
-    """Whether nothing tells how the switch's clock and the sender's are related, but packets."""
+    """Whether only the packets tell how the switch's clock is related to the sender's."""
     target = TARGETS.get(str(spec.get("target", "soft")))
     return target is not None and (not target.capabilities.clock_readable or is_apart(spec, "switch"))
 
@@ -96,9 +104,9 @@ def is_apart(spec: dict[str, Any], part: str) -> bool:
 
 
 def place(cards: Columns, tcp: Columns, sender: Sender) -> SwitchClock | None:
-    """Adds to postcards in the file's order: `timeline_ns`, the enqueue times on one line, in ns of the switch,
-    `enqueue_mono_ns` and `departure_mono_ns`, and `clock_part`, the number of restarts before. Flow numbers of both
-    tables must be the same. None without postcards.
+    """Adds columns to postcards in the file's order: `timeline_ns`, the enqueue times in ns of the switch, without
+    wraps and restarts; `enqueue_mono_ns` and `departure_mono_ns`; and `clock_part`, the number of earlier restarts.
+    Flow numbers of both tables must be the same. Returns None without postcards.
     """
     came, rx = cards["enqueue_switch_ns"], cards["rx_mono_ns"]
     if not len(came):
@@ -186,8 +194,8 @@ def _bounds(cards: Columns, tcp: Columns, came: np.ndarray, sender: Sender) -> t
 def _echoes(
     cards: Columns, came: np.ndarray, measured: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(rows of echo requests, when they were sent, when their replies came). Requests have no numbers here, so only
-    all of them together are known: none if other packets look like them, or if one is missing.
+    """(rows of echo requests, when they were sent, when their replies came). Requests have no numbers here, so
+    they are told apart only by their order. Returns none if other packets look like them, or if one is missing.
     """
     of_ip = (cards["flags"] & (CARD["POSTCARD_HAS_IP"] | CARD["POSTCARD_HAS_PORTS"])) == CARD["POSTCARD_HAS_IP"]
     rows = np.flatnonzero(of_ip & (cards["packet_bytes"] <= MOST_ECHO_BYTES))
@@ -206,8 +214,8 @@ def _echoes(
 
 
 def _timeline(switch_ns: np.ndarray, rx_mono_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(times without wraps and restarts, the part of each row). The first time is its receive stamp; the first after a
-    restart is as long after the one before it as their receive stamps are.
+    """(times without wraps and restarts, the part of each row). The first time is its receive stamp. Across a
+    restart, times advance by as much as the receive stamps do.
     """
     shift = np.uint64(64 - SWITCH_TIME_BITS)
     times = switch_ns.astype(np.uint64)
@@ -336,7 +344,7 @@ def _traced(
     """
     has_value = np.flatnonzero(known(tcp, column))
     has_tcp = (cards["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0
-    has_tcp = np.flatnonzero(has_tcp & (cards["packet_bytes"] > NO_DATA_BYTES))  # a pure ACK has snd_nxt, however late
+    has_tcp = np.flatnonzero(has_tcp & (cards["packet_bytes"] > NO_DATA_BYTES))  # a pure ACK always has snd_nxt
     flows = np.unique(tcp["flow"][has_value])
     counts = np.bincount(cards["flow"][has_tcp], minlength=int(flows.max(initial=0)) + 1)[flows]
     for flow in flows[np.argsort(-counts, kind="stable")][:MOST_FLOWS].tolist():
@@ -348,6 +356,6 @@ def _traced(
         seq = unwrap32(cards["tcp_seq"][packets], ONE_GROUP)
         values = unwrap32(tcp[column][records], ONE_GROUP)
         values += near32(int(values[0]), int(seq[0])) - values[0]
-        # Neither number says anything of a packet that is sent again: only those further than all before are of use.
+        # Neither number bounds the time of a retransmission, so only packets beyond all earlier ones are used.
         further = seq > np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(seq)[:-1]))
         yield packets[further], seq[further], records, values

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""How long this machine takes now for what takes the reference machine a second alone. Costs (cost.py) are processor
-time of the reference machine; another processor, or other work beside a run, makes the time on the wall another one.
+"""The time that this machine needs now, over the time of the idle reference machine. Costs (cost.py) are processor time
+of the reference machine. The wall time of a run differs from its cost if the processor is another one, or if other
+programs run beside it.
 
-A fixed piece of work is timed in as many processes as will run at once. Its processor time shows the processor, and
-other work on the processor's second thread; the time it waited shows other programs, and what a container or a
-hypervisor grants.
+A fixed piece of work is timed in as many processes as will run at once. Its processor time depends on the processor,
+and on other work on the same core's second thread. The time that it waits depends on other programs, and on the share
+that a container or a hypervisor grants.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ for number in range(600_000):
 print(time.perf_counter() - began, time.process_time() - used)
 """
 REFERENCE_S = 0.125  # processor time of WORK on the machine on which the costs were measured
-# A run has about two processes that want a processor or have just slept, so a fair scheduler lets it wait less than
-# WORK, which is one and never sleeps: measured on two processors with loads of 10 to 18, half as long.
+# WORK waits longer for a processor than a run does: WORK is one process that never sleeps. A run has about two
+# processes that are ready or have just slept, and a fair scheduler prefers these. Measured on two processors with loads
+# of 10 to 18, a run waits half as long.
 SHARES = 2.0
 MOST_PROCESSES = 8
 NOTABLE = 1.2  # below, an announcement does not mention it

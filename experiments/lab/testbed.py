@@ -151,8 +151,8 @@ class InventoryLab(Lab):
 
     @abstractmethod
     def measure(self, plan: RunPlan, directory: Path, progress: RunProgress) -> dict[str, Any]:
-        """Leaves the raw files of the plan in `directory`, spec.yaml is there. Returns a part of environment.json.
-        Raises RunError, SwitchError.
+        """Leaves the raw files of the plan in `directory`, which has spec.yaml already. Returns a part of
+        environment.json. Raises RunError, SwitchError.
         """
 
 
@@ -250,7 +250,7 @@ def _lines_of(end: Callable[[], None]) -> list[str]:
 
 
 def _neighbours(testbed: Testbed) -> dict[str, Neighbour]:
-    """Sender and receiver for each other, by the place that knows the other."""
+    """By place: the receiver as the neighbour of the sender's machine, and the sender as that of the receiver's."""
     sender, receiver = testbed.machines["sender"], testbed.machines["receiver"]
     address = "bufferscope_address"
     return {

@@ -57,7 +57,7 @@ class Options(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """What runs jobs: how many at once, about, and how. `start` returns when the jobs named have ended."""
+    """Runs jobs, about `at_once` of them at once. `start` takes the names of jobs and returns when these have ended."""
 
     at_once: int
     start: Callable[[list[str], Callable[[], None]], None]
@@ -113,8 +113,8 @@ def planned(sweep: Sweep, probe: Callable[[str], Host]) -> Jobs | Searches:
 def missing(
     sweep: Sweep, probe: Callable[[str], Host], options: Options, table: polars.DataFrame, slow: float = 1.0
 ) -> needs.Need:
-    """The needs of the missing jobs, by the run table and the stored runs, on a machine that is so `slow`. Runs and
-    writes nothing. Raises SpecError, RunError.
+    """The needs of the missing jobs, by the run table and the stored runs, on a machine with the slowness `slow`. Runs
+    and writes nothing. Raises SpecError, RunError.
     """
     jobs, directory = planned(sweep, probe), options.results / sweep.name
     attempts = Attempts(options.attempts, jobs.first[0].spec.clock == "virtual")
@@ -278,9 +278,9 @@ def _ending(repetition: Path) -> tuple[int, int, int] | None:
 
 
 def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
-    """Jobs at once: in real time one, else one per processor, less if the memory is not there. Raises RunError.
+    """The number of jobs at once: one in real time, else one per processor, fewer if memory is short. Raises RunError.
 
-    `away`: on each lab; 0 for as many as it has processors.
+    With `away` it is the number on each lab; 0: one per processor of the lab.
     """
     if jobs[0].spec.clock != "virtual":
         if asked and asked > 1:

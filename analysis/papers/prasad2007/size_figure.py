@@ -15,7 +15,7 @@ from analysis.papers.prasad2007 import rows as table_1
 from analysis.papers.prasad2007 import testbed, transfers
 from analysis.papers.stored_runs import StoredRuns
 
-ASKED = 0.25  # of a bin's throughput from its model
+ASKED = 0.25  # the largest relative difference between a bin's throughput and its model's
 UNITS = 1e6
 
 
