@@ -16,8 +16,8 @@ from analysis.loss import LossEvent, min_mean_depth
 from analysis.metrics import Columns, Window, arrivals_in, spread
 
 # Base RTTs between probes for bandwidth. BBR v1: pacing gains 5/4, 3/4 and six times 1, each for one minimum RTT (Spang
-# et al., 3.5; net/ipv4/tcp_bbr.c, bbr_pacing_gain). BBRv2 and BBRv3: 63 round trips at most, and a window's number
-# of them at most (tcp_bbr2.c, bbr_bw_probe_max_rounds; draft-ietf-ccwg-bbr, IsRenoCoexistenceProbeTime).
+# et al., 3.5; net/ipv4/tcp_bbr.c, bbr_pacing_gain). BBRv2 and BBRv3: at most 63 round trips, and at most as many
+# as the window has packets (tcp_bbr2.c, bbr_bw_probe_max_rounds; draft-ietf-ccwg-bbr, IsRenoCoexistenceProbeTime).
 PROBING_CYCLE_RTTS = {"bbr": 8, "bbr2": 63, "bbr3": 63}
 
 

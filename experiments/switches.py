@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The switches of a run behind one handle: the measured switch, of any target, and the soft switch that has the links.
-That is the measured switch itself, or a delay line behind a switch without links.
+The soft switch is the measured switch itself, or a delay line behind a measured switch without links.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lib import syscalls
 BOTTLENECK = RECEIVER.port
 CONTROL_SOCKET = RUNTIME / "switch.sock"
 Counters = dict[str, dict[int, Count]]
-# A switch that is another program has one name for its namespace, its host in the inventory and its daemon.
+# For a switch other than the soft switch, namespace, host of the inventory and daemon have the same name.
 SWITCH_DAEMONS = tuple(f"{name}_switch" for name in RUN_TARGETS if name != "soft")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Groups of flows that a run sends, resolved: of long flows, and of datagrams. Finite flows: transfers.py."""
+"""The resolved groups of a run's long flows and of its datagrams. transfers.py has the groups of finite flows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ DEFAULT_LOAD = Fraction(4, 5)
 
 @dataclass(frozen=True, kw_only=True)
 class OwnSettings:
-    """What a group of a file's `groups` has for itself. Without `groups` all is None, and the run's own values hold.
+    """The settings that a group of a file's `groups` has of its own. Without `groups` all of them are None, and the
+    run's settings hold.
 
-    `number` is the group's place in the file. Datagrams have nothing else.
+    `number` is the group's place in the file. A group of datagrams has no other setting of its own.
     """
 
     number: int | None = None

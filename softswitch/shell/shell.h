@@ -76,8 +76,8 @@ bool ring_peek(struct ring *ring, const struct clock_offset *clock); /* sets hea
 void ring_take(struct ring *ring, struct ring_frame *frame); /* after ring_peek; valid until ring_give_back */
 void ring_give_back(struct ring *ring);
 void ring_read_drops(struct ring *ring);
-void ring_clear_error(
-	struct ring *ring); /* of an interface that went down; until then every poll returns at once */
+/* Clears the error that the socket has after its interface went down: with it every poll returns at once. */
+void ring_clear_error(struct ring *ring);
 
 /* transmit.c */
 struct held_output {

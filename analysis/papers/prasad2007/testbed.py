@@ -14,7 +14,7 @@ PACKET_BYTES = 1500
 
 
 def name(users: int) -> str:
-    """The paper's name of a tenth of its users."""
+    """The paper's name of a run; `users` is a tenth of the paper's number."""
     return f"U{PRINTED_USERS.get(users, users * SCALE)}"
 
 
