@@ -20,15 +20,15 @@ from analysis.statistics import mean_interval
 from analysis.theory.single_flow import bdp_packets
 
 CAPTION = "the windows of 16 Reno flows at every ACK, B = BDP, flow by flow, with the fair share (BDP + B) / n."
-SWEEPS = ("ecn",)  # its runs that drop
+SWEEPS = ("ecn",)  # only the runs of this sweep that drop instead of marking
 CC, FLOWS = "reno", 16
 UNIFORM = (2 / 3, 4 / 3)  # of the fair share
-TALLEST = 2.1  # rows that the tallest distribution reaches over
+TALLEST = 2.1  # height of the tallest distribution, in rows
 PAPER_RANGES = "0-10 and 40-60 packets occur"
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Each flow's distribution in the first valid run; of every run its spread and how far from uniform it is."""
+    """The distribution of each flow's window in the first valid run, and for each run the numbers of `_spread`."""
     conditions = (~IS_MARKED, IS_ONE_BDP)
     selected = runs.select(SWEEPS[0], *conditions, needs=("in_flight_mean_packets",), cc=CC, flows=FLOWS)
     data: Data = {"provenance": runs.provenance(), "flows": [], "runs": [_spread(run) for run in selected]}
@@ -46,7 +46,7 @@ def _fair(run: StoredRun) -> float:
 
 
 def _spread(run: StoredRun) -> Data:
-    """Of one run, windows in fair shares."""
+    """How far the windows of one run spread, and how far they are from uniform; in units of the fair share."""
     fair = _fair(run)
     values, counts = run.distribution("in_flight_packets")
     shares = values / fair
@@ -114,7 +114,7 @@ def _draw_flow(ax: look.Axes, base: float, values: np.ndarray, counts: np.ndarra
 
 
 def facts(data: Data) -> list[Fact]:
-    """Over runs; windows in shares of the fair one, (BDP + B) / n."""
+    """Means over runs. Windows are in units of the fair share, (BDP + B) / n, or in packets."""
     spreads = data["runs"]
     if not spreads:
         return []

@@ -5,5 +5,5 @@ from analysis.papers.least_buffers import Search
 
 # 5.1: "99 % of packets (or more) experienced a non-empty queue"
 NONEMPTY = Search("least-buffer", "queue_nonempty_fraction", 0.99)
-# In windows of 10 RTTs. BBR paces 1 % below what it measured, so that 99 % would ask for luck
+# In windows of 10 RTTs. BBR paces 1 % below the bandwidth that it measured, so it reaches 99 % only by chance
 USED = Search("least-buffer-utilization", "utilization_p01", 0.98)

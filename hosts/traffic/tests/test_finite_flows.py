@@ -80,7 +80,7 @@ def test_plan__flows_and_users_take_the_sources_in_turn():
     assert all(source == of_flows[index % 4] for index, source in enumerate(of_flows))
     assert len({tuple(words[6] for words in drawn(OPEN, seed)[:4]) for seed in range(9)}) > 3
     by_user = {(words[5], words[6]) for words in drawn(USERS, 1)}
-    assert len(by_user) == 10  # a user has one
+    assert len(by_user) == 10  # each user keeps its source address
     assert max(Counter(source for _, source in by_user).values()) == 3
 
 
