@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Asks the virtual-time kernel for its abilities by booting it, once a kernel: a boot takes a second."""
+"""Asks the virtual-time kernel for its abilities by booting it: once per kernel, because a boot takes a second."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Offer(NamedTuple):
 
 
 def congestion_controls(kernel: Path) -> tuple[str, ...]:
-    """The names of all congestion controls of `kernel`: those that it said last time, or asked. Raises MachineError."""
+    """The names of all congestion controls of `kernel`: stored, or asked by booting it. Raises MachineError."""
     memory, digest = kernel.with_name(MEMORY), digests.of_file(kernel)
     known = digests.read_json(memory)
     names = known.get("congestion_controls")

@@ -18,8 +18,8 @@ import pytest
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
-# Draws each image of a figure on a canvas: whether it can be decoded, and how many colours it has, which is more than
-# one only if there is a picture.
+# Draws each image of a figure on a canvas. Returns whether the image can be decoded, and its number of colours: an
+# empty image has one.
 _PICTURES = """
 const done = arguments[arguments.length - 1];
 const shown = [...document.querySelectorAll(".picture svg")].filter(svg => svg.getClientRects().length);

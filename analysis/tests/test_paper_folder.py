@@ -75,7 +75,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def results(tmp_path: Path, known_runs: Any) -> Path:
-    """Its sweep, measured: two repetitions of each number of flows."""
+    """The stored runs of the paper's sweep: two repetitions of each number of flows."""
     summary = summarize(known_runs("two_flows").analysis) | {"valid": True, "reasons": []}
     grid: dict[str, list[Any]] = {"cc": ["reno"], "flows": [1, 4], "buf": [40]}
     sweeps.write(tmp_path / "results/fill2026-depth", summary, grid, reps=2)

@@ -167,8 +167,8 @@ static inline void p4_remove_header(bool *valid, uint32_t *length, uint32_t head
 	*valid = false;
 }
 
-/* P4's random(): uniform over least..largest, both included; least <= largest. The high half of a product takes no
- * division; its bias is below (largest - least) / 2^64.
+/* P4's random(): uniform over least..largest, both included; least <= largest. The result is the high
+ * half of a product, which needs no division; its bias is below (largest - least) / 2^64.
  */
 static inline uint64_t p4_random_between(uint64_t *state, uint64_t least, uint64_t largest)
 {
