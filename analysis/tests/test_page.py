@@ -17,7 +17,7 @@ from analysis.tests import simulate
 from lib.errors import InputError
 
 NAMES = names({})  # of a run with long flows
-# The figures that this screen shows. The page has each figure twice: for phones and for larger screens.
+# The figures that this screen shows. A figure may have one version for phones and one for larger screens.
 SHOWN = "[...document.querySelectorAll('.picture svg')].filter(svg => svg.getClientRects().length)"
 BOX = f"const box = {SHOWN}[0].getBoundingClientRect(); return [box.left, box.top, box.width, box.height]"
 VIEW_BOX = f"return {SHOWN}[0].getAttribute('viewBox').split(' ').map(Number)"

@@ -31,9 +31,9 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 UNSET = "none"  # in place of a value: the key is as if nobody had given it
 MOST_RUNS = 100_000
 MOST_REPS = 1000
-SHORT = {"duration": "100rtt", "warmup": "60rtt"}  # of a short version that the file does not have
+SHORT = {"duration": "100rtt", "warmup": "60rtt"}  # if the file has no short version of its own
 
-Point = dict[str, Any]  # text, but the key groups
+Point = dict[str, Any]  # values are text, except that of the key `groups`
 
 
 class Search(NamedTuple):
@@ -61,7 +61,7 @@ class Sweep:
     points: tuple[Point, ...]  # the changes of each to `base`
     search: Search | None
     file: str
-    note: str = ""  # on a short version that the file does not have
+    note: str = ""  # about a short version, if the file has none of its own
     optional_cc: frozenset[str] = frozenset()  # points with one of these are left out where the kernel lacks it
 
     def given(self, point: Point) -> dict[str, object]:
@@ -70,8 +70,9 @@ class Sweep:
 
 
 def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
-    """The sweep of `file`, over the file that it is like, with `words` (keys in lower case) in place of its values.
-    CLOCK=real selects its real-time version if it has one, `smoke` the short version. Raises SpecError.
+    """The sweep of `file`. Its values override those of the file that its key `like` names; `words` (keys in lower
+    case) override both. CLOCK=real selects its real-time version if it has one, `smoke` the short version. Raises
+    SpecError.
     """
     content = load_yaml(file)
     errors: list[BadValue] = []

@@ -28,7 +28,7 @@ CAPTION = (
 )
 STEM = "factors"
 AS_THE_SET = "as the other sweeps"
-# Of spec.yaml: where a property is, the set's value (experiments/specs/spang2021), and how another one is written
+# Properties: the keys in spec.yaml, the set's value (experiments/specs/spang2021), and the text for another value
 PROPERTIES: tuple[tuple[tuple[str, ...], Any, str, Callable[[Any], str]], ...] = (
     (("mode",), "egress-threshold", "{}", str),
     (("drop_cost_permille",), 280, "a drop takes {} ‰ of a packet time", str),
