@@ -86,7 +86,7 @@ def test_median__is_of_transfers_that_began_in_time_ended_or_not() -> None:
     began = pl.Series([True] * 4 + [False])
     table = flows([46_000, 47_000, 48_000, 49_000, 49_000], [1, 2, 3, 99, 0.1], measured=began, end=ends)
     run: Any = Run({}, WINDOW, flows=table.with_columns(acked_bytes=pl.col("size_bytes") - 9_000))
-    rates = sorted([8 * 46_000 / 1, 8 * 47_000 / 2, 8 * 48_000 / 3, 8 * 40_000 / 10])  # the fourth until the end
+    rates = sorted([8 * 46_000 / 1, 8 * 47_000 / 2, 8 * 48_000 / 3, 8 * 40_000 / 10])  # the fourth: to the window's end
     assert transfers.median_bps([run], transfers.SMALL) == Interval((rates[1] + rates[2]) / 2, None, None, 1)
     assert transfers.mean_bps([run], transfers.SMALL) == Interval(pytest.approx(np.mean(rates)), None, None, 1)  # type: ignore[arg-type]
     assert transfers.median_bps([run], transfers.LARGE) is None
@@ -110,7 +110,7 @@ def test_best_buffer__has_an_interval_of_buffers_that_are_as_good() -> None:
     def best(points: dict[int, float]) -> Interval | None:
         return throughput_figure.best({buffer: Interval(value, None, None, 3) for buffer, value in points.items()})
 
-    assert best({5: 1.95, 10: 1.0, 20: 1.92, 40: 2.0, 80: 1.92, 160: 1.5}) == Interval(40, 20, 80, 3)  # 5 is not beside
+    assert best({5: 1.95, 10: 1.0, 20: 1.92, 40: 2.0, 80: 1.92, 160: 1.5}) == Interval(40, 20, 80, 3)  # 5 is beyond 10
     assert best({5: 1.95, 10: 2.0, 20: 1.0}) == Interval(10, 0.0, 10, 3)
     assert best({5: 1.0, 10: 1.0, 20: 2.0}) == Interval(20, 20, np.inf, 3)
     assert best({}) is None

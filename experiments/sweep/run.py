@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 INDEX_EVERY_S = 30.0
 MOST_SHOWN = 20  # lines about runs that failed
-ANALYSIS_MIB = 2048  # beside the machine of a run, for a job under Slurm
+ANALYSIS_MIB = 2048  # a Slurm job's memory for the analysis, in addition to the run's virtual machine
 ALL_VALID, NOTHING, SOME_NOT_VALID = 0, 1, 2
 
 
@@ -357,7 +357,7 @@ def _alone(directory: Path, parent: Path) -> Iterator[None]:
 
 
 def claim(directory: Path) -> None:
-    """As owner.claim. Raises RunError where the directory is another user's, OSError."""
+    """owner.claim. Raises RunError if the directory is another user's, OSError for other failures."""
     try:
         owner.claim(directory)
     except owner.NotOurs as error:

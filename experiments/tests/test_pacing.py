@@ -112,7 +112,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def gaps_ns(results: Path) -> np.ndarray:
-    """Between full packets as they arrive at the switch, after those that are never paced."""
+    """The gaps between full packets that arrive at the switch, without the first packets, which are never paced."""
     cards = load_postcards(results / "latest/rep-1/postcards.bsp")[0]
     full = cards["packet_bytes"] == cards["packet_bytes"].max()
     return np.diff(np.sort(cards["enqueue_mono_ns"][full].astype(np.int64)))[UNPACED_SEGMENTS:]

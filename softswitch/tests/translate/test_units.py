@@ -53,7 +53,7 @@ def test_us__every_stamp_is_simple_switchs() -> None:
 
 
 def codel_drops() -> list[int]:
-    """programs/codel.p4 on a FIFO whose link is free again at once after a drop: the numbers of the packets dropped."""
+    """The numbers of the packets that programs/codel.p4 drops on a FIFO. A dropped packet takes no time on the link."""
     target_us, interval_us = 5_000, 100_000
     free_ns = first_above_us = next_drop_us = count = 0
     dropping = False
