@@ -135,7 +135,7 @@ def _relative(
 
 def _relative_states(none: float, at_least: np.ndarray, states: int) -> np.ndarray:
     """Probabilities of the states relative to the empty state, by the recursion above (Ramaswami 1988). `none` and
-    `at_least`, P(k arrivals or more in one service), are of any arrivals that do not depend on the state.
+    `at_least` are P(no arrival) and P(k arrivals or more) in one service; arrivals must not depend on the state.
     """
     result = np.zeros(states)
     result[:1] = 1.0

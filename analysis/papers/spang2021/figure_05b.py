@@ -25,14 +25,14 @@ HEADLINE_FLOWS = (64, 128)
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Of each algorithm: 1st percentile of utilization and Delta by flows, and laws of what is lost."""
+    """For each algorithm: the 1st percentile u of utilization, and Delta, by flows; and the power laws of 1 - u."""
     curves = runs.by_algorithm(SWEEPS[0], _curve, needs=("utilization_p01",))
     return {"curves": curves, "provenance": runs.provenance()}
 
 
 def _curve(selected: list[StoredRun]) -> Data:
     utilization = series(selected, "flows", "utilization_p01")
-    floor = max(1 / (UTILIZATION_WINDOW_RTTS * bdp(run)) for run in selected)  # a packet of a window
+    floor = max(1 / (UTILIZATION_WINDOW_RTTS * bdp(run)) for run in selected)  # one packet, as a share of a window
     return {
         "floor": floor,
         "utilization": utilization,
@@ -43,7 +43,9 @@ def _curve(selected: list[StoredRun]) -> Data:
 
 
 def _law(utilization: Series, floor: float, exponent: float | None) -> PowerLaw | None:
-    """1 - u = c n^p where at least a packet of a window is lost: below that only its logarithm is large."""
+    """Fits 1 - u = c n^p to the points where 1 - u is at least one packet of a window. Smaller values are less
+    than a packet, but their logarithms would dominate the fit.
+    """
     lost = {n: 1 - used.value for n, used in utilization.items()}
     points = [Bounds(n, share, share) for n, share in lost.items() if share >= floor]
     try:
@@ -53,7 +55,7 @@ def _law(utilization: Series, floor: float, exponent: float | None) -> PowerLaw 
 
 
 def draw(data: Data) -> look.Figure:
-    """Left: utilization. Right: what is lost, both axes logarithmic, where a power is a line."""
+    """Left: utilization u. Right: 1 - u on logarithmic axes, where a power law is a straight line."""
     figure, (axes,) = look.new_figure(look.PAGE_IN, 2.9, 1, 2)
     left, right = axes
     present, missing = look.split(data["curves"])
@@ -112,7 +114,7 @@ def _draw_curve(left: look.Axes, right: look.Axes, cc: str, curve: Data, step: f
 
 
 def _lost(used: Interval, floor: float) -> Interval:
-    """In percent; a share below the floor is drawn at the floor."""
+    """1 - u in percent; values below the floor are drawn at the floor."""
     low, high = (None if end is None else 100 * max(1 - end, floor) for end in (used.high, used.low))
     return Interval(100 * max(1 - used.value, floor), low, high, used.runs)
 
@@ -124,7 +126,7 @@ def _draw_legend(ax: look.Axes, present: Data, missing: list[str]) -> None:
 
 
 def facts(data: Data) -> list[Fact]:
-    """How what is lost shrinks, and the utilization of each number of flows beside Theorem 7 for Delta = 1."""
+    """The power laws of 1 - u, and the utilization of each number of flows beside Theorem 7 for Delta = 1."""
     rows = []
     for cc, curve in data["curves"].items():
         who = algorithms.name(cc)
