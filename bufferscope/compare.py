@@ -33,6 +33,7 @@ KEYS = {
                   values=PATHS),
 }  # fmt: skip
 KINDS = (".png", ".svg", ".pdf")
+MOST_LETTERS = 40  # of a run's name in the figure
 
 
 class Compared(NamedTuple):
@@ -246,8 +247,8 @@ def _draw(first: Compared, second: Compared, asked: Path | None, default: Path) 
     from analysis.figures.drawing import PNG_DPI, STYLE
 
     valid = not first.not_valid and not second.not_valid
-    facts = {"text": f"A {first.name}: {in_words.buffer_text(first.spec)};  B {second.name}: "
-                     f"{in_words.buffer_text(second.spec)}", "valid": valid}  # fmt: skip
+    buffers = f"A: {in_words.buffer_text(first.spec)};  B: {in_words.buffer_text(second.spec)}"
+    facts = {"text": buffers, "valid": valid}
     try:
         if not asked:
             owner.claim(default.parent)
@@ -262,7 +263,10 @@ def _draw(first: Compared, second: Compared, asked: Path | None, default: Path) 
 def _depths(letter: str, each: Compared) -> dict[str, Any]:
     from analysis.figures import two_depths
 
-    return two_depths.prepare(letter, each.spec["buffer_packets"], [_histogram(path) for path in each.repetitions])
+    is_one = REPETITION_NAME.fullmatch(Path(each.name).name)
+    name = "/".join(Path(each.name).parts[-2 if is_one else -1 :])
+    name = f"{letter} {name if len(name) <= MOST_LETTERS else '...' + name[-MOST_LETTERS:]}"
+    return two_depths.prepare(name, each.spec["buffer_packets"], [_histogram(path) for path in each.repetitions])
 
 
 def _histogram(repetition: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -57,8 +57,8 @@ def test_numbers__are_side_by_side_with_their_difference_and_interval(
     assert " to " in row(said, "drops packets")
     assert "Welch's" in said
     drawn = figure.read_text()
-    assert "A, buffer 30" in drawn
-    assert "B, buffer 12" in drawn
+    assert "A a, buffer 30" in drawn
+    assert "B b, buffer 12" in drawn
 
 
 def test_repetition_alone__has_no_interval_and_the_default_figure_is_beside_the_runs(
