@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Holds a testbed host for one run: `python -m hosts.lease --run-dir D --state-dir S`.
 
-Prints `ready`, then reads standard input: any byte is a sign of life of the runner. At the end of the input, or after
-SILENCE_S without a byte, it stops the programs that the run started here, restores the host's settings, removes D, and
-prints {"problems": [...]}. So a run leaves nothing on a host, even if its runner was killed or is unreachable.
+Prints `ready`, then reads standard input: any byte is a sign of life of the runner, and END says that it starts nothing
+more here. At the end of the input, or after SILENCE_S without a byte, it stops the programs that the run started here,
+restores the host's settings, removes D, and prints {"problems": [...]}. So a run leaves nothing on a host, even if its
+runner was killed or is unreachable: without END, it goes on for LINGER_S, because a task that the runner had sent may
+start only then.
 --neighbour sets another host's MAC address meanwhile: the switch forwards no broadcasts, so ARP gets no answer.
 Standard library only (Python 3.9 or later).
 """
@@ -29,12 +31,15 @@ from hosts import daemon
 from hosts.tune.commands import TuneError, run
 
 SILENCE_S = 20.0
+LINGER_S = 10.0
+END = b"."
 STOP_S = 10.0
 TERM_S = 2.0  # for programs that hosts.daemon did not start
 LOCK = "lease.lock"
 RUN = re.compile("[0-9a-f]{16}")  # the name of a run's directory
 RUNTIME = "runtime"  # in the run's directory: the files of hosts.daemon
 UNDO = {"tune-*.json": "hosts.tune.tune", "tc-delay-*.json": "hosts.tune.delay"}  # files in the state directory
+CLOSED = ("fin-wait-1", "fin-wait-2", "closing", "close-wait", "last-ack", "time-wait")
 EXIT_REFUSED = 1
 
 
@@ -53,6 +58,14 @@ class Neighbour(NamedTuple):
         if former:
             return ["replace", self.address, "lladdr", former[0], "nud", "permanent", "dev", self.interface]
         return ["del", self.address, "dev", self.interface]
+
+    def forget_closed(self) -> None:
+        """Ends connections to it that no program has any more. They keep their ports for a minute or two, and the next
+        run with the same seed has the same ports. Does nothing if the kernel cannot (CONFIG_INET_DIAG_DESTROY).
+        """
+        states = [word for state in CLOSED for word in ("state", state)]
+        with contextlib.suppress(TuneError):
+            run("ss", "--kill", "--tcp", *states, "dst", self.address)
 
 
 def neighbour(text: str) -> Neighbour:
@@ -75,11 +88,15 @@ def held(state_dir: Path) -> int | None:
     return lock
 
 
-def wait(signs: int, silence_s: float = SILENCE_S) -> None:
-    """Returns at the end of the input, or when no byte came for `silence_s`."""
+def wait(signs: int, silence_s: float = SILENCE_S) -> bool:
+    """Returns at the end of the input, or when no byte came for `silence_s`; True if END came before."""
+    ended = False
     while select.select([signs], [], [], silence_s)[0]:
-        if not os.read(signs, 4096):
-            return
+        came = os.read(signs, 4096)
+        if not came:
+            return ended
+        ended |= END in came
+    return False
 
 
 def others(*directories: Path) -> list[int]:
@@ -148,6 +165,18 @@ def clean(run_dir: Path, state_dir: Path, neighbours: list[list[str]]) -> list[s
     return [*problems, f"{run_dir} cannot be removed"] if run_dir.exists() else problems
 
 
+def clean_stragglers(run_dir: Path, state_dir: Path, linger_s: float = LINGER_S) -> list[str]:
+    """Cleans again whenever a task of the run has started something, for `linger_s`. Returns a line for each problem."""
+    problems = []
+    deadline = time.monotonic() + linger_s
+    while time.monotonic() < deadline:
+        changed = any(next(state_dir.glob(pattern), None) for pattern in UNDO)
+        if changed or run_dir.exists() or others(run_dir, state_dir):
+            problems += clean(run_dir, state_dir, [])
+        time.sleep(0.2)
+    return problems
+
+
 def clean_earlier(run_dir: Path, state_dir: Path) -> list[str]:
     """Removes what runs left whose lease was killed, too. Only for the owner of the host's lock."""
     problems = []
@@ -170,15 +199,20 @@ def main(arguments: list[str] | None = None) -> int:
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)  # the end of the connection sends them, but also ends the input
     former: list[list[str]] = []
+    ended = False
     problems = clean_earlier(options.run_dir, options.state_dir)
     try:
         for entry in options.neighbour:
             former.append(entry.learn())
         print("ready", flush=True)
-        wait(sys.stdin.fileno())
+        ended = wait(sys.stdin.fileno())
     except TuneError as error:
         problems.append(str(error))
     problems += clean(options.run_dir, options.state_dir, former)
+    if not ended:
+        problems += clean_stragglers(options.run_dir, options.state_dir)
+    for entry in options.neighbour:
+        entry.forget_closed()
     with contextlib.suppress(OSError):  # nobody may be there to be told
         print(json.dumps({"problems": problems}), flush=True)
     return 0

@@ -24,14 +24,14 @@ from controlplane.soft import SoftSwitch
 from experiments import ssh
 from experiments.unpack import unpack
 from hosts import control_relay
-from hosts.lease import Neighbour
+from hosts.lease import END, Neighbour
 from lib.errors import RunError
 from lib.terminal import complain
 from runs.names import REPETITION, SWEEP_RUNS
 
 ANSWER_S = 20.0
 SIGN_OF_LIFE_S = 2.0  # hosts.lease waits ten times as long
-END_S = 40.0  # for stopping programs and restoring settings
+END_S = 60.0  # for stopping programs and restoring settings
 ADDRESSES = Path("/sys/class/net")
 DIRECTORY, PYTHON, STATE = "/opt/bufferscope", "/usr/bin/python3", "/var/lib/bufferscope"
 
@@ -139,15 +139,20 @@ def leased(machines: Iterable[Machine], run: str, neighbours: Mapping[str, Neigh
     """
     leases = [_Lease(machine, run, neighbours.get(machine.place)) for machine in at_places(machines)]
     silence = threading.Event()
+    in_order = False
     threading.Thread(target=_give_signs, args=(leases, silence), daemon=True).start()
     try:
         _all(lease.wait for lease in leases)
         yield
         _all(lease.check for lease in leases)
+        in_order = True
+    except RunError:
+        in_order = True
+        raise
     finally:
         silence.set()
         for lease in leases:
-            lease.release()
+            lease.release(in_order)
         for lease in leases:
             lease.finish()
 
@@ -203,9 +208,14 @@ class _Lease:
         with contextlib.suppress(OSError, ValueError):
             cast(BinaryIO, self._process.stdin).write(b"\n")
 
-    def release(self) -> None:
+    def release(self, in_order: bool) -> None:
+        """`in_order`: no task that this process sent can still start there."""
+        stdin = cast(BinaryIO, self._process.stdin)
+        with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed
+            if in_order:
+                stdin.write(END)
         with contextlib.suppress(OSError):
-            cast(BinaryIO, self._process.stdin).close()
+            stdin.close()
 
     def finish(self) -> None:
         """Reports what could not be cleaned."""

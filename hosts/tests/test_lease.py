@@ -31,7 +31,7 @@ def test_lease__at_its_end_stops_programs_and_removes_the_run(tmp_path: Path) ->
     assert process.stdout.readline() == "ready\n"
     runtime = tmp_path / "run" / lease.RUNTIME
     pid = daemon.start("sleeper", ["sleep", "60"], runtime, tmp_path / "run/logs", ready=None)["pid"]
-    said, complaint = process.communicate(timeout=30)
+    said, complaint = process.communicate(lease.END.decode(), timeout=30)
     assert (json.loads(said), complaint, process.returncode) == ({"problems": []}, "", 0)
     assert not (tmp_path / "run").exists()
     with pytest.raises(ProcessLookupError):
@@ -64,7 +64,7 @@ def test_lease__removes_what_a_run_left_whose_lease_was_killed(tmp_path: Path) -
     assert other.exists()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-    process.communicate(timeout=30)
+    process.communicate(lease.END.decode(), timeout=30)
 
 
 def test_lease__is_for_one_run_at_a_time(tmp_path: Path) -> None:
@@ -72,25 +72,69 @@ def test_lease__is_for_one_run_at_a_time(tmp_path: Path) -> None:
     assert first.stdout
     assert first.stdout.readline() == "ready\n"
     second = start(tmp_path)
-    assert second.communicate(timeout=30)[1] == "another experiment runs on this host: wait until it has ended\n"
+    assert second.communicate(lease.END.decode(), timeout=30)[1] == "another experiment runs on this host: wait until it has ended\n"
     assert second.returncode == lease.EXIT_REFUSED
-    first.communicate(timeout=30)
+    first.communicate(lease.END.decode(), timeout=30)
     third = start(tmp_path)
     assert third.stdout
     assert third.stdout.readline() == "ready\n"
-    third.communicate(timeout=30)
+    third.communicate(lease.END.decode(), timeout=30)
 
 
-def test_wait__ends_with_the_input_and_with_silence() -> None:
+@pytest.mark.parametrize(("last", "in_order"), [(b"\n", False), (lease.END, True), (lease.END + b"\n", True)])
+def test_wait__ends_with_the_input_and_with_silence(last: bytes, in_order: bool) -> None:
     reading, writing = os.pipe()
     os.write(writing, b"\n")
     begin = time.monotonic()
-    lease.wait(reading, silence_s=0.2)
+    assert lease.wait(reading, silence_s=0.2) is False
     assert time.monotonic() - begin >= 0.2
-    os.write(writing, b"\n")
+    os.write(writing, last)
     os.close(writing)
-    lease.wait(reading, silence_s=60)
+    assert lease.wait(reading, silence_s=60) is in_order
     os.close(reading)
+
+
+def test_lease__whose_runner_was_killed_cleans_what_a_late_task_starts(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    assert process.stdin
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    process.stdin.close()
+    process.stdin = None
+    time.sleep(1)
+    runtime = tmp_path / "run" / lease.RUNTIME
+    pid = daemon.start("sleeper", ["sleep", "60"], runtime, tmp_path / "run/logs", ready=None)["pid"]
+    assert json.loads(process.communicate(timeout=40)[0]) == {"problems": []}
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.software
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+def test_neighbour__forgets_connections_that_no_program_has(tmp_path: Path) -> None:
+    """The side that closes first keeps its port, and iperf3 cannot bind to it."""
+    script = """
+import socket, sys
+from hosts.lease import Neighbour
+listener = socket.create_server(("127.0.0.2", 5201))
+for turn in range(2):
+    client = socket.socket()
+    client.bind(("127.0.0.1", 30000))
+    client.connect(("127.0.0.2", 5201))
+    accepted = listener.accept()[0]
+    client.close()
+    accepted.close()
+    if "forget" in sys.argv:
+        Neighbour("lo", "127.0.0.2", "").forget_closed()
+"""
+    for words, status in ((["forget"], 0), ([], 1)):
+        done = subprocess.run(
+            ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, "-c", script, *words],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == status, done.stderr
+        assert ("Address already in use" in done.stderr) == bool(status)
 
 
 def test_clean__says_which_settings_it_could_not_restore(tmp_path: Path) -> None:
