@@ -4,6 +4,7 @@
 import os
 import re
 import resource
+import statistics
 import subprocess
 import sys
 import threading
@@ -68,12 +69,11 @@ class Sampled(threading.Thread):
             if self.ended.wait(SAMPLE_EVERY_S):
                 return
 
-    def mean(self) -> machine_speed.Speed:
+    def typical(self) -> machine_speed.Speed:
         self.ended.set()
         self.join()
-        processor, waiting = (sum(column) / len(self.samples) for column in zip(*self.samples, strict=True))
-        self.used_s = processor * len(self.samples) * machine_speed.REFERENCE_S
-        return machine_speed.Speed(processor, waiting)
+        self.used_s = sum(sample.processor for sample in self.samples) * machine_speed.REFERENCE_S
+        return machine_speed.Speed(*(statistics.median(column) for column in zip(*self.samples, strict=True)))
 
 
 @pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="no virtual-time kernel (make kernel)")
@@ -95,7 +95,7 @@ def test_estimates__of_time_and_disk_are_those_of_real_runs(
         words = [f"{key.upper()}={value}" for key, value in given.items()]
         assert main(["experiment", "CLOCK=virtual", *words, f"RESULTS={tmp_path}"]) == 0
     finally:
-        speed = sampled.mean()
+        speed = sampled.typical()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - sampled.used_s
     expected_s = cost.repetition_s(spec, speed.processor)
