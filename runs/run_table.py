@@ -20,7 +20,7 @@ from hosts.tune.tcp_options import LINUX, profile
 from lib import files, parquet, regular
 from lib.errors import InputError
 from runs import group_columns, record, verdict
-from runs.names import EARLIER_ATTEMPTS, ENVIRONMENT, INDEX, JOB_NAME, REPETITION_NAME, SUMMARY, SWEEP_RUNS
+from runs.names import EARLIER_ATTEMPTS, ENVIRONMENT, INDEX, JOB_NAME, PLAN, REPETITION_NAME, SUMMARY, SWEEP_RUNS
 from runs.spec_file import load_spec
 from runs.thinned import kept
 
@@ -159,6 +159,19 @@ def point(spec: Mapping[str, Any]) -> str:
         digests = [{k: v for k, v in source.items() if k != "text"} for source in parameters["congestion_sources"]]
         parameters["congestion_sources"] = digests
     return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def planned_points(sweep: Path) -> frozenset[str] | None:
+    """The points in the plan of a sweep's directory: stored runs of other points are of an earlier spec. None without a
+    readable plan, and for a search, which plans as it goes.
+    """
+    try:
+        plan = json.loads(regular.read_text(sweep / PLAN))
+        if plan["sweep"]["search"]:
+            return None
+        return frozenset(point(job["spec"]) for job in plan["jobs"].values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def mix(groups: list[dict[str, Any]]) -> str | None:

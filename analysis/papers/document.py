@@ -13,7 +13,7 @@ from typing import NamedTuple
 from analysis.papers import run_list
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.stored_runs import LeftOut, StoredRun, StoredRuns
+from analysis.papers.stored_runs import LeftOut, StoredRun, StoredRuns, kinds
 from lib.errors import InputError
 from runs import run_table
 
@@ -119,10 +119,10 @@ def _about_runs(runs: StoredRuns, drawn: list[DrawnFigure]) -> str:
     drawn_from = [row for row in table.iter_rows(named=True) if StoredRun(row, runs.results).label in used]
     count, name = run_table.distinct(drawn_from), runs.paper.run_list_name
     twice = f" ({len(drawn_from)} with those that several sweeps did)" if len(drawn_from) > count else ""
+    why = f" ({kinds(left_out.values())})" if left_out else ""
     kind = "runs, valid or imported," if table["imported"].any() else "valid runs"
     return (
-        f"{count} {kind} in {clocks}{twice}, {len(left_out)} left out because "
-        f"they are not valid{_or_too_little(left_out.values())}; "
+        f"{count} {kind} in {clocks}{twice}, {len(left_out)} left out{why}; "
         f"{each} of each point; {hours:.1f} h of runs, analysis not counted; "
         f"commit {commits or 'unknown'}. Intervals are 95 % Student's t intervals over runs, or the likelihood's where "
         "a law is fitted. They hold the truth in 19 of 20 cases, however few runs there are, if what differs between "
@@ -133,10 +133,6 @@ def _about_runs(runs: StoredRuns, drawn: list[DrawnFigure]) -> str:
         f"name at most four runs; [{name}]({name}) has a row for each run, and in its column "
         f"`{run_list.FIGURES}` the figures that were drawn from it (`3;5a`)."
     )
-
-
-def _or_too_little(left_out: Iterable[LeftOut]) -> str:
-    return " or tell too little" if any(run.lacks_numbers for run in left_out) else ""
 
 
 def read_reasons(path: Path) -> dict[str, str]:

@@ -12,6 +12,7 @@ import numpy as np
 from analysis.figures import algorithms
 from analysis.figures.common import GREY, Data, plain, tidy
 from analysis.figures.common import log_axis as log_axis
+from analysis.papers.stored_runs import kinds
 from analysis.statistics import Interval
 
 if TYPE_CHECKING:  # figures annotate with look.Figure and look.Axes: matplotlib is loaded only where it draws
@@ -57,8 +58,7 @@ def footer(figure: Figure, provenance: Data) -> None:
     if provenance.get("imported"):
         more += f", {provenance['imported']} of them imported, without a ledger"
     if left_out:
-        too_little = " or telling too little" if any(run.lacks_numbers for run in left_out) else ""
-        more += f"; {len(left_out)} not drawn, not valid{too_little}"
+        more += f"; {len(left_out)} not drawn, {kinds(left_out)}"
     width = round(figure.get_figwidth() * 72 / FOOTER_POINTS * 1.75)
     texts = [f"From {shown} ({clocks}{commits}){more}.", f"From {shown} ({clocks}){more}.", f"From {count}{more}."]
     text = next((text for text in texts if len(text) <= width), texts[-1]) if used else f"From no run{more}."

@@ -120,12 +120,25 @@ class _StoredObject(dict[str, Any]):
         raise InputError(f"{self.path}: has no {key}; make replay writes it anew from raw files")
 
 
+NOT_VALID = "not valid"
+LACKS_NUMBERS = "telling too little"  # it may be valid, but has no number that the figure needs
+EARLIER = "of an earlier spec"
+KINDS = (NOT_VALID, LACKS_NUMBERS, EARLIER)
+
+
 class LeftOut(NamedTuple):
-    """A run that was not drawn. `lacks_numbers`: it may be valid, but has no number that the figure needs."""
+    """A run that was not drawn. `kind` is one of KINDS."""
 
     label: str
     reason: str
-    lacks_numbers: bool
+    kind: str
+
+
+
+def kinds(left_out: Iterable[LeftOut]) -> str:
+    """Why runs were left out, in a few words: "not valid or telling too little"."""
+    found = {run.kind for run in left_out}
+    return " or ".join(kind for kind in KINDS if kind in found)
 
 
 @dataclass
@@ -142,6 +155,7 @@ class StoredRuns:
     suffix: str = ""  # of the sweeps' names: another set of runs
     used: dict[str, StoredRun] = field(default_factory=dict)
     left_out: dict[str, LeftOut] = field(default_factory=dict)
+    _points: dict[str, frozenset[str] | None] = field(default_factory=dict)
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -177,10 +191,13 @@ class StoredRuns:
         selected = []
         for run in (StoredRun(row, self.results) for row in rows.iter_rows(named=True)):
             lacking = [name for name in needs if run[name] is None]
-            if not (run["valid"] or run["imported"]):
-                self.left_out[run["run"]] = LeftOut(run.label, run["reasons"], False)
+            planned = self._planned_points(run["sweep"])
+            if not run["imported"] and planned is not None and run["point"] not in planned:
+                self.left_out[run["run"]] = LeftOut(run.label, "is of an earlier spec of this sweep", EARLIER)
+            elif not (run["valid"] or run["imported"]):
+                self.left_out[run["run"]] = LeftOut(run.label, run["reasons"], NOT_VALID)
             elif lacking:
-                self.left_out[run["run"]] = LeftOut(run.label, f"has no {', '.join(lacking)}", True)
+                self.left_out[run["run"]] = LeftOut(run.label, f"has no {', '.join(lacking)}", LACKS_NUMBERS)
             else:
                 self.used[run["run"]] = run
                 selected.append(run)
@@ -200,6 +217,11 @@ class StoredRuns:
             selected = self.select(stem, *conditions, cc=cc, **selection)
             curves[cc] = curve(selected) if selected else {"absent": self.absence(stem, cc)}
         return curves
+
+    def _planned_points(self, sweep: str) -> frozenset[str] | None:
+        if sweep not in self._points:
+            self._points[sweep] = run_table.planned_points(self.results / sweep)
+        return self._points[sweep]
 
     def _of_sweep(self, stem: str) -> pl.DataFrame:
         return self.table.filter(pl.col("sweep") == self.paper.sweep_name(stem, self.smoke, self.suffix))

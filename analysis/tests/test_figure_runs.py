@@ -12,7 +12,7 @@ from analysis import distributions
 from analysis.papers import look, run_list
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.spang2021 import PAPER
-from analysis.papers.stored_runs import LeftOut, StoredRuns
+from analysis.papers.stored_runs import EARLIER, NOT_VALID, LeftOut, StoredRuns
 from analysis.statistics import Interval
 from analysis.summary import summarize
 from analysis.tests import sweeps
@@ -78,7 +78,7 @@ def test_select__gives_valid_runs_by_repetition_and_remembers_the_others(results
     assert runs.select("other") == []
     provenance = runs.provenance()
     assert provenance["used"] == ["spang2021-some/reno-2-r1", "spang2021-some/reno-2-r2"]
-    assert provenance["left_out"] == [LeftOut("spang2021-some/reno-2-r3", "a postcard was lost", False)]
+    assert provenance["left_out"] == [LeftOut("spang2021-some/reno-2-r3", "a postcard was lost", NOT_VALID)]
     assert provenance["clocks"] == ["real"]
     assert provenance["commits"] == ["0123456789"]
 
@@ -132,7 +132,7 @@ def test_footer__is_one_line():
     assert text(["s/a", "s/b"]) == "From 2 runs of s (virtual time; commit abc)."
     assert text(["s/a", "s/b", "t/a"]) == "From 3 runs (virtual time; commit abc)."
     assert text([]) == "From no run."
-    left_out = [LeftOut(f"s/{i}", "why", False) for i in range(5)]
+    left_out = [LeftOut(f"s/{i}", "why", NOT_VALID) for i in range(5)]
     assert text(["s/a"], left_out) == "From s/a (virtual time; commit abc); 5 not drawn, not valid."
     long = "s" * 30
     drawn = f"From 2 runs of {long} (virtual time)"
@@ -153,3 +153,18 @@ def test_interval_bars__draw_no_bar_for_one_run():
     _, axes = look.new_figure(look.COLUMN_IN, 2)
     look.interval_bars(axes[0, 0], [1, 2], [Interval(3, 2, 4, 3), Interval(5, None, None, 1)], "k")
     assert [len(line.get_xdata()) for line in axes[0, 0].lines] == [2, 1, 1]
+
+
+def test_select__leaves_out_runs_of_an_earlier_spec(results):
+    directory = results / "spang2021-some"
+    spec = json.loads((directory / "runs/reno-2-r1/rep-1/summary.json").read_text())["spec"]
+    plan = {"sweep": {"search": None}, "jobs": {"reno-2-r1": {"spec": spec | {"seed": 1, "buffer_given": "1bdp"}}}}
+    for change, earlier in (({}, 0), ({"rtt_ns": 1}, 3)):
+        plan["jobs"]["reno-2-r1"]["spec"] |= change
+        (directory / "plan.json").write_text(json.dumps(plan))
+        runs = StoredRuns(PAPER, results)
+        runs.select("some", cc="reno", flows=2)
+        assert sum(run.kind == EARLIER for run in runs.left_out.values()) == earlier
+    plan["sweep"]["search"] = {"key": "buf"}
+    (directory / "plan.json").write_text(json.dumps(plan))
+    assert len(StoredRuns(PAPER, results).select("some", cc="reno", flows=2)) == 2

@@ -19,7 +19,7 @@ from analysis.papers.document import DrawnFigure
 from analysis.papers.facts import Fact
 from analysis.papers.spang2021 import PAPER, figure_05b, table_conditions
 from analysis.papers.spang2021.table_rows import RuleRow
-from analysis.papers.stored_runs import LeftOut, StoredRuns
+from analysis.papers.stored_runs import NOT_VALID, LeftOut, StoredRuns
 from analysis.statistics import Interval
 from analysis.tests import simulate
 from analysis.theory import many_flows, single_flow
@@ -425,7 +425,7 @@ def test_draw__leaves_out_runs_that_are_not_valid_and_lists_them(results, tmp_pa
     bad.write_text(json.dumps(json.loads(bad.read_text()) | {"valid": False, "reasons": ["a postcard was lost"]}))
     record.add_derived(bad.parent, bad.name)
     (figure,) = draw.draw(StoredRuns(PAPER, copied), tmp_path / "out", (FIGURES["figure_05b"],))
-    assert figure.left_out == [LeftOut("spang2021-twenty-packets/reno-n4-b20-r1", "a postcard was lost", False)]
+    assert figure.left_out == [LeftOut("spang2021-twenty-packets/reno-n4-b20-r1", "a postcard was lost", NOT_VALID)]
     assert not any("n4" in run for run in figure.used)
     assert "1 not drawn, not valid" in (tmp_path / "out/figure_05b.svg").read_text()
     bad.with_name("spec.yaml").write_text(yaml.safe_dump(json.loads(bad.read_text())["spec"]))
