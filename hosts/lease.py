@@ -100,15 +100,17 @@ def wait(signs: int, silence_s: float = SILENCE_S) -> bool:
 
 
 def others(*directories: Path) -> list[int]:
-    """Other processes with a path in these directories in their arguments: what was started without hosts.daemon."""
+    """Other processes that have a path in these directories as an argument, or write a log there, even if that log is
+    deleted: what was started without hosts.daemon, or whose pid file is gone.
+    """
     found = []
     inside = tuple(os.fsencode(directory) + b"/" for directory in directories)
     for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue  # it has ended
-        if int(process.name) != os.getpid() and any(word.startswith(inside) for word in words):
+        paths: list[bytes] = []
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            paths += (process / "cmdline").read_bytes().split(b"\0")
+            paths += [os.fsencode((process / "fd" / number).readlink()) for number in ("1", "2")]
+        if int(process.name) != os.getpid() and any(path.startswith(inside) for path in paths):
             found.append(int(process.name))
     return found
 
@@ -166,7 +168,7 @@ def clean(run_dir: Path, state_dir: Path, neighbours: list[list[str]]) -> list[s
 
 
 def clean_stragglers(run_dir: Path, state_dir: Path, linger_s: float = LINGER_S) -> list[str]:
-    """Cleans again whenever a task of the run has started something, for `linger_s`. Returns a line for each problem."""
+    """For `linger_s`, cleans again whenever a task has started something. Returns a line for each problem."""
     problems = []
     deadline = time.monotonic() + linger_s
     while time.monotonic() < deadline:

@@ -100,7 +100,7 @@ def _left_out(left_out: list[LeftOut]) -> str:
     if not left_out:
         return ""
     lines = "\n".join(f"* `{run.label}`: {run.reason}" for run in left_out)
-    return f"Not drawn, because they are not valid{_or_too_little(left_out)}:\n\n{lines}"
+    return f"Not drawn ({kinds(left_out)}):\n\n{lines}"
 
 
 def _about_runs(runs: StoredRuns, drawn: list[DrawnFigure]) -> str:

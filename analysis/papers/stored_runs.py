@@ -134,7 +134,6 @@ class LeftOut(NamedTuple):
     kind: str
 
 
-
 def kinds(left_out: Iterable[LeftOut]) -> str:
     """Why runs were left out, in a few words: "not valid or telling too little"."""
     found = {run.kind for run in left_out}

@@ -3,7 +3,7 @@
 
 import html
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
@@ -158,7 +158,10 @@ def test_interval_bars__draw_no_bar_for_one_run():
 def test_select__leaves_out_runs_of_an_earlier_spec(results):
     directory = results / "spang2021-some"
     spec = json.loads((directory / "runs/reno-2-r1/rep-1/summary.json").read_text())["spec"]
-    plan = {"sweep": {"search": None}, "jobs": {"reno-2-r1": {"spec": spec | {"seed": 1, "buffer_given": "1bdp"}}}}
+    plan: dict[str, Any] = {
+        "sweep": {"search": None},
+        "jobs": {"reno-2-r1": {"spec": spec | {"seed": 1, "buffer_given": "1bdp"}}},
+    }
     for change, earlier in (({}, 0), ({"rtt_ns": 1}, 3)):
         plan["jobs"]["reno-2-r1"]["spec"] |= change
         (directory / "plan.json").write_text(json.dumps(plan))
