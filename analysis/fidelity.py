@@ -200,7 +200,7 @@ def depth_errors(queue: dict[str, np.ndarray]) -> np.ndarray:
 def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete: bool) -> list[str]:
     """One line for each limit that was exceeded. `complete`: no postcard is missing, so depths can be recounted."""
     limits = rules(run)
-    if in_virtual_time(run):
+    if in_virtual_time(run) and limits.exact_time:
         reasons = inexact(run, facts)
     elif not limits.exact_time:
         line = facts["line"]
@@ -283,7 +283,7 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
         known = {"lateness": late, "departures": facts["departures"], "rate error": facts["back_to_back_ns"]}
     if soft:
         known |= {"clock steps": soft["clock_steps"], "clamped arrivals": soft["arrivals_clamped_fraction"]}
-    if in_virtual_time(run):
+    if in_virtual_time(run) and limits.exact_time:
         known["gap error"] = facts["gap_error_max_ns"]
     unknown = [] if is_simulated(run) else [name for name, value in known.items() if value is None]
     if unknown and "switch" not in run.unread:

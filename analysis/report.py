@@ -135,13 +135,12 @@ def lab_line(summary: dict[str, Any], environment: dict[str, Any]) -> str:
     processor = environment.get("cpu")
     model = processor.get("model") if isinstance(processor, dict) else None
     words = [f"Linux {lab['kernel'] or 'of unknown version'}"]
+    clock = "a wall clock" if summary["clock"] != "virtual" else "its own clock, virtual too"
     if lab["target"] == SOFT:
         words.append(f"the switch a {lab['switch']}")
     else:
         programs = "".join(f" ({name} {version})" for name, version in lab["programs"].items())
-        words.append(
-            f"the switch {lab['target']}{programs}, with a wall clock{', behind it a delay line' * bool(line)}"
-        )
+        words.append(f"the switch {lab['target']}{programs}, with {clock}{', behind it a delay line' * bool(line)}")
     if summary["clock"] != "virtual":
         return f"in real time: {', '.join(words)}{f', {model}' if model else ''}"
     if lab["wall_s_per_traffic_s"] is not None:

@@ -29,6 +29,7 @@ class Rules:
 
 COMPUTED = Rules(True, 0, 0.0, 1e-3, 1.001)  # of a target that computes departures
 MEASURED = Rules(False, 4, 0.01, 1e-2, 1.02)  # of a target that reports when departures happened
+WAITED_FOR = replace(MEASURED, depth_error_packets=0, depth_error_fraction=0.0)  # the same in virtual time
 
 
 def rules(run: Run) -> Rules:
@@ -37,7 +38,7 @@ def rules(run: Run) -> Rules:
     if can is None:
         return COMPUTED
     return replace(
-        COMPUTED if can.exact_time else MEASURED,
+        COMPUTED if can.exact_time else WAITED_FOR if run.spec.get("clock") == "virtual" else MEASURED,
         # A rate in packets per second delays the next packet: the first packet of a busy period passes at once.
         echo_takes_link_time=can.rate_unit != "pps",
         drops_tell=can.tail_drop_seen_by_program,

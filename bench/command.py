@@ -25,6 +25,7 @@ PARTS = (
     "tracer",
     "switch",
     "targets",
+    "bmv2",
     "single_flow",
     "experiment",
     "virtual",

@@ -21,13 +21,14 @@ Wrong = Callable[[str, str], None]
 def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, testbed: bool, wrong: Wrong) -> None:
     """Calls `wrong` with the key and the problem for each thing that the target cannot do."""
     who = f"TARGET={can.name}"
-    if not can.exact_time:
-        if clock == "virtual":
-            wrong("clock", f"needs a switch whose time can be virtual; {who} has a wall clock (capability exact_time: "
-                  "no); allowed: real")  # fmt: skip
-        if spec.switch is not None:
-            wrong("switch", f"is for the soft switch; {who} is another switch (capability exact_time: no); "
-                  "allowed: no SWITCH")  # fmt: skip
+    if clock == "virtual" and on_testbed(can):
+        wrong("clock", f"needs a switch that is a program of this machine; {who} is one with cables (capability "
+              "front_panel: yes); allowed: real")  # fmt: skip
+    if clock == "virtual" and not can.exact_time and spec.delay == "tc":
+        wrong("delay", f"takes the sender's queue, in which frames wait before {who} in virtual time; allowed: switch")
+    if not can.exact_time and spec.switch is not None:
+        wrong("switch", f"is for the soft switch; {who} is another switch (capability exact_time: no); "
+              "allowed: no SWITCH")  # fmt: skip
     if not can.links and spec.rtt_spread.amount:
         wrong("rtt_spread", f"needs a delay for each flow; {who} has no links (capability links: no); allowed: 0ns")
     if not can.links and spec.rtts is not None:

@@ -17,6 +17,7 @@ VIRTUAL_S = 0.08  # a second of virtual time: timers and progress reports
 PACKET_S = 6e-6  # two TCP stacks, the switch, postcard and trace record
 BYTE_S = 0.3e-9  # copies and checksums
 PROCESS_PACKET_S = 150e-6  # more, where the switch is a process: it waits, wakes and copies
+OTHER_PACKET_S = 700e-6  # more again, where it is another's: BMv2's seven threads wake each other
 LEAST_LOOKS = 100  # progress reports of a run
 LOOK_EVERY_S = 10.0  # approximate wall time between reports: a machine that is silent for much longer counts as hung
 REAL_OVERHEAD_S = 6.0  # of a lab in real time, before and after the traffic
@@ -27,6 +28,7 @@ ANALYSIS_PACKET_S = 4e-6
 def traffic_s(spec: Resolved) -> float:
     """Wall time of the traffic, without set-up and analysis."""
     packet_s = PACKET_S + BYTE_S * spec.frame_bytes + (PROCESS_PACKET_S if spec.switch == "process" else 0.0)
+    packet_s += OTHER_PACKET_S if spec.target != "soft" else 0.0
     return spec.packets * packet_s + FLOW_S * spec.flows_at_once + VIRTUAL_S * spec.traffic_ns / 1e9
 
 

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tarfile
 from pathlib import Path
 
 from controlplane.targets import TARGETS
 from experiments import host
 from experiments.resolved import Resolved
+from virtual import PATH
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 FILE_SYSTEMS = Path("/proc/filesystems")
@@ -43,7 +45,7 @@ def of(spec: Resolved, in_the_lab: bool = True) -> list[str]:
         lines.append("this Python unpacks no archive safely: use Python 3.11.4 or newer for runs on other machines")
     if not host.tool("ansible-playbook"):
         lines.append("ansible-playbook is missing; install it: pip install -r requirements.txt")
-    lines += programs(spec.target)
+    lines += programs(spec.target) or (_outside(spec.target) if spec.clock == "virtual" else [])
     unbuilt = [name for name in BINARIES if not os.access(host.BUILD / name, os.X_OK)]
     if unbuilt:
         lines.append(f"{', '.join(f'build/{name}' for name in unbuilt)} missing; build first: make build")
@@ -56,6 +58,17 @@ def programs(target: str) -> list[str]:
         f"{name} is missing, which TARGET={target} runs: make deploy TARGET={target} installs it or says how to get it"
         for name in TARGETS[target].programs
         if not host.tool(name)
+    ]
+
+
+def _outside(target: str) -> list[str]:
+    """A line for each of the target's own programs that a virtual machine does not find: there PATH is always the same,
+    so that runs repeat to the byte.
+    """
+    return [
+        f"{name} is {host.tool(name)}; in virtual time it is sought in {PATH}: install it there"
+        for name in TARGETS[target].programs
+        if not shutil.which(name, path=PATH)
     ]
 
 

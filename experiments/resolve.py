@@ -67,7 +67,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     spec = spec.model_copy(update={"traffic": groups.traffic(entries)})
     open_loop = spec.traffic == transfers.OPEN_LOOP and spec.groups is None
     generator = None if open_loop or spec.traffic == transfers.PROGRAM else _generator(spec, clock, errors, wrong)
-    switch = spec.switch or ("driver" if clock == "virtual" else "process")
+    switch = spec.switch or ("driver" if clock == "virtual" and can.exact_time else "process")
     wire_bytes, rate_bps = wire_bytes_of_ip(spec.mtu), units.whole(spec.rate)
     delay = spec.delay or capabilities.default_delay(can)
     testbed = host.testbed or capabilities.on_testbed(can)

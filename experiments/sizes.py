@@ -28,6 +28,7 @@ TRACER_PERIOD_S = 0.02  # between two readings of the rings, at least
 MOST_TRACER_PERIOD_S = 0.25  # the raw file promises one block per second
 BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs and page cache
 SWITCH_RINGS_MIB = 3 * 64  # if the switch is a process
+OTHER_SWITCH_MIB = 256  # a switch that is not ours: BMv2's threads and Thrift, and our control plane's modules
 
 
 def sizes(spec: Resolved) -> Sizes:
@@ -52,6 +53,7 @@ def sizes(spec: Resolved) -> Sizes:
         machine_mib=BASE_MIB
         + rings_mib
         + (other_bytes + tcp_bytes >> 20)
+        + (OTHER_SWITCH_MIB if spec.target != "soft" else 0)
         + (programs.MEMORY_MIB if spec.program else 0),
     )
 

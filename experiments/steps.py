@@ -36,12 +36,16 @@ class SetupStep:
 
 
 def in_order(steps: list[SetupStep]) -> list[SetupStep]:
-    """Sorted by play, then by host. Ansible works on the hosts of a play at the same time and records their tasks in a
-    random order; hosts of one play do not wait for each other.
+    """Sorted by play, then by host, switches first. Ansible works on the hosts of a play at the same time and records
+    their tasks in a random order; hosts of one play do not wait for each other.
     """
     plays = list(dict.fromkeys(step.play for step in steps))
-    hosts = [topology.SWITCH, *(host.name for host in topology.HOSTS)]
-    return sorted(steps, key=lambda step: (plays.index(step.play), hosts.index(step.host)))
+    hosts = [host.name for host in topology.HOSTS]
+
+    def place(step: SetupStep) -> tuple[int, int, str]:
+        return plays.index(step.play), hosts.index(step.host) if step.host in hosts else -1, step.host
+
+    return sorted(steps, key=place)
 
 
 def run_steps(steps: list[SetupStep], log: Path, before_each: Callable[[], None]) -> None:

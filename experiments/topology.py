@@ -62,18 +62,21 @@ HOSTS = (SENDER, RECEIVER, COLLECTOR)
 # The delay line's ports, and its interface towards the switch. The other interface has the name of the switch's.
 LINE_TO_SENDER, LINE_TO_RECEIVER = 1, 2
 LINE_INTERFACE = "to_switch"
+QDISC_PACKETS = 1_000_000  # more than any window
 
 
 @dataclass(frozen=True)
 class Network:
     """`switch` is the switch's namespace. A delay line may stand behind the switch. With a `driver` the kernel is the
-    switch and has made the hosts' interfaces; otherwise veths lead to a process.
+    switch and has made the hosts' interfaces; otherwise veths lead to a process. `sender_bps` bounds the rate at which
+    the sender's frames enter its veth.
     """
 
     mtu_bytes: int
     switch: str = SWITCH
     line: bool = False
     driver: bool = False
+    sender_bps: int | None = None
     sender_addresses: tuple[str, ...] = ()  # beside SENDER.ipv4
 
     @property
@@ -111,6 +114,9 @@ def build(network: Network) -> None:
             _join_line(network)
     for host in HOSTS:
         _ip(_host_lines(host, bool(host.ipv6) and with_ipv6, network.sender_addresses), host.name)
+    if network.sender_bps is not None:
+        queue = ["netem", "rate", f"{network.sender_bps}bit", "limit", str(QDISC_PACKETS)]
+        _run(["tc", "-netns", SENDER.name, "qdisc", "add", "dev", INTERFACE, "root", *queue], "", SENDER.name)
 
 
 def _neighbour(host: LabHost, network: Network) -> str:
@@ -176,7 +182,10 @@ def _silence_ipv6(name: str, keep: bool) -> None:
 
 def _ip(lines: list[str], name: str = "") -> None:
     """Runs many ip(8) commands in one process. Raises RunError with ip's message."""
-    command = ["ip", *(["-netns", name] if name else []), "-batch", "-"]
-    result = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, check=False)
+    _run(["ip", *(["-netns", name] if name else []), "-batch", "-"], "\n".join(lines) + "\n", name)
+
+
+def _run(command: list[str], lines: str, name: str) -> None:
+    result = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise RunError(f"make the lab's network{name and f' in {name}'}: {' '.join(result.stderr.split())}")

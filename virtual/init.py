@@ -18,7 +18,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from virtual import PYTHON_ALONE, RUN_DIRECTORY
+from virtual import PATH, PYTHON_ALONE, RUN_DIRECTORY
 from virtual.messages import Speaker
 
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x2, 0x4, 0x8  # include/uapi/linux/mount.h
@@ -29,7 +29,6 @@ RUN_OPTIONS = "mode=755,size=64m"
 # The host resolves this path, for its process, the kernel: it is the directory in which the kernel was started. So the
 # job's path need not pass through the kernel's command line.
 JOB_DIRECTORY = "/proc/self/cwd"
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

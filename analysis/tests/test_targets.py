@@ -78,10 +78,14 @@ def bmv2(fresh):
 
 def test_rules__follow_from_the_targets_capabilities(known_runs, bmv2):
     assert rules(known_runs("two_flows").analysis.run) == COMPUTED
-    limits = rules(analyse(bmv2).run)
+    run = analyse(bmv2).run
+    limits = rules(run)
     assert not limits.exact_time
     assert not limits.echo_takes_link_time
     assert limits.max_rate_error == MEASURED.max_rate_error
+    run.spec["clock"] = "virtual"
+    assert (rules(run).depth_error_packets, rules(run).depth_error_fraction) == (0, 0.0)
+    assert not rules(run).exact_time
 
 
 def test_bmv2__clock_is_joined_and_the_run_is_valid(known_runs, bmv2):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from controlplane.switch import Queue
 from controlplane.targets import RUN_TARGETS, TARGETS
 from experiments import deploy, host, missing, topology
 from experiments.host import CHECKOUT, Host
+from experiments.lab import virtual
 from experiments.resolve import resolve
 from experiments.resolved import Resolved
 from experiments.run_plan import inventory_groups, network, queue
@@ -56,13 +58,23 @@ def test_targets__of_runs_are_all_of_the_control_plane_except_fake() -> None:
     assert set(RUN_TARGETS) == set(TARGETS) - {"fake"}
 
 
-def test_virtual_time__needs_a_switch_with_exact_time() -> None:
+def test_virtual_time__needs_a_switch_that_is_a_program() -> None:
     with pytest.raises(SpecError) as failure:
+        resolve({"target": "tofino", "clock": "virtual"}, HOST)
+    assert "CLOCK=virtual needs a switch that is a program of this machine" in "".join(failure.value.lines())
+    with pytest.raises(SpecError, match="SWITCH=driver is for the soft switch") as failure:
         bmv2(clock="virtual", switch="driver")
-    lines = failure.value.lines()
-    assert len(lines) == 2
-    assert "CLOCK=virtual needs a switch whose time can be virtual" in "".join(lines)
-    assert all("TARGET=bmv2" in line and "(capability exact_time: no)" in line for line in lines)
+    assert len(failure.value.lines()) == 1
+    with pytest.raises(SpecError, match="DELAY=tc takes the sender's queue"):
+        bmv2(clock="virtual", delay="tc")
+
+
+def test_virtual_time__spaces_the_frames_that_a_switch_reads_from_a_ring() -> None:
+    spec = bmv2(clock="virtual")
+    assert (spec.switch, spec.generator) == ("process", "epoll")
+    assert network(spec).sender_bps == 10**11
+    assert network(bmv2()).sender_bps is None
+    assert network(resolve({"clock": "virtual"}, HOST)).sender_bps is None
 
 
 def test_preflight__names_the_program_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,3 +177,38 @@ def test_run__on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
     assert world["hosts"].keys() == {"bmv2_switch", "line", "sender", "receiver", "collector"}
     assert json.loads((own / "switch.json").read_text())["clock"]["uncertainty_ns"] < 5_000_000
     assert (own / "report.html").exists()
+
+
+def test_preflight__names_a_program_that_a_virtual_machine_does_not_find(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "simple_switch"
+    program.write_text("")
+    program.chmod(0o755)
+    monkeypatch.setattr(host, "tool", lambda name: str(program) if name == "simple_switch" else f"/bin/{name}")
+    monkeypatch.setattr(missing, "PATH", "/usr/share")
+    said = f"simple_switch is {program}; in virtual time it is sought in /usr/share: install it there"
+    assert said in missing.of(bmv2(clock="virtual"))
+    assert said not in missing.of(bmv2())
+
+
+@pytest.mark.serial
+@pytest.mark.skipif(not virtual.KERNEL.exists(), reason="no virtual-time kernel (make kernel)")
+@pytest.mark.skipif(not host.tool("simple_switch"), reason="no simple_switch on the PATH (docs/target-bmv2.md)")
+def test_run__on_bmv2_in_virtual_time_is_exact_and_repeats_to_the_byte(tmp_path: Path) -> None:
+    words = [f"{key.upper()}={value}" for key, value in (BMV2 | {"clock": "virtual"}).items()]
+    digests = []
+    for name in ("one", "two"):
+        done = subprocess.run(
+            [sys.executable, "-m", "bufferscope", "experiment", *words, "DURATION=1s", "WARMUP=0.5s",
+             "--results", str(tmp_path / name)],
+            cwd=CHECKOUT, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        own = tmp_path / name / "latest/rep-1"
+        digests.append([hashlib.sha256((own / file).read_bytes()).hexdigest() for file in ("postcards.bsp", "tcp.bst")])
+    summary = json.loads((own / "summary.json").read_text())
+    assert (summary["valid"], summary["clock"], summary["lab"]["target"]) == (True, "virtual", "bmv2")
+    assert summary["fidelity"]["depth_mismatches"] == 0 < summary["fidelity"]["depths"]
+    assert summary["fidelity"]["clock_uncertainty_ns"] < 1000
+    assert digests[0] == digests[1]

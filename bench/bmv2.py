@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""BMv2 in virtual time: whether its runs are valid and its depths exact, at a rate that it reaches in real time and at
+ten times that rate. The soft switch's run with the same parameters stands beside each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench import lab
+from bench.lab import Outcome
+from bench.report import BenchRow
+from experiments import missing as lacking
+
+NEEDS_ROOT = False
+RUNS = 10
+RATES = ("50mbit", "500mbit")
+EXPERIMENT = ("CC=cubic", "FLOWS=4", "RTT=20ms")
+
+
+def missing() -> str:
+    """Why this part cannot be measured on this machine."""
+    return "; ".join(lacking.programs("bmv2"))
+
+
+def measure(short: bool) -> list[BenchRow]:
+    lab.prepare("bmv2")
+    length = ["DURATION=100rtt", "WARMUP=20rtt"] if short else []
+    runs = 1 if short else RUNS
+    rows = []
+    for rate in RATES:
+        words = (*EXPERIMENT, f"RATE={rate}", *length)
+        ran = lab.run("bmv2", *words, "TARGET=bmv2", f"REPS={runs}", f"NAME=bmv2-{rate}")
+        (soft,) = lab.run("bmv2", *words, f"NAME=soft-{rate}")
+        rows += _rows(rate, ran, soft)
+    return rows
+
+
+def _rows(rate: str, ran: list[Outcome], soft: Outcome) -> list[BenchRow]:
+    off = [outcome.summary["fidelity"]["depth_mismatches"] for outcome in ran]
+    where, peer = f"bmv2: 4 Cubic at {rate}, 20 ms, virtual time", f"soft switch: {_figures(soft)}"
+    return [
+        BenchRow(f"{where}: valid runs", sum(outcome.valid for outcome in ran), f"of {len(ran)}", must=len(ran),
+                 note="; ".join(outcome.why_not for outcome in ran if outcome.why_not)),
+        BenchRow(f"{where}: depths that differ from a recount", max(off), "packets", must=0, better="lower",
+                 samples=off, peer=peer, note=f"{_figures(ran[0])}; {ran[0].pace}"),
+    ]  # fmt: skip
+
+
+def _figures(outcome: Outcome) -> str:
+    found: dict[str, Any] = outcome.summary
+    depth = found["queue_depth_packets"]
+    return (
+        f"utilization {found['utilization']['mean']:.4f}, depth mean {depth['mean']:.2f}, max {depth['max']}, "
+        f"{found['drops']} drops"
+    )
