@@ -15,7 +15,7 @@ from experiments import missing as lacking
 NEEDS_ROOT = False
 RUNS = 10
 RATES = ("50mbit", "500mbit")
-EXPERIMENT = ("CC=cubic", "FLOWS=4", "RTT=20ms")
+EXPERIMENT = ("CC=cubic", "FLOWS=4", "RTT=20ms", "DURATION=100rtt", "WARMUP=50rtt")
 
 
 def missing() -> str:
@@ -25,11 +25,10 @@ def missing() -> str:
 
 def measure(short: bool) -> list[BenchRow]:
     lab.prepare("bmv2")
-    length = ["DURATION=100rtt", "WARMUP=20rtt"] if short else []
     runs = 1 if short else RUNS
     rows = []
     for rate in RATES:
-        words = (*EXPERIMENT, f"RATE={rate}", *length)
+        words = (*EXPERIMENT, f"RATE={rate}")
         ran = lab.run("bmv2", *words, "TARGET=bmv2", f"REPS={runs}", f"NAME=bmv2-{rate}")
         (soft,) = lab.run("bmv2", *words, f"NAME=soft-{rate}")
         rows += _rows(rate, ran, soft)
