@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
@@ -32,9 +33,10 @@ class Bmv2Switch(ProgramSwitch):
 
     target = "bmv2"
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, connection: socket.socket | None = None) -> None:
+        """`connection` leads to `address` of another machine."""
         self.address = ":".join(map(str, bmv2_client.split_address(address)))
-        self._client = bmv2_client.connect(self.address)
+        self._client = bmv2_client.connect(self.address, connection)
         self._types = self._client.standard_types
 
     @property

@@ -45,8 +45,10 @@ class ThriftClients(NamedTuple):
         )
 
 
-def connect(address: str) -> ThriftClients:
-    """A client of the simple_switch at HOST:PORT. SwitchError: no modules, modules too old, or no answer."""
+def connect(address: str, there: socket.socket | None = None) -> ThriftClients:
+    """A client of the simple_switch at HOST:PORT, or behind the connection `there`. SwitchError: no modules, modules
+    too old, or no answer.
+    """
     host, port = split_address(address)
     try:
         directory = load_packages()
@@ -66,6 +68,9 @@ def connect(address: str) -> ThriftClients:
         raise SwitchError(f"bmv2 switch at {address}: the client modules in {directory} do not load: {error}") from None
     logging.getLogger("thrift.transport.TSocket").setLevel(logging.CRITICAL)  # our one-line errors replace its log
     connection = TSocket(host, port)
+    if there is not None:
+        there.settimeout(TIMEOUT_MS / 1000)
+        connection.setHandle(there)
     connection.setTimeout(TIMEOUT_MS)
     transport = TBufferedTransport(connection)
     protocol = TBinaryProtocol(transport)
@@ -82,7 +87,8 @@ def connect(address: str) -> ThriftClients:
             f"bmv2 switch at {address}: the modules in {directory} are of a BMv2 too old: use 1.15 or newer"
         )
     try:
-        transport.open()
+        if there is None:
+            transport.open()
     except (TTransportException, OSError):
         raise SwitchError(
             f"no bmv2 switch answers at {address}: is simple_switch running with that --thrift-port?"

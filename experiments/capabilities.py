@@ -86,9 +86,11 @@ def on_testbed(can: Capabilities) -> bool:
     return can.front_panel
 
 
-def default_delay(can: Capabilities) -> str:
-    """Where the RTT comes from by default: in the lab from links, the target's own or those of a delay line."""
-    return "tc" if on_testbed(can) else "switch"
+def default_delay(can: Capabilities, testbed: bool) -> str:
+    """Where the RTT comes from by default: from links, the target's own or in the lab those of a delay line. A testbed
+    may have a delay line, too.
+    """
+    return "tc" if testbed and not can.links else "switch"
 
 
 def _yes(value: bool) -> str:

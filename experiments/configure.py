@@ -81,7 +81,7 @@ def configure(switches: Switches, settings: SwitchSettings, attached: Attached =
     measured.set_collector(attached.collector)
     measured.set_postcards(BOTTLENECK, SWITCH_ID)
     if switches.line:
-        _set_delay_line(switches.line, settings)
+        _set_delay_line(switches.line, settings, attached)
     for port, mac in attached.macs.items():
         measured.set_forwarding(mac, port)
 
@@ -95,12 +95,12 @@ def _set_links(switch: SoftSwitch, settings: SwitchSettings) -> None:
     _set_port(switch, COLLECTOR.port, 0, 0)
 
 
-def _set_delay_line(line: SoftSwitch, settings: SwitchSettings) -> None:
+def _set_delay_line(line: SoftSwitch, settings: SwitchSettings, attached: Attached) -> None:
     """Both directions of the path behind the bottleneck: delay, and nothing else. No queue of the line is watched."""
     _set_port(line, LINE_TO_RECEIVER, 0, settings.forth_ns)
     _set_port(line, LINE_TO_SENDER, 0, settings.back_ns)
-    line.set_forwarding(RECEIVER.mac, LINE_TO_RECEIVER)
-    line.set_forwarding(SENDER.mac, LINE_TO_SENDER)
+    line.set_forwarding(attached.macs[RECEIVER.port], LINE_TO_RECEIVER)
+    line.set_forwarding(attached.macs[SENDER.port], LINE_TO_SENDER)
 
 
 def _set_port(switch: SoftSwitch, port: int, rate_bps: int, delay_ns: int, access_bps: int = 0) -> None:

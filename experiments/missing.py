@@ -45,7 +45,8 @@ def of(spec: Resolved, in_the_lab: bool = True) -> list[str]:
         lines.append("this Python unpacks no archive safely: use Python 3.11.4 or newer for runs on other machines")
     if not host.tool("ansible-playbook"):
         lines.append("ansible-playbook is missing; install it: pip install -r requirements.txt")
-    lines += programs(spec.target) or (_outside(spec.target) if spec.clock == "virtual" else [])
+    if in_the_lab:
+        lines += programs(spec.target) or (_outside(spec.target) if spec.clock == "virtual" else [])
     unbuilt = [name for name in BINARIES if not os.access(host.BUILD / name, os.X_OK)]
     if unbuilt:
         lines.append(f"{', '.join(f'build/{name}' for name in unbuilt)} missing; build first: make build")

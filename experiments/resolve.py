@@ -69,8 +69,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     generator = None if open_loop or spec.traffic == transfers.PROGRAM else _generator(spec, clock, errors, wrong)
     switch = spec.switch or ("driver" if clock == "virtual" and can.exact_time else "process")
     wire_bytes, rate_bps = wire_bytes_of_ip(spec.mtu), units.whole(spec.rate)
-    delay = spec.delay or capabilities.default_delay(can)
     testbed = host.testbed or capabilities.on_testbed(can)
+    delay = spec.delay or capabilities.default_delay(can, testbed)
     where = resolve_traffic.Where(clock, switch, testbed, delay, host.bpf_lacks, wire_bytes)
     traffic = resolve_traffic.resolve(entries, generator, where)
     for entry in entries:

@@ -42,6 +42,7 @@ MOST_PORT = 65535
 MOST_WINDOW_BYTES = 256 << 20
 # Of the sender, before a switch that reads frames from a ring: BMv2's holds 32, and a burst takes no virtual time.
 NIC_BPS = 100 * 10**9
+LINES = "lines"  # the inventory's group of delay lines
 SEED_BITS = 48  # of SEED and repetition
 
 
@@ -115,7 +116,7 @@ def network(spec: Resolved) -> Network:
 def inventory_groups(spec: Resolved) -> list[str]:
     """The groups of the inventory that take part in the run."""
     can = TARGETS[spec.target].capabilities
-    line = [] if can.links or capabilities.on_testbed(can) else ["lines"]
+    line = [] if can.links or capabilities.on_testbed(can) else [LINES]
     return [spec.target, *line, "collectors", "senders", "receivers"]
 
 

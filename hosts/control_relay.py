@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Passes the soft switch's control messages between its Unix socket and the standard streams, for a runner on another
-machine: `ssh switch python -m hosts.control_relay SOCKET`. No port is opened for it.
+"""Passes a switch's control messages between its socket and the standard streams, for a runner on another machine. No
+port is opened for it.
 
-A message is its length in 4 bytes (big-endian), then its bytes. Each request has one reply. Standard library only
-(Python 3.9 or later).
+`ssh switch python -m hosts.control_relay SOCKET` is for the soft switch's Unix socket. A message is its length in 4
+bytes (big-endian), then its bytes. Each request has one reply. `... --tcp PORT` passes the bytes of a connection to
+PORT of 127.0.0.1, as they come. Standard library only (Python 3.9 or later).
 """
 
 from __future__ import annotations
 
+import os
+import select
 import socket
 import struct
 import sys
@@ -15,6 +18,7 @@ from typing import BinaryIO
 
 LENGTH = struct.Struct("!I")
 MAX_MESSAGE_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 16
 TIMEOUT_S = 5.0
 EXIT_REFUSED = 1
 
@@ -46,14 +50,35 @@ def relay(path: str, requests: BinaryIO, replies: BinaryIO) -> None:
             write_message(replies, switch.recv(MAX_MESSAGE_BYTES))
 
 
+def stream(port: int, requests: int, replies: int) -> None:
+    """Copies bytes between two file descriptors and a connection, until either side ends. Raises OSError."""
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as switch:
+        switch.settimeout(None)
+        to = {requests: switch.fileno(), switch.fileno(): replies}
+        while True:
+            for ready in select.select(list(to), [], [])[0]:
+                if not (came := os.read(ready, BLOCK_BYTES)):
+                    return
+                _write_all(to[ready], came)
+
+
+def _write_all(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]
+
+
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
-        print("usage: python -m hosts.control_relay SOCKET", file=sys.stderr)
+    port = arguments[1] if len(arguments) == 2 and arguments[0] == "--tcp" else ""
+    if len(arguments) != 1 and not (port.isdigit() and 0 < int(port) < 1 << 16):
+        print("usage: python -m hosts.control_relay SOCKET, or --tcp PORT", file=sys.stderr)
         return 2
     try:
-        relay(arguments[0], sys.stdin.buffer, sys.stdout.buffer)
+        if port:
+            stream(int(port), sys.stdin.fileno(), sys.stdout.fileno())
+        else:
+            relay(arguments[0], sys.stdin.buffer, sys.stdout.buffer)
     except (OSError, ValueError) as error:
-        print(f"control_relay: {arguments[0]}: {error}", file=sys.stderr)
+        print(f"control_relay: {arguments[-1]}: {error}", file=sys.stderr)
         return EXIT_REFUSED
     return 0
 

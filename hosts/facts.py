@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What a run on a testbed must know of each host: `python -m hosts.facts --interface I ...`. Prints JSON.
 
-`lost_frames`, by interface: frames that the kernel or the NIC lost since boot. `tcp_memory_pressures`: how often TCP
-ran short of memory since the network namespace was made. `clock`: what disciplines it. `settings`: as
-hosts.tune.inventory. Standard library only (Python 3.9 or later).
+`lost_frames`, by interface: frames that the kernel or the NIC lost since boot. `passed_frames`: those received and
+sent. `tcp_memory_pressures`: how often TCP ran short of memory since the network namespace was made. `clock`: what
+disciplines it. `settings`: as hosts.tune.inventory. Standard library only (Python 3.9 or later).
 """
 
 from __future__ import annotations
@@ -41,6 +41,13 @@ def lost_frames(interface: str) -> int:
     return sum(int((statistics / name).read_text()) for name in LOST)
 
 
+def passed_frames(interface: str) -> dict[str, int]:
+    """Raises OSError."""
+    statistics = Path("/sys/class/net") / interface / "statistics"
+    counters = {"received": "rx_packets", "sent": "tx_packets"}
+    return {name: int((statistics / counter).read_text()) for name, counter in counters.items()}
+
+
 def clock() -> dict[str, list[str]]:
     """The output of each of these commands that gives one; empty if none does."""
     said = {}
@@ -56,12 +63,13 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         lost = {interface: lost_frames(interface) for interface in options.interface}
+        passed = {interface: passed_frames(interface) for interface in options.interface}
         pressures = memory_pressures(NETSTAT.read_text())
     except (OSError, ValueError) as error:
         print(f"hosts.facts: {error}", file=sys.stderr)
         return 1
-    facts = {"lost_frames": lost, "tcp_memory_pressures": pressures, "clock": clock(), "settings": inventory.show()}
-    print(json.dumps(facts))
+    counts = {"lost_frames": lost, "passed_frames": passed, "tcp_memory_pressures": pressures}
+    print(json.dumps({**counts, "clock": clock(), "settings": inventory.show()}))
     return 0
 
 

@@ -10,6 +10,8 @@ with the command, or when this process is killed. Needs root.
                       control network: 10.9.N.0/24 for host N, this process has .1, the host .2
     sender eth0 --- p1 switch p2 --- eth0 receiver
                        switch p3 --- eth0 collector
+
+With --line, a delay line stands behind the switch: switch p2 --- p1 line p2 --- eth0 receiver.
 """
 
 from __future__ import annotations
@@ -22,10 +24,19 @@ import sys
 import time
 from pathlib import Path
 
-HOSTS = ("switch", "sender", "receiver", "collector")
+HOSTS = ("switch", "sender", "receiver", "collector", "line")
 USER = "bufferscope"
 PRIVATE = ("/run", "/opt", "/var/lib/bufferscope", "/home")
-LINKS = (("sender", "p1"), ("receiver", "p2"), ("collector", "p3"))
+LINKS = (
+    ("sender", "eth0", "switch", "p1"),
+    ("receiver", "eth0", "switch", "p2"),
+    ("collector", "eth0", "switch", "p3"),
+)
+BEHIND_A_LINE = (
+    *(link for link in LINKS if link[0] != "receiver"),
+    ("line", "p1", "switch", "p2"),
+    ("receiver", "eth0", "line", "p2"),
+)
 ADDRESS = {"sender": "198.51.100.2/24", "receiver": "198.51.100.1/24", "collector": "203.0.113.2/24"}
 SSHD = """\
 ListenAddress {address}
@@ -161,23 +172,29 @@ def start(name: str, keys: Path, log: Path, shift_s: int) -> int:
 # ---- all of them ------------------------------------------------------------------------------------------------
 
 
-def build(directory: Path, shifts_s: dict[str, int]) -> None:
+def build(directory: Path, shifts_s: dict[str, int], with_line: bool) -> None:
+    names = HOSTS if with_line else HOSTS[:-1]
     keys = directory / "keys"
     keys.mkdir(parents=True, mode=0o755)
-    for name in (*HOSTS, "user"):
+    for name in (*names, "user"):
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", keys / name)
-    known = (f"10.9.{number}.2 {(keys / f'{name}.pub').read_text()}" for number, name in enumerate(HOSTS, 1))
+    known = (f"10.9.{number}.2 {(keys / f'{name}.pub').read_text()}" for number, name in enumerate(names, 1))
     (keys / "known").write_text("".join(known))
     ip("link set lo up")
-    pids = {name: start(name, keys, directory / f"{name}.log", shifts_s.get(name, 0)) for name in HOSTS}
-    for host, port in LINKS:
-        ip(f"link add eth0 netns {pids[host]} type veth peer name {port} netns {pids['switch']}")
-        run("nsenter", f"--target={pids[host]}", "--net", "ip", "-batch", "-",
-            input=f"address add {ADDRESS[host]} dev eth0\nlink set eth0 up\n", text=True)  # fmt: skip
-        run("nsenter", f"--target={pids['switch']}", "--net", "ip", "link", "set", port, "up")
-    (directory / "inventory.yml").write_text(INVENTORY.format(user=USER, keys=keys))
+    pids = {name: start(name, keys, directory / f"{name}.log", shifts_s.get(name, 0)) for name in names}
+    for host, interface, other, port in BEHIND_A_LINE if with_line else LINKS:
+        ip(f"link add {interface} netns {pids[host]} type veth peer name {port} netns {pids[other]}")
+        for name, end in ((host, interface), (other, port)):
+            run("nsenter", f"--target={pids[name]}", "--net", "ip", "link", "set", end, "up")
+        if host in ADDRESS:
+            run("nsenter", f"--target={pids[host]}", "--net", "ip", "address", "add", ADDRESS[host], "dev", interface)
+    text = INVENTORY.format(user=USER, keys=keys)
+    if with_line:
+        text = text.replace("  vars:\n", "    line: {ansible_host: 10.9.5.2}\n  vars:\n", 1)
+        text += "lines: {hosts: {line: {switch_ports: [1=p1, 2=p2], tune_interfaces: [p1, p2]}}}\n"
+    (directory / "inventory.yml").write_text(text)
     (directory / "pids").write_text("".join(f"{name} {pid}\n" for name, pid in pids.items()))
-    for number, name in enumerate(HOSTS, 1):
+    for number, name in enumerate(names, 1):
         wait_for_sshd(f"10.9.{number}.2", directory / f"{name}.log")
 
 
@@ -196,6 +213,7 @@ def main() -> int:
     parser.add_argument("--gate", type=int, help="file descriptor to wait on, before being a host")
     parser.add_argument("--inside", action="store_true", help="build in the present namespaces")
     parser.add_argument("--shift", action="append", default=[], metavar="HOST=SECONDS", help="of its monotonic clock")
+    parser.add_argument("--line", action="store_true", help="put a delay line behind the switch")
     parser.add_argument("command", nargs="*")
     options = parser.parse_args()
     if options.host:
@@ -218,13 +236,14 @@ def main() -> int:
             __file__,
             "--inside",
             *shifts,
+            *(["--line"] if options.line else []),
             str(options.directory),
             "--",
             *options.command,
         ]
         return subprocess.run([*cell, *words], check=False).returncode
     shifts_s = {name: int(seconds) for name, _, seconds in (shift.partition("=") for shift in options.shift)}
-    build(options.directory.absolute(), shifts_s)
+    build(options.directory.absolute(), shifts_s, options.line)
     print("ready", flush=True)
     return subprocess.run(options.command, check=False).returncode
 

@@ -20,7 +20,9 @@ PLAYBOOKS = sorted((ANSIBLE / "playbooks").glob("*.yml"))
 ROLES = sorted((ANSIBLE / "roles").iterdir())
 
 
-@pytest.mark.parametrize("inventory", ["lab", "testbed-tofino.example", "testbed-soft.example", "labs.example"])
+@pytest.mark.parametrize(
+    "inventory", ["lab", "testbed-tofino.example", "testbed-soft.example", "testbed-bmv2.example", "labs.example"]
+)
 def test_playbooks__parse_with_every_inventory(inventory: str) -> None:
     played = play("--syntax-check", "-i", ANSIBLE / "inventories" / inventory, *PLAYBOOKS)
     assert played.status == 0, played.stderr

@@ -5,6 +5,7 @@ switch and the collector have clocks that are hours apart from the sender's.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -31,6 +32,7 @@ LONG = ("TARGET=soft", "CC=cubic", "FLOWS=4", "RATE=20mbit", "RTT=20ms", "WARMUP
 WORDS = (*LONG[:-1], "DURATION=2s")
 AT_INGRESS = wire.POSTCARD.const["POSTCARD_AT_INGRESS"]
 BUSY = ("frames left port", "quieter machine")  # in the reasons on a busy machine
+BUSY_WITH_BMV2 = (*BUSY, "report a depth", "rate was off", "link: ")  # its threads are late, too
 TIMEOUT_S = 300
 
 pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")]
@@ -81,17 +83,20 @@ class Machines:
         return found
 
 
-@pytest.fixture(scope="module")
-def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
-    if missing := [name for name in TOOLS if not shutil.which(name)]:
-        pytest.skip(f"missing: {' '.join(missing)} (Debian packages openssh-server, openssh-client, sudo)")
-    if not (CHECKOUT / "build/deployed").exists():
-        pytest.skip("this checkout is not built: make build/deployed")
-    directory = tmp_path_factory.mktemp("hosts")
+def missing() -> str:
+    """Why hosts cannot be reached over ssh here."""
+    if absent := [name for name in TOOLS if not shutil.which(name)]:
+        return f"missing: {' '.join(absent)} (Debian packages openssh-server, openssh-client, sudo)"
+    return "" if (CHECKOUT / "build/deployed").exists() else "this checkout is not built: make build/deployed"
+
+
+@contextlib.contextmanager
+def machines(directory: Path, *more: str) -> Iterator[Machines]:
+    """Hosts that end with the block. `more` are options of ssh_hosts.py."""
     directory.chmod(0o755)
     shifts = [word for name, seconds in SHIFT_S.items() for word in ("--shift", f"{name}={seconds}")]
     builder = subprocess.Popen(
-        [sys.executable, CHECKOUT / "ansible/tests/ssh_hosts.py", *shifts, directory, "--", "cat"],
+        [sys.executable, CHECKOUT / "ansible/tests/ssh_hosts.py", *shifts, *more, directory, "--", "cat"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -99,14 +104,20 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
         assert builder.stdout.readline() == "ready\n"
         (unshare,) = children(builder.pid)
         (inside,) = children(unshare)
-        numbers = {name: of_host(inside, int(pid)) for name, pid in pids(directory)}
-        bed = Machines(directory, inside, numbers)
-        deployed = bed.run("deploy", "TARGET=soft")
-        assert deployed.returncode == 0, deployed.stdout + deployed.stderr
-        yield bed
+        yield Machines(directory, inside, {name: of_host(inside, int(pid)) for name, pid in pids(directory)})
     finally:
         builder.kill()
         builder.communicate()
+
+
+@pytest.fixture(scope="module")
+def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    if why := missing():
+        pytest.skip(why)
+    with machines(tmp_path_factory.mktemp("hosts")) as bed:
+        deployed = bed.run("deploy", "TARGET=soft")
+        assert deployed.returncode == 0, deployed.stdout + deployed.stderr
+        yield bed
 
 
 def children(pid: int) -> list[int]:
@@ -164,6 +175,27 @@ def in_order(cards: dict[str, np.ndarray], name: str) -> np.ndarray:
 
 
 @pytest.mark.long
+@pytest.mark.long
+@pytest.mark.skipif(not shutil.which("simple_switch"), reason="no simple_switch on the PATH (docs/target-bmv2.md)")
+@pytest.mark.skipif(bool(missing()), reason=missing())
+def test_experiment__with_bmv2_and_a_delay_line_on_machines_of_their_own(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with machines(tmp_path_factory.mktemp("line"), "--line") as bed:
+        text = bed.inventory.read_text()
+        bed.inventory.write_text(text.replace("{soft: }", "{bmv2: }").replace("\nsoft:", "\nbmv2:"))
+        deployed = bed.run("deploy", "TARGET=bmv2")
+        assert deployed.returncode == 0, deployed.stdout + deployed.stderr
+        done = bed.run("experiment", "TARGET=bmv2", "DELAY=switch", *WORDS[1:], f"RESULTS={tmp_path / 'results'}")
+        assert done.returncode in (0, 2), done.stdout + done.stderr
+        assert bed.left() == {}
+    summary = json.loads((tmp_path / "results/latest/rep-1/summary.json").read_text())
+    assert [reason for reason in summary["reasons"] if not any(word in reason for word in BUSY_WITH_BMV2)] == []
+    ledger = summary["ledger"]
+    assert ledger["postcards_missing"] == ledger["tcp_events_lost"] == 0 < ledger["switch_packets"]
+    assert summary["fidelity"]["clock_uncertainty_ns"] is not None
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_experiment__that_is_ended_leaves_nothing_on_any_host(
     testbed: Machines, tmp_path: Path, number: signal.Signals

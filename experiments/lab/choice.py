@@ -8,19 +8,17 @@ from experiments import capabilities
 from experiments.deploy import inventory_of
 from experiments.lab.interface import Lab
 from experiments.resolved import Resolved
-from lib.errors import RunError
 
 
 def choose(spec: Resolved, inventory: str = "") -> Lab:
     """The lab of an experiment. Only a testbed has an `inventory`. Raises RunError if the inventory cannot be used."""
     always = capabilities.on_testbed(TARGETS[spec.target].capabilities)
     if inventory or always:
-        from experiments.lab import soft_testbed, testbed
+        from experiments.lab import linux_testbed, testbed
 
-        if spec.target not in testbed.NEEDED:
-            raise RunError(f"INVENTORY={inventory}: TARGET={spec.target} runs in the lab of this machine; leave it out")
-        lab = testbed.TestbedLab if always else soft_testbed.SoftTestbedLab
-        return lab(spec, testbed.load(inventory_of(spec.target, inventory), spec.target))
+        lab = testbed.TestbedLab if always else linux_testbed.LinuxTestbedLab
+        with_line = spec.delay == "switch" and not TARGETS[spec.target].capabilities.links
+        return lab(spec, testbed.load(inventory_of(spec.target, inventory), spec.target, with_line))
     if spec.switch == "ns3":
         from experiments.lab.ns3 import Ns3Lab
 

@@ -13,6 +13,7 @@ import os
 import select
 import shlex
 import shutil
+import socket
 import subprocess
 import threading
 import time
@@ -20,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from controlplane.bmv2 import Bmv2Switch
 from controlplane.soft import SoftSwitch
 from experiments import ssh
 from experiments.unpack import unpack
@@ -324,6 +326,24 @@ class Relay:
     def close(self) -> None:
         self._process.kill()
         self._process.communicate()
+
+
+@contextlib.contextmanager
+def bmv2_switch(machine: Machine, port: int) -> Iterator[Bmv2Switch]:
+    """A connection to the simple_switch that has the Thrift port `port` there. Raises SwitchError."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        process = subprocess.Popen(
+            machine.command("hosts.control_relay", "--tcp", str(port)),
+            stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        try:
+            with Bmv2Switch(f"127.0.0.1:{port}", ours) as switch:
+                yield switch
+        finally:
+            process.kill()
+            process.communicate()
 
 
 def soft_switch(machine: Machine, path: str) -> SoftSwitch:

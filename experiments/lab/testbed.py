@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The lab on a testbed: the machines of an inventory, reached over ssh, and a switch that also runs between
-experiments. The bottleneck gets the experiment's policy, and gets its former policy back afterwards. soft_testbed.py
-has the soft switch on a machine of its own.
+experiments. The bottleneck gets the experiment's policy, and gets its former policy back afterwards. linux_testbed.py
+has switches that are programs.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from experiments.lab.machines import Machine, at_places, fetch, leased, machine
 from experiments.progress import RunProgress
 from experiments.repetition_plan import RunPlan
 from experiments.resolved import Resolved
-from experiments.run_plan import plan_run
+from experiments.run_plan import LINES, plan_run
 from experiments.switches import packets_waiting, plain
+from experiments.topology import INTERFACE, LINE
 from hosts.lease import RUNTIME, Neighbour
 from lib.errors import RunError
 from lib.units import Quantity, parse
@@ -46,7 +47,7 @@ IDLE_SAMPLES = 20
 TC_AT = "receiver-egress"  # as in ansible/playbooks/group_vars/all.yml
 MOST_SHARE = 2  # most bytes of a run's files, over their estimate
 SMALL_FILES_BYTES = 64 << 20  # of logs and documents, beyond it
-ON_LINUX = ("soft",)  # targets whose switch is a program that a run starts and stops
+ON_LINUX = ("soft", "bmv2")  # targets whose switch is a program that a run starts and stops
 
 
 @dataclass(frozen=True)
@@ -72,26 +73,33 @@ PARTS = {
     "sender": ("senders", {"bufferscope_interface": "enp1s0", "bufferscope_address": "198.51.100.2"}),
     "receiver": ("receivers", {"bufferscope_interface": "enp1s0", "bufferscope_address": "198.51.100.1"}),
     "collector": ("collectors", {"bufferscope_interface": "enp1s0"}),
+    LINE: (LINES, {"switch_ports": "[1=enp1s0, 2=enp2s0]"}),
 }
 HOSTS = ("sender", "receiver", "collector")  # that run our programs on every testbed
+PROGRAM_ON_LINUX = {
+    "switch": {"switch_ports": "[1=enp1s0, 2=enp2s0, 3=enp3s0]"},
+    "collector": {"collector_address": "203.0.113.2", "collector_source": "203.0.113.1"},
+}
 NEEDED = {
     "tofino": {"switch": {"switch_address": "192.0.2.10:50052", "bottleneck_port": "2/0"}},
-    "soft": {
-        "switch": {"switch_ports": "[1=enp1s0, 2=enp2s0, 3=enp3s0]"},
-        "collector": {"collector_address": "203.0.113.2", "collector_source": "203.0.113.1"},
-    },
+    "soft": PROGRAM_ON_LINUX,
+    "bmv2": PROGRAM_ON_LINUX,
 }
 
 
 ADDRESSES = ("bufferscope_address", "collector_address", "collector_source")
 
 
-def load(inventory: Path, target: str) -> Testbed:
-    """Raises RunError with everything that is missing, one line each."""
+def load(inventory: Path, target: str, with_line: bool = False) -> Testbed:
+    """`with_line`: a delay line stands behind the switch. Raises RunError with everything that is missing, one line
+    each.
+    """
     content = read_inventory(inventory)
     hostvars = content.get("_meta", {}).get("hostvars", {})
     machines, variables, lines = {}, {}, []
     for part, (group, always) in PARTS.items():
+        if part == LINE and not with_line:
+            continue
         group = group.format(target=target)
         names = content.get(group, {}).get("hosts", [])
         if len(names) != 1:
@@ -202,11 +210,13 @@ def played(
     if len(remote) > 1:
         raise RunError(f"{testbed.inventory}: bufferscope_dir differs between hosts; allowed: one path for all of them")
     there = machines[0].run_directory(run)
+    groups = {PARTS[part][0].format(target=plan.target) for part in testbed.machines}
     with (
         tempfile.TemporaryDirectory(prefix=".fetched-", dir=directory.parent) as scratch,
         leased(machines, run, _neighbours(testbed)),
     ):
         variables = plan.variables(directory) | {
+            "run_groups": ":".join(group for group in plan.setup["run_groups"].split(":") if group in groups),
             "bufferscope_run_dir": f"{there}/{REPETITION}",
             "bufferscope_logs_dir": f"{there}/{REPETITION}/logs",
             "bufferscope_runtime_dir": f"{there}/{RUNTIME}",
@@ -263,6 +273,7 @@ class Hosts:
     """What the hosts tell of themselves, before and after the traffic."""
 
     def __init__(self, testbed: Testbed, parts: Iterable[str]) -> None:
+        self._testbed = testbed
         self._machines = at_places(testbed.machines[part] for part in parts)
         self._before = self._ask()
 
@@ -285,7 +296,17 @@ class Hosts:
             "hosts": {name: facts["settings"] for name, facts in after.items()},
             "clocks": {name: facts["clock"] for name, facts in after.items()},
             "frames_lost_in_backlog": lost,
+            "frames_passed": {"before": self._passed(before), "after": self._passed(after)},
             "tcp_memory_pressures": pressures,
+        }
+
+    def _passed(self, facts: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """Frames that each host received and sent in the experiment's network, by the names of the lab."""
+        names = {machine.place: machine.name for machine in self._machines}
+        hosts = {part: self._testbed.machines[part] for part in HOSTS}
+        return {
+            f"{part}/{INTERFACE}": facts[names[host.place]]["passed_frames"][host.interfaces[0]]
+            for part, host in hosts.items()
         }
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from controlplane.soft import FiveTuple
-from experiments.host import Host
+from experiments.host import CHECKOUT, Host
 from experiments.lab.choice import choose
+from experiments.lab.linux_testbed import LinuxTestbedLab
 from experiments.lab.real import RealKernel, RealLab
 from experiments.lab.virtual import VirtualLab, machine_job
 from experiments.resolve import resolve
@@ -18,14 +19,16 @@ from lib.errors import RunError
 
 
 def resolved(clock: str, **given: str) -> Resolved:
-    return resolve({"clock": clock, **given}, Host(("cubic",), netem=False, clock=clock))
+    return resolve({"clock": clock, **given}, Host(("cubic",), netem=True, clock=clock))
 
 
 def test_choose__follows_clock_and_target(tmp_path: Path) -> None:
     assert type(choose(resolved("real"))) is RealLab
     assert type(choose(resolved("virtual"))) is VirtualLab
-    with pytest.raises(RunError, match=r"INVENTORY=hosts\.yml: TARGET=bmv2 runs in the lab of this machine"):
-        choose(resolved("real", target="bmv2"), "hosts.yml")
+    example = str(CHECKOUT / "ansible/inventories/testbed-bmv2.example")
+    assert type(choose(resolved("real", target="bmv2", delay="tc"), example)) is LinuxTestbedLab
+    with pytest.raises(RunError, match="the group lines has 0 hosts; allowed: 1"):
+        choose(resolved("real", target="bmv2", delay="switch"), example)
     (tmp_path / "hosts.json").write_text(json.dumps({"machines": {"hosts": {"one": {}}}}))
     with pytest.raises(RunError, match="has no machine in the group tofino"):
         choose(resolved("real", target="tofino"), str(tmp_path / "hosts.json"))

@@ -72,7 +72,7 @@ def test_inventory__says_where_everything_is(tmp_path: Path) -> None:
     assert found.machines["sender"].interfaces == ("bond0",)
 
 
-@pytest.mark.parametrize("target", ["tofino", "soft"])
+@pytest.mark.parametrize("target", ["tofino", "soft", "bmv2"])
 def test_inventory__of_the_example_is_complete(target: str) -> None:
     found = testbed.load(CHECKOUT / f"ansible/inventories/testbed-{target}.example", target)
     assert found.machines["receiver"].login[-1] == "bufferscope@192.0.2.13"

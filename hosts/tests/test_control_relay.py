@@ -57,3 +57,24 @@ def test_relay__without_a_switch_reports_one_line(tmp_path: Path) -> None:
     assert done.returncode == relay.EXIT_REFUSED
     assert done.stderr.startswith(f"control_relay: {tmp_path}/none.sock: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_stream__passes_the_bytes_of_a_connection_until_it_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        words = [sys.executable, "-m", "hosts.control_relay", "--tcp", str(listening.getsockname()[1])]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            switch, _ = listening.accept()
+            assert process.stdin
+            assert process.stdout
+            process.stdin.write(b"x" * 300_000)
+            process.stdin.flush()
+            with switch, switch.makefile("rb") as requests:
+                assert requests.read(300_000) == b"x" * 300_000
+                switch.sendall(b"reply")
+            assert process.stdout.read() == b"reply"
+            assert process.wait(timeout=10) == 0
+
+
+@pytest.mark.parametrize("words", [[], ["--tcp", "0"], ["--tcp", "x"], ["a", "b"]])
+def test_main__refuses_other_words(words: list[str]) -> None:
+    assert relay.main(words) == 2

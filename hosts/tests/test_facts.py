@@ -11,7 +11,8 @@ from hosts import facts
 def test_facts__of_this_host(capsys: pytest.CaptureFixture[str]) -> None:
     assert facts.main(["--interface", "lo"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["lost_frames"].keys() == {"lo"}
+    assert said["lost_frames"].keys() == said["passed_frames"].keys() == {"lo"}
+    assert said["passed_frames"]["lo"].keys() == {"received", "sent"}
     assert said["tcp_memory_pressures"] >= 0
     assert "net.ipv4.tcp_rmem" in said["settings"]["sysctls"]
 

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""The lab on a testbed whose switch is the soft switch on a Linux machine of its own, started for each repetition."""
+"""The lab on a testbed whose switch is a program on a Linux machine of its own, started for each repetition: the soft
+switch, or BMv2. BMv2 has no links, so netem delays, or the soft switch on another machine (a delay line).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from controlplane.soft import FiveTuple, FlowKey, SoftSwitch
+from controlplane.bmv2_client import DEFAULT_PORT as THRIFT_PORT
+from controlplane.soft import FiveTuple, FlowKey
 from controlplane.switch import Collector
 from experiments.configure import IN_THE_LAB, POSTCARD_PORT, Attached, SwitchSettings, configure
 from experiments.lab import machines, repetition
@@ -17,11 +20,11 @@ from experiments.lab.testbed import Hosts, InventoryLab, Testbed, played, socket
 from experiments.progress import RunProgress
 from experiments.repetition_plan import RunPlan
 from experiments.switches import Switches
-from experiments.topology import COLLECTOR, RECEIVER, SENDER
+from experiments.topology import COLLECTOR, LINE, RECEIVER, SENDER
 from runs import results
 
 
-class SoftTestbedLab(InventoryLab):
+class LinuxTestbedLab(InventoryLab):
     """Three or more machines, one of which is the switch."""
 
     def measure(self, plan: RunPlan, directory: Path, progress: RunProgress) -> dict[str, Any]:
@@ -29,9 +32,8 @@ class SoftTestbedLab(InventoryLab):
         addresses = {name: testbed.variable("collector", name) for name in ("collector_address", "collector_source")}
         with (
             played(self.spec, plan, directory, testbed, addresses) as play,
-            _switch(testbed, directory) as switch,
+            _switches(plan.target, testbed, directory) as switches,
         ):
-            switches = Switches(switch, switch)
             configure(switches, _at_addresses(plan.settings, testbed), _attached(testbed))
             hosts = Hosts(testbed, testbed.machines)
             before = switches.before()
@@ -46,10 +48,17 @@ class SoftTestbedLab(InventoryLab):
 
 
 @contextmanager
-def _switch(testbed: Testbed, directory: Path) -> Iterator[SoftSwitch]:
-    there = testbed.machines["switch"]
-    with machines.soft_switch(there, socket_of(there, directory)) as switch:
-        yield switch
+def _switches(target: str, testbed: Testbed, directory: Path) -> Iterator[Switches]:
+    soft = testbed.machines.get("switch" if target == "soft" else LINE)
+    with ExitStack() as connections:
+        links = None
+        if soft is not None:
+            links = connections.enter_context(machines.soft_switch(soft, socket_of(soft, directory)))
+        if target == "soft" and links is not None:
+            yield Switches(links, links)
+        else:
+            there = testbed.machines["switch"]
+            yield Switches(connections.enter_context(machines.bmv2_switch(there, THRIFT_PORT)), links)
 
 
 def _attached(testbed: Testbed) -> Attached:
