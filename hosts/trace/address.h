@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Addresses as a TCP record has them: an IPv6 or IPv4-mapped address in two halves, each as a number.
+ * Addresses as TCP records and flow records have them: an IPv6 or IPv4-mapped address in two halves, each as a number.
  */
 #ifndef TRACE_ADDRESS_H
 #define TRACE_ADDRESS_H

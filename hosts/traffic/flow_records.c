@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "flow_records.h"
 
-#include <endian.h>
 #include <string.h>
 
 #include "../../wire/flow_record.h"
+#include "../trace/address.h"
 
 int flow_records_open(struct flow_records *records, const char *path)
 {
@@ -16,22 +16,6 @@ int flow_records_open(struct flow_records *records, const char *path)
 	err = block_writer_open(&records->writer, path, BLOCK_FLOWS, FLOW_RECORD_VERSION, FLOW_RECORD_BYTES);
 	records->open = !err;
 	return err;
-}
-
-/* The address as an IPv6 number in two halves. */
-static void take_address(const struct sockaddr_storage *address, uint64_t *high, uint64_t *low)
-{
-	const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)address;
-	uint64_t halves[2];
-
-	if (address->ss_family == AF_INET6) {
-		memcpy(halves, &ipv6->sin6_addr, sizeof(halves));
-		*high = be64toh(halves[0]);
-		*low = be64toh(halves[1]);
-	} else if (address->ss_family == AF_INET) {
-		*high = 0;
-		*low = 0xffffull << 32 | ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr);
-	}
 }
 
 void flow_records_add(struct flow_records *records, const struct path *path, const struct flow *flow,
@@ -61,8 +45,9 @@ void flow_records_add(struct flow_records *records, const struct path *path, con
 
 	if (!records->open)
 		return;
-	take_address(flow->source ? flow->source : &path->local, &record.src_addr_hi, &record.src_addr_lo);
-	take_address(&path->server.address, &record.dst_addr_hi, &record.dst_addr_lo);
+	address_read(flow->source ? flow->source : &path->local, 0xffff, &record.src_addr_hi,
+		     &record.src_addr_lo);
+	address_read(&path->server.address, 0xffff, &record.dst_addr_hi, &record.dst_addr_lo);
 	memcpy(block_writer_slot(&records->writer), &record, sizeof(record));
 	block_writer_added(&records->writer);
 }
