@@ -120,11 +120,6 @@ static __always_inline bool was_seen(__u32 kind, const __u64 *ctx)
 	return false;
 }
 
-static __always_inline struct cpu_counters *counters_of(__u32 cpu)
-{
-	return bpf_map_lookup_elem(&counters, &cpu);
-}
-
 static __always_inline bool is_selected(const struct sock *sk)
 {
 	__u16 remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
@@ -182,45 +177,38 @@ static __always_inline __u16 saturated(__u32 bytes)
 	return bytes > 0xffff ? 0xffff : bytes;
 }
 
-static __always_inline void record_probe(struct sock *sk, const struct sk_buff *skb, bool rescued)
+static __always_inline void fill_received(struct tcp_record *record, const struct sk_buff *skb)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
-	struct cpu_counters *count = counters_of(cpu);
 	__u8 header[TCP_HEADER_BYTES] = {};
 	__u32 header_bytes, length;
-	struct tcp_record *record;
 
-	if (!count || !tcp)
-		return;
-	if (rescued)
-		__sync_fetch_and_add(&count->rescued, 1);
-	if (!is_selected(sk)) {
-		__sync_fetch_and_add(&count->other_sockets, 1);
-		return;
-	}
-	__sync_fetch_and_add(&count->probe_events, 1);
-	record = reserve(count, cpu, TCP_EVENT_PROBE);
-	if (!record)
-		return;
 	bpf_probe_read_kernel(header, sizeof(header), skb->data);
 	header_bytes = header[TCP_DATA_OFFSET_AT] >> 4 << 2;
 	length = skb->len;
 	record->event_seq = bpf_ntohl(*(__be32 *)(header + TCP_SEQ_AT));
 	record->data_bytes = length > header_bytes ? saturated(length - header_bytes) : 0;
-	fill_addresses(record, sk);
-	fill_socket(record, sk, tcp);
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-static __always_inline void record_retransmit(struct sock *sk, const struct sk_buff *skb, bool failed,
-					      bool rescued)
+static __always_inline void fill_retransmitted(struct tcp_record *record, const struct sk_buff *skb)
 {
+	__u32 seq = 0;
+
+	bpf_core_read(&seq, sizeof(seq), &((struct tcp_skb_cb *)skb->cb)->seq);
+	record->event_seq = seq;
+	record->data_bytes = saturated(skb->len);
+}
+
+/* Counts the event, and records it if its socket is selected and the retransmission did not fail. `event` is a
+ * constant: each program contains the code of its own event only.
+ */
+static __always_inline void record_event(const __u64 *ctx, __u8 event, bool failed, bool rescued)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	const struct sk_buff *skb = (const struct sk_buff *)ctx[1];
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
-	struct cpu_counters *count = counters_of(cpu);
+	struct cpu_counters *count = bpf_map_lookup_elem(&counters, &cpu);
 	struct tcp_record *record;
-	__u32 seq = 0;
 
 	if (!count || !tcp)
 		return;
@@ -234,13 +222,14 @@ static __always_inline void record_retransmit(struct sock *sk, const struct sk_b
 		__sync_fetch_and_add(&count->retransmit_failures, 1);
 		return;
 	}
-	__sync_fetch_and_add(&count->retransmit_events, 1);
-	record = reserve(count, cpu, TCP_EVENT_RETRANSMIT);
+	__sync_fetch_and_add(event == TCP_EVENT_PROBE ? &count->probe_events : &count->retransmit_events, 1);
+	record = reserve(count, cpu, event);
 	if (!record)
 		return;
-	bpf_core_read(&seq, sizeof(seq), &((struct tcp_skb_cb *)skb->cb)->seq);
-	record->event_seq = seq;
-	record->data_bytes = saturated(skb->len);
+	if (event == TCP_EVENT_PROBE)
+		fill_received(record, skb);
+	else
+		fill_retransmitted(record, skb);
 	fill_addresses(record, sk);
 	fill_socket(record, sk, tcp);
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
@@ -253,7 +242,7 @@ SEC("tp_btf/tcp_probe")
 int on_tcp_probe(__u64 *ctx)
 {
 	note_seen(SEEN_PROBE, ctx);
-	record_probe((struct sock *)ctx[0], (const struct sk_buff *)ctx[1], false);
+	record_event(ctx, TCP_EVENT_PROBE, false, false);
 	return 0;
 }
 
@@ -261,7 +250,7 @@ SEC("tp_btf/tcp_probe")
 int rescue_tcp_probe(__u64 *ctx)
 {
 	if (!was_seen(SEEN_PROBE, ctx))
-		record_probe((struct sock *)ctx[0], (const struct sk_buff *)ctx[1], true);
+		record_event(ctx, TCP_EVENT_PROBE, false, true);
 	return 0;
 }
 
@@ -275,7 +264,7 @@ int on_tcp_retransmit_skb(__u64 *ctx)
 	bool failed = retransmit_has_error && (int)ctx[2];
 
 	note_seen(SEEN_RETRANSMIT, ctx);
-	record_retransmit((struct sock *)ctx[0], (const struct sk_buff *)ctx[1], failed, false);
+	record_event(ctx, TCP_EVENT_RETRANSMIT, failed, false);
 	return 0;
 }
 
@@ -285,6 +274,6 @@ int rescue_tcp_retransmit_skb(__u64 *ctx)
 	bool failed = retransmit_has_error && (int)ctx[2];
 
 	if (!was_seen(SEEN_RETRANSMIT, ctx))
-		record_retransmit((struct sock *)ctx[0], (const struct sk_buff *)ctx[1], failed, true);
+		record_event(ctx, TCP_EVENT_RETRANSMIT, failed, true);
 	return 0;
 }
