@@ -45,3 +45,12 @@ class Lab(ABC):
         """Leaves the raw files of repetition `number` (from 1) in `directory`, the last one by results.record. Raises
         RunError, Interrupted.
         """
+
+
+class ParallelLab(Lab):
+    """Repetitions run at once, one per processor: other work on the machine does not affect virtual time."""
+
+    @contextmanager
+    def processors(self) -> Iterator[list[int]]:
+        with machine.free_processors(machine.NAME, self.spec.reps) as numbers:
+            yield numbers

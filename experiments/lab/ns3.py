@@ -10,16 +10,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import chain, repeat
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from experiments import environment, host, machine
+from experiments import environment, host
 from experiments.host import Host
-from experiments.lab.interface import Lab
+from experiments.lab.interface import ParallelLab
 from experiments.lab.repetition import write_spec
 from experiments.progress import RunProgress
 from experiments.repetition_plan import RunPlan
@@ -48,18 +46,13 @@ def probe() -> Host:
     return Host(CONGESTION_CONTROLS, netem=False, clock="virtual", kernel="ns-3")
 
 
-class Ns3Lab(Lab):
-    """Repetitions run at once, one per processor: other work on the machine has no effect on simulated time."""
+class Ns3Lab(ParallelLab):
+    """Each repetition is a process of the simulator."""
 
     def missing(self) -> list[str]:
         if os.access(SIMULATOR, os.X_OK):
             return []
         return ["build/simulator is missing, which SWITCH=ns3 runs: make simulator installs ns-3 and builds it"]
-
-    @contextmanager
-    def processors(self) -> Iterator[list[int]]:
-        with machine.free_processors(machine.NAME, self.spec.reps) as numbers:
-            yield numbers
 
     def record(self, number: int, directory: Path, processor: int | None) -> None:
         plan = plan_run(self.spec, number)

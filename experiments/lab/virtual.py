@@ -9,15 +9,14 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments import cc_parameters, environment, host, machine, playbooks, programs, setup_cache
+from experiments import cc_parameters, environment, host, playbooks, programs, setup_cache
 from experiments.host import Host
 from experiments.lab import own_kernel, repetition, virtual_inside
-from experiments.lab.interface import Lab
+from experiments.lab.interface import ParallelLab
 from experiments.progress import RunProgress
 from experiments.repetition_plan import Durations, RunPlan
 from experiments.resolved import Resolved
@@ -75,8 +74,8 @@ def prepare() -> bool:
     return read_json(KERNEL_JSON) != before
 
 
-class VirtualLab(Lab):
-    """Repetitions run at once, one per processor: other work on the machine does not affect virtual time."""
+class VirtualLab(ParallelLab):
+    """Each repetition is a virtual machine."""
 
     def missing(self) -> list[str]:
         lines = super().missing()
@@ -90,11 +89,6 @@ class VirtualLab(Lab):
 
     def memory_shortage(self, at_once: int) -> str | None:
         return memory.problem(sizes(self.spec).machine_mib, at_once)
-
-    @contextmanager
-    def processors(self) -> Iterator[list[int]]:
-        with machine.free_processors(machine.NAME, self.spec.reps) as numbers:
-            yield numbers
 
     def record(self, number: int, directory: Path, processor: int | None) -> None:
         plan = plan_run(self.spec, number)
