@@ -62,6 +62,11 @@ def read(interface: str) -> dict[str, dict[str, str]]:
     return routes
 
 
+def attributes_of(identity: str) -> dict[str, str] | None:
+    """The attributes of one route; None if the host no longer has it."""
+    return read(identity.split()[0]).get(identity)
+
+
 def write(identity: str, attributes: Mapping[str, str]) -> None:
     """Raises TuneError if the kernel refuses the attributes, or keeps others."""
     interface, family, *words = identity.split()
@@ -70,7 +75,7 @@ def write(identity: str, attributes: Mapping[str, str]) -> None:
         run("ip", family, "route", "replace", *words, *shown(attributes).split(), "dev", interface)
     except CommandError as error:
         raise TuneError(f"{attempt}: {error.reason}") from error
-    kept = read(interface).get(identity)
+    kept = attributes_of(identity)
     if kept != dict(attributes):
         raise TuneError(f"{attempt}: the kernel keeps '{shown(kept or {})}'")
 

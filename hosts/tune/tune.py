@@ -13,6 +13,8 @@ import json
 import platform
 import re
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,48 +122,35 @@ def plan_routes(options: argparse.Namespace, saved: dict[str, dict[str, str]]) -
     return changes
 
 
+def restore(read: Callable[[str], Any], write: Callable[[str, Any], None], name: str, former: Any) -> bool:
+    """Restores one setting, unless this host no longer has it. Returns whether the setting had to change."""
+    changed = read(name) not in (former, None)
+    if changed:
+        write(name, former)
+    return changed
+
+
+# How each kind of saved value is restored, in this order.
+RESTORE: dict[str, Callable[[str, Any], bool]] = {
+    "sysctls": partial(restore, sysctls.read, sysctls.write),
+    "offloads": offloads.restore,
+    "gso_max_segs": partial(restore, bursts.read, bursts.write),
+    "rx_usecs": partial(restore, coalescing.read, coalescing.write),
+    "routes": partial(restore, routes.attributes_of, routes.write),
+}
+
+
 def put_back(saved: dict[str, Any]) -> tuple[bool, dict[str, Any], list[str]]:
     """Restores the saved values. Returns (whether any changed, values that could not be restored, errors)."""
     changed, errors = False, []
-    left: dict[str, Any] = {"sysctls": {}, "offloads": {}, "gso_max_segs": {}, "rx_usecs": {}, "routes": {}}
-    for name, value in saved.get("sysctls", {}).items():
-        try:
-            if sysctls.read(name) not in (value, None):
-                sysctls.write(name, value)
-                changed = True
-        except TuneError as error:
-            left["sysctls"][name] = value
-            errors.append(str(error))
-    for interface, states in saved.get("offloads", {}).items():
-        try:
-            changed = offloads.restore(interface, states) or changed
-        except TuneError as error:
-            left["offloads"][interface] = states
-            errors.append(str(error))
-    for interface, segments in saved.get("gso_max_segs", {}).items():
-        try:
-            if bursts.read(interface) != segments:
-                bursts.write(interface, segments)
-                changed = True
-        except TuneError as error:
-            left["gso_max_segs"][interface] = segments
-            errors.append(str(error))
-    for interface, usecs in saved.get("rx_usecs", {}).items():
-        try:
-            if coalescing.read(interface) not in (usecs, None):
-                coalescing.write(interface, usecs)
-                changed = True
-        except TuneError as error:
-            left["rx_usecs"][interface] = usecs
-            errors.append(str(error))
-    for route, attributes in saved.get("routes", {}).items():
-        try:
-            if routes.read(route.split()[0]).get(route, attributes) != attributes:
-                routes.write(route, attributes)
-                changed = True
-        except TuneError as error:
-            left["routes"][route] = attributes
-            errors.append(str(error))
+    left: dict[str, Any] = {kind: {} for kind in RESTORE}
+    for kind, restore_one in RESTORE.items():
+        for name, former in saved.get(kind, {}).items():
+            try:
+                changed = restore_one(name, former) or changed
+            except TuneError as error:
+                left[kind][name] = former
+                errors.append(str(error))
     return changed, left, errors
 
 
