@@ -234,22 +234,15 @@ def parse_ports(text: str) -> str:
     return f"{int(match[1])}-{int(match[2])}"
 
 
-def parse_bytes(text: str) -> int:
-    if not re.fullmatch(r"\d{1,10}", text) or not 0 < int(text) <= 256 << 20:
-        raise argparse.ArgumentTypeError(f"'{text}': give a whole number of bytes from 1 to {256 << 20}")
+def parse_whole(unit: str, least: int, most: int, text: str) -> int:
+    if not re.fullmatch(r"\d{1,10}", text) or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"'{text}': give a whole number of {unit} from {least} to {most}")
     return int(text)
 
 
-def parse_usecs(text: str) -> int:
-    if not re.fullmatch(r"\d{1,5}", text):
-        raise argparse.ArgumentTypeError(f"'{text}': give a whole number of us from 0 to 99999")
-    return int(text)
-
-
-def parse_percent(text: str) -> int:
-    if not re.fullmatch(r"\d{1,4}", text) or not 0 < int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"'{text}': give a whole number of percent from 1 to 1000")
-    return int(text)
+parse_bytes = partial(parse_whole, "bytes", 1, 256 << 20)
+parse_usecs = partial(parse_whole, "us", 0, 99999)
+parse_percent = partial(parse_whole, "percent", 1, 1000)
 
 
 def parse_cc(text: str) -> str:
