@@ -52,7 +52,7 @@ def axes_of(ax: look.Axes, of_curves: Iterable[Mapping[int, Bracket]], x_label: 
     """
     flows = sorted({n for curve in of_curves for n in curve})
     if not flows:
-        look.absent(ax, "no valid run")
+        look.absent(ax)
         return flows
     ax.set_yscale("log")
     look.log2_axis(ax, flows, margin)

@@ -176,10 +176,10 @@ def draw(data: Data) -> look.Figure:
     from matplotlib.lines import Line2D
 
     if not data["points"]:
-        figure, axes = look.new_figure(look.COLUMN_IN, 2.4)
-        look.absent(axes[0, 0], data["missing"])
-        axes[0, 0].set_xticks([])
-        axes[0, 0].set_yticks([])
+        figure, ax = look.new_panel(look.COLUMN_IN, 2.4)
+        look.absent(ax, text=data["missing"])
+        ax.set_xticks([])
+        ax.set_yticks([])
         return figure
     figure, axes = look.new_figure(look.PAGE_IN, 7.4, ROWS, COLUMNS)
     for at, (measure, ax) in enumerate(zip(MEASURES, axes.flat, strict=True)):
@@ -206,7 +206,7 @@ def _panel(ax: look.Axes, measure: ClockMeasure, points: list[tuple[str, Compari
     drawn = [(cc, both) for cc, both in points if both is not None]
     ax.set_title(measure.title, loc="left", pad=3)
     if not drawn:
-        look.absent(ax, "not measured by both")
+        look.absent(ax, text="not measured by both")
         return
     if measure.log:
         ax.set_xscale("log", base=2)

@@ -43,6 +43,12 @@ def new_figure(width_in: float, height_in: float, rows: int = 1, columns: int = 
     return figure, axes
 
 
+def new_panel(width_in: float, height_in: float) -> tuple[Figure, Any]:
+    """A figure with one panel, and its axes."""
+    figure, axes = new_figure(width_in, height_in)
+    return figure, axes[0, 0]
+
+
 def footer(figure: Figure, provenance: Data) -> None:
     """One line under the figure: the number of runs that it shows (or the name of a single run), and the number of runs
     that were left out. The paper's page lists the runs that were left out; the list of runs beside the page names all.
@@ -91,11 +97,13 @@ def note(ax: Axes, text: str, at: tuple[float, float], offset_points: tuple[floa
     ax.annotate(text, at, xytext=offset_points, **where | style)
 
 
-def absent(ax: Axes, text: str) -> None:
-    """A panel without data says why, on grey, so that it cannot be taken for zero."""
-    ax.set_facecolor("#F4F4F4")
-    ax.grid(visible=False)
-    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=GREY, fontsize=LABEL_POINTS)
+def absent(*panels: Axes, text: str = "no valid run") -> Figure:
+    """Panels without data say why, on grey, so that they cannot be taken for zero. Returns their figure."""
+    for ax in panels:
+        ax.set_facecolor("#F4F4F4")
+        ax.grid(visible=False)
+        ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=GREY, fontsize=LABEL_POINTS)
+    return panels[0].get_figure(root=True)  # type: ignore[return-value]  # axes have a figure
 
 
 def label_right(ax: Axes, labels: Sequence[tuple[float, str, str]], gap_points: float = LABEL_POINTS + 1) -> None:

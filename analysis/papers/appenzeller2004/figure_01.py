@@ -65,9 +65,7 @@ def draw(data: Data) -> look.Figure:
     """Windows above, queues beneath; slow start of the paper's sender left."""
     figure, axes = look.new_figure(look.PAGE_IN, 3.4, 2, 2, sharex="col", width_ratios=(1, 1.6))
     if data["bdp"] is None:
-        for ax in axes.flat:
-            look.absent(ax, "no valid run")
-        return figure
+        return look.absent(*axes.flat)
     for row, what in enumerate(("window", "queue")):
         if data["slow_start"]:
             axes[row, 0].plot(*data["slow_start"][what], color=COLORS[PAPER])

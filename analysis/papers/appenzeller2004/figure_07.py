@@ -84,9 +84,7 @@ def draw(data: Data) -> look.Figure:
     figure, axes = look.new_figure(look.PAGE_IN, 4.6, 4, sharex=True)
     curves = data["curves"]
     if curves is None:
-        for ax in axes[:, 0]:
-            look.absent(ax, "no valid run")
-        return figure
+        return look.absent(*axes[:, 0])
     windows, rates, queue, rtt = axes[:, 0]
     time_s = curves["time_s"]
     for row, shade in enumerate(FLOW_COLORS):

@@ -50,12 +50,10 @@ def _numbers(run: StoredRun) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """One panel."""
-    figure, axes = look.new_figure(look.COLUMN_IN, 2.6)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.COLUMN_IN, 2.6)
     density = data["density"]
     if density is None:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     values, ns = density["held"]
     mean, deviation = density["mean"], density["deviation"]
     heights, edges = np.histogram(values, bins=BARS, weights=ns / ns.sum(), density=False)

@@ -54,12 +54,10 @@ def _in_pipe(trace: PacketTrace) -> float:
 
 def draw(data: Data) -> look.Figure:
     """One panel."""
-    figure, axes = look.new_figure(look.PAGE_IN, 2.6)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.PAGE_IN, 2.6)
     curves = data["curves"]
     if curves is None:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     ax.plot(curves["time_s"], curves["total"], color=BLUE, label="sum of all windows")
     ax.plot(curves["time_s"], curves["queue"] + curves["bdp"], color=ORANGE, linewidth=0.6, label="queue + BDP")
     level(ax, curves["bdp"], "BDP", GREY, ":", look.LABEL_POINTS)

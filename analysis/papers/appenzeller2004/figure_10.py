@@ -39,12 +39,10 @@ def prepare(runs: StoredRuns) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """One panel."""
-    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 3.0)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.PAGE_IN * 0.72, 3.0)
     lengths = sorted({length for points in (*data["tcp"].values(), data["bursts"]) for length in points})
     if not lengths:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     models = [theory.slow_start_bursts(length) for length in lengths]
     exact = [theory.mean_depth(short_flows.LOAD, bursts) for bursts in models]
     ax.plot(lengths, exact, color=BLACK, linewidth=0.8, label="M[X]/D/1")

@@ -60,8 +60,7 @@ def _loss_constant(run: StoredRun) -> float | None:
 
 def draw(data: Data) -> look.Figure:
     """Both axes logarithmic: BDP/sqrt(n) is a straight line."""
-    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 3.1)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.PAGE_IN * 0.72, 3.1)
     flows = brackets.axes_of(ax, data["brackets"].values(), "flows n", 1.15)
     if not flows:
         return figure

@@ -47,12 +47,10 @@ def _bracket(slower: dict[int, float]) -> Bracket:
 
 def draw(data: Data) -> look.Figure:
     """One panel."""
-    figure, axes = look.new_figure(look.COLUMN_IN, 2.8)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.COLUMN_IN, 2.8)
     lengths = list(data["slower"])
     if not lengths:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     for order, style, shade, text in ((2, "--", GREY, "second order"), (None, "-", BLACK, "exact")):
         model = [_model(length, order) for length in lengths]
         ax.plot(lengths, model, style, color=shade, linewidth=0.9, label=text)

@@ -33,8 +33,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """Both axes logarithmic."""
-    figure, axes = look.new_figure(look.COLUMN_IN, 2.8)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.COLUMN_IN, 2.8)
     flows = brackets.axes_of(ax, data["brackets"].values(), "long flows n", 1.2)
     if not flows:
         return figure

@@ -45,12 +45,10 @@ def _estimates(runs: list[StoredRun]) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """Two bars for each number of flows."""
-    figure, axes = look.new_figure(look.COLUMN_IN, 2.4)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.COLUMN_IN, 2.4)
     times = data["times"]
     if not times:
-        look.absent(ax, "no valid run with a buffer of a BDP")
-        return figure
+        return look.absent(ax, text="no valid run with a buffer of a BDP")
     for at, (kind, text, shade) in enumerate((("large", "B = BDP", ORANGE), ("small", "B = BDP/√n", BLUE))):
         values = [1e3 * each[kind]["transfer_s"].value for each in times.values()]
         ax.bar([x + 0.4 * at - 0.2 for x in range(len(times))], values, 0.38, color=shade, label=text)

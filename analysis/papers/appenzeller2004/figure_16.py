@@ -56,11 +56,9 @@ def _slope(depths: np.ndarray, tail: np.ndarray) -> float | None:
 
 def draw(data: Data) -> look.Figure:
     """One panel, probabilities logarithmic."""
-    figure, axes = look.new_figure(look.COLUMN_IN, 2.8)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.COLUMN_IN, 2.8)
     if not data["tails"]:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     ax.set_yscale("log")
     for length, (depths, tail) in data["tails"].items():
         shade = SHADES.get(length, BLUE)

@@ -52,7 +52,7 @@ def draw(data: Data) -> look.Figure:
     ):
         points = data[key]
         if not points:
-            look.absent(ax, "no valid run")
+            look.absent(ax)
             continue
         flows = list(points)
         look.log2_axis(ax, flows, 1.2)

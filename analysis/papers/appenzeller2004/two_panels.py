@@ -22,8 +22,7 @@ def draw(
     upper, lower = axes[:, 0]
     present, missing = look.split(data["senders"])
     if not present:
-        for ax in (upper, lower):
-            look.absent(ax, "\n".join(missing))
+        look.absent(upper, lower, text="\n".join(missing))
         return figure, upper, lower, None
     for profile, sender in present.items():
         for ax, what in ((upper, "window"), (lower, "queue")):

@@ -38,11 +38,10 @@ def prepare(runs: StoredRuns) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """One panel, shares logarithmic."""
-    figure, axes = look.new_figure(look.COLUMN_IN, 2.6)
-    ax, points = axes[0, 0], data["points"]
+    figure, ax = look.new_panel(look.COLUMN_IN, 2.6)
+    points = data["points"]
     if not points:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     ax.set_yscale("log")
     buffers = list(points)
     ax.plot(buffers, [tiny_buffers.drop_bound(LOAD, b) for b in buffers], "--", color=GREY, label="bound ρ^B")

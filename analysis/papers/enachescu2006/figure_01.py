@@ -53,8 +53,7 @@ def _by_sender(runs: list[StoredRun]) -> dict[str, Series]:
 
 def draw(data: Data) -> look.Figure:
     """One panel, buffers logarithmic."""
-    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 3.0)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.PAGE_IN * 0.72, 3.0)
     curves = panel.by_sender(data["curves"])
     if not panel.draw(ax, curves, "buffer B (packets)"):
         return figure

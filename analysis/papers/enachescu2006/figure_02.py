@@ -65,7 +65,7 @@ def draw(data: Data) -> look.Figure:
         ax.set_title(NAMES[name], loc="left", pad=3)
         of = data["senders"].get(name)
         if of is None:
-            look.absent(ax, "no valid run")
+            look.absent(ax)
             continue
         for (times, windows), alpha in zip(of["shown"], (1.0, 0.6, 0.35), strict=False):
             ax.step(times, windows, where="post", color=COLORS[name], linewidth=0.6, alpha=alpha)

@@ -40,8 +40,7 @@ def _minus_few(runs: list[StoredRun], n: int) -> Series:
 
 def draw(data: Data) -> look.Figure:
     """One panel, buffers logarithmic."""
-    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 3.0)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.PAGE_IN * 0.72, 3.0)
     curves = panel.numbered({f"N = {n}": of for n, of in data["curves"].items()})
     if not panel.draw(ax, curves, "buffer B (packets)"):
         return figure

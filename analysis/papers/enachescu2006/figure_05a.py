@@ -45,8 +45,7 @@ def _predicted(run: StoredRun, load: float) -> float:
 
 def draw(data: Data) -> look.Figure:
     """One panel, numbers of flows logarithmic."""
-    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.8)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.PAGE_IN * 0.72, 2.8)
     curves = panel.numbered({f"load {load:g}": of for load, of in data["curves"].items()})
     if panel.draw(ax, curves, "flows N"):
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

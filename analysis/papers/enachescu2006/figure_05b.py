@@ -37,8 +37,7 @@ def _rate_mbps(runs: list[StoredRun]) -> float | None:
 
 def draw(data: Data) -> look.Figure:
     """One panel, access rates logarithmic."""
-    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.8)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.PAGE_IN * 0.72, 2.8)
     curves = panel.numbered({f"N = {n}": of for n, of in data["curves"].items()})
     if not panel.draw(ax, curves, "rate of each access link (Mb/s)"):
         return figure

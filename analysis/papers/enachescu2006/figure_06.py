@@ -38,8 +38,7 @@ def draw(data: Data) -> look.Figure:
     panels = data["panels"]
     figure, axes = look.new_figure(look.PAGE_IN, 2.5, 1, max(len(panels), 1), sharey=True)
     if not panels:
-        look.absent(axes[0, 0], "no valid run")
-        return figure
+        return look.absent(axes[0, 0])
     for ax, (flows, rules) in zip(axes[0], panels.items(), strict=True):
         ax.set_title(f"{flows} flows", loc="left", pad=3)
         curves = [panel.Curve(name, *SHADES[name], of["points"]) for name, of in rules.items()]

@@ -59,11 +59,10 @@ def _of(run: StoredRun) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """One panel, both axes logarithmic."""
-    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.6)
-    ax, curves = axes[0, 0], data["curves"]
+    figure, ax = look.new_panel(look.PAGE_IN * 0.72, 2.6)
+    curves = data["curves"]
     if not curves:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     ax.set_xscale("log")
     ax.set_yscale("log")
     for pacing in PACINGS:

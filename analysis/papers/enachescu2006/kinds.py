@@ -30,8 +30,7 @@ def prepare(runs: StoredRuns, stem: str, kind: Callable[[StoredRun], str], first
 
 def draw(data: Data) -> look.Figure:
     """One panel, buffers logarithmic."""
-    figure, axes = look.new_figure(look.PAGE_IN, 3.0)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.PAGE_IN, 3.0)
     if panel.draw(ax, panel.numbered(data["curves"]), "buffer B (packets)"):
         level(ax, ENOUGH, "", GREY, ":", look.LABEL_POINTS)
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

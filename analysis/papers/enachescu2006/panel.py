@@ -41,7 +41,7 @@ def numbered(curves: Mapping[str, Series]) -> list[Curve]:
 def draw(ax: look.Axes, curves: Sequence[Curve], x_label: str, log: bool = True) -> bool:
     """Draws the curves. Returns False, with a note in the panel, if no curve has a point."""
     if not any(curve.points for curve in curves):
-        look.absent(ax, "no valid run")
+        look.absent(ax)
         return False
     if log:
         look.log_axis(ax.xaxis)

@@ -44,8 +44,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """One panel."""
-    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.8)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.PAGE_IN * 0.72, 2.8)
     curves = panel.by_sender(data["curves"])
     if not panel.draw(ax, curves, "buffer B (packets)", log=False):
         return figure

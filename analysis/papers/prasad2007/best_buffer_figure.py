@@ -78,7 +78,7 @@ def draw(data: Data) -> look.Figure:
         points = {buffer: point.scaled(1 / UNITS) for buffer, point in data["curves"].get(name, {}).items()}
         ax.set_title(f"{name}-flows: {text}", loc="left", pad=3)
         if not points:
-            look.absent(ax, "no such transfer")
+            look.absent(ax, text="no such transfer")
             continue
         look.log_axis(ax.xaxis)
         look.interval_bars(ax, points, points.values(), shade)

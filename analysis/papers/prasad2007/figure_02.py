@@ -51,11 +51,9 @@ def _cycle_error(run: StoredRun) -> float | None:
 
 def draw(data: Data) -> look.Figure:
     """One panel, buffers logarithmic."""
-    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.8)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.PAGE_IN * 0.72, 2.8)
     if not data["curves"]:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     look.log_axis(ax.xaxis)
     for users, points in data["curves"].items():
         shade = testbed.COLORS.get(users, testbed.COLORS[100])

@@ -73,11 +73,9 @@ def _mean(runs: list[dict[str, Any]]) -> dict[float, Series]:
 
 def draw(data: Data) -> look.Figure:
     """One panel, times logarithmic."""
-    figure, axes = look.new_figure(look.COLUMN_IN, 2.6)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.COLUMN_IN, 2.6)
     if not any(data["scaled"].values()):
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     look.log_axis(ax.xaxis)
     for level in LEVELS:
         points, full = data["scaled"][level], data["full"][level]

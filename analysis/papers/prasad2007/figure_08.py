@@ -67,8 +67,7 @@ def draw(data: Data) -> look.Figure:
     left.legend(loc="upper left", frameon=False)
     points = data["loss"]
     if not points:
-        look.absent(right, "no valid run")
-        return figure
+        return look.absent(right)
     look.log_axis(right.xaxis)
     right.set_yscale("log")
     right.plot(list(points), [1 / (buffer + 1) for buffer in points], ":", color=RED, label="M/M/1/B")

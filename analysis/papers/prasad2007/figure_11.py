@@ -30,11 +30,10 @@ def prepare(runs: StoredRuns) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """One panel."""
-    figure, axes = look.new_figure(look.COLUMN_IN, 2.5)
-    ax, points = axes[0, 0], data["points"]
+    figure, ax = look.new_panel(look.COLUMN_IN, 2.5)
+    points = data["points"]
     if not points:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     look.interval_bars(ax, points, (point.scaled(1e3) for point in points.values()), BLUE)
     if data["fit"]:
         ends = [0.0, data["fit"].cutoff]

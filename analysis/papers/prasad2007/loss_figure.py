@@ -41,11 +41,9 @@ def prepare(row: str, form: str, neither: dict[str, str], runs: StoredRuns) -> D
 
 def draw(data: Data) -> look.Figure:
     """The axes in which the paper's form is a straight line."""
-    figure, axes = look.new_figure(look.COLUMN_IN, 2.7)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.COLUMN_IN, 2.7)
     if not data["curves"]:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     ax.set_yscale("log")
     if data["form"] == "PL":
         ax.set_xscale("log")

@@ -43,11 +43,10 @@ def prepare(buffers: tuple[int, int], runs: StoredRuns) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """One panel, both axes logarithmic; bins that no model meets are hollow."""
-    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 2.8)
-    ax, bins = axes[0, 0], data["bins"]
+    figure, ax = look.new_panel(look.PAGE_IN * 0.72, 2.8)
+    bins = data["bins"]
     if not bins:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     look.log_axis(ax.xaxis)
     look.log_axis(ax.yaxis)
     sizes = [each.size_bytes / 1e3 for each in bins]

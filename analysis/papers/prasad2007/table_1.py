@@ -59,12 +59,10 @@ def _numbers(row: Row, measured: Measured) -> dict[str, Any]:
 
 def draw(data: Data) -> look.Figure:
     """A table of text."""
-    figure, axes = look.new_figure(look.PAGE_IN, 0.5 + 0.22 * (len(data["rows"]) + 1))
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.PAGE_IN, 0.5 + 0.22 * (len(data["rows"]) + 1))
     ax.set_axis_off()
     if not data["rows"]:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     cells = [_cells(name, row) for name, row in data["rows"].items()]
     widths = [0.13, 0.09, 0.1, 0.07, 0.09, 0.09, 0.08, 0.17, 0.18]
     drawn = ax.table(cellText=cells, colLabels=HEADS, loc="center", cellLoc="right", colWidths=widths)

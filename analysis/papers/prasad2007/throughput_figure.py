@@ -76,7 +76,7 @@ def draw(data: Data) -> look.Figure:
     for ax, (users, classes) in zip(axes[0], panels.items(), strict=True):
         ax.set_title(testbed.name(users), loc="left", pad=3)
         if not any(classes.values()):
-            look.absent(ax, "no valid run")
+            look.absent(ax)
             continue
         look.log_axis(ax.xaxis)
         look.log_axis(ax.yaxis)

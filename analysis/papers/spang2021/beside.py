@@ -117,9 +117,7 @@ def draw(data: Data) -> look.Figure:
     ccs = data["ccs"]
     figure, axes = look.new_figure(look.PAGE_IN, 4.2, len(PERCENTILES), max(len(ccs), 1), sharex=True, sharey=True)
     if not ccs or not data["beside"]:
-        for ax in axes.flat:
-            look.absent(ax, NO_DATA if ccs else "no valid run")
-        return figure
+        return look.absent(*axes.flat, text=NO_DATA if ccs else "no valid run")
     buffers = sorted({point.buffer for point in data["points"]})
     flows = sorted({point.flows for point in data["points"]})
     for row, which in enumerate(PERCENTILES):

@@ -105,9 +105,7 @@ def draw(data: Data) -> look.Figure:
     lines = sum(label.count("\n") + 1 for label in labels)
     figure, axes = look.new_figure(look.PAGE_IN, 0.9 + 0.2 * max(lines, 5), 1, len(PERCENTILES), sharey=True)
     if not names:
-        for ax in axes.flat:
-            look.absent(ax, "no valid run")
-        return figure
+        return look.absent(*axes.flat)
     keys = list(data["groups"])
     for ax, which in zip(axes[0], PERCENTILES, strict=True):
         ax.axvline(0, color=BLACK, linewidth=0.6)

@@ -71,7 +71,7 @@ def draw(
 
     present, missing = look.split(data)
     if not present:
-        look.absent(ax, "no valid run")
+        look.absent(ax)
         return
     values = sorted({x for curve in present.values() for x in curve["upper"]})
     ax.set_yscale("log", base=2)

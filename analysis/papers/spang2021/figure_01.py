@@ -117,9 +117,7 @@ def draw(data: Data) -> look.Figure:
     upper, lower = axes[:, 0]
     zoom = data["zoom"]
     if zoom is None:
-        for ax in (upper, lower):
-            look.absent(ax, data["absent"])
-        return figure
+        return look.absent(upper, lower, text=data["absent"])
     bdp, buffer = zoom["bdp"], zoom["buffer"]
     _draw_window(upper, zoom)
     _draw_queue(lower, zoom)

@@ -78,7 +78,7 @@ def draw(data: Data) -> look.Figure:
         axes[0, 0].set_ylim(0, max(panel["buffer"] for panel in shown) * 1.25)
     for ax, panel in zip(axes[:, 0], panels, strict=True):
         if panel["absent"]:
-            look.absent(ax, panel["absent"])
+            look.absent(ax, text=panel["absent"])
         else:
             _draw_panel(ax, panel)
     axes[-1, 0].set_xlabel("time (s)")

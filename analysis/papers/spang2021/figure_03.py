@@ -85,7 +85,7 @@ def draw(data: Data) -> look.Figure:
             if ax is not axes[0, 0] and ax is not axes[1, 0]:
                 ax.tick_params(labelleft=False)
         if "absent" in panel:
-            look.absent(upper, textwrap.fill(panel["absent"], COLUMN))
+            look.absent(upper, text=textwrap.fill(panel["absent"], COLUMN))
             lower.set_visible(False)
             upper.set_xticks([])
             upper.set_yticks([])

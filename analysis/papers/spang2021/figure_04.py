@@ -37,7 +37,7 @@ def draw(data: Data) -> look.Figure:
     panels = data["panels"]
     figure, axes = look.new_figure(look.PAGE_IN, 2.9, 1, max(len(panels), 1), sharey=len(panels) > 1)
     if not panels:
-        look.absent(axes[0, 0], "no valid run")
+        look.absent(axes[0, 0])
     for ax, panel, over in zip(axes[0], panels, data["over"], strict=False):
         depths.draw(ax, panel, algorithms.color("reno"))
         ax.set_title(f"B = {over:.2g} BDP ({panel['buffer']} packets)", loc="left", pad=3)

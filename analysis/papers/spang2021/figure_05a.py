@@ -99,15 +99,13 @@ def _fit(points: list[Bounds]) -> PowerLaw | None:
 
 def draw(data: Data) -> look.Figure:
     """Both axes logarithmic; bars from the largest buffer that is not enough to the smallest that is."""
-    figure, axes = look.new_figure(look.PAGE_IN * 0.72, 3.3)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.PAGE_IN * 0.72, 3.3)
     ax.set_yscale("log")
     ax.set_xlabel("flows n")
     ax.set_ylabel("least buffer (packets)")
     present, missing = look.split(data["curves"])
     if not present:
-        look.absent(ax, "no valid run")
-        return figure
+        return look.absent(ax)
     flows = sorted({n for curve in present.values() for n in curve["points"]})
     look.log2_axis(ax, flows, 1.3)
     for at, (cc, curve) in enumerate(present.items()):

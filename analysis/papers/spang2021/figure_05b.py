@@ -60,9 +60,7 @@ def draw(data: Data) -> look.Figure:
     left, right = axes
     present, missing = look.split(data["curves"])
     if not present:
-        for ax in axes:
-            look.absent(ax, "no valid run")
-        return figure
+        return look.absent(*axes)
     flows = sorted({n for curve in present.values() for n in curve["utilization"]})
     for ax in axes:
         look.log2_axis(ax, flows, 1.25)

@@ -40,7 +40,7 @@ def draw(data: Data) -> look.Figure:
     for ax, (cc, panel) in zip(axes[0], data["panels"].items(), strict=True):
         ax.set_title(algorithms.name(cc), color=algorithms.color(cc), loc="left", pad=3)
         if "absent" in panel:
-            look.absent(ax, textwrap.fill(panel["absent"], COLUMN))
+            look.absent(ax, text=textwrap.fill(panel["absent"], COLUMN))
             ax.set_xticks([])
             ax.set_yticks([])
             continue

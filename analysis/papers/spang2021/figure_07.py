@@ -75,11 +75,9 @@ def _distance(shares: np.ndarray, counts: np.ndarray) -> float:
 
 def draw(data: Data) -> look.Figure:
     """One row per flow, by mean window; all rows have one scale of height."""
-    figure, axes = look.new_figure(look.COLUMN_IN, 3.9)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.COLUMN_IN, 3.9)
     if not data["flows"]:
-        look.absent(ax, data["absent"])
-        return figure
+        return look.absent(ax, text=data["absent"])
     fair, flows = data["fair"], data["flows"]
     ax.grid(visible=False)
     ax.axvspan(UNIFORM[0] * fair, UNIFORM[1] * fair, color="#E8E8E8", linewidth=0)

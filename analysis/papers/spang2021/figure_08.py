@@ -94,8 +94,7 @@ def draw(data: Data) -> look.Figure:
     deepest = max((mode["line"][1].max(initial=0) for mode in modes.values()), default=1)
     for (mode, word), (left, right) in zip(MODES.items(), axes, strict=True):
         if mode not in modes:
-            look.absent(left, data["absent"])
-            look.absent(right, data["absent"])
+            look.absent(left, right, text=data["absent"])
             continue
         _draw_queue(left, modes[mode], mode, word)
         _draw_excursions(right, modes[mode]["runs"], mode, word)
@@ -120,7 +119,7 @@ def _draw_queue(ax: look.Axes, mode: Data, name: str, word: str) -> None:
 
 def _draw_excursions(ax: look.Axes, runs: list[Data], name: str, word: str) -> None:
     if not all(run["tells"] for run in runs):
-        look.absent(ax, f"{word}: {NO_MARKS}".replace("tell", "\ntell"))
+        look.absent(ax, text=f"{word}: {NO_MARKS}".replace("tell", "\ntell"))
         return
     share = np.mean([run["excursions"] for run in runs], axis=0) * 100
     ax.bar(np.arange(len(share)), share, width=0.8, color=COLORS[name])

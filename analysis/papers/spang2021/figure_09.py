@@ -107,9 +107,7 @@ def draw(data: Data) -> look.Figure:
     for ax in (upper, lower, scatter):
         tidy(ax)
     if data["zoom"] is None:
-        for ax in (upper, lower, scatter):
-            look.absent(ax, data["absent"])
-        return figure
+        return look.absent(upper, lower, scatter, text=data["absent"])
     _draw_windows(upper, data["zoom"])
     _draw_queue(lower, data["zoom"])
     lower.set_xlim(0, data["zoom"]["span_ms"])

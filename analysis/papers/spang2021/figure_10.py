@@ -51,11 +51,9 @@ def prepare(runs: StoredRuns) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """Both axes logarithmic."""
-    figure, axes = look.new_figure(look.COLUMN_IN, 2.6)
-    ax = axes[0, 0]
+    figure, ax = look.new_panel(look.COLUMN_IN, 2.6)
     if not data["mean"]:
-        look.absent(ax, "no valid run with a loss")
-        return figure
+        return look.absent(ax, text="no valid run with a loss")
     flows = list(data["bound"])
     ax.set_yscale("log", base=2)
     ax.set_yticks(flows, [str(n) for n in flows])

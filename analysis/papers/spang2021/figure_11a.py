@@ -29,8 +29,8 @@ def prepare(runs: StoredRuns) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """One axes."""
-    figure, axes = look.new_figure(look.PAGE_IN * 0.62, 2.7)
-    fairness.draw(axes[0, 0], data["curves"], "flows n", log_x=True, ends=data["ends"])
+    figure, ax = look.new_panel(look.PAGE_IN * 0.62, 2.7)
+    fairness.draw(ax, data["curves"], "flows n", log_x=True, ends=data["ends"])
     return figure
 
 
