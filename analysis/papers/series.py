@@ -12,30 +12,33 @@ from analysis.papers.stored_runs import StoredRun
 from analysis.statistics import Interval, mean_interval
 
 Series = dict[Any, Interval]
+Of = str | Callable[[StoredRun], Any]  # a column, or a function of a run
 
 
-def grouped(runs: Iterable[StoredRun], by: str) -> dict[Any, list[StoredRun]]:
-    """The runs of each value of a column, by value."""
+def value_of(run: StoredRun, of: Of) -> Any:
+    """The column of a run, or the function's value."""
+    return of(run) if callable(of) else run[of]
+
+
+def grouped(runs: Iterable[StoredRun], by: Of) -> dict[Any, list[StoredRun]]:
+    """The runs of each value of `by`, by value."""
     groups: dict[Any, list[StoredRun]] = {}
     for run in runs:
-        groups.setdefault(run[by], []).append(run)
+        groups.setdefault(value_of(run, by), []).append(run)
     return dict(sorted(groups.items()))
 
 
-def series(runs: Iterable[StoredRun], by: str, number: str | Callable[[StoredRun], float | None]) -> Series:
-    """The mean of a column, or of a function of a run, over the runs of each value of `by`."""
-    of = number if callable(number) else lambda run: run[number]
-    estimates = {value: mean_interval(of(run) for run in group) for value, group in grouped(runs, by).items()}
-    return {value: estimate for value, estimate in estimates.items() if estimate is not None}
+def series(runs: Iterable[StoredRun], by: Of, number: Of) -> Series:
+    """The mean of `number` over the runs of each value of `by`."""
+    estimates = {at: mean_interval(value_of(run, number) for run in group) for at, group in grouped(runs, by).items()}
+    return {at: estimate for at, estimate in estimates.items() if estimate is not None}
 
 
-def differences(
-    runs: Iterable[StoredRun], of: Callable[[StoredRun], Any], minuend: Any, subtrahend: Any, by: str, number: str
-) -> Series:
+def differences(runs: Iterable[StoredRun], of: Of, minuend: Any, subtrahend: Any, by: str, number: str) -> Series:
     """A column of the runs whose `of` is `minuend`, minus that of `subtrahend`, by a column: the mean over repetitions,
     of which each is paired with itself.
     """
-    values = {(of(run), run[by], run["repetition"]): run[number] for run in runs if run[number] is not None}
+    values = {(value_of(run, of), run[by], run["repetition"]): run[number] for run in runs if run[number] is not None}
     pairs: dict[Any, list[float]] = {}
     for (group, place, repetition), value in values.items():
         if group == minuend and (subtrahend, place, repetition) in values:
@@ -52,6 +55,11 @@ def pooled(runs: Iterable[StoredRun], what: str) -> tuple[np.ndarray, np.ndarray
             total[int(value)] = total.get(int(value), 0) + int(count)
     values = np.array(sorted(total), dtype=np.int64)
     return values, np.array([total[value] for value in values], dtype=np.int64)
+
+
+def loss(run: StoredRun) -> float | None:
+    """Dropped share of all packets that arrived at the queue."""
+    return run["drops"] / run["arrivals"] if run["arrivals"] else None
 
 
 def bdp(run: StoredRun) -> float:

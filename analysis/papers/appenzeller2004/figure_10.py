@@ -8,8 +8,9 @@ from analysis.papers import look
 from analysis.papers.appenzeller2004 import short_flows
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
+from analysis.papers.series import grouped, series
 from analysis.papers.stored_runs import StoredRuns
-from analysis.statistics import Interval, mean_interval
+from analysis.statistics import Interval
 from analysis.theory import short_flows as theory
 
 CAPTION = (
@@ -24,17 +25,14 @@ WITHIN_ERRORS = 3.0  # standard errors, asked of UDP bursts
 
 def prepare(runs: StoredRuns) -> Data:
     """Estimates by rate and length; bursts with their standard errors."""
-    tcp: dict[int, dict[int, Interval]] = {}
-    for run_length, of in short_flows.by_length(runs.select(STEM)).items():
-        for mbps in sorted({short_flows.printed_mbps(run) for run in of}):
-            each = mean_interval(short_flows.tcp_queue(run) for run in of if short_flows.printed_mbps(run) == mbps)
-            if each is not None:
-                tcp.setdefault(mbps, {})[run_length] = each
-    bursts = {
-        run_length: short_flows.burst_queue(of[0])
-        for run_length, of in short_flows.by_length(runs.select(BURSTS)).items()
+    by_rate = grouped(runs.select(STEM), short_flows.printed_mbps)
+    tcp = {mbps: series(of, short_flows.length, short_flows.tcp_queue) for mbps, of in by_rate.items()}
+    by_length = grouped(runs.select(BURSTS), short_flows.length)
+    return {
+        "provenance": runs.provenance(),
+        "tcp": {mbps: points for mbps, points in tcp.items() if points},
+        "bursts": {length: short_flows.burst_queue(of[0]) for length, of in by_length.items()},
     }
-    return {"provenance": runs.provenance(), "tcp": tcp, "bursts": bursts}
 
 
 def draw(data: Data) -> look.Figure:
@@ -50,7 +48,7 @@ def draw(data: Data) -> look.Figure:
     ax.plot(lengths, printed, "--", color=GREY, linewidth=0.8, label="as printed")
     measured = [(length, depth) for length, (depth, _) in data["bursts"].items() if depth is not None]
     ax.plot([x for x, _ in measured], [y for _, y in measured], "+", color=BLACK, markersize=6, label="UDP bursts")
-    for mbps, points in sorted(data["tcp"].items()):
+    for mbps, points in data["tcp"].items():
         shade = RATE_COLORS.get(mbps, BLUE)
         look.interval_bars(ax, points, points.values(), shade)
         ax.plot([], [], "o", color=shade, label=f"TCP, {mbps} Mb/s")
@@ -77,7 +75,7 @@ def facts(data: Data) -> list[Fact]:
         what = f"UDP bursts: largest distance from M[X]/D/1 ({len(errors)} lengths; asked {WITHIN_ERRORS:g} at most)"
         rows.insert(0, Fact(what, "", 0.0, Interval(max(errors), None, None, 1), "standard errors", headline=True))
     shares = []
-    for mbps, points in sorted(data["tcp"].items()):
+    for mbps, points in data["tcp"].items():
         for length, point in points.items():
             model = theory.mean_depth(short_flows.LOAD, theory.slow_start_bursts(length))
             printed = theory.mean_queue(short_flows.LOAD, theory.slow_start_bursts(length))

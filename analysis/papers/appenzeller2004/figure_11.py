@@ -10,10 +10,11 @@ from analysis.papers import brackets, look
 from analysis.papers.appenzeller2004 import oc3
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import grouped
+from analysis.papers.series import grouped, loss, nearest
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory import gaussian
+from analysis.theory.many_flows import sqrt_rule
 
 CAPTION = (
     "the least buffer for 98, 99.5 and 99.9 % of an OC3 link, mean RTT 80 ms: from the largest buffer that was not "
@@ -41,9 +42,9 @@ def prepare(runs: StoredRuns) -> Data:
 
 def _by_rule(runs: list[StoredRun], flows: int) -> Data:
     """Estimates of the runs whose buffer is nearest to BDP/sqrt(n)."""
-    rule = oc3.sqrt_rule(oc3.bdp(RTT_S), flows)
+    rule = sqrt_rule(oc3.bdp(RTT_S), flows)
     buffers = grouped(runs, "buffer_packets")
-    of = buffers[min(buffers, key=lambda buffer: abs(buffer - rule))]
+    of = buffers[nearest(buffers, rule)]
     constants = [_loss_constant(run) for run in of]
     return {
         "constant": mean_interval(constants),
@@ -54,8 +55,8 @@ def _by_rule(runs: list[StoredRun], flows: int) -> Data:
 
 
 def _loss_constant(run: StoredRun) -> float | None:
-    loss, window = oc3.loss_share(run), oc3.mean_window(run)
-    return None if loss is None or window is None else loss * window**2
+    lost, window = loss(run), oc3.mean_window(run)
+    return None if lost is None or window is None else lost * window**2
 
 
 def draw(data: Data) -> look.Figure:
@@ -66,7 +67,7 @@ def draw(data: Data) -> look.Figure:
         return figure
     bdp = oc3.bdp(RTT_S)
     for times, style in ((1, "--"), (2, ":")):
-        rule = [times * oc3.sqrt_rule(bdp, n) for n in flows]
+        rule = [times * sqrt_rule(bdp, n) for n in flows]
         ax.plot(flows, rule, style, color=BLACK, linewidth=0.9, label=f"{'2 ' * (times == 2)}BDP/√n")
     for at, (level, shade) in enumerate(LEVELS.items()):
         ax.plot(flows, [gaussian.required_buffer(level, bdp, n) for n in flows], color=shade, linewidth=0.6)
@@ -83,7 +84,7 @@ def facts(data: Data) -> list[Fact]:
     rows, bdp = [], oc3.bdp(RTT_S)
     for level, of_flows in data["brackets"].items():
         for n, bracket in of_flows.items():
-            rule = oc3.sqrt_rule(bdp, n)
+            rule = sqrt_rule(bdp, n)
             what, printed = f"{level:.1%} with n = {n}: least buffer", PRINTED[level] if n > MANY else ""
             model, measured = gaussian.required_buffer(level, bdp, n) / rule, bracket.interval(rule)
             wanted = n > MANY and level in ASKED

@@ -26,7 +26,7 @@ ASKED = (0.5, 1.3)  # of the second-order model
 
 def prepare(runs: StoredRuns) -> Data:
     """Brackets by length, and how much longer flows take with each buffer."""
-    groups = short_flows.by_length(runs.select(STEM))
+    groups = grouped(runs.select(STEM), short_flows.length)
     slower = {length: _slower(of) for length, of in groups.items()}
     return {"provenance": runs.provenance(), "slower": {length: each for length, each in slower.items() if each}}
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from analysis.figures.common import BLACK, BLUE, ORANGE, Data
 from analysis.papers import brackets, look
-from analysis.papers.appenzeller2004 import mixes, oc3
+from analysis.papers.appenzeller2004 import mixes
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import grouped
 from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
+from analysis.theory.many_flows import sqrt_rule
 
 CAPTION = (
     "the least buffer for a utilization of 95 %, against the number of long flows; with short flows of 14 packets at a "
@@ -37,9 +38,7 @@ def draw(data: Data) -> look.Figure:
     flows = brackets.axes_of(ax, data["brackets"].values(), "long flows n", 1.2)
     if not flows:
         return figure
-    ax.plot(
-        flows, [oc3.sqrt_rule(mixes.BDP_PACKETS, n) for n in flows], "--", color=BLACK, linewidth=0.9, label="BDP/√n"
-    )
+    ax.plot(flows, [sqrt_rule(mixes.BDP_PACKETS, n) for n in flows], "--", color=BLACK, linewidth=0.9, label="BDP/√n")
     for at, (stem, (text, shade)) in enumerate(KINDS.items()):
         for n, edges in data["brackets"][stem].items():
             brackets.draw(ax, n * SIDESTEP ** (2 * at - 1), edges, shade)
@@ -53,7 +52,7 @@ def facts(data: Data) -> list[Fact]:
     rows = []
     for stem, (text, _) in KINDS.items():
         for n, edges in data["brackets"][stem].items():
-            rule = oc3.sqrt_rule(mixes.BDP_PACKETS, n)
+            rule = sqrt_rule(mixes.BDP_PACKETS, n)
             what = f"n = {n}, {text}: least buffer"
             measured, wanted = edges.interval(rule), n >= MANY
             rows.append(Fact(what, "", 1.0, measured, "BDP/√n", "", edges.open_text(rule), headline=wanted))

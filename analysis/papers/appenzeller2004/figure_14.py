@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from analysis.figures.common import BLUE, ORANGE, Data
 from analysis.papers import look
-from analysis.papers.appenzeller2004 import mixes, oc3, short_flows
+from analysis.papers.appenzeller2004 import mixes, short_flows
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import grouped
+from analysis.papers.series import grouped, nearest
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval, mean_interval
+from analysis.theory.many_flows import sqrt_rule
 
 CAPTION = (
     "mean transfer time of short flows of 14 packets beside n long flows, with a buffer of BDP/√n and with one of BDP: "
@@ -24,7 +25,7 @@ def prepare(runs: StoredRuns) -> Data:
     times: dict[int, Data] = {}
     for flows, of in grouped(runs.select(mixes.STEM), "flows").items():
         buffers = grouped(of, "buffer_packets")
-        small = min(buffers, key=lambda buffer: abs(buffer - oc3.sqrt_rule(mixes.BDP_PACKETS, flows)))
+        small = nearest(buffers, sqrt_rule(mixes.BDP_PACKETS, flows))
         large = max(buffers)
         if large < mixes.BDP_PACKETS * 0.9:
             continue

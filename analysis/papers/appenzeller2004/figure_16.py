@@ -12,6 +12,7 @@ from analysis.papers import look
 from analysis.papers.appenzeller2004 import oc3, short_flows
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
+from analysis.papers.series import grouped, pooled
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory import short_flows as theory
@@ -28,7 +29,7 @@ SLOPE_BETWEEN = (0.1, 0.001)  # probabilities between which the slope is measure
 def prepare(runs: StoredRuns) -> Data:
     """The tail of each length, pooled over runs, and each run's slope."""
     tails, slopes = {}, {}
-    for length, of in short_flows.by_length(runs.select(STEM)).items():
+    for length, of in grouped(runs.select(STEM), short_flows.length).items():
         tails[length] = _tail(of)
         slopes[length] = [slope for run in of if (slope := _slope(*_tail([run]))) is not None]
     return {"provenance": runs.provenance(), "tails": tails, "slopes": slopes}
@@ -36,12 +37,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 def _tail(runs: list[StoredRun]) -> tuple[np.ndarray, np.ndarray]:
     """(b, P(Q >= b)) over time."""
-    total: dict[int, int] = {}
-    for run in runs:
-        for depth, ns in zip(*run.distribution("depth_over_time_packets"), strict=True):
-            total[int(depth)] = total.get(int(depth), 0) + int(ns)
-    depths = np.array(sorted(total))
-    ns = np.array([total[depth] for depth in depths], dtype=float)
+    depths, ns = pooled(runs, "depth_over_time_packets")
     return depths, ns[::-1].cumsum()[::-1] / ns.sum()
 
 

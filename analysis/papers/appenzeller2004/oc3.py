@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import math
-
 from analysis.papers.stored_runs import StoredRun
 
 PACKETS_PER_S = 155e6 / 8 / 1500
@@ -16,17 +14,7 @@ def bdp(rtt_s: float) -> float:
     return PACKETS_PER_S * rtt_s
 
 
-def sqrt_rule(bdp_packets: float, flows: int) -> float:
-    """BDP / sqrt(n) packets."""
-    return bdp_packets / math.sqrt(flows)
-
-
 def mean_window(run: StoredRun) -> float | None:
     """Packets in flight of a flow, over time and flows."""
     total = run["in_flight_mean_packets"]
     return None if total is None else total / run["flows"]
-
-
-def loss_share(run: StoredRun) -> float | None:
-    """Dropped share of the packets that arrived at the queue."""
-    return run["drops"] / run["arrivals"] if run["arrivals"] else None

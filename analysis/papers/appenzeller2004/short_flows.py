@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from analysis.papers.stored_runs import StoredRun
 
@@ -24,14 +23,6 @@ def length(run: StoredRun) -> int:
 def printed_mbps(run: StoredRun) -> int:
     """The rate as the paper counts it, without Ethernet's overhead."""
     return round(run["rate_bps"] * run["mtu_bytes"] / (run["mtu_bytes"] + OVERHEAD_BYTES) / 1e6)
-
-
-def by_length(runs: Iterable[StoredRun]) -> dict[int, list[StoredRun]]:
-    """The runs of each length, by length."""
-    groups: dict[int, list[StoredRun]] = {}
-    for run in runs:
-        groups.setdefault(length(run), []).append(run)
-    return dict(sorted(groups.items()))
 
 
 def tcp_queue(run: StoredRun) -> float | None:

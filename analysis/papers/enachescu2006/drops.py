@@ -7,8 +7,8 @@ from analysis.figures.common import BLACK, BLUE, GREY, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import series
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.series import loss, series
+from analysis.papers.stored_runs import StoredRuns
 from analysis.theory import queues, tiny_buffers
 
 CAPTION = (
@@ -24,14 +24,10 @@ def exact(buffer: int) -> float:
     return float(queues.mg1k_depth_distribution(LOAD, (1.0,), (1.0,), buffer)[-1])
 
 
-def _share(run: StoredRun) -> float | None:
-    return run["drops"] / run["arrivals"] if run["arrivals"] else None
-
-
 def prepare(runs: StoredRuns) -> Data:
     """The dropped share by buffer."""
     return {
-        "points": series(runs.select(STEM, traffic="open-loop"), "buffer_packets", _share),
+        "points": series(runs.select(STEM, traffic="open-loop"), "buffer_packets", loss),
         "provenance": runs.provenance(),
     }
 

@@ -8,8 +8,8 @@ from analysis.papers import look
 from analysis.papers.enachescu2006 import model, panel
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import Series, differences, grouped, series
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.series import differences, grouped, series
+from analysis.papers.stored_runs import StoredRuns
 
 CAPTION = (
     "utilization of paced Reno against the buffer, 20 to 200 flows on 100 Mb/s, windows of 32 packets at most. Dashed: "
@@ -28,14 +28,11 @@ def prepare(runs: StoredRuns) -> Data:
     selected = runs.select(STEM, needs=("window_packets",), pacing="exact")
     curves = {n: series(of, "buffer_packets", "utilization_mean") for n, of in grouped(selected, "flows").items()}
     return {
-        "provenance": runs.provenance(), "curves": curves, "more": {n: _minus_few(selected, n) for n in MANY},
+        "provenance": runs.provenance(),
+        "curves": curves,
+        "more": {n: differences(selected, "flows", n, FEW, "buffer_packets", "utilization_mean") for n in MANY},
         "bdp": model.bdp(selected[0]) if selected else None,
-    }  # fmt: skip
-
-
-def _minus_few(runs: list[StoredRun], n: int) -> Series:
-    """u of n flows minus u of FEW, by buffer."""
-    return differences(runs, lambda run: run["flows"], n, FEW, "buffer_packets", "utilization_mean")
+    }
 
 
 def draw(data: Data) -> look.Figure:

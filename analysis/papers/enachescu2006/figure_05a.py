@@ -10,7 +10,7 @@ from analysis.papers import look
 from analysis.papers.enachescu2006 import model, panel
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import series
+from analysis.papers.series import grouped, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
@@ -29,10 +29,8 @@ def offered(run: StoredRun) -> float:
 def prepare(runs: StoredRuns) -> Data:
     """Estimates by load and number of flows, and what the TCP equation gives at the most flows."""
     selected = runs.select(STEM, needs=("access_bps",))
-    by_load: dict[float, list[StoredRun]] = {}
-    for run in selected:
-        by_load.setdefault(offered(run), []).append(run)
-    curves = {load: series(of, "flows", "utilization_mean") for load, of in sorted(by_load.items())}
+    by_load = grouped(selected, offered)
+    curves = {load: series(of, "flows", "utilization_mean") for load, of in by_load.items()}
     predicted = {load: _predicted(of[-1], load) for load, of in by_load.items()}
     return {"provenance": runs.provenance(), "curves": curves, "predicted": predicted}
 

@@ -9,8 +9,7 @@ from analysis.figures.common import BLUE, GREEN, ORANGE, RED, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.prasad2007.rows import loss
-from analysis.papers.series import series
+from analysis.papers.series import loss, series
 from analysis.papers.stored_runs import StoredRuns
 from analysis.theory import capacity_ratio, mm1b, packet_sizes, queues
 

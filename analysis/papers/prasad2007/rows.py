@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.papers.series import Series, grouped, series
+from analysis.papers.series import Series, grouped, loss, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.theory import loss_fits
 
@@ -46,11 +46,6 @@ ROWS = (
 )  # fmt: skip
 BY_NAME = {row.name: row for row in ROWS}
 STEMS = tuple(row.stem for row in ROWS)
-
-
-def loss(run: StoredRun) -> float | None:
-    """p: dropped share of all packets that arrived at the queue."""
-    return run["drops"] / run["arrivals"] if run["arrivals"] else None
 
 
 def queueing_s(run: StoredRun) -> float | None:

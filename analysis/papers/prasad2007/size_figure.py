@@ -8,11 +8,11 @@ from functools import partial
 import polars as pl
 
 from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, Data
-from analysis.papers import look
+from analysis.papers import look, series
 from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.paper import PaperFigure
-from analysis.papers.prasad2007 import rows as table_1
 from analysis.papers.prasad2007 import testbed, transfers
+from analysis.papers.prasad2007.rows import OF_USERS
 from analysis.papers.stored_runs import StoredRuns
 
 ASKED = 0.25  # the largest relative difference between a bin's throughput and its model's
@@ -29,11 +29,11 @@ def figure(name: str, buffer_packets: int, scaled_packets: int, caption: str) ->
 def prepare(buffers: tuple[int, int], runs: StoredRuns) -> Data:
     """Bins of the first repetition with 3,000 users, and both models with its loss and RTTs."""
     chosen = (pl.col("users").is_in([3000, 300]), pl.col("buffer_packets").is_in(list(buffers)))
-    selected = runs.select(testbed.FULL_STEM, *chosen, repetition=1, **table_1.OF_USERS)
+    selected = runs.select(testbed.FULL_STEM, *chosen, repetition=1, **OF_USERS)
     data: Data = {"provenance": runs.provenance(), "bins": []}
     if not selected:
         return data
-    loss, flows = table_1.loss(selected[0]) or 0.0, transfers.early(selected[0])
+    loss, flows = series.loss(selected[0]) or 0.0, transfers.early(selected[0])
     timeouts = int(flows["timeouts"].sum()) if flows["timeouts"].null_count() < len(flows) else None
     return data | {
         "bins": transfers.bins(flows, loss), "loss": loss, "v": transfers.fitted_v(flows, loss),

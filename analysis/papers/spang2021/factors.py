@@ -78,9 +78,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _by_change(runs: list[StoredRun]) -> dict[str, dict[str, Interval]]:
-    by_change: dict[str, list[StoredRun]] = {}
-    for run in runs:
-        by_change.setdefault(changes(run.summary["spec"]), []).append(run)
+    by_change = grouped(runs, lambda run: changes(run.summary["spec"]))
     return {
         change: {
             which: interval
