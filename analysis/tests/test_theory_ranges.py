@@ -80,6 +80,7 @@ SOUND: dict[str, dict[str, Any]] = {
     "queues.mg1_depth_distribution": {"load": 0.8, **SERVICE, "states": 10},
     "queues.md1_depth_distribution": {"load": 0.8, "states": 10},
     "queues.mg1k_depth_distribution": {"load": 0.8, **SERVICE, "buffer": 10},
+    "queues.md1_loss": {"load": 0.8, "buffer": 10},
     "queues.md1_buffer": {"load": 0.8, "loss": 0.01},
     "sawtooth.window": SAWTOOTH,
     "sawtooth.queue": SAWTOOTH,

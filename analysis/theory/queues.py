@@ -104,6 +104,11 @@ def mg1k_depth_distribution(
     return np.append(below_buffer, max(0.0, 1 - below_buffer.sum()))
 
 
+def md1_loss(load: float, buffer: int) -> float:
+    """p_K of M/D/1/K with K = `buffer` (Cooper 1981, as above). ValueError as mg1k_depth_distribution."""
+    return float(mg1k_depth_distribution(load, (1.0,), (1.0,), buffer)[-1])
+
+
 def md1_buffer(load: float, loss: float) -> int | None:
     """Least K for which M/D/1/K (Cooper 1981, as above) loses at most the share `loss`; None if K reaches MOST_STATES.
 
@@ -112,18 +117,14 @@ def md1_buffer(load: float, loss: float) -> int | None:
     check_load(load)
     check_share("a loss", loss)
     low, high = 0, 1
-    while _md1_loss(load, high) > loss:
+    while md1_loss(load, high) > loss:
         if high == MOST_STATES - 1:
             return None
         low, high = high, min(2 * high, MOST_STATES - 1)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _md1_loss(load, middle) <= loss else (middle, high)
+        low, high = (low, middle) if md1_loss(load, middle) <= loss else (middle, high)
     return high
-
-
-def _md1_loss(load: float, buffer: int) -> float:
-    return float(mg1k_depth_distribution(load, (1.0,), (1.0,), buffer)[-1])
 
 
 def _relative(

@@ -115,8 +115,7 @@ def tcp_md1b_load(fair_window: float, buffer: int, largest_window: float = math.
 def _md1b_log_loss(load: float, buffer: float) -> float:
     if buffer * math.log(load) > OVERFLOWS:  # the queue is never empty: what the link cannot send is lost
         return math.log1p(-1 / load)
-    loss = float(queues.mg1k_depth_distribution(load, (1.0,), (1.0,), int(buffer))[-1])
-    return math.log(max(loss, LEAST_LOSS))
+    return math.log(max(queues.md1_loss(load, int(buffer)), LEAST_LOSS))
 
 
 def _tcp_load(

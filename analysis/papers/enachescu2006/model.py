@@ -43,8 +43,7 @@ def used_with_exponential(flows: int, bdp_packets: float, buffer: int, largest_w
 def used_with_equal(flows: int, bdp_packets: float, buffer: int, largest_window: float) -> float:
     """u where the TCP equation meets M/D/1/B: packets have one size."""
     load = tiny_buffers.tcp_md1b_load(bdp_packets / flows, buffer, largest_window)
-    loss = float(queues.mg1k_depth_distribution(load, (1.0,), (1.0,), buffer)[-1])
-    return load * (1 - loss)
+    return load * (1 - queues.md1_loss(load, buffer))
 
 
 MODELS = {EXPONENTIAL: used_with_exponential, EQUAL: used_with_equal}
