@@ -141,14 +141,18 @@ def legend_right(ax: Axes, curves: Mapping[str, str], missing: Iterable[str], mo
     ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handlelength=1.2)
 
 
-def interval_bars(ax: Axes, x: Iterable[float], intervals: Iterable[Interval], shade: str, marker: str = "o") -> None:
-    """Estimates as markers, intervals as bars; for a single run only a hollow marker."""
+def interval_bars(
+    ax: Axes, x: Iterable[float], intervals: Iterable[Interval], shade: str, marker: str = "o", label: str = ""
+) -> None:
+    """Estimates as markers, intervals as bars; for a single run only a hollow marker. `label` enters the legend."""
     for at, (value, low, high, _) in zip(x, intervals, strict=True):
         face = "white"
         if low is not None and high is not None:
             ax.plot([at, at], [low, high], color=shade, linewidth=0.9, solid_capstyle="butt")
             face = shade
         ax.plot(at, value, marker, color=shade, markerfacecolor=face, markeredgewidth=0.8)
+    if label:
+        ax.plot([], [], marker, color=shade, label=label)
 
 
 def render(name: str, draw: Callable[[Data], Figure], data: Data, directory: Path) -> None:

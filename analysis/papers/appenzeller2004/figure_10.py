@@ -50,8 +50,7 @@ def draw(data: Data) -> look.Figure:
     ax.plot([x for x, _ in measured], [y for _, y in measured], "+", color=BLACK, markersize=6, label="UDP bursts")
     for mbps, points in data["tcp"].items():
         shade = RATE_COLORS.get(mbps, BLUE)
-        look.interval_bars(ax, points, points.values(), shade)
-        ax.plot([], [], "o", color=shade, label=f"TCP, {mbps} Mb/s")
+        look.interval_bars(ax, points, points.values(), shade, label=f"TCP, {mbps} Mb/s")
     ax.set_xlabel("packets of a flow")
     ax.set_ylabel("mean queue over time (packets)")
     ax.set_ylim(bottom=0)

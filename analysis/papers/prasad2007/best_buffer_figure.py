@@ -81,8 +81,7 @@ def draw(data: Data) -> look.Figure:
             look.absent(ax, text="no such transfer")
             continue
         look.log_axis(ax.xaxis)
-        look.interval_bars(ax, points, points.values(), shade)
-        ax.plot([], [], "o", color=shade, label="measured")
+        look.interval_bars(ax, points, points.values(), shade, label="measured")
         if data["models"]:
             values = [value / UNITS for value in data["models"][name]]
             ax.plot(data["models"]["buffers"], values, "--", color=shade, label=f"{name}-model", linewidth=0.8)

@@ -49,8 +49,7 @@ def draw(data: Data) -> look.Figure:
         ax.set_xscale("log")
     for (name, curve), shade in zip(data["curves"].items(), (BLUE, GREEN), strict=False):
         points = {buffer: point for buffer, point in curve["loss"].items() if point.value > 0}
-        look.interval_bars(ax, points, points.values(), shade)
-        ax.plot([], [], "o", color=shade, label=name)
+        look.interval_bars(ax, points, points.values(), shade, label=name)
         if curve["fits"] is None or not points:
             continue
         buffers = np.geomspace(min(points), max(points), 60)

@@ -83,8 +83,7 @@ def draw(data: Data) -> look.Figure:
         for name, (_, shade) in CLASSES.items():
             points = {buffer: point.scaled(1 / UNITS) for buffer, point in classes[name].items()}
             ax.plot(list(points), [point.value for point in points.values()], color=shade, linewidth=0.8)
-            look.interval_bars(ax, points, points.values(), shade)
-            ax.plot([], [], "o", color=shade, label=name)
+            look.interval_bars(ax, points, points.values(), shade, label=name)
             full = data["full"][users][name]
             ax.plot(
                 [buffer / testbed.SCALE for buffer in full], [point.value / UNITS for point in full.values()], "x",
