@@ -167,11 +167,6 @@ def cpu_fractions(environment: dict[str, Any]) -> dict[str, float | None]:
     return {"cpu_busy_fraction": 1 - idle / total, "cpu_steal_fraction": spent.get("steal_ns", 0) / total}
 
 
-def depth_mismatches(queue: dict[str, np.ndarray]) -> int:
-    """Number of packets whose depth differs from the recount of `depth_errors`."""
-    return int(np.count_nonzero(depth_errors(queue)))
-
-
 def depth_errors(queue: dict[str, np.ndarray]) -> np.ndarray:
     """Absolute difference in packets (int64) of each depth to an independent recount from arrivals and departures.
 

@@ -17,7 +17,6 @@ from analysis.flow_distribution import MANY_FLOWS, flows_distribution
 from analysis.flow_rows import flow_rows
 from analysis.join import NONE
 from analysis.ledger import number
-from analysis.load import Run
 from analysis.loss import flows_losing_per_rtt
 from analysis.sums import dot
 from analysis.theory import many_flows, single_flow
@@ -122,13 +121,6 @@ def summarize(a: Analysis) -> dict[str, Any]:
     if len(flows) > MANY_FLOWS:
         document["flows_distribution"] = flows_distribution(flows)
     return plain(document)
-
-
-def _goodputs(run: Run, flows: list[dict[str, Any]]) -> np.ndarray | None:
-    """Goodput of each TCP flow; None if all flows are UDP: new UDP payload looks like repeated payload."""
-    known = [flow["goodput_bps"] for flow in flows if flow["goodput_bps"] is not None]
-    udp_alone = open_loop.is_open_loop(run) or (run.spec.get("traffic") == "program" and not known)
-    return None if udp_alone else np.array(known, dtype=np.float64)
 
 
 def plain(value: Any) -> Any:

@@ -21,7 +21,6 @@ from runs.names import POSTCARDS_FILE, TCP_FILE
 from wire.wire import POSTCARD, TCP_RECORD
 
 PROBE = TCP_RECORD.const["TCP_EVENT_PROBE"]
-DROPPED = POSTCARD.const["POSTCARD_DROPPED"]
 DISORDER, CWR, RECOVERY = 1, 2, 3  # ca_state
 UNPACED_SEGMENTS = 10  # Linux sends the first ten of a connection without gaps
 

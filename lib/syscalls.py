@@ -50,11 +50,6 @@ def die_with_parent(sig: int = signal.SIGKILL) -> None:
     _checked("prctl", _libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(sig), 0, 0, 0))
 
 
-def enter_network_namespace(namespace: int) -> None:
-    """Moves the caller, a process with one thread, into the namespace that a file descriptor stands for."""
-    _checked("enter a network namespace", _libc.setns(namespace, CLONE_NEWNET))
-
-
 @contextlib.contextmanager
 def in_network_namespace(path: Path) -> Iterator[None]:
     """Runs its body in another network namespace. Sockets made there stay there. For programs with one thread."""

@@ -25,7 +25,6 @@ class Sawtooth(NamedTuple):
     period_s: float
     peak_packets: int
     trough_packets: int
-    deepest_packets: int
     shallowest_packets: int
 
 
@@ -44,9 +43,7 @@ def sawteeth(trace: PacketTrace) -> list[Sawtooth]:
         inside = window[slice(*np.searchsorted(times, (start, end)))]
         depths = trace.queue_steps(start, end)[1]
         period_s = (end - start) / 1e9
-        found.append(
-            Sawtooth(start, period_s, int(inside.max()), int(inside.min()), int(depths.max()), int(depths.min()))
-        )
+        found.append(Sawtooth(start, period_s, int(inside.max()), int(inside.min()), int(depths.min())))
     return found
 
 

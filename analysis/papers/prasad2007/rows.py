@@ -27,8 +27,6 @@ class Row(NamedTuple):
     links: int
     users: int
     gamma: float
-    output_mbps: float
-    input_mbps: float
 
     @property
     def stem(self) -> str:
@@ -41,8 +39,8 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    Row(2, 5, 0.1, 2.5, 25), Row(20, 5, 0.1, 2.5, 25), Row(2, 100, 0.1, 50, 500), Row(20, 100, 0.1, 50, 500),
-    Row(1000, 25, 10, 10, 1), Row(20, 25, 10, 10, 1), Row(1000, 500, 10, 100, 10), Row(20, 500, 10, 100, 10),
+    Row(2, 5, 0.1), Row(20, 5, 0.1), Row(2, 100, 0.1), Row(20, 100, 0.1),
+    Row(1000, 25, 10), Row(20, 25, 10), Row(1000, 500, 10), Row(20, 500, 10),
 )  # fmt: skip
 BY_NAME = {row.name: row for row in ROWS}
 STEMS = tuple(row.stem for row in ROWS)
