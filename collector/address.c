@@ -59,9 +59,10 @@ static bool set_ipv4(struct address *address, const char *text, size_t length, u
 	return true;
 }
 
-int address_parse(const char *option, const char *text, struct address *address)
+int address_read(void *to, const char *name, char *text)
 {
 	const char *colon = strrchr(text, ':');
+	struct address *address = to;
 	uint64_t port;
 	size_t length;
 	bool good;
@@ -69,8 +70,8 @@ int address_parse(const char *option, const char *text, struct address *address)
 
 	memset(address, 0, sizeof(*address));
 	if (!colon || strlen(text) >= sizeof(address->text))
-		return bad_address(option, text);
-	err = parse_number(option, colon + 1, 1, UINT16_MAX, &port);
+		return bad_address(name, text);
+	err = parse_number(name, colon + 1, 1, UINT16_MAX, &port);
 	if (err)
 		return err;
 	strcpy(address->text, text);
@@ -84,12 +85,7 @@ int address_parse(const char *option, const char *text, struct address *address)
 		good = set_ipv6(address, text, length, (uint16_t)port);
 	else
 		good = set_ipv4(address, text, length, (uint16_t)port);
-	return good ? 0 : bad_address(option, text);
-}
-
-int address_read(void *to, const char *name, char *text)
-{
-	return address_parse(name, text, to);
+	return good ? 0 : bad_address(name, text);
 }
 
 /* Unspecified, multicast and broadcast addresses are never the source of a datagram (RFC 1122 section 3.2.1.3,

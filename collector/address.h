@@ -15,11 +15,9 @@ struct address {
 	char text[80];
 };
 
-/* "[ADDRESS]:PORT": "10.0.0.1:5577", "[fd00::1]:5577", or ":5577". Numeric only. Returns 0, or -EINVAL after one
- * line. */
-int address_parse(const char *option, const char *text, struct address *address);
-
-/* The same as a reader of lib/options.h. to: a struct address. */
+/* A reader of lib/options.h for "[ADDRESS]:PORT": "10.0.0.1:5577", "[fd00::1]:5577", or ":5577". Numeric only. to: a
+ * struct address. Returns 0, or -EINVAL after one line.
+ */
 int address_read(void *to, const char *name, char *text);
 
 /* A reader of lib/options.h for "ADDRESS" without a port: "10.0.0.1" or "[fd00::1]". to: a struct address, zero before

@@ -10,7 +10,8 @@
 #include "../../lib/commit.h"
 #include "../../lib/report.h"
 
-uint64_t account_lost(const struct account *account)
+/* Events missing from the file: the ring was full, the event was unseen, or its block could not be written. */
+static uint64_t account_lost(const struct account *account)
 {
 	struct source_counts counts = account->source->operations->count(account->source);
 

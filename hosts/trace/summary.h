@@ -33,9 +33,6 @@ int summary_open(struct summary *summary, const char *path);
 int summary_commit(struct summary *summary, const struct account *account);
 void summary_discard(struct summary *summary);
 
-/* Events missing from the file: the ring was full, the event was unseen, or its block could not be written. */
-uint64_t account_lost(const struct account *account);
-
 /* One line of JSON: those counters of the summary that are known before the end. */
 void status_json(const struct account *account);
 /* One line for a terminal; previous_events and seconds give the rate. */

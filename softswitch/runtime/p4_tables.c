@@ -20,11 +20,6 @@ static uint32_t match_words(const struct p4_table_info *info)
 	return info->key_words * (hashed(info) ? 1 : 2);
 }
 
-uint32_t p4_row_words(const struct p4_table_info *info)
-{
-	return match_words(info) + info->argument_words;
-}
-
 void p4_table_init(struct p4_table *table, const struct p4_table_info *info, void *rows, uint32_t *buckets)
 {
 	__builtin_memset(table, 0, sizeof(*table));
@@ -127,7 +122,7 @@ static void row_fill(const struct p4_table_info *info, struct p4_row *row, uint3
 	row->priority = priority;
 	row->packets = 0;
 	row->bytes = 0;
-	__builtin_memcpy(row->words, words, p4_row_words(info) * sizeof(*words));
+	__builtin_memcpy(row->words, words, (match_words(info) + info->argument_words) * sizeof(*words));
 }
 
 bool p4_table_set(struct p4_table *table, uint32_t action, uint32_t priority, const uint64_t *words)

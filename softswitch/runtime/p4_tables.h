@@ -200,9 +200,6 @@ static inline struct p4_row *p4_default_row(const struct p4_table *table, uint32
  */
 void p4_table_init(struct p4_table *table, const struct p4_table_info *info, void *rows, uint32_t *buckets);
 
-/* The number of words of a row: key, masks if any, arguments. */
-uint32_t p4_row_words(const struct p4_table_info *info);
-
 /* The entry with this key (and masks, and prefix length) at any priority, or NULL. */
 struct p4_row *p4_table_find(struct p4_table *table, uint32_t length, const uint64_t *words);
 
