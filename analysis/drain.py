@@ -46,7 +46,7 @@ def after_losses(events: list[LossEvent]) -> list[Drain]:
     ]
 
 
-def in_cycles(queue: Columns, window: Window, rtt_ns: int, cycle_rtts: int = PROBING_CYCLE_RTTS["bbr"]) -> list[Drain]:
+def in_cycles(queue: Columns, window: Window, rtt_ns: int, cycle_rtts: int) -> list[Drain]:
     """One drain per `cycle_rtts` base RTTs: from the deepest arrival (the last of several) to the minimum depth
     within one cycle after it.
 

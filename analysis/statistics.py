@@ -52,7 +52,7 @@ class Interval(NamedTuple):
         return self.text()
 
 
-def mean_interval(values: Iterable[float | None], confidence: float = CONFIDENCE) -> Interval | None:
+def mean_interval(values: Iterable[float | None]) -> Interval | None:
     """The mean over repetitions and its Student's t interval. `values` has one number per run; None and NaN are left
     out. Returns None if no number remains.
 
@@ -69,17 +69,15 @@ def mean_interval(values: Iterable[float | None], confidence: float = CONFIDENCE
         return Interval(value, None, None, 1)
     if kept.min() == kept.max():  # rounding could put the mean and the deviation off in the last bit
         return Interval(float(kept[0]), float(kept[0]), float(kept[0]), count)
-    half = float(stats.t.ppf((1 + confidence) / 2, count - 1) * kept.std(ddof=1)) / math.sqrt(count)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * kept.std(ddof=1)) / math.sqrt(count)
     return Interval(value, value - half, value + half, count)
 
 
-def difference_interval(
-    before: Iterable[float | None], after: Iterable[float | None], confidence: float = CONFIDENCE
-) -> Interval | None:
+def difference_interval(before: Iterable[float | None], after: Iterable[float | None]) -> Interval | None:
     """The mean of `after` minus that of `before`, and Welch's t interval, for which the two may vary differently. A
     single run on either side gives no interval. Returns None if a side has no number.
     """
-    first, second = mean_interval(before, confidence), mean_interval(after, confidence)
+    first, second = mean_interval(before), mean_interval(after)
     if first is None or second is None:
         return None
     value, runs = second.value - first.value, min(first.runs, second.runs)
@@ -87,7 +85,7 @@ def difference_interval(
         return Interval(value, None, None, 1)
     # From the half width of a mean's interval back to the variance of the mean.
     variances = [
-        ((side.ends[1] - side.value) / float(stats.t.ppf((1 + confidence) / 2, side.runs - 1))) ** 2
+        ((side.ends[1] - side.value) / float(stats.t.ppf((1 + CONFIDENCE) / 2, side.runs - 1))) ** 2
         for side in (first, second)
     ]
     variance = sum(variances)
@@ -96,7 +94,7 @@ def difference_interval(
     freedom = variance**2 / sum(
         part**2 / (side.runs - 1) for part, side in zip(variances, (first, second), strict=True)
     )
-    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(variance)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * math.sqrt(variance)
     return Interval(value, value - half, value + half, runs)
 
 

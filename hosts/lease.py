@@ -167,10 +167,10 @@ def clean(run_dir: Path, state_dir: Path, neighbours: list[list[str]]) -> list[s
     return [*problems, f"{run_dir} cannot be removed"] if run_dir.exists() else problems
 
 
-def clean_stragglers(run_dir: Path, state_dir: Path, linger_s: float = LINGER_S) -> list[str]:
-    """For `linger_s`, cleans again whenever a task has started something. Returns a line for each problem."""
+def clean_stragglers(run_dir: Path, state_dir: Path) -> list[str]:
+    """For LINGER_S, cleans again whenever a task has started something. Returns a line for each problem."""
     problems = []
-    deadline = time.monotonic() + linger_s
+    deadline = time.monotonic() + LINGER_S
     while time.monotonic() < deadline:
         changed = any(next(state_dir.glob(pattern), None) for pattern in UNDO)
         if changed or run_dir.exists() or others(run_dir, state_dir):

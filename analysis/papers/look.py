@@ -106,7 +106,7 @@ def absent(*panels: Axes, text: str = "no valid run") -> Figure:
     return panels[0].get_figure(root=True)  # type: ignore[return-value]  # axes have a figure
 
 
-def label_right(ax: Axes, labels: Sequence[tuple[float, str, str]], gap_points: float = LABEL_POINTS + 1) -> None:
+def label_right(ax: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
     """(y, text, colour): each written outside the right edge at its height, moved apart where they would touch."""
     height_points = ax.get_window_extent().height * 72 / ax.figure.dpi  # before layout: near enough
     low, high = ax.get_ylim()
@@ -116,7 +116,7 @@ def label_right(ax: Axes, labels: Sequence[tuple[float, str, str]], gap_points: 
     at = [float(place(y)) * height_points for y, _, _ in ordered]
     for _ in range(50):  # push neighbours apart until all have room
         for i in range(len(at) - 1):
-            short = gap_points - (at[i + 1] - at[i])
+            short = LABEL_POINTS + 1 - (at[i + 1] - at[i])
             if short > 0.01:
                 at[i], at[i + 1] = at[i] - short / 2, at[i + 1] + short / 2
     for (_, text, shade), y in zip(ordered, at, strict=True):

@@ -87,12 +87,12 @@ class PacketTrace:
             return value_steps(came, depth, start_ns, end_ns)
         return queue_steps(came, came + sojourn, depth, (flags & REFUSED) == REFUSED, start_ns, end_ns)
 
-    def signals(self, start_ns: int, end_ns: int, flag: int = CARD["POSTCARD_DROPPED"]) -> tuple[np.ndarray, ...]:
-        """(times, flows, depths on arrival) of packets that were dropped, or marked, in [start, end). The time is that
-        of the decision: of a drop at departure the packet's departure, else its arrival.
+    def drops(self, start_ns: int, end_ns: int) -> tuple[np.ndarray, ...]:
+        """(times, flows, depths on arrival) of packets that were dropped in [start, end). The time is that of the
+        decision: of a drop at departure the packet's departure, else its arrival.
         """
         rows = self.arrivals(start_ns - 3 * self.longest_rtt_ns, end_ns)
-        at = rows.start + np.flatnonzero(self.queue["flags"][rows] & flag)
+        at = rows.start + np.flatnonzero(self.queue["flags"][rows] & CARD["POSTCARD_DROPPED"])
         came, sojourn = self.queue["enqueue_mono_ns"][at], self.queue["sojourn_ns"][at]
         at_departure = (self.queue["flags"][at] & REFUSED) == CARD["POSTCARD_DROPPED"]
         times = came + np.where(at_departure & (sojourn > 0), sojourn, 0)
@@ -104,7 +104,7 @@ class PacketTrace:
         loss, which ends that long after its first drop. A loss not wholly in the measurement window is left out.
         """
         aftermath_ns = AFTERMATH_RTTS * self.longest_rtt_ns
-        times, flows, _ = self.signals(self.start_ns, self.end_ns)
+        times, flows, _ = self.drops(self.start_ns, self.end_ns)
         first = np.flatnonzero(np.diff(times, prepend=self.start_ns - aftermath_ns) >= aftermath_ns)
         losses = []
         for rows in np.split(np.arange(len(times)), first)[1:]:

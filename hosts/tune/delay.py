@@ -138,10 +138,10 @@ def undo(options: argparse.Namespace) -> dict[str, Any]:
     return {"changed": saved is not None}
 
 
-def parse_number(low: int, high: int) -> Any:
+def parse_number(most: int) -> Any:
     def parse(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"'{text}': give a whole number from {low} to {high}")
+        if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"'{text}': give a whole number from 1 to {most}")
         return int(text)
 
     return parse
@@ -154,9 +154,9 @@ def main(arguments: list[str] | None = None) -> int:
     change.add_argument("--state", type=Path, required=True, help="file that records what undo removes")
     change.add_argument("--interface", type=state.parse_interface, required=True)
     change.add_argument("--at", choices=PLACES, default=PLACES[0])
-    change.add_argument("--delay-ns", type=parse_number(1, MOST_DELAY_NS), required=True)
-    change.add_argument("--bdp-packets", type=parse_number(1, 100_000_000), required=True, help="packets in flight")
-    change.add_argument("--limit-packets", type=parse_number(1, 1_000_000_000), help="default 1.5 BDP")
+    change.add_argument("--delay-ns", type=parse_number(MOST_DELAY_NS), required=True)
+    change.add_argument("--bdp-packets", type=parse_number(100_000_000), required=True, help="packets in flight")
+    change.add_argument("--limit-packets", type=parse_number(1_000_000_000), help="default 1.5 BDP")
     back = commands.add_parser("undo", help="remove the delay")
     back.add_argument("--state", type=Path, required=True)
     options = parser.parse_args(arguments)

@@ -31,11 +31,11 @@ GENERATED_BY = "pipeline"
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
-def make_pipeline(checkout: Path = CHECKOUT) -> None:
+def make_pipeline() -> None:
     """Translate the P4 program to C, if it changed."""
     if tools.missing({"make": "make"}):
         tools.check_build_tools()
-    command = ["make", "--no-print-directory", "-s", "-C", str(checkout / "softswitch"), GENERATED_BY]
+    command = ["make", "--no-print-directory", "-s", "-C", str(CHECKOUT / "softswitch"), GENERATED_BY]
     result = subprocess.run(command, capture_output=True, text=True, errors="replace", env=tools.environment())
     if result.returncode:
         raise KernelError(

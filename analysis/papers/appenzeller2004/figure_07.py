@@ -64,7 +64,7 @@ def _curves(trace: PacketTrace) -> Data:
         of_flow = joined.filter(pl.col("five_tuple").cast(pl.String) == five_tuple, pl.col("payload_bytes") > 0)
         left = (of_flow["enqueue_mono_ns"] + of_flow["sojourn_ns"]).to_numpy()
         rates[row] = np.diff(np.searchsorted(left, grid)) * 1e9 / trace.rtt_ns
-    drops, losers, _ = trace.signals(start_ns, end_ns)
+    drops, losers, _ = trace.drops(start_ns, end_ns)
     return {
         "time_s": (grid - start_ns) / 1e9, "windows": windows, "queue": queue, "rtt_ms": 1e3 * rtt_s, "rates": rates,
         "drops": [

@@ -83,7 +83,7 @@ def _zoom(trace: PacketTrace, each: list[Data]) -> Data:
     def ms(steps: np.ndarray) -> np.ndarray:
         return np.array([(steps[0] - drop) / 1e6, steps[1]], dtype=np.float64)
 
-    drops, _, depths = trace.signals(start, end)
+    drops, _, depths = trace.drops(start, end)
     again, _ = trace.retransmissions(start, end)
     times, window = trace.window(flow)
     return {

@@ -57,7 +57,7 @@ def _run(run: StoredRun) -> Data:
             {
                 "start_ns": start, "losers": losers, "windows": before,
                 "half": sum(before[flow] for flow in losers) * (1 - DECREASE[CC]),
-                "fall": float(trace.signals(start, start + 1)[2][0] - least),
+                "fall": float(trace.drops(start, start + 1)[2][0] - least),
             }
         )  # fmt: skip
     return {"losses": losses}
@@ -79,7 +79,7 @@ def _zoom(trace: PacketTrace, losses: list[Data]) -> Data:
     def ms(steps: np.ndarray) -> np.ndarray:
         return np.array([(steps[0] - start) / 1e6, steps[1]], dtype=np.float64)
 
-    drops, flows, _ = trace.signals(start, end)
+    drops, flows, _ = trace.drops(start, end)
     return {
         "span_ms": (end - start) / 1e6,
         "queue": ms(trace.queue_steps(start, end)),

@@ -136,7 +136,7 @@ def _longest_gap_ns(run: StoredRun) -> float | None:
     came = trace.queue["enqueue_mono_ns"]
     longest_rtt = run["rtt_ns"] * (1 + run["buffer_over_bdp"])
     gaps = []
-    for drop in trace.signals(trace.start_ns, trace.end_ns)[0]:
+    for drop in trace.drops(trace.start_ns, trace.end_ns)[0]:
         first, last = np.searchsorted(came, (drop + longest_rtt / 2, drop + 2 * longest_rtt))
         if last - first > 1:
             gaps.append(float(np.diff(came[first:last]).max()))
