@@ -59,12 +59,7 @@ class Names:
         text = identifier(name)
         if text in _KEYWORDS or (not self._members and (text in _RESERVED or text.startswith(_RESERVED_PREFIXES))):
             text += "_"
-        candidate, number = text, 1
-        while candidate in self._taken:
-            number += 1
-            candidate = f"{text}_{number}"
-        self._taken.add(candidate)
-        return candidate
+        return self._take(text)
 
     def release(self, name: str) -> None:
         """Frees a name of an inner scope."""
@@ -72,8 +67,11 @@ class Names:
 
     def prefixed(self, prefix: str, name: str) -> str:
         """A name that `unique` never returns, because its prefix is reserved."""
-        text = candidate = prefix + identifier(name)
-        number = 1
+        return self._take(prefix + identifier(name))
+
+    def _take(self, text: str) -> str:
+        """The name, with a number if it is taken."""
+        candidate, number = text, 1
         while candidate in self._taken:
             number += 1
             candidate = f"{text}_{number}"
