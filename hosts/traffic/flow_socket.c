@@ -63,13 +63,7 @@ static int open_socket(struct flow *flow, const struct path *path)
 			    "its address and the server's are not both IPv4 or both IPv6");
 	if (flow->source)
 		local = *flow->source;
-	if (local.ss_family == AF_INET6) {
-		((struct sockaddr_in6 *)&local)->sin6_port = htons(flow->client_port);
-		length = sizeof(struct sockaddr_in6);
-	} else {
-		((struct sockaddr_in *)&local)->sin_port = htons(flow->client_port);
-		length = sizeof(struct sockaddr_in);
-	}
+	length = set_port(&local, flow->client_port);
 	flow->fd = socket(local.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (flow->fd < 0)
 		return fail(flow, -errno, "making a socket: %s", strerror(errno));
@@ -96,7 +90,6 @@ static int open_socket(struct flow *flow, const struct path *path)
 int flow_connect(struct flow *flow, struct path *path)
 {
 	struct sockaddr_storage server = path->server.address;
-	socklen_t length = sizeof(struct sockaddr_in);
 	int err = open_socket(flow, path);
 
 	if (err)
@@ -104,13 +97,8 @@ int flow_connect(struct flow *flow, struct path *path)
 	err = ecn_setting_set(&path->ecn, flow->ecn);
 	if (err)
 		return fail(flow, err, "setting net.ipv4.tcp_ecn: %s", strerror(-err));
-	if (server.ss_family == AF_INET6) {
-		((struct sockaddr_in6 *)&server)->sin6_port = htons(flow->server_port);
-		length = sizeof(struct sockaddr_in6);
-	} else {
-		((struct sockaddr_in *)&server)->sin_port = htons(flow->server_port);
-	}
-	if (connect(flow->fd, (struct sockaddr *)&server, length) && errno != EINPROGRESS)
+	if (connect(flow->fd, (struct sockaddr *)&server, set_port(&server, flow->server_port)) &&
+	    errno != EINPROGRESS)
 		return fail(flow, -errno, "connecting: %s", strerror(errno));
 	flow->state = FLOW_CONNECTING;
 	return 0;

@@ -120,24 +120,17 @@ static int open_flow(struct open_loop *run, uint32_t index)
 {
 	const int fragment_never = IP_PMTUDISC_DO;
 	uint16_t client_port = (uint16_t)(run->first_client_port + index);
-	bool ipv6 = run->server.address.ss_family == AF_INET6;
-	socklen_t length = ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	struct sockaddr_storage any = {.ss_family = run->server.address.ss_family},
 				server = run->server.address;
 	struct datagram_flow *flow = run->flows + index;
 	const char *doing = "making its socket";
+	socklen_t length = set_port(&any, client_port);
 
-	if (ipv6) {
-		((struct sockaddr_in6 *)&any)->sin6_port = htons(client_port);
-		((struct sockaddr_in6 *)&server)->sin6_port = htons((uint16_t)run->server_port);
-	} else {
-		((struct sockaddr_in *)&any)->sin_port = htons(client_port);
-		((struct sockaddr_in *)&server)->sin_port = htons((uint16_t)run->server_port);
-	}
+	set_port(&server, (uint16_t)run->server_port);
 	flow->fd = socket(any.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (flow->fd < 0)
 		goto failed;
-	if (!ipv6)
+	if (any.ss_family == AF_INET)
 		setsockopt(flow->fd, IPPROTO_IP, IP_MTU_DISCOVER, &fragment_never, sizeof(fragment_never));
 	doing = "taking its port";
 	if (bind(flow->fd, (struct sockaddr *)&any, length))

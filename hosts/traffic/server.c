@@ -24,3 +24,13 @@ int read_server(void *to, const char *name, char *text)
 	complain("%s '%s': give an IPv4 or IPv6 address in numbers", name, text);
 	return -EINVAL;
 }
+
+socklen_t set_port(struct sockaddr_storage *address, uint16_t port)
+{
+	if (address->ss_family == AF_INET6) {
+		((struct sockaddr_in6 *)address)->sin6_port = htons(port);
+		return sizeof(struct sockaddr_in6);
+	}
+	((struct sockaddr_in *)address)->sin_port = htons(port);
+	return sizeof(struct sockaddr_in);
+}

@@ -4,6 +4,7 @@
 #ifndef TRAFFIC_SERVER_H
 #define TRAFFIC_SERVER_H
 
+#include <stdint.h>
 #include <sys/socket.h>
 
 struct server {
@@ -15,5 +16,8 @@ struct server {
  * (lib/options.h).
  */
 int read_server(void *to, const char *name, char *text);
+
+/* Sets the port of an IPv4 or IPv6 address, and returns the address's length. */
+socklen_t set_port(struct sockaddr_storage *address, uint16_t port);
 
 #endif
