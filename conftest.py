@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""For all tests: the programs that they start take SIGINT and SIGHUP. A background job of a shell inherits SIGINT as
-ignored, a job under nohup(1) SIGHUP, and both would pass that on.
+"""For all tests: restores SIGINT and SIGHUP, so that the programs that tests start can be ended with them. A shell's
+background job inherits SIGINT as ignored, and a job under nohup(1) SIGHUP; their child processes would inherit that.
 """
 
 import signal

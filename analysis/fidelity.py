@@ -123,7 +123,7 @@ def recounted_facts(found: Recount) -> tuple[np.ndarray, dict[str, Any]]:
 
 
 def soft_facts(switch: dict[str, Any], port: int | None) -> dict[str, Any]:
-    """Statistics of one port of our soft switch, which is the bottleneck or the delay line."""
+    """Statistics of one port of our soft switch, used as the bottleneck or as the delay line."""
     stats: dict[str, Any] = value if isinstance(value := switch.get("stats"), dict) else {}
     lateness = switch.get("lateness")
     buckets = lateness.get(str(port)) if isinstance(lateness, dict) else None

@@ -22,8 +22,8 @@ from experiments import missing as lacking
 from lib import syscalls
 
 LIMIT_PACKETS = 100_000  # of BMv2's queues; the default of 64 packets would cause uncounted drops
-# By whether hosts send bursts. Hosts that send single segments, as in a run, limit the soft switch but not BMv2, so
-# this ratio has only an aim.
+# The key says whether hosts send bursts. Hosts that send single segments, as in a run, limit the soft switch but not
+# BMv2, so this ratio has no bound that fails the row, only an aim.
 BOUNDS: dict[bool, dict] = {False: {"aim": 11}, True: {"must": 11, "aim": 20}}
 JSON = host.CHECKOUT / "p4src/build/bufferscope.json"
 

@@ -13,7 +13,7 @@ from lib.words import SWITCH
 
 WORDS = "Words are KEY=VALUE, --key VALUE or --key=VALUE, in any case; --make takes those of the calling make."
 WIDTH = 120
-ENVIRONMENT = "The environment (FLOWS=1 bufferscope experiment, FLOWS=1 make experiment) sets none."
+ENVIRONMENT = "The environment (FLOWS=1 bufferscope experiment, FLOWS=1 make experiment) sets no key."
 
 
 def overview() -> str:

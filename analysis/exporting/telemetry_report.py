@@ -111,7 +111,7 @@ def _encode_kind(
     )
     queue = cards["queue_id"] << np.uint64(24) | depth
     drop = cards["queue_id"] << np.uint64(24) | np.uint64(REPORT["TELEMETRY_REPORT_TRAFFIC_MANAGER"] << 16)
-    # Without sojourn times a source has at most departure times, from which no arrival follows.
+    # A source without sojourn times has at most departure times: the arrival times cannot be computed.
     has_times = "sojourn_ns" not in unknown
     choice = (  # in the order of the bits
         ("INTERFACES", "ingress_port" not in unknown, cards["ingress_port"] << np.uint64(16) | cards["egress_port"], 4),

@@ -30,7 +30,7 @@ def test_many_connections__have_numbers_of_32_bits_and_their_own_packets(analysi
 
 
 def test_many_connections__are_joined_as_one_by_one(analysis):
-    last = analysis.queue["flow"] >= FLOWS - 20  # of all, a join one by one takes minutes
+    last = analysis.queue["flow"] >= FLOWS - 20  # a join of all flows one by one would take minutes
     queue = {name: column[last] for name, column in analysis.queue.items()}
     expected = join_flow_by_flow(analysis.run, queue).segments
     rows = np.flatnonzero(last)

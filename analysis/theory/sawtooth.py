@@ -38,7 +38,7 @@ def queue(time_s: float, capacity: float, bdp: float, first: float | None = None
 
 
 def period(capacity: float, bdp: float, buffer: float, decrease: float = 0.5) -> float:
-    """T in s: until the queue holds `buffer` packets, from a window of decrease (BDP + B) on.
+    """T in s: the time in which the window grows from decrease (BDP + B) until the queue holds `buffer` packets.
 
     Appenzeller et al., appendix B: T = B^2 / (2 C) + 2 T_p B from an empty queue, which is where a period begins if
     decrease (BDP + B) = BDP; 1.5 B^2 / C for B = BDP and 1/2. From any other window W(0): (W_max^2 - W(0)^2) / (2 C)

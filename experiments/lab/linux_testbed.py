@@ -41,7 +41,7 @@ class LinuxTestbedLab(InventoryLab):
             progress.phase("measuring the idle path, carrying the traffic")
             play("traffic")
             repetition.drain(switches, plan.durations.round_trip_ns)
-            play("stop", run_groups="receivers")  # what closing connections send is counted
+            play("stop", run_groups="receivers")  # before counting: connections that close still send packets
             repetition.drain(switches, plan.durations.round_trip_ns)
             results.write_json(directory / "switch.json", switches.state() | {"before": before})
             return {"program": switches.about(), **hosts.describe()}

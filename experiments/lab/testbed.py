@@ -143,7 +143,7 @@ class InventoryLab(Lab):
 
     @contextmanager
     def processors(self) -> Iterator[list[int]]:
-        """Those of this machine are not needed; leases hold the others."""
+        """None: the run needs no processors of this machine, and leases reserve the other machines."""
         yield []
 
     def record(self, number: int, directory: Path, processor: int | None) -> None:
@@ -165,7 +165,7 @@ class InventoryLab(Lab):
 
 
 class TestbedLab(InventoryLab):
-    """With a switch that also runs between experiments."""
+    """A lab whose switch also runs between experiments."""
 
     def measure(self, plan: RunPlan, directory: Path, progress: RunProgress) -> dict[str, Any]:
         testbed = self.testbed
@@ -179,15 +179,15 @@ class TestbedLab(InventoryLab):
             hosts = Hosts(testbed, HOSTS)
             progress.phase("measuring the idle path, carrying the traffic")
             play("traffic")
-            play("stop", run_groups="receivers")  # what closing connections send is counted
+            play("stop", run_groups="receivers")  # before counting: connections that close still send packets
             _drain(switch)
             results.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
             return {"program": asdict(switch.program()), **hosts.describe()}
 
 
 def write_spec(plan: RunPlan, testbed: Testbed, directory: Path) -> None:
-    """spec.yaml, with the machines, and netem's position, if it delays: the analysis joins clocks of different machines
-    by what the links delay.
+    """Writes spec.yaml with the machines, and with netem's position if netem makes the delay: the analysis needs the
+    delay of each link to join the clocks of different machines.
     """
     at = testbed.variables["sender"].get("bufferscope_tc_at", TC_AT)
     stored = {**plan.stored_spec, "machines": testbed.places}
@@ -199,8 +199,8 @@ def write_spec(plan: RunPlan, testbed: Testbed, directory: Path) -> None:
 def played(
     spec: Resolved, plan: RunPlan, directory: Path, testbed: Testbed, addresses: Mapping[str, str]
 ) -> Iterator[Callable[..., None]]:
-    """Holds and prepares the machines, and starts programs; in the end always stops the programs, fetches their files
-    and restores the machines. `addresses` are those of postcards.
+    """Reserves and prepares the machines, and starts programs. At the end it always stops the programs, fetches their
+    files and restores the machines. `addresses` are the destination and the source of postcards.
     """
     run = run_of(directory)
     machines = list(testbed.machines.values())
@@ -251,7 +251,7 @@ def played(
 
 
 def _lines_of(end: Callable[[], None]) -> list[str]:
-    """The lines of what fails after a run has failed already."""
+    """Runs `end` after a run has failed, and returns the lines of its own failure, if any."""
     try:
         end()
     except RunError as error:
@@ -260,7 +260,7 @@ def _lines_of(end: Callable[[], None]) -> list[str]:
 
 
 def _neighbours(testbed: Testbed) -> dict[str, Neighbour]:
-    """By place: the receiver as the neighbour of the sender's machine, and the sender as that of the receiver's."""
+    """For the sender's machine the receiver as its neighbour, for the receiver's machine the sender; keys: places."""
     sender, receiver = testbed.machines["sender"], testbed.machines["receiver"]
     address = "bufferscope_address"
     return {
@@ -270,7 +270,7 @@ def _neighbours(testbed: Testbed) -> dict[str, Neighbour]:
 
 
 class Hosts:
-    """What the hosts tell of themselves, before and after the traffic."""
+    """The hosts' reports about themselves, from before and after the traffic."""
 
     def __init__(self, testbed: Testbed, parts: Iterable[str]) -> None:
         self._testbed = testbed

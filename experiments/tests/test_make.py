@@ -142,4 +142,4 @@ def test_made__takes_nothing_from_the_environment_and_parameters_say_so(
     )  # fmt: skip
     assert json.loads(done.stdout) == ["RTT=10ms"]
     assert main(["parameters"]) == 0
-    assert "FLOWS=1 make experiment) sets none." in capsys.readouterr().out
+    assert "FLOWS=1 make experiment) sets no key." in capsys.readouterr().out

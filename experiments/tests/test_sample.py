@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reading what programs say while they write it, and percentiles of histograms."""
+"""Status lines are read while programs still write them; and percentiles of histograms."""
 
 import contextlib
 import io

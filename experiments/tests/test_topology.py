@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The lab's names and addresses are the same for the runner and for Ansible, and no host has another's."""
+"""The lab's names and addresses are the same for the runner and for Ansible, and no two hosts share an address."""
 
 import yaml
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Whether the next connection of this network namespace asks for ECN: net.ipv4.tcp_ecn. No socket option says so. The
- * kernel reads the setting when a socket connects, so a program of one thread can set it before each connection.
+ * Whether the next connection of this network namespace asks for ECN: net.ipv4.tcp_ecn. ECN has no socket option. The
+ * kernel reads the setting when a socket connects, so a single-threaded program can set it before each connection.
  */
 #ifndef TRAFFIC_ECN_SETTING_H
 #define TRAFFIC_ECN_SETTING_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figure 3: utilization of one flow against the buffer, and the bursts behind the model's cliff."""
+"""Figure 3: utilization of one flow against the buffer, and the bursts that explain the cliff at small buffers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from analysis.theory import single_flow
 
 CAPTION = (
     "utilization of one flow against the size of the buffer, with the model's line (first paper, 3.5); and the bursts "
-    "in which its packets come with buffers near the cliff below about twenty packets, which the model does not know: "
-    "what does not fit into the buffer is lost."
+    "in which its packets come with buffers near the cliff below about twenty packets. The model has no bursts, and "
+    "packets of a burst that do not fit into the buffer are lost."
 )
 SWEEPS = ("single-flow-buffers",)
 CLIFF_PACKETS = 20  # section 3.6

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The assumptions of Table 1's rows, checked on stored runs: on runs with the least buffer that was enough, and for the
-time after a loss on runs with all packets.
+"""The assumptions of Table 1's rows, checked on stored runs: on runs with the least buffer that was enough; assumptions
+about the time after a loss, on runs whose packets were all kept.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def falls(runs: StoredRuns, cc: str) -> Assumption:
     """Whether a lone flow's window falls from W to b W after a loss, as in Figure 1. The fall, 1 - b of W, decides how
     big a buffer must be, so it is the fall that may be off by NEAR.
 
-    Only runs with all packets count. A summary has the least number of packets in flight after a loss, and PRR makes
-    this less than the window after recovery.
+    Only runs whose packets were all kept count. A summary alone has the least number of packets in flight after a loss,
+    and PRR makes this number smaller than the window after recovery.
     """
     asked = 1 - single_flow.DECREASE[cc]
     has_windows = pl.col("in_flight_mean_packets").is_not_null()
@@ -115,7 +115,7 @@ def _fall(run: StoredRun) -> float | None:
 
 
 def silence(runs: StoredRuns) -> Assumption:
-    """The longest gap between arrivals in the two RTTs in which a loss becomes known, of runs with all packets."""
+    """The longest gap between arrivals in the two RTTs in which a loss becomes known, of runs with all packets kept."""
     gaps, needed = [], []
     for run in runs.select(PACKETS, needs=NEEDS, cc="reno", flows=1):
         try:
