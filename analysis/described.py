@@ -27,8 +27,8 @@ _ORDER = wire.PCAPNG_PACKET.const["PCAPNG_BYTE_ORDER"].to_bytes(4, "little")
 
 
 def describe(repetition: Path) -> dict[str, Any]:
-    """What an import needs to know of a run. Times are those of the switch's clock, as in postcards. Raises InputError
-    if the run is not analysed: its part that was measured is not known then.
+    """The facts about a run that an import needs. Times are of the switch's clock, as in postcards. Empty if
+    the run is not analysed, because its measurement window is unknown then. Raises InputError if spec.yaml is damaged.
     """
     spec = load_spec(repetition)
     try:

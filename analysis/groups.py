@@ -31,7 +31,7 @@ def in_order(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def kind(group: dict[str, Any]) -> str:
-    """As in TRAFFIC."""
+    """The kind of traffic, in the words of TRAFFIC."""
     return str(group.get("kind") or (LONG if "cc" in group else OPEN_LOOP))
 
 

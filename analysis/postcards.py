@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What columns of postcards say of packets: dropped, admitted, bytes on the link."""
+"""Packets from columns of postcards: masks of dropped and admitted packets, bytes on the link."""
 
 from __future__ import annotations
 

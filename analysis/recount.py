@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Depths in packets and bytes of a switch that counts cells (Tofino), recounted from its postcards: a packet is in the
-queue from its enqueue time until its last bit left. Cells as the switch told them stay beside them.
+queue from its enqueue time until its last bit left. Depths in cells, as the switch reported them, are kept as well.
 
-Such a switch stamps when a packet's transmission begins. It ends when that of a waiting packet begins, else wire bits /
-rate later; a packet that egress drops takes no time. A packet that the traffic manager refuses is stamped
-when it comes to the queue for refused packets: its depth is the largest since DEFLECTION_NS before.
+Such a switch stamps the start of each packet's transmission. If the next packet waits already, the transmission ends
+when the next packet's begins, else wire bits / rate later. A packet that egress drops takes no time. A packet that the
+traffic manager refuses is stamped when it comes to the queue for refused packets: its depth is the largest since
+DEFLECTION_NS before.
 
 If a postcard is lost, depths are too low while its packet was in the queue. Postcards of one queue are numbered in the
 order of departure, so that this time begins after the arrival of the packet before it and ends with the departure of
@@ -34,13 +35,13 @@ CANDIDATE_BITS = 36  # of a row number beside a depth in one int64
 
 @dataclass
 class Recount:
-    """What recounting found."""
+    """The result of a recount."""
 
     cell_bytes: int | None = None  # None: switch.json does not say, and nothing is compared
     full_packet_cells: int | None = None
-    errors_cells: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # |told - recounted|, of each
-    # admitted packet
-    first_depth_cells: int = 0  # as the first packet told it: packets before it have no postcards
+    errors_cells: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # |reported -
+    # recounted| of each admitted packet
+    first_depth_cells: int = 0  # reported by the first packet: held by packets before it without postcards
     gaps_mono_ns: list[tuple[int, int]] = field(default_factory=list)  # within, depths may be too low
     lost_packets: int = 0  # within the gaps
     delay_ns: tuple[int, int] | None = None  # from the start of a transmission to the postcard's receipt: least, most
@@ -99,8 +100,8 @@ def _capability(switch: dict[str, Any], name: str) -> int | None:
 
 
 class _Queue:
-    """The packets of one queue that were admitted, in the order of their numbers, which is that of their departures. A
-    switch that restarts numbers from 0 again. Times are those of the timeline.
+    """The admitted packets of one queue, in the order of their numbers, which is the order of departures. A restarted
+    switch numbers from 0 again. Times are on the timeline.
     """
 
     def __init__(self, cards: Columns, rows: np.ndarray, rate_bps: int) -> None:

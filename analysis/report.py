@@ -46,7 +46,7 @@ CAPTIONS_OF_MANY_FLOWS = {
     "window_distribution": "Packets in flight at every ACK: of each flow, flows in the order of their medians, and of "
     "all flows together. The dashed line is the fair share.",
 }
-# Of summary.flows_distribution: key, words, and for a quantity with a unit the factor to it.
+# Rows from summary.flows_distribution: key, words, factor to the unit, unit.
 FLOW_QUANTITIES = (
     ("goodput_bps", "goodput", 1, "b/s"),
     ("application_goodput_bps", "received", 1, "b/s"),

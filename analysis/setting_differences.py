@@ -77,7 +77,7 @@ def _of_groups(key: str) -> Callable[[Spec], str]:
 
 
 def _own_settings(spec: Spec) -> str:
-    """What groups have for themselves beside algorithm and number of flows."""
+    """The groups' own settings beside algorithm and number of flows."""
     own = [
         " ".join(f"{key}={value}" for key, value in group.items() if key not in ("cc", "flows") and value is not None)
         for group in spec.get("groups") or ()

@@ -122,7 +122,7 @@ def unit_reasons(queue: Columns) -> list[str]:
         return []
     return [
         f"queue: {others} postcards have no depth in packets and bytes, which counts as 0 in all results about depths; "
-        "cells, where the switch told them, are in the column depth_cells of postcards.parquet"
+        "cells, where the switch reports them, are in the column depth_cells of postcards.parquet"
     ]
 
 

@@ -35,7 +35,7 @@ class Interval(NamedTuple):
         return self.value if self.low is None else self.low, self.value if self.high is None else self.high
 
     def scaled(self, factor: float) -> Interval:
-        """In another unit."""
+        """The interval in another unit."""
         low, high = (None if end is None else factor * end for end in (self.low, self.high))
         return Interval(factor * self.value, low, high, self.runs)
 

@@ -191,7 +191,7 @@ def _aggregate(a: Analysis) -> dict[str, float | None]:
 
 
 def _groups(a: Analysis) -> dict[str, Any]:
-    """What each group got, if there are several."""
+    """The results of each group, if there are several."""
     found = groups.summarize(a.run, a.queue, a.good, a.window)
     return {"groups": found} if found else {}
 

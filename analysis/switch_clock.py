@@ -74,7 +74,7 @@ class _Bounds:
 
 
 class Sender(NamedTuple):
-    """What the sender knows beside its trace."""
+    """The sender's data beside its trace."""
 
     least_rtt_ns: int  # of all paths, without queues: that of the links
     echoes: tuple[
@@ -92,7 +92,7 @@ class _Line(NamedTuple):
 
 
 def is_free(spec: dict[str, Any]) -> bool:
-    """Whether only the packets tell how the switch's clock is related to the sender's."""
+    """Whether the offset of the switch's clock from the sender's can be inferred only from packets."""
     target = TARGETS.get(str(spec.get("target", "soft")))
     return target is not None and (not target.capabilities.clock_readable or is_apart(spec, "switch"))
 

@@ -69,8 +69,8 @@ def link_facts(run: Run, queue: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 def clock_facts(run: Run) -> dict[str, Any]:
-    """Uncertainty of the offset between the switch's clock and CLOCK_MONOTONIC. Where the run measured the offset, its
-    change during the traffic; where postcards tell it, drift, misfit and restarts (switch_clock.py).
+    """Uncertainty of the offset between the switch's clock and CLOCK_MONOTONIC; if the run measured the offset, also
+    its change during the traffic; if postcards bound the offset, also drift, misfit and restarts (switch_clock.py).
     """
     if is_free(run.spec):
         clock = run.clock

@@ -87,7 +87,7 @@ def _default(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
 
 
 def _phases(outcome: Outcome) -> str:
-    """Where the wall time of a run went."""
+    """The wall time of each phase of a run."""
     environment = json.loads((outcome.repetition / "environment.json").read_text())
     phases = environment["phases_s"]
     machine_s = phases["machine"] - outcome.traffic_wall_s

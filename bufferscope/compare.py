@@ -111,7 +111,7 @@ def read(path: Path) -> Compared:
 
 
 def lines(first: Compared, second: Compared) -> list[str]:
-    """What differs in the settings, then the table."""
+    """A sentence for each run, the differences of settings, then the table."""
     texts = [
         f"{letter}: {each.name}, {counted(len(each.outcomes), 'repetition')}: {_sentence(each)}"
         for letter, each in (("A", first), ("B", second))
@@ -134,7 +134,7 @@ def lines(first: Compared, second: Compared) -> list[str]:
 
 
 def _sentence(each: Compared) -> str:
-    """Of the repetition whose utilization is the median."""
+    """The verdict sentence of the repetition whose utilization is the median."""
     ranked = sorted(each.outcomes, key=lambda one: one.values.get("utilization.mean", 0.0))
     return ranked[(len(ranked) - 1) // 2].sentence
 

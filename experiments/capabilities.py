@@ -52,7 +52,7 @@ def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, testbed: 
 
 
 def _refuse_on_testbed(spec: Spec, clock: str, wrong: Wrong) -> None:
-    """What needs the lab of one machine."""
+    """Refuses parameters that need the lab of one machine."""
     if clock == "virtual":
         wrong("clock", "needs the lab of one machine; an inventory names other machines; allowed: real")
     if PROGRAM in kinds(spec.traffic):

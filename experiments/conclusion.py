@@ -17,7 +17,7 @@ Values = Mapping[str, float]
 
 
 class Outcome(NamedTuple):
-    """What remains of a repetition's summary, which may be long: its numbers by name, without those not measured."""
+    """The part of a repetition's summary, which may be long, that the terminal needs: its measured numbers by name."""
 
     number: int
     values: Values
@@ -103,7 +103,7 @@ ROWS = (
     Row("delay line", _lateness("fidelity.line.lateness_us", " most late"), single=True),
     Row("rate error", (_quantity("fidelity.rate_error_fraction", "{:.4f} %", "", 100),), single=True),
 )  # fmt: skip
-BRIEF = ("utilization.mean", "queue_delay_ns.p50", "queue_delay_ns.p99", "drop_fraction")  # of each of several
+BRIEF = ("utilization.mean", "queue_delay_ns.p50", "queue_delay_ns.p99", "drop_fraction")  # for each repetition
 BY_PATH = {quantity.path: quantity for row in ROWS for quantity in row.quantities}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tells started switches what the experiment asks of them: hosts, links, queue, policy, postcards, delays of flows."""
+"""Configures started switches for the experiment: hosts, links, queue, policy, postcards, delays of flows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SwitchSettings:
 
 @dataclass(frozen=True)
 class Attached:
-    """What hangs on the switch: MAC addresses by port, and where postcards go."""
+    """The hosts at the switch: MAC addresses by port, and the destination of postcards."""
 
     macs: Mapping[int, str]
     collector: Collector

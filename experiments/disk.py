@@ -23,13 +23,13 @@ DERIVED_SHARE = 1.5  # Parquet of postcards, of trace records and of their join,
 LOGS_AND_FIGURES_BYTES = 16 << 20
 SUMMARY_BYTES = 4 << 20  # summary, report and distributions
 FLOW_ROW_BYTES, LEAST_FLOW_PACKETS = 120, 4  # of flows.parquet; SYN, data, FIN and an ACK
-# What runs wrote in fact (experiments/tests/test_consent.py): trace records a data packet, tables against raw files,
+# Measured sizes of runs (experiments/tests/test_consent.py): trace records a data packet, tables against raw files,
 # and everything else.
 TRACED_SHARE, EXPECTED_DERIVED_SHARE, EXPECTED_REST_BYTES = 0.55, 0.3, 3 * 10**6
 
 
 def estimate_bytes(spec: Resolved) -> int:
-    """What one repetition writes at most: a postcard for each packet of a full link, a trace record for each ACK."""
+    """The most bytes that one repetition writes: a postcard per packet of a full link, a trace record per ACK."""
     from wire.formats import BLOCK, POSTCARD, TCP_RECORD
 
     record_bytes = POSTCARD.length + BLOCK.const["BLOCK_STAMP_BYTES"] + TCP_RECORD.length
@@ -37,7 +37,7 @@ def estimate_bytes(spec: Resolved) -> int:
 
 
 def expected_bytes(spec: Resolved) -> int:
-    """What one repetition is expected to write; `estimate_bytes` is the bound."""
+    """The bytes that one repetition is expected to write; `estimate_bytes` is the bound."""
     from wire import wire
 
     record_bytes = wire.POSTCARD.length + wire.BLOCK.const["BLOCK_STAMP_BYTES"]
@@ -46,7 +46,7 @@ def expected_bytes(spec: Resolved) -> int:
 
 
 def kept_bytes(spec: Resolved, keep: str) -> int:
-    """What remains of a repetition at most after thinning (experiments/sweep/thin.py)."""
+    """The most bytes that remain of a repetition after thinning (experiments/sweep/thin.py)."""
     if keep == "summary":
         return SUMMARY_BYTES
     if keep == "flows":
@@ -58,13 +58,13 @@ def kept_bytes(spec: Resolved, keep: str) -> int:
 
 
 def free_bytes(directory: Path) -> int:
-    """What this process may still write to the file system of `directory`."""
+    """The bytes that this process may still write to the file system of `directory`."""
     figures = os.statvfs(directory)
     return figures.f_bavail * figures.f_frsize
 
 
 def shortage(spec: Resolved, directory: Path) -> str | None:
-    """What to tell the user if `directory` cannot hold all repetitions; None if it can."""
+    """The message for the user if `directory` cannot hold all repetitions; None if it can."""
     needed, free = estimate_bytes(spec) * spec.reps + RESERVE_BYTES, free_bytes(directory)
     if needed <= free:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What this machine offers: congestion controls, netem, tools. Asked before anything is changed."""
+"""The features that this machine offers: congestion controls, netem, tools. Probed before anything is changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")  # to progra
 
 @dataclass(frozen=True)
 class Host:
-    """What a host offers to experiments."""
+    """The features that a host offers to experiments."""
 
     congestion_controls: tuple[str, ...] | None  # None: not known before the kernel is built
     netem: bool
@@ -42,7 +42,7 @@ def default_clock() -> str:
 
 
 def probe(want_netem: bool) -> Host:
-    """What this host offers. Looking for netem takes root and a network namespace, so it happens only if wanted."""
+    """The features of this host. Looking for netem takes root and a network namespace, so it happens only if wanted."""
     lacks = objects.lacking()
     ours = () if lacks else objects.own_sources()
     names = tuple(sorted({*in_kernel(), *ours}))

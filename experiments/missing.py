@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an experiment needs and this host lacks."""
+"""The requirements of an experiment that this host lacks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _outside(target: str) -> list[str]:
 
 
 def _missing_for_real_time() -> list[str]:
-    """What a lab on this machine's kernel needs. A lab in virtual time has its own kernel, and is root there."""
+    """Missing requirements of a lab on this machine's kernel. In virtual time a lab has its own kernel, as root."""
     lines = []
     if os.geteuid() != 0:
         lines.append(

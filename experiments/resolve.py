@@ -45,7 +45,7 @@ MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the
 MOST_NAME_LETTERS = 64  # spec.py
 IPERF3_STREAM_BYTES = 128 << 10  # of a stream's buffer, a file in TMPDIR
 MOST_IPERF3_FLOWS = 3 * cell.RUN_BYTES // 4 // IPERF3_STREAM_BYTES
-# The field compares with iperf3. In virtual time iperf3 cannot run: it spins while it waits.
+# Most published measurements use iperf3. In virtual time iperf3 cannot run: it spins while it waits.
 DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
 
 
@@ -95,7 +95,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     bdp = Fraction(rate_bps * rtt_ns, 8 * 10**9 * wire_bytes)
     duration_ns, warmup_ns = (resolve_traffic.time_ns(quantity, rtt_ns) for quantity in (spec.duration, spec.warmup))
     if spec.traffic == transfers.PROGRAM and "warmup" not in given:
-        warmup_ns = 0  # a program's start is a part of what it does
+        warmup_ns = 0  # a program is measured from its start
     if not errors.keys() & {"duration", "rtt"} and duration_ns < UTILIZATION_WINDOW_RTTS * rtt_ns:
         wrong("duration", f"is too short; allowed: {UTILIZATION_WINDOW_RTTS} RTTs or more, the window of utilization")
     elif not errors.keys() & {"duration", "warmup", "rtt"} and duration_ns + warmup_ns > MAX_TRAFFIC_NS:
@@ -180,7 +180,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
 
 
 def _ecn(spec: Spec, wrong: Any) -> str | None:
-    """ECN, if it is not what MODE implies."""
+    """The value of ECN; None if MODE implies the same."""
     if spec.ecn is None or (spec.ecn == "on") == (spec.mode == "ecn"):
         return None
     if spec.traffic == transfers.OPEN_LOOP:
@@ -193,7 +193,7 @@ def _ecn(spec: Spec, wrong: Any) -> str | None:
 def _ack_delay_ns(
     spec: Spec, entries: list[groups.Entry], delay: str, errors: dict[str, BadValue], wrong: Any
 ) -> int | None:
-    """Of the run, and of its groups without an ACK_DELAY of their own."""
+    """ACK_DELAY of the run, which also holds for groups without an ACK_DELAY of their own."""
     if errors.keys() & {"ack_delay", "rtt", "rtts"}:
         return None
     heirs = [entry for entry in entries if entry.is_tcp and not entry.has_ack_delay]
@@ -206,7 +206,7 @@ def _default_text(spec: Spec, key: str) -> object:
 
 
 def _generator(spec: Spec, clock: str, errors: dict[str, BadValue], wrong: Any) -> str:
-    """What sends TCP flows."""
+    """The program that sends TCP flows: iperf3 or epoll."""
     lacks = [kind for kind in transfers.kinds(spec.traffic) if kind != transfers.LONG]
     generator = spec.generator or ("epoll" if lacks or spec.groups else DEFAULT_GENERATOR[clock])
     if generator == "iperf3" and (lacks or spec.groups) and not errors.keys() & {"generator", "traffic"}:
@@ -227,7 +227,7 @@ def _name(traffic: resolve_traffic.Traffic, spec: Spec) -> str:
 
 
 def _check_congestion_controls_of(entry: groups.Entry, run: Spec, host: Host) -> None:
-    """This machine does not know the hosts of a testbed."""
+    """Refuses unknown congestion controls, but not on a testbed: this machine does not know a testbed's hosts."""
     if host.testbed or capabilities.on_testbed(TARGETS[run.target].capabilities):
         return
     names = [group.cc for group in entry.spec.cc if not group.source]
@@ -264,7 +264,7 @@ def _check_parameters(
 
 
 def _check_host(spec: Spec, host: Host, errors: dict[str, BadValue], wrong: Any) -> None:
-    """Refuses what the hosts' kernel lacks. This machine does not know the hosts of a testbed."""
+    """Refuses features that the hosts' kernel lacks. This machine does not know the hosts of a testbed."""
     if host.testbed or capabilities.on_testbed(TARGETS[spec.target].capabilities):
         return
     if spec.program_cc:
@@ -292,7 +292,7 @@ def _check_congestion_controls(key: str, names: list[str], host: Host, errors: d
 
 
 def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> None:
-    """What simulator/ does not have."""
+    """Refuses features that simulator/ lacks."""
     finite = bool(transfers.finite_kinds(spec.traffic))
     simulated = [kind for kind in transfers.TRAFFIC if kind not in (transfers.PROGRAM, transfers.OPEN_LOOP)]
     other = [kind for kind in transfers.kinds(spec.traffic) if kind not in simulated]
@@ -326,7 +326,7 @@ def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> Non
 
 
 def _drop_cost(spec: Spec, switch: str, can: Capabilities, errors: dict[str, BadValue], wrong: Any) -> int | None:
-    """In permille; None if drops cost nothing, as those on arrival do."""
+    """DROP_COST in permille; None if a drop at departure takes no link time. Drops on arrival never take any."""
     if spec.drop_cost is None or spec.mode != "egress-threshold" or errors.keys() & {"drop_cost", "target", "switch"}:
         return None
     if not can.links or switch == "ns3":

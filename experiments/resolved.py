@@ -23,7 +23,8 @@ POOL_MARGIN = 8192
 MOST_BURST = 1 << 16  # packets beyond a full buffer and full links
 # On the wire: a SYN with all its options, and the ACK of a SYN-ACK.
 HANDSHAKE_WIRE_BYTES = 98 + 90
-# Left out of spec.yaml while they have no value: the names of points and jobs follow from its keys.
+# Keys that are left out of spec.yaml while they have no value: the names of points and jobs follow from the content of
+# spec.yaml, so a new key would otherwise rename them all.
 LATER_KEYS = (
     "rtts_ns", "access_bps", "access_links", "transfers", "tcp", "offloads", "pacing", "window_packets",
     "congestion_sources", "cc_parameters", "ecn", "ack_delay_ns", "datagrams",
@@ -69,7 +70,7 @@ class Resolved:
     seed: int
     reps: int
     rtts_ns: list[int] | None = None  # of classes of flows; None: RTT and RTT_SPREAD apply
-    access_bps: int | None = None  # of each long flow's own link, or of each that finite flows share
+    access_bps: int | None = None  # rate of each long flow's own link, or of each link that finite flows share
     access_links: int | None = None  # number of links that finite flows share
     tcp: dict[str, int | str] | None = None  # None: Linux's defaults, and not in spec.yaml
     offloads: dict[str, int] | None = None  # None: off, and not in spec.yaml
@@ -124,7 +125,7 @@ class Resolved:
         return self.back_ns if group.ack_delay_ns is None else group.ack_delay_ns
 
     def forth_extra_ns(self, rtt_ns: int, ack_delay_ns: int | None) -> int:
-        """Propagation delay of the data direction of a flow beyond the least. `ack_delay_ns` is the flow's group's."""
+        """A flow's delay of the data direction, minus the least delay of any flow. `ack_delay_ns` is its group's."""
         return rtt_ns - (self.back_ns if ack_delay_ns is None else ack_delay_ns) - self.least_forth_ns
 
     @property

@@ -333,7 +333,7 @@ def _open_loop_options(spec: Resolved, repetition: int, processes: list[FlowProc
 
 
 def _datagram_options(spec: Resolved, process: FlowProcess, seed: int) -> dict[str, Any]:
-    """What a process of build/open_loop sends."""
+    """The options of one process of build/open_loop: its flows, load, sizes and seed."""
     group = process.group
     assert isinstance(group, Datagrams)
     return {
@@ -399,8 +399,8 @@ def _setup(
     """The playbooks' variables. Options that depend on the experiment are here, all others in the roles."""
     window_rtt_share = (spec.rtt_ns + spec.rtt_spread_ns) / spec.rtt_ns
     window_packets = spec.bdp_packets * window_rtt_share + spec.buffer_packets
-    # Of long flows and datagrams. Without any, a port on which nobody listens: finite flows are not traced. The tracer
-    # takes one range, so programs are traced if there are no finite flows.
+    # Ports of long flows and datagrams; without either, a port on which nobody listens. Finite flows are not traced.
+    # The tracer takes one range of ports, so programs are traced only if there are no finite flows.
     traced_ports = f"{FIRST_SERVER_PORT}-{FIRST_SERVER_PORT + max(len(processes), 1) - 1}"
     if spec.program and not finite:
         traced_ports = "1-65535"

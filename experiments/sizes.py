@@ -16,10 +16,10 @@ from experiments.resolved import POOL_PACKET_BYTES, Resolved
 FRAME_EXTRA_BYTES = 18  # Ethernet header and a VLAN tag
 BODY_BYTES = 1280  # of a packet in a driver, beside the pool: the skb that holds the sender's pages
 SEGMENT_BYTES = 1024  # of a segment in a socket's buffer, beside its bytes on the wire
-# Of all windows in segments. A send buffer holds two windows, and does not shrink after slow start, which may overshoot
-# by one; the receiver may hold one more out of order.
+# Segments in sockets per packet of window. A send buffer holds two windows, and does not shrink after slow start, which
+# may overshoot by one window; the receiver may hold one more window out of order.
 SEGMENTS_PER_WINDOW_PACKET = 4
-FLOW_TCP_BYTES = 48 << 10  # of a flow's buffers, beyond that
+FLOW_TCP_BYTES = 48 << 10  # of a flow's buffers, beyond its windows
 SOCKETS = 2  # of a flow
 FLOW_BYTES = 24 << 10  # of a flow's two sockets, files and counters
 FINITE_FLOW_BYTES = 1 << 10  # of a finite flow at sender and receiver, whether it is open or not
@@ -59,7 +59,7 @@ def sizes(spec: Resolved) -> Sizes:
 
 
 def _finite_bytes(spec: Resolved) -> int:
-    """Of all finite flows, and of those that are open at the same time, without TCP's buffers."""
+    """Memory of all finite flows, and of the sockets that are open at the same time, without TCP's buffers."""
     planned = sum(group.flows(spec.traffic_ns) for group in spec.transfers)
     return int(planned * FINITE_FLOW_BYTES + _open_flows(spec) * FLOW_BYTES)
 
@@ -83,5 +83,5 @@ def _trace_read_ms(spec: Resolved, ring_mib: int) -> int:
 
 
 def _trace_mib_a_second(spec: Resolved) -> float:
-    """Of a trace with four events per packet."""
+    """The rate of a trace with four events per packet."""
     return 4 * spec.rate_bps / (8 * spec.wire_bytes) * TRACE_EVENT_BYTES / (1 << 20)

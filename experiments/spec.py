@@ -78,7 +78,7 @@ def _listed(value: object) -> tuple[dict[str, str], ...]:
 
 
 def _sizes(value: object) -> str | Drawn:
-    """Of open-loop packets a word, of finite flows a distribution."""
+    """SIZES: a word for open-loop packets, a distribution for finite flows."""
     if str(value).startswith("bursts") and not is_sizes(value):
         raise ValueError(
             f"is not a length of flows that send bursts; allowed: bursts:1p to bursts:{MOST_FLOW_PACKETS}p"
@@ -166,7 +166,7 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys, program
     switch: Annotated[str | None, Read(optional(choice("process", "driver", "ns3")))] = None
 
 
-# Of the keys, those that a group of `groups` may have.
+# The keys that a group of `groups` may have.
 GROUP_KEYS = (
     "traffic", "cc", "flows", "rtt", "rtt_spread", "rtts", "ack_delay", "access", "access_links", "window", "pacing",
     "ecn", "load", "sizes", "arrivals", "users", "think", "think_from",

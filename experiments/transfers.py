@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finite flows of an experiment: the words of a user (TRAFFIC, SIZES, LOAD, USERS, THINK), and what they resolve to.
+"""Finite flows of an experiment: the words of a user (TRAFFIC, SIZES, LOAD, USERS, THINK), and their resolved form.
 
 A distribution is a word: fixed:14p, exponential:80kB, pareto:80kB:1.5 (mean, shape), lognormal:80kB:2 (mean, sigma),
 bimodal:2p:62p:0.1 (low, high, share of high), file:PATH (an empirical distribution, a line per point).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a run on a testbed must know of each host: `python -m hosts.facts --interface I ...`. Prints JSON.
+"""The facts about a host that a run on a testbed stores: `python -m hosts.facts --interface I ...`. Prints JSON.
 
 `lost_frames`, by interface: frames that the kernel or the NIC lost since boot. `passed_frames`: those received and
 sent. `tcp_memory_pressures`: how often TCP ran short of memory since the network namespace was made. `clock`: what

@@ -12,7 +12,7 @@ RAW = (POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, FLOWS_FILE)
 OF_PACKETS = ("postcards.parquet", "tcp.parquet", "joined.parquet")
 OF_FLOWS = ("flows.parquet",)
 LOGS_AND_FIGURES = ("logs", "figures")
-# By the kept part, from the least that is removed to the most.
+# For each kept part the removed files, from the fewest to the most.
 REMOVED = {
     "tables": RAW,
     "flows": (*RAW, *OF_PACKETS, *LOGS_AND_FIGURES),

@@ -49,7 +49,7 @@ class Flow
 	const uint32_t mss_bytes;
 	ns3::Ptr<ns3::TcpSocketBase> socket;
 	bool sending = false;
-	/* As ns-3's trace sources told them last. */
+	/* The latest values from ns-3's trace sources. */
 	uint32_t cwnd_bytes = 0, ssthresh_bytes = UINT32_MAX, in_flight_bytes = 0, snd_nxt = 0, snd_una = 0;
 	uint32_t peer_window_bytes = 0, srtt_us = 0;
 	uint8_t ca_state = 0;

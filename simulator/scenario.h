@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What to simulate: an experiment with one bottleneck queue. Read from the command line and from standard input.
+ * The simulated experiment with one bottleneck queue. Read from the command line and from standard input.
  */
 #ifndef SIMULATOR_SCENARIO_H
 #define SIMULATOR_SCENARIO_H

@@ -58,7 +58,7 @@ def mount_all() -> None:
 
 
 def set_login_defaults() -> None:
-    """Sets what a login sets. Timers get 1 ns of slack, not the default of 50 us, which saves power."""
+    """Sets umask and host name as a login does. Timers get 1 ns of slack; the default of 50 us would save power."""
     _libc.prctl(PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
     os.umask(0o022)
     socket.sethostname("virtual")

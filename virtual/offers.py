@@ -42,7 +42,7 @@ def congestion_controls(kernel: Path) -> tuple[str, ...]:
 
 
 def ask(kernel: Path, boot_parameters: Mapping[str, str] | None = None) -> Offer:
-    """What `kernel` offers after a boot with additional parameters. Raises MachineError."""
+    """The features that `kernel` offers after a boot with additional parameters. Raises MachineError."""
     with tempfile.TemporaryDirectory(prefix="bufferscope-") as directory:
         job_directory = Path(directory)
         (job_directory / "logs").mkdir()

@@ -28,20 +28,20 @@ class Bracket(NamedTuple):
         return Interval((low * high) ** 0.5, low, high, 1)
 
     def open_text(self, unit_packets: float = 1.0) -> str:
-        """What is known of a bracket with an open end."""
+        """The known end of a bracket with an open end, as text."""
         if self.high is not None:
             return f"at most {self.high / unit_packets:.3g}"
         return "not measured" if self.low is None else f"more than {self.low / unit_packets:.3g}"
 
 
 def bracket(enough: Mapping[int, bool]) -> Bracket:
-    """From the largest buffer that is not enough to the next larger buffer of the runs."""
+    """The bracket from the largest buffer that is not enough to the next larger buffer of the runs."""
     low = max((buffer for buffer, is_enough in enough.items() if not is_enough), default=None)
     return Bracket(low, min((buffer for buffer in enough if low is None or buffer > low), default=None))
 
 
 def of_utilization(runs: Iterable[StoredRun], least: float) -> Bracket:
-    """By mean utilization over repetitions: the paper's criterion is a long mean, not a percentile of windows."""
+    """The bracket by mean utilization over repetitions: the paper's criterion is a long mean, not a percentile."""
     means = series(runs, "buffer_packets", "utilization_mean")
     return bracket({buffer: mean.value >= least for buffer, mean in means.items()})
 

@@ -63,7 +63,7 @@ def _over_bdp(column: str) -> Callable[[StoredRun], float | None]:
 
 
 def _losers(run: StoredRun) -> float | None:
-    """None for one flow: it is always that flow that loses."""
+    """Percent of the flows that lose in an RTT with a loss. None for a run with one flow, which is always 100 %."""
     losing = run["flows_losing_per_rtt"]
     return None if losing is None or run["flows"] < 2 else 100 * losing / run["flows"]
 

@@ -68,5 +68,5 @@ def exactly(value: float) -> Interval:
 
 
 def absent(text: str, paper: str = "") -> Fact:
-    """In place of an algorithm's numbers: why there are none."""
+    """A Fact with the reason why an algorithm has no numbers."""
     return Fact(text.replace("\n", " "), paper, None, None, "")

@@ -32,7 +32,8 @@ class PacketTrace:
         self.traffic_ns = summary["traffic_start_mono_ns"]
         self.rtt_ns, self.buffer = spec["rtt_ns"], spec["buffer_packets"]
         self.longest_rtt_ns = summary["loss"]["longest_rtt_ns"]
-        # From a drop until its sender knows: packets that arrived before it go first, unless it drops at departure.
+        # Time from a drop until the sender knows. After a drop on arrival the full queue leaves before the flow's next
+        # packets do; a packet that is dropped at departure has waited already.
         self.news_ns = self.rtt_ns if spec["mode"] == "egress-threshold" else self.longest_rtt_ns
         self.bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
         self.packet_ns = spec["wire_bytes"] * 8e9 / spec["rate_bps"]

@@ -67,7 +67,7 @@ class Second(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """Of the names of its sweeps, as words after make change them."""
+        """The suffix that the word `key`=`value` after make gives to the names of sweeps."""
         return f"-{self.key}-{self.value}"
 
 

@@ -26,7 +26,7 @@ from wire import wire
 
 @pytest.fixture
 def analysed(fresh, monkeypatch):
-    """A simulated repetition with its tables, without figures, as of a version that stored no digests."""
+    """A simulated repetition with tables, but without figures, and without digests like runs of earlier versions."""
     monkeypatch.setattr(derive_module, "draw_all", lambda *_: [])
     monkeypatch.setattr(derive_module, "render", lambda *_: "")
     directory = fresh()

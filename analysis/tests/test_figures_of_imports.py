@@ -134,7 +134,7 @@ def test_figures__are_all_drawn_from_the_imported_directory_alone(results, capsy
     page = (output / PAPER.page_name).read_text()
     assert "8 runs, valid or imported, in real time, 1 left out (telling too little)" in page
     assert f"* `theirs/{WITHOUT_POSTCARDS}`: has no utilization_p01" in page
-    assert "these captures tell no marks" in page
+    assert "these captures record no marks" in page
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -149,9 +149,9 @@ def test_figures__say_what_imports_cannot_show(results):
     assert {cc for cc, panel in panels.items() if "absent" in panel} == {"bbr", "bbr2", "bbr3", "scalable_50"}
     assert panels["bbr2"]["absent"] == "BBRv2:\nno imported run\nunder such conditions"
     facts = {fact.what: fact for fact in FIGURES["figure_08"].facts(_figure(results, "figure_08"))}
-    marked = facts["ECN: flows told in an excursion"]
-    assert (marked.measured, marked.reason) == (None, "these captures tell no marks")
-    assert (facts["drop: flows told in an excursion"].measured or Interval(0, None, None, 1)).value > 1
+    marked = facts["ECN: flows signalled in an excursion"]
+    assert (marked.measured, marked.reason) == (None, "these captures record no marks")
+    assert (facts["drop: flows signalled in an excursion"].measured or Interval(0, None, None, 1)).value > 1
 
 
 def _departures(truth: simulate.Truth) -> list[tuple[int, dict[str, int]]]:

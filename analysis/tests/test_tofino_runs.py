@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs in virtual time, told as a Tofino tells them (as_tofino.py): the analysis gives back their depths and times."""
+"""Runs in virtual time, reported as by a Tofino (as_tofino.py): the analysis recovers their depths and times."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_depths_and_sojourns__are_the_runs_own(tmp_path: Path, kind: str, chip: 
     mine, theirs = by_number(told), by_number(truth)
     for name in ("depth_packets", "depth_bytes", "card_seq", "packet_bytes"):
         assert np.array_equal(mine[name], theirs[name]), name
-    # To the ns but for the drift's error; a transmission that none follows takes the time of the nominal rate.
+    # Exact to the ns except for the drift's error; a transmission with no successor lasts bits / nominal rate.
     transmission_ns = 1538 * 8e9 / 6e6
     allowed = 1 + 0.5e-6 * theirs["sojourn_ns"].max() + 20e-6 * transmission_ns
     assert np.abs(mine["sojourn_ns"] - theirs["sojourn_ns"]).max() <= allowed

@@ -144,11 +144,13 @@ def bbr_buffer_sharp(bdp: float, flows: float, delta: float, risk: float) -> flo
 
 
 def random_decrease_flows(bdp: float, flows: float, delta: float, risk: float = math.exp(-0.5)) -> float:
-    """n^2 / (BDP / Delta) + sqrt(2 n ln(1 / delta)): more flows than this decrease their windows in one RTT only with
-    probability delta, the `risk`, if each that sees a loss does so with p = 1 / w (Spang et al., Lemma 9, appendix D).
+    """n^2 / (BDP / Delta) + sqrt(2 n ln(1 / delta)): a bound on the flows that decrease their windows in one RTT. It is
+    exceeded with probability delta, the `risk`, at most, if each flow that sees a loss decreases its window with
+    p = 1 / w (Spang et al., Lemma 9, appendix D).
 
-    Lemma 9 is the risk of exp(-1/2), sqrt(n). Its Delta^-1 in the statement is right: p <= Delta n / BDP. The appendix
-    has n^2 / (Delta BDP) in equation 5, and none in the line after. ValueError unless 0 < risk < 1.
+    Lemma 9 has the risk exp(-1/2), for which the second term is sqrt(n). The lemma's n^2 / (BDP / Delta) is right,
+    since p <= Delta n / BDP. Equation 5 of the appendix prints n^2 / (Delta BDP), and the line after it no Delta.
+    ValueError unless 0 < risk < 1.
     """
     _check(flows, delta, bdp)
     check_share("a risk", risk)

@@ -25,11 +25,11 @@ class Lab(ABC):
         self.slow = 1.0  # this machine's time over that of the reference machine (machine_speed.py)
 
     def missing(self) -> list[str]:
-        """What the experiment needs and this machine lacks, one line each with what to do."""
+        """The experiment's requirements that this machine lacks, one line each with what to do."""
         return missing.of(self.spec)
 
     def memory_shortage(self, at_once: int) -> str | None:
-        """What to tell the user if there is no memory for `at_once` repetitions at once; None if there is."""
+        """The message if there is no memory for `at_once` repetitions at once; None if there is."""
         return None
 
     @contextmanager

@@ -31,7 +31,7 @@ from lib.errors import RunError
 from runs import results
 
 SIMULATOR = host.BUILD / "simulator"
-# By ns-3's names of Linux's algorithms (simulator/scenario.c).
+# Linux's algorithms that ns-3 has as well (simulator/scenario.c maps the names).
 CONGESTION_CONTROLS = (
     "bbr", "bic", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "reno", "scalable", "vegas", "veno",
     "westwood", "yeah",

@@ -113,7 +113,7 @@ class VirtualLab(ParallelLab):
 
 
 def machine_job(plan: RunPlan, directory: Path, processor: int | None, kernel: Path = BUILD) -> MachineJob:
-    """What the virtual machine boots, and with which parameters."""
+    """The virtual machine of a run: kernel, first program, memory and boot parameters."""
     switch = {"ports": PORTS, "packets": plan.sizes.pool_packets, "frame_bytes": plan.sizes.frame_bytes, "flows": FLOWS}
     parameters = {f"bufferscope_switch.{name}": str(value) for name, value in switch.items()}
     return MachineJob(

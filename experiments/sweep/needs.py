@@ -76,7 +76,7 @@ def headline_of_set(needs: Sequence[Need], results: Path) -> str:
 
 
 def shortage(need: Need, directory: Path) -> str | None:
-    """What to tell the user if `directory` cannot hold it; None if it can."""
+    """The message for the user if `directory` cannot hold the sweep; None if it can."""
     needed, free = need.bytes + disk.RESERVE_BYTES, disk.free_bytes(directory)
     if needed <= free:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a spec resolves to on a host, and the problems of one that does not."""
+"""Resolves specs on a host, and returns the problems of a spec that does not resolve."""
 
 import pytest
 

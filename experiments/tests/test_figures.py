@@ -111,7 +111,7 @@ def test_sweeps__are_all_at_a_rate_for_real_time_too_with_the_same_bdp() -> None
 
 
 class Sweeps:
-    """In place of runs: what was asked for."""
+    """Stands in for running sweeps, and records the requests."""
 
     def __init__(self, status: int = 0, refuses: str = "") -> None:
         self.asked: list[tuple[str, int]] = []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Root in a directory that others may write to: it owns what it made, follows no link, waits for no FIFO, and prints no
-name as it is.
+"""Root in a directory that others may write to: it owns the files it made, follows no link, waits for no FIFO, and
+escapes names when it prints them.
 """
 
 import fcntl
@@ -77,7 +77,7 @@ def in_time(work: Callable[[], object]) -> None:
 
 
 def run_in(directory: Path, name: str = "x") -> Path:
-    """What an experiment makes in a results directory."""
+    """The files that an experiment makes in a results directory."""
     with results.locked(directory):
         run = results.create(directory, name, NOON_S)
     with results.running(run):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The keys of the hosts' TCP: resolved, refused, set on hosts, and what the kernel's TCP does with them on a wire."""
+"""The keys of the hosts' TCP: resolved, refused, set on hosts, and their effect on the wire."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def exchanged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 class Connection:
-    """What passed the sender's interface."""
+    """The packets that passed the sender's interface."""
 
     def __init__(self, found: dict[str, Any], case: str, exchange: str) -> None:
         self.packets = found["cases"][case][exchange]

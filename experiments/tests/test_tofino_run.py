@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A whole run with TARGET=tofino but for the hosts and the chip: the runner, the tofino backend on tables in memory,
-and the analysis. Ansible plays nothing: instead the files of a recorded run are put in place, told as a Tofino does.
+and the analysis. Ansible plays nothing: instead the files of a recorded run are put in place, converted to a Tofino's.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def run(
 
 
 def copy_checkout(to: Path) -> None:
-    """What git tracks; what was built is linked to."""
+    """The files that git tracks, with links to the built files."""
     names = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, check=True).stdout.split(b"\0")
     for name in filter(None, map(os.fsdecode, names)):
         if (CHECKOUT / name).exists():
@@ -74,7 +74,7 @@ def copy_checkout(to: Path) -> None:
 
 
 def raw(results: Path, repetition: int = 1) -> list[str]:
-    """Digests of what a repetition recorded."""
+    """Digests of the files that a repetition recorded."""
     names = ("postcards.bsp", "tcp.bst", "traffic.json", "switch.json", "idle_rtt.json")
     files = [results / f"latest/rep-{repetition}" / name for name in names]
     assert all(file.stat().st_size > 0 for file in files)

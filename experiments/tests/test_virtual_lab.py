@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the runner makes of what a virtual machine says, without booting one."""
+"""The runner's conclusions from a virtual machine's messages, without booting one."""
 
 import json
 from pathlib import Path

@@ -16,7 +16,7 @@
 #include "image.h"
 #include "libbpf_words.h"
 
-/* Of newer versions of linux/bpf.h. */
+/* From newer versions of linux/bpf.h. */
 enum { STRUCT_OPS_LINK_FLAG = 1 << 13, STRUCT_OPS_ATTACH = 44 };
 enum { NOT_SUPPORTED = 524 }; /* the kernel's ENOTSUPP, which user space has no name for */
 

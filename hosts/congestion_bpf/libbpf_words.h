@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What libbpf and the kernel's verifier say about a BPF object, in one line with the source's file and line.
+ * One line from the messages of libbpf and of the kernel's verifier: the reason, with the source's file and line.
  */
 #ifndef LIBBPF_WORDS_H
 #define LIBBPF_WORDS_H

@@ -45,7 +45,7 @@ def own_sources() -> dict[str, Path]:
 
 
 def lacking() -> str:
-    """What this machine lacks to run a congestion control as BPF; '' if it lacks nothing."""
+    """The features that this machine lacks to run a congestion control as BPF; '' if it lacks none."""
     release = tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])
     if release < LEAST_KERNEL:
         return f"Linux {'.'.join(map(str, LEAST_KERNEL))} (this is {platform.release()})"

@@ -11,7 +11,7 @@
 enum { LEVEL_TCP = 6 }; /* SOL_TCP */
 
 const volatile __u64 netns_cookie;
-/* By server port; 0: no bound. Not constant, so that the object does not hold all the zeros. */
+/* The bound for each server port; 0: none. Not const, so that the object file does not store all the zeros. */
 __u32 most_segments[WINDOW_PORTS];
 __u32 failures;
 

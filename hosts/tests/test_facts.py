@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a host reports about itself."""
+"""A host's report about itself."""
 
 import json
 

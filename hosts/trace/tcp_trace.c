@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Traces the TCP sockets of one network namespace into a raw file: a record of the socket's state for every segment
 // received and every segment retransmitted. The kernel fills rings and wakes nobody. This process polls the rings
-// every --read-ms and writes blocks. Every event that the kernel could not deliver or the disk not store is
-// counted.
+// every --read-ms and writes blocks. It counts every event that the kernel could not deliver or the disk could not
+// store.
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -112,7 +112,7 @@ def run(plan: LongFlowsPlan, directory: Path, addresses: tuple[str, str]) -> dic
 
 
 class Sent(NamedTuple):
-    """What a process of build/open_loop has sent. `file` is the name of its report."""
+    """The report of a process of build/open_loop about its datagrams. `file` is the name of the report."""
 
     status: int
     file: str
@@ -180,7 +180,7 @@ def describe(
 
 
 def _of_transfers(plan: LongFlowsPlan, status: int, report: dict[str, Any]) -> dict[str, Any]:
-    """What traffic.json says of finite flows; each has a record in RECORDS."""
+    """The entry of traffic.json for finite flows; each flow also has a record in RECORDS."""
     if not plan.transfers:
         return {}
     groups = [

@@ -60,7 +60,7 @@ SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
 @dataclass(frozen=True)
 class DatagramGroup:
-    """What one process of build/open_loop sends."""
+    """The datagrams of one process of build/open_loop."""
 
     server_port: int
     first_client_port: int
@@ -195,7 +195,7 @@ def described_group(group: DatagramGroup, status: int, report: str) -> dict[str,
 
 
 def described_draws(group: DatagramGroup, report: dict[str, Any]) -> dict[str, Any]:
-    """What the group drew and sent, for traffic.json."""
+    """The group's drawn and sent datagrams, for traffic.json."""
     drawn = {name: getattr(group, name) for name in ("arrivals", "sizes", "rate_bps", "load_ppm", "mtu_bytes", "seed")}
     counted = ("mean_gap_ns", "datagrams", "ip_bytes", "unsent", "lateness_max_ns", "lateness_ns")
     return {**drawn, **{name: report.get(name) for name in counted}}

@@ -41,7 +41,7 @@ struct run {
 	const char *stopped;		 /* name of the signal that ended the run; NULL: none */
 };
 
-/* Carries the run out, from the first SYN to the end of the drain. 0, -EINTR or -EIO; flows have their errors. */
+/* Carries the run out, from the first SYN to the end of the drain. 0, -EINTR or -EIO; a flow's error is in the flow. */
 int tcp_flows_carry(struct run *run);
 
 /* Finite flows (finite_flows.c). Connects a flow that was due at due_mono_ns. 0; 1 if the traffic is over by now; or
@@ -51,7 +51,7 @@ int finite_flow_begin(struct run *run, struct flow *flow, uint64_t due_mono_ns);
 /* Serves a flow whose socket is ready. 0 or -EIO; a flow that fails on its way is recorded. */
 int finite_flow_serve(struct run *run, struct flow *flow, uint32_t ready);
 
-/* Waits for the socket's events from now on. 0, or -EIO after the flow has its error. */
+/* Waits for the socket's events from now on. 0, or -EIO after the error was stored in the flow. */
 int tcp_flows_watch(struct run *run, int operation, struct flow *flow, uint32_t wanted);
 
 /* Writes the report as JSON, atomically. 0, or -errno after one message. */

@@ -34,7 +34,7 @@ struct core_config {
 	uint32_t frame_bytes; /* of the longest frame, with its Ethernet header, without its FCS */
 	uint32_t flows;	      /* flows with their own settings */
 
-	/* Of frames with a body; NULL if there are none. read_body copies bytes of the received frame, from offset on. */
+	/* For frames with a body; NULL if no frame has one. read_body copies bytes of the frame, from offset on. */
 	void (*read_body)(uint8_t *to, const void *body, uint32_t offset, uint32_t bytes);
 	void (*drop_body)(void *body); /* the packet is gone */
 };

@@ -47,7 +47,7 @@ static size_t read_port(uint8_t port[2], struct words *words, struct text *text)
 	return 0;
 }
 
-/* What follows ANY_FLOW: a protocol and a source port, or settings. Returns 0, or the length of an error reply. */
+/* Reads the words after ANY_FLOW: a protocol and a source port, or settings. 0, or the length of an error reply. */
 static size_t read_source_key(struct flow_key *key, struct words *words, struct text *text)
 {
 	struct words ahead = *words;

@@ -12,7 +12,7 @@ from .core_driver import wire_bits
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of one packet. departure_ns is None for one refused on arrival."""
+    """The fate of one packet. departure_ns is None for a packet that was refused on arrival."""
 
     arrival_ns: int
     depth_packets: int

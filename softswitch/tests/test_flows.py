@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the switch core has for single flows, source ports and source addresses: delays and access links, to the ns."""
+"""The core's settings of single flows, source ports and source addresses: delays and access links, to the ns."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """In BDP/sqrt(n), and with short flows over without."""
+    """Least buffers in BDP/sqrt(n), and the ratio of the least buffers with and without short flows."""
     rows = []
     for stem, (text, _) in KINDS.items():
         for n, edges in data["brackets"][stem].items():

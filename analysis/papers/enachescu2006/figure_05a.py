@@ -36,7 +36,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _predicted(run: StoredRun, load: float) -> float:
-    """A flow sends at most what its access link carries: a window of its BDP."""
+    """The TCP equation with windows of one BDP of the access link, the most that a flow can send through it."""
     share = model.bdp(run) / run["flows"]
     return model.used_with_equal(1, share, run["buffer_packets"], load * share)
 
@@ -51,7 +51,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The smallest step of u between neighbouring loads; then u at each, that of the most flows beside M/D/1/B."""
+    """The smallest step of u between neighbouring loads; then u at each load, with M/D/1/B for the most flows."""
     rows = []
     for n in sorted({n for points in data["curves"].values() for n in points if n >= MANY}):
         used = [points[n].value for points in data["curves"].values() if n in points]

@@ -24,7 +24,7 @@ CONGESTED, OVER = "C = N W / (2 RTT)", "C = 2 N W / RTT"
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """By link and rule: estimates by W."""
+    """For each link and rule: estimates by W."""
     selected = runs.select(STEM, needs=("window_packets",))
     panels: dict[str, Any] = {}
     for name in (CONGESTED, OVER):
@@ -69,7 +69,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def _exponent(used: dict[int, float]) -> float:
-    """Of u over W, by least squares of the logarithms."""
+    """The exponent of u over W, by least squares of the logarithms."""
     return float(np.polyfit(np.log(list(used)), np.log(list(used.values())), 1)[0])
 
 

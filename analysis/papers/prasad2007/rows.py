@@ -78,7 +78,7 @@ class Measured:
 
     @classmethod
     def of(cls, runs: StoredRuns, row: Row) -> Measured | None:
-        """None without a valid run."""
+        """The measurements of a row of the table; None without a valid run."""
         selected = runs.select(row.stem, needs=("utilization_mean",), **OF_USERS)
         return cls(selected) if selected else None
 

@@ -30,7 +30,7 @@ def figure(name: str, users: tuple[int, ...], caption: str) -> PaperFigure:
 
 
 def prepare(users: tuple[int, ...], runs: StoredRuns) -> Data:
-    """By users and class: throughput by buffer, scaled and at full scale."""
+    """For each number of users and class of flows: throughput by buffer, scaled and at full scale."""
     scaled = runs.select(testbed.STEM, pl.col("users").is_in(list(users)), **OF_USERS)
     at_full = pl.col("users").is_in([number * testbed.SCALE for number in users])
     full = runs.select(testbed.FULL_STEM, at_full, rate_bps=testbed.FULL_BPS, **OF_USERS)

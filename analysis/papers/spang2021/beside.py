@@ -97,8 +97,8 @@ def _points(cc: str, own: list[StoredRun], beside: Published | None) -> list[Poi
 
 
 def _least(points: list[Point], whose: str) -> dict[tuple[str, int], tuple[float, float]]:
-    """By algorithm and flows: the notebook's least buffer, the smallest with a packet behind 99 % of those that depart,
-    and the next smaller one that was tried. Of several runs at a buffer all must have it.
+    """For each (algorithm, flows): the notebook's least buffer, with which 99 % of departing packets leave a packet
+    behind, and the next smaller tried buffer. If several runs have the same buffer, all must meet the criterion.
     """
     enough: dict[tuple[str, int], dict[int, bool]] = {}
     for point in points:

@@ -81,7 +81,7 @@ def draw(ax: look.Axes, panel: Data, shade: str) -> None:
 
 
 def legend(figure: look.Figure, times: float, panels: list[Data]) -> None:
-    """What shade, tick and dots mean, once for all panels, above them."""
+    """Draws the meaning of shade, tick and dots above the panels, once for all of them."""
     rule = "BDP/√n" if times == 1 else f"{times:g} BDP/√n"
     beside = any(row["published"] for panel in panels for row in panel["rows"])
     text = "red crosses: published p1, p50 and p99; " * beside

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What one property of the queue or of the hosts does to the depth: the set's own values with one of them changed."""
+"""The effect of one property of the queue or of the hosts on the depth: all other properties stay as in the set."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SINGLE_SEGMENTS = "single segments (no offloads)"
 
 
 def changes(spec: Data) -> str:
-    """What is changed in a run, in words."""
+    """The changed properties of a run, in words."""
     words = [] if spec.get("offloads") else [SINGLE_SEGMENTS]
     for path, usual, text, written in PROPERTIES:
         if path[0] == "offloads" and not spec.get("offloads"):
@@ -61,7 +61,7 @@ def changes(spec: Data) -> str:
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """By algorithm and flows: each percentile of each change, in the order of their names, the set's own first."""
+    """For each algorithm and number of flows: each percentile for each change, sorted by name after the unchanged."""
     selected = runs.select(STEM, imported=False, needs=tuple(f"depth_{name}_packets" for name in PERCENTILES))
     groups: dict[tuple[str, int], dict[str, dict[str, Interval]]] = {}
     for cc, same_cc in grouped(selected, "cc").items():
@@ -137,7 +137,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def table(data: Data) -> str:
-    """By change: how far each percentile moves, and how far it then is from the published run, in BDP."""
+    """For each change: how far each percentile moves, and how far it then is from the published run, in BDP."""
     if len(data["changes"]) < 2:
         return ""
     keys = list(data["groups"])

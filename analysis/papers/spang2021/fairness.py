@@ -40,8 +40,8 @@ def curve(runs: list[StoredRun], by: str) -> Data:
 
 
 def as_notebook(runs: StoredRuns, stem: str, by: str) -> dict[str, dict[float, Ends]]:
-    """By algorithm and flows or buffer: both ends by the notebook's estimator, ours and the published ones, each a mean
-    over the buffers and flows that both have.
+    """For each algorithm and number of flows or buffer: both ends by the notebook's estimator, from our runs and from
+    the published runs, each a mean over the buffers and flows that both have.
     """
     ends: dict[str, dict[float, Ends]] = {}
     for cc in runs.paper.algorithms:

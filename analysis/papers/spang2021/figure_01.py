@@ -176,7 +176,7 @@ def facts(data: Data) -> list[Fact]:
         f"an ACK of a packet behind the dropped one comes {news_ms:.3g} ms later at the least, and two more packets "
         "must be acknowledged; the paper read it off its figure"
     )
-    in_sequence = "the window is told in sequence numbers, which only the end of recovery moves"
+    in_sequence = "the window is measured in sequence numbers, which only the end of recovery moves"
     prr = "" if model["counts_packets"] else in_sequence
     return [
         Fact("window at the drop", "BDP + B", top, measured("before"), "packets"),

@@ -32,7 +32,7 @@ PAPER = {  # its 3.6
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Of each algorithm the first run's queue, and the share drained of every run."""
+    """For each algorithm: the first run's queue, and the drained share of every run."""
     panels = []
     for cc in CCS:
         selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=cc, flows=1)

@@ -35,7 +35,7 @@ SIDESTEP = 1.06  # so that algorithms do not hide each other
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Of each algorithm: bounds by flows, the fitted law, and mean windows at the least buffer."""
+    """For each algorithm: bounds by flows, the fitted law, and mean windows at the least buffer."""
     curves = {cc: _curve(runs, cc) for cc in runs.paper.algorithms}
     published = {} if runs.beside is None else _published(runs.beside)
     exact = next((curve["bdp"] for curve in curves.values() if "bdp" in curve), math.nan)
@@ -43,8 +43,8 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _published(beside: Published) -> dict[str, dict[int, tuple[int, int]]]:
-    """By algorithm and flows: the published least buffer by the notebook's criterion, which is ours in these packets,
-    and the next smaller one that was tried.
+    """For each algorithm and number of flows: the published least buffer and the next smaller tried buffer. The
+    notebook's criterion equals ours in these packets.
     """
     brackets: dict[str, dict[int, tuple[int, int]]] = {}
     for (cc, flows), rows in beside.depths.group_by("cc", "flows", maintain_order=True):
@@ -77,7 +77,7 @@ def _curve(runs: StoredRuns, cc: str) -> Data:
 
 
 def _together(runs: list[StoredRun], flows: int) -> float | None:
-    """Share of the queue's excursions in which all flows lose: then they are as one flow. None if runs do not tell."""
+    """Share of the queue's excursions in which all flows lose, and so act as one. None if the runs lack the data."""
     try:
         losers, counts = pooled(runs, "flows_signalled_per_excursion")
     except InputError:  # a run table alone

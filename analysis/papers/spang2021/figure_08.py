@@ -24,14 +24,14 @@ from analysis.statistics import mean_interval
 from analysis.theory.many_flows import flows_seeing_loss
 
 CAPTION = (
-    "16 Reno flows whose packets are marked, or dropped, when the queue exceeds one BDP: the queue over time, and of "
-    "how many flows a packet was dropped or marked in each excursion to that threshold (which ends when nobody was "
-    "told for a base RTT)."
+    "16 Reno flows whose packets are marked, or dropped, when the queue exceeds one BDP: the queue over time, and "
+    "how many flows had a packet dropped or marked in each excursion to that threshold. An excursion ends when no "
+    "packet was dropped or marked for a base RTT."
 )
 SWEEPS = ("ecn",)
 CC, FLOWS = "reno", 16
 NEEDS = ("utilization_p01",)  # null in runs without packets
-NO_MARKS = "these captures tell no marks"  # the published artifact's captures have none
+NO_MARKS = "these captures record no marks"  # the published artifact's captures have none
 MODES = {"tail-drop": "drop", "ecn": "ECN"}
 OF_MODE = {"tail-drop": ~IS_MARKED, "ecn": IS_MARKED}
 COLORS = {"tail-drop": algorithms.color(CC), "ecn": ORANGE}
@@ -101,7 +101,7 @@ def draw(data: Data) -> look.Figure:
         left.set_ylim(0, deepest * 1.1)
         left.set_xlim(0, modes[mode]["span_ms"])
     axes[-1, 0].set_xlabel("time (ms)")
-    axes[-1, 1].set_xlabel("flows told in one excursion")
+    axes[-1, 1].set_xlabel("flows signalled in one excursion")
     for row in axes:
         row[0].set_ylabel("queue depth\n(packets)")
         row[1].set_ylabel("share of\nexcursions (%)")
@@ -146,7 +146,7 @@ def facts(data: Data) -> list[Fact]:
     for mode, word in MODES.items():
         runs = data["modes"].get(mode, {}).get("runs", [])
         if not runs:
-            rows.append(Fact(f"{word}: flows told in an excursion", "", None, None, "flows", data["absent"]))
+            rows.append(Fact(f"{word}: flows signalled in an excursion", "", None, None, "flows", data["absent"]))
             continue
         for key, fact in (_facts_of_drops(runs) if mode == "tail-drop" else FACTS_OF_MARKS).items():
             is_told = key not in ("flows_mean", "all_flows") or all(run["tells"] for run in runs)
@@ -155,7 +155,7 @@ def facts(data: Data) -> list[Fact]:
     return rows
 
 
-TOGETHER = "every flow grows by a packet an RTT, so in the RTT until they are told most have one too many"
+TOGETHER = "every flow grows by a packet an RTT, so in the RTT until they notice, most have a packet too many"
 UNDERSHOOT = "all recover together, and PRR has fewer packets in flight than the new window just before it ends"
 BUNCHED = "marks come back an RTT late; flows that are in step add their packets in one part of an RTT"
 
@@ -166,8 +166,8 @@ def _facts_of_drops(runs: list[Data]) -> dict[str, Fact]:
     allowed = float(np.mean(each)) if each else None
     return {
         "losing": Fact("flows that lose in a base RTT with a loss", "about sqrt(n)", allowed, None, "flows"),
-        "flows_mean": Fact("flows told in an excursion", "about sqrt(n)", allowed, None, "flows", TOGETHER),
-        "all_flows": Fact("excursions that tell all flows", "", 0.0, None, "of excursions"),
+        "flows_mean": Fact("flows signalled in an excursion", "about sqrt(n)", allowed, None, "flows", TOGETHER),
+        "all_flows": Fact("excursions that signal all flows", "", 0.0, None, "of excursions"),
         "spread": Fact("1st to 99th percentile of the queue", "", None, None, "packets", headline=True),
         "low": Fact("1st percentile of the queue", "", None, None, "packets"),
         "overshoot": Fact("deepest queue above the threshold", "never", 0.0, None, "packets"),
@@ -177,8 +177,10 @@ def _facts_of_drops(runs: list[Data]) -> dict[str, Fact]:
 
 # If all flows halve together, one flow's rule holds: with B = BDP the queue falls to 0, and no further
 FACTS_OF_MARKS = {
-    "flows_mean": Fact("flows told in an excursion", "more than with drops", float(FLOWS), None, "flows", TOGETHER),
-    "all_flows": Fact("excursions that tell all flows", "", 1.0, None, "of excursions"),
+    "flows_mean": Fact(
+        "flows signalled in an excursion", "more than with drops", float(FLOWS), None, "flows", TOGETHER
+    ),
+    "all_flows": Fact("excursions that signal all flows", "", 1.0, None, "of excursions"),
     "spread": Fact("1st to 99th percentile of the queue", "fluctuates much more", None, None, "packets", headline=True),
     "low": Fact("1st percentile of the queue", "", 0.0, None, "packets"),
     "overshoot": Fact(

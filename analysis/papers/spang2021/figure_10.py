@@ -81,7 +81,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Of each number of flows; and beside the bound with the Delta that was measured."""
+    """For each number of flows: the flows that lose in an RTT beside the bounds, also with the measured Delta."""
     rows = []
     for n, bound in data["bound"].items():
         mean = data["mean"].get(n)

@@ -19,7 +19,7 @@ PAPER = "Δ and 1/Δ slowly increase with n"
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """By number of flows."""
+    """Delta for each algorithm, by number of flows."""
     curves: Data = {}
     for stem, ccs in zip(SWEEPS[:2], (("reno",), runs.paper.algorithms[1:]), strict=True):
         curve = partial(fairness.curve, by="flows")

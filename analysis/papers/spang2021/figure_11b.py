@@ -20,7 +20,7 @@ PAPER, PAPER_BBR = "about 4, whatever B", "about 10, whatever B"
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """By buffer."""
+    """Delta for each algorithm, by buffer."""
     curve = partial(fairness.curve, by="buffer_packets")
     curves = runs.by_algorithm(SWEEPS[0], curve, needs=fairness.NEEDS)
     return {

@@ -29,7 +29,7 @@ FAIR = 1.5  # the largest Delta that is still called fair
 
 
 class Assumption(NamedTuple):
-    """An assumption of a rule with the measured number. `holds` is None if that is open, or no run tells."""
+    """An assumption of a rule with the measured number. `holds` is None if it is open, or no run has the number."""
 
     text: str
     holds: bool | None

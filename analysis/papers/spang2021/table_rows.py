@@ -171,7 +171,7 @@ def _many_flows(n: int, reno: RunsAtLeast | None, bbr: RunsAtLeast | None) -> li
 
 
 def _theorem_7(runs: StoredRuns) -> RuleRow:
-    """With 20 packets, at the largest number of flows."""
+    """Theorem 7, from runs with 20 packets of buffer at the largest number of flows."""
     by_flows = grouped(runs.select(SMALL, needs=NEEDS, cc="reno"), "flows")
     rule, assumes = "O(1): 20 packets", "√n + O(n²/BDP) almost fair flows see a loss, utilization Ω(1 − 1/√n)"
     if not by_flows:

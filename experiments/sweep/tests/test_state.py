@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a job's directory tells, what is kept of it, and what makes room for another attempt."""
+"""The state of a job from its directory, the files that are kept, and the files that another attempt removes."""
 
 import json
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ def attempt(run: Path, files: Mapping[str, object]) -> Path:
         ({"ABORTED": "stopped\nended by SIGTERM\n"}, State.TO_DO, 0, "ended by SIGTERM"),
         ({"ABORTED": "killed\nthe runner was killed\n"}, State.ABORTED, 1, "the runner was killed"),
         ({"ABORTED": ""}, State.ABORTED, 1, "no reason left"),
-        # Of earlier versions, which wrote no cause:
+        # Written by earlier versions, which gave no cause:
         ({"ABORTED": "disk full\n"}, State.ABORTED, 1, "disk full"),
         ({"ABORTED": "ended by SIGTERM\n"}, State.TO_DO, 0, "ended by SIGTERM"),
         ({"ABORTED": "ended by SIGINT\n", "environment_json": "{}"}, State.TO_DO, 0, "ended by SIGINT"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is taken of an archive from a lab: files of a run, never links, devices, modes, other paths or too much."""
+"""Unpacking a lab's archive takes files of a run, never links, devices, modes, other paths or too much."""
 
 import io
 import os

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What was in flight and lost when a packet was sent. */
+ * Packets in flight and packets lost at the time when a packet was sent. */
 #ifndef BBR3_HISTORY_H
 #define BBR3_HISTORY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What each ACK tells the model: rounds, rate, volume, aggregation of ACKs, the end of Startup. */
+ * The updates of the model by each ACK: rounds, rate, volume, aggregation of ACKs, the end of Startup. */
 #ifndef BBR3_MODEL_H
 #define BBR3_MODEL_H
 

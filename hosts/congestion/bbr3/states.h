@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The states: what begins anew when one of them begins, and what a spurious recovery gives back. */
+ * The states: variables that are reset on entry to a state, and variables that a spurious recovery restores. */
 #ifndef BBR3_STATES_H
 #define BBR3_STATES_H
 

@@ -45,7 +45,7 @@ static bool enabled = true;
 module_param(enabled, bool, 0444);
 MODULE_PARM_DESC(enabled, "make the device; without it programs send and receive themselves");
 
-/* What is sent. TCP copies it, as from a program: pages by reference (MSG_SPLICE_PAGES) count differently against the
+/* The payload. TCP copies it, as from a program: pages by reference (MSG_SPLICE_PAGES) count differently against the
  * send buffer, so a flow that fills its buffer would send at other times.
  */
 static struct page *zeros;

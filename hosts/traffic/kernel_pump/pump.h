@@ -45,7 +45,7 @@ struct pump_discard {
 	__u32 id;
 };
 
-/* What a socket received since the last query. */
+/* Bytes that a socket received since the last query. */
 struct pump_count {
 	__u32 id;
 	__u32 reads;

@@ -103,7 +103,7 @@ def garbage(chance: random.Random) -> bytes:
 
 
 def tagged(chance: random.Random) -> bytes:
-    """One or two VLAN tags, priority tags included, before a packet that the parser would know untagged."""
+    """One or two VLAN tags, priority tags included, before a packet that the parser would recognise without tags."""
     tags = b"".join(
         chance.choice(TAGS) + struct.pack(">H", chance.choice((0, 5, 0xFFFF, chance.randrange(65536))))
         for _ in range(chance.choice((1, 1, 2)))
