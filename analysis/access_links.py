@@ -16,7 +16,7 @@ from analysis.raw import Columns
 
 
 def access_reasons(run: Run, queue: Columns) -> list[str]:
-    """A line for each kind of link of which packets arrived closer than their transmission time on it, in whole ns."""
+    """A line for each kind of access link whose packets arrived closer together than their transmission time there."""
     reasons = []
     shared = {path["access_link"]: path.get("access_bps", run.spec.get("access_bps")) or 0
               for path in run.spec.get("paths") or () if path["access_link"]}  # fmt: skip

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Groups of flows of a run: which group each flow belongs to, and the summary's `groups`, what each group got.
+"""Groups of flows of a run: the group of each flow, and the summary's `groups` with the results of each group.
 
-The order is that of the file's `groups`; without such a file long flows come first, then finite flows, then datagrams.
+Groups are in the order of the file's `groups`. Without such a file, long flows come first, then finite flows, then
+datagrams.
 """
 
 from __future__ import annotations

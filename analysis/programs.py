@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs with programs of the user's own: the summary's `program`, the numbers that such a run has of each flow, and the
-reasons against it.
+"""Runs with programs of the user's own: the summary's `program`, the numbers of each flow, and the reasons against
+such a run.
 
 A program's bytes and acknowledgements are its own (QUIC encrypts both), so its flows are measured by what the switch
 sees: bits on the wire, packets, drops, and the depth that its packets found.
@@ -34,8 +34,8 @@ def packets(run: Run, queue: Columns) -> dict[str, int | None]:
 
 
 def add_to_rows(run: Run, queue: Columns, window: Window, rows: list[dict[str, Any]]) -> None:
-    """Adds to each row of flow_rows what needs no sequence numbers. A flow's bits are those of its packets that came in
-    the window and left the queue.
+    """Adds to each row of flow_rows the numbers that need no sequence numbers. Bits are of packets that came in the
+    window and left the queue.
     """
     if not has_program(run):
         return

@@ -46,7 +46,7 @@ class Recount:
     lost_packets: int = 0  # within the gaps
     delay_ns: tuple[int, int] | None = None  # from the start of a transmission to the postcard's receipt: least, most
     gaps_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # from the start of a transmission
-    # to that of the next packet, where this had waited for it
+    # to the start of the next one, if the next packet was waiting
     ideal_gaps_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))  # by the rate
     gap_bytes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # on the link
 

@@ -155,7 +155,7 @@ def _beside(group: str, other: str, *words: str) -> Row:
 
 def sqrt_n(row: str) -> Row:
     """Flows of Reno, or of Reno with 1/w, and BDP/sqrt(n) of buffer: does the queue run empty, how many flows halve
-    their windows in one RTT (Lemma 9 bounds their number by n^2/(BDP/Delta) + sqrt(n)), and what it costs.
+    their windows in one RTT (Lemma 9 bounds their number by n^2/(BDP/Delta) + sqrt(n)), and the cost of such windows.
     """
     cc, n = row.split()
     with recorded(*SQRT_N, f"CC={cc}", f"FLOWS={n}", f"BUF={SQRT_N_BUFFERS[int(n)]}p") as (repetition,):

@@ -86,7 +86,7 @@ def _own(entry: Entry, where: Where) -> dict[str, Any]:
 
 
 def _ack_delay_ns(entry: Entry, where: Where) -> int | None:
-    """None: that of the run."""
+    """The group's own ACK_DELAY in ns; None if the run's applies."""
     if not entry.has_ack_delay or entry.errors.keys() & {"ack_delay", "rtt", "rtts"}:
         return None
     return ack_delay.resolve(entry.spec, entry.rtts_ns[0], where.delay, entry.wrong)

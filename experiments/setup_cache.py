@@ -51,7 +51,7 @@ def _plan(names: tuple[str, ...], variables: dict[str, Any], log: Path, scratch:
 
 
 def _read_by_roles(spec: dict[str, Any]) -> dict[str, Any]:
-    """The part of a spec that decides the steps. Flows count only where their number decides that of servers."""
+    """The part of a spec that decides the steps. Numbers of flows matter only where they set the number of servers."""
     keys = READ_KEYS + (READ_KEYS_OF_NETEM if spec["delay"] == "tc" else ())
     counted = ("cc", "flows") if spec["generator"] == "iperf3" else ("cc",)
     groups = [{key: group[key] for key in counted} for group in spec["groups"]]

@@ -61,7 +61,7 @@ class Switches:
         return asdict(clock_join.measure(lambda: 1000 * read_us()[0], self.measured.capabilities.time_step_ns))
 
     def state(self) -> dict[str, Any]:
-        """The content of switch.json after the traffic: program, settings and counters, those of a delay line apart."""
+        """The content of switch.json after the traffic: program, settings and counters; a delay line's are apart."""
         measured = self.measured
         state: dict[str, Any] = {
             "target": measured.target,

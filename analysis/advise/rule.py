@@ -49,7 +49,7 @@ class Rule:
     ask: Callable[[Link], float]  # the buffer in packets; math.inf if no buffer is enough
     assumptions: Callable[[Link], list[Assumption]]
     applies: Callable[[Link], bool] = lambda link: True
-    promise: Callable[[Link], Promise] | None = None  # None: runs of long flows do not measure it
+    promise: Callable[[Link], Promise] | None = None  # None: runs of long flows cannot test the rule
     runs_of: str = "many"  # "one" or "many": the number of flows of runs that can judge the rule
     needs_delta: bool = False  # the rule assumes DELTA-almost fairness, which only runs can measure
     most_losing: Callable[[Link], float] | None = None  # the number of flows that may see a loss in any RTT

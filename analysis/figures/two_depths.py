@@ -21,7 +21,7 @@ MOST_DEEPER = 4.0  # a buffer that is so many times the deepest queue is not dra
 
 
 def prepare(name: str, buffer_packets: int, histograms: list[tuple[np.ndarray, np.ndarray]]) -> Data:
-    """One run: of each repetition the depths in packets and the share of packets that found at most so many, in %."""
+    """For each repetition of a run: depths in packets, and the % of packets that found this depth or less."""
     curves = [(depths, 100 * np.cumsum(counts) / counts.sum()) for depths, counts in histograms if counts.sum()]
     return {"name": name, "buffer": buffer_packets, "curves": curves}
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Figures and tables of papers, drawn from stored runs: one package a paper; beside them what all papers need."""
+"""Figures and tables of papers, drawn from stored runs: one package for each paper, and modules that papers share."""

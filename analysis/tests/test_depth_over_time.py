@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The mean depth over time in parts of the window, and which runs of short flows have a theory beside it."""
+"""The mean depth over time in parts of the window, and the runs of short flows that theory can predict."""
 
 import itertools
 from types import SimpleNamespace

@@ -27,10 +27,9 @@ from lib.errors import RunError
 from runs import results
 from runs.names import SPEC_FILE
 
-# In the order of their ends: the sources of events and postcards end before the programs that record them. Where
-# nothing failed, the sinks end before all of them (stop_sinks).
+# The order in which daemons are stopped. The sources of events and postcards end before the programs that record them.
+# If nothing failed, stop_sinks has ended the sinks before. A congestion control is removed last, after its sockets.
 # Stopping a daemon that was never started does nothing: a run has one of the two sinks, and may have another switch.
-# No congestion control goes before the sockets that have it.
 SINKS = ("iperf_servers", "traffic_sink")
 DAEMONS = (
     "tcp_trace", *SINKS, "collector", *SWITCH_DAEMONS, "softswitch", "congestion_control",

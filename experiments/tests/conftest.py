@@ -27,7 +27,8 @@ LAB_NAMES = {"sender", "receiver", "collector", "switch", "bmv2_switch", "line"}
 def world() -> dict[str, set[str]]:
     """Processes that these tests started in a cell, and the lab's namespaces, interfaces, mounts and files.
 
-    BPF programs need no look: those of a cell end with its processes, since nothing pins them (bpffs is listed).
+    BPF programs need no check: the BPF programs of a cell end with its processes, since bpffs, which is listed, would
+    show any that were pinned.
     """
     own = Path("/proc/self/ns/pid").readlink()
     inside = set()
@@ -73,7 +74,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
 
 @pytest.fixture
 def free_machine() -> None:
-    """Skips a whole run while somebody measures on this machine: each would be refused because of the other."""
+    """Skips a test with a whole run while another run measures on this machine: the test's run would be refused."""
     try:
         with machine.all_processors(machine.NAME):
             pass

@@ -84,8 +84,8 @@ class Sampled(threading.Thread):
 def test_estimates__of_time_and_disk_are_those_of_real_runs(
     given: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run in virtual time computes throughout: its time is that of its processes, and what they wait for others. Who
-    waits how long is chance where much other work is going on, so then only the processor time is judged.
+    """A run in virtual time computes throughout: its wall time is the processor time of its processes, plus their waits
+    for other processes. On a busy machine these waits are random, so then only the processor time is judged.
     """
     spec = resolved(**given)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -113,7 +113,7 @@ def test_estimates__of_time_and_disk_are_those_of_real_runs(
 
 @pytest.mark.serial
 def test_slowness__grows_with_other_work_on_the_processor() -> None:
-    """A process that computes all the time gets half of a processor. The tries differ by what else the machine does."""
+    """A process that computes all the time gets half of a processor. Other work on the machine varies the results."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})  # children inherit it
     try:

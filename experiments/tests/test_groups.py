@@ -99,7 +99,7 @@ def test_plan__no_two_groups_share_a_port_or_an_address(tmp_path: Path) -> None:
 def test_plan__each_group_has_its_share_of_the_rtt_in_each_direction(tmp_path: Path) -> None:
     plan = run_plan.plan_run(resolved(**given(tmp_path)), 1)
     settings = plan.settings
-    # The links have the least delay of any group; the run's ACK_DELAY is that of groups without one.
+    # The links have the least delay of any group; groups without an ACK_DELAY have the run's.
     assert (settings.forth_ns, settings.back_ns, plan.stored_spec["idle_rtt_ns"]) == (1 * MS, 1 * MS, 2 * MS)
     assert [flow.extra_delay_ns // MS for flow in plan.traffic.flows] == [6, 6, 9, 0, 0]
     assert plan.stored_spec["extra_delays_ns"] == [0, 0, 20 * MS, 0, 0]
@@ -111,8 +111,8 @@ def test_plan__each_group_has_its_share_of_the_rtt_in_each_direction(tmp_path: P
 
 
 def test_plan__a_group_whose_acks_take_longer_leaves_other_groups_their_rtt() -> None:
-    """A finite group with one RTT and no access link usually needs no path. Here it does: its data direction must be
-    slower than the shared link, whose delay is that of the other group.
+    """A finite group with one RTT and no access link usually needs no path. Here it does: its data direction needs a
+    longer delay than the shared link has for the other group.
     """
     finite = {"traffic": "finite", "cc": "reno"}
     spec = resolved(rtt="10ms", groups=[finite, {"cc": "reno", "flows": "1", "ack_delay": "8ms"}])

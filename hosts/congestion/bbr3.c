@@ -2,13 +2,13 @@
 /* BBRv3 after draft-ietf-ccwg-bbr (state of August 2026), for kernels without it. Names are the draft's. Windows and
  * volumes are in packets, because the kernel counts packets.
  *
- * What differs from the draft:
+ * Differences from the draft:
  * - P.tx_in_flight and P.lost. Linux keeps P.delivered for each packet, but not the packets in flight and lost at its
- *   transmission. A history of ACKs, indexed by the delivered count, gives both, to the packets between two entries:
- *   those of an ACK, or 1/128 of the packets in flight.
+ *   transmission. A history of ACKs, indexed by the delivered count, gives both with the resolution of its entries: the
+ *   packets of one ACK, or 1/128 of the packets in flight.
  * - Lost packets. Linux does not call a congestion control for each packet that it marks lost. The packets that an ACK
- *   marks are looked up among those to be retransmitted. Packets that a timer (RACK, RTO) marks count at the next ACK; if
- *   they were sent again by then, the ACK's own sample stands for them.
+ *   marks are looked up in the retransmission queue. Packets that a timer (RACK, RTO) marks count at the next ACK; if
+ *   they were sent again by then, the values of that ACK's own sample are used for them.
  * - C.send_quantum is the kernel's own (tcp_tso_autosize); offload_budget assumes the draft's, but no more segments than
  *   the interface takes at once.
  * - An empty slot of the bandwidth filter does not replace the one before it: a cycle without a sample says nothing.

@@ -137,7 +137,7 @@ class SwitchUnderTest(abc.ABC):
 
     @contextmanager
     def held(self, packets: int = 0) -> Iterator[None]:
-        """Frames sent inside all reach the queue of RECEIVER_PORT before the first one leaves (ability held_queue).
+        """Inside the context all sent frames reach RECEIVER_PORT's queue before the first leaves (ability held_queue).
 
         `packets`: about how many frames, if many.
         """

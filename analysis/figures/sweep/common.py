@@ -27,8 +27,8 @@ TITLES = {
 MOST_LINES, MOST_PANELS = 8, 6  # limits of legibility
 LOG_FROM = 6.0  # an axis is logarithmic if its largest value is this many times its smallest
 MARKERS = "os^Dvp<>"
-PHONE_ROW = 0.8  # height of a row on a phone, over that on a page
-PHONE_LABELS = 2.5  # panels of a page whose labels take as much room as those of a phone's only one
+PHONE_ROW = 0.8  # height of a row on a phone / its height on a page
+PHONE_LABELS = 2.5  # the labels of a phone's only panel take as much room as the labels of so many panels on a page
 DODGE = 0.012  # shift between lines, as a share of the axis, so that intervals do not hide each other
 
 

@@ -27,7 +27,7 @@ def offered(run: StoredRun) -> float:
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Estimates by load and number of flows, and what the TCP equation gives at the most flows."""
+    """Estimates by load and number of flows, and the TCP equation's prediction for the most flows."""
     selected = runs.select(STEM, needs=("access_bps",))
     by_load = grouped(selected, offered)
     curves = {load: series(of, "flows", "utilization_mean") for load, of in by_load.items()}

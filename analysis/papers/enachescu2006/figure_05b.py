@@ -16,7 +16,7 @@ CAPTION = (
     "Lines: what the access links offer."
 )
 STEM = "access"
-CARRIED = 0.95  # the curve counts as linear up to the rate of which this part is carried
+CARRIED = 0.95  # the curve counts as linear while the link carries this share of the access links' rates
 MAIN = 100  # number of flows in the paper's text
 
 
@@ -52,7 +52,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The largest rate that is carried almost in full, the decline beyond it, and u at each rate."""
+    """The largest access rate that the link carries almost in full, the decline beyond it, and u at each rate."""
     points: Series = data["curves"].get(MAIN, {})
     if not points:
         return []

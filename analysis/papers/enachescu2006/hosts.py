@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Unpaced Reno of Figure 1 with one property of hosts or path changed at a time: what its least buffer depends on."""
+"""Unpaced Reno of Figure 1 with one property of hosts or path changed at a time: the effect on its least buffer."""
 
 from __future__ import annotations
 

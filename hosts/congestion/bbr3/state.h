@@ -53,7 +53,7 @@ enum {
 /* Rates are in packets per second, times 2^16. */
 #define RATE_SHIFT 16
 
-/* Packets that were sent while `delivered` was the delivered count. */
+/* The packets that were sent while the connection's delivered count was `delivered`. */
 struct transmission {
 	u32 delivered, lost, in_flight;
 };
