@@ -40,7 +40,7 @@ class Interval(NamedTuple):
         return Interval(factor * self.value, low, high, self.runs)
 
     def text(self, digits: int = 4) -> str:
-        """The estimate with its interval, if it has one that can be seen; of one that is open above, its lower end."""
+        """The estimate, with its interval if `digits` show one. If the interval is open above, only its lower end."""
         if self.low is None or self.high is None:
             return f"{self.value:.{digits}g}"
         value, low, high = (f"{number:.{digits}g}" for number in (self.value, self.low, self.high))

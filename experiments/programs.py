@@ -27,7 +27,7 @@ from lib.values import choice, optional
 Read = BeforeValidator
 PORT = 1443  # of the server; finite flows have 2000 and up, long flows 5201 and up
 MOST_COMMAND_BYTES = 16 << 10
-OUTPUT_BYTES = 16 << 20  # that is kept of each output stream
+OUTPUT_BYTES = 16 << 20  # so much of each output stream is kept
 MEMORY_MIB = 512  # of a virtual machine, for both programs
 SCRATCH = "/run/program-"  # in the cell's or the machine's own /run
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -148,7 +148,7 @@ def _found(program: str, directory: Path) -> str:
 
 
 def hosts(program: Mapping[str, Any]) -> dict[str, str]:
-    """Where each program runs."""
+    """The host of each program: name of the program -> host."""
     other = {SENDER.name: RECEIVER.name, RECEIVER.name: SENDER.name}
     return {SERVER: program["server_at"], CLIENT: other[program["server_at"]]}
 

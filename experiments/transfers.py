@@ -31,7 +31,7 @@ DEFAULT_USERS = 100
 DEFAULT_THINK = "exponential:1s"
 DEFAULT_SIZES = "pareto:80kB:1.5"
 # On the wire, data direction: a SYN with all its options, the ACK of the SYN-ACK, the FIN, the ACK of the peer's FIN.
-# An upper bound: the FIN of a flow beyond the first window is on its last segment.
+# An upper bound: a flow longer than the first window sends its FIN with its last segment.
 CONNECTION_WIRE_BYTES = 98 + 90 + 90 + 90
 HEADER_BYTES = IPV4_BYTES + TCP_BYTES + TIMESTAMP_OPTION_BYTES
 # Name in a word -> name in a plan, and its parameters: Q quantities, N numbers.
@@ -82,7 +82,7 @@ class Transfers(OwnSettings):
         return self.users * duration_ns / self.mean_think_ns
 
     def open_flows(self, duration_ns: int) -> float:
-        """Number of flows that are open at the same time, at most. Of a load above 1 the excess stays open."""
+        """Number of flows that are open at the same time, at most. With a load above 1 the excess stays open."""
         lasting = self.flows(min(FINITE_FLOW_S * 10**9, duration_ns))
         excess = max(0.0, 1 - 1 / self.load) * self.flows(duration_ns) if self.load else 0.0
         return max(lasting, excess) if self.think_from != "end" else self.users

@@ -48,7 +48,7 @@ def pack_all(directory: Path, results: Path, by_repetition: Mapping[int, Iterabl
 
 
 def unpack_all(directory: Path, results: Path) -> int:
-    """As `unpack`, of every archive of a directory."""
+    """Calls `unpack` for every archive of a directory; returns the number of runs."""
     return sum(unpack(file, results) for file in sorted(directory.glob(f"*{SUFFIX}")))
 
 
@@ -74,7 +74,7 @@ def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
 
 
 def unpack(file: Path, results: Path) -> int:
-    """Unpacks the runs of which `results` has nothing, not even an unfinished run, and returns their number. Raises
+    """Unpacks the runs without a directory in `results` (an unfinished run has one), and returns their number. Raises
     InputError for a file that `pack` cannot have made, OSError.
     """
     owner.make(results)
@@ -90,7 +90,7 @@ def unpack(file: Path, results: Path) -> int:
                         raise ValueError(f"{member.name!a:.200} is not a file of a packed run")
                     found.add(name[1])
                     archive.extract(member, scratch, set_attrs=False, filter="data")
-        # TypeError: tarfile of a header that is cut
+        # tarfile raises TypeError for a truncated header
         except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, TypeError) as error:
             raise InputError(f"{file} is not an archive of runs: {error}") from None
         return sum(_place(Path(scratch) / repetition, results / repetition) for repetition in sorted(found))

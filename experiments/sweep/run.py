@@ -267,8 +267,8 @@ class Watch:
 
 
 def _ending(repetition: Path) -> tuple[int, int, int] | None:
-    """Identifies the file that ended the attempt; None if it has not ended. The file of another attempt differs, in
-    virtual time, too.
+    """Identifies the file that ended the attempt; None if the attempt has not ended. The value differs between
+    attempts, also in virtual time.
     """
     for name in (SUMMARY, ABORTED):
         with contextlib.suppress(OSError):

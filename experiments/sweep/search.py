@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Searches for the least buffer by bisection: the next measurements, and the result of those so far. Pure functions.
 
-A buffer is enough if the whole Student's t interval of its repetitions' mean is (analysis/least_buffer.py, which
-figures use too), not enough if none of it is. If the repetitions leave that open, there are more of them, up to
-most_reps. If they still leave it open, the buffer is no bound and both sides of it are searched: the interval is as
-wide as the noise. The two bounds that result may be measured more often (edge_reps) than the buffers on the way. Steps
-are geometric, because the wanted width is relative and the rules span two decades of buffers. Bisection assumes that
-more buffer is no worse. If measurements contradict that, the result says so.
+A buffer is enough if the whole Student's t interval of its repetitions' mean meets the criterion, and not enough if the
+whole interval misses the criterion (analysis/least_buffer.py, which figures use too). Otherwise the buffer is undecided
+and gets more repetitions, up to most_reps. A buffer that stays undecided is not a bound, and the search goes on at both
+sides, so the result is as wide as the noise. The two bounds of the result may be measured more often (edge_reps) than
+the buffers on the way. Steps are geometric, because the wanted width is relative and the rules span two decades of
+buffers. Bisection assumes that more buffer is no worse. If measurements contradict that, the result says so.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""PACING and WINDOW: resolved, refused, and what the switch and the trace see of them."""
+"""PACING and WINDOW: resolved, refused, and their effect on the switch and the trace."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_pacing__poisson_draws_exponential_gaps_of_one_window_per_rtt(runs: dict
 
 @pytest.mark.long
 def test_pacing__of_linux_is_twice_as_fast_before_a_loss_and_off_is_in_bursts(runs: dict[str, Path]) -> None:
-    """An ACK releases two segments at once: the gap behind a late segment is half of the pace's, here 1/4 srtt/W."""
+    """An ACK releases two segments at once. The gap after a late segment is half the paced gap: here srtt/W / 4."""
     linux, off = (gaps_ns(runs[name]) for name in ("linux", "off"))
     assert np.percentile(linux, 25) == pytest.approx(np.median(pace_ns(runs["linux"])) / 4, rel=0.05)
     assert np.mean(off < 1000) > 0.4  # the ACK of two segments releases two

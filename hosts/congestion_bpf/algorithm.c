@@ -46,7 +46,7 @@ static int explain(const struct algorithm *algorithm, const char *action, int er
 	return err;
 }
 
-/* Stores the functions in the kernel, which checks them; registers nothing before libbpf 1.2. */
+/* Stores the functions in the kernel, which checks them. With libbpf before 1.2 this registers nothing. */
 static int store(struct algorithm *algorithm)
 {
 	algorithm->value = bpf_map__attach_struct_ops(struct_ops_map(algorithm->object));
@@ -105,7 +105,7 @@ int algorithm_register(struct algorithm *algorithm)
 
 	if (libbpf_major_version() == 1 &&
 	    libbpf_minor_version() < 2) { /* newer ones make the link themselves */
-		attributes.link_create.prog_fd = (uint32_t)bpf_map__fd(map); /* the map's, in a union */
+		attributes.link_create.prog_fd = (uint32_t)bpf_map__fd(map); /* union with map_fd */
 		attributes.link_create.attach_type = STRUCT_OPS_ATTACH;
 		algorithm->link_fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes));
 	}
@@ -120,8 +120,8 @@ int algorithm_register(struct algorithm *algorithm)
 	return 0;
 }
 
-/* The value of a map with links is not registered by itself, and libbpf before 1.2 cannot delete it: the map goes with
- * the object.
+/* A map with BPF_F_LINK is registered by its link only. libbpf before 1.2 cannot delete such a map's value: the map
+ * ends with the object.
  */
 void algorithm_release(struct algorithm *algorithm)
 {

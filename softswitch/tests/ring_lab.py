@@ -37,7 +37,7 @@ def run(*words: object) -> str:
 
 
 class Lab:
-    """Hosts 1, 2 and 3, each a namespace with one veth to the namespace of the switch, where it is called portN."""
+    """Hosts 1, 2 and 3, each a namespace with one veth. The veth's other end is portN in the switch's namespace."""
 
     def __init__(self) -> None:
         self.names = {name: f"softswitch{os.getpid()}{name}" for name in (SWITCH, *HOSTS.values())}

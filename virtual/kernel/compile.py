@@ -29,7 +29,7 @@ GRACE_S = 10.0
 
 # User-Mode Linux compiles for modules anywhere in memory (-mcmodel=large: every call goes through a register), and
 # without the compiler's memcpy and memset (-fno-builtin: copying six bytes of a header is a call). This kernel has no
-# modules and lies below 2 GiB, so it is compiled as kernels of hardware are. KCFLAGS come last in the compiler's
+# modules and lies below 2 GiB, so it is compiled like a kernel for hardware. KCFLAGS come last in the compiler's
 # arguments.
 FLAGS = "-mcmodel=small -fbuiltin"
 

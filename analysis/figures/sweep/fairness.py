@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from runs.stored_sweep import Row, Stored
 
 CAPTION = (
-    "Fairness among the flows of a run: Δ bounds by how much a window exceeds the fair share (0 is equal); Jain's "
+    "Fairness among the flows of a run: windows are within a factor of Δ of the fair share (1 is equal); Jain's "
     "index is of goodput (1 is equal). Runs of one flow are left out. Dots, marks and bars as above."
 )
 

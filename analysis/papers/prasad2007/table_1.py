@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Table 1: the paper's links and users, with what each measured."""
+"""Table 1: the paper's links and users, with our measurements of each."""
 
 from __future__ import annotations
 

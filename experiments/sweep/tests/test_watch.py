@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""When a job of a sweep counts as finished: by what lies in its directory, whatever the clock of a lab says."""
+"""A job of a sweep counts as finished because of the files in its directory, whatever the clock of a lab says."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def test_job__of_a_lab_whose_clock_is_behind_counts_as_finished(small: Sweep, tm
     progress = SweepProgress("x", 1)
     watch = Watch(jobs, tmp_path, tmp_path, progress, runner.Ending())
     watch()
-    assert (progress.done, len(watch.left)) == (0, 4)  # what lay there before is no end of a new attempt
+    assert (progress.done, len(watch.left)) == (0, 4)  # files of an earlier attempt do not end a new attempt
 
     make_room(owns[first.id])
     ended(owns[first.id], SUMMARY, VALID, BEHIND_S)
