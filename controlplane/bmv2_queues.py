@@ -20,9 +20,9 @@ LEAST_FRAME_BYTES = 60  # of Ethernet, FCS not counted
 
 
 def miscounted_drops(policy: Policy, queue: Queue) -> str:
-    """Why the queue would refuse packets that the program has counted as queued, '' if it would not.
+    """The reason why the queue would refuse packets that the program has counted as queued; '' if it would not.
 
-    The program never takes such a packet back: its depth stays too large, until the policy drops everything.
+    The program never uncounts such a packet: its depth stays too large, until the policy drops everything.
     """
     if isinstance(policy, Unwatched) or queue.limit_packets is None:
         return ""
@@ -33,7 +33,8 @@ def miscounted_drops(policy: Policy, queue: Queue) -> str:
     shortest = "" if policy.unit is Unit.PACKETS else f" ({packets} packets of {LEAST_FRAME_BYTES} bytes)"
     return (
         f"the queue itself holds {queue.limit_packets} packets, {mode_of(policy)} acts at {most} {policy.unit}"
-        f"{shortest}: BMv2's program counts what the queue refuses as queued for ever: give it a limit above {packets}p"
+        f"{shortest}: BMv2's program counts packets that the queue refuses as queued for ever: give it a limit above "
+        f"{packets}p"
     )
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The key `groups` of a spec file: a list of groups, each with keys of its own. A spec without it is one group.
 
-The keys of a group are those of an experiment, read by the same readers and held against the same rules: an entry is a
-spec whose keys of traffic are the group's. RTT, ACK_DELAY and ECN of the run are the defaults of its groups.
+A group has the keys of an experiment, read by the same readers and checked by the same rules: an entry is the run's
+spec with the traffic keys of the group. RTT, ACK_DELAY and ECN of the run are the defaults of its groups.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The keys of an experiment for its hosts' TCP: PROFILE, and a key for each option that overrides the profile.
 
-An experiment with Linux's own values has no `tcp` in its spec: nothing of its hosts is set. Any other has every option.
-hosts/tune/tcp_options.py defines the options and sets them.
+An experiment with Linux's own values has no `tcp` in its spec, and no option is set on its hosts. In any other
+experiment `tcp` has every option. hosts/tune/tcp_options.py defines the options and sets them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The two widths of a figure: of a page, and of a phone, where a figure of page width would have text of 4 px.
+"""The two widths of a figure: page and phone. On a phone a figure of page width would have text of 4 px.
 
 A phone's figure has the same data and the same size of text on less paper: its notes stand inside the axes instead of
 in the right margin, axes stand below each other, and labels break into lines.
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 PAGE_IN, PHONE_IN = 10.0, 4.0
 PHONE = "-phone"  # ends the name of the phone's file
 TITLE_LETTERS_PER_IN = 15
-# Of a phone's figure; text of 9 points has about 14 letters an inch.
+# Letters that fit into a line of a phone's figure; text of 9 points has about 14 letters an inch.
 X_LABEL_LETTERS, Y_LABEL_LETTERS, LEGEND_LETTERS = 44, 26, 50
 LEGEND_LINE = 6  # letters that take as much room as a legend's line and gaps
-PAIR_HEIGHT = 0.75  # of one of two axes below each other, over the height of both beside each other
+PAIR_HEIGHT = 0.75  # height of one of two stacked axes / their height side by side
 
 
 def for_phone(data: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from analysis.theory.checks import check_at_least, check_positive, check_share
 def window(time_s: float, capacity: float, bdp: float, first: float | None = None) -> float:
     """W(t) = sqrt(2 C t + W(0)^2) packets while the link is busy (Appenzeller et al., equation 9).
 
-    Solves dW/dt = C / W (equation 8). The line before equation 9 has W(0) for W(0)^2.
+    Solves dW/dt = C / W (equation 8). The paper's line before equation 9 prints W(0) where W(0)^2 is meant.
 
     `first` is W(0), by default the BDP: the queue is just empty when the period begins. Below the BDP the RTT is
     BDP / C, and W(t) = W(0) + C t / BDP until it reaches the BDP. ValueError unless t >= 0, C > 0, BDP > 0, W(0) >= 0.
@@ -40,9 +40,10 @@ def queue(time_s: float, capacity: float, bdp: float, first: float | None = None
 def period(capacity: float, bdp: float, buffer: float, decrease: float = 0.5) -> float:
     """T in s: the time in which the window grows from decrease (BDP + B) until the queue holds `buffer` packets.
 
-    Appenzeller et al., appendix B: T = B^2 / (2 C) + 2 T_p B from an empty queue, which is where a period begins if
-    decrease (BDP + B) = BDP; 1.5 B^2 / C for B = BDP and 1/2. From any other window W(0): (W_max^2 - W(0)^2) / (2 C)
-    while the link is busy, and (BDP - W(0)) BDP / C before. ValueError unless C > 0, BDP > 0, B >= 0, 0 < decrease < 1.
+    Appenzeller et al., appendix B: T = B^2 / (2 C) + 2 T_p B if the period begins with an empty queue, so decrease
+    (BDP + B) = BDP; with B = BDP and a decrease of 1/2 this is 1.5 B^2 / C. From any other window W(0): (W_max^2 -
+    W(0)^2) / (2 C) while the link is busy, and (BDP - W(0)) BDP / C before. ValueError unless C > 0, BDP > 0, B >= 0,
+    0 < decrease < 1.
     """
     check_positive("a capacity", capacity)
     lowest, highest = extremes(bdp, buffer, decrease)
@@ -63,7 +64,7 @@ def extremes(bdp: float, buffer: float, decrease: float = 0.5) -> tuple[float, f
 
 
 def mean_utilization(bdp: float, buffer: float, decrease: float = 0.5) -> float:
-    """(W_max^2 - W_min^2) / (2 C T): packets of a period over what the link could have sent, with T of period().
+    """(W_max^2 - W_min^2) / (2 C T): packets sent in a period over the link's capacity in T, with T of period().
 
     Derived from the same model: one window leaves each RTT, and each RTT adds one packet to the window, so a period
     sends the integral of W dW. 1 if the queue never empties, 3/4 for Reno without a buffer (whose minimum is 1/2 in

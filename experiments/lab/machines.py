@@ -2,7 +2,7 @@
 """The machines of a testbed, over ssh: reserves them for one run, fetches its files, and reaches the soft switch's
 control socket.
 
-Ansible prepares the machines, starts and stops their programs. This module has what must last as long as the run.
+Ansible prepares the machines, starts and stops their programs. This module has the connections that last for the run.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def machine(name: str, variables: dict[str, Any], inventory: Path) -> Machine:
 
 
 def _interfaces(name: str, variables: dict[str, Any], inventory: Path) -> tuple[str, ...]:
-    """The host's interfaces; of a switch, those of its ports."""
+    """The host's interfaces; for a switch, its ports' interfaces."""
     ports = variables.get("switch_ports", [])
     names = [str(port).partition("=")[2] for port in ports] if isinstance(ports, list) else []
     names = [str(variables["bufferscope_interface"])] if "bufferscope_interface" in variables else names
@@ -172,7 +172,7 @@ class _Lease:
         )  # fmt: skip
 
     def wait(self) -> None:
-        """Until the machine is held. Raises RunError."""
+        """Waits until the machine is reserved. Raises RunError."""
         said = self._line()
         if said != "ready":
             self._process.kill()
@@ -185,7 +185,7 @@ class _Lease:
         self._held = True
 
     def check(self) -> None:
-        """Raises RunError if the machine is not held any more."""
+        """Raises RunError if the machine is not reserved any more."""
         if self._process.poll() is not None:
             raise RunError(
                 f"{self}: its lease has ended: its connection broke, or this machine stood still for 20 s; the run's "
@@ -211,7 +211,7 @@ class _Lease:
             cast(BinaryIO, self._process.stdin).write(b"\n")
 
     def release(self, in_order: bool) -> None:
-        """`in_order`: no task that this process sent can still start there."""
+        """`in_order`: every task that this process sent to the machine has ended."""
         stdin = cast(BinaryIO, self._process.stdin)
         with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed
             if in_order:
@@ -220,7 +220,7 @@ class _Lease:
             stdin.close()
 
     def finish(self) -> None:
-        """Reports what could not be cleaned."""
+        """Waits for the end of the clean-up, and reports what it left."""
         self._process.stdin = None  # closed; communicate would write to it
         try:
             said, why = self._process.communicate(timeout=END_S)

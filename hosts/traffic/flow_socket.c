@@ -197,7 +197,7 @@ int flow_is_acked(struct flow *flow)
 		return fail(flow, -errno, "asking for TCP_INFO: %s", strerror(errno));
 	if (info.tcpi_state < STATE_FIN_WAIT2 || info.tcpi_state > STATE_CLOSE)
 		return 0;
-	/* The kernel's executor may have taken the error off the socket. The SYN counts as a byte. */
+	/* The traffic device may have read, and so cleared, the socket's error. The SYN counts as a byte. */
 	if (info.tcpi_bytes_acked <= flow->bytes)
 		return fail(flow, -ECONNRESET, "sending: closed after %llu of %" PRIu64 " bytes",
 			    (unsigned long long)info.tcpi_bytes_acked, flow->bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Requests for the settings of flows and of shared access links. A request may name many flows: they are all checked before the first is set.
+ * Requests for the settings of flows and of shared access links. A request may name many flows: they are all checked
+ * before the first is set.
  */
 #include "flow_control.h"
 #include "core_state.h"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A run in the paper's terms: its peak load, the share of it that it carried, and what the TCP equation gives with the
-losses of M/M/1/B and of M/D/1/B.
+"""A run in the paper's terms: its peak load, the carried share of this load, and the predictions of the TCP equation
+with the losses of M/M/1/B and of M/D/1/B.
 """
 
 from __future__ import annotations

@@ -31,7 +31,9 @@ PRINTED_S, PRINTED = 10.0, "about 0.07"
 
 
 def above(run: StoredRun) -> dict[str, Any]:
-    """Shares of whole windows above each level by their length, the largest transfer. Raises InputError."""
+    """For each level and window length the share of windows above the level; and the largest transfer. Raises
+    InputError.
+    """
     cards = run.table("postcards").filter(
         pl.col("egress_port") == run.summary["bottleneck_port"], (pl.col("flags") & REFUSED) == 0
     )
