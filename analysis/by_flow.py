@@ -101,5 +101,5 @@ class Axis:
         return values + self.offset[group]
 
     def clipped(self, group: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Like `at`, but values beyond `low` or `high` are moved to one beyond them."""
+        """Like `at`, but values below `low` count as `low` - 1, and values above `high` as `high` + 1."""
         return self.at(group, np.clip(values, self.low[group] - 1, self.high[group] + 1))

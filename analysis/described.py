@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The description of a run inside an exported pcapng file: one JSON object in the comment of the section header
-(option 1, pcapng's opt_comment). With it an import gives the numbers of the original: its link, its buffer, and the
-part that was measured.
+(option 1, pcapng's opt_comment). It has the link, the buffer and the measured part, so an import gives the numbers
+of the original run.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class FiveTuple:
 
     @classmethod
     def of(cls, protocol: str, src: str, dst: str, src_port: int, dst_port: int) -> FiveTuple:
-        """From the text form of traffic.json. Raises ValueError for an invalid protocol, address or port."""
+        """A 5-tuple from the text form of traffic.json. Raises ValueError for a bad protocol, address or port."""
         if protocol not in PROTOCOL_NUMBERS:
             raise ValueError(f"protocol {protocol!r}: allowed are {', '.join(PROTOCOL_NUMBERS)}")
         if not (0 <= src_port <= 0xFFFF and 0 <= dst_port <= 0xFFFF):

@@ -309,7 +309,7 @@ def _finite_entries(run: Run) -> dict[str, Any]:
 
 def _path_entries(run: Run) -> dict[str, Any]:
     """Frames at every station in both directions since the start of the traffic, for a target that does not count its
-    losses and therefore has a delay line behind it. Empty with the soft switch alone, which counts them.
+    losses and therefore has a delay line behind it. Empty with the soft switch alone, which counts its losses.
     """
     switch = run.documents["switch"]
     earlier, line = switch.get("before"), switch.get("line")

@@ -14,7 +14,7 @@ IPV4_MAPPED = 0xFFFF << 32
 
 
 def _number(address: str) -> int:
-    """As 128 bits, IPv4 as ::ffff:a.b.c.d; 0: no address."""
+    """The address as 128 bits, IPv4 as ::ffff:a.b.c.d; 0: no address."""
     try:
         parsed = ip_address(address)
     except ValueError:

@@ -108,9 +108,9 @@ def captions(summary: dict[str, Any]) -> dict[str, str]:
     depth, needed = CAPTIONS["queue_depth_distribution"], summary["rules"]["sqrt_n_packets"]
     if summary.get("open_loop"):
         model = summary["open_loop"].get("model")
-        depth += f" Dots are what {model} has in theory." if model else ""
+        depth += f" Dots are the theory, {model}." if model else ""
     elif needed and needed < summary["buffer_packets"]:
-        depth += " Shaded is what the buffer has beyond BDP/√n: by that rule the queue need never be so short."
+        depth += " Shaded depths are more than BDP/√n below full: by that rule the queue never falls so far."
     of_many = CAPTIONS_OF_MANY_FLOWS if summary.get("flows_distribution") else {}
     own = {"queue_depth_distribution": depth}
     if summary.get("finite_flows"):

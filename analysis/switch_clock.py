@@ -50,7 +50,7 @@ ONE_GROUP = np.zeros(1, dtype=np.int64)
 
 @dataclass
 class SwitchClock:
-    """How the times of a run were placed."""
+    """The conversion of a run's times to CLOCK_MONOTONIC, and its uncertainty."""
 
     drift_ppm: float  # of the switch's clock; positive: it is fast
     uncertainty_ns: float | None  # of times during the traffic; None: nothing bounds them from below

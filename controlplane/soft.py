@@ -162,7 +162,7 @@ class SoftSwitch(ProgramSwitch):
 
     @cached_property
     def schema(self) -> Schema:
-        """As the switch reports it."""
+        """The schema that the switch reports."""
         tables = [_table(line) for line in self.request("table", "list")]
         return Schema(f"the program of the switch at {self.path}", {table.name: table for table in tables})
 
@@ -256,8 +256,8 @@ class SoftSwitch(ProgramSwitch):
         self.set_flows([(flow, settings)])
 
     def set_flows(self, flows: Iterable[tuple[FlowKey, Mapping[str, int]]]) -> None:
-        """As set_flow, for many flows, as many in a request as it holds. An error leaves the flows of earlier requests
-        set.
+        """set_flow for many flows. A request has as many flows as fit. After an error the flows of earlier requests
+        stay set.
         """
         words: list[str] = []
         room = 0

@@ -131,7 +131,9 @@ class TofinoSwitch(ProgramSwitch):
             self._tables.add_or_modify(sde_tables.MIRROR, {"$sid": MIRROR_SESSION}, TableEntry(settings, "$normal"))
 
     def postcards(self, port: int) -> int | None:
-        """None also if the traffic manager's stamps are not in ns: postcards would have wrong times."""
+        """The switch id of the port's postcards; None if the port sends none, or if the traffic manager's stamps are
+        not in ns: postcards would have wrong times.
+        """
         with self._naming():
             whole = self._queues.stamps_are_whole()
         return super().postcards(port) if whole else None
@@ -146,7 +148,7 @@ class TofinoSwitch(ProgramSwitch):
         return Unit.CELLS
 
     def policy(self, port: int) -> Policy:
-        """Where the traffic manager drops, the threshold or hard limit is the queue's limit in force."""
+        """The port's policy. If the traffic manager drops, threshold or hard limit is the queue's limit in force."""
         policy = super().policy(port)
         if not isinstance(policy, TailDrop | Ecn):
             return policy

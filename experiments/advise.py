@@ -61,7 +61,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
 
 
 def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
-    """Adds an error for each value that rules take and a run does not."""
+    """Adds an error for each value that rules accept and a run does not."""
     try:
         link = parameters.read({key: value for key, value in given.items() if key not in ("json", "advise")}).link
     except SpecError:
@@ -174,7 +174,7 @@ def is_whole(question: Question, share: Scaled) -> bool:
 
 
 def answer(question: Question, share: Scaled, row: dict[str, Any]) -> Measurement:
-    """What follows from a search's row of least_buffer.parquet."""
+    """The answer from a search's row of least_buffer.parquet."""
     from analysis.advise.brief import Measurement
     from analysis.amounts import si
     from lib import units

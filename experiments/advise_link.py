@@ -28,7 +28,7 @@ MOST_RUNS = 3  # the carried-over buffer, the rule's, the BDP
 
 
 class Limits(NamedTuple):
-    """How many runs of the link the limit of the cost allows. `text` says what will be done; for 0 runs, also why."""
+    """The number of runs of the link within the cost limit. `text` announces them; for 0 runs it gives the reason."""
 
     runs: int
     text: str

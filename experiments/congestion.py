@@ -74,7 +74,7 @@ def problem(source: Source, host: Host, clock: str, where: str) -> str | None:
 
 
 def in_spec(sources: Iterable[Source]) -> list[dict[str, str]] | None:
-    """As spec.yaml has them; None without any."""
+    """The sources in the form of spec.yaml; None without any."""
     return [source._asdict() for source in sorted(sources)] or None
 
 

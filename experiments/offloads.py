@@ -52,8 +52,8 @@ def resolve(
     keys: OffloadKeys, given: Mapping[str, object], clock: str, switch: str, testbed: bool, rate_bps: int,
     wrong: Callable[[str, str], None],
 ) -> dict[str, int] | None:  # fmt: skip
-    """None without offloads; else `nic_rate_bps` and `coalesce_us`, or nothing on a testbed. Calls `wrong` with each
-    key whose value is not possible.
+    """`nic_rate_bps` and `coalesce_us` with OFFLOADS=on, an empty dictionary on a testbed; None without offloads. Calls
+    `wrong` with each key whose value is not possible.
     """
     if keys.offloads == "off":
         for key in ("nic_rate", "coalesce"):

@@ -23,7 +23,7 @@ _MEANINGS = {
     "rtt_spread": "flows get 0 to this much more RTT, in even steps dealt by SEED (finite flows: 16 classes)",
     "rtts": "RTTs of classes of flows, 30ms,50ms,120ms, in place of RTT and RTT_SPREAD: dealt evenly by SEED; RTT is "
     "then the least",
-    "ack_delay": "propagation delay of the ACK direction, the rest of RTT is that of the data direction: 0ns to RTT "
+    "ack_delay": "propagation delay of the ACK direction; the data direction has the rest of RTT: 0ns to RTT "
     "(default half of RTT each)",
     "access": "rate of each long flow's own link before the bottleneck, data direction: 5mbit; with ACCESS_LINKS, of "
     "each link that flows share (default: none, a flow sends as fast as its host can)",

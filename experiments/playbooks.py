@@ -66,7 +66,7 @@ def run(
 
 
 def _environment(scratch: Path, in_the_lab: bool) -> dict[str, str]:
-    """Without the user's configuration of Ansible, and with all files of this machine in `scratch`."""
+    """Ansible's environment, without the user's configuration, and with all of this machine's files in `scratch`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     return kept | {
         "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"),

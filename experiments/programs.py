@@ -95,7 +95,7 @@ VALUES = {"server_at": (SENDER.name, RECEIVER.name)}
 
 
 class User(NamedTuple):
-    """Who the programs run as."""
+    """The user that the programs run as."""
 
     uid: int
     gid: int

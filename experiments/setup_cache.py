@@ -32,7 +32,7 @@ MOST_KEPT = 2000  # some 3 kB each; the oldest are removed
 
 
 def plan(names: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[SetupStep]:
-    """As playbooks.plan, which is called if the steps are not cached. Raises RunError."""
+    """The steps of playbooks.plan, from the cache if possible. Raises RunError."""
     marks = {name: str(FIRST_MARK + number) for number, name in enumerate(PASSED_ON) if name in variables}
     asked = variables | {"spec": _read_by_roles(variables["spec"])}
     asked |= {name: [mark] if isinstance(variables[name], list) else int(mark) for name, mark in marks.items()}

@@ -24,7 +24,7 @@ EXIT_REFUSED = 1
 
 
 def read_message(stream: BinaryIO) -> bytes | None:
-    """None at the end of the stream. Raises ValueError for a message that is cut or too long."""
+    """The next message; None at the end of the stream. Raises ValueError for a message that is cut or too long."""
     head = stream.read(LENGTH.size)
     if not head:
         return None

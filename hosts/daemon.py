@@ -47,7 +47,7 @@ class DaemonError(Exception):
 
 
 class DaemonFiles:
-    """Where one program's state is kept."""
+    """The files with one program's state."""
 
     def __init__(self, name: str, runtime_dir: Path) -> None:
         if not NAME.fullmatch(name):

@@ -6,7 +6,7 @@ more here. At the end of the input, or after SILENCE_S without a byte, it stops 
 restores the host's settings, removes D, and prints {"problems": [...]}. So a run leaves nothing on a host, even if its
 runner was killed or is unreachable: without END, it goes on for LINGER_S, because a task that the runner had sent may
 start only then.
---neighbour sets another host's MAC address meanwhile: the switch forwards no broadcasts, so ARP gets no answer.
+--neighbour sets another host's MAC address until the end: the switch forwards no broadcasts, so ARP gets no answer.
 Standard library only (Python 3.9 or later).
 """
 
@@ -60,8 +60,8 @@ class Neighbour(NamedTuple):
         return ["del", self.address, "dev", self.interface]
 
     def forget_closed(self) -> None:
-        """Ends connections to it that no program has any more. They keep their ports for a minute or two, and the next
-        run with the same seed has the same ports. Does nothing if the kernel cannot (CONFIG_INET_DIAG_DESTROY).
+        """Ends connections to this neighbour that no program has open. They would keep their ports for a minute or two,
+        and the next run with the same seed needs them. Does nothing if the kernel cannot (CONFIG_INET_DIAG_DESTROY).
         """
         states = [word for state in CLOSED for word in ("state", state)]
         with contextlib.suppress(TuneError):
@@ -101,7 +101,7 @@ def wait(signs: int, silence_s: float = SILENCE_S) -> bool:
 
 def others(*directories: Path) -> list[int]:
     """Other processes that have a path in these directories as an argument, or write a log there, even if that log is
-    deleted: what was started without hosts.daemon, or whose pid file is gone.
+    deleted. These were started without hosts.daemon, or their pid file is gone.
     """
     found = []
     inside = tuple(os.fsencode(directory) + b"/" for directory in directories)
@@ -116,7 +116,7 @@ def others(*directories: Path) -> list[int]:
 
 
 def end_others(*directories: Path) -> None:
-    """Asks them to end, and kills what has not ended soon."""
+    """Asks these processes to end, and kills those that have not ended after TERM_S."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in others(*directories):
             with contextlib.suppress(OSError):
@@ -180,7 +180,7 @@ def clean_stragglers(run_dir: Path, state_dir: Path) -> list[str]:
 
 
 def clean_earlier(run_dir: Path, state_dir: Path) -> list[str]:
-    """Removes what runs left whose lease was killed, too. Only for the owner of the host's lock."""
+    """Cleans up after earlier runs whose lease was killed. Only for the owner of the host's lock."""
     problems = []
     for earlier in sorted(run_dir.parent.glob("*")):
         if earlier != run_dir and RUN.fullmatch(earlier.name) and earlier.is_dir():

@@ -34,7 +34,7 @@ def text(cause: Cause, reason: str) -> str:
 
 
 def read(repetition: Path) -> Aborted | None:
-    """None if the repetition has no such file. A file that cannot be read is a failure."""
+    """The content of ABORTED; None if the repetition has no such file. A file that cannot be read is a failure."""
     try:
         content = regular.read_text(repetition / ABORTED, "replace")
     except FileNotFoundError:

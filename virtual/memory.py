@@ -108,7 +108,7 @@ def _machines() -> list[Path]:
 
 
 def _promised_mib(process: Path, directory: Path) -> int:
-    """How much of `directory` a running kernel may still take."""
+    """The MiB of `directory` that a running kernel may still take."""
     try:
         memory = re.search(rb"\0mem=(\d+)M\0", (process / "cmdline").read_bytes())
         shared = re.search(r"^RssShmem:\s+(\d+) kB", (process / "status").read_text(), re.MULTILINE)

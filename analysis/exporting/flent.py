@@ -31,7 +31,7 @@ from wire import wire
 FORMAT_VERSION = 4  # of flent/resultset.py
 TEST = "tcp_nup"
 PING = "Ping (ms) ICMP"
-MAX_FLOWS = 10_000  # of a file of 100 steps, 100 MB of JSON
+MAX_FLOWS = 10_000  # with 100 steps these are 100 MB of JSON
 LONGEST_UNLIMITED = 0x7FFFFFFF
 
 

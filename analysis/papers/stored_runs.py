@@ -238,7 +238,7 @@ class StoredRuns:
         return frozenset(known)
 
     def absence(self, stem: str, cc: str) -> str:
-        """Why there is nothing of an algorithm: no kernel has it, or no run is valid."""
+        """The reason why an algorithm has no data: no kernel has it, or no run is valid."""
         controls, name = self.controls(stem), algorithms.name(cc)
         if controls and cc not in controls:
             return f"{name}: not measured,\nno kernel at hand has it"

@@ -82,7 +82,7 @@ def queue_time(chip: str, came: np.ndarray, begins: np.ndarray) -> tuple[np.ndar
 
 
 def begins(queue: Columns) -> np.ndarray:
-    """When the transmission of each packet began, or when the packet was dropped (CLOCK_MONOTONIC). Postcards of the
+    """Start of each packet's transmission, or time of its drop (CLOCK_MONOTONIC). Postcards of the
     soft switch have only the end of the transmission.
     """
     ends = queue["enqueue_mono_ns"] + queue["sojourn_ns"]

@@ -152,7 +152,7 @@ def together(several: list[Tables]) -> Tables:
 
 
 def write_csv(directory: Path, tables_by_name: Tables) -> None:
-    r"""As \copy TABLE to FILE csv header."""
+    r"""Writes the tables as \copy TABLE to FILE csv header does."""
     directory.mkdir(parents=True)
     for name, (columns, rows) in tables_by_name.items():
         with (directory / f"{name}.csv").open("w", newline="") as file:

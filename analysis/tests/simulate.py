@@ -247,7 +247,7 @@ class Simulation:
 
 
 def address(text: str) -> int:
-    """As it stands in a postcard: IPv4 as IPv4-mapped."""
+    """The address as a postcard has it: IPv4 as IPv4-mapped."""
     parsed = ipaddress.ip_address(text)
     return 0xFFFF << 32 | int(parsed) if parsed.version == 4 else int(parsed)
 

@@ -27,7 +27,7 @@ GAP_NS = 61_520  # 1538 bytes at 200 Mb/s
 
 @dataclass(frozen=True)
 class Turns:
-    """Which flow and segment each packet is of. At any time `active` flows take turns; each has `packets` packets."""
+    """The flow and the segment of each packet. At any time `active` flows take turns; each has `packets` packets."""
 
     flows: int
     active: int

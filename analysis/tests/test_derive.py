@@ -156,7 +156,7 @@ def test_report__captions_describe_only_drawn_curves():
     assert "Shaded" in depth(163, 40.75)
     assert "Shaded" not in depth(163, 163.2)
     assert "Shaded" not in depth(163, None)
-    assert "Dots are what M/D/1 has in theory." in depth(163, 40.75, open_loop={"model": "M/D/1"})
+    assert "Dots are the theory, M/D/1." in depth(163, 40.75, open_loop={"model": "M/D/1"})
     assert "Shaded" not in depth(163, 40.75, open_loop={"model": None})
 
 

@@ -153,7 +153,7 @@ def test_depth_over_time__has_the_ns_at_each_depth(known):
 
 
 def test_aggregate_window_over_time__has_the_ns_at_each_sum(known):
-    """And the synchronization of the windows, by its definition."""
+    """Also tests the synchronization of the windows against its definition."""
     window, analysis = known.analysis.window, known.analysis
     latest: dict[int, int] = {}
     steps = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Many flows: distributions in the summary and the page, bands in the figures; few flows as ever."""
+"""Many flows: distributions in the summary and the page, bands in the figures; few flows get neither."""
 
 import json
 from collections.abc import Callable

@@ -276,7 +276,7 @@ def test_table_of_runs__takes_nothing_from_damaged_files(run):
 
 
 def test_fifo__as_any_file_of_a_run_is_refused_at_once(run, capsys):
-    """Also without a record of digests, which would show that the FIFO is not a file of the run."""
+    """Without the record of digests, nothing else shows that the FIFO is not a file of the run."""
     environment = json.loads((run / ENVIRONMENT).read_text())
     del environment[record.MARK]
     (run / ENVIRONMENT).write_text(json.dumps(environment))

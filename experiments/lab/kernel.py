@@ -50,7 +50,7 @@ class Kernel(ABC):
         """Called last, when all raw files are closed."""
 
     def user(self) -> programs.User:
-        """Who the user's programs run as: the user of this process, or the caller of sudo."""
+        """The user that the user's programs run as: the user of this process, or the caller of sudo."""
         return programs.caller()
 
     def claim_processors(self) -> dict[str, list[int]]:

@@ -92,7 +92,7 @@ class Machine(NamedTuple):
 
 
 def machine(name: str, variables: dict[str, Any], inventory: Path) -> Machine:
-    """From Ansible's variables of a host. Raises RunError if the host cannot be used."""
+    """The Machine of a host, from Ansible's variables. Raises RunError if the host cannot be used."""
 
     def word(key: str, default: str) -> str:
         return ssh.check(name, str(variables.get(key, default)), inventory)

@@ -19,7 +19,7 @@ from hosts.congestion_bpf.objects import ObjectError
 from lib.errors import RunError
 from runs import results
 
-# Until the flows start, their program must be up and at its clock; its start takes a tenth of this on an idle machine.
+# Time for the traffic program to start and to wait for the first flow's time; it needs a tenth on an idle machine.
 LEAD_NS = 400_000_000
 
 

@@ -52,7 +52,7 @@ ON_LINUX = ("soft", "bmv2")  # targets whose switch is a program that a run star
 
 @dataclass(frozen=True)
 class Testbed:
-    """The part of an inventory that the runner needs. `machines` are by their parts in a run (PARTS)."""
+    """The part of an inventory that the runner needs. The key of `machines` is the part in a run (PARTS)."""
 
     inventory: Path
     machines: Mapping[str, Machine]

@@ -40,7 +40,7 @@ FLOWS = 16384
 
 
 def probe() -> Host:
-    """What the virtual-time kernel offers: the built kernel is asked, else its source is looked up. Raises RunError."""
+    """The features of the virtual-time kernel, from the built kernel, else from its source. Raises RunError."""
     chosen = choice.remembered(BUILD)
     try:
         if KERNEL.exists() and built_from(chosen):

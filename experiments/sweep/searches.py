@@ -49,7 +49,7 @@ class PointSearch:
 
 
 class Searches:
-    """As Jobs of run.py; each round has the jobs that the results of earlier rounds ask for."""
+    """The jobs of a sweep's searches, with the interface of Jobs (run.py). Results of a round decide the next jobs."""
 
     def __init__(self, sweep: Sweep, probe: Callable[[str], Host]) -> None:
         assert sweep.search

@@ -252,7 +252,7 @@ def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> N
 
 @virtual
 def test_run__finite_flows_have_the_rtt_of_their_group(recorded: Path, loaded: Run) -> None:
-    """From SYN to SYN-ACK without the SYN's sojourn. The access link takes its own time."""
+    """Measured from SYN to SYN-ACK, minus the SYN's sojourn. The access link adds its transmission time."""
     flows = pl.read_parquet(recorded / "flows.parquet").drop_nulls("base_rtt_ns")
     flows = flows.filter(pl.col("connected_mono_ns") > 0, pl.col("retransmits") == 0)
     cards = loaded.postcards

@@ -111,7 +111,7 @@ class Connection:
 
     @property
     def repaired_after_ms(self) -> float:
-        """From the first lost segment to its retransmission."""
+        """Time from the first lost segment to its retransmission."""
         sent: dict[int, int] = {}
         for packet in self.data:
             if packet["seq"] in sent:

@@ -9,7 +9,7 @@ from hosts.tune.commands import CommandError, TuneError, run
 
 
 def read(interface: str) -> int | None:
-    """None if the device has no such setting."""
+    """The device's rx-usecs; None if the device has no such setting."""
     try:
         match = re.search(r"^rx-usecs:\s*(\d+)$", run("ethtool", "-c", interface), re.M)
     except CommandError:

@@ -51,7 +51,7 @@ def relative(path: Path, root: Path) -> str:
 
 
 def normalise_path(name: str, root: Path) -> str:
-    """A path in the compiler's output, relative to `root` and without `..`. Of p4c's own files only the name."""
+    """A path in the compiler's output, relative to `root` and without `..`. For p4c's own files only the file name."""
     name = relative(Path(name), root) if posixpath.isabs(name) else posixpath.normpath(name)
     return posixpath.basename(name) if name.startswith("../") else name
 

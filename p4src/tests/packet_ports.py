@@ -61,7 +61,7 @@ class PacketPorts:
         return frames
 
     def until(self, done_s: float) -> list[tuple[int, bytes]]:
-        """As `receive`, until the time `done_s` of time.monotonic()."""
+        """Calls `receive` until the time `done_s` of time.monotonic()."""
         return self.receive(max(0.0, done_s - time.monotonic()))
 
     @staticmethod

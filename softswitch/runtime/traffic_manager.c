@@ -7,8 +7,9 @@
 #include "freestanding.h"
 
 /* Schedules the departure of the head. Normally its transmission starts when the previous one ends. If egress dropped
- * the previous packet, that packet took no link time (or the port's drop_cost of it): the head starts where the link
- * was free before it, not before the head was enqueued, and departs now if its end is past.
+ * the previous packet, that packet took no link time (or the port's drop_cost of it): the head starts when the link
+ * was free before that packet, but not before the head was enqueued. If its transmission would be over by now, the head
+ * departs now.
  */
 static void start_next(struct core *core, struct port *port, uint64_t now_ns)
 {

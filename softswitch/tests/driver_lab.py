@@ -74,7 +74,7 @@ def link(port: int) -> dict[str, Any]:
 
 
 def set_up_hosts() -> dict[str, Any]:
-    """As the lab does it; the tuner's own functions set offloads and bursts."""
+    """Sets the hosts up as the lab does; the tuner's own functions set offloads and bursts."""
     answers = {}
     for port, host in HOSTS.items():
         run("ip", "netns", "add", host)

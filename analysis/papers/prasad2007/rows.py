@@ -18,7 +18,7 @@ MEAN_RTTS = 5.76  # E[D]: RTTs of slow start, mean over the testbed's sizes
 FULL = 0.98  # utilization from which on a link counts as saturated
 LEAST_FITTED = 10  # packets: section 6.2 doubts fits below 10 to 20
 SATURATED = 0.8  # delay no longer grows once d/B is below this share of the largest d/B of smaller buffers
-OF_USERS: dict[str, Any] = {"traffic": "closed-loop"}  # keeps imported runs out, which say nothing about users
+OF_USERS: dict[str, Any] = {"traffic": "closed-loop"}  # excludes imported runs, which do not record users
 
 
 class Row(NamedTuple):
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As the paper names it: 20/100/0.1."""
+        """The paper's name of the row: 20/100/0.1."""
         return f"{self.links}/{self.users}/{self.gamma:g}"
 
 
@@ -55,8 +55,8 @@ def queueing_s(run: StoredRun) -> float | None:
 
 
 def base_rtt_s(run: StoredRun) -> float:
-    """T_o: the harmonic mean of the base RTTs of the run's transfers. The spec's paths do not serve: few users cover
-    only some of them. Raises InputError.
+    """T_o: the harmonic mean of the base RTTs of the run's transfers. The spec's paths cannot be used: few users
+    cover only some of the paths. Raises InputError.
     """
     rtts_ns = run.table("flows").filter("measured")["base_rtt_ns"].drop_nulls()
     return harmonic_mean(rtts_ns.to_list()) / 1e9 if len(rtts_ns) else run["rtt_ns"] / 1e9
@@ -89,8 +89,8 @@ class Measured:
 
     @cached_property
     def delay_fit(self) -> loss_fits.DelayFit | None:
-        """None with too few buffers. Its cutoff bounds the fits of loss: beyond it delay no longer grows with the
-        buffer (6.1).
+        """The fit of delay against the buffer; None with too few buffers. Its cutoff also bounds the fits of loss:
+        beyond the cutoff delay no longer grows with the buffer (6.1).
         """
         points = {
             buffer: point.value for buffer, point in self.delay_s.items() if buffer >= LEAST_FITTED and point.value > 0
@@ -107,7 +107,7 @@ class Measured:
 
     @cached_property
     def forms(self) -> loss_fits.Comparison | None:
-        """Both forms, from LEAST_FITTED packets to the cutoff; None with too few buffers with loss."""
+        """Fits of both forms of loss, from LEAST_FITTED packets to the cutoff; None with too few buffers with loss."""
         cutoff = self.delay_fit.cutoff if self.delay_fit else np.inf
         points = {
             buffer: point.value for buffer, point in self.loss.items()

@@ -19,7 +19,7 @@ def name(users: int) -> str:
 
 
 def buffer_kb(packets: float) -> float:
-    """As the paper prints buffers: thousands of 1,024 bytes, at the testbed's scale."""
+    """A buffer in the paper's unit: KB of 1,024 bytes, at the testbed's scale."""
     return packets * SCALE * PACKET_BYTES / 1024
 
 

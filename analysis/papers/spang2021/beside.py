@@ -148,7 +148,9 @@ def _panel(ax: look.Axes, points: list[Point], data: Data, buffers: list[int]) -
 
 
 def facts(data: Data) -> list[Fact]:
-    """How near each algorithm is; the part of the buffer that Reno uses; and Reno's least buffers."""
+    """The distance of each algorithm from the published runs; the share of the buffer that Reno uses; Reno's least
+    buffers.
+    """
     rows, exact = [], data["bdp"]
     for cc in data["ccs"]:
         known = [point for point in data["points"] if point.cc == cc and point.published is not None]

@@ -13,7 +13,7 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.spang2021 import fairness
 from analysis.papers.stored_runs import StoredRuns
 
-CAPTION = "how far from the fair share windows are (Delta-almost fairness) against the number of flows, B = BDP."
+CAPTION = "distance of the windows from the fair share (Delta-almost fairness) against the number of flows, B = BDP."
 SWEEPS = ("reno-depth", "fairness-flows", "published")  # Reno's are those of Figure 4
 PAPER = "Δ and 1/Δ slowly increase with n"
 
@@ -35,7 +35,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """For each algorithm and number of flows."""
+    """Delta for each algorithm and number of flows."""
     rows = fairness.facts(data["curves"], "n = {}", dict.fromkeys(data["curves"], PAPER))
     return rows + fairness.facts_as_notebook(data["ends"], "n = {}, mean over buffers")
 

@@ -12,7 +12,7 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.spang2021 import fairness
 from analysis.papers.stored_runs import StoredRuns
 
-CAPTION = "how far from the fair share the windows of 16 flows are (Delta-almost fairness) against the buffer."
+CAPTION = "distance of the windows of 16 flows from the fair share (Delta-almost fairness) against the buffer."
 SWEEPS = ("fairness-buffers", "published")
 # 5.6: "For Cubic, Reno, and Scalable, Delta is about 4. For BBR, it is about 10. Delta does not depend on the buffer
 # size"; "Delta^-1 slowly decreases with buffer size, and approaches 0.5".
@@ -38,7 +38,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """For each algorithm and buffer."""
+    """Delta for each algorithm and buffer."""
     paper = {cc: PAPER_BBR if cc == "bbr" else PAPER for cc in data["curves"]}
     rows = fairness.facts(data["curves"], "B = {} packets", paper)
     return rows + fairness.facts_as_notebook(data["ends"], "B = {} packets, mean over all n")

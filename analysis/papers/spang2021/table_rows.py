@@ -120,7 +120,7 @@ def _asked(searched: RunsAtLeast | None, cc: str) -> float | None:
 
 
 def _distance(searched: RunsAtLeast | None, cc: str) -> Interval | None:
-    """How far the least buffer is from the rule, as a share of the rule: its value's distance, the least, the most."""
+    """Distance of the least buffer from the rule, as a share of the rule: of the estimate, the least and the most."""
     asked = _asked(searched, cc)
     if not searched or not asked or not searched.least:
         return None

@@ -46,7 +46,7 @@ def test_delay__apply_and_undo_or_a_clear_error(pair, tmp_path, place):
 @pytest.mark.software
 @pytest.mark.parametrize("place", delay.PLACES)
 def test_delay__plumbing_carries_packets_through_the_queue_once(pair, place):
-    """With a byte FIFO instead of netem: every kernel has it."""
+    """The test uses a byte FIFO, which every kernel has, instead of netem."""
     before = queues(pair)
     run_here(pair, f"delay.build('eth0', '{place}', ['bfifo', 'limit', '1000000'])")
     pair.run("a", "ping", "-c", "10", "-i", "0.01", "-w", "30", "-q", "10.77.0.2")

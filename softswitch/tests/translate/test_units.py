@@ -35,7 +35,7 @@ def test_ns__the_field_is_1_in_ingress_egress_and_every_clone(switch: Switch) ->
 
 
 def test_us__every_stamp_is_simple_switchs() -> None:
-    """Also around the wraps of 32 and 48 bits of us, and where 48 bits of ns would wrap."""
+    """Tested also around the wrap-arounds of 32 and 48 bits of us, and where 48 bits of ns would wrap around."""
     for start_ns in (5_000_999, 2**32 * 1000 - 30_000, 2**48 - 30_000, 2**48 * 1000 - 30_000):
         switch = core("stamps")
         switch.set(f"port set 2 rate {RATE_BPS}")

@@ -35,7 +35,7 @@ class Itimerspec(ctypes.Structure):
 
 
 def timer_late_ns(delay_ns: int) -> int:
-    """How late a timer fired, by the next reading of the clock."""
+    """The lateness of a timer, by the next reading of the clock."""
     timer = libc.timerfd_create(time.CLOCK_MONOTONIC, 0)
     due_ns = time.monotonic_ns() + delay_ns
     spec = Itimerspec(Timespec(0, 0), Timespec(*divmod(due_ns, 10**9)))
