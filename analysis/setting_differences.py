@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The settings in which two runs differ, in the user's words.
 
-What follows from another setting is not counted: with RATE the BDP changes, with CLOCK the switch, with MODE the
+Consequences of another setting are not counted: with RATE the BDP changes, with CLOCK the switch, with MODE the
 threshold, and a buffer or a duration with the BDP or the RTT in which it was given.
 """
 

@@ -27,7 +27,7 @@ MOST_PROGRAMS = 1 << PLACE_BITS
 
 @dataclass(frozen=True)
 class Programs:
-    """`objects`: of each algorithm by its plain name. `names`: its name in the kernel."""
+    """By the plain name of each algorithm: its BPF object (`objects`), and its name in the kernel (`names`)."""
 
     objects: Mapping[str, Path] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)

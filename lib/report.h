@@ -22,7 +22,7 @@ __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 /* Whether the whole text is a decimal number in [low, high]. value is valid only if true. */
 bool whole_number(const char *text, uint64_t low, uint64_t high, uint64_t *value);
 
-/* As whole_number. Returns 0, or -EINVAL after a line that names option. */
+/* Reads text as whole_number does. Returns 0, or -EINVAL after a line that names option. */
 int parse_number(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *value);
 
 #endif

@@ -74,7 +74,7 @@ def read_words(
 
 
 def require(given: Mapping[str, Any], errors: list[BadValue], **hints: str) -> None:
-    """Adds an error for each key of `hints` that is not given, unless it has one; the hint says what to do."""
+    """Adds an error for each missing key of `hints`, unless `errors` has one for the key; the hint says what to do."""
     named = {error.key.lower() for error in errors}
     errors += [
         BadValue(key.removesuffix("_").upper(), None, f"is missing; {hint}")

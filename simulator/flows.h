@@ -87,7 +87,7 @@ class Sink
 	uint64_t interval_mono_ns = 0;
 };
 
-/* A flow's record as a long one. */
+/* The record of a long flow. */
 struct flow_record long_flow_record(const struct scenario &scenario, uint32_t index, const Flow &flow);
 
 uint64_t simulated_ns();

@@ -81,7 +81,7 @@ class Verdict(NamedTuple):
         if self.more:
             return "not measured near it"
         if self.less:
-            return "not measured with so much"
+            return "not measured with that much"
         return "measured outside its assumptions" if self.outside else "not measured yet"
 
     def elsewhere(self, asked: Link) -> str:

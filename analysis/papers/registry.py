@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finds papers: packages in this directory that have a PAPER, and a folder with one that a user names by its path.
+"""Finds papers: packages in this directory that have a PAPER, and a user's folder with a PAPER, named by its path.
 
 A user's folder is imported as a package under a name of its own: nothing in it can hide another module, sys.path stays
 as it is, and no bytecode is written into it.

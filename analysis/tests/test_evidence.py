@@ -60,7 +60,7 @@ def test_rule__is_not_supported_by_far_more_buffer_or_by_less(tmp_path):
     table(tmp_path, {"buffer_packets": 138})
     assert (judged(tmp_path).word, judged(tmp_path).more) == ("not measured near it", 1)
     table(tmp_path, {"buffer_packets": 20})
-    assert judged(tmp_path).word == "not measured with so much"
+    assert judged(tmp_path).word == "not measured with that much"
     assert judged(tmp_path).less_kept == 1
 
 

@@ -69,8 +69,8 @@ class Comparison(NamedTuple):
 
 
 def compare(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> Comparison:
-    """Compares both forms for these losses. Both can be bad, as r_squared shows (Prasad et al., 6.2: both are for Gamma
-    slightly below 1). ValueError as above.
+    """Compares both forms for these losses. Both fits can be bad, as r_squared shows (Prasad et al., 6.2: so they are for
+    Gamma slightly below 1). ValueError as above.
     """
     power_law, exponential = fit_power_law(buffers, losses), fit_exponential(buffers, losses)
     tiny = 1e-12  # residuals of exact data are rounding errors
@@ -82,7 +82,7 @@ class DelayFit(NamedTuple):
     """d(B) = f B / C (equation 6)."""
 
     f: float
-    r_squared: float  # about 0, of the points used
+    r_squared: float  # of the points used; deviations are from 0, not from the mean
     points: int  # used
     cutoff: float  # largest buffer used, packets
 

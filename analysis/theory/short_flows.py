@@ -61,8 +61,8 @@ def mean_queue(
     """E[Q] = rho E[X^2] / (2 (1 - rho) E[X]) - rho E[X] / 2, as printed (Appenzeller et al., section 4).
 
     For single packets this is the number waiting in M/D/1, without the packet in transmission. For larger bursts it is
-    too low, see mean_depth. (The paper's E[N] just before lacks the 1 / E[X] and is this first term: unfinished work,
-    not jobs.) ValueError as in the module's head, here and below.
+    too low, see mean_depth. (The paper's E[N], printed just before, should be this first term: it lacks the factor
+    1 / E[X], and it is unfinished work, not a number of jobs.) ValueError as in the module's head, here and below.
     """
     check_load(load)
     first, second, _ = _moments(bursts, weights)
@@ -95,8 +95,8 @@ def decay(
     al., appendix C, equations 11, 12).
 
     alpha(s) = lambda E[e^(sX) - 1] / (s E[X]). `order` 2 and 3 are the paper's, with that many terms of the
-    exponential: kappa_2 = 2 (1 - rho) / rho E[X] / E[X^2], and the root of its quadratic equation. None solves equation
-    12 itself. Terms left out are positive, so kappa < kappa_3 < kappa_2: the approximations promise too thin a tail.
+    exponential: kappa_2 = 2 (1 - rho) / rho E[X] / E[X^2], and the root of its quadratic equation. `order`
+    None solves equation 12 itself. Terms left out are positive, so kappa < kappa_3 < kappa_2: the approximations promise too thin a tail.
     ValueError for other orders.
     """
     from scipy import optimize  # half of the time that an analysis takes to start
@@ -135,8 +135,8 @@ def tail(
     """P(Q >= b) = (C - alpha(0)) / (kappa alpha'(kappa)) exp(-kappa b): Cramer's estimate (Appenzeller et al., appendix
     C, equation 13).
 
-    By default of second order, where the factor is 1: exp(-b 2 (1 - rho) / rho E[X] / E[X^2]), what section 4 uses. An
-    estimate for large b, not a bound. `order` as in decay. ValueError unless b >= 0.
+    An estimate for large b, not a bound. `order` as in decay. The default is the second order, which section 4 uses:
+    there the factor is 1, so this is exp(-b 2 (1 - rho) / rho E[X] / E[X^2]). ValueError unless b >= 0.
     """
     check_at_least("a buffer", buffer, 0)
     kappa = decay(load, bursts, weights, order)

@@ -70,8 +70,8 @@ def decrease_buffer(decrease: float, bdp: float, utilization: float = 1.0, varia
 
     Spang et al., 3.5 ("decrease by beta on a loss", W' = beta W) and Table 1, (1/b - 1) BDP. With `variability` eps > 0
     the queue may be off Assumption 1 by that share of itself: (1 - eps)(W - BDP) <= Q <= (1 + eps)(W - BDP). Losses can
-    then begin at W = BDP + B / (1 + eps), so that all becomes (1 + eps) times as much, as its 3.3 states for Reno,
-    (1 + eps) BDP. Never below 0. ValueError unless 0 < beta < 1, 0 <= u <= 1, eps >= 0 and BDP > 0.
+    then begin at W = BDP + B / (1 + eps), so the buffer must be (1 + eps) times as large (3.3 states this for Reno:
+    (1 + eps) BDP). Never below 0. ValueError unless 0 < beta < 1, 0 <= u <= 1, eps >= 0 and BDP > 0.
     """
     check_share("the decrease", decrease)
     check_positive("a BDP", bdp)
@@ -93,7 +93,7 @@ def decrease_utilization(decrease: float, buffer: float, bdp: float) -> float:
 def min_utilization(cc: str, buffer: float, bdp: float) -> float | None:
     """Least utilization after a loss of a single flow: min(beta (1 + B/BDP), 1); BBR v1: min(3/4 + B/BDP, 1).
 
-    Spang et al., 3.5. None for an algorithm that it has no rule for. ValueError unless B >= 0 and BDP > 0.
+    Spang et al., 3.5. None for an algorithm without a rule there. ValueError unless B >= 0 and BDP > 0.
     """
     check_at_least("a buffer", buffer, 0)
     check_positive("a BDP", bdp)
@@ -109,7 +109,7 @@ def drained_packets(cc: str, buffer: float, bdp: float) -> float | None:
     round trip in which it sends less. Never more than B.
 
     Spang et al., 3.5 with Assumptions 1 and 3 (at a loss W = BDP + B); its 3.6 measures about all of B = BDP for Reno,
-    60-70 % for Cubic, 11-25 % for Scalable, 25 % for BBR. None for an algorithm that it has no rule for. ValueError
+    60-70 % for Cubic, 11-25 % for Scalable, 25 % for BBR. None for an algorithm without a rule there. ValueError
     unless B >= 0 and BDP > 0.
     """
     check_at_least("a buffer", buffer, 0)
@@ -125,8 +125,8 @@ def single_flow_buffer(cc: str, bdp: float, utilization: float = 1.0) -> float |
     """Least buffer for a utilization of a single flow: (u/beta - 1) BDP; BBR v1: (u - 3/4) BDP. Never below 0.
 
     Spang et al., 3.5 and Table 1: BDP for Reno, 3/7 BDP for Cubic (beta rounded to 7/10; with 717/1024 it is 0.4282),
-    1/7 BDP for Scalable, 1/4 BDP for BBR while it probes for bandwidth and packets are lost. None for an algorithm that
-    it has no rule for (BBRv2 is one: "as soon as the algorithm is described in sufficient detail"). ValueError unless
+    1/7 BDP for Scalable, 1/4 BDP for BBR while it probes for bandwidth and packets are lost. None for an algorithm
+    without a rule there (as BBRv2: "as soon as the algorithm is described in sufficient detail"). ValueError unless
     BDP > 0 and 0 <= u <= 1.
     """
     check_positive("a BDP", bdp)

@@ -17,7 +17,7 @@ CALLBACK(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		return;
 	if (tcp_in_slow_start(tp))
 		acked = tcp_slow_start(tp, acked);
-	if (acked) /* what slow start leaves of the ACK that ends it */
+	if (acked) /* segments of the ACK beyond the end of slow start */
 		tcp_cong_avoid_ai(tp, min(tcp_snd_cwnd(tp), MOST_PACKETS_PER_STEP), acked);
 }
 

@@ -123,7 +123,7 @@ def draw(group: TransferGroup, number: int, duration_ns: int, seed: int) -> Iter
 
 
 def _dealt_sources(group: TransferGroup, number: int, seed: int) -> list[int]:
-    """Flow or user k has element k mod their number: of each as many, in an order that the seed decides."""
+    """The sources in an order from the seed. Flow or user k takes element k mod their number, so use is even."""
     dealt = list(range(max(1, len(group.sources))))
     Random(f"sources {seed} {number}").shuffle(dealt)
     return dealt
@@ -147,7 +147,7 @@ def _arriving(group: TransferGroup, number: int, duration_ns: int, seed: int) ->
 def _of_user(
     group: TransferGroup, number: int, user: int, duration_ns: int, seed: int, source: int
 ) -> Iterator[Transfer]:
-    """The first flow begins after a think time. The flows suffice for a network that takes no time."""
+    """The flows of one user, the first after a think time: as many as fit if the network took no time."""
     assert group.think is not None
     random = Random(f"user {seed} {number} {user}")
     at_ns = 0

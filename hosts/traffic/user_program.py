@@ -146,7 +146,7 @@ class Running:
         self.ended_mono_ns: int | None = None
 
     def watch(self, until: Callable[[], float]) -> bool:
-        """Stores output until the program has ended (true), or `until`, asked for the seconds left, says 0 (false)."""
+        """Stores output until the program has ended (true), or until `until`, the seconds left, returns 0 (false)."""
         while (left_s := until()) > 0:
             for key, _ in self.selector.select(left_s):
                 if key.data is None:
@@ -230,7 +230,7 @@ def serve(plan: UserPlan, running: Running) -> tuple[str, list[str]]:
         if running.watch(lambda: 3600.0):
             if running.process.returncode:
                 return "itself", [f"{plan} {running.how()} {_after(running)}: {running.last_words()}"]
-            while True:  # it has served what it wanted to
+            while True:  # the server ended by itself, as it may
                 signal.pause()
     except StoppedError:
         return "stop" if running.ended_mono_ns is None else "itself", []

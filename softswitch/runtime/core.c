@@ -211,7 +211,7 @@ uint64_t core_next_output_ns(const struct core *core)
 	return heap_time_ns(&core->outputs);
 }
 
-/* How many bytes of the frame are in the buffer; the others are in its body, if it has one. */
+/* The number of the frame's bytes in the buffer; the others are in its body, if it has one. */
 static uint32_t resident_bytes(const struct core_packet *packet)
 {
 	const uint8_t *end = packet->buffer + PIPELINE_HEADROOM + packet->head_bytes;

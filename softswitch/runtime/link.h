@@ -6,7 +6,7 @@
 
 #include "core.h"
 
-/* When the link becomes free: exactly free_ns + carry / rate_bps ns. */
+/* The time at which the link becomes free: exactly free_ns + carry / rate_bps ns. */
 struct link_clock {
 	uint64_t free_ns;
 	uint64_t carry; /* fraction of a ns in units of 1 / rate_bps: less than rate_bps */

@@ -32,8 +32,9 @@ bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t read
 	return waits;
 }
 
-/* When a frame that enters its access link at arrival_ns reaches the switch. A flow may use a shared access link, or have
- * an access rate and so a link of its own; all other flows share the port's link. A link without a rate causes no delay.
+/* The time at which a frame that enters its access link at arrival_ns reaches the switch. A flow may use a shared
+ * access link, or have an access rate and so a link of its own; all other flows share the port's link. A link without a
+ * rate causes no delay.
  */
 uint64_t link_access(struct core *core, struct port *port, struct flow *flow, uint64_t arrival_ns,
 		     uint32_t frame_bytes)
@@ -54,7 +55,7 @@ uint64_t link_access(struct core *core, struct port *port, struct flow *flow, ui
 	return clock->free_ns;
 }
 
-/* A mirror session sends here, and the program has forwarded no data here so far. */
+/* Whether a mirror session sends to the port, and the program has forwarded no data to it so far. */
 static bool is_mirror_port(const struct core *core, uint32_t port)
 {
 	if (core->ports[port].carries_data)

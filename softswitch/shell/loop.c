@@ -79,7 +79,7 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
 	return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* How long after its virtual time an event may be processed. */
+/* The longest delay of an event's processing after its virtual time. */
 static uint64_t patience_ns(const struct shell *shell)
 {
 	uint64_t patience_ns = core_lookahead_ns(shell->core);
@@ -88,7 +88,7 @@ static uint64_t patience_ns(const struct shell *shell)
 	return shell->horizon_ns + earlier(patience_ns / 2, MAX_PATIENCE_NS);
 }
 
-/* When the loop has work again, unless a frame arrives earlier. */
+/* The time at which the loop has work again, unless a frame arrives earlier. */
 static uint64_t next_wake_ns(struct loop *loop, uint64_t now_ns)
 {
 	struct shell *shell = loop->shell;

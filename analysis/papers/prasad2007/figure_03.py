@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figure 3: the share of time above a utilization, against the time over which utilization is a mean."""
+"""Figure 3: the share of time above a utilization, against the averaging time of the utilization."""
 
 from __future__ import annotations
 

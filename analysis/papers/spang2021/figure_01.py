@@ -34,7 +34,7 @@ BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # longest RTTs, about the first drop
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """The steps around one loss of the first valid run, and what each run says of all its losses."""
+    """The steps around one loss of the first valid run, and measures of all losses of each run."""
     selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=1)
     losses = [_losses(run) for run in selected]
     data: Data = {"provenance": runs.provenance(), "zoom": None, "losses": losses, "absent": ""}

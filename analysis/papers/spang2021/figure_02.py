@@ -26,7 +26,7 @@ SWEEPS = ("single-flow",)
 NEEDS = ("utilization_p01",)  # null in runs without packets
 CCS = ("reno", "cubic", "bbr", "scalable_50")
 COLUMNS = 700  # of an axis of COLUMN_IN at PNG_DPI
-PAPER = {  # its 3.6
+PAPER = {  # section 3.6
     "reno": "a full BDP, (almost) empty", "cubic": "60-70 %", "bbr": "about 25 %", "scalable_50": "11-25 %",
 }  # fmt: skip
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The rows of Table 1: each rule, its conditions checked on our own runs, and the least buffer beside what it asks for.
+"""The rows of Table 1: each rule, its conditions checked on our own runs, and the least buffer beside the rule's.
 
 Rules for one flow are compared with the search with one flow, rules for n flows with the search with FLOWS flows.
 Delta, windows and losses are taken from the runs with the least buffer that was enough.
@@ -21,7 +21,7 @@ from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
 
 SMALL = "twenty-packets"
-FALLING = ("reno", "cubic", "scalable_50")  # to a fixed share of their window at a loss
+FALLING = ("reno", "cubic", "scalable_50")  # their window falls to a fixed share at a loss
 LONE = (*FALLING, "bbr")
 MAY_BE_EMPTY = 1 - NONEMPTY.enough
 FLOWS = 16  # of the paper's own examples (Figures 7, 8 and 11b)
@@ -37,7 +37,7 @@ class RuleRow(NamedTuple):
     conditions: list[Assumption]
     predicted: float | None
     measured: Interval | None
-    kind: str = "number"  # to be met; "most" or "least": a bound from above or below; "distance": from a rule, over it
+    kind: str = "number"  # "most", "least": `predicted` is a bound; "distance": `measured` is |B / rule - 1|
     unit: str = "packets"
     none: str = "not measured"  # stands in place of a number that was not measured
 
@@ -58,7 +58,7 @@ class RuleRow(NamedTuple):
         holds = conditions.is_near(self.predicted, low, high)
         if math.isinf(high):
             return NEARNESS[holds]
-        ends = (low, high) if holds is None else (value,)  # what leaves it open
+        ends = (low, high) if holds is None else (value,)  # if open, both ends of the interval
         off = " to ".join(f"{end / self.predicted - 1:+.0%}" for end in ends)
         return f"{NEARNESS[holds]} ({off})".replace("-", "−")
 

@@ -69,7 +69,7 @@ static void on_data_ready(struct sock *sk)
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
-/* As sk_stream_write_space: silent until a third of the buffer is free. */
+/* Like sk_stream_write_space: does not wake the writer until a third of the buffer is free. */
 static void on_write_space(struct sock *sk)
 {
 	read_lock_bh(&sk->sk_callback_lock);
