@@ -193,7 +193,7 @@ def _figures(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> 
 
 
 def read_sweeps(paper: Paper, stems: Iterable[str], words: Mapping[str, object], smoke: bool) -> dict[str, spec.Sweep]:
-    """The sweeps by stem. Raises SpecError, also if a sweep's name is not the one by which figures find its runs."""
+    """The sweeps by stem. Raises SpecError, also if a sweep does not have the name that figures look for."""
     sweeps = {stem: spec.read(paper.specs / f"{stem}.yaml", words, smoke) for stem in stems}
     real = REAL if words.get("clock") == "real" else ""
     suffix = paper.second.suffix if paper.second and paper.second.key in words else ""

@@ -69,8 +69,8 @@ class Comparison(NamedTuple):
 
 
 def compare(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> Comparison:
-    """Compares both forms for these losses. Both fits can be bad, as r_squared shows (Prasad et al., 6.2: so they are for
-    Gamma slightly below 1). ValueError as above.
+    """Compares both forms for these losses. Both fits can be bad, as r_squared shows (Prasad et al., 6.2: so they are
+    for Gamma slightly below 1). ValueError as above.
     """
     power_law, exponential = fit_power_law(buffers, losses), fit_exponential(buffers, losses)
     tiny = 1e-12  # residuals of exact data are rounding errors

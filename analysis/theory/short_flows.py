@@ -96,7 +96,8 @@ def decay(
 
     alpha(s) = lambda E[e^(sX) - 1] / (s E[X]). `order` 2 and 3 are the paper's, with that many terms of the
     exponential: kappa_2 = 2 (1 - rho) / rho E[X] / E[X^2], and the root of its quadratic equation. `order`
-    None solves equation 12 itself. Terms left out are positive, so kappa < kappa_3 < kappa_2: the approximations promise too thin a tail.
+    None solves equation 12 itself. Terms left out are positive, so kappa < kappa_3 < kappa_2: the approximations
+    promise too thin a tail.
     ValueError for other orders.
     """
     from scipy import optimize  # half of the time that an analysis takes to start

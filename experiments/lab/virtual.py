@@ -132,7 +132,7 @@ def machine_job(plan: RunPlan, directory: Path, processor: int | None, kernel: P
 
 
 def refused_parameters(spec: Resolved, kernel: Path) -> list[str]:
-    """Asks `kernel`, booted with the parameters of `spec`, whether it has and took them; a line for each problem."""
+    """The first parameter of `spec` that is malformed, or that `kernel` lacks or keeps at another value after boot."""
     given = spec.cc_parameters
     if not given:
         return []
@@ -198,7 +198,7 @@ class Pace:
 
 
 def record(directory: Path, job: MachineJob, phases: dict[str, float], pace: Pace) -> None:
-    """environment.json, from inside and outside. Raises RunError if the inside reports a failure."""
+    """Writes environment.json from what inside and outside know. Raises RunError if the inside reports a failure."""
     outcome = read_json(directory / virtual_inside.OUTCOME)
     if "world" not in outcome:
         raise RunError(*outcome_lines(directory) or [f"the virtual machine left no result: see {job.console}"])

@@ -22,7 +22,7 @@ struct window {
 
 /* Returns 0, or -errno after one line. */
 int window_bound(struct window *window);
-/* The number of connections whose window the kernel did not let bound. */
+/* The number of connections whose window the kernel refused to bound. */
 int window_failures(const struct window *window);
 void window_release(struct window *window);
 

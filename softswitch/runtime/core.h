@@ -70,8 +70,8 @@ int core_attach_port(struct core *core, uint16_t port);
  */
 int core_receive(struct core *core, uint64_t arrival_ns, uint16_t port, const uint8_t *frame, uint32_t bytes);
 
-/* How many bytes of a received frame the core needs in its own memory: as far as the program reads. The whole frame if
- * one of the program's checksums covers the payload.
+/* The number of bytes of a received frame that the core needs in its own memory: as far as the program reads. The whole
+ * frame if one of the program's checksums covers the payload.
  */
 uint32_t core_head_bytes(void);
 

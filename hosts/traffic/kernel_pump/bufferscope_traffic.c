@@ -101,7 +101,7 @@ static int send_once(struct pumped *pumped)
 	return sent;
 }
 
-/* Asks for a callback before it looks once more: space that came meanwhile is not missed. */
+/* Asks for a callback before the second look, so that space freed between the two looks is not missed. */
 static bool writable(struct sock *sk)
 {
 	if (sk_stream_is_writeable(sk))
@@ -184,8 +184,9 @@ static int work(void *argument)
 	return 0;
 }
 
-/* No socket option sets the clamp of the congestion window. TCP_WINDOW_CLAMP bounds the receive window: behind it the
- * congestion window, and with it the pace, would grow to twice the bound. The first window may exceed the bound.
+/* No socket option sets the clamp of the congestion window. TCP_WINDOW_CLAMP bounds the receive window. While only
+ * the receive window limits a flow, the congestion window, and with it the pace, grows to twice the bound. The first
+ * window may exceed the bound.
  */
 static void clamp_window(struct sock *sk, u32 segments)
 {
