@@ -235,7 +235,7 @@ def _lateness_reasons(run: Run, facts: dict[str, Any], where: str) -> list[str]:
     if late is None or late <= allowed:
         return []
     return [
-        f"{Area.FIDELITY}: 1 % of frames left {where} {late:.0f} us late or later; allowed are {allowed:.0f} us (5 % "
+        f"{Area.FIDELITY}: 1 % of frames left {where} at least {late:.0f} us late; allowed are {allowed:.0f} us (5 % "
         "of the base RTT): lower RATE, raise RTT, or leave the machine idle"
     ]
 

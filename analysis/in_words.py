@@ -102,7 +102,7 @@ def still_true(summary: Summary) -> list[str]:
     late = facts.get("lateness_us") or {}
     if any(area.is_in("; ".join(reasons)) for area in (Area.FIDELITY, Area.DELAY)) and late.get("p99"):
         lines.append(
-            f"Not true: the timing. 1 % of frames left {late['p99']:.0f} us late or later, so TCP saw a longer RTT "
+            f"Not true: the timing. 1 % of frames left at least {late['p99']:.0f} us late, so TCP saw a longer RTT "
             f"than {si(summary['spec']['rtt_ns'] / 1e9, 's')}: do not compare the numbers with a rule."
         )
     return lines

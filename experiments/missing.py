@@ -74,7 +74,7 @@ def _outside(target: str) -> list[str]:
 
 
 def _missing_for_real_time() -> list[str]:
-    """Missing requirements of a lab on this machine's kernel. In virtual time a lab has its own kernel, as root."""
+    """Missing requirements of a lab on this machine's kernel. In virtual time a lab is root on its own kernel."""
     lines = []
     if os.geteuid() != 0:
         lines.append(

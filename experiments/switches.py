@@ -109,7 +109,7 @@ def plain(counters: Counters) -> dict[str, dict[str, dict[str, int]]]:
 
 
 def packets_waiting(counters: Counters) -> int:
-    """Packets in watched queues, by the P4 program's counters: arrived, and without a postcard yet."""
+    """Packets in watched queues, by the P4 program's counters: those that arrived and have caused no postcard yet."""
     names = ("arrivals", "postcards_made")
     arrived, reported = (sum(count.packets for count in counters[name].values()) for name in names)
     return max(0, arrived - reported)

@@ -43,7 +43,7 @@ class LabHost:
 
     @property
     def driver_interface(self) -> str:
-        """What the driver calls the host's end of the link (softswitch/driver)."""
+        """The driver's name of the host's end of the link (softswitch/driver)."""
         return f"bsw{self.port}"
 
     @property

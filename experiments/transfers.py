@@ -88,7 +88,7 @@ class Transfers(OwnSettings):
         return max(lasting, excess) if self.think_from != "end" else self.users
 
     def offered_bps(self) -> float:
-        """Bits on the wire that the group offers, if the network takes no time."""
+        """Bits per second on the wire that the group offers, if the network takes no time."""
         return self.flows(10**9) * 8 * self.mean_wire_bytes
 
     def plan(self, first_server_port: int, sources: tuple[str, ...]) -> dict[str, Any]:
@@ -199,8 +199,8 @@ def resolve(
     spec: Any, cc: str | None, wire_bytes: int, wrong: Wrong, own: Mapping[str, Any] = MappingProxyType({})
 ) -> list[Transfers]:
     """The groups of finite flows of `spec` (experiments/spec.py). `cc` is their congestion control if FINITE_CC is not
-    given; None: there are several. `own` are settings of the group. Calls `wrong` with the key and the problem of each
-    value that makes no sense.
+    given; None if there are several. `own` are settings of the group. Calls `wrong` with the key and the problem of
+    each value that makes no sense.
     """
     names = finite_kinds(spec.traffic)
     if not names:

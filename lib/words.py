@@ -84,7 +84,7 @@ def require(given: Mapping[str, Any], errors: list[BadValue], **hints: str) -> N
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
-    """What to do about a name that does not exist: the nearest that does, else all."""
+    """The advice for an unknown name: the nearest known one, else all of them."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(names)}"

@@ -60,7 +60,7 @@ class PaperFigure:
 
 
 class Second(NamedTuple):
-    """A second set of all sweeps that do not vary `key` themselves, which then has `value`."""
+    """A second set of sweeps: with `key` at `value`, all those that do not vary `key` themselves."""
 
     key: str
     value: str
@@ -128,7 +128,7 @@ class Paper:
 
     @property
     def comparing_clocks(self) -> tuple[PaperFigure, ...]:
-        """The figures that runs in real time are for."""
+        """The figures that need runs in real time."""
         return tuple(figure for figure in self.figures if figure.compares_clocks)
 
     def choose(self, wanted: str | None) -> tuple[PaperFigure, ...]:

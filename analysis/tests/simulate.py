@@ -67,7 +67,7 @@ class Truth:
 
 @dataclass
 class Scenario:
-    """What to simulate."""
+    """The experiment to simulate."""
 
     flows: int = 2
     rate_bps: int = 50_000_000

@@ -36,7 +36,7 @@ KERNEL = {"sender": {"congestion_controls": ["reno", "cubic", "bbr"]}}
 
 @pytest.fixture(scope="module")
 def truths():
-    """What happened in each job."""
+    """The events that the simulator knows of each job."""
     return {job: simulate.Simulation(scenario).run() for job, scenario in JOBS.items()}
 
 

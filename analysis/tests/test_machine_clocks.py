@@ -31,7 +31,7 @@ KIND = simulate.BLOCK["BLOCK_TCP"]
 
 
 def on_sender(mono_ns: Any) -> Any:
-    """What the sender's clock shows."""
+    """The time that the sender's clock shows at `mono_ns`."""
     return AHEAD_NS + mono_ns + mono_ns * PPM // 10**6
 
 

@@ -21,7 +21,7 @@ from bufferscope.__main__ import main
 GRID: dict[str, list[Any]] = {"cc": ["cubic", "reno"], "flows": [1, 4, 16], "buf": [10, 20, 80]}
 SHOWN = "return [...document.querySelectorAll('#runs tbody tr')].filter(row => !row.hidden)"
 LOST = "ledger: 3 postcards were lost; see logs/ and run again"
-LATE = "fidelity: 1 % of frames left port 2 700 us late or later; allowed are 500 us"
+LATE = "fidelity: 1 % of frames left port 2 at least 700 us late; allowed are 500 us"
 
 
 @pytest.fixture(scope="session")

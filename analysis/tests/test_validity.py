@@ -53,7 +53,7 @@ def test_verdict__of_a_faultless_run(known):
         ("switch", ("stats", "arrivals_clamped"), 100, ["of arrivals were read too late", "allowed is 0.1%"]),
         ("switch", ("stats", "real_span_ns.2"), 1_002_000_000, ["real rate was off by -0.200%"]),
         ("switch", ("stats", "virtual_span_ns.2"), None, ["switch.json: does not say rate error of port 2"]),
-        ("switch", ("lateness", "2"), [[100_000, 980], [600_000, 20]], ["1 % of frames left port 2 600 us", "500 us"]),
+        ("switch", ("lateness", "2"), [[100_000, 980], [600_000, 20]], ["left port 2 at least 600 us late", "500 us"]),
         ("idle_rtt", ("min_ns",), 10_600_000, ["RTT was 10.600 ms instead of 10.000 ms", "0.500 ms"]),
         ("idle_rtt", ("min_ns",), None, ["idle_rtt.json: does not say min_ns"]),
         ("traffic", ("groups", 0, "exit_status"), 1, ["iperf3 of the reno group ended with status 1"]),

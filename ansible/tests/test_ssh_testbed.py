@@ -69,7 +69,7 @@ class Machines:
         return subprocess.run([*inside, "--", *words], capture_output=True, text=True, check=True).stdout
 
     def left(self) -> dict[str, str]:
-        """What a run left on the hosts, without what a deployment put there: programs, files, settings, neighbours."""
+        """The programs, files, settings and neighbours that a run left on the hosts; not those of the deployment."""
         found = {}
         for host in self.hosts:
             programs = self.on(host, "ps", "-A", "-ww", "-o", "args=").splitlines()

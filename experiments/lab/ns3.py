@@ -42,7 +42,7 @@ BOTTLENECK, COLLECTOR_PORT = "2", "3"
 
 
 def probe() -> Host:
-    """What ns-3 offers."""
+    """The capabilities of ns-3."""
     return Host(CONGESTION_CONTROLS, netem=False, clock="virtual", kernel="ns-3")
 
 

@@ -64,7 +64,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
 
 
 def engine_of(words: dict[str, Any], errors: list[BadValue], inventory: str) -> str:
-    """What runs the jobs, taken out of `words`."""
+    """The engine that runs the jobs. Removes ENGINE from `words`."""
     engine = str(words.pop("engine", PARALLEL))
     if engine not in ENGINES:
         errors.append(BadValue("ENGINE", engine, f"is not known; allowed: {', '.join(ENGINES)}"))
@@ -77,7 +77,7 @@ LIMITS = {"jobs": 1024, "attempts": 100}
 
 
 def whole(words: dict[str, Any], key: str, errors: list[BadValue], most: int) -> int | None:
-    """A word that is not a parameter of an experiment, taken out of `words`."""
+    """The whole number from 1 to `most` that `key` has in `words`; None if absent or wrong. Removes it from `words`."""
     value = words.pop(key, None)
     if value is None:
         return None
@@ -88,7 +88,7 @@ def whole(words: dict[str, Any], key: str, errors: list[BadValue], most: int) ->
 
 
 def prober(build: bool):  # type: ignore[no-untyped-def]
-    """What the host of a clock offers; the kernel of virtual time is built first, unless nothing is to be run."""
+    """A function that returns the host of a clock. With `build` it first builds the kernel of virtual time."""
     from experiments import host
     from experiments.lab import virtual as virtual_lab
 

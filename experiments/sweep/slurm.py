@@ -221,7 +221,7 @@ def _ask(*command: str) -> str:
 
 
 def _said(command: list[str], text: str, environment: dict[str, str]) -> str:
-    """What a command of Slurm prints. Raises RunError with its message."""
+    """The output of a command of Slurm. Raises RunError with its message."""
     try:
         done = subprocess.run(
             command, input=text, env=environment, capture_output=True, text=True, timeout=ANSWER_S, check=False

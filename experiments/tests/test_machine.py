@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The machine is one experiment's at a time, and free again however that ends. Under a name of the tests' own."""
+"""The machine is one experiment's at a time, and free again however that ends. The tests use a lock of another name."""
 
 import os
 import signal

@@ -33,7 +33,7 @@ NEAR_PACKETS = 3  # our buffers and published ones that are compared
 
 
 def losers_in_5ms(run: StoredRun) -> float | None:
-    """Mean number of flows with a drop, over the 5 ms with any; None if none was or the run does not say."""
+    """Mean number of flows with a drop, over the intervals of 5 ms that have a drop; None without drops or data."""
     return _mean(run, "flows_losing_5ms")
 
 
@@ -46,7 +46,7 @@ def _mean(run: StoredRun, what: str) -> float | None:
 
 
 def windows_over_share(run: StoredRun) -> tuple[float, float] | None:
-    """Both percentiles of all congestion windows over BDP/n."""
+    """The percentiles LOWER and UPPER of all congestion windows, in units of BDP/n."""
     try:
         ends = [run.percentile("cwnd_packets", percent) for percent in (LOWER, UPPER)]
     except InputError:
@@ -66,7 +66,7 @@ def near(table: pl.DataFrame, buffer: float) -> pl.DataFrame:
 
 
 def over_buffers(runs: list[StoredRun]) -> tuple[float, float] | None:
-    """Mean over runs of both ends."""
+    """The percentiles of windows_over_share, each averaged over the runs."""
     ends = [pair for run in runs if (pair := windows_over_share(run)) is not None]
     if not ends:
         return None
