@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The answer of a repetition in words, from its summary: the verdict sentence, each algorithm's share of the goodput,
-and the part of a run that is not valid that still holds. Terminal and report print the same words.
+and the part that still holds if the run is not valid. Terminal and report print the same words.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def buffer_text(spec: Mapping[str, Any]) -> str:
 
 
 def still_true(summary: Summary) -> list[str]:
-    """Sentences on the parts of a run that is not valid that hold all the same, and on those that do not. They follow
-    from the ledger's counts. A run with a damaged file or with traffic of another kind than asked has only the last.
+    """Sentences on a run that is not valid: which parts hold all the same, and which do not. They follow from the
+    ledger's counts. With a damaged file, or with traffic of another kind than asked, nothing is known to hold.
     """
     ledger, reasons = summary.get("ledger") or {}, [str(reason) for reason in summary.get("reasons") or ()]
     known = [ledger.get(name) for name in RECORD]

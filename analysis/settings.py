@@ -61,7 +61,8 @@ def _lab_reasons(run: Run) -> list[str]:
     executor = program.get("executor") if isinstance(program, dict) else None
     may_be_unnamed = clock == "real" or target != "soft"
     if executor != switch and not (executor is None and may_be_unnamed) and "switch" not in run.unread:
-        reasons.append(f"switch.json: the switch was a {executor or 'thing not named'}, spec.yaml asks for a {switch}")
+        was = f"the switch was a {executor}" if executor else "does not say the kind of switch"
+        reasons.append(f"switch.json: {was}, spec.yaml asks for a {switch}")
     return reasons
 
 

@@ -111,7 +111,7 @@ def _free_clock_reasons(run: Run, clock: SwitchClock) -> list[str]:
     allowed_ns = MAX_UNCERTAINTY_RTT_FRACTION * run.spec["rtt_ns"]
     if clock.uncertainty_ns is None:
         reasons.append(
-            f"{Area.FIDELITY}: nothing bounds the switch's clock from below: no trace record tells a packet that was "
+            f"{Area.FIDELITY}: nothing bounds the switch's clock from below: no trace record shows that a packet was "
             "not sent yet; see tcp.bst and logs/"
         )
     elif clock.uncertainty_ns > allowed_ns:

@@ -127,7 +127,7 @@ def end_others(*directories: Path) -> None:
 
 
 def stop_all(run_dir: Path, state_dir: Path) -> list[str]:
-    """Ends every process of a run. A runner that was killed may have left a task that starts another: so twice."""
+    """Ends every process of a run. Tries twice, because a task of a killed runner may start another process."""
     runtime, still = run_dir / RUNTIME, []
     for _ in range(2):
         for file in sorted(runtime.glob("*.pid")):

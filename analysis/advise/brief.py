@@ -114,7 +114,7 @@ def lines(link: Link, runs: Evidence, measured: Measurement | None = None) -> li
 
 def _taken(link: Link, measured: Measurement, by_rule: int) -> list[str]:
     """The measurement, and the buffer to take. A buffer that was carried over from another link is no reason to take
-    less than the rule has (docs/theory.md has the link for which it was a twelfth, and not enough).
+    less than the rule has: docs/theory.md describes a link for which it was a twelfth of the rule's, and not enough.
     """
     if measured.packets is None:
         return measured.lines

@@ -121,7 +121,7 @@ class _StoredObject(dict[str, Any]):
 
 
 NOT_VALID = "not valid"
-LACKS_NUMBERS = "telling too little"  # it may be valid, but has no number that the figure needs
+LACKS_NUMBERS = "lacking numbers"  # it may be valid, but has no number that the figure needs
 EARLIER = "of an earlier spec"
 KINDS = (NOT_VALID, LACKS_NUMBERS, EARLIER)
 
@@ -135,7 +135,7 @@ class LeftOut(NamedTuple):
 
 
 def kinds(left_out: Iterable[LeftOut]) -> str:
-    """Why runs were left out, in a few words: "not valid or telling too little"."""
+    """Why runs were left out, in a few words: "not valid or lacking numbers"."""
     found = {run.kind for run in left_out}
     return " or ".join(kind for kind in KINDS if kind in found)
 

@@ -26,7 +26,7 @@ def test_virtual_time__that_is_just_exact_enough_is_valid(known_runs, name):
         ("switch", ("stats", "real_span_ns.2"), 999_998_998, "the link's rate was off by +1.00e-06"),
         ("switch", ("stats", "arrivals_clamped"), 1, "moved to a later time; in virtual time none may be"),
         ("switch", ("program", "executor"), "process", "the switch was a process, spec.yaml asks for a driver"),
-        ("switch", ("program", "executor"), None, "the switch was a thing not named"),
+        ("switch", ("program", "executor"), None, "does not say the kind of switch, spec.yaml asks for a driver"),
         ("idle_rtt", ("min_ns",), ECHO_NS - 1, f"took {ECHO_NS - 1} ns, expected are {ECHO_NS} ns"),
         ("idle_rtt", ("min_ns",), ECHO_NS + 11, "to the ns, and up to 10 ns more for reading the clock"),
         ("environment", ("virtual_machine",), None, "is of a run in real time, spec.yaml asks for virtual"),

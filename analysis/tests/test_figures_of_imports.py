@@ -132,7 +132,7 @@ def test_figures__are_all_drawn_from_the_imported_directory_alone(results, capsy
             words = " ".join(re.sub(r"<[^>]*>", " ", svg).split())  # joins the lines of the footer
             assert f"{len(DRAWN[name])} of them imported, without a ledger" in words, name
     page = (output / PAPER.page_name).read_text()
-    assert "8 runs, valid or imported, in real time, 1 left out (telling too little)" in page
+    assert "8 runs, valid or imported, in real time, 1 left out (lacking numbers)" in page
     assert f"* `theirs/{WITHOUT_POSTCARDS}`: has no utilization_p01" in page
     assert "these captures record no marks" in page
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A QUIC server: `quic_server.py ADDRESS PORT [reno|cubic]`. Each stream asks for a number of bytes and gets them.
 
-It makes its certificate anew. Ed25519 signatures always have the same length, so that packets do, too.
+It makes a new certificate at each start. Ed25519 signatures always have the same length, so that packets do, too.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For tests of a testbed's runs without hosts: nothing is held, asked or fetched."""
+"""Lets tests run a testbed's code without hosts: nothing is held, asked or fetched."""
 
 from __future__ import annotations
 

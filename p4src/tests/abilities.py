@@ -17,7 +17,7 @@ from controlplane.switch import Capabilities
 class Ability(NamedTuple):
     """`otherwise` ends the sentence "skipped: on this target ..."."""
 
-    has: Callable[[Capabilities], bool] | None  # None: the target's class lists the ability, or does not
+    has: Callable[[Capabilities], bool] | None  # None: the target has it if its class lists it
     otherwise: str
 
 
@@ -44,6 +44,6 @@ def needs(*abilities: str) -> pytest.MarkDecorator:
 
 
 def lacking(abilities: tuple[str, ...], can: Capabilities, listed: frozenset[str]) -> list[str]:
-    """Why a target cannot run a test that needs `abilities`; [] if it can. `own`: abilities that its class lists."""
+    """Why a target cannot run a test that needs `abilities`; [] if it can. `listed`: abilities that its class lists."""
     has = {name for name, ability in ABILITIES.items() if (ability.has(can) if ability.has else name in listed)}
     return [ABILITIES[name].otherwise for name in abilities if name not in has]

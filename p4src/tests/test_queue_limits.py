@@ -80,6 +80,6 @@ def test_depths__are_those_that_a_program_counts_itself(seed):
     assert any(card.has("DROPPED") for card in cards)
     assert any(card.has("CE_MARKED") for card in cards)
     registers = {name: filled.control.register(name) for name in ("admitted_packets", "departed_bytes")}
-    assert not any(map(any, registers.values())), "the program counted although the switch tells it"
+    assert not any(map(any, registers.values())), "the program counted although the switch reports its queues"
     assert counted.control.register("admitted_packets")[RECEIVER_PORT] > 100
     assert len(filled.frames_to(COLLECTOR_PORT)) == len(cards)

@@ -27,7 +27,7 @@ FLOW_COLORS = (BLUE, ORANGE)
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """The curves of the paper's sender, or of Linux's; of both how many excursions hit both flows."""
+    """The curves of the paper's sender, or else of Linux's; for each sender, how many excursions hit both flows."""
     selected = {profile: runs.select(STEM, profile=profile) for profile in PROFILES}
     shares = {profile: _together(of[0]) for profile, of in selected.items() if of}
     shown = next((selected[profile][0] for profile in (PAPER, LINUX) if selected[profile]), None)
@@ -48,7 +48,7 @@ def _together(run: StoredRun) -> Data:
 
 
 def _curves(trace: PacketTrace) -> Data:
-    """On a grid of one base RTT from the first loss in the measurement window on."""
+    """The curves on a grid of one base RTT, from the first loss in the measurement window on."""
     losses = trace.losses()
     start_ns = losses[0][0] if losses else trace.start_ns
     end_ns = min(trace.end_ns, start_ns + round(SPAN_S * 1e9))

@@ -148,7 +148,7 @@ def _draw_rules(ax: look.Axes, data: Data, present: Data, flows: list[int]) -> N
 
 
 def window_edge(curve: Data) -> float | None:
-    """Between the last number of flows with a mean window of LEAST_WINDOW and the first without; None if all have."""
+    """The n between the last mean window of at least LEAST_WINDOW packets and the first below; None without both."""
     small = [n for n, window in curve.get("windows", {}).items() if window and window.value < LEAST_WINDOW]
     large = [n for n, window in curve.get("windows", {}).items() if window and window.value >= LEAST_WINDOW]
     return math.sqrt(max(large) * min(small)) if small and large else None
