@@ -148,7 +148,7 @@ class _Queue:
         deepest, deepest_bytes = first - gone, before[first] - before[gone]
         came_since = np.flatnonzero(last > first)
         if len(came_since):
-            # Depths behind the packets that came since; a row number below each identifies the packet.
+            # The depth from each packet's arrival on, itself included; the low bits have its row, to find its bytes.
             behind = (packets + 1 << CANDIDATE_BITS) | np.arange(len(packets))
             spans = np.stack((first[came_since], last[came_since]), axis=1).ravel()
             most = np.maximum.reduceat(np.append(behind, 0), spans)[::2]

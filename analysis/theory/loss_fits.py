@@ -41,8 +41,8 @@ class LossFit(NamedTuple):
 
 
 def fit_power_law(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> LossFit:
-    """The PL-form, p = a B^-b (Prasad et al., equation 5). ValueError for fewer than three usable points, or all of one
-    buffer, buffers that are not above 0, losses that are not from 0 to 1.
+    """The PL-form, p = a B^-b (Prasad et al., equation 5). ValueError for fewer than three usable points, for
+    points that all have one buffer, for buffers that are not above 0, for losses that are not from 0 to 1.
     """
     return _fit("PL", buffers, losses)
 
@@ -69,8 +69,8 @@ class Comparison(NamedTuple):
 
 
 def compare(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> Comparison:
-    """Compares both forms for these losses. Both fits can be bad, as r_squared shows (Prasad et al., 6.2: so they are
-    for Gamma slightly below 1). ValueError as above.
+    """Compares both forms for these losses. Both fits can be bad, as r_squared shows (in Prasad et al., 6.2, they are
+    bad for Gamma slightly below 1). ValueError as above.
     """
     power_law, exponential = fit_power_law(buffers, losses), fit_exponential(buffers, losses)
     tiny = 1e-12  # residuals of exact data are rounding errors

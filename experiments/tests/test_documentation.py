@@ -12,7 +12,7 @@ from bufferscope.__main__ import main
 from experiments import host
 from experiments.host import CHECKOUT, Host
 
-# A command of its own line or of a fence of backticks; what is no more than a form (KEY=VALUE..., a bare name) is none.
+# A command on a line of its own or between backticks. A mere form (KEY=VALUE..., a bare name) does not count.
 COMMAND = re.compile(
     r"(?:^|`)(?:make experiment|(?:\.venv/bin/)?bufferscope (?:experiment|show)) +([^`\n]*)", re.MULTILINE
 )

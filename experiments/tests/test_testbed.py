@@ -99,7 +99,7 @@ def switch() -> Iterator[fake.FakeSwitch]:
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch, switch: fake.FakeSwitch) -> list[tuple[str, ...]]:
-    """The playbooks that were asked for, with the policy that was in force meanwhile."""
+    """The playbooks that were asked for, each with the policy that was in force while it ran."""
     seen: list[Any] = []
 
     def play(names: tuple[str, ...], variables: dict[str, Any], *_: object) -> None:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Links: transmission times at a rate, and the smallest propagation delay.
+ * Links: transmission times at a rate, and the smallest propagation delay of all ports.
  */
 #ifndef SOFTSWITCH_LINK_H
 #define SOFTSWITCH_LINK_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Links in virtual time: exact transmission times, and the smallest propagation delay. A rate of 0 is unlimited.
+ * Links in virtual time: exact transmission times, and the smallest propagation delay of all ports. A rate of 0
+ * is unlimited.
  */
 #include "link.h"
 #include "../../lib/frames.h"

@@ -154,7 +154,7 @@ def facts(data: Data) -> list[Fact]:
             what = f"{who}: largest distance from the model, B of {CLIFF_PACKETS} packets or more"
             rows.append(Fact(what, "well-predicted", 0.0, mean_interval([max(off)]), ""))
         where, paper = f"(B = {panel['bursts_at']} packets)", "bursts vary the queue by about 20 packets; BBR paces"
-        what = f"{who}: burst in which 99 % of packets, or a smaller one, came {where}"
+        what = f"{who}: size of a burst, 99th percentile over packets {where}"
         rows.append(Fact(what, paper, None, panel["burst_p99"], "packets"))
         rows.append(Fact(f"{who}: largest burst {where}", paper, None, panel["burst_max"], "packets"))
     return rows
