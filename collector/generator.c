@@ -22,7 +22,7 @@ static const char help_text[] =
 	"  --rate R                  postcards per second (default: as fast as it goes)\n"
 	"  --source ADDRESS:PORT     to send from (default: the kernel chooses)\n"
 	"  --first-seq S             number of the first (default 0)\n"
-	"  --batch B                 datagrams a system call, 1 to 64 (default 64; fewer at low rates)\n"
+	"  --batch B                 datagrams per system call, 1 to 64 (default 64; fewer at low rates)\n"
 	"  --method segment|sendmmsg (default: segment where the kernel can)\n";
 
 static const char *const method_names[] = {

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 # With less than this the run stops, while files can still be closed properly: room for a second of blocks of both raw
 # files, at the rates that this machine can carry, and for the summaries.
 RESERVE_BYTES = 64 << 20
-DERIVED_SHARE = 1.5  # Parquet of postcards, of trace records and of their join, against the raw files
+DERIVED_SHARE = 1.5  # Parquet of postcards, of trace records and of their join, relative to the raw files
 LOGS_AND_FIGURES_BYTES = 16 << 20
 SUMMARY_BYTES = 4 << 20  # summary, report and distributions
 FLOW_ROW_BYTES, LEAST_FLOW_PACKETS = 120, 4  # of flows.parquet; SYN, data, FIN and an ACK
-# Measured sizes of runs (experiments/tests/test_consent.py): trace records a data packet, tables against raw files,
-# and everything else.
+# Measured sizes of runs (experiments/tests/test_consent.py): trace records per data packet, tables relative to raw
+# files, and everything else.
 TRACED_SHARE, EXPECTED_DERIVED_SHARE, EXPECTED_REST_BYTES = 0.55, 0.3, 3 * 10**6
 
 

@@ -62,7 +62,7 @@ class TrafficPlan:
 
 
 def command(module: str, plan: Mapping[str, Any], directory: Path, plan_name: str = "plan.json") -> list[str]:
-    """The command that carries out a plan of hosts/traffic, which is written to `directory`."""
+    """Writes a plan of hosts/traffic to `directory`. Returns the command that carries the plan out."""
     plan_file = directory / plan_name
     results.write_json(plan_file, dict(plan))
     return [sys.executable, "-m", f"hosts.traffic.{module}", str(plan_file), str(directory)]

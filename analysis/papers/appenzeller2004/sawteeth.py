@@ -77,7 +77,7 @@ def _coarse(steps: np.ndarray, start_ns: int, end_ns: int) -> np.ndarray:
 
 
 def model(trace: PacketTrace, first_s: float, last_s: float) -> Data:
-    """The fluid sawtooth of the paper's equations (9) and (10), a period that begins at `first_s`, to `last_s`."""
+    """The fluid sawtooth of the paper's equations (9) and (10): whole periods from `first_s` on, cut at `last_s`."""
     capacity = 1e9 / trace.packet_ns
     lowest, highest = sawtooth.extremes(trace.bdp, trace.buffer)
     period_s = sawtooth.period(capacity, trace.bdp, trace.buffer)
