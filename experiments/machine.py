@@ -38,7 +38,8 @@ def all_processors(name: str) -> Iterator[None]:
 def free_processors(name: str, most: int) -> Iterator[list[int]]:
     """Holds up to `most` processors that no other experiment has, the last processor first, and gives their numbers.
 
-    If all are taken, it gives one that is shared. RunError if an experiment in real time runs, or MOST_SHARE on each.
+    If all are taken, it gives one that is shared. RunError if an experiment in real time runs, or if each has
+    MOST_SHARE experiments.
     """
     with contextlib.ExitStack() as held:
         processors: list[int] = []

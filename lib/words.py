@@ -42,8 +42,8 @@ def made() -> list[str]:
 def read_words(
     words: list[str], keys: Mapping[str, Key], first: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[BadValue]]:
-    """Keys in lower case with their values as given, and an error for each word that is not a key. First words that
-    have no key are the values of the keys `first`. A key that is not in `keys` is read like the others.
+    """Keys in lower case with their values as given, and an error for each word that is not a key. Words without
+    a key at the beginning are the values of the keys `first`. A key that is not in `keys` is read like the others.
     """
     given: dict[str, Any] = {}
     errors = []

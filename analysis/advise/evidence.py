@@ -23,7 +23,7 @@ MEASURED = ("utilization_mean", "utilization_p01", "queue_nonempty_fraction", "d
 COLUMNS = (
     "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", *MEASURED,
 )  # fmt: skip
-HELD_BACK = ("window_packets", "access_bps")  # of senders that more than their congestion control holds back
+HELD_BACK = ("window_packets", "access_bps")  # set if more than congestion control limits the senders
 # Optional columns: the first three identify a run that several sweeps made.
 ALSO = ("clock", "seed", "repetition", "pacing", *HELD_BACK)
 
