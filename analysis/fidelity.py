@@ -94,7 +94,7 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
     if run.recount is not None:
         errors, recounted = recounted_facts(run.recount)
     else:
-        errors = depth_errors(queue)
+        errors = depth_errors(queue, limits.tick_ns)
     facts |= {
         **cpu_fractions(run.documents["environment"]),
         "postcard_delay_us": {"min": float(delay.min()) / 1e3, "max": float(delay.max()) / 1e3} if len(delay) else None,
@@ -167,10 +167,11 @@ def cpu_fractions(environment: dict[str, Any]) -> dict[str, float | None]:
     return {"cpu_busy_fraction": 1 - idle / total, "cpu_steal_fraction": spent.get("steal_ns", 0) / total}
 
 
-def depth_errors(queue: dict[str, np.ndarray]) -> np.ndarray:
+def depth_errors(queue: dict[str, np.ndarray], tick_ns: int = 0) -> np.ndarray:
     """Absolute difference in packets (int64) of each depth to an independent recount from arrivals and departures.
 
-    Packets with equal arrival times have an unknown order and count as 0.
+    Packets with equal arrival times have an unknown order and count as 0. A packet that leaves within `tick_ns` of an
+    arrival counts either way.
     """
     came = queue["enqueue_mono_ns"]
     if not len(came):
@@ -186,6 +187,13 @@ def depth_errors(queue: dict[str, np.ndarray]) -> np.ndarray:
     if len(left):  # a packet that leaves in the ns of an arrival counts either way
         leaving = (gone[suspects] > 0) & (left[np.maximum(gone[suspects] - 1, 0)] == came[suspects])
         error[suspects[leaving & (queue["depth_packets"][suspects] == depth[suspects] + 1)]] = 0
+    if tick_ns:
+        surely_gone = np.searchsorted(left, came[suspects] - tick_ns, side="left")
+        perhaps_gone = np.searchsorted(left, came[suspects] + tick_ns, side="right")
+        counted = depth[suspects] + gone[suspects]
+        stored = queue["depth_packets"][suspects].astype(np.int64)
+        above, below = stored - (counted - surely_gone), counted - perhaps_gone - stored
+        error[suspects] = np.maximum(0, np.maximum(above, below))
     same = came[1:] == came[:-1]
     error[1:][same] = 0
     error[:-1][same] = 0

@@ -24,6 +24,7 @@ class Rules:
     max_rate_error: float  # of back-to-back departures
     max_utilization: float  # of one window; more than 1, since frames that are late in a window count in the next
     echo_takes_link_time: bool = True  # on the idle bottleneck
+    tick_ns: int = 0  # a packet that leaves within it of an arrival may count in the depth or not
     drops_tell: bool = True  # the P4 program decides every drop, so a postcard has the deciding depth
 
 
@@ -37,8 +38,9 @@ def rules(run: Run) -> Rules:
     can = capabilities(run)
     if can is None:
         return COMPUTED
+    waited_for = replace(WAITED_FOR, tick_ns=can.time_step_ns)
     return replace(
-        COMPUTED if can.exact_time else WAITED_FOR if run.spec.get("clock") == "virtual" else MEASURED,
+        COMPUTED if can.exact_time else waited_for if run.spec.get("clock") == "virtual" else MEASURED,
         # A rate in packets per second delays the next packet: the first packet of a busy period passes at once.
         echo_takes_link_time=can.rate_unit != "pps",
         drops_tell=can.tail_drop_seen_by_program,

@@ -84,7 +84,7 @@ def test_rules__follow_from_the_targets_capabilities(known_runs, bmv2):
     assert not limits.echo_takes_link_time
     assert limits.max_rate_error == MEASURED.max_rate_error
     run.spec["clock"] = "virtual"
-    assert (rules(run).depth_error_packets, rules(run).depth_error_fraction) == (0, 0.0)
+    assert (rules(run).depth_error_packets, rules(run).depth_error_fraction, rules(run).tick_ns) == (0, 0.0, 1000)
     assert not rules(run).exact_time
 
 

@@ -304,6 +304,21 @@ def test_depth_mismatches__are_none_whatever_the_scenario(known):
     assert 5 <= np.count_nonzero(depth_errors(changed)) <= 10  # fewer if some came at one ns
 
 
+@pytest.mark.parametrize(("left_us", "depth", "tick_ns", "error"), [
+    (11, 0, 0, 1), (11, 0, 1000, 0), (11, 1, 1000, 0), (9, 1, 0, 1), (9, 1, 1000, 0),
+    (12, 0, 1000, 1), (8, 1, 1000, 1), (11, 2, 1000, 1),
+])  # fmt: skip
+def test_depths__of_a_clock_with_ticks_may_count_a_packet_that_left_within_one(left_us, depth, tick_ns, error):
+    """The first packet leaves at `left_us`, the second comes at 10 us and finds `depth`."""
+    queue = {
+        "enqueue_mono_ns": np.array([0, 10_000]),
+        "sojourn_ns": np.array([1000 * left_us, 20_000]),
+        "depth_packets": np.array([0, depth], dtype=np.uint32),
+        "flags": np.zeros(2, dtype=np.uint8),
+    }
+    assert depth_errors(queue, tick_ns).tolist() == [0, error]
+
+
 def test_histogram_percentiles__are_upper_edges():
     buckets = [[10, 50], [20, 49], [1000, 1]]
     assert histogram_percentiles(buckets, p50=50, p99=99, p999=99.9) == {
