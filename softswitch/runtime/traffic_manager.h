@@ -23,7 +23,8 @@ struct port {
 	uint64_t rate_bps; /* 0: unlimited; access_bps likewise */
 	uint64_t delay_ns;
 	uint64_t access_bps;
-	uint64_t drop_cost_permille; /* link time of a packet dropped at departure, over its transmission time */
+	uint64_t
+		drop_cost_permille; /* link time of a packet dropped at departure, over its transmission time */
 
 	struct queue queue; /* its head is in transmission */
 	struct link_clock link;
