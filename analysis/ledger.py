@@ -17,7 +17,7 @@ from analysis.exactness import is_simulated
 from analysis.flows import PROTOCOL_NUMBERS
 from analysis.load import Run
 from analysis.retransmits import segments_of
-from analysis.targets import rules
+from analysis.targets import SOFT, rules, target
 from analysis.unwrap import group_starts, spans, unwrap32
 from runs.verdict import Area
 from wire import wire
@@ -178,13 +178,18 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
     absent = NOT_SIMULATED if is_simulated(run) else frozenset()
     if is_shared(switch):
         absent |= {"backlog_drops"}  # between namespaces of one machine
-    if not rules(run).drops_tell:
+    if not rules(run).drops_tell or _is_alone(run):
         absent |= OF_SOFT_SWITCH
     if run.flow_records is not None or run.spec.get("program") or run.spec.get("machines"):
         # The kernel's segment counters include finite flows, which are not traced, handshakes of programs, and other
         # connections of a testbed's machines.
         absent |= {"tcp_events_hidden"}
     return {name: None if value is None else int(value) for name, value in entries.items() if name not in absent}
+
+
+def _is_alone(run: Run) -> bool:
+    """Whether no soft switch is in the path, because netem delays behind another switch."""
+    return bool(run.spec.get("machines")) and run.spec.get("delay") == "tc" and target(run) != SOFT
 
 
 def is_shared(switch: dict[str, Any]) -> bool:
@@ -309,11 +314,13 @@ def _finite_entries(run: Run) -> dict[str, Any]:
 
 def _path_entries(run: Run) -> dict[str, Any]:
     """Frames at every station in both directions since the start of the traffic, for a target that does not count its
-    losses and therefore has a delay line behind it. Empty with the soft switch alone, which counts its losses.
+    losses. A delay line behind it is a station, too, if there is one. Empty for the soft switch, which counts its
+    losses, and for a switch that also runs between experiments.
     """
     switch = run.documents["switch"]
     earlier, line = switch.get("before"), switch.get("line")
-    if not isinstance(line, dict):
+    line = line if isinstance(line, dict) else None
+    if line is None and (is_shared(switch) or not _is_alone(run)):
         return {}
     before: dict[str, Any] = earlier if isinstance(earlier, dict) else {}
     passed = run.documents["environment"].get("frames_passed")
@@ -327,17 +334,16 @@ def _path_entries(run: Run) -> dict[str, Any]:
 
     def at_line(port: int) -> int | None:
         name = f"port.{port}.rx_frames"
-        return _difference(number(before, "line", "stats", name), number(line, "stats", name))
+        return _difference(number(before, "line", "stats", name), number(line or {}, "stats", name))
 
     arrivals, dropped = counted("arrivals"), total(map(counted, ("arrival_drops", "departure_drops")))
-    return {
+    at_lines = {} if line is None else {"frames_at_line": at_line(1), "replies_at_line": at_line(2)}
+    return at_lines | {
         "frames_sent": kernel("sender/eth0", "sent"),
         "frames_at_switch": total((arrivals, counted("unknown_hosts"))),
         "frames_admitted": _difference(dropped, arrivals),
-        "frames_at_line": at_line(1),
         "frames_delivered": kernel("receiver/eth0", "received"),
         "replies_sent": kernel("receiver/eth0", "sent"),
-        "replies_at_line": at_line(2),
         "replies_delivered": kernel("sender/eth0", "received"),
         "postcards_at_switch": counted("postcards_made"),
         "postcards_on_the_wire": kernel("collector/eth0", "received"),
@@ -448,10 +454,10 @@ _SOURCES = {
 
 
 def chain_reasons(chain: Chain, entries: Entries) -> list[str]:
-    """One line for each two neighbours of a chain with unequal counts."""
+    """One line for each two neighbours of a chain with unequal counts. Stations that the path lacks are left out."""
     return [
         f"{Area.LEDGER}: {here} {clause}, {there} {next_clause} ({there - here:+d}); see logs/ and run again"
-        for (name, clause), (next_name, next_clause) in pairwise(chain)
+        for (name, clause), (next_name, next_clause) in pairwise(step for step in chain if step[0] in entries)
         if (here := entries.get(name)) is not None and (there := entries.get(next_name)) is not None and here != there
     ]
 

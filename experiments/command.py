@@ -82,7 +82,7 @@ def _resolve(
 
 
 def _default_clock(given: dict[str, Any]) -> str:
-    """The default of CLOCK: only the soft switch can run in virtual time."""
+    """The default of CLOCK: that of the machine for the soft switch, else real time."""
     from experiments import host
 
     return host.default_clock() if str(given.get("target", "soft")).strip().lower() == "soft" else "real"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`make deploy TARGET=...`: Ansible installs what machines need for a target. make itself deploys `soft`.
 
-BMv2 runs on this machine, in the lab. A Tofino is one of the machines of an inventory. Ansible's output is shown.
+BMv2 runs on this machine, in the lab, or is a machine of an inventory, as a Tofino always is. Ansible's output is
+shown.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ import shutil
 import tarfile
 from pathlib import Path
 
+from controlplane import bmv2_client
+from controlplane.switch import SwitchError
 from controlplane.targets import TARGETS
 from experiments import host
 from experiments.resolved import Resolved
@@ -45,6 +47,7 @@ def of(spec: Resolved, in_the_lab: bool = True) -> list[str]:
         lines.append("this Python unpacks no archive safely: use Python 3.11.4 or newer for runs on other machines")
     if not host.tool("ansible-playbook"):
         lines.append("ansible-playbook is missing; install it: pip install -r requirements.txt")
+    lines += _clients(spec)
     if in_the_lab:
         lines += programs(spec.target) or (_outside(spec.target) if spec.clock == "virtual" else [])
     unbuilt = [name for name in BINARIES if not os.access(host.BUILD / name, os.X_OK)]
@@ -60,6 +63,19 @@ def programs(target: str) -> list[str]:
         for name in TARGETS[target].programs
         if not host.tool(name)
     ]
+
+
+def _clients(spec: Resolved) -> list[str]:
+    """A line if this machine lacks the modules that reach the target."""
+    if spec.target != "bmv2":
+        return []
+    if spec.clock == "virtual" and bmv2_client.DIRECTORY_VARIABLE in os.environ:
+        return [f"{bmv2_client.DIRECTORY_VARIABLE} is not seen in virtual time: install BMv2's modules in /usr/local"]
+    try:
+        bmv2_client.load_packages()
+    except SwitchError as error:
+        return [f"on this machine: {error}"]
+    return []
 
 
 def _outside(target: str) -> list[str]:

@@ -25,6 +25,10 @@ TIMEOUT_S = 120
 SETUP = ("prepare", "start")
 
 
+class UnfinishedError(RunError):
+    """A task may still run on a host: nobody waits for it any more."""
+
+
 def plan(playbooks: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[SetupStep]:
     """The programs that `playbooks` would run on the lab's hosts, in an order that does not depend on timing.
 
@@ -57,12 +61,15 @@ def run(
                 preexec_fn=syscalls.die_with_parent,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            raise RunError(f"ansible-playbook has not ended after {TIMEOUT_S + more_s:.0f} s: see {log}") from None
+            raise UnfinishedError(
+                f"ansible-playbook has not ended after {TIMEOUT_S + more_s:.0f} s: see {log}"
+            ) from None
         output.write(done.stderr)
     if done.returncode != 0:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         failures = [line for line in lines if line.startswith(("FAILED", "UNREACHABLE"))]
-        raise RunError(*(failures or lines[-1:] or [f"ansible-playbook ended with {done.returncode}: see {log}"]))
+        kind = UnfinishedError if any(line.startswith("UNREACHABLE") for line in failures) else RunError
+        raise kind(*(failures or lines[-1:] or [f"ansible-playbook ended with {done.returncode}: see {log}"]))
 
 
 def _environment(scratch: Path, in_the_lab: bool) -> dict[str, str]:

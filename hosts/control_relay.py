@@ -4,7 +4,7 @@ port is opened for it.
 
 `ssh switch python -m hosts.control_relay SOCKET` is for the soft switch's Unix socket. A message is its length in 4
 bytes (big-endian), then its bytes. Each request has one reply. `... --tcp PORT` passes the bytes of a connection to
-PORT of 127.0.0.1, as they come. Standard library only (Python 3.9 or later).
+PORT of 127.0.0.1, as they come, after CONNECTED. Standard library only (Python 3.9 or later).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import BinaryIO
 LENGTH = struct.Struct("!I")
 MAX_MESSAGE_BYTES = 1 << 20
 BLOCK_BYTES = 1 << 16
+CONNECTED = b"connected\n"
 TIMEOUT_S = 5.0
 EXIT_REFUSED = 1
 
@@ -54,6 +55,7 @@ def stream(port: int, requests: int, replies: int) -> None:
     """Copies bytes between two file descriptors and a connection, until either side ends. Raises OSError."""
     with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as switch:
         switch.settimeout(None)
+        _write_all(replies, CONNECTED)
         to = {requests: switch.fileno(), switch.fileno(): replies}
         while True:
             for ready in select.select(list(to), [], [])[0]:

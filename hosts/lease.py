@@ -63,9 +63,13 @@ class Neighbour(NamedTuple):
         """Ends connections to this neighbour that no program has open. They would keep their ports for a minute or two,
         and the next run with the same seed needs them. Does nothing if the kernel cannot (CONFIG_INET_DIAG_DESTROY).
         """
-        states = [word for state in CLOSED for word in ("state", state)]
+        these = ["--tcp", *(word for state in CLOSED for word in ("state", state)), "dst", self.address]
         with contextlib.suppress(TuneError):
-            run("ss", "--kill", "--tcp", *states, "dst", self.address)
+            owned = [
+                line for line in run("ss", "--no-header", "--extended", *these).splitlines() if " ino:0 " not in line
+            ]
+            if not owned:
+                run("ss", "--kill", *these)
 
 
 def neighbour(text: str) -> Neighbour:
@@ -175,8 +179,8 @@ def clean_stragglers(run_dir: Path, state_dir: Path) -> list[str]:
         changed = any(next(state_dir.glob(pattern), None) for pattern in UNDO)
         if changed or run_dir.exists() or others(run_dir, state_dir):
             problems += clean(run_dir, state_dir, [])
-        time.sleep(0.2)
-    return problems
+        time.sleep(1.0 if problems else 0.2)
+    return list(dict.fromkeys(problems))
 
 
 def clean_earlier(run_dir: Path, state_dir: Path) -> list[str]:

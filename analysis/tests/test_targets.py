@@ -124,6 +124,31 @@ def test_bmv2__says_rate_and_clock_and_why_the_rest_is_null(bmv2, tmp_path):
     assert facts["absent"]["lateness_us"] in page
 
 
+def without_line(directory):
+    """The run on machines of its own, where netem delays."""
+    spec = yaml.safe_load((directory / "spec.yaml").read_text())
+    spec |= {"delay": "tc", "tc_at": "receiver-egress", "machines": {"sender": "a", "switch": "b", "receiver": "c"}}
+    (directory / "spec.yaml").write_text(yaml.safe_dump(spec))
+    for state in (switch := json.loads((directory / "switch.json").read_text()), switch["before"]):
+        del state["line"]
+    (directory / "switch.json").write_text(json.dumps(switch))
+    return directory
+
+
+def test_bmv2__without_a_delay_line_has_a_ledger_of_the_frames_of_all_hosts(bmv2):
+    entries = analyse(without_line(bmv2)).ledger
+    assert "ring_drops" not in entries
+    assert "frames_at_line" not in entries
+    assert entries["frames_admitted"] == entries["frames_delivered"]
+    assert entries["frames_admitted"]
+    environment = json.loads((bmv2 / "environment.json").read_text())
+    environment["frames_passed"]["after"]["receiver/eth0"]["received"] -= 7
+    (bmv2 / "environment.json").write_text(json.dumps(environment))
+    (reason,) = [reason for reason in analyse(bmv2).reasons if "came to the receiver" in reason]
+    assert "(-7)" in reason
+    assert not [reason for reason in analyse(bmv2).reasons if reason.startswith("switch.json: does not say")]
+
+
 @pytest.mark.parametrize(
     ("name", "path", "value", "said"),
     [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Whole experiments over a real sshd on hosts of their own (ssh_hosts.py), with the soft switch on one of them. The
-switch and the collector have clocks that are hours apart from the sender's.
+"""Whole experiments over a real sshd on hosts of their own (ssh_hosts.py), with the soft switch or BMv2 on one of them.
+The switch and the collector have clocks that are hours apart from the sender's.
 """
 
 from __future__ import annotations
@@ -174,7 +174,6 @@ def in_order(cards: dict[str, np.ndarray], name: str) -> np.ndarray:
     return cards[name][order].astype(np.int64)
 
 
-@pytest.mark.long
 @pytest.mark.long
 @pytest.mark.skipif(not shutil.which("simple_switch"), reason="no simple_switch on the PATH (docs/target-bmv2.md)")
 @pytest.mark.skipif(bool(missing()), reason=missing())

@@ -14,6 +14,7 @@ from typing import Any
 from controlplane.bmv2_client import DEFAULT_PORT as THRIFT_PORT
 from controlplane.soft import FiveTuple, FlowKey
 from controlplane.switch import Collector
+from controlplane.targets import TARGETS
 from experiments.configure import IN_THE_LAB, POSTCARD_PORT, Attached, SwitchSettings, configure
 from experiments.lab import machines, repetition
 from experiments.lab.testbed import Hosts, InventoryLab, Testbed, played, socket_of
@@ -44,7 +45,7 @@ class LinuxTestbedLab(InventoryLab):
             play("stop", run_groups="receivers")  # before counting: connections that close still send packets
             repetition.drain(switches, plan.durations.round_trip_ns)
             results.write_json(directory / "switch.json", switches.state() | {"before": before})
-            return {"program": switches.about(), **hosts.describe()}
+            return {"program": switches.about(), **_programs(plan.target, testbed), **hosts.describe()}
 
 
 @contextmanager
@@ -59,6 +60,12 @@ def _switches(target: str, testbed: Testbed, directory: Path) -> Iterator[Switch
         else:
             there = testbed.machines["switch"]
             yield Switches(connections.enter_context(machines.bmv2_switch(there, THRIFT_PORT)), links)
+
+
+def _programs(target: str, testbed: Testbed) -> dict[str, Any]:
+    """The versions of the target's own programs, as in the lab."""
+    versions = {name: testbed.machines["switch"].ask(name, "--version") for name in TARGETS[target].programs}
+    return {"target_programs": versions} if versions else {}
 
 
 def _attached(testbed: Testbed) -> Attached:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The machines of a testbed, over ssh: reserves them for one run, fetches its files, and reaches the soft switch's
-control socket.
+"""The machines of a testbed, over ssh: reserves them for one run, fetches its files, and reaches the control socket of
+the soft switch or of BMv2.
 
 Ansible prepares the machines, starts and stops their programs. This module has the connections that last for the run.
 """
@@ -23,7 +23,8 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from controlplane.bmv2 import Bmv2Switch
 from controlplane.soft import SoftSwitch
-from experiments import ssh
+from controlplane.switch import SwitchError
+from experiments import playbooks, ssh
 from experiments.unpack import unpack
 from hosts import control_relay
 from hosts.lease import END, Neighbour
@@ -148,8 +149,8 @@ def leased(machines: Iterable[Machine], run: str, neighbours: Mapping[str, Neigh
         yield
         _all(lease.check for lease in leases)
         in_order = True
-    except RunError:
-        in_order = True
+    except (RunError, SwitchError) as error:
+        in_order = not isinstance(error, playbooks.UnfinishedError)
         raise
     finally:
         silence.set()
@@ -330,7 +331,7 @@ class Relay:
 
 @contextlib.contextmanager
 def bmv2_switch(machine: Machine, port: int) -> Iterator[Bmv2Switch]:
-    """A connection to the simple_switch that has the Thrift port `port` there. Raises SwitchError."""
+    """A connection to the simple_switch that has the Thrift port `port` there. Raises SwitchError, RunError."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         process = subprocess.Popen(
@@ -339,11 +340,26 @@ def bmv2_switch(machine: Machine, port: int) -> Iterator[Bmv2Switch]:
         )  # fmt: skip
         theirs.close()
         try:
+            if _first_line(ours) != control_relay.CONNECTED:
+                process.kill()
+                why = _last(process.stderr.read() if process.stderr else b"") or f"no answer within {ANSWER_S:.0f} s"
+                raise RunError(f"{machine.name} ({machine.place}): simple_switch is not reached: {why}")
             with Bmv2Switch(f"127.0.0.1:{port}", ours) as switch:
+                switch.program()
                 yield switch
         finally:
             process.kill()
             process.communicate()
+
+
+def _first_line(connection: socket.socket) -> bytes:
+    """The first line with its end, or what came of it in time."""
+    connection.settimeout(ANSWER_S)
+    line = b""
+    with contextlib.suppress(OSError):
+        while not line.endswith(b"\n") and len(line) < 4096 and (more := connection.recv(1)):
+            line += more
+    return line
 
 
 def soft_switch(machine: Machine, path: str) -> SoftSwitch:

@@ -99,6 +99,8 @@ def load(inventory: Path, target: str, with_line: bool = False) -> Testbed:
     machines, variables, lines = {}, {}, []
     for part, (group, always) in PARTS.items():
         if part == LINE and not with_line:
+            if target in ON_LINUX and target != "soft" and content.get(group, {}).get("hosts"):
+                lines.append(f"{inventory}: the group {group} stands between switch and receiver: give DELAY=switch")
             continue
         group = group.format(target=target)
         names = content.get(group, {}).get("hosts", [])
@@ -245,7 +247,7 @@ def played(
         except BaseException as cause:
             more = _lines_of(end)
             if isinstance(cause, RunError):
-                raise RunError(*dict.fromkeys((*cause.lines, *more))) from None
+                raise type(cause)(*dict.fromkeys((*cause.lines, *more))) from None
             raise
         end()
 
@@ -276,6 +278,7 @@ class Hosts:
         self._testbed = testbed
         self._machines = at_places(testbed.machines[part] for part in parts)
         self._before = self._ask()
+        self._passed(self._before)  # before the traffic: an old deployment has no such counts
 
     def _ask(self) -> dict[str, dict[str, Any]]:
         with ThreadPoolExecutor(len(self._machines)) as pool:
@@ -304,10 +307,13 @@ class Hosts:
         """Frames that each host received and sent in the experiment's network, by the names of the lab."""
         names = {machine.place: machine.name for machine in self._machines}
         hosts = {part: self._testbed.machines[part] for part in HOSTS}
-        return {
-            f"{part}/{INTERFACE}": facts[names[host.place]]["passed_frames"][host.interfaces[0]]
-            for part, host in hosts.items()
-        }
+        try:
+            return {
+                f"{part}/{INTERFACE}": facts[names[host.place]]["passed_frames"][host.interfaces[0]]
+                for part, host in hosts.items()
+            }
+        except KeyError:
+            raise RunError("the machines have programs of another version: deploy first") from None
 
 
 def run_of(directory: Path) -> str:

@@ -6,6 +6,8 @@ playbook is played.
 from __future__ import annotations
 
 import json
+import socket
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +20,8 @@ from controlplane.policy import Ecn, TailDrop, Unit, Unwatched
 from controlplane.switch import Collector, Count
 from controlplane.threshold import Conversion
 from experiments.host import CHECKOUT, Host
-from experiments.lab import testbed
+from experiments.lab import machines, testbed
+from experiments.lab.machines import Machine
 from experiments.resolve import resolve
 from experiments.resolved import Resolved
 from experiments.run_plan import policy
@@ -85,6 +88,23 @@ def test_inventory__lines_for_all_that_is_missing(tmp_path: Path) -> None:
     first, second = failure.value.lines
     assert "host tofino1 has no bottleneck_port, as in bottleneck_port: 2/0" in first
     assert "host collector has no bufferscope_interface, as in bufferscope_interface: enp1s0" in second
+
+
+def test_inventory__with_a_delay_line_needs_the_delay_of_a_switch(tmp_path: Path) -> None:
+    content = {"bmv2": {"hosts": {"one": {}}}, "lines": {"hosts": {"line": {"switch_ports": ["1=a", "2=b"]}}}}
+    (tmp_path / "hosts.json").write_text(json.dumps(content))
+    with pytest.raises(RunError) as failure:
+        testbed.load(tmp_path / "hosts.json", "bmv2")
+    assert "the group lines stands between switch and receiver: give DELAY=switch" in str(failure.value)
+
+
+def test_bmv2__that_is_not_reached_names_the_machine_and_the_cause() -> None:
+    machine = Machine("switch", "192.0.2.1", (), ("sh", "-c"), False, sys.executable, str(CHECKOUT), "/nowhere")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    said = r"switch \(192.0.2.1\): simple_switch is not reached: .*Connection refused"
+    with pytest.raises(RunError, match=said), machines.bmv2_switch(machine, port):
+        pass
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def test_stream__passes_the_bytes_of_a_connection_until_it_ends() -> None:
             with switch, switch.makefile("rb") as requests:
                 assert requests.read(300_000) == b"x" * 300_000
                 switch.sendall(b"reply")
-            assert process.stdout.read() == b"reply"
+            assert process.stdout.read() == relay.CONNECTED + b"reply"
             assert process.wait(timeout=10) == 0
 
 

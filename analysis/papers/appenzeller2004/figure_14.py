@@ -25,9 +25,9 @@ def prepare(runs: StoredRuns) -> Data:
     times: dict[int, Data] = {}
     for flows, of in grouped(runs.select(mixes.STEM), "flows").items():
         buffers = grouped(of, "buffer_packets")
-        small = nearest(buffers, sqrt_rule(mixes.BDP_PACKETS, flows))
-        large = max(buffers)
-        if large < mixes.BDP_PACKETS * 0.9:
+        rule = sqrt_rule(mixes.BDP_PACKETS, flows)
+        small, large = nearest(buffers, rule), max(buffers)
+        if large < mixes.BDP_PACKETS * 0.9 or small > rule * 1.2:  # the set is not complete
             continue
         times[flows] = {"small": _estimates(buffers[small]), "large": _estimates(buffers[large])}
     return {"provenance": runs.provenance(), "times": times}
