@@ -19,6 +19,9 @@ SEGMENT_BYTES = 1024  # of a segment in a socket's buffer, beside its bytes on t
 # Segments in sockets per packet of window. A send buffer holds two windows, and does not shrink after slow start, which
 # may overshoot by one window; the receiver may hold one more window out of order.
 SEGMENTS_PER_WINDOW_PACKET = 4
+# Without SACK a flow learns of one loss in an RTT. Meanwhile it sends a segment for each duplicate ACK, and the receiver
+# holds all that came after the first loss.
+SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK = 12
 FLOW_TCP_BYTES = 48 << 10  # of a flow's buffers, beyond its windows
 SOCKETS = 2  # of a flow
 FLOW_BYTES = 24 << 10  # of a flow's two sockets, files and counters
@@ -37,7 +40,9 @@ def sizes(spec: Resolved) -> Sizes:
     ring_mib = _trace_ring_mib(spec)
     windows = spec.bdp_packets * (spec.rtt_ns + spec.rtt_spread_ns) // spec.rtt_ns + spec.buffer_packets
     windows += min(spec.access_queues_packets, spec.pool_packets)
-    tcp_bytes = SEGMENTS_PER_WINDOW_PACKET * windows * (spec.wire_bytes + SEGMENT_BYTES)
+    with_sack = (spec.tcp or {}).get("sack", "on") == "on"
+    each = SEGMENTS_PER_WINDOW_PACKET if with_sack else SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK
+    tcp_bytes = each * windows * (spec.wire_bytes + SEGMENT_BYTES)
     tcp_bytes += (spec.flows + _open_flows(spec)) * FLOW_TCP_BYTES
     if spec.access_buffer_bytes is not None:
         tcp_bytes = min(tcp_bytes, spec.flows_at_once * (SOCKETS * spec.access_buffer_bytes + FLOW_TCP_BYTES))

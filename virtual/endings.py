@@ -53,7 +53,7 @@ class Silence:
             self.busy_began_s = busiest_began_s(self.pid)
             return (
                 f"{silent}, and computed all the time: a program in it polls the clock instead of sleeping, and time "
-                "stands still while a program runs"
+                "stands still while a program runs; or its memory is used up, and it seeks some"
             )
         if computed_s < IDLE_SHARE * silent_s:
             return f"{silent}, and was idle all the time: the event that it waits for never comes"
