@@ -19,8 +19,8 @@ SEGMENT_BYTES = 1024  # of a segment in a socket's buffer, beside its bytes on t
 # Segments in sockets per packet of window. A send buffer holds two windows, and does not shrink after slow start, which
 # may overshoot by one window; the receiver may hold one more window out of order.
 SEGMENTS_PER_WINDOW_PACKET = 4
-# Without SACK a flow learns of one loss in an RTT. Meanwhile it sends a segment for each duplicate ACK, and the receiver
-# holds all that came after the first loss.
+# Without SACK a flow learns of one loss in an RTT. Meanwhile it sends a segment for each duplicate ACK, and the
+# receiver holds all that came after the first loss.
 SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK = 12
 FLOW_TCP_BYTES = 48 << 10  # of a flow's buffers, beyond its windows
 SOCKETS = 2  # of a flow
