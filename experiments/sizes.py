@@ -21,7 +21,7 @@ SEGMENT_BYTES = 1024  # of a segment in a socket's buffer, beside its bytes on t
 SEGMENTS_PER_WINDOW_PACKET = 4
 # Without SACK a flow learns of one loss in an RTT. Meanwhile it sends a segment for each duplicate ACK, and the
 # receiver holds all that came after the first loss.
-SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK = 12
+SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK = 32
 FLOW_TCP_BYTES = 48 << 10  # of a flow's buffers, beyond its windows
 SOCKETS = 2  # of a flow
 FLOW_BYTES = 24 << 10  # of a flow's two sockets, files and counters
