@@ -188,6 +188,17 @@ def test_experiment__with_bmv2_and_a_delay_line_on_machines_of_their_own(
         done = bed.run("experiment", "TARGET=bmv2", "DELAY=switch", *WORDS[1:], f"RESULTS={tmp_path / 'results'}")
         assert done.returncode in (0, 2), done.stdout + done.stderr
         assert bed.left() == {}
+        for number in (signal.SIGKILL, signal.SIGINT):
+            words = ("TARGET=bmv2", "DELAY=switch", *LONG[1:], f"RESULTS={tmp_path / number.name}")
+            process = subprocess.Popen(
+                bed.bufferscope("experiment", *words),
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+            assert wait_for(lambda: "-m hosts.traffic." in bed.left().get("sender", ""), 120)
+            os.killpg(process.pid, number)
+            process.wait(timeout=90)
+            assert wait_for(lambda: bed.left() == {}, 60), bed.left()
+            assert "simple_switch" not in bed.on("switch", "ps", "-A", "-ww", "-o", "args=")
     summary = json.loads((tmp_path / "results/latest/rep-1/summary.json").read_text())
     assert [reason for reason in summary["reasons"] if not any(word in reason for word in BUSY_WITH_BMV2)] == []
     ledger = summary["ledger"]
