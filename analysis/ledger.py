@@ -178,7 +178,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
     absent = NOT_SIMULATED if is_simulated(run) else frozenset()
     if is_shared(switch):
         absent |= {"backlog_drops"}  # between namespaces of one machine
-    if not rules(run).drops_tell or _is_alone(run):
+    if not rules(run).drops_tell or _lacks_soft_switch(run):
         absent |= OF_SOFT_SWITCH
     if run.flow_records is not None or run.spec.get("program") or run.spec.get("machines"):
         # The kernel's segment counters include finite flows, which are not traced, handshakes of programs, and other
@@ -187,8 +187,8 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
     return {name: None if value is None else int(value) for name, value in entries.items() if name not in absent}
 
 
-def _is_alone(run: Run) -> bool:
-    """Whether no soft switch is in the path, because netem delays behind another switch."""
+def _lacks_soft_switch(run: Run) -> bool:
+    """Whether the soft switch is neither the switch nor a delay line: netem delays behind another switch."""
     return bool(run.spec.get("machines")) and run.spec.get("delay") == "tc" and target(run) != SOFT
 
 
@@ -320,7 +320,7 @@ def _path_entries(run: Run) -> dict[str, Any]:
     switch = run.documents["switch"]
     earlier, line = switch.get("before"), switch.get("line")
     line = line if isinstance(line, dict) else None
-    if line is None and (is_shared(switch) or not _is_alone(run)):
+    if line is None and (is_shared(switch) or not _lacks_soft_switch(run)):
         return {}
     before: dict[str, Any] = earlier if isinstance(earlier, dict) else {}
     passed = run.documents["environment"].get("frames_passed")

@@ -5,8 +5,6 @@ ten times that rate. The soft switch's run with the same parameters stands besid
 
 from __future__ import annotations
 
-from typing import Any
-
 from bench import lab
 from bench.lab import Outcome
 from bench.report import BenchRow
@@ -47,9 +45,9 @@ def _rows(rate: str, ran: list[Outcome], soft: Outcome) -> list[BenchRow]:
 
 
 def _figures(outcome: Outcome) -> str:
-    found: dict[str, Any] = outcome.summary
-    depth = found["queue_depth_packets"]
+    summary = outcome.summary
+    depth = summary["queue_depth_packets"]
     return (
-        f"utilization {found['utilization']['mean']:.4f}, depth mean {depth['mean']:.2f}, max {depth['max']}, "
-        f"{found['drops']} drops"
+        f"utilization {summary['utilization']['mean']:.4f}, depth mean {depth['mean']:.2f}, max {depth['max']}, "
+        f"{summary['drops']} drops"
     )
