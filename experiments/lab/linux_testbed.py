@@ -36,6 +36,7 @@ class LinuxTestbedLab(InventoryLab):
             _switches(plan.target, testbed, directory) as switches,
         ):
             configure(switches, _at_addresses(plan.settings, testbed), _attached(testbed))
+            programs = _programs(plan.target, testbed)  # before the traffic: a failure here costs no run
             hosts = Hosts(testbed, testbed.machines)
             before = switches.before()
             switches.reset_lateness()
@@ -45,7 +46,7 @@ class LinuxTestbedLab(InventoryLab):
             play("stop", run_groups="receivers")  # before counting: connections that close still send packets
             repetition.drain(switches, plan.durations.round_trip_ns)
             results.write_json(directory / "switch.json", switches.state() | {"before": before})
-            return {"program": switches.about(), **_programs(plan.target, testbed), **hosts.describe()}
+            return {"program": switches.about(), **programs, **hosts.describe()}
 
 
 @contextmanager
