@@ -20,7 +20,8 @@ SEGMENT_BYTES = 1024  # of a segment in a socket's buffer, beside its bytes on t
 # may overshoot by one window; the receiver may hold one more window out of order.
 SEGMENTS_PER_WINDOW_PACKET = 4
 # Without SACK a flow learns of one loss in an RTT. Meanwhile it sends a segment for each duplicate ACK, and the
-# receiver holds all that came after the first loss.
+# receiver holds all that came after the first loss. With 12, 100 Reno flows at 1.4 Gb/s and 80 to 100 ms reached TCP's
+# limit of memory.
 SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK = 32
 FLOW_TCP_BYTES = 48 << 10  # of a flow's buffers, beyond its windows
 SOCKETS = 2  # of a flow

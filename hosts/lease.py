@@ -61,7 +61,8 @@ class Neighbour(NamedTuple):
 
     def forget_closed(self) -> None:
         """Ends connections to this neighbour that no program has open. They would keep their ports for a minute or two,
-        and the next run with the same seed needs them. Does nothing if the kernel cannot (CONFIG_INET_DIAG_DESTROY).
+        and the next run with the same seed needs them. Does nothing while a program holds a half-closed connection to
+        the neighbour, or if the kernel cannot end connections (CONFIG_INET_DIAG_DESTROY).
         """
         these = ["--tcp", *(word for state in CLOSED for word in ("state", state)), "dst", self.address]
         with contextlib.suppress(TuneError):
