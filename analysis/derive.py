@@ -27,7 +27,7 @@ from analysis.tables import write_frame, write_joined, write_raw_tables
 from analysis.whatif.stored import what_ifs
 from lib.errors import InputError
 from lib.files import remove
-from runs import record, verdict
+from runs import record, thinned, verdict
 from runs.lock import only_one
 from runs.names import PAGE, RECORD, SUMMARY
 from runs.record import Damage
@@ -39,6 +39,7 @@ def derive(
     directory: Path,
     force: bool = False,
     pool: Executor | None = None,
+    keep: str = thinned.KEEP[0],
     when_compared: Callable[[int, list[str]], object] = lambda files, changed: None,
 ) -> tuple[dict[str, Any], list[str]]:
     """Analyses a repetition and writes its derived files. Returns the summary, and a line for each damaged raw file.
@@ -46,15 +47,18 @@ def derive(
     The same raw files give the same bytes on every machine. If there are earlier results, `when_compared` is called
     with the number of derived files and the names of those that differ from the earlier ones.
 
-    `pool` draws the figures; without a pool this process draws them. Raises InputError if the repetition cannot be
-    analysed and, unless `force`, if there are earlier results and a raw file is damaged, or if earlier results are
-    valid and the new ones are not. Raises OSError if a file cannot be written.
+    `pool` draws the figures; without a pool this process draws them. `keep`, one of thinned.KEEP: the repetition will
+    be thinned to it, so files that thinning would remove are written only if the repetition is not valid.
+
+    Raises InputError if the repetition cannot be analysed and, unless `force`, if there are earlier results and a raw
+    file is damaged, or if earlier results are valid and the new ones are not. Raises OSError if a file cannot be
+    written.
     """
     with only_one(directory):
         damage = damage_of(directory)
         _keep_earlier(directory, [str(difference) for difference in damage], force)
         try:
-            return _derive(directory, force, pool, when_compared, damage)
+            return _derive(directory, force, pool, keep, when_compared, damage)
         except (InputError, OSError, BrokenProcessPool):
             raise
         except Exception as error:  # a damaged raw file can hold any values
@@ -70,6 +74,7 @@ def _derive(
     directory: Path,
     force: bool,
     pool: Executor | None,
+    keep: str,
     when_compared: Callable[[int, list[str]], object],
     damage: Sequence[Damage],
 ) -> tuple[dict[str, Any], list[str]]:
@@ -78,23 +83,31 @@ def _derive(
         figures = scratch / "figures"
         figures.mkdir()
         written = []
+        has_tables = not thinned.removes(keep, thinned.OF_PACKETS[0])
 
         def write_early(run: Run) -> None:
             _keep_earlier(directory, run.damage(), force)
-            written.append(writer.submit(write_raw_tables, scratch, run))
+            if has_tables:
+                written.append(writer.submit(write_raw_tables, scratch, run))
 
         analysis = analyse(directory, write_early, damage)
-        written.append(
-            writer.submit(write_joined, scratch, analysis.run, analysis.queue, analysis.segments, analysis.trace)
-        )
+        early_summary = None if has_tables else summarize(analysis)
+        if early_summary and not early_summary["valid"]:  # such a repetition keeps everything
+            keep = thinned.KEEP[0]
+            written.append(writer.submit(write_raw_tables, scratch, analysis.run))
+        if not thinned.removes(keep, thinned.OF_PACKETS[0]):
+            written.append(
+                writer.submit(write_joined, scratch, analysis.run, analysis.queue, analysis.segments, analysis.trace)
+            )
         written.append(
             writer.submit(lambda: write_frame(scratch / distributions.NAME, distributions.distributions(analysis)))
         )
-        if analysis.run.flow_records is not None:
+        if analysis.run.flow_records is not None and not thinned.removes(keep, finite_flows.NAME):
             flows = finite_flows.table(analysis.run, analysis.queue, analysis.segments, analysis.window)
             written.append(writer.submit(write_frame, scratch / finite_flows.NAME, flows))
-        drawn = draw_all(analysis, figures, pool)
-        summary = summarize(analysis)
+        has_figures = not thinned.removes(keep, figures.name)
+        drawn = draw_all(analysis, figures, pool) if has_figures else []
+        summary = early_summary or summarize(analysis)
         if not (force or summary["valid"]) and _was_valid(directory):
             raise InputError(
                 f"{directory}: not valid now ({summary['reasons'][0]}), but the earlier results are; they are kept "
@@ -102,7 +115,9 @@ def _derive(
             )
         for job in (*written, *drawn):
             job.result()
-        page = render(summary, analysis.run.documents["environment"], figures, what_ifs(directory))
+        page = render(
+            summary, analysis.run.documents["environment"], figures if has_figures else None, what_ifs(directory)
+        )
         (scratch / PAGE).write_text(page, encoding="utf-8")
         (scratch / SUMMARY).write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
         files = sorted(path.relative_to(scratch) for path in scratch.rglob("*") if path.is_file())

@@ -14,13 +14,16 @@ from lib.errors import InputError, fail
 from lib.exit_codes import Exit, of_parts
 from lib.terminal import complain, say
 from runs.names import SPEC_FILE
+from runs.thinned import KEEP
 
 
-def replay_all(run: Path, force: bool = False, alone: bool = False) -> int:
-    """Analyses a repetition, or each one of a run; `alone` draws in this process. Returns the exit status."""
+def replay_all(run: Path, force: bool = False, alone: bool = False, keep: str = KEEP[0]) -> int:
+    """Analyses a repetition, or each one of a run; returns the exit status. `alone` draws in this process; `keep` is
+    that of `derive`.
+    """
     each = [run] if (run / SPEC_FILE).exists() else sorted(path for path in run.glob("rep-*") if path.is_dir())
     with nullcontext() if alone else drawing_pool() as pool:
-        return of_parts([replay(directory, pool, force) for directory in each or [run]])
+        return of_parts([replay(directory, pool, force, keep=keep) for directory in each or [run]])
 
 
 def drawing_pool() -> Executor:
@@ -35,7 +38,9 @@ def drawing_pool() -> Executor:
     return pool
 
 
-def replay(directory: Path, pool: Executor | None, force: bool = False, shown: Path | None = None) -> int:
+def replay(
+    directory: Path, pool: Executor | None, force: bool = False, shown: Path | None = None, keep: str = KEEP[0]
+) -> int:
     """Derives a repetition's files and prints the verdict. Returns the exit status.
 
     Messages name `shown` in place of a `directory` that will be renamed.
@@ -47,7 +52,7 @@ def replay(directory: Path, pool: Executor | None, force: bool = False, shown: P
     shown = shown or directory
     try:
         summary, damage = derive(
-            directory, force, pool, lambda files, changed: compared.append(_comparison(files, changed))
+            directory, force, pool, keep, lambda files, changed: compared.append(_comparison(files, changed))
         )
     except InputError as error:
         return fail([str(error).replace(str(directory), str(shown))])

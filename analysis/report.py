@@ -64,21 +64,22 @@ LEDGER_CHAIN = ("switch_packets", "postcards_sent", "postcards_received", "postc
 
 
 def render(
-    summary: dict[str, Any], environment: dict[str, Any], figures: Path, whatifs: Sequence[dict[str, Any]] = ()
+    summary: dict[str, Any], environment: dict[str, Any], figures: Path | None, whatifs: Sequence[dict[str, Any]] = ()
 ) -> str:
-    """The page as HTML. `figures` is the directory with <name>.svg of each figure, `whatifs` are the run's what-ifs
-    (whatif/stored.py). Raises OSError if a figure is missing.
+    """The page as HTML. `figures` is the directory with <name>.svg of each figure, None if none were drawn; `whatifs`
+    are the run's what-ifs (whatif/stored.py). Raises OSError if a figure is missing.
     """
+    drawn = names(summary["spec"]) if figures else ()
     return page.render(
         TEMPLATE,
         s=summary,
         sentence=in_words.sentence(summary),
         shares=in_words.shares(summary),
         still_true=[] if summary["valid"] or imported.is_imported(summary["spec"]) else in_words.still_true(summary),
-        images={name: embed(figures / f"{name}.svg") for name in names(summary["spec"])},
+        images={name: embed(figures / f"{name}.svg") for name in drawn} if figures else {},
         captions=captions(summary),
         kept_up=kept_up(summary),
-        names=names(summary["spec"]),
+        names=drawn,
         whatifs=whatifs,
         caveat=whatifs[0]["caveat"] if whatifs else "",
         lab=lab_line(summary, environment),

@@ -17,6 +17,7 @@ from lib import files, owner, syscalls
 from lib.errors import RunError
 from runs import results, verdict
 from runs.names import SUMMARY
+from runs.thinned import KEEP
 
 LAST_LINES = 3
 LOG = Path("logs/analysis.log")
@@ -28,25 +29,27 @@ raise SystemExit(f"it has no {', '.join(missing)}" if missing else 0)
 """
 
 
-def analyse(repetition: Path, alone: bool = False) -> dict[str, Any]:
+def analyse(repetition: Path, alone: bool = False, keep: str = KEEP[0]) -> dict[str, Any]:
     """Derives tables, figures, report and summary of `repetition`; returns the summary. Raises RunError, Interrupted.
 
     Under sudo, the run's files are given to the caller of sudo, and the analysis runs as that user: root parses no
     files, and the user can remove every result. The analysis and its helper processes end with this process. `alone`
-    does without helpers: each imports matplotlib, which is too much for many analyses at once.
+    does without helpers: each imports matplotlib, which is too much for many analyses at once. A valid repetition that
+    will be thinned to `keep` gets no file that thinning would remove.
     """
     with disk.explained(repetition, Path(tempfile.gettempdir())):
-        return _analyse(repetition, alone)
+        return _analyse(repetition, alone, keep)
 
 
-def _analyse(repetition: Path, alone: bool) -> dict[str, Any]:
+def _analyse(repetition: Path, alone: bool, keep: str) -> dict[str, Any]:
     log = repetition / LOG
     user = owner.sudo_user()
     with _log(repetition) as output:
         owner.give(repetition)
+        words = [f"RUN={repetition}", f"ALONE={alone:d}", f"KEEP={keep}"]
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", "bufferscope", "replay", f"RUN={repetition}", f"ALONE={alone:d}"],
+                [sys.executable, "-m", "bufferscope", "replay", *words],
                 stdout=output, stderr=output, start_new_session=True, preexec_fn=syscalls.die_with_parent, **_as(user),
             )  # fmt: skip
         except OSError as error:

@@ -12,11 +12,14 @@ from experiments import parameters, whatif
 from lib.errors import BadValue, RunError, SpecError
 from lib.words import PATHS, SWITCH, Key, require
 from runs.names import REPETITION_NAME
+from runs.thinned import KEEP
 
 KEYS = {
     "run": Key("a run, or a repetition of one: results/latest, results/latest/rep-1", values=PATHS),
     "force": Key("1: replace earlier results even if raw files are damaged since, or the new ones are not valid", "0",
                  SWITCH),
+    "keep": Key("write only the files of a valid run that a sweep with this KEEP keeps: all, tables, flows, summary",
+                KEEP[0], KEEP),
     "alone": Key("1: draw in this process: slower for one run, faster where many are analysed at once", "0", SWITCH),
     **{
         key: Key(f"what-if: {parameters.KEYS[key].meaning} (default: as in the run)",
@@ -32,6 +35,9 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
     `errors` or a missing RUN, and RunError.
     """
     require(given, errors, run=f"say which run to analyse again: {EXAMPLE}")
+    keep = given.get("keep", KEEP[0])
+    if keep not in KEEP:
+        errors.append(BadValue("KEEP", keep, f"is not known; allowed: {', '.join(KEEP)}"))
     if errors:
         raise SpecError(errors)
     run = Path(given["run"])
@@ -43,7 +49,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
         return whatif.whatif(run, asked)
     from analysis.replay import replay_all
 
-    return replay_all(run, force=given.get("force") == "1", alone=given.get("alone") == "1")
+    return replay_all(run, force=given.get("force") == "1", alone=given.get("alone") == "1", keep=keep)
 
 
 def is_run(directory: Path) -> bool:

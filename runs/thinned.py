@@ -21,6 +21,11 @@ REMOVED = {
 KEEP = ("all", *REMOVED)
 
 
+def removes(keep: str, name: str) -> bool:
+    """Whether a repetition thinned to `keep` lacks the file or directory `name`."""
+    return name in REMOVED.get(keep, ())
+
+
 def kept(repetition: Path) -> str:
     """The kept part of a repetition, one of KEEP."""
     try:

@@ -92,6 +92,33 @@ def test_replay__gives_the_same_files(fresh):
     assert _derived(directory) == before
 
 
+def test_command__of_a_run_that_keeps_its_summary_writes_neither_tables_nor_figures(fresh, capsys):
+    directory = fresh()
+    assert main(["replay", str(directory), "KEEP=summary", "ALONE=1"]) == 0
+    derived = _derived(directory).keys()
+    assert {name for name in derived if name.suffix == ".parquet"} == {Path("distributions.parquet")}
+    assert not any(name.suffix in (".svg", ".png") for name in derived)
+    page = (directory / "report.html").read_text()
+    assert "no figures were drawn" in page
+    assert "<img" not in page
+    kept = {name: (directory / name).read_bytes() for name in ("summary.json", "distributions.parquet")}
+    derive(directory)
+    assert kept == {name: (directory / name).read_bytes() for name in kept}
+    assert main(["replay", str(directory), "KEEP=some"]) == 1
+    assert "KEEP=some is not known; allowed: all, tables, flows, summary" in capsys.readouterr().err
+
+
+def test_derive__of_a_run_that_is_not_valid_keeps_everything(fresh):
+    directory = fresh()
+    (directory / "tracer.json").write_text(
+        json.dumps(json.loads((directory / "tracer.json").read_text()) | {"lost": 1})
+    )
+    summary, _ = derive(directory, keep="summary")
+    assert not summary["valid"]
+    assert all((directory / name).exists() for name in DERIVED)
+    assert (directory / "figures" / f"{NAMES[0]}.svg").exists()
+
+
 def test_tables__are_sorted_complete_and_self_describing(fresh, no_figures, known_runs):
     directory = fresh("reordered")
     derive(directory)
