@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.figures.common import BLACK, BLUE, GREY, Data
+from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
 from analysis.papers.appenzeller2004 import aggregate
+from analysis.papers.appenzeller2004.profiles import COLORS, NAMES, PROFILES
 from analysis.papers.appenzeller2004.section_3 import STEM as BY_FLOWS
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
@@ -17,23 +18,30 @@ from analysis.statistics import mean_interval
 from analysis.theory import gaussian
 
 CAPTION = (
-    "density over time of the sum of the windows of 100 flows, and the normal distribution with its mean and "
-    "deviation. Marks: the link is idle below the BDP, the queue full above BDP + B."
+    "density over time of the sum of the windows (packets in flight) of 100 flows, and the normal distribution with "
+    "its mean and deviation; Reno as then (left) and as now. Marks: the link is idle below the BDP, the queue full "
+    "above BDP + B."
 )
 ENOUGH = 0.05  # asked of the distance from the normal distribution
 BARS = 60
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """The density of the first run; distance and deviation by flows, of the runs with other numbers of flows, too."""
-    selected = runs.select(aggregate.STEM)
-    by_flows = {flows: [_numbers(run) for run in of] for flows, of in grouped(runs.select(BY_FLOWS), "flows").items()}
-    data: Data = {"provenance": runs.provenance(), "density": None, "by_flows": by_flows}
-    if not selected:
-        return data
-    run = selected[0]
-    density = {"held": run.distribution("aggregate_window_over_time_packets"), "buffer": run["buffer_packets"]}
-    return data | {"density": density | _numbers(run)}
+    """By sender: the density of the first run; distance and deviation by flows, of the runs with other numbers of
+    flows, too.
+    """
+    densities, by_flows = {}, {}
+    for profile in PROFILES:
+        if selected := runs.select(aggregate.STEM, profile=profile):
+            densities[profile] = _density(selected[0])
+        groups = grouped(runs.select(BY_FLOWS, profile=profile), "flows")
+        by_flows[profile] = {flows: [_numbers(run) for run in of] for flows, of in groups.items()}
+    return {"provenance": runs.provenance(), "densities": densities, "by_flows": by_flows}
+
+
+def _density(run: StoredRun) -> Data:
+    held = run.distribution("aggregate_window_over_time_packets")
+    return {"held": held, "buffer": run["buffer_packets"]} | _numbers(run)
 
 
 def _numbers(run: StoredRun) -> Data:
@@ -49,15 +57,23 @@ def _numbers(run: StoredRun) -> Data:
 
 
 def draw(data: Data) -> look.Figure:
-    """One panel."""
-    figure, ax = look.new_panel(look.COLUMN_IN, 2.6)
-    density = data["density"]
-    if density is None:
-        return look.absent(ax)
+    """A panel for each sender."""
+    if not data["densities"]:
+        return look.absent(look.new_panel(look.COLUMN_IN, 2.6)[1])
+    figure, axes = look.new_figure(look.PAGE_IN, 2.6, 1, len(data["densities"]))
+    for ax, (profile, density) in zip(axes[0], data["densities"].items(), strict=True):
+        _draw_density(ax, density, COLORS[profile])
+        ax.set_title(NAMES[profile])
+    axes[0, 0].set_ylabel("density over time")
+    axes[0, 0].legend(loc="upper left", frameon=False)
+    return figure
+
+
+def _draw_density(ax: look.Axes, density: Data, shade: str) -> None:
     values, ns = density["held"]
     mean, deviation = density["mean"], density["deviation"]
     heights, edges = np.histogram(values, bins=BARS, weights=ns / ns.sum(), density=False)
-    ax.stairs(heights / np.diff(edges), edges, fill=True, color=BLUE, alpha=0.6, label="measured")
+    ax.stairs(heights / np.diff(edges), edges, fill=True, color=shade, alpha=0.6, label="measured")
     x = np.linspace(edges[0], edges[-1], 300)
     normal = np.exp(-(((x - mean) / deviation) ** 2) / 2) / deviation / np.sqrt(2 * np.pi)
     ax.plot(x, normal, color=BLACK, label="normal")
@@ -65,24 +81,22 @@ def draw(data: Data) -> look.Figure:
         ax.axvline(at, color=GREY, linestyle=":", linewidth=0.8)
         look.note(ax, text, (at, 1.0), (2, 5), xycoords=("data", "axes fraction"), color=GREY)
     ax.set_xlabel("sum of all windows (packets)")
-    ax.set_ylabel("density over time")
     ax.set_ylim(bottom=0)
-    ax.legend(loc="upper left", frameon=False)
-    return figure
 
 
 def facts(data: Data) -> list[Fact]:
-    """Distance from normal and deviation, for the drawn run and by number of flows."""
+    """Distance from normal and deviation by sender, for the drawn run and by number of flows."""
     rows = []
-    groups = dict(data["by_flows"])
-    if data["density"]:
-        rows += _facts("drawn run, ", [data["density"]], headline=True)
-    for each in groups.values():
-        rows += _facts("", each, headline=False)
-    held_from = [n for n, each in groups.items() if all(run["distance"] <= ENOUGH for run in each)]
-    if held_from:
-        what = f"least number of flows with a distance of {ENOUGH:g} or less"
-        rows.append(Fact(what, "", None, mean_interval([float(min(held_from))]), "flows", headline=True))
+    for profile in PROFILES:
+        who, groups = NAMES[profile], data["by_flows"][profile]
+        if profile in data["densities"]:
+            rows += _facts(f"{who}, drawn run, ", [data["densities"][profile]], headline=True)
+        for each in groups.values():
+            rows += _facts(f"{who}, ", each, headline=False)
+        held_from = [n for n, each in groups.items() if all(run["distance"] <= ENOUGH for run in each)]
+        if held_from:
+            what = f"{who}: least number of flows with a distance of {ENOUGH:g} or less"
+            rows.append(Fact(what, "", None, mean_interval([float(min(held_from))]), "flows", headline=True))
     return rows
 
 

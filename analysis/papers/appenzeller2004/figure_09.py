@@ -10,23 +10,30 @@ import numpy as np
 from analysis.figures.common import BLUE, GREY, ORANGE, Data, level
 from analysis.papers import look
 from analysis.papers.appenzeller2004 import aggregate
+from analysis.papers.appenzeller2004.profiles import NAMES, PROFILES
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import mean_bdp
-from analysis.papers.stored_runs import StoredRuns
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 
-CAPTION = "the sum of the windows of 100 flows over time, and the queue, raised by the BDP."
+CAPTION = (
+    "the sum of the windows (packets in flight) of 100 flows over time, and the queue, raised by the BDP; Reno as then "
+    "(above) and as now."
+)
 POINTS = 3000  # of the grid on which both are compared
 
 
 def prepare(runs: StoredRuns) -> Data:
+    """Sum and queue of each sender's first run."""
+    selected = {profile: runs.select(aggregate.STEM, profile=profile) for profile in PROFILES}
+    curves = {profile: _curves(of[0]) for profile, of in selected.items() if of}
+    return {"provenance": runs.provenance(), "curves": curves}
+
+
+def _curves(run: StoredRun) -> Data:
     """Both on one grid over the measurement window."""
-    selected = runs.select(aggregate.STEM)
-    data: Data = {"provenance": runs.provenance(), "curves": None}
-    if not selected:
-        return data
-    trace = PacketTrace(selected[0])
+    trace = PacketTrace(run)
     grid = np.linspace(trace.start_ns, trace.end_ns, POINTS, endpoint=False).astype(np.int64)
     total = np.zeros(POINTS, dtype=np.int64)
     for flow in trace.flows:
@@ -38,10 +45,10 @@ def prepare(runs: StoredRuns) -> Data:
         "time_s": (grid - trace.start_ns) / 1e9,
         "total": total,
         "queue": queue,
-        "bdp": mean_bdp(selected[0]),
+        "bdp": mean_bdp(run),
         "in_pipe": _in_pipe(trace),
     }
-    return data | {"curves": curves | {"correlation": float(np.corrcoef(total, queue)[0, 1])}}
+    return curves | {"correlation": float(np.corrcoef(total, queue)[0, 1])}
 
 
 def _in_pipe(trace: PacketTrace) -> float:
@@ -53,45 +60,34 @@ def _in_pipe(trace: PacketTrace) -> float:
 
 
 def draw(data: Data) -> look.Figure:
-    """One panel."""
-    figure, ax = look.new_panel(look.PAGE_IN, 2.6)
-    curves = data["curves"]
-    if curves is None:
-        return look.absent(ax)
-    ax.plot(curves["time_s"], curves["total"], color=BLUE, label="sum of all windows")
-    ax.plot(curves["time_s"], curves["queue"] + curves["bdp"], color=ORANGE, linewidth=0.6, label="queue + BDP")
-    level(ax, curves["bdp"], "BDP", GREY, ":", look.LABEL_POINTS)
-    ax.set_xlim(0, curves["time_s"][-1])
-    ax.set_xlabel("time (s)")
-    ax.set_ylabel("packets")
-    ax.legend(loc="lower right", ncols=2, frameon=False)
+    """A panel for each sender."""
+    if not data["curves"]:
+        return look.absent(look.new_panel(look.PAGE_IN, 2.6)[1])
+    rows = len(data["curves"])
+    figure, axes = look.new_figure(look.PAGE_IN, 0.6 + 2.0 * rows, rows, sharex=True)
+    for ax, (profile, curves) in zip(axes[:, 0], data["curves"].items(), strict=True):
+        ax.plot(curves["time_s"], curves["total"], color=BLUE, label="sum of all windows")
+        ax.plot(curves["time_s"], curves["queue"] + curves["bdp"], color=ORANGE, linewidth=0.6, label="queue + BDP")
+        level(ax, curves["bdp"], "BDP", GREY, ":", look.LABEL_POINTS)
+        ax.set_xlim(0, curves["time_s"][-1])
+        ax.set_ylabel(f"{NAMES[profile]}\n(packets)")
+    axes[0, 0].legend(loc="upper right", ncols=2, frameon=False)
+    axes[-1, 0].set_xlabel("time (s)")
+    figure.align_ylabels()
     return figure
 
 
 def facts(data: Data) -> list[Fact]:
-    """Correlation, and the packets that are in flight but not in the queue."""
-    curves = data["curves"]
-    if curves is None:
-        return []
-    outside = float(np.mean(curves["total"] - curves["queue"]))
-    return [
-        Fact(
-            "correlation of the sum of windows and the queue",
-            "one curve",
-            1.0,
-            exactly(curves["correlation"]),
-            "",
-            headline=True,
-        ),
-        Fact(
-            "mean of the sum of windows less the queue (predicted: flows' rates times their RTTs)",
-            "BDP",
-            curves["in_pipe"],
-            exactly(outside),
-            "packets",
-            headline=True,
-        ),
-    ]
+    """Correlation, and the packets that are in flight but not in the queue, by sender."""
+    rows = []
+    for profile, curves in data["curves"].items():
+        who, outside = NAMES[profile], float(np.mean(curves["total"] - curves["queue"]))
+        correlation = exactly(curves["correlation"])
+        what = f"{who}: correlation of the sum of windows and the queue"
+        rows.append(Fact(what, "one curve", 1.0, correlation, "", headline=True))
+        what = f"{who}: mean of the sum of windows less the queue (predicted: flows' rates times their RTTs)"
+        rows.append(Fact(what, "BDP", curves["in_pipe"], exactly(outside), "packets", headline=True))
+    return rows
 
 
 FIGURE = PaperFigure("figure_09", CAPTION, (aggregate.STEM,), prepare, draw, facts)

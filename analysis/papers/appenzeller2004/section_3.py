@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from analysis.figures.common import BLACK, Data
 from analysis.papers import look
-from analysis.papers.appenzeller2004.profiles import COLORS, PAPER
+from analysis.papers.appenzeller2004.profiles import COLORS, NAMES, PROFILES
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import mean_bdp, series
@@ -22,12 +22,12 @@ PRINTED_MANY = {521: "98.99 %", 1042: "99.988 % (printed 99.99988)"}
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """S by flows; utilization of the many flows by buffer."""
-    selected, many = runs.select(STEM), runs.select(MANY_STEM)
+    """S by sender and flows; utilization of the many flows by buffer."""
+    selected, many = {profile: runs.select(STEM, profile=profile) for profile in PROFILES}, runs.select(MANY_STEM)
     return {
         "provenance": runs.provenance(),
-        "synchronization": series(selected, "flows", _synchronization),
-        "excursions": series(selected, "flows", _share_of_flows),
+        "synchronization": {profile: series(of, "flows", _synchronization) for profile, of in selected.items()},
+        "excursions": {profile: series(of, "flows", _share_of_flows) for profile, of in selected.items()},
         "many": [(run["flows"], run["buffer_packets"], mean_bdp(run), run["utilization_mean"]) for run in many],
     }
 
@@ -50,14 +50,15 @@ def draw(data: Data) -> look.Figure:
         (axes[0, 0], "synchronization", "synchronization S"),
         (axes[0, 1], "excursions", "flows that lose in an excursion\n(share of all)"),
     ):
-        points = data[key]
-        if not points:
+        measured = {profile: points for profile, points in data[key].items() if points}
+        if not measured:
             look.absent(ax)
             continue
-        flows = list(points)
-        look.log2_axis(ax, flows, 1.2)
+        look.log2_axis(ax, sorted({n for points in measured.values() for n in points}), 1.2)
         ax.tick_params(axis="x", rotation=45)
-        look.interval_bars(ax, flows, points.values(), COLORS[PAPER])
+        for profile, points in measured.items():
+            look.interval_bars(ax, points, points.values(), COLORS[profile], label=NAMES[profile])
+        ax.legend(loc="upper right", frameon=False)
         ax.axhline(0, color=BLACK, linewidth=0.6)
         ax.set_ylim(top=1.05)
         ax.set_xlabel("flows n")
@@ -68,11 +69,14 @@ def draw(data: Data) -> look.Figure:
 def facts(data: Data) -> list[Fact]:
     """S and the shares of flows, then the utilization of 10,000 flows beside equation (6)."""
     rows = []
-    for n, estimate in data["synchronization"].items():
-        printed = "in phase" if n < 100 else "very rare" if n >= 500 else ""
-        predicted = 0.0 if n >= 500 else None
-        rows.append(Fact(f"n = {n}: S", printed, predicted, estimate, "", headline=n in (2, 100, 500)))
-        rows.append(Fact(f"n = {n}: flows that lose in an excursion", "", None, data["excursions"].get(n), "of all"))
+    for profile, points in data["synchronization"].items():
+        for n, estimate in points.items():
+            who = f"{NAMES[profile]}, n = {n}"
+            printed = "in phase" if n < 100 else "very rare" if n >= 500 else ""
+            predicted = 0.0 if n >= 500 else None
+            rows.append(Fact(f"{who}: S", printed, predicted, estimate, "", headline=n in (2, 100, 500)))
+            losing = data["excursions"][profile].get(n)
+            rows.append(Fact(f"{who}: flows that lose in an excursion", "", None, losing, "of all"))
     for flows, buffer, bdp, used in data["many"]:
         what = f"{flows} flows, B = {buffer}: utilization"
         model = 100 * gaussian.utilization(bdp, buffer, flows)
