@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from experiments.resolved import Resolved
+from runs.thinned import KEEP, OF_PACKETS, removes
 
 SETUP_S = 3.2  # the plan, the boot, the hosts, and their end
 FLOW_S = 3e-3  # its sockets and records
@@ -23,6 +24,8 @@ LOOK_EVERY_S = 10.0  # approximate wall time between reports: a machine that is 
 REAL_OVERHEAD_S = 6.0  # of a lab in real time, before and after the traffic
 ANALYSIS_S = 2.5  # most of it figures
 ANALYSIS_PACKET_S = 4e-6
+SUMMARY_S = 0.5  # the same of a run that keeps no tables of packets and no figures
+SUMMARY_PACKET_S = 2e-6
 
 
 def traffic_s(spec: Resolved) -> float:
@@ -40,12 +43,16 @@ def tick_s(spec: Resolved) -> float:
     return spec.traffic_ns / 1e9 / looks
 
 
-def analysis_s(spec: Resolved) -> float:
-    """Wall time of the analysis."""
+def analysis_s(spec: Resolved, keep: str = KEEP[0]) -> float:
+    """Wall time of the analysis of a repetition that a sweep will thin to `keep`."""
+    if removes(keep, OF_PACKETS[0]):
+        return SUMMARY_S + SUMMARY_PACKET_S * spec.packets
     return ANALYSIS_S + ANALYSIS_PACKET_S * spec.packets
 
 
-def repetition_s(spec: Resolved, slow: float = 1.0) -> float:
+def repetition_s(spec: Resolved, slow: float = 1.0, keep: str = KEEP[0]) -> float:
     """Wall time of the whole repetition. The traffic of real time takes as long on a slow machine."""
     recorded_s = (spec.connect_ns + spec.traffic_ns) / 1e9 + REAL_OVERHEAD_S
-    return slow * analysis_s(spec) + (slow * (SETUP_S + traffic_s(spec)) if spec.clock == "virtual" else recorded_s)
+    return slow * analysis_s(spec, keep) + (
+        slow * (SETUP_S + traffic_s(spec)) if spec.clock == "virtual" else recorded_s
+    )

@@ -36,7 +36,7 @@ def of(sweep: Sweep, now: Round, todo: list[Job], at_once: int, slow: float = 1.
     """The needs of `todo` and of expected jobs, on a machine that is so `slow` (machine_speed.py). `now` has at least
     one job.
     """
-    todo_s = sum(cost.repetition_s(job.spec, slow) for job in todo) / max(min(at_once, len(todo)), 1)
+    todo_s = sum(cost.repetition_s(job.spec, slow, sweep.keep) for job in todo) / max(min(at_once, len(todo)), 1)
     more_s = (slow if now.jobs[0].spec.clock == "virtual" else 1.0) * now.more_cost_s / min(at_once, now.more_at_once)
     kept = [disk.kept_bytes(job.spec, sweep.keep) for job in todo]
     whole = sorted((disk.estimate_bytes(job.spec) for job in todo), reverse=True)

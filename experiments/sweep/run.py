@@ -157,6 +157,10 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
     attempts = Attempts(options.attempts, virtual)
     table = run_table.write(options.results)
     said, slow = False, slowness(options)
+
+    def job_s(job: Job) -> float:
+        return cost.repetition_s(job.spec, keep=sweep.keep)
+
     with SweepProgress(sweep.name, of_all, slow) as progress:
         while True:
             now = jobs.next(table, given_up(directory, attempts))
@@ -171,16 +175,16 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
                 raise RunError(shortage)
             done = len(now.jobs) - len(todo)
             alone_s = now.more_cost_s * of_all / min(of_all, now.more_at_once)  # while other processors have no job
-            progress.expect(len(now.jobs) + now.more, done, sum(cost.repetition_s(job.spec) for job in todo) + alone_s)
+            progress.expect(len(now.jobs) + now.more, done, sum(map(job_s, todo)) + alone_s)
             rounds = options.attempts or ATTEMPTS
             while todo and rounds:
-                watch = Watch(todo, directory, options.results, progress, ending)
+                watch = Watch(todo, directory, options.results, progress, ending, job_s)
                 where.start([job.id for job in todo], watch)
                 todo = [job for job in todo if attempts.left(look(directory / SWEEP_RUNS / job.id))]
                 rounds -= 1
                 ended = [job for job in todo if job.id not in watch.left]
                 if rounds:
-                    progress.again(len(ended), sum(cost.repetition_s(job.spec) for job in ended))
+                    progress.again(len(ended), sum(map(job_s, ended)))
             table = run_table.write(options.results)
             jobs.write_tables(directory, table, given_up(directory, attempts))
             if todo or not now.more:  # jobs that are left after all attempts would be left again
@@ -238,9 +242,16 @@ class Watch:
     """
 
     def __init__(
-        self, todo: list[Job], directory: Path, results: Path, progress: SweepProgress, ending: runner.Ending
+        self,
+        todo: list[Job],
+        directory: Path,
+        results: Path,
+        progress: SweepProgress,
+        ending: runner.Ending,
+        job_s: Callable[[Job], float],
     ) -> None:
         self.directory, self.results, self.progress, self.ending = directory, results, progress, ending
+        self.job_s = job_s  # the expected duration of a job
         self.left = {job.id: job for job in todo}
         self.earlier = {job.id: _ending(directory / SWEEP_RUNS / job.id / REPETITION) for job in todo}
         self.last_index_s = time.monotonic()
@@ -254,7 +265,7 @@ class Watch:
             if ending not in (None, self.earlier[job.id]) and not results.is_running(run_directory):
                 del self.left[job.id]
                 self.new = True
-                self.progress.finished(cost.repetition_s(job.spec), look(run_directory).state is State.VALID)
+                self.progress.finished(self.job_s(job), look(run_directory).state is State.VALID)
         self.progress.show([name for name in self.left if results.is_running(self.directory / SWEEP_RUNS / name)])
         if self.new and time.monotonic() - self.last_index_s > INDEX_EVERY_S:
             run_table.write(self.results)

@@ -69,7 +69,7 @@ class Searches:
             if steps:
                 expected = self._expected(point_search) - len(asked)
                 more += max(expected, 1)
-                more_cost_s += max(expected, 1) * cost.repetition_s(point_search.spec)
+                more_cost_s += max(expected, 1) * cost.repetition_s(point_search.spec, keep=self.sweep.keep)
         rounds = sorted({job.repetition for job in jobs})
         ordered = [
             job

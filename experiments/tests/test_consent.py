@@ -134,3 +134,9 @@ def test_slowness__multiplies_what_is_computed_and_not_what_is_waited_for() -> N
     assert cost.repetition_s(virtual, 2.0) == pytest.approx(2 * cost.repetition_s(virtual))
     real = replace(virtual, clock="real")
     assert cost.repetition_s(real, 2.0) - cost.repetition_s(real) == pytest.approx(cost.analysis_s(real))
+
+
+def test_analysis__of_a_run_that_keeps_its_summary_costs_less() -> None:
+    spec = resolved(**SMALL)
+    assert cost.analysis_s(spec, "summary") == cost.analysis_s(spec, "flows") < cost.analysis_s(spec) / 2
+    assert cost.analysis_s(spec, "tables") == cost.analysis_s(spec)

@@ -30,7 +30,7 @@ def test_job__of_a_lab_whose_clock_is_behind_counts_as_finished(small: Sweep, tm
     owns = {job.id: tmp_path / SWEEP_RUNS / job.id for job in jobs}
     ended(owns[first.id], SUMMARY, VALID | {"valid": False, "reasons": ["late"]}, BEHIND_S)
     progress = SweepProgress("x", 1)
-    watch = Watch(jobs, tmp_path, tmp_path, progress, runner.Ending())
+    watch = Watch(jobs, tmp_path, tmp_path, progress, runner.Ending(), lambda job: 1.0)
     watch()
     assert (progress.done, len(watch.left)) == (0, 4)  # files of an earlier attempt do not end a new attempt
 
