@@ -24,7 +24,7 @@ parameters: .venv/ready ## explain every parameter of make experiment, with defa
 sweep: build/deployed ## run or resume a sweep: make sweep SPEC=experiments/specs/... [SMOKE=1] [CLOCK=real] [JOBS=2] [INVENTORY=path, of labs]
 	@$(BUFFERSCOPE) sweep --make
 
-figures: deploy ## run the missing part of a paper's sweeps and draw its figures: make figures PAPER=spang2021 [FIGURE=5a] [SMOKE=1] [CLOCK=real] [PUBLISH=1]
+figures: deploy ## run the missing part of a paper's sweeps and draw its figures: make figures PAPER=spang2021 [FIGURE=3,5a] [SMOKE=1] [CLOCK=real] [PUBLISH=1]
 	@$(BUFFERSCOPE) figures --make
 
 advise: $(if $(filter 1,$(MEASURE)),build/deployed,.venv/ready) ## say which buffer a link needs: make advise RATE=10gbit RTT=40ms FLOWS=500 [UTIL=0.99] [MEASURE=1] [ADVISE=full]

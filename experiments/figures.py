@@ -35,7 +35,7 @@ DOCS = host.CHECKOUT / "docs/results"
 KEYS = {
     "paper": Key(f"whose figures: {', '.join(registry.packages())}, or a folder that has a PAPER",
                  values=registry.packages()),
-    "figure": Key("one or more of them, such as 5a (default: all)"),
+    "figure": Key("which of them: 5a, all parts of one (5), or several (3,8,table1) (default: all)"),
     "smoke": Key("1: short runs", "0", SWITCH),
     "results": Key("the directory of the sweeps and figures", "results", PATHS),
     "reps": Key("most repetitions of each point (default: as many as the specs say)"),

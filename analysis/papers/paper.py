@@ -132,14 +132,22 @@ class Paper:
         return tuple(figure for figure in self.figures if figure.compares_clocks)
 
     def choose(self, wanted: str | None) -> tuple[PaperFigure, ...]:
-        """The figures that FIGURE= means: 3, 5a, table1, or all parts of one (5, 11). Raises ValueError."""
+        """The figures that FIGURE= means, in the order of the page: 3, 5a, table1, all parts of one (5, 11), or several
+        of these with commas between them. Raises ValueError.
+        """
         if wanted is None:
             return self.figures
-        text = re.sub(r"[ _-]", "", wanted.lower()).removeprefix("figure").lstrip("0")
-        chosen = tuple(figure for figure in self.figures if text in (figure.word, figure.word.rstrip(PARTS)))
-        if not chosen:
-            raise ValueError(f"is not known; allowed: {', '.join(figure.word for figure in self.figures)}")
-        return chosen
+        words = wanted.split(",")
+        of_words = {word: self._of_word(word) for word in words}
+        if unknown := [word for word, figures in of_words.items() if not figures]:
+            problem = "is not known" if len(words) == 1 else f"has {unknown[0]!r}, which is not known"
+            known = ", ".join(figure.word for figure in self.figures)
+            raise ValueError(f"{problem}; allowed: {known}, or several of these with commas between them")
+        return tuple(figure for figure in self.figures if any(figure in figures for figures in of_words.values()))
+
+    def _of_word(self, word: str) -> list[PaperFigure]:
+        text = re.sub(r"[ _-]", "", word.lower()).removeprefix("figure").lstrip("0")
+        return [figure for figure in self.figures if text in (figure.word, figure.word.rstrip(PARTS))]
 
 
 def figures_of(package: str, file: str) -> tuple[PaperFigure, ...]:

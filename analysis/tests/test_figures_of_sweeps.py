@@ -475,9 +475,16 @@ def test_choose__knows_figures_as_people_write_them():
     assert chosen("5") == ["figure_05a", "figure_05b"]
     assert chosen("figure_04") == chosen("Figure 4") == ["figure_04"]
     assert chosen("table1") == chosen("Table-1") == ["table_1"]
+    assert (
+        chosen("8,3") == chosen(" figure 3, 8,3") == ["figure_03", "figure_08"]
+    )  # in the order of the page, each once
+    assert chosen("5,table1") == ["figure_05a", "figure_05b", "table_1"]
     assert paper.sweeps(PAPER.choose("11")) == ("reno-depth", "fairness-flows", "published", "fairness-buffers")
     with pytest.raises(ValueError, match="allowed: 1, 2, 3, 4, 5a, 5b"):
         PAPER.choose("12")
+    for text, problem in (("3,12", "has '12', which"), ("3,", "has '', which"), ("3;8", "")):
+        with pytest.raises(ValueError, match=f"^{problem} ?is not known; allowed: 1, 2.*with commas between them$"):
+            PAPER.choose(text)
 
 
 def test_read_reasons__of_no_file_is_nothing(tmp_path):
