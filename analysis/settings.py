@@ -17,6 +17,7 @@ from analysis.load import Run
 from analysis.postcards import misspaced
 from analysis.raw import Columns
 from analysis.targets import capabilities, rules
+from controlplane.policy import EGRESS_MODES
 from controlplane.targets import TARGETS
 from controlplane.threshold import Conversion, convert
 from lib.units import parse
@@ -26,7 +27,9 @@ from wire import wire
 CARD = wire.POSTCARD.const
 MAX_ROUNDED_RATE = 1 / 256  # a chip rounds rates to mantissa and exponent (controlplane/tofino_queues.py)
 CLOCKS, SWITCHES = ("real", "virtual"), ("process", "driver", "ns3")
-POLICY_OF_MODE = {"tail-drop": "POLICY_TAIL_DROP", "ecn": "POLICY_ECN", "egress-threshold": "POLICY_EGRESS_THRESHOLD"}
+POLICY_OF_MODE = {
+    "tail-drop": "POLICY_TAIL_DROP", "ecn": "POLICY_ECN", **dict.fromkeys(EGRESS_MODES, "POLICY_EGRESS_THRESHOLD"),
+}  # fmt: skip
 
 
 def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool) -> list[str]:
@@ -172,7 +175,7 @@ def _in_cells(run: Run, threshold: int, *, in_bytes: bool) -> int:
 
 
 def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
-    """Drops and marks that contradict the packet's depth. In egress-threshold mode the deciding depth is unknown."""
+    """Drops and marks that contradict the packet's depth. Of verdicts at departure the deciding depth is unknown."""
     flags, spec = queue["flags"], run.spec
     threshold, hard, unit, column = limits(spec)
     if spec["mode"] not in ("tail-drop", "ecn") or threshold is None or not len(flags):
@@ -231,7 +234,7 @@ def _mark_reasons(run: Run, marked: np.ndarray, to_mark: np.ndarray, threshold: 
 
 def _spacing_reasons(run: Run, queue: Columns) -> list[str]:
     wrong = 0
-    if run.spec["mode"] != "egress-threshold":
+    if run.spec["mode"] not in EGRESS_MODES:
         own = None if run.clock is None else run.clock.misspaced
         wrong = misspaced(queue, run.spec["rate_bps"]) if own is None else own
     if not wrong:

@@ -55,7 +55,11 @@ MODES: dict[str, type[Policy]] = {
     "egress-threshold": EgressThreshold,
     "unwatched": Unwatched,
 }
-WATCHED_MODES = tuple(name for name, kind in MODES.items() if kind is not Unwatched)  # of a measured queue
+EGRESS_ECN = "egress-ecn"  # a run's mode: EgressThreshold that marks
+# Modes of a measured queue: the policies that report, and EgressThreshold once more where it marks
+WATCHED_MODES = (*(name for name, kind in MODES.items() if kind is not Unwatched), EGRESS_ECN)
+MARKING_MODES = ("ecn", EGRESS_ECN)
+EGRESS_MODES = ("egress-threshold", EGRESS_ECN)  # the verdict falls at departure
 
 
 def mode_of(policy: Policy) -> str:

@@ -20,6 +20,7 @@ from analysis.papers.imported_runs import SweepConditions
 from analysis.papers.paper import REAL, Paper, PaperFigure
 from analysis.papers.paper import sweeps as sweeps_of
 from analysis.papers.stored_runs import StoredRuns
+from controlplane.policy import MARKING_MODES
 from experiments import host
 from experiments.spec import Spec
 from experiments.sweep import needs, plan, run, spec
@@ -224,7 +225,7 @@ def _in_common(sweep: spec.Sweep) -> SweepConditions:
     same = {key: value for key, value in ({"mode": DEFAULT_MODE} | sweep.base).items() if key not in varied}
     return SweepConditions(
         flows=int(same["flows"]) if "flows" in same else None,
-        is_marked=same["mode"] == "ecn" if "mode" in same else None,
+        is_marked=same["mode"] in MARKING_MODES if "mode" in same else None,
         buffer=units.parse(same["buf"], ("bdp", "packets")) if "buf" in same else None,
     )
 

@@ -32,11 +32,12 @@ _MEANINGS = {
     "mtu": "largest IP packet in bytes, 576 to 9000",
     "duration": "what is measured, after WARMUP: seconds (20s) or RTTs (1000rtt)",
     "warmup": "traffic before that, which no result counts: s or rtt",
-    "mode": "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold",
-    "drop_cost": "with MODE=egress-threshold: share of its transmission time that a dropped packet takes from the "
-    "link, 0 to 1, three decimals (default 0; a packet dropped on arrival takes none)",
+    "mode": "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold (drops "
+    "at departure), egress-ecn (marks at departure from BUF; drops only packets that are not ECN-capable)",
+    "drop_cost": "with MODE=egress-threshold or egress-ecn: share of its transmission time that a dropped packet takes "
+    "from the link, 0 to 1, three decimals (default 0; a packet dropped on arrival takes none)",
     "ecn_threshold": "with MODE=ecn: queue length from which packets are marked (default half of BUF)",
-    "ecn": "whether TCP asks for ECN: on, off (default on with MODE=ecn only)",
+    "ecn": "whether TCP asks for ECN: on, off (default on with MODE=ecn and egress-ecn only)",
     "traffic": "long (TCP flows that last), finite (TCP flows that come at drawn times), closed-loop (users that send "
     "a flow, think, send again), program (SERVER and CLIENT), open-loop (UDP, sent at drawn times), or several: "
     "long,finite",

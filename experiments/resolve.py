@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from controlplane.policy import EGRESS_ECN, EGRESS_MODES, MARKING_MODES
 from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
 from experiments import (
@@ -181,7 +182,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
 
 def _ecn(spec: Spec, wrong: Any) -> str | None:
     """The value of ECN; None if MODE implies the same."""
-    if spec.ecn is None or (spec.ecn == "on") == (spec.mode == "ecn"):
+    if spec.ecn is None or (spec.ecn == "on") == (spec.mode in MARKING_MODES):
         return None
     if spec.traffic == transfers.OPEN_LOOP:
         wrong("ecn", f"has no meaning with TRAFFIC={spec.traffic}; allowed: with TCP flows only")
@@ -314,6 +315,11 @@ def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> Non
             "gives finite flows several RTTs, which are not simulated; allowed: 0ns",
         ),
         ("groups", spec.groups is not None, "is not simulated; allowed: no groups"),
+        (
+            "mode",
+            spec.mode == EGRESS_ECN,
+            "marks at departure, which is not simulated; allowed: tail-drop, ecn, egress-threshold",
+        ),
         ("delay", spec.delay == "tc", "needs netem, which no simulated host has; allowed: switch"),
         (
             "buf",
@@ -327,7 +333,7 @@ def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> Non
 
 def _drop_cost(spec: Spec, switch: str, can: Capabilities, errors: dict[str, BadValue], wrong: Any) -> int | None:
     """DROP_COST in permille; None if a drop at departure takes no link time. Drops on arrival never take any."""
-    if spec.drop_cost is None or spec.mode != "egress-threshold" or errors.keys() & {"drop_cost", "target", "switch"}:
+    if spec.drop_cost is None or spec.mode not in EGRESS_MODES or errors.keys() & {"drop_cost", "target", "switch"}:
         return None
     if not can.links or switch == "ns3":
         wrong("drop_cost", "is a property of the switch itself there; allowed: with the soft switch only")

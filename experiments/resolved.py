@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+from controlplane.policy import MARKING_MODES
 from experiments import access
 from experiments.spec import STREAMS_PER_PROCESS
 from experiments.traffic import MAX_FLOWS
@@ -78,7 +79,7 @@ class Resolved:
     window_packets: int | None = None  # None: no bound, and not in spec.yaml
     congestion_sources: list[dict[str, str]] | None = None  # users' own, name, file, sha256, text; None: none
     cc_parameters: dict[str, str] | None = None  # algorithm.parameter -> value; None: the kernel's defaults
-    ecn: str | None = None  # of TCP; None: on only with MODE=ecn, and not in spec.yaml
+    ecn: str | None = None  # of TCP; None: on only with a marking MODE, and not in spec.yaml
     ack_delay_ns: int | None = None  # propagation delay of the ACK direction; None: half of the RTT
     program: dict[str, Any] | None = None  # SERVER and CLIENT; None: none, and not in spec.yaml
     drop_cost_permille: int | None = None  # None: none, and not in spec.yaml
@@ -97,7 +98,7 @@ class Resolved:
     def ecn_of(self, group: OwnSettings) -> bool:
         """Whether the TCP flows of the group ask for ECN."""
         ecn = group.ecn or self.ecn
-        return ecn == "on" if ecn else self.mode == "ecn"
+        return ecn == "on" if ecn else self.mode in MARKING_MODES
 
     @property
     def with_ecn(self) -> bool:

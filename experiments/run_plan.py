@@ -11,7 +11,7 @@ import random
 import sys
 from typing import Any, NamedTuple
 
-from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit
+from controlplane.policy import EGRESS_ECN, EGRESS_MODES, Ecn, EgressThreshold, Policy, TailDrop, Unit
 from controlplane.soft import FiveTuple, SourceAddress, SourcePort
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS
@@ -188,8 +188,8 @@ def policy(spec: Resolved) -> Policy:
         marks_from = spec.ecn_threshold_bytes if in_bytes else spec.ecn_threshold_packets
         assert marks_from is not None  # resolve sets it with this mode
         return Ecn(marks_from, buffer, unit)
-    if spec.mode == "egress-threshold":
-        return EgressThreshold(buffer, unit=unit)
+    if spec.mode in EGRESS_MODES:
+        return EgressThreshold(buffer, mark_instead_of_drop=spec.mode == EGRESS_ECN, unit=unit)
     return TailDrop(buffer, unit)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from controlplane.policy import MARKING_MODES
 from lib import units
 
 
@@ -15,7 +16,7 @@ def of_spec(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:
     own = [group for group in groups if group.get("number") is not None]
     links = [value for group in (spec, *own) if isinstance(value := group.get("access_links"), int)]
     no_tcp = not spec.get("groups") and not spec.get("transfers")
-    ecn = spec.get("ecn", "on" if spec.get("mode") == "ecn" else "off")
+    ecn = spec.get("ecn", "on" if spec.get("mode") in MARKING_MODES else "off")
     of_groups = [str(group.get("ecn") or ecn) for group in own if _is_tcp(group)]
     return {
         "rtts_ns": ",".join(map(str, _rtts_ns(spec, own))) or None,

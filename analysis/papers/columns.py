@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from controlplane.policy import MARKING_MODES
+
 NEAR = 0.02  # of a buffer
 BDP = pl.col("buffer_packets") / pl.col("buffer_over_bdp")  # C x RTT in packets, not rounded
-IS_MARKED = pl.col("mode") == "ecn"
-THRESHOLD = pl.when(IS_MARKED).then(pl.col("ecn_threshold_packets")).otherwise(pl.col("buffer_packets"))
+IS_MARKED = pl.col("mode").is_in(MARKING_MODES)
+THRESHOLD = pl.when(pl.col("mode") == "ecn").then(pl.col("ecn_threshold_packets")).otherwise(pl.col("buffer_packets"))
 OF_THE_LINK = ("rate_bps", "rtt_ns", "mtu_bytes")
 
 

@@ -15,6 +15,7 @@ from analysis.papers.stored_runs import StoredRun
 from analysis.raw import Columns
 from analysis.theory.single_flow import bdp_packets
 from analysis.trace_by_flow import PACKETS_OUT
+from controlplane.policy import EGRESS_MODES
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -34,7 +35,7 @@ class PacketTrace:
         self.longest_rtt_ns = summary["loss"]["longest_rtt_ns"]
         # Time from a drop until the sender knows. After a drop on arrival the full queue leaves before the flow's next
         # packets do; a packet that is dropped at departure has waited already.
-        self.news_ns = self.rtt_ns if spec["mode"] == "egress-threshold" else self.longest_rtt_ns
+        self.news_ns = self.rtt_ns if spec["mode"] in EGRESS_MODES else self.longest_rtt_ns
         self.bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
         self.packet_ns = spec["wire_bytes"] * 8e9 / spec["rate_bps"]
         self.counts_packets = summary["in_flight_from"] == PACKETS_OUT  # else windows are from sequence numbers

@@ -20,6 +20,7 @@ from analysis.exporting import pcapng
 from analysis.packets import card_columns, packet_headers, packet_kinds
 from analysis.postcards import Arrivals
 from analysis.raw import Columns
+from controlplane.policy import EGRESS_ECN, EGRESS_MODES
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, UDP_BYTES
 from softswitch.library import BuildError, Core, Refused
@@ -56,8 +57,8 @@ class Setting:
         limit, in_bytes = self.threshold_bytes or self.buffer_packets, int(self.threshold_bytes is not None)
         if self.mode == "ecn":
             return f"ecn {self.ecn_threshold or max(1, limit // 2)} {limit} {in_bytes}"
-        if self.mode == "egress-threshold":
-            return f"egress_threshold {limit} 0 {in_bytes}"
+        if self.mode in EGRESS_MODES:
+            return f"egress_threshold {limit} {int(self.mode == EGRESS_ECN)} {in_bytes}"
         return f"tail_drop {limit} {in_bytes}"
 
     def text(self) -> str:

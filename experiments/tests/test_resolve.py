@@ -109,6 +109,14 @@ def test_resolve__ecn_marks_at_half_the_buffer_unless_told() -> None:
     assert (spec.ecn_threshold_bytes, spec.threshold_bytes) == (30_000, 300_000)
 
 
+def test_resolve__flows_ask_for_ecn_where_the_mode_marks() -> None:
+    modes = {"tail-drop": False, "ecn": True, "egress-threshold": False, "egress-ecn": True}
+    assert {mode: resolved(mode=mode).with_ecn for mode in modes} == modes
+    assert not resolved(mode="egress-ecn", ecn="off").with_ecn
+    assert resolved(mode="egress-ecn", ecn="on").ecn is None  # the mode implies it
+    assert problems(mode="egress-ecn", ecn_threshold="20p").keys() == {"ECN_THRESHOLD"}
+
+
 def test_resolve__rules_between_keys() -> None:
     assert problems(mode="ecn", ecn_threshold="164p").keys() == {"ECN_THRESHOLD"}
     assert problems(mode="ecn", ecn_threshold="30kB").keys() == {"ECN_THRESHOLD"}

@@ -38,3 +38,4 @@ def test_policy__is_in_the_unit_that_was_given() -> None:
     assert of(mode="ecn", ecn_threshold="20p") == Ecn(20, 163, Unit.PACKETS)
     assert of(mode="ecn", buf="300kB") == Ecn(150000, 300000, Unit.BYTES)
     assert of(mode="egress-threshold") == EgressThreshold(163, mark_instead_of_drop=False, unit=Unit.PACKETS)
+    assert of(mode="egress-ecn", buf="300kB") == EgressThreshold(300000, mark_instead_of_drop=True, unit=Unit.BYTES)

@@ -17,6 +17,7 @@ from types import MappingProxyType
 import pytest
 
 from analysis.raw import load_postcards
+from bufferscope.__main__ import main
 from experiments.host import CHECKOUT
 from experiments.lab import virtual as virtual_lab
 from experiments.tests.conftest import wait_for
@@ -174,6 +175,15 @@ def test_run__two_experiments_at_once_share_a_results_directory(first: Path, tmp
     assert not list(tmp_path.glob("*/rep-1/ABORTED"))
     own = next(tmp_path.glob("*-one/rep-1/postcards.bsp"))
     assert own.read_bytes() == (first / "latest/rep-1/postcards.bsp").read_bytes()
+
+
+def test_run__marks_at_departure_are_those_of_the_p4_program(tmp_path: Path) -> None:
+    summary = run(tmp_path, *SHORT, "MODE=egress-ecn", "BUF=0.5bdp")
+    assert summary["marks"]
+    assert summary["drops"] == 0
+    repetition = tmp_path / "latest/rep-1"
+    assert main(["replay", f"RUN={repetition}", "BUF=0.5bdp"]) == 0
+    assert json.loads((repetition / "whatif-1/summary.json").read_text())["same_as_the_run"] is True
 
 
 def test_run__the_switch_as_a_process_is_late_by_little(tmp_path: Path) -> None:

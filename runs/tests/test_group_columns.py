@@ -29,6 +29,8 @@ def test_columns__without_groups_are_those_of_the_run() -> None:
     values = of_spec(spec, imported=False)
     assert values == {"rtts_ns": "1,3", "access_links": None, "ecn": "on", "ack_delay_ns": 7, "groups": None}
     assert of_spec(spec | {"ecn": "off"}, imported=False)["ecn"] == "off"
+    modes = {"tail-drop": "off", "egress-threshold": "off", "egress-ecn": "on"}
+    assert {mode: of_spec(spec | {"mode": mode}, imported=False)["ecn"] for mode in modes} == modes
     assert of_spec(spec, imported=True)["ecn"] is None
     assert set(of_spec({"groups": "x", "transfers": [None], "rtts_ns": ["a"]}, imported=False).values()) == {
         None,
