@@ -9,7 +9,8 @@ figures say which); 128 + the signal's number when it was stopped.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,7 +84,8 @@ def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
     asked = read(given, errors)
     if asked.only_show:
         probe = prober(build=False)
-        say_what_is_missing(sweeps_to_run(asked, probe), probe, asked.options)
+        with _published_aside(asked) as published:
+            say_what_is_missing(sweeps_to_run(asked, probe), probe, asked.options, published)
         return 0
     if asked.from_published:
         take_published(asked)
@@ -236,6 +238,19 @@ def take_published(asked: Asked) -> None:
     say(f"{number} published runs -> {asked.options.results}")
 
 
+@contextlib.contextmanager
+def _published_aside(asked: Asked) -> Iterator[Path | None]:
+    """The published runs in a results directory of their own that is removed afterwards, since SHOW=1 changes nothing;
+    None without RUNS=published. Raises InputError, OSError.
+    """
+    if not asked.from_published:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="bufferscope-published-") as scratch:
+        archive.unpack_all(DOCS / asked.paper.archives_name, Path(scratch))
+        yield Path(scratch)
+
+
 def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.Sweep]:
     """The sweeps of the figures, searches last, without points for which the kernel lacks an optional congestion
     control. Raises SpecError.
@@ -292,12 +307,18 @@ def _that_can_change(paper: Paper, stems: Iterable[str], key: str) -> tuple[str,
     )
 
 
-def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Host], options: run.Options) -> None:
-    """Announces the missing runs of all sweeps that can be run. `measure` reports the other sweeps in their turn."""
-    missing, table, slow = [], run_table.read(options.results), run.slowness(options)
+def say_what_is_missing(
+    sweeps: list[spec.Sweep], probe: Callable[[str], host.Host], options: run.Options, published: Path | None = None
+) -> None:
+    """Announces the missing runs of all sweeps that can be run. `measure` reports the other sweeps in their turn.
+    `published`: a results directory whose runs will be unpacked first.
+    """
+    missing, slow = [], run.slowness(options)
+    places = [options.results, *([published] if published else [])]
+    table = run_table.read_all(places)
     for sweep in sweeps:
         with contextlib.suppress(RunError):
-            missing.append(run.missing(sweep, probe, options, table, slow))
+            missing.append(run.missing(sweep, probe, options, table, slow, published))
     if missing:
         say(needs.headline_of_set(missing, options.results))
 

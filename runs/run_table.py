@@ -264,6 +264,11 @@ def read(results: Path) -> polars.DataFrame:
     return polars.DataFrame(rows, schema=SCHEMA)
 
 
+def read_all(places: Iterable[Path]) -> polars.DataFrame:
+    """The table of several results directories as if they were one. If several have a repetition, the first counts."""
+    return polars.concat([read(place) for place in places]).unique("run", keep="first", maintain_order=True)
+
+
 def write(results: Path) -> polars.DataFrame:
     """Updates `results/index.parquet` atomically; returns the table."""
     table = read(results)

@@ -111,15 +111,26 @@ def planned(sweep: Sweep, probe: Callable[[str], Host]) -> Jobs | Searches:
 
 
 def missing(
-    sweep: Sweep, probe: Callable[[str], Host], options: Options, table: polars.DataFrame, slow: float = 1.0
+    sweep: Sweep,
+    probe: Callable[[str], Host],
+    options: Options,
+    table: polars.DataFrame,
+    slow: float = 1.0,
+    more: Path | None = None,
 ) -> needs.Need:
     """The needs of the missing jobs, by the run table and the stored runs, on a machine with the slowness `slow`. Runs
-    and writes nothing. Raises SpecError, RunError.
+    and writes nothing. `more`: another results directory, with runs that are counted where `options.results` has none.
+    Raises SpecError, RunError.
     """
     jobs, directory = planned(sweep, probe), options.results / sweep.name
     attempts = Attempts(options.attempts, jobs.first[0].spec.clock == "virtual")
     now = jobs.next(table, given_up(directory, attempts))
-    todo = [job for job in now.jobs if attempts.left(look(directory / SWEEP_RUNS / job.id))]
+    todo = []
+    for job in now.jobs:
+        own = directory / SWEEP_RUNS / job.id
+        other = more / sweep.name / SWEEP_RUNS / job.id if more else own
+        if attempts.left(look(own if os.path.lexists(own / REPETITION) else other)):
+            todo.append(job)
     at_once = how_many(jobs.first, options.at_once) if options.engine == PARALLEL else slurm.processors()
     return needs.of(sweep, now, todo, options.at_once or at_once, slow)
 

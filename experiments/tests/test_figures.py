@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """make figures: its words, the order of sweeps, and one figure of a short sweep really measured and drawn."""
 
+import json
 import re
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from experiments.sweep import plan, run, spec
 from experiments.sweep.spec import Sweep
 from lib.errors import RunError, SpecError
 from lib.words import read_words
-from runs import run_table
+from runs import archive, run_table
 from virtual.kernel import config
 
 HOSTS = {
@@ -302,6 +303,40 @@ def test_show__says_what_is_missing_and_runs_nothing(
     said = capsys.readouterr().out
     assert said.startswith("1 sweep: 14 runs in virtual time; ")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_show__counts_published_runs_and_leaves_the_results_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The runs that another machine published are done, those of the results directory come first."""
+    paper = registry.find("enachescu2006")
+    (stem,) = sweeps_of(paper.choose("6"))
+    sweep = plan.offered(spec.read(paper.specs / f"{stem}.yaml", {}, False), probe)
+    jobs = [job for job in plan.jobs(sweep, probe) if job.repetition == 1]
+    published, results = tmp_path / "published", tmp_path / "results"
+    for job in jobs[:5]:
+        make_summary(published / sweep.name, job, valid=True)
+    packed = [str(path.relative_to(published)) for path in published.glob("*/runs/*/rep-1")]
+    archive.pack_all(tmp_path / "docs" / paper.archives_name, published, {1: packed})
+    make_summary(results / sweep.name, jobs[0], valid=False)
+    monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
+    monkeypatch.setattr(figures, "prober", lambda build: probe)
+    before = sorted(results.rglob("*"))
+    words = {"paper": paper.key, "figure": "6", "results": str(results), "show": "1", "reps": "1", "attempts": "2"}
+    for more, done in ({}, 0), ({"runs": "published"}, 4):
+        assert figures.run_command(words | more, []) == 0
+        said = capsys.readouterr().out
+        assert (f", {done} done; " in said) == bool(done), said
+    assert sorted(results.rglob("*")) == before
+
+
+def make_summary(sweep: Path, job: plan.Job, *, valid: bool) -> None:
+    """Writes what remains of a job's run with KEEP=summary."""
+    repetition = sweep / "runs" / job.id / "rep-1"
+    repetition.mkdir(parents=True)
+    verdict = {"valid": valid, "reasons": [] if valid else ["queue: lost a packet"], "utilization": {}}
+    (repetition / "summary.json").write_text(json.dumps(verdict | {"spec": job.spec.to_dict()}))
+    (repetition / "THINNED").write_text("summary")
 
 
 def test_reps__is_the_most_of_each_sweep(tmp_path: Path) -> None:
