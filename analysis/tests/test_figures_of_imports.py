@@ -182,7 +182,7 @@ def test_figure_01__has_the_drops_and_the_windows_in_sequence_numbers(results, t
 
 
 def test_queue__over_time_is_the_depth_at_each_departure(results, truths):
-    (run,) = stored(results).select("four-flows", needs=("utilization_p01",))
+    (run,) = stored(results).select("four-flows", needs=("utilization_p01",), flows=4, buffer_packets=BDP)
     trace = PacketTrace(run)
     start, end = trace.start_ns, trace.start_ns + 50_000_000
     expected = [(ns, card["depth_packets"]) for ns, card in _departures(truths["four"]) if start <= ns < end]

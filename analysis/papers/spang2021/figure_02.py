@@ -3,7 +3,8 @@
 
 Dashed is how far each algorithm's rule lets the queue fall (section 3.5): (1 - beta) (BDP + B), for BBR BDP / 4,
 from the deepest queue, which is B where packets are lost. Least and largest depth of each pixel column are drawn, so no
-packet is left out.
+packet is left out. The notebook has 20000 cells (175 packets) in place of B = BDP, and computes no number: its
+points have facts alone.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from analysis.papers.columns import IS_ONE_BDP
 from analysis.papers.facts import Fact
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
+from analysis.papers.series import bdp
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval, mean_interval
 from analysis.theory.single_flow import drained_packets
 
 CAPTION = "the queue over time of one Reno, Cubic, BBR and Scalable flow, B = BDP, and what share of it each drains."
-SWEEPS = ("single-flow",)
+SWEEPS = ("single-flow", "single-flow-notebook")
 NEEDS = ("utilization_p01",)  # null in runs without packets
 CCS = ("reno", "cubic", "bbr", "scalable_50")
 COLUMNS = 700  # of an axis of COLUMN_IN at PNG_DPI
@@ -40,7 +42,23 @@ def prepare(runs: StoredRuns) -> Data:
             panels.append({"cc": cc, "absent": ""} | _queue(PacketTrace(selected[0])) | _drained(selected))
         else:
             panels.append({"cc": cc, "absent": runs.absence(SWEEPS[0], cc)})
-    return {"provenance": runs.provenance(), "panels": panels}
+    return {"panels": panels, "notebook": {cc: _by_the_notebook(runs, cc) for cc in CCS},
+            "provenance": runs.provenance()}  # fmt: skip
+
+
+def _by_the_notebook(runs: StoredRuns, cc: str) -> Data:
+    """The drained share of the BDP with the notebook's buffer, and the rule's."""
+    selected = runs.select(SWEEPS[1], imported=False, cc=cc, flows=1)
+    return {
+        "drained": mean_interval(run.summary["drained_fraction"]["of_bdp"]["median"] for run in selected),
+        "rule": None if not selected else _rule(cc, selected[0]["buffer_packets"], bdp(selected[0])),
+    }
+
+
+def _rule(cc: str, buffer: float, exact: float) -> float | None:
+    """The share of the BDP that the algorithm's rule lets the queue fall."""
+    falls = drained_packets(cc, buffer, exact)
+    return None if falls is None else falls / exact
 
 
 def _queue(trace: PacketTrace) -> Data:
@@ -117,13 +135,15 @@ def facts(data: Data) -> list[Fact]:
         if panel["absent"]:
             rows.append(Fact(f"{algorithms.name(cc)} drains", PAPER[cc], None, None, "BDP", panel["absent"]))
             continue
-        falls = drained_packets(cc, panel["buffer"], panel["bdp"])
-        rule = None if falls is None else falls / panel["bdp"]
+        rule = _rule(cc, panel["buffer"], panel["bdp"])
         why = _of_probes(panel) if cc == "bbr" else ""
         rows.append(Fact(f"{algorithms.name(cc)} drains", PAPER[cc], rule, panel["drained"], "BDP", why))
         if cc != "bbr":  # BBR's probe lasts one RTT: a mean over one RTT flattens it
             what = f"{algorithms.name(cc)}, to the least mean over one RTT"
             rows.append(Fact(what, PAPER[cc], rule, panel["drained_mean"], "BDP"))
+    for cc, numbers in data["notebook"].items():
+        what = f"notebook (B = 175 packets): {algorithms.name(cc)} drains"
+        rows.append(Fact(what, "", numbers["rule"], numbers["drained"], "BDP"))
     return rows
 
 

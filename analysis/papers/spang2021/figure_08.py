@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Figure 8: drops against marks with 16 Reno flows.
+"""Figure 8: drops against marks with 16 Reno flows; for 32 flows, as in the notebook, facts alone.
 
 A queue that drops never exceeds its threshold. A queue that marks overshoots it, and then marks packets of more flows,
 which slow down together (section 5.4). Theorem 5 allows n^2 / (Delta BDP) + sqrt(n) flows, with the run's Delta.
+
+The published program marks by the depth at departure. Marks by the depth on arrival stand below, for comparison.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from analysis.distributions import signalled
 from analysis.figures import algorithms
@@ -22,19 +25,22 @@ from analysis.papers.series import bdp
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory.many_flows import flows_seeing_loss
+from controlplane.policy import EGRESS_ECN, MARKING_MODES
 
 CAPTION = (
     "16 Reno flows whose packets are marked, or dropped, when the queue exceeds one BDP: the queue over time, and "
     "how many flows had a packet dropped or marked in each excursion to that threshold. An excursion ends when no "
-    "packet was dropped or marked for a base RTT."
+    "packet was dropped or marked for a base RTT. ECN: marks at departure, as in the published program."
 )
 SWEEPS = ("ecn",)
 CC, FLOWS = "reno", 16
 NEEDS = ("utilization_p01",)  # null in runs without packets
 NO_MARKS = "these captures record no marks"  # the published artifact's captures have none
-MODES = {"tail-drop": "drop", "ecn": "ECN"}
-OF_MODE = {"tail-drop": ~IS_MARKED, "ecn": IS_MARKED}
-COLORS = {"tail-drop": algorithms.color(CC), "ecn": ORANGE}
+MODES = {"drop": "drop", "departure": "ECN", "arrival": "ECN on arrival"}
+AT_DEPARTURE = (pl.col("mode") == EGRESS_ECN) | pl.col("imported")  # the published program's captures
+OF_MODE = {"drop": ~IS_MARKED, "departure": IS_MARKED & AT_DEPARTURE, "arrival": IS_MARKED & ~AT_DEPARTURE}
+COLORS = {"drop": algorithms.color(CC), "departure": ORANGE, "arrival": GREY}
+NOTEBOOK_FLOWS, NOTEBOOK_SPAN_NS = 32, 500_000_000  # "Figure 8 - ecn synchronization trace"
 SPAN_RTTS = 150  # of base RTTs, in the middle of the measurement
 COLUMNS = 900
 
@@ -43,11 +49,13 @@ def prepare(runs: StoredRuns) -> Data:
     """For each mode: the queue of the first run; the distribution of signalled flows and the spread of the queue over
     all runs.
     """
-    data: Data = {"modes": {}}
+    data: Data = {"modes": {}, "notebook": {}}
     for mode in MODES:
         selected = runs.select(SWEEPS[0], OF_MODE[mode], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
         if selected:
             data["modes"][mode] = _queue(PacketTrace(selected[0])) | {"runs": [_run(run) for run in selected]}
+        more = runs.select(SWEEPS[0], OF_MODE[mode], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=NOTEBOOK_FLOWS)
+        data["notebook"][mode] = [_shown(run) for run in more]
     absent = "" if len(data["modes"]) == len(MODES) else runs.absence(SWEEPS[0], CC)
     return data | {"provenance": runs.provenance(), "absent": absent}
 
@@ -64,6 +72,14 @@ def _queue(trace: PacketTrace) -> Data:
     return {"line": envelope(ms, depth, 0, span_ms, COLUMNS), "span_ms": span_ms}
 
 
+def _shown(run: StoredRun) -> dict[str, float]:
+    """What the notebook shows of a run: depths on arrival within half a second."""
+    trace = PacketTrace(run)
+    rows = trace.arrivals(trace.start_ns, min(trace.start_ns + NOTEBOOK_SPAN_NS, trace.end_ns))
+    low, middle, high = np.percentile(trace.queue["depth_packets"][rows], (1, 50, 99), method="inverted_cdf")
+    return {"spread": float(high - low), "p01": float(low), "p50": float(middle), "p99": float(high)}
+
+
 def _run(run: StoredRun) -> Data:
     """One run: flows signalled (excursions by number of flows), quantiles of the queue, what Theorem 5 allows."""
     trace = PacketTrace(run)
@@ -75,7 +91,7 @@ def _run(run: StoredRun) -> Data:
     low, high = (float(depth[np.searchsorted(upto, share)]) for share in (0.01, 0.99))
     threshold = run["ecn_threshold_packets"] if run["mode"] == "ecn" else run["buffer_packets"]
     allowed = flows_seeing_loss(bdp(run), run["flows"], run["delta"]) if run["delta"] else None
-    tells = run["mode"] != "ecn" or run["marks"] is not None
+    tells = run["mode"] not in MARKING_MODES or run["marks"] is not None
     some = excursions.sum() if tells else 0
     return {
         "excursions": np.bincount(flows, weights=excursions, minlength=run["flows"] + 1) / max(some, 1),
@@ -89,7 +105,7 @@ def _run(run: StoredRun) -> Data:
 
 def draw(data: Data) -> look.Figure:
     """Left: the queue of each mode, on one scale. Right: the number of flows that one excursion signalled."""
-    figure, axes = look.new_figure(look.PAGE_IN, 3.0, 2, 2, width_ratios=(1.9, 1), sharex="col", sharey="col")
+    figure, axes = look.new_figure(look.PAGE_IN, 4.2, len(MODES), 2, width_ratios=(1.9, 1), sharex="col", sharey="col")
     modes = data["modes"]
     deepest = max((mode["line"][1].max(initial=0) for mode in modes.values()), default=1)
     for (mode, word), (left, right) in zip(MODES.items(), axes, strict=True):
@@ -148,10 +164,24 @@ def facts(data: Data) -> list[Fact]:
         if not runs:
             rows.append(Fact(f"{word}: flows signalled in an excursion", "", None, None, "flows", data["absent"]))
             continue
-        for key, fact in (_facts_of_drops(runs) if mode == "tail-drop" else FACTS_OF_MARKS).items():
+        for key, fact in (_facts_of_drops(runs) if mode == "drop" else FACTS_OF_MARKS).items():
             is_told = key not in ("flows_mean", "all_flows") or all(run["tells"] for run in runs)
             measured, why = mean_interval(run[key] for run in runs), fact.reason if is_told else NO_MARKS
-            rows.append(fact._replace(what=f"{word}: {fact.what}", measured=measured, reason=why))
+            is_headline = fact.headline and mode != "arrival"
+            what = f"{word}: {fact.what}"
+            rows.append(fact._replace(what=what, measured=measured, reason=why, headline=is_headline))
+    return rows + _of_the_notebook(data["notebook"])
+
+
+def _of_the_notebook(runs: dict[str, list[dict[str, float]]]) -> list[Fact]:
+    """The quantiles of what the notebook draws; it computes none."""
+    where, rows = f"notebook ({NOTEBOOK_FLOWS} flows, {NOTEBOOK_SPAN_NS / 1e6:.0f} ms)", []
+    names = {"spread": "1st to 99th percentile of the queue", "p01": "1st percentile", "p50": "median",
+             "p99": "99th percentile"}  # fmt: skip
+    for mode, word in MODES.items():
+        for key, name in names.items():
+            measured = mean_interval(run[key] for run in runs.get(mode, []))
+            rows.append(Fact(f"{where}, {word}: {name}", "", None, measured, "packets"))
     return rows
 
 

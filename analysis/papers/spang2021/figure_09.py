@@ -2,7 +2,8 @@
 """Figure 9: which of four Reno flows lose, and how far the queue falls.
 
 Each flow that loses halves its window, so the queue falls by half the sum of the losers' windows: one large window
-counts as much as two of half its size (section 5.5).
+counts as much as two of half its size (section 5.5). The text has B = BDP; the notebook has 20000 cells, which are 175
+packets, and shows two flows beside the four. Its points have facts alone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ CAPTION = (
 )
 SWEEPS = ("four-flows",)
 CC, FLOWS = "reno", 4
+NOTEBOOK_BUFFER, NOTEBOOK_FLOWS = 175, (2, 4)
 NEEDS = ("utilization_p01", "in_flight_mean_packets")  # null in runs without packets or windows
 FLOW_COLORS = (BLUE, "#E69F00", GREEN, PURPLE)
 SPAN_RTTS = 220  # of base RTTs
@@ -36,7 +38,13 @@ SPAN_RTTS = 220  # of base RTTs
 def prepare(runs: StoredRuns) -> Data:
     """Steps of the first valid run where its losses differ most, and every loss of every run."""
     selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
-    data: Data = {"provenance": runs.provenance(), "runs": [_run(run) for run in selected], "zoom": None}
+    notebook = {
+        flows: [_run(run) for run in runs.select(SWEEPS[0], imported=False, needs=NEEDS, cc=CC, flows=flows,
+                                                 buffer_packets=NOTEBOOK_BUFFER)]
+        for flows in NOTEBOOK_FLOWS
+    }  # fmt: skip
+    data: Data = {"provenance": runs.provenance(), "runs": [_run(run) for run in selected], "zoom": None,
+                  "notebook": notebook}  # fmt: skip
     if not selected:
         return data | {"absent": runs.absence(SWEEPS[0], CC)}
     return data | {"zoom": _zoom(PacketTrace(selected[0]), data["runs"][0]["losses"])}
@@ -162,8 +170,18 @@ def _draw_losses(ax: look.Axes, runs: list[Data]) -> None:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Medians over each run's losses; intervals over runs."""
-    kept = [run for run in data["runs"] if run["losses"]]
+    """Medians over each run's losses; intervals over runs. First those of the text's point, then the notebook's."""
+    rows = _facts(data["runs"], FLOWS)
+    for flows, runs in data["notebook"].items():
+        where = f"notebook (n = {flows}, B = {NOTEBOOK_BUFFER} packets): "
+        rows += [fact._replace(what=where + fact.what, reason="") for fact in _facts(runs, flows)]
+        if not runs:
+            rows.append(Fact(f"{where}fall of the queue over half the losers' windows", "", 1.0, None, ""))
+    return rows
+
+
+def _facts(runs: list[Data], flows: int) -> list[Fact]:
+    kept = [run for run in runs if run["losses"]]
     if not kept:
         return []
     mean = "to the least mean over one RTT; those that did not lose add a packet an RTT meanwhile"
@@ -172,20 +190,20 @@ def facts(data: Data) -> list[Fact]:
              mean_interval(float(np.median([loss["fall"] / loss["half"] for loss in run["losses"]])) for run in kept),
              "", mean),
     ]  # fmt: skip
-    for losers in range(1, FLOWS + 1):
+    for losers in range(1, flows + 1):
         some = [[loss for loss in run["losses"] if len(loss["losers"]) == losers] for run in kept]
         each = [losses for losses in some if losses]
         if not each:
             continue
         rows.append(
-            Fact(f"fall of the queue when {losers} of {FLOWS} flows lose", "",
+            Fact(f"fall of the queue when {losers} of {flows} flows lose", "",
                  float(np.mean([np.median([loss["half"] for loss in losses]) for losses in each])),
                  mean_interval(float(np.median([loss["fall"] for loss in losses])) for losses in each), "packets")
         )  # fmt: skip
     windows = [[loss["windows"].values() for loss in run["losses"]] for run in kept]
     share = mean_interval(float(np.median([max(each) / min(each) for each in of_run])) for of_run in windows)
     rows.append(Fact("largest window over the least, at losses", "one flow about twice the others", 1.0, share, ""))
-    together = [float(np.mean([len(loss["losers"]) == FLOWS for loss in run["losses"]])) for run in kept]
+    together = [float(np.mean([len(loss["losers"]) == flows for loss in run["losses"]])) for run in kept]
     rows.append(Fact("losses that hit all flows", "", None, mean_interval(together), "of losses"))
     return rows
 
