@@ -49,7 +49,7 @@ def test_words__are_all_checked_before_anything_runs() -> None:
         "CLOCK=both is not known; allowed: virtual, real",
         "JOBS=0 is not allowed; allowed: 1 to 1024",
         "FIGURE=99 is not known; allowed: 1, 2, 3, 4, 5a, 5b, 6, 7, 8, 9, 10, 11a, 11b, table1, beside, "
-        "factors, clocks, or several of these with commas between them",
+        "factors, arrival, clocks, or several of these with commas between them",
     ]
     papers = "appenzeller2004, enachescu2006, prasad2007, spang2021"
     known = f"is not known; allowed: {papers}, or a folder whose __init__.py has a PAPER (CONTRIBUTING.md)"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from analysis.papers import clocks
 from analysis.papers.paper import Paper, Second, figures_of
-from analysis.papers.spang2021 import artifact, beside, factors
+from analysis.papers.spang2021 import arrival, artifact, beside, factors
 
 PAPER = Paper(
     key="spang2021",
@@ -16,6 +16,7 @@ PAPER = Paper(
         *figures_of(__name__, __file__),
         beside.FIGURE,
         factors.FIGURE,
+        arrival.FIGURE,
         clocks.figure(("single-flow-buffers", "reno-depth", "others-depth", "twenty-packets", "ecn")),
     ),
     algorithms=("reno", "cubic", "bbr", "bbr2", "bbr3", "scalable_50"),

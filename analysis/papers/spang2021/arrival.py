@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""The effect of dropping on arrival: every number of the paper's figures that both sets of runs have (MODE=tail-drop),
+and the depths of `factors`, which has both modes itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from analysis.figures import algorithms
+from analysis.figures.common import BLACK, DISTINCT, Data
+from analysis.papers import look
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.spang2021 import factors
+from analysis.papers.spang2021.beside import PERCENTILES
+from analysis.papers.stored_runs import StoredRuns
+from analysis.statistics import Interval
+
+CAPTION = (
+    "what dropping on arrival changes: each number of the other figures that was measured both with drops at departure "
+    "and with drops on arrival. A number off the line differs."
+)
+NAME = "arrival"
+ON_ARRIVAL = "tail-drop"
+MARKERS = "os^Dv<>"
+UNITS = {"packets": "packets", "": "shares, exponents, ratios"}
+NO_DATA = "no number has runs of both sets:\nmake figures PAPER=spang2021 MODE=tail-drop"
+
+
+class Pair(NamedTuple):
+    """One number of a figure in both sets."""
+
+    figure: str
+    what: str
+    unit: str
+    departure: Interval
+    arrival: Interval
+
+    @property
+    def difference(self) -> float:
+        return self.arrival.value - self.departure.value
+
+    @property
+    def is_apart(self) -> bool | None:
+        """Whether the intervals do not meet; None if one of them is of a single run."""
+        ends = (self.departure.low, self.departure.high, self.arrival.low, self.arrival.high)
+        if None in ends:
+            return None
+        (low, high), (other_low, other_high) = self.departure.ends, self.arrival.ends
+        return high < other_low or other_high < low
+
+
+def prepare(runs: StoredRuns) -> Data:
+    """The pairs of all figures, in the order of the page."""
+    pairs: list[Pair] = []
+    second = runs.second_set()
+    for figure in runs.paper.figures:
+        if second is None or figure.name in (NAME, factors.FIGURE.name) or figure.compares_clocks:
+            continue
+        on_arrival = {fact.what: fact for fact in figure.facts(figure.prepare(second)) if fact.measured is not None}
+        if not on_arrival:
+            continue
+        pairs += [
+            Pair(figure.title, fact.what, fact.unit, fact.measured, measured)
+            for fact in figure.facts(figure.prepare(runs))
+            if fact.measured and fact.what in on_arrival and (measured := on_arrival[fact.what].measured)
+        ]
+    if second is not None:
+        runs.used.update(second.used)
+        runs.left_out.update(second.left_out)
+    return {"pairs": pairs + _of_factors(runs), "provenance": runs.provenance()}
+
+
+def _of_factors(runs: StoredRuns) -> list[Pair]:
+    groups = factors.prepare(runs)["groups"]
+    return [
+        Pair(factors.FIGURE.title, f"{algorithms.name(cc)}, n = {flows}: {name} of depth", "packets",
+             group[factors.AS_THE_SET][which], group[ON_ARRIVAL][which])
+        for (cc, flows), group in groups.items()
+        if factors.AS_THE_SET in group and ON_ARRIVAL in group
+        for which, name in PERCENTILES.items()
+    ]  # fmt: skip
+
+
+def draw(data: Data) -> look.Figure:
+    """A panel for numbers of packets and one for numbers without a unit: departure across, arrival up."""
+    figure, axes = look.new_figure(look.PAGE_IN, 3.4, 1, len(UNITS))
+    pairs: list[Pair] = data["pairs"]
+    titles = list(dict.fromkeys(pair.figure for pair in pairs))
+    for ax, (unit, title) in zip(axes[0], UNITS.items(), strict=True):
+        shown = [pair for pair in pairs if pair.unit == unit]
+        if not shown:
+            look.absent(ax, text=NO_DATA)
+            continue
+        ax.axline((0, 0), slope=1, color=BLACK, linewidth=0.6)
+        for number, name in enumerate(titles):
+            some = [pair for pair in shown if pair.figure == name]
+            x, y = [pair.departure.value for pair in some], [pair.arrival.value for pair in some]
+            ax.plot(x, y, MARKERS[number % len(MARKERS)], color=DISTINCT[number % len(DISTINCT)], markersize=2.6,
+                    markerfacecolor="none", markeredgewidth=0.7, label=name)  # fmt: skip
+        ax.set_title(title, loc="left", pad=3)
+        ax.set_xlabel("drops at departure")
+    axes[0, 0].set_ylabel("drops on arrival")
+    if pairs:
+        axes[0, 0].legend(loc="upper left", frameon=False, handlelength=1.0)
+    return figure
+
+
+def facts(data: Data) -> list[Fact]:
+    """Of each figure, how many numbers differ beyond both intervals."""
+    rows = []
+    for title in dict.fromkeys(pair.figure for pair in data["pairs"]):
+        judged = [pair.is_apart for pair in data["pairs"] if pair.figure == title and pair.is_apart is not None]
+        count = None if not judged else Interval(float(sum(judged)), None, None, 1)
+        what = f"{title}: numbers whose intervals with drops at departure and on arrival do not meet"
+        rows.append(Fact(what, "", None, count, f"of {len(judged)}", none="one run of each point has no interval"))
+    return rows
+
+
+def table(data: Data) -> str:
+    """Every pair with its difference, arrival less departure."""
+    if not data["pairs"]:
+        return ""
+    lines = ["| figure | quantity | egress-threshold | tail-drop | difference | intervals |", "|---" * 6 + "|"]
+    for pair in data["pairs"]:
+        apart = {True: "apart", False: "meet", None: "–"}[pair.is_apart]
+        text = f"{pair.difference:+.4g} {pair.unit}".strip().replace("-", "−")
+        what = pair.what.replace("|", "\\|")
+        lines.append(f"| {pair.figure} | {what} | {pair.departure} | {pair.arrival} | {text} | {apart} |")
+    return "\n".join(lines)
+
+
+FIGURE = PaperFigure(NAME, CAPTION, (factors.STEM,), prepare, draw, facts, table)
