@@ -56,8 +56,8 @@ def resolve(
             wrong(key, "needs the virtual-time kernel; allowed: with CLOCK=virtual only")
         elif key == "window" and clock == "real" and bpf_lacks:
             wrong(key, f"in real time needs {bpf_lacks}; allowed: with CLOCK=virtual")
-        elif switch == "ns3":
-            wrong(key, "sets Linux's TCP; ns-3 has its own; allowed: not with SWITCH=ns3")
+        elif key == "pacing" and keys.pacing == POISSON and switch == "ns3":
+            wrong(key, "needs the virtual-time kernel; allowed: off, linux, exact with SWITCH=ns3")
     return {
         "pacing": None if keys.pacing == "off" else keys.pacing,
         "window_packets": None if keys.window is None else units.whole(keys.window),

@@ -88,8 +88,6 @@ def refuse_access(spec: Any, wrong: Callable[[str, str], None]) -> None:
     elif finite_kinds(spec.traffic) and spec.access_links is None:
         wrong("access", f"is the rate of links that finite flows share; their number is missing; allowed: with "
               f"ACCESS_LINKS=1 to {MOST_ACCESS_LINKS}")  # fmt: skip
-    elif spec.switch == "ns3":
-        wrong("access", "is not simulated with SWITCH=ns3; allowed: process, driver")
 
 
 def paths(spec: Any) -> tuple[Path, ...]:

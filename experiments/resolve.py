@@ -294,7 +294,6 @@ def _check_congestion_controls(key: str, names: list[str], host: Host, errors: d
 
 def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> None:
     """Refuses features that simulator/ lacks."""
-    finite = bool(transfers.finite_kinds(spec.traffic))
     simulated = [kind for kind in transfers.TRAFFIC if kind not in (transfers.PROGRAM, transfers.OPEN_LOOP)]
     other = [kind for kind in transfers.kinds(spec.traffic) if kind not in simulated]
     for key, lacks, problem in (
@@ -303,16 +302,6 @@ def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> Non
             "traffic",
             bool(other),
             f"has {' and '.join(other)} traffic, which is not simulated; allowed: {', '.join(simulated)}",
-        ),
-        (
-            "rtts",
-            finite and spec.rtts is not None,
-            "gives finite flows several RTTs, which are not simulated; allowed: RTT",
-        ),
-        (
-            "rtt_spread",
-            finite and spec.rtt_spread.amount > 0,
-            "gives finite flows several RTTs, which are not simulated; allowed: 0ns",
         ),
         ("groups", spec.groups is not None, "is not simulated; allowed: no groups"),
         (

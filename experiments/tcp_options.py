@@ -43,6 +43,10 @@ class TcpKeys(BaseModel):
 KEYS = tuple(TcpKeys.model_fields)
 # Without SACK Linux has none of these, whatever their settings say.
 NEED_SACK = ("rack", "tlp", "comp_sack_slack", "comp_sack_nr")
+# What ns-3's TCP does not have, with the value that says so; None: no value does.
+LINUX_ONLY: dict[str, int | str | None] = {
+    "rack": "off", "tlp": "off", "frto": "off", "comp_sack_slack": None, "comp_sack_nr": 0,
+}  # fmt: skip
 MEANINGS = {
     "profile": "TCP of the hosts: linux (its defaults), or paper (INITCWND=2 ACKS=each, SACK, RACK, TLP and FRTO off, "
     "COMP_SACK_NR=0); the next keys override it one by one",
@@ -78,9 +82,15 @@ def resolve(keys: TcpKeys, traffic: str, switch: str | None, wrong: Wrong) -> di
     if values == LINUX:
         return None
     if switch == "ns3":
-        for key in given:
-            wrong(key, "sets Linux's TCP; ns-3 has its own; allowed: no TCP keys with SWITCH=ns3")
+        for key in sorted(named.keys() & LINUX_ONLY.keys()):
+            if values[_option(key)] != LINUX_ONLY[key]:
+                wrong(key, f"is an option of Linux's TCP; ns-3 has none; allowed: {_without(key)} with SWITCH=ns3")
+        return values | {_option(key): value for key, value in LINUX_ONLY.items() if value is not None}
     return values
+
+
+def _without(key: str) -> str:
+    return f"no {key.upper()}" if LINUX_ONLY[key] is None else f"{key.upper()}={LINUX_ONLY[key]}"
 
 
 def _option(key: str) -> str:

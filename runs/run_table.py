@@ -348,8 +348,9 @@ def is_number(value: Any) -> bool:
 
 
 def _tcp(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:
-    """Profile and options of the hosts' TCP; all None if it is unknown, or not Linux's."""
-    unknown = imported or spec.get("traffic") == "open-loop" or spec.get("switch") == "ns3"
+    """Profile and options of the hosts' TCP; all None if it is unknown, or ns-3's own."""
+    default_of_ns3 = spec.get("switch") == "ns3" and "tcp" not in spec
+    unknown = imported or spec.get("traffic") == "open-loop" or default_of_ns3
     values = None if unknown else spec.get("tcp", LINUX)
     if not isinstance(values, dict):
         return dict.fromkeys(("profile", *LINUX))

@@ -6,7 +6,7 @@
 #include "flows.h"
 #include "ns3/inet-socket-address.h"
 #include "ns3/simulator.h"
-#include "ns3/tcp-l4-protocol.h"
+#include "tcp.h"
 
 using namespace ns3;
 
@@ -43,11 +43,9 @@ class FiniteFlows::Sender
 };
 
 FiniteFlows::Sender::Sender(FiniteFlows &flows, uint32_t index)
-    : index(index), flows(flows), settings(flows.scenario.flows[index]), left_bytes(settings.bytes)
+    : index(index), flows(flows), settings(flows.scenario.flows[index]),
+      socket(sending_socket(flows.scenario, flows.senders.Of(settings), settings)), left_bytes(settings.bytes)
 {
-	Ptr<TcpL4Protocol> tcp = flows.node->GetObject<TcpL4Protocol>();
-
-	socket = DynamicCast<TcpSocketBase>(tcp->CreateSocket(TypeId::LookupByName(settings.type)));
 	socket->TraceConnectWithoutContext("Rx", MakeCallback(&Sender::Received, this));
 	socket->TraceConnectWithoutContext("Retransmission", MakeCallback(&Sender::Resent, this));
 	socket->TraceConnectWithoutContext("State", MakeCallback(&Sender::Changed, this));
@@ -58,7 +56,7 @@ FiniteFlows::Sender::Sender(FiniteFlows &flows, uint32_t index)
 void FiniteFlows::Sender::Connect()
 {
 	syn_mono_ns = simulated_ns();
-	socket->Bind(InetSocketAddress(Ipv4Address(flows.scenario.sender), settings.client_port));
+	socket->Bind(source_of(flows.scenario, settings));
 	socket->SetConnectCallback(
 		MakeCallback(&Sender::Connected, this),
 		Callback<void, Ptr<Socket>>([this](Ptr<Socket>) { End(FLOW_END_REFUSED); }));
@@ -155,8 +153,8 @@ struct flow_record FiniteFlows::Sender::Record() const
 	record.ended_mono_ns = ended_mono_ns;
 	record.size_bytes = settings.bytes;
 	record.acked_bytes = acked_bytes;
-	record.src_addr_lo = mapped_low(flows.scenario.sender);
-	record.dst_addr_lo = mapped_low(flows.scenario.receiver);
+	record.src_addr_lo = mapped_low(source_of(flows.scenario, settings).GetIpv4());
+	record.dst_addr_lo = mapped_low(Ipv4Address(flows.scenario.receiver));
 	record.line = index;
 	record.user = static_cast<uint32_t>(settings.user);
 	record.retransmits = retransmits;
@@ -169,8 +167,8 @@ struct flow_record FiniteFlows::Sender::Record() const
 	return record;
 }
 
-FiniteFlows::FiniteFlows(const struct scenario &scenario, struct records &file, Ptr<Node> sender)
-    : scenario(scenario), file(file), node(sender), next(scenario.flow_count)
+FiniteFlows::FiniteFlows(const struct scenario &scenario, struct records &file, const Senders &senders)
+    : scenario(scenario), file(file), senders(senders), next(scenario.flow_count)
 {
 }
 
@@ -198,8 +196,9 @@ void FiniteFlows::Plan(uint64_t end_mono_ns)
 void FiniteFlows::Schedule(uint32_t index, uint64_t mono_ns)
 {
 	if (mono_ns < end_mono_ns)
-		Simulator::ScheduleWithContext(node->GetId(), NanoSeconds(mono_ns - simulated_ns()),
-					       &FiniteFlows::Begin, this, index);
+		Simulator::ScheduleWithContext(senders.First()->GetId(),
+					       NanoSeconds(mono_ns - simulated_ns()), &FiniteFlows::Begin,
+					       this, index);
 }
 
 void FiniteFlows::Begin(uint32_t index)

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ns3/node.h"
+#include "hosts.h"
 #include "ns3/socket.h"
 #include "ns3/tcp-header.h"
 #include "ns3/tcp-socket-base.h"
@@ -23,7 +23,7 @@ class FiniteFlows
 		uint64_t begun, finished, refused, reset, open, most_open;
 	};
 
-	FiniteFlows(const struct scenario &scenario, struct records &file, ns3::Ptr<ns3::Node> sender);
+	FiniteFlows(const struct scenario &scenario, struct records &file, const Senders &senders);
 	~FiniteFlows();
 
 	/* Schedules every flow that waits for no other. None begins at end_mono_ns or later. */
@@ -45,7 +45,7 @@ class FiniteFlows
 
 	const struct scenario &scenario;
 	struct records &file;
-	ns3::Ptr<ns3::Node> node;
+	const Senders &senders;
 	uint64_t end_mono_ns = 0;
 	std::vector<uint32_t>
 		next; /* of the same user; 0: none, because a user's next flow is never the first line */

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "flows.h"
 
-#include <algorithm>
-
-#include "lib/frames.h"
-#include "ns3/boolean.h"
-#include "ns3/config.h"
-#include "ns3/double.h"
-#include "ns3/enum.h"
 #include "ns3/inet-socket-address.h"
 #include "ns3/simulator.h"
-#include "ns3/tcp-l4-protocol.h"
 #include "ns3/tcp-socket-factory.h"
-#include "ns3/uinteger.h"
+#include "tcp.h"
 
 using namespace ns3;
 
 namespace
 {
-
-constexpr uint32_t TCP_BYTES = 20, TIMESTAMP_OPTION_BYTES = 12;
-/* ns-3 keeps a closed socket so long. No two flows have the same ports, so that only memory depends on it. */
-constexpr double TIME_WAIT_S = 1;
-constexpr uint32_t LEAST_BUFFER_BYTES = 1 << 20, MOST_BUFFER_BYTES = 1 << 30;
 
 constexpr uint64_t bit(int field)
 {
@@ -42,45 +29,10 @@ uint64_t simulated_ns()
 	return static_cast<uint64_t>(Simulator::Now().GetNanoSeconds());
 }
 
-uint32_t mss(const struct scenario &scenario)
-{
-	return static_cast<uint32_t>(scenario.mtu_bytes) - IPV4_BYTES - TCP_BYTES - TIMESTAMP_OPTION_BYTES;
-}
-
-uint64_t mapped_low(const char *address)
-{
-	return uint64_t{0xffff} << 32 | Ipv4Address(address).Get();
-}
-
-void set_tcp_defaults(const struct scenario &scenario)
-{
-	const double bdp_bytes = static_cast<double>(scenario.rate_bps) / 8e9 *
-				 static_cast<double>(scenario.data_delay_ns + scenario.ack_delay_ns);
-	const double most_bytes =
-		2 * (bdp_bytes + static_cast<double>(scenario.limit_packets * scenario.mtu_bytes));
-	const auto buffer_bytes =
-		static_cast<uint32_t>(std::clamp<double>(most_bytes, LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES));
-
-	Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(mss(scenario)));
-	Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
-	Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
-	Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
-	Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(buffer_bytes));
-	Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(buffer_bytes));
-	Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
-	Config::SetDefault("ns3::TcpSocket::ConnTimeout", TimeValue(Seconds(1)));
-	Config::SetDefault("ns3::TcpSocketBase::MaxSegLifetime", DoubleValue(TIME_WAIT_S / 2));
-	Config::SetDefault("ns3::TcpSocketBase::UseEcn",
-			   EnumValue(scenario.mode == ECN ? TcpSocketState::On : TcpSocketState::Off));
-}
-
 Flow::Flow(const struct scenario &scenario, uint32_t index, struct records &trace, Ptr<Node> node)
     : scenario(scenario), index(index), settings(scenario.flows[index]), trace(trace),
-      mss_bytes(mss(scenario))
+      mss_bytes(mss(scenario)), socket(sending_socket(scenario, node, settings))
 {
-	Ptr<TcpL4Protocol> tcp = node->GetObject<TcpL4Protocol>();
-
-	socket = DynamicCast<TcpSocketBase>(tcp->CreateSocket(TypeId::LookupByName(settings.type)));
 	Watch();
 }
 
@@ -115,7 +67,7 @@ void Flow::Watch()
 void Flow::Connect()
 {
 	syn_mono_ns = simulated_ns();
-	socket->Bind(InetSocketAddress(Ipv4Address(scenario.sender), settings.client_port));
+	socket->Bind(source_of(scenario, settings));
 	socket->SetConnectCallback(Callback<void, Ptr<Socket>>([this](Ptr<Socket>) {
 					   connected = true;
 					   connected_mono_ns = simulated_ns();
@@ -161,8 +113,8 @@ void Flow::Record(uint8_t event, uint32_t seq, uint32_t data_bytes)
 	record.data_bytes = static_cast<uint16_t>(data_bytes);
 	record.event = event;
 	record.ca_state = ca_state;
-	record.src_addr_lo = mapped_low(scenario.sender);
-	record.dst_addr_lo = mapped_low(scenario.receiver);
+	record.src_addr_lo = mapped_low(Ipv4Address(scenario.sender));
+	record.dst_addr_lo = mapped_low(Ipv4Address(scenario.receiver));
 	record.unknown_fields = UNKNOWN;
 	const int err = records_add_tcp(&trace, &record);
 
@@ -202,8 +154,8 @@ struct flow_record long_flow_record(const struct scenario &scenario, uint32_t in
 	record.connected_mono_ns = flow.connected_mono_ns;
 	record.started_mono_ns = flow.started_mono_ns;
 	record.acked_bytes = flow.bytes_acked;
-	record.src_addr_lo = mapped_low(scenario.sender);
-	record.dst_addr_lo = mapped_low(scenario.receiver);
+	record.src_addr_lo = mapped_low(Ipv4Address(scenario.sender));
+	record.dst_addr_lo = mapped_low(Ipv4Address(scenario.receiver));
 	record.line = index;
 	record.retransmits = static_cast<uint32_t>(flow.retransmits);
 	record.min_rtt_us = UINT32_MAX;

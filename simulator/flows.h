@@ -91,10 +91,5 @@ class Sink
 struct flow_record long_flow_record(const struct scenario &scenario, uint32_t index, const Flow &flow);
 
 uint64_t simulated_ns();
-uint32_t mss(const struct scenario &scenario);
-uint64_t mapped_low(const char *address);
-
-/* TCP with the defaults of Linux, as far as ns-3 has them. */
-void set_tcp_defaults(const struct scenario &scenario);
 
 #endif

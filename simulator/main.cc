@@ -12,11 +12,11 @@
 #include "echo.h"
 #include "finite_flows.h"
 #include "flows.h"
-#include "ns3/internet-stack-helper.h"
-#include "ns3/ipv4.h"
+#include "hosts.h"
 #include "ns3/rng-seed-manager.h"
 #include "ns3/simulator.h"
-#include "port.h"
+#include "paths.h"
+#include "tcp.h"
 
 extern "C" {
 #include "lib/report.h"
@@ -58,38 +58,6 @@ int create(const struct scenario &scenario, Files &files)
 		err = records_create(&files.flows, in(scenario, "flows.bsf").c_str(), BLOCK_FLOWS,
 				     FLOW_RECORD_VERSION, FLOW_RECORD_BYTES);
 	return err;
-}
-
-Ptr<Port> attach(Ptr<Node> node, const struct scenario &scenario, const char *address,
-		 std::function<void(Ptr<Packet>)> leave)
-{
-	Ptr<Port> port = Create<Port>(static_cast<uint16_t>(scenario.mtu_bytes), std::move(leave));
-	Ptr<Ipv4> ipv4 = node->GetObject<Ipv4>();
-
-	node->AddDevice(port);
-	const uint32_t interface = ipv4->AddInterface(port);
-
-	ipv4->AddAddress(interface, Ipv4InterfaceAddress(Ipv4Address(address), Ipv4Mask("255.255.255.0")));
-	ipv4->SetUp(interface);
-	return port;
-}
-
-/* The delay of a flow's own, by its client port; 0 of others. */
-std::vector<uint64_t> extra_delays(const struct scenario &scenario)
-{
-	std::vector<uint64_t> delays(1 << 16);
-
-	for (uint32_t index = 0; index < scenario.flow_count; index++)
-		delays[scenario.flows[index].client_port] = scenario.flows[index].extra_delay_ns;
-	return delays;
-}
-
-uint16_t source_port(Ptr<const Packet> packet)
-{
-	uint8_t head[22];
-
-	packet->CopyData(head, sizeof(head)); // IPv4 without options, which our flows do not have
-	return static_cast<uint16_t>(head[20] << 8 | head[21]);
 }
 
 void write_summary(const struct scenario &scenario, const Files &files, const Bottleneck &queue,
@@ -148,36 +116,30 @@ void write_summary(const struct scenario &scenario, const Files &files, const Bo
 
 int simulate(const struct scenario &scenario, Files &files)
 {
-	const std::vector<uint64_t> extra_ns = extra_delays(scenario);
-	Ptr<Node> sender = CreateObject<Node>(), receiver = CreateObject<Node>();
-	InternetStackHelper stack;
-	Ptr<Port> sender_port, receiver_port;
+	Paths paths(scenario);
 	bool sending = true;
 	uint64_t end_mono_ns = scenario.start_mono_ns + scenario.duration_ns;
 
 	set_tcp_defaults(scenario);
-	stack.SetIpv6StackInstall(false);
-	stack.Install(sender);
-	stack.Install(receiver);
+	Host receiver;
 	Bottleneck queue(scenario, files.postcards, [&](Ptr<Packet> packet) {
-		Simulator::ScheduleWithContext(
-			receiver->GetId(),
-			NanoSeconds(scenario.data_delay_ns + extra_ns[source_port(packet)]), &Port::Receive,
-			receiver_port, packet);
+		Simulator::ScheduleWithContext(receiver.node->GetId(),
+					       NanoSeconds(scenario.data_delay_ns + paths.ExtraDelay(packet)),
+					       &Port::Receive, receiver.port, packet);
 	});
-
-	sender_port = attach(sender, scenario, scenario.sender, [&](Ptr<Packet> packet) {
+	const Senders senders(scenario, [&](Ptr<Packet> packet) {
 		if (sending)
-			Simulator::ScheduleNow(&Bottleneck::Arrive, &queue, packet);
+			Simulator::Schedule(NanoSeconds(paths.AccessDelay(packet)), &Bottleneck::Arrive,
+					    &queue, packet);
 	});
-	receiver_port = attach(receiver, scenario, scenario.receiver, [&](Ptr<Packet> packet) {
-		Simulator::ScheduleWithContext(sender->GetId(), NanoSeconds(scenario.ack_delay_ns),
-					       &Port::Receive, sender_port, packet);
-	});
-	Echo echo(scenario, sender, receiver, ECHO_START_NS);
-	Sink sink(scenario, files.goodput, receiver);
+	const Ptr<Node> sender = senders.First();
+
+	receiver = new_host(scenario, Ipv4Address(scenario.receiver),
+			    [&](Ptr<Packet> packet) { senders.Deliver(packet, scenario.ack_delay_ns); });
+	Echo echo(scenario, sender, receiver.node, ECHO_START_NS);
+	Sink sink(scenario, files.goodput, receiver.node);
 	std::vector<std::unique_ptr<Flow>> flows;
-	FiniteFlows finite(scenario, files.flows, sender);
+	FiniteFlows finite(scenario, files.flows, senders);
 	const uint64_t handshakes_ns = 2 * (scenario.data_delay_ns + scenario.ack_delay_ns) + 1000000000;
 	const uint64_t first_syn_ns =
 		scenario.start_mono_ns -

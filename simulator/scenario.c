@@ -12,7 +12,8 @@
 
 enum { LINE_BYTES = 160, MOST_FLOWS = 2100000, LEAST_ROOM = 1024 };
 
-#define MOST_NS ((uint64_t)1 << 62)
+#define MOST_NS	 ((uint64_t)1 << 62)
+#define MOST_BPS 1000000000000
 
 const char *const program_name = "simulator";
 
@@ -20,9 +21,11 @@ static const char USAGE[] =
 	"usage: simulator --rate-bps N --data-delay-ns N ... --directory DIR <FLOWS\n"
 	"Simulates TCP flows through one queue with ns-3, and writes postcards.bsp, tcp.bst, goodput.bsg\n"
 	"and simulator.json into DIR; if there are finite flows, also flows.bsf. FLOWS has a line per flow:\n"
-	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT START_NS EXTRA_DELAY_NS [BYTES USER]\n"
+	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT START_NS EXTRA_DELAY_NS [BYTES USER] [WORD...]\n"
 	"With BYTES a flow connects at START_NS, sends BYTES and closes; without, it sends to the end.\n"
 	"START_NS of a later flow of the same USER counts from the end of that user's previous flow.\n"
+	"A WORD is from=ADDRESS, the sender's address; access=BPS, the rate of the flow's access link;\n"
+	"link=N, the shared access link 1 to 64 of this rate, instead of a link of the flow's own.\n"
 	"  --sender ADDRESS, --receiver ADDRESS   IPv4 (default 10.77.0.1 and 10.77.0.2)\n"
 	"  --rate-bps N                           of the bottleneck, wire bits\n"
 	"  --data-delay-ns N, --ack-delay-ns N    propagation, one way each\n"
@@ -34,10 +37,18 @@ static const char USAGE[] =
 	"  --drain-ns N                           simulated time after the end of the traffic\n"
 	"  --connect-interval-ns N                between two SYNs, all before the start\n"
 	"  --goodput-interval-ns N\n"
+	"  --initial-window N                     of a flow, in segments (default 10)\n"
+	"  --acks delayed|each                    every second segment, or each\n"
+	"  --sack on|off\n"
+	"  --pacing off|linux|exact               in bursts; at 2 and 1.2 windows per RTT; at one\n"
+	"  --window-packets N                     most packets in a congestion window (default: no bound)\n"
 	"  --seed N                               of ns-3's random numbers\n"
 	"  --directory DIR                        the files must not exist there\n";
 
 static const char *const MODES[] = {"tail-drop", "ecn", "egress-threshold", NULL};
+static const char *const ACKS[] = {"delayed", "each", NULL};
+static const char *const SACK[] = {"on", "off", NULL};
+static const char *const PACING[] = {"off", "linux", "exact", NULL};
 
 static const struct {
 	const char *linux_name, *type;
@@ -67,23 +78,48 @@ static bool number(char **rest, uint64_t low, uint64_t high, uint64_t *value)
 	return word && whole_number(word, low, high, value);
 }
 
+static bool read_word(const char *word, struct scenario_flow *flow)
+{
+	struct in_addr address;
+	uint64_t value;
+
+	if (!strncmp(word, "from=", 5)) {
+		if (inet_pton(AF_INET, word + 5, &address) != 1)
+			return false;
+		flow->source = ntohl(address.s_addr);
+		return true;
+	}
+	if (!strncmp(word, "access=", 7))
+		return whole_number(word + 7, 1, MOST_BPS, &flow->access_bps);
+	if (strncmp(word, "link=", 5) || !whole_number(word + 5, 1, MOST_ACCESS_LINKS, &value))
+		return false;
+	flow->access_link = (uint32_t)value;
+	return true;
+}
+
 static bool read_line(char *line, struct scenario_flow *flow)
 {
 	char *rest = line;
+	const char *word;
 	uint64_t client_port, server_port;
 
-	flow->type = type_of(strtok_r(line, " \n", &rest));
+	*flow = (struct scenario_flow){.type = type_of(strtok_r(line, " \n", &rest))};
 	if (!flow->type || !number(&rest, 1, 65535, &client_port) || !number(&rest, 1, 65535, &server_port) ||
 	    !number(&rest, 0, MOST_NS, &flow->start_ns) || !number(&rest, 0, MOST_NS, &flow->extra_delay_ns))
 		return false;
-	flow->bytes = flow->user = 0;
-	if (strspn(rest, " \n") != strlen(rest) &&
-	    (!number(&rest, 0, MOST_NS, &flow->bytes) || !number(&rest, 0, UINT32_MAX, &flow->user) ||
-	     strtok_r(NULL, " \n", &rest) || (flow->user && !flow->bytes)))
-		return false;
 	flow->client_port = (uint16_t)client_port;
 	flow->server_port = (uint16_t)server_port;
-	return true;
+	word = strtok_r(NULL, " \n", &rest);
+	if (word && !strchr(word, '=')) {
+		if (!whole_number(word, 0, MOST_NS, &flow->bytes) ||
+		    !number(&rest, 0, UINT32_MAX, &flow->user) || (flow->user && !flow->bytes))
+			return false;
+		word = strtok_r(NULL, " \n", &rest);
+	}
+	for (; word; word = strtok_r(NULL, " \n", &rest))
+		if (!read_word(word, flow))
+			return false;
+	return !flow->access_link || flow->access_bps;
 }
 
 static bool make_room(struct scenario *scenario, uint32_t *room)
@@ -111,7 +147,8 @@ static int read_flows(struct scenario *scenario, FILE *file)
 		    !read_line(line, scenario->flows + scenario->flow_count)) {
 			complain("line %u of the flows: give CONGESTION_CONTROL CLIENT_PORT SERVER_PORT "
 				 "START_NS "
-				 "EXTRA_DELAY_NS [BYTES USER]; ns-3 has reno, cubic, bbr, bic, dctcp, "
+				 "EXTRA_DELAY_NS [BYTES USER] [from=ADDRESS] [access=BPS [link=N]]; "
+				 "ns-3 has reno, cubic, bbr, bic, dctcp, "
 				 "highspeed, htcp, "
 				 "hybla, "
 				 "illinois, lp, scalable, vegas, veno, westwood, yeah; at most %d flows",
@@ -146,7 +183,7 @@ int scenario_read(struct scenario *scenario, int argc, char **argv)
 	const struct option_row rows[] = {
 		OPTION_TEXT("sender", &scenario->sender),
 		OPTION_TEXT("receiver", &scenario->receiver),
-		OPTION_NEEDED_NUMBER("rate-bps", &scenario->rate_bps, 1, 1000000000000),
+		OPTION_NEEDED_NUMBER("rate-bps", &scenario->rate_bps, 1, MOST_BPS),
 		OPTION_NEEDED_NUMBER("data-delay-ns", &scenario->data_delay_ns, 0, MOST_NS),
 		OPTION_NEEDED_NUMBER("ack-delay-ns", &scenario->ack_delay_ns, 0, MOST_NS),
 		OPTION_NEEDED_NUMBER("mtu", &scenario->mtu_bytes, 128, 65000),
@@ -158,6 +195,11 @@ int scenario_read(struct scenario *scenario, int argc, char **argv)
 		OPTION_NUMBER("drain-ns", &scenario->drain_ns, 0, MOST_NS),
 		OPTION_NUMBER("connect-interval-ns", &scenario->connect_interval_ns, 1, 1000000000),
 		OPTION_NUMBER("goodput-interval-ns", &scenario->goodput_interval_ns, 1000, MOST_NS),
+		OPTION_NUMBER("initial-window", &scenario->initial_window, 1, 1024),
+		OPTION_CHOICE("acks", &scenario->acks, ACKS),
+		OPTION_CHOICE("sack", &scenario->no_sack, SACK),
+		OPTION_CHOICE("pacing", &scenario->pacing, PACING),
+		OPTION_NUMBER("window-packets", &scenario->window_packets, 1, 1000000),
 		OPTION_NUMBER("seed", &scenario->seed, 1, UINT32_MAX),
 		OPTION_NEEDED_TEXT("directory", "DIR", &scenario->directory),
 		OPTIONS_END,
@@ -170,6 +212,7 @@ int scenario_read(struct scenario *scenario, int argc, char **argv)
 		.receiver = "10.77.0.2",
 		.connect_interval_ns = 100000,
 		.goodput_interval_ns = 10000000,
+		.initial_window = 10,
 		.seed = 1,
 	};
 	err = options_read(rows, USAGE, argc, argv);

@@ -12,6 +12,8 @@ extern "C" {
 #include <stdint.h>
 
 enum queue_mode { TAIL_DROP, ECN, EGRESS_THRESHOLD };
+enum acks { DELAYED_ACKS, EACH_ACK };
+enum pacing { NO_PACING, LINUX_PACING, EXACT_PACING };
 
 /* A long flow, or a finite one. */
 struct scenario_flow {
@@ -22,7 +24,12 @@ struct scenario_flow {
 	uint64_t extra_delay_ns; /* of its data, added to the link's delay */
 	uint64_t bytes;		 /* to send; 0: a long flow */
 	uint64_t user;		 /* the user that sends the flow; 0: none */
+	uint64_t access_bps;	 /* of its access link; 0: none */
+	uint32_t access_link;	 /* the shared link's number; 0: a link of the flow's own */
+	uint32_t source;	 /* IPv4 in host order; 0: the sender's first address */
 };
+
+enum { MOST_ACCESS_LINKS = 64 };
 
 struct scenario {
 	const char *sender, *receiver; /* IPv4 */
@@ -35,6 +42,11 @@ struct scenario {
 	uint64_t start_mono_ns, duration_ns, drain_ns;
 	uint64_t connect_interval_ns;
 	uint64_t goodput_interval_ns;
+	uint64_t initial_window; /* segments */
+	unsigned int acks;	 /* enum acks */
+	unsigned int no_sack;
+	unsigned int pacing;	 /* enum pacing */
+	uint64_t window_packets; /* most packets in a congestion window; 0: no bound */
 	uint64_t seed;
 	const char *directory; /* where the raw files go */
 	struct scenario_flow *flows;

@@ -10,11 +10,11 @@ import os
 import signal
 import subprocess
 import time
-from itertools import chain, repeat
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from controlplane.soft import SourceAddress
 from experiments import environment, host
 from experiments.host import Host
 from experiments.lab.interface import ParallelLab
@@ -26,6 +26,7 @@ from experiments.run_plan import plan_run
 from experiments.topology import RECEIVER, SENDER
 from hosts.traffic import epoll_flows
 from hosts.traffic.plan import LongFlowsPlan, parse
+from hosts.tune.tcp_options import LINUX
 from lib import syscalls
 from lib.errors import RunError
 from runs import results
@@ -86,20 +87,35 @@ def options(spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, directory: Path
         "goodput-interval-ns": max(LEAST_INTERVAL_NS, spec.rtt_ns),
         "seed": 1 + plan.machine_seed % (2**32 - 1),
     }
-    words = [f"--{name}={value}" for name, value in numbers.items()]
-    return [*words, f"--mode={spec.mode}", f"--directory={directory}"]
+    tcp = spec.tcp or LINUX
+    texts = {
+        "initial-window": tcp["initcwnd"], "acks": tcp["acks"], "sack": tcp["sack"], "pacing": spec.pacing or "off",
+        "mode": spec.mode, "directory": directory,
+    }  # fmt: skip
+    bound = {"window-packets": spec.window_packets} if spec.window_packets else {}
+    return [f"--{name}={value}" for name, value in (numbers | texts | bound).items()]
 
 
 def flow_lines(plan: RunPlan, flows: LongFlowsPlan) -> str:
-    """Standard input of the simulator: the flows of tcp_flows without the settings of Linux's TCP, each with its delay.
-    Finite flows have none.
+    """Standard input of the simulator: the flows of tcp_flows without the settings of Linux's TCP, each with its delay
+    and its access link. A long flow has its own; finite flows have those of their source address.
     """
-    delays = chain((flow.extra_delay_ns for flow in plan.traffic.flows), repeat(0))
-    lines = (line.split() for line in epoll_flows.flow_lines(flows))
-    return "".join(
-        f"{' '.join(words[:4])} {delay_ns} {' '.join(words[4:6])}\n"
-        for words, delay_ns in zip(lines, delays, strict=False)
-    )
+    paths = {key.src_addr: own for key, own in plan.settings.flow_settings if isinstance(key, SourceAddress)}
+    of_long = [
+        {"delay": flow.extra_delay_ns, "access": flow.access_bps, "link": flow.access_link}
+        for flow in plan.traffic.flows
+    ]
+    rates = plan.settings.shared_links_bps
+    lines = []
+    for number, line in enumerate(epoll_flows.flow_lines(flows)):
+        words = line.split()
+        source = next((word.removeprefix("from=") for word in words[6:] if word.startswith("from=")), "")
+        own = of_long[number] if number < len(of_long) else paths.get(source, {})
+        access = rates[own["link"]] if own.get("link") else own.get("access", 0)
+        more = {"from": source, "access": access, "link": own.get("link", 0)}
+        named = [f"{name}={value}" for name, value in more.items() if value]
+        lines.append(" ".join([*words[:4], str(own.get("delay", 0)), *words[4:6], *named]) + "\n")
+    return "".join(lines)
 
 
 def simulate(words: list[str], flows: str, directory: Path, processor: int | None) -> None:

@@ -66,13 +66,21 @@ def test_resolve__both_reach_the_traffic_program_and_the_hosts() -> None:
     "elsewhere",
     [
         {"clock": "real", "target": "tofino"},
-        {"clock": "virtual", "switch": "ns3"},
         {"traffic": "open-loop"},
     ],
 )
 def test_resolve__they_need_linux_in_the_lab(elsewhere: dict[str, object]) -> None:
     assert problems(pacing="linux", window="32p", **elsewhere).keys() == {"PACING", "WINDOW"}
     assert resolved(pacing="off", **elsewhere).pacing is None
+
+
+def test_resolve__ns3_paces_and_bounds_windows_itself() -> None:
+    ns3 = {"clock": "virtual", "switch": "ns3", "cc": "reno"}
+    given = resolved(pacing="exact", window="32p", **ns3)
+    assert (given.pacing, given.window_packets) == ("exact", WINDOW)
+    assert problems(pacing="poisson", **ns3) == {
+        "PACING": "needs the virtual-time kernel; allowed: off, linux, exact with SWITCH=ns3"
+    }
 
 
 @pytest.mark.parametrize("generator", ["iperf3", "epoll"])

@@ -62,8 +62,19 @@ def test_resolve__without_sack_there_is_neither_rack_nor_tlp() -> None:
 
 def test_resolve__keys_are_refused_where_they_have_no_meaning() -> None:
     assert problems(traffic="open-loop", profile="paper", initcwnd="3").keys() == {"PROFILE", "INITCWND"}
-    assert problems(switch="ns3", cc="reno", profile="paper").keys() == {"PROFILE"}
     assert problems(initcwnd="0", acks="all", comp_sack_slack="2s").keys() == {"INITCWND", "ACKS", "COMP_SACK_SLACK"}
+
+
+def test_resolve__ns3_has_the_options_of_its_own_tcp() -> None:
+    ns3 = {"switch": "ns3", "cc": "reno"}
+    assert resolved(profile="paper", **ns3).tcp == PAPER
+    without = {"rack": "off", "tlp": "off", "frto": "off", "comp_sack_nr": 0}
+    assert resolved(initcwnd="4", **ns3).tcp == LINUX | without | {"initcwnd": 4}
+    assert problems(rack="on", comp_sack_slack="0ns", comp_sack_nr="7", initcwnd="4", **ns3) == {
+        "RACK": "is an option of Linux's TCP; ns-3 has none; allowed: RACK=off with SWITCH=ns3",
+        "COMP_SACK_SLACK": "is an option of Linux's TCP; ns-3 has none; allowed: no COMP_SACK_SLACK with SWITCH=ns3",
+        "COMP_SACK_NR": "is an option of Linux's TCP; ns-3 has none; allowed: COMP_SACK_NR=0 with SWITCH=ns3",
+    }
 
 
 def test_run_table__has_every_option() -> None:
@@ -78,6 +89,7 @@ def test_run_table__has_every_option() -> None:
         ({"profile": "paper"}, "paper", PAPER),
         ({"initcwnd": "3"}, "mixed", LINUX | {"initcwnd": 3}),
         ({"traffic": "open-loop"}, None, dict.fromkeys(LINUX)),
+        ({"switch": "ns3", "cc": "reno", "profile": "paper"}, "paper", PAPER),
         ({"switch": "ns3", "cc": "reno"}, None, dict.fromkeys(LINUX)),
     ):
         cells = row(**given)

@@ -30,7 +30,7 @@ def simulate(directory: Path, flows: str = "reno 30000 5201 0 0\nreno 30001 5201
         "duration-ns": 1_500_000_000, "drain-ns": 500_000_000, "directory": directory,
     } | {name.replace("_", "-"): value for name, value in more.items()}  # fmt: skip
     command = [str(SIMULATOR), *(f"--{name}={value}" for name, value in options.items())]
-    subprocess.run(command, input=flows, text=True, check=True, timeout=120)
+    subprocess.run(command, input=flows, text=True, check=True, timeout=20)
     return json.loads((directory / "simulator.json").read_text())
 
 

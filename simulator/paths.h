@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * What differs between flows on their way to the receiver: an access link before the queue, which is a flow's own or
+ * shared, and a delay behind the queue. The semantics of softswitch/runtime/links.c, written a second time on purpose.
+ */
+#ifndef SIMULATOR_PATHS_H
+#define SIMULATOR_PATHS_H
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+
+#include "ns3/packet.h"
+#include "ns3/ptr.h"
+#include "scenario.h"
+
+class Paths
+{
+      public:
+	explicit Paths(const struct scenario &scenario);
+
+	/* How long the packet waits for its access link and takes there. The packet then has the link's time. */
+	uint64_t AccessDelay(ns3::Ptr<const ns3::Packet> packet);
+	/* Beyond the bottleneck's delay. */
+	uint64_t ExtraDelay(ns3::Ptr<const ns3::Packet> packet) const;
+
+      private:
+	struct Link {
+		uint64_t rate_bps;
+		uint64_t free_ns = 0, carry = 0;
+	};
+	struct Path {
+		uint64_t extra_ns = 0;
+		Link *link = nullptr;
+	};
+
+	const Path *Of(ns3::Ptr<const ns3::Packet> packet) const;
+
+	std::deque<Link> links;
+	std::unordered_map<uint32_t, Path> paths; /* by both ports, which no two flows share */
+};
+
+#endif

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""The senders' options against exact expectations: access links, windows, pacing, initial windows, ACKs and SACK."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.raw import load_flows, load_postcards
+from simulator.tests.test_simulator import CARD, EVENT, SIMULATOR, START_NS, cards, records, simulate
+from wire import wire
+
+pytestmark = pytest.mark.skipif(not SIMULATOR.exists(), reason="build/simulator is missing: make simulator")
+
+FAST = {
+    "rate_bps": 100_000_000, "threshold_packets": 1000, "data_delay_ns": 50_000_000, "ack_delay_ns": 50_000_000,
+    "window_packets": 200,
+}  # fmt: skip
+SMALL = FAST | {"window_packets": 20}
+FULL_BYTES, FULL_WIRE_BYTES = 1514, 1538
+ACCESS_BPS = 8 * FULL_WIRE_BYTES * 1000  # a full frame takes exactly 1 ms
+RTT_NS = 100_000_000
+MSS = 1448
+
+
+def full_frames(directory: Path) -> dict[str, np.ndarray]:
+    """Those of the traffic by arrival."""
+    table = cards(directory)
+    is_full = (table["packet_bytes"] == FULL_BYTES) & (table["enqueue_mono_ns"] >= START_NS)
+    return {name: column[is_full] for name, column in table.items()}
+
+
+def gaps_ns(table: dict[str, np.ndarray], flow: int | None = None) -> np.ndarray:
+    chosen = np.ones(len(table["flow"]), bool) if flow is None else table["flow"] == flow
+    return np.diff(table["enqueue_mono_ns"][chosen])
+
+
+def test_access_link__of_a_flow_spaces_its_packets_exactly(tmp_path):
+    word = f"access={ACCESS_BPS}"
+    simulate(tmp_path / "run", flows=f"reno 30000 5201 0 0 {word}\nreno 30001 5201 0 0 {word}\n", **FAST)
+    table = full_frames(tmp_path / "run")
+    for flow in np.unique(table["flow"]):
+        gaps = gaps_ns(table, flow)
+        assert len(gaps) > 300
+        assert gaps.min() == 1_000_000
+        assert np.median(gaps) == 1_000_000
+    assert gaps_ns(table).min() < 1_000_000
+
+
+def test_access_link__that_flows_share_spaces_the_packets_of_all(tmp_path):
+    word = f"access={ACCESS_BPS} link=3"
+    simulate(tmp_path / "run", flows=f"reno 30000 5201 0 0 {word}\nreno 2000 6001 0 0 900000 0 {word}\n", **FAST)
+    table = full_frames(tmp_path / "run")
+    assert (np.unique(table["flow"], return_counts=True)[1] > 100).all()
+    assert gaps_ns(table).min() == 1_000_000
+
+
+def test_access_link__has_the_rate_that_its_bits_need(tmp_path):
+    """A rate that does not divide the bits: the link carries the remainder on."""
+    simulate(tmp_path / "run", flows="reno 30000 5201 0 0 access=7000001\n", **FAST)
+    gaps = gaps_ns(full_frames(tmp_path / "run"))
+    busy = gaps[np.flatnonzero(gaps > 2_000_000)[-1] + 1 :]  # after slow start's last pause
+    assert len(busy) > 300
+    assert busy.sum() == pytest.approx(len(busy) * 8 * FULL_WIRE_BYTES * 1e9 / 7_000_001, abs=1)
+
+
+def test_source__is_that_of_its_flow_and_its_record(tmp_path):
+    finite = ("2000 6001 0 0 20000 0 from=10.77.0.16", "2001 6001 0 30000000 20000 0 from=10.77.0.17")
+    lines = "reno 30000 5201 0 0\n" + "".join(f"reno {words}\n" for words in finite)
+    summary = simulate(tmp_path / "run", flows=lines, **FAST)
+    assert summary["finite"]["finished"] == 2
+    _, flows, _ = load_postcards(tmp_path / "run/postcards.bsp", 0)
+    found, _ = load_flows(tmp_path / "run/flows.bsf", flows)
+    finished = found["end"] == wire.FLOW_RECORD.const["FLOW_END_FINISHED"]
+    low = found["src_addr_lo"] & 0xFF
+    assert sorted(low[finished].tolist()) == [16, 17]
+    assert (found["flow"] >= 0).all()  # every record has its packets
+    took = {int(end): int(rtt) for end, rtt in zip(low[finished], found["min_rtt_us"][finished], strict=True)}
+    assert took[17] - took[16] == pytest.approx(30_000, abs=1000)  # ns-3's timestamps count ms
+
+
+@pytest.mark.parametrize("cc", ["reno", "cubic", "bbr"])
+def test_window__is_never_above_its_bound(tmp_path, cc):
+    simulate(tmp_path / "run", flows=f"{cc} 30000 5201 0 0\n", **SMALL)
+    table = records(tmp_path / "run")
+    assert table["cwnd_packets"].max() == 20
+    assert table["in_flight_packets"].max() == 20
+    times = full_frames(tmp_path / "run")["enqueue_mono_ns"]
+    assert (np.searchsorted(times, times + RTT_NS) - np.arange(len(times))).max() == 20  # in every RTT
+
+
+def test_pacing__at_one_window_per_rtt_makes_even_gaps(tmp_path):
+    flow = "reno 30000 5201 0 0\n"
+    settled = START_NS + 800_000_000
+    for name, pacing in (("even", "exact"), ("bursts", "off")):
+        simulate(tmp_path / name, flows=flow, pacing=pacing, acks="each", **SMALL)
+    by_name = {}
+    for name in ("even", "bursts"):
+        times = full_frames(tmp_path / name)["enqueue_mono_ns"]
+        by_name[name] = np.diff(times[times > settled])
+    assert len(by_name["even"]) > 100
+    assert np.median(by_name["even"]) == pytest.approx(RTT_NS / 20, rel=0.02)
+    assert by_name["even"].min() > 0.95 * RTT_NS / 20
+    assert np.median(by_name["bursts"]) < 0.05 * RTT_NS / 20
+
+
+def test_initial_window__and_an_ack_per_packet_double_the_window(tmp_path):
+    flow = "reno 30000 5201 0 0\n"
+    simulate(tmp_path / "run", flows=flow, initial_window=2, acks="each", sack="off", **FAST)
+    times = full_frames(tmp_path / "run")["enqueue_mono_ns"] - START_NS
+    assert [int(((times >= n * RTT_NS) & (times < (n + 0.9) * RTT_NS)).sum()) for n in range(5)] == [2, 4, 8, 16, 32]
+    simulate(tmp_path / "default", flows=flow, **FAST)
+    times = full_frames(tmp_path / "default")["enqueue_mono_ns"] - START_NS
+    assert int((times < 0.9 * RTT_NS).sum()) == 10
+
+
+def acks_per_packet(directory: Path) -> float:
+    acks = int((records(directory)["event"] == EVENT["TCP_EVENT_PROBE"]).sum())
+    return acks / int((cards(directory)["packet_bytes"] == FULL_BYTES).sum())
+
+
+def test_acks__are_delayed_or_each(tmp_path):
+    for acks in ("each", "delayed"):
+        simulate(tmp_path / acks, flows="reno 30000 5201 0 0\n", acks=acks, **SMALL)
+    assert acks_per_packet(tmp_path / "each") == pytest.approx(1, abs=0.1)
+    assert acks_per_packet(tmp_path / "delayed") == pytest.approx(0.5, abs=0.1)
+
+
+def test_sack_off__repairs_one_loss_per_rtt(tmp_path):
+    """NewReno: a partial ACK, an RTT later, says what else was lost."""
+    repairs = {}
+    for sack in ("on", "off"):
+        simulate(tmp_path / sack, flows="reno 30000 5201 0 0\n", sack=sack, duration_ns=8_000_000_000)
+        table = records(tmp_path / sack)
+        at = table["mono_ns"][table["event"] == EVENT["TCP_EVENT_RETRANSMIT"]]
+        dropped = cards(tmp_path / sack)["flags"] & CARD["POSTCARD_DROPPED"] != 0
+        assert dropped.sum() > 3
+        repairs[sack] = np.diff(at)[:3]
+    assert repairs["off"].min() >= 20_000_000
+    assert repairs["on"].min() < 20_000_000
