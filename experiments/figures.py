@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from analysis.papers import draw as papers_draw
 from analysis.papers import publish, registry
 from analysis.papers.imported_runs import SweepConditions
-from analysis.papers.paper import REAL, Paper, PaperFigure
+from analysis.papers.paper import NS3, REAL, Paper, PaperFigure
 from analysis.papers.paper import sweeps as sweeps_of
 from analysis.papers.stored_runs import StoredRuns
 from controlplane.policy import MARKING_MODES
@@ -46,6 +46,7 @@ KEYS = {
     "attempts": Key("attempts for each run that is not valid (in virtual time: one)", "3"),
     "clock": Key("real: run the sweeps' real-time versions, for the figure that compares the clocks; or virtual",
                  "virtual", ("virtual", "real")),
+    "switch": Key("ns3: simulate the sweeps' versions for ns-3, to stand beside the other runs", values=("ns3",)),
     "mode": Key("of a paper with a second set of runs in another MODE: run that set, into directories of its own"),
     "beside": Key("a checkout of the paper's published data, which figures then show beside the runs", values=PATHS),
     "runs": Key("published: take the runs of docs/results/, and do only those that are missing", values=("published",)),
@@ -73,6 +74,7 @@ class Asked(NamedTuple):
     beside: Any = None  # published numbers, as the paper reads them
     reps: int | None = None  # most repetitions of each point
     only_show: bool = False
+    ns3: bool = False  # run the sweeps' versions for ns-3
 
     @property
     def output(self) -> Path:
@@ -83,7 +85,7 @@ def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Raises SpecError, RunError, InputError, OSError."""
     asked = read(given, errors)
     if asked.only_show:
-        probe = prober(build=False)
+        probe = prober(build=False, ns3=asked.ns3)
         with _published_aside(asked) as published:
             say_what_is_missing(sweeps_to_run(asked, probe), probe, asked.options, published)
         return 0
@@ -106,6 +108,7 @@ def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
     if is_published and "figure" in given:
         errors.append(BadValue("PUBLISH", "1", "publishes all figures; leave FIGURE out"))
     figures = _figures(paper, given, errors) if paper else ()
+    ns3 = _ns3(paper, figures, given, errors) if paper else False
     second, beside = (_second(paper, given, errors), _beside(paper, given, errors)) if paper else (False, None)
     results = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute()
     if draws == "only" and "runs" not in given and not results.is_dir():
@@ -117,7 +120,7 @@ def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
     chosen = run.Options(results, numbers["jobs"], numbers["attempts"], engine=engine)
     return Asked(
         paper, figures, smoke, chosen, draws == "only", is_published, from_published, clock == "real", second, beside,
-        numbers["reps"], only_show,
+        numbers["reps"], only_show, ns3,
     )  # fmt: skip
 
 
@@ -149,6 +152,28 @@ def _second(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> b
     elif given.get("clock") == "real":
         errors.append(BadValue("MODE", given["mode"], "has no runs in real time; leave CLOCK out"))
     return True
+
+
+def _ns3(paper: Paper, figures: tuple[PaperFigure, ...], given: dict[str, object], errors: list[BadValue]) -> bool:
+    """Whether SWITCH= asks for the versions for ns-3."""
+    if "switch" not in given:
+        return False
+    also = [key.upper() for key in ("mode", "clock") if key in given]
+    problem = ""
+    if given["switch"] != "ns3":
+        problem = "is not known; allowed: ns3"
+    elif also:
+        problem = f"has its own sweeps; leave {' and '.join(also)} out"
+    elif figures and not _for_ns3(paper, sweeps_of(figures)):
+        problem = "has no version of these sweeps; allowed: with `ns3:` in their specs"
+    if problem:
+        errors.append(BadValue("SWITCH", given["switch"], problem))
+    return not problem
+
+
+def _for_ns3(paper: Paper, stems: Iterable[str]) -> tuple[str, ...]:
+    """The sweeps that have a version for ns-3."""
+    return tuple(stem for stem in stems if spec.has_version(paper.specs / f"{stem}.yaml", "ns3"))
 
 
 def _beside(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> Any:
@@ -198,12 +223,12 @@ def _figures(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> 
 def read_sweeps(paper: Paper, stems: Iterable[str], words: Mapping[str, object], smoke: bool) -> dict[str, spec.Sweep]:
     """The sweeps by stem. Raises SpecError, also if a sweep does not have the name that figures look for."""
     sweeps = {stem: spec.read(paper.specs / f"{stem}.yaml", words, smoke) for stem in stems}
-    real = REAL if words.get("clock") == "real" else ""
+    version = REAL if words.get("clock") == "real" else NS3 if words.get("switch") == "ns3" else ""
     suffix = paper.second.suffix if paper.second and paper.second.key in words else ""
     wrong = [
         BadValue("name", sweep.name, f"is not found by figures; allowed: {paper.key}-{stem} in its spec", sweep.file)
         for stem, sweep in sweeps.items()
-        if sweep.name != paper.sweep_name(stem + real, smoke, suffix)
+        if sweep.name != paper.sweep_name(stem + version, smoke, suffix)
     ]
     if wrong:
         raise SpecError(wrong)
@@ -260,6 +285,8 @@ def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.
     if asked.second and asked.paper.second:
         words = {asked.paper.second.key: asked.paper.second.value}
         stems = _that_can_change(asked.paper, stems, asked.paper.second.key)
+    if asked.ns3:
+        words, stems = {"switch": "ns3"}, _for_ns3(asked.paper, stems)
     by_stem = read_sweeps(asked.paper, stems, words, asked.smoke)
     most = asked.reps or MOST_REPS
     sweeps = [plan.offered(replace(sweep, reps=min(sweep.reps, most)), probe) for sweep in by_stem.values()]
@@ -271,7 +298,7 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     come before their second ones, and searches, which take longest, come last in each round. A sweep that cannot be run
     does not stop the others. Returns the worst status of a sweep.
     """
-    probe = probe or prober(build=True)
+    probe = probe or prober(build=True, ns3=asked.ns3)
     whole_sweeps = sweeps_to_run(asked, probe)
     say_what_is_missing(whole_sweeps, probe, asked.options)
     worst, refused = 0, {}

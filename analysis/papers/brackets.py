@@ -61,6 +61,16 @@ def axes_of(ax: look.Axes, of_curves: Iterable[Mapping[int, Bracket]], x_label: 
     return flows
 
 
+def draw_ns3(ax: look.Axes, x: float, edges: Bracket, shade: str) -> None:
+    """The bracket of ns-3's runs; a triangle at the known end of an open one points to the open end."""
+    middle = edges.interval()
+    if middle is None:
+        end, marker = (edges.high, "v") if edges.high is not None else (edges.low, "^")
+        ax.plot(x, end or 1, marker, color=shade, markerfacecolor=look.NS3_FACE, markersize=4.2, markeredgewidth=0.8)
+    else:
+        look.ns3_points(ax, [x], [middle], shade)
+
+
 def draw(ax: look.Axes, x: float, edges: Bracket, shade: str, marker: str = "o") -> None:
     """A bar with its middle; a dash at the known end of an open one."""
     middle = edges.interval()

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from analysis.figures.common import Data
 from analysis.papers import document, facts, look, run_list
 from analysis.papers.document import DrawnFigure
 from analysis.papers.paper import PaperFigure
 from analysis.papers.stored_runs import StoredRuns
+
+NS3 = "ns3"  # the key of ns-3's data in the data of a figure
 
 
 def draw(runs: StoredRuns, output: Path, figures: tuple[PaperFigure, ...]) -> list[DrawnFigure]:
@@ -18,19 +21,38 @@ def draw(runs: StoredRuns, output: Path, figures: tuple[PaperFigure, ...]) -> li
     if figures == runs.paper.figures:
         page = document.page(drawn, runs, reasons={})
         (output / runs.paper.page_name).write_text(page, encoding="utf-8")
-        used = {each.figure.word: each.used for each in drawn}
+        used = {each.figure.word: [*each.used, *each.ns3_used] for each in drawn}
         run_list.table(runs, used).write_parquet(output / runs.paper.run_list_name)
     return drawn
 
 
 def draw_one(runs: StoredRuns, output: Path, figure: PaperFigure) -> DrawnFigure:
-    """One figure and the CSV of its numbers, with those of the second set of runs if there is one."""
+    """One figure and the CSV of its numbers, with those of the second set of runs and of ns-3 if there are any. The
+    data that ns-3's runs prepare are `ns3` in the figure's own data: `draw` and `table` may show them.
+    """
     runs, second = runs.unselected(), runs.second_set()
     data = figure.prepare(runs)
+    ns3 = _of_ns3(runs, figure)
+    if ns3:
+        data = {**data, NS3: ns3}
     look.render(figure.name, figure.draw, data, output)
     provenance = runs.provenance()
     numbers, table = figure.facts(data), figure.table(data) if figure.table else ""
     if second is not None:
         numbers = facts.with_second(numbers, figure.facts(figure.prepare(second)))
+    if ns3:
+        numbers = facts.with_ns3(numbers, figure.facts(ns3))
     facts.table(numbers).write_csv(output / f"{figure.name}.csv")
-    return DrawnFigure(figure, numbers, provenance["used"], provenance["left_out"], table)
+    beside = ns3["provenance"] if ns3 else {"used": [], "left_out": []}
+    left_out = [*provenance["left_out"], *beside["left_out"]]
+    return DrawnFigure(figure, numbers, provenance["used"], left_out, table, beside["used"])
+
+
+def _of_ns3(runs: StoredRuns, figure: PaperFigure) -> Data | None:
+    """What ns-3's runs prepare; None if the figure selects none of them."""
+    simulated = runs.ns3_set()
+    if simulated is None:
+        return None
+    data = figure.prepare(simulated)
+    data["provenance"] = simulated.provenance()
+    return data if simulated.used or simulated.left_out else None

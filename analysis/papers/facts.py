@@ -10,6 +10,8 @@ import polars as pl
 
 from analysis.statistics import Interval
 
+NOT_MEASURED = "not measured"
+
 
 class Fact(NamedTuple):
     """One number: what the paper says, what the theory predicts for this very run, what was measured."""
@@ -20,9 +22,11 @@ class Fact(NamedTuple):
     measured: Interval | None  # None: not measured
     unit: str
     reason: str = ""  # why measured and predicted differ, as far as known
-    none: str = "not measured"  # stands in place of a number that was not measured
+    none: str = NOT_MEASURED  # stands in place of a number that was not measured
     headline: bool = False  # answers a question of the whole paper: the page begins with these facts
     second: Interval | None = None  # measured in the paper's second set of runs
+    ns3: Fact | None = None  # the same number in runs of ns-3
+    over_points: bool = False  # an extreme or a mean of many points of the figure
 
     @property
     def is_predicted(self) -> bool:
@@ -31,6 +35,17 @@ class Fact(NamedTuple):
             return False
         low, high = self.measured.ends
         return low <= self.predicted <= high
+
+    @property
+    def second_text(self) -> str:
+        """The number of the second set of runs with its unit."""
+        return "–" if self.second is None else f"{self.second} {self.unit}".strip()
+
+    @property
+    def ns3_text(self) -> str:
+        """The number of ns-3's runs with its unit, or the words in its place; "–" without a run."""
+        is_known = self.ns3 and (self.ns3.measured or self.ns3.none != NOT_MEASURED)
+        return self.ns3.measurement_text if self.ns3 and is_known else "–"
 
     @property
     def prediction_text(self) -> str:
@@ -49,17 +64,29 @@ def with_second(facts: Iterable[Fact], second: Iterable[Fact]) -> list[Fact]:
     return [fact._replace(second=measured.get(fact.what)) for fact in facts]
 
 
+def with_ns3(facts: Iterable[Fact], ns3: Iterable[Fact]) -> list[Fact]:
+    """Each fact, with the number of the same name in ns-3's runs. An extreme of many points is left empty: ns-3 has few
+    of them.
+    """
+    simulated = {fact.what: fact for fact in ns3 if not fact.over_points}
+    return [fact._replace(ns3=simulated.get(fact.what)) for fact in facts]
+
+
 def table(facts: Iterable[Fact]) -> pl.DataFrame:
     """The numbers only, one row per fact; empty where there is none."""
     numbers = dict.fromkeys(("predicted", "measured", "low", "high"), pl.Float64)
     schema = {"what": pl.String, "paper": pl.String, **numbers, "runs": pl.Int64, "unit": pl.String}
-    schema |= {"second": pl.Float64, "second_runs": pl.Int64}
+    schema |= {"second": pl.Float64, "second_runs": pl.Int64, "ns3": pl.Float64, "ns3_runs": pl.Int64}
     rows = [
         (*fact[:3], *(fact.measured or (None,) * 4), fact.unit,
-         *((fact.second.value, fact.second.runs) if fact.second else (None, None)))
+         *_value_and_runs(fact.second), *_value_and_runs(fact.ns3.measured if fact.ns3 else None))
         for fact in facts
     ]  # fmt: skip
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _value_and_runs(estimate: Interval | None) -> tuple[float | None, int | None]:
+    return (estimate.value, estimate.runs) if estimate else (None, None)
 
 
 def exactly(value: float) -> Interval:

@@ -29,6 +29,7 @@ SMALL: dict[str, Any] = {  # for figures of a column's width; journals ask for 7
     "hatch.linewidth": 0.5,
 }  # fmt: skip
 LABEL_POINTS, FOOTER_POINTS = 7, 5
+NS3_FACE = "#FFE08A"
 
 
 def new_figure(width_in: float, height_in: float, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
@@ -66,6 +67,8 @@ def footer(figure: Figure, provenance: Data) -> None:
     if left_out:
         more += f"; {len(left_out)} not drawn, {kinds(left_out)}"
     width = round(figure.get_figwidth() * 72 / FOOTER_POINTS * 1.75)
+    if provenance.get("ns3"):
+        more += f"; {provenance['ns3']} runs of ns-3 beside them"
     texts = [f"From {shown} ({clocks}{commits}){more}.", f"From {shown} ({clocks}){more}.", f"From {count}{more}."]
     text = next((text for text in texts if len(text) <= width), texts[-1]) if used else f"From no run{more}."
     figure.supxlabel(text, fontsize=FOOTER_POINTS, color=GREY, x=0.01, ha="left")
@@ -155,6 +158,16 @@ def interval_bars(
         ax.plot([], [], marker, color=shade, label=label)
 
 
+def ns3_points(ax: Axes, x: Iterable[float], intervals: Iterable[Interval], shade: str) -> None:
+    """Numbers of ns-3's runs: diamonds with the colour of the curve that they stand beside."""
+    for at, estimate in zip(x, intervals, strict=True):
+        if estimate.low is not None and estimate.high is not None:
+            ax.plot([at, at], [estimate.low, estimate.high], color=shade, linewidth=0.5)
+        ax.plot(at, estimate.value, "D", color=shade, markerfacecolor=NS3_FACE, markersize=4.2, markeredgewidth=0.8)
+    if not any(text == "ns-3" for text in ax.get_legend_handles_labels()[1]):
+        ax.plot([], [], "D", color=GREY, markerfacecolor=NS3_FACE, markersize=4.2, label="ns-3")
+
+
 def render(name: str, draw: Callable[[Data], Figure], data: Data, directory: Path) -> None:
     """Draws one figure in the papers' style into <directory>/<name>.png and .svg: the same bytes from the same data. A
     figure with axes gets a footer; a figure without axes is a table of text, which draws its own. Raises OSError.
@@ -166,5 +179,6 @@ def render(name: str, draw: Callable[[Data], Figure], data: Data, directory: Pat
     with matplotlib.rc_context(STYLE | SMALL):  # type: ignore[arg-type]
         figure = draw(plain(data))
         if figure.axes:
-            footer(figure, plain(data["provenance"]))
+            beside = len(data["ns3"]["provenance"]["used"]) if "ns3" in data else 0
+            footer(figure, {**plain(data["provenance"]), "ns3": beside})
         save(figure, directory, name, PNG_DPI)

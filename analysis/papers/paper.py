@@ -21,7 +21,8 @@ from analysis.papers.facts import Fact
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-REAL, SMOKE = "-real", "-smoke"  # ends of the names of a sweep's versions in real time and with short runs
+# Ends of the names of a sweep's versions: in real time, in ns-3 beside the other runs, with short runs.
+REAL, NS3, SMOKE = "-real", "-ns3", "-smoke"
 PARTS = "abcdef"  # of a figure: 5a, 5b
 KEY = re.compile(r"[a-z][a-z0-9_]{1,31}")
 FIGURE_NAME = re.compile(r"[a-z]+(_[0-9]{1,3}[a-f]?)?")

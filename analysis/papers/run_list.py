@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from analysis.papers.paper import REAL
+from analysis.papers.paper import NS3, REAL
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 FIGURES = "figures"  # the column: "3;5a;table1", empty for runs that no figure was drawn from
@@ -23,9 +23,14 @@ def rows(runs: StoredRuns) -> pl.DataFrame:
     return pl.concat([_of_sets(runs, ""), runs.imported])
 
 
-def with_second_set(runs: StoredRuns) -> pl.DataFrame:
-    """The runs of this paper's sweeps, and those of its second set."""
-    return _of_sets(runs, "", *([runs.paper.second.suffix] if runs.paper.second else []))
+def of_ns3(runs: StoredRuns) -> pl.DataFrame:
+    """The runs of this paper's sweeps that ns-3 simulated."""
+    return _of_sets(runs, NS3)
+
+
+def with_other_sets(runs: StoredRuns) -> pl.DataFrame:
+    """The runs of this paper's sweeps, those of its second set, and those of ns-3."""
+    return _of_sets(runs, "", NS3, *([runs.paper.second.suffix] if runs.paper.second else []))
 
 
 def _of_sets(runs: StoredRuns, *suffixes: str) -> pl.DataFrame:
@@ -35,8 +40,10 @@ def _of_sets(runs: StoredRuns, *suffixes: str) -> pl.DataFrame:
 
 
 def table(runs: StoredRuns, used: Mapping[str, Sequence[str]]) -> pl.DataFrame:
-    """These rows with FIGURES. `used` has the labels of each figure's runs, by the figure's word. Raises InputError."""
-    listed = rows(runs)
+    """These rows and those of ns-3 with FIGURES. `used` has the labels of each figure's runs, by the figure's word.
+    Raises InputError.
+    """
+    listed = pl.concat([rows(runs), of_ns3(runs)])
     by_figure = {figure: set(labels) for figure, labels in used.items()}
     labels = [StoredRun(row, runs.results).label for row in listed.iter_rows(named=True)]
     column = [SEPARATOR.join(figure for figure, drawn in by_figure.items() if label in drawn) for label in labels]

@@ -21,7 +21,7 @@ from analysis import distributions, whole
 from analysis.figures import algorithms
 from analysis.papers import imported_runs
 from analysis.papers.imported_runs import SweepConditions
-from analysis.papers.paper import Paper
+from analysis.papers.paper import NS3, Paper
 from lib import parquet, regular
 from lib.errors import InputError
 from runs import run_table
@@ -178,6 +178,15 @@ class StoredRuns:
         if second is None or self.suffix or not self.table["sweep"].str.contains(second.suffix, literal=True).any():
             return None
         runs = replace(self, suffix=second.suffix, conditions={}, used={}, left_out={})
+        runs.table = self.table
+        return runs
+
+    def ns3_set(self) -> StoredRuns | None:
+        """The versions of the sweeps that ns-3 simulated, none of their runs selected yet; None if there is no run."""
+        names = [self.paper.sweep_name(stem, self.smoke, NS3) for stem in self.paper.stems]
+        if self.suffix or not self.table["sweep"].is_in(names).any():
+            return None
+        runs = replace(self, suffix=NS3, conditions={}, used={}, left_out={})
         runs.table = self.table
         return runs
 

@@ -45,7 +45,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     engine = engine_of(words, errors, inventory)
     if errors:
         raise SpecError(errors)
-    probe = prober(build=not only_show)
+    probe = prober(build=not only_show, ns3=str(words.get("switch", "")).strip().lower() == "ns3")
     sweep = plan.offered(spec.read(Path(file), words, smoke), probe)
     if sweep.note:
         say(f"note: {sweep.note}")
@@ -87,12 +87,17 @@ def whole(words: dict[str, Any], key: str, errors: list[BadValue], most: int) ->
     return int(value)
 
 
-def prober(build: bool):  # type: ignore[no-untyped-def]
-    """A function that returns the host of a clock. With `build` it first builds the kernel of virtual time."""
+def prober(build: bool, ns3: bool = False):  # type: ignore[no-untyped-def]
+    """A function that returns the host of a clock, or that of ns-3. With `build` it first builds the kernel of virtual
+    time.
+    """
     from experiments import host
+    from experiments.lab import ns3 as ns3_lab
     from experiments.lab import virtual as virtual_lab
 
     def probe(clock: str) -> host.Host:
+        if ns3:
+            return ns3_lab.probe()
         if (clock or host.default_clock()) != "virtual":
             return host.probe(want_netem=True)
         if build:

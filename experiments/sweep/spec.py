@@ -22,7 +22,8 @@ from runs.thinned import KEEP
 CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p01"}  # of the run table
 # A sweep gives these once; those of its runs are derived.
 OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")
-VERSIONS = {"real": "CLOCK=real", "smoke": "SMOKE=1"}  # the word that selects a version
+VERSIONS = {"real": "CLOCK=real", "ns3": "SWITCH=ns3", "smoke": "SMOKE=1"}  # the word that selects a version
+IMPLIES = {"real": "clock", "ns3": "switch"}  # version -> the key that its name need not repeat
 VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "optional_cc", "search")
 LIKE_SECTIONS = (*VERSION_SECTIONS, *VERSIONS)
 SECTIONS = ("name", "about", "like", *LIKE_SECTIONS)
@@ -71,8 +72,8 @@ class Sweep:
 
 def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     """The sweep of `file`. Its values override those of the file that its key `like` names; `words` (keys in lower
-    case) override both. CLOCK=real selects its real-time version if it has one, `smoke` the short version. Raises
-    SpecError.
+    case) override both. CLOCK=real selects its real-time version if it has one, SWITCH=ns3 its version for ns-3,
+    `smoke` the short version. Raises SpecError.
     """
     content = load_yaml(file)
     errors: list[BadValue] = []
@@ -86,8 +87,8 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     if "like" in content:
         content = _merged(_like(content["like"], file, wrong), content)
         where = f"{file} (like {content['like']})"
-    scaled = "real" in content and str(words.get("clock", "")).strip().lower() == "real"
-    versions = [name for name, asked in (("real", scaled), ("smoke", smoke)) if asked]
+    selected = {name: _selects(words, *VERSIONS[name].lower().split("=")) for name in IMPLIES}
+    versions = [name for name, asked in selected.items() if asked and name in content] + ["smoke"] * smoke
     note = ""
     for version in versions:
         if version == "smoke" and version not in content:
@@ -137,6 +138,18 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     if errors:
         raise SpecError(errors)
     return sweep
+
+
+def has_version(file: Path, version: str) -> bool:
+    """Whether the file, or the file that its `like` names, has this version. Raises SpecError."""
+    content = load_yaml(file)
+    if "like" in content:
+        content = _merged(_like(content["like"], file, lambda *_: None), content)
+    return version in content
+
+
+def _selects(words: Mapping[str, object], key: str, value: str) -> bool:
+    return str(words.get(key, "")).strip().lower() == value
 
 
 def _like(given: object, file: Path, wrong: Any) -> dict[str, Any]:
@@ -291,11 +304,12 @@ def _search(content: object, given: set[str], wrong: Any) -> Search | None:
 
 def _name(given: object, of_file: list[object], changed: Mapping[str, object], seed: object, wrong: Any) -> str:
     """The directory's name: NAME, or the file's name with its versions and changes, so that other runs have another
-    directory. `clock` is left out if the real version implies it. The name of a short version always ends with
+    directory. A key that a version implies is left out. The name of a short version always ends with
     "-smoke": figures recognise it by that.
     """
     if given is None:
-        said = {key: value for key, value in changed.items() if not (key == "clock" and "real" in of_file[1:])}
+        implied = {key for version, key in IMPLIES.items() if version in of_file[1:]}
+        said = {key: value for key, value in changed.items() if key not in implied}
         changes = [f"{key}-{value}" for key, value in sorted({**said, **({"seed": seed} if seed else {})}.items())]
         short = [word for word in of_file[1:] if word == "smoke"]
         full = [word for word in of_file[1:] if word != "smoke"]

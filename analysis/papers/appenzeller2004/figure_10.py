@@ -51,6 +51,8 @@ def draw(data: Data) -> look.Figure:
     for mbps, points in data["tcp"].items():
         shade = RATE_COLORS.get(mbps, BLUE)
         look.interval_bars(ax, points, points.values(), shade, label=f"TCP, {mbps} Mb/s")
+    for mbps, points in data.get("ns3", {}).get("tcp", {}).items():
+        look.ns3_points(ax, points, points.values(), RATE_COLORS.get(mbps, BLUE))
     ax.set_xlabel("packets of a flow")
     ax.set_ylabel("mean queue over time (packets)")
     ax.set_ylim(bottom=0)
@@ -72,7 +74,12 @@ def facts(data: Data) -> list[Fact]:
         rows.append(Fact(f"UDP bursts of flows of {length} packets: mean queue", "", model, estimate, "packets"))
     if errors:
         what = f"UDP bursts: largest distance from M[X]/D/1 ({len(errors)} lengths; asked {WITHIN_ERRORS:g} at most)"
-        rows.insert(0, Fact(what, "", 0.0, Interval(max(errors), None, None, 1), "standard errors", headline=True))
+        rows.insert(
+            0,
+            Fact(
+                what, "", 0.0, Interval(max(errors), None, None, 1), "standard errors", headline=True, over_points=True
+            ),
+        )
     shares = []
     for mbps, points in data["tcp"].items():
         for length, point in points.items():
@@ -85,7 +92,7 @@ def facts(data: Data) -> list[Fact]:
         why = "ACKs let the packets of a burst go at twice the link's rate, not all at once"
         what = f"TCP: least and largest share of M[X]/D/1 (expected {SLOWER[0]:g} to {SLOWER[1]:g})"
         estimate = Interval(sum(shares) / len(shares), min(shares), max(shares), len(shares))
-        rows.insert(0, Fact(what, "", None, estimate, "of the model", why, headline=True))
+        rows.insert(0, Fact(what, "", None, estimate, "of the model", why, headline=True, over_points=True))
     return rows
 
 

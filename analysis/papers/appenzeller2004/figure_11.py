@@ -73,6 +73,8 @@ def draw(data: Data) -> look.Figure:
         ax.plot(flows, [gaussian.required_buffer(level, bdp, n) for n in flows], color=shade, linewidth=0.6)
         for n, bracket in data["brackets"][level].items():
             brackets.draw(ax, n * SIDESTEP ** (at - 1), bracket, shade)
+        for n, bracket in data.get("ns3", {}).get("brackets", {}).get(level, {}).items():
+            brackets.draw_ns3(ax, n * SIDESTEP ** (at - 1), bracket, shade)
         ax.plot([], [], "o", color=shade, label=f"{level:.1%}".replace(".0", ""))
     ax.plot([], [], color=GREY, linewidth=0.6, label="equation (6)")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

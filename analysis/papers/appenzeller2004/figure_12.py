@@ -56,6 +56,8 @@ def draw(data: Data) -> look.Figure:
         ax.plot(lengths, model, style, color=shade, linewidth=0.9, label=text)
     for length, slower in data["slower"].items():
         brackets.draw(ax, length, _bracket(slower), BLUE)
+    for length, slower in data.get("ns3", {}).get("slower", {}).items():
+        brackets.draw_ns3(ax, length, _bracket(slower), BLUE)
     ax.plot([], [], "o", color=BLUE, label="measured")
     ax.set_xlabel("packets of a flow")
     ax.set_ylabel("least buffer (packets)")
@@ -82,7 +84,7 @@ def facts(data: Data) -> list[Fact]:
             f"least buffer over the second-order model ({len(shares)} lengths; expected {ASKED[0]:g} to {ASKED[1]:g})"
         )
         estimate = Interval(sum(shares) / len(shares), min(shares), max(shares), len(shares))
-        rows.insert(0, Fact(what, "1", 1.0, estimate, "", headline=True))
+        rows.insert(0, Fact(what, "1", 1.0, estimate, "", headline=True, over_points=True))
     return rows
 
 

@@ -42,6 +42,8 @@ def draw(data: Data) -> look.Figure:
     for at, (stem, (text, shade)) in enumerate(KINDS.items()):
         for n, edges in data["brackets"][stem].items():
             brackets.draw(ax, n * SIDESTEP ** (2 * at - 1), edges, shade)
+        for n, edges in data.get("ns3", {}).get("brackets", {}).get(stem, {}).items():
+            brackets.draw_ns3(ax, n * SIDESTEP ** (2 * at - 1), edges, shade)
         ax.plot([], [], "o", color=shade, label=text)
     ax.legend(loc="lower left", frameon=False)
     return figure

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from analysis.figures.common import BLUE, ORANGE, Data
+from analysis.figures.common import BLACK, BLUE, ORANGE, Data
 from analysis.papers import look
 from analysis.papers.appenzeller2004 import mixes, short_flows
 from analysis.papers.facts import Fact
@@ -53,11 +53,20 @@ def draw(data: Data) -> look.Figure:
     for at, (kind, text, shade) in enumerate((("large", "B = BDP", ORANGE), ("small", "B = BDP/√n", BLUE))):
         values = [1e3 * each[kind]["transfer_s"].value for each in times.values()]
         ax.bar([x + 0.4 * at - 0.2 for x in range(len(times))], values, 0.38, color=shade, label=text)
+        for n, each in data.get("ns3", {}).get("times", {}).items():
+            if n in times:
+                x = list(times).index(n) + 0.4 * at - 0.2
+                look.ns3_points(ax, [x], [_in_ms(each[kind]["transfer_s"])], BLACK)
     ax.set_xticks(range(len(times)), [str(n) for n in times])
     ax.set_xlabel("long flows n")
     ax.set_ylabel("mean transfer time (ms)")
     ax.legend(loc="lower right", framealpha=0.9)
     return figure
+
+
+def _in_ms(seconds: Interval) -> Interval:
+    ends = (None if end is None else 1e3 * end for end in (seconds.low, seconds.high))
+    return Interval(1e3 * seconds.value, *ends, seconds.runs)
 
 
 def facts(data: Data) -> list[Fact]:

@@ -77,6 +77,11 @@ def draw(data: Data) -> look.Figure:
                 ax.plot(
                     [x for x, _ in kept], [point.value for _, point in kept], style, color=COLORS[profile], label=label
                 )
+                if extra and profile == PAPER:
+                    ns3 = _of_ns3(data)
+                    of_ns3 = [ns3.get((profile, flows, packets + extra)) for packets in printed.buffers]
+                    both = [(x, point) for x, point in zip(at, of_ns3, strict=True) if point]
+                    look.ns3_points(ax, [x for x, _ in both], [point for _, point in both], COLORS[profile])
                 if extra:
                     look.interval_bars(ax, [x for x, _ in kept], [point for _, point in kept], COLORS[profile])
     axes[0, 0].set_ylabel("utilization (%)")
@@ -84,6 +89,11 @@ def draw(data: Data) -> look.Figure:
     figure.supxlabel("buffer (BDP/√n)", fontsize=look.LABEL_POINTS)
     axes[0, -1].legend(loc="lower right", frameon=False)
     return figure
+
+
+def _of_ns3(data: Data) -> dict[tuple[str, int, int], Interval]:
+    measured: dict[tuple[str, int, int], Interval] = data.get("ns3", {}).get("measured", {})
+    return measured
 
 
 def facts(data: Data) -> list[Fact]:
@@ -98,10 +108,12 @@ def facts(data: Data) -> list[Fact]:
         ]
         if apart:
             what = f"{NAMES[profile]}, with the FIFO: largest distance from the router ({len(apart)} of 16 cells)"
-            rows.append(Fact(what, "", 0.0, Interval(max(apart), None, None, 1), "points", headline=True))
+            largest = Interval(max(apart), None, None, 1)
+            rows.append(Fact(what, "", 0.0, largest, "points", headline=True, over_points=True))
             squares = (sum(each**2 for each in apart) / len(apart)) ** 0.5
             what = f"{NAMES[profile]}, with the FIFO: root mean square distance from the router"
-            rows.append(Fact(what, "", 0.0, Interval(squares, None, None, 1), "points", headline=profile == PAPER))
+            mean = Interval(squares, None, None, 1)
+            rows.append(Fact(what, "", 0.0, mean, "points", headline=profile == PAPER, over_points=True))
     for (profile, flows, buffer), point in sorted(measured.items()):
         model = 100 * gaussian.utilization(BDP_PACKETS, buffer, flows)
         rows.append(Fact(f"{NAMES[profile]}, n = {flows}, B = {buffer} packets", "", model, point, "%"))
@@ -110,13 +122,16 @@ def facts(data: Data) -> list[Fact]:
 
 def table(data: Data) -> str:
     """The paper's table with our columns: with the FIFO's 43 packets, and without in brackets."""
+    ns3 = _of_ns3(data)
+    title, rule = (" ns-3 |", "---|") if ns3 else ("", "")
     lines = [
-        f"| n | buffer (BDP/√n) | packets | model | ns-2 | router | {NAMES[PAPER]} | {NAMES[LINUX]} |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| n | buffer (BDP/√n) | packets | model | ns-2 | router | {NAMES[PAPER]} | {NAMES[LINUX]} |{title}",
+        "|---|---|---|---|---|---|---|---|" + rule,
     ]
     for flows, printed in PRINTED.items():
         for multiple, packets, *percents in zip(MULTIPLES, *printed, strict=True):
             ours = [_cell(data["measured"], profile, flows, packets) for profile in PROFILES]
+            ours += [_cell(ns3, PAPER, flows, packets)] if ns3 else []
             lines.append(f"| {flows} | {multiple} | {packets} | " + " | ".join([*map(str, percents), *ours]) + " |")
     return "\n".join(lines) + "\n\nIn brackets: without the 43 packets of the FIFO."
 

@@ -56,8 +56,11 @@ def draw(data: Data) -> look.Figure:
             continue
         look.log2_axis(ax, sorted({n for points in measured.values() for n in points}), 1.2)
         ax.tick_params(axis="x", rotation=45)
+        simulated = data.get("ns3", {}).get(key, {})
         for profile, points in measured.items():
             look.interval_bars(ax, points, points.values(), COLORS[profile], label=NAMES[profile])
+            of_ns3 = simulated.get(profile, {})
+            look.ns3_points(ax, of_ns3, of_ns3.values(), COLORS[profile])
         ax.legend(loc="upper right", frameon=False)
         ax.axhline(0, color=BLACK, linewidth=0.6)
         ax.set_ylim(top=1.05)
