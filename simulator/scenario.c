@@ -42,6 +42,7 @@ static const char USAGE[] =
 	"  --sack on|off\n"
 	"  --pacing off|linux|exact               in bursts; at 2 and 1.2 windows per RTT; at one\n"
 	"  --window-packets N                     most packets in a congestion window (default: no bound)\n"
+	"  --socket-bytes N                       of a socket's buffer (default: it bounds no window)\n"
 	"  --seed N                               of ns-3's random numbers\n"
 	"  --directory DIR                        the files must not exist there\n";
 
@@ -200,6 +201,7 @@ int scenario_read(struct scenario *scenario, int argc, char **argv)
 		OPTION_CHOICE("sack", &scenario->no_sack, SACK),
 		OPTION_CHOICE("pacing", &scenario->pacing, PACING),
 		OPTION_NUMBER("window-packets", &scenario->window_packets, 1, 1000000),
+		OPTION_NUMBER("socket-bytes", &scenario->socket_bytes, 4096, 1 << 30),
 		OPTION_NUMBER("seed", &scenario->seed, 1, UINT32_MAX),
 		OPTION_NEEDED_TEXT("directory", "DIR", &scenario->directory),
 		OPTIONS_END,

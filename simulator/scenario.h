@@ -47,6 +47,7 @@ struct scenario {
 	unsigned int no_sack;
 	unsigned int pacing;	 /* enum pacing */
 	uint64_t window_packets; /* most packets in a congestion window; 0: no bound */
+	uint64_t socket_bytes; /* of each socket's buffer; 0: enough for every window that the queue allows */
 	uint64_t seed;
 	const char *directory; /* where the raw files go */
 	struct scenario_flow *flows;

@@ -133,7 +133,8 @@ uint64_t mapped_low(Ipv4Address address)
 void set_tcp_defaults(const struct scenario &scenario)
 {
 	const uint64_t most = scenario.window_packets ? scenario.window_packets : UINT64_MAX;
-	const uint32_t socket_bytes = buffer_bytes(scenario);
+	const uint32_t socket_bytes =
+		scenario.socket_bytes ? static_cast<uint32_t>(scenario.socket_bytes) : buffer_bytes(scenario);
 
 	Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(mss(scenario)));
 	Config::SetDefault("ns3::TcpSocket::InitialCwnd",

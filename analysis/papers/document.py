@@ -15,6 +15,7 @@ from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.stored_runs import LeftOut, StoredRun, StoredRuns, kinds
 from lib.errors import InputError
+from lib.terminal import counted
 from runs import run_table
 
 OVERVIEW = "Overview"
@@ -142,9 +143,9 @@ def _about_ns3(runs: StoredRuns, drawn: list[DrawnFigure]) -> str:
     used = {label for each in drawn for label in each.ns3_used}
     if not used:
         return ""
-    hours = (run_list.of_ns3(runs)["wall_s"].sum() or 0) / 3600
+    hours, count = (run_list.of_ns3(runs)["wall_s"].sum() or 0) / 3600, counted(len(used), "run")
     return (
-        f"ns-3 stands beside a few points of some figures: {len(used)} runs with the same flows, starts and queue, and "
+        f"ns-3 stands beside a few points of some figures: {count} with the same flows, starts and queue, and "
         f"the TCP of the ns-3 simulator (`make figures PAPER={runs.paper.key} SWITCH=ns3`; {hours:.1f} h). ns-3's runs "
         "may be shorter and fewer, as the specs say. The column is empty where ns-3 has no run, and for numbers over "
         "many points."

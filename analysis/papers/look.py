@@ -14,6 +14,7 @@ from analysis.figures.common import GREY, Data, plain, tidy
 from analysis.figures.common import log_axis as log_axis
 from analysis.papers.stored_runs import kinds
 from analysis.statistics import Interval
+from lib.terminal import counted
 
 if TYPE_CHECKING:  # figures annotate with look.Figure and look.Axes: matplotlib is loaded only where it draws
     from matplotlib.artist import Artist
@@ -68,7 +69,7 @@ def footer(figure: Figure, provenance: Data) -> None:
         more += f"; {len(left_out)} not drawn, {kinds(left_out)}"
     width = round(figure.get_figwidth() * 72 / FOOTER_POINTS * 1.75)
     if provenance.get("ns3"):
-        more += f"; {provenance['ns3']} runs of ns-3 beside them"
+        more += f"; {counted(provenance['ns3'], 'run')} of ns-3 beside"
     texts = [f"From {shown} ({clocks}{commits}){more}.", f"From {shown} ({clocks}){more}.", f"From {count}{more}."]
     text = next((text for text in texts if len(text) <= width), texts[-1]) if used else f"From no run{more}."
     figure.supxlabel(text, fontsize=FOOTER_POINTS, color=GREY, x=0.01, ha="left")

@@ -17,6 +17,7 @@ from analysis.tests import sweeps
 from bufferscope.__main__ import main
 from experiments import figures
 from experiments.host import Host
+from experiments.lab import ns3
 from experiments.sweep.spec import Sweep
 from experiments.sweep.thin import thin
 from lib.errors import SpecError
@@ -61,6 +62,11 @@ SPEC = """
 name: fill2026-depth
 base: {clock: virtual, cc: reno, buf: 40p}
 grid: {flows: [1, 4]}
+"""
+FOR_NS3 = """
+ns3:
+  base: {profile: paper}
+  grid: {flows: [4]}
 """
 
 
@@ -120,6 +126,55 @@ def test_paper_in_a_folder__is_drawn_with_its_page_and_published(folder, results
     assert {path: path.read_text() for path in folder.rglob("*")} == before  # and no bytecode
     assert sys.path == search_path
     assert not {"fill", "fill2026", "figure_01"} & set(sys.modules)
+
+
+def test_ns3_runs__stand_beside_those_of_the_same_point(folder, results, known_runs, capsys):
+    (folder / "depth.yaml").write_text(SPEC + FOR_NS3)
+    summary = summarize(known_runs("two_flows").analysis) | {"valid": True, "reasons": []}
+    sweeps.write(results / "fill2026-depth-ns3", summary, {"cc": ["reno"], "flows": [4], "buf": [10]})
+    assert main(["figures", f"PAPER={folder}", "DRAW=only", f"RESULTS={results}"]) == 0, capsys.readouterr()
+    drawn = results / "figures/fill2026"
+    numbers = {row["what"]: row for row in pl.read_csv(drawn / "figure_01.csv").iter_rows(named=True)}
+    assert (numbers["n = 1: used"]["ns3"], numbers["n = 1: used"]["ns3_runs"]) == (None, None)
+    assert numbers["n = 4: used"]["ns3"] == pytest.approx(1 - 1 / 21)
+    assert numbers["n = 4: used"]["ns3_runs"] == 1
+    page = (drawn / "fill2026.md").read_text()
+    assert "| what | the paper | predicted for our runs | measured | ns-3 | why |" in page
+    assert "| n = 1: used | all | 1 | " in page
+    assert re.search(r"^\| Figure 1\. n = 4: used \| all \| 1 \| .* \| 0\.9524 \|  \|$", page, flags=re.MULTILINE)
+    assert "1 run with the same flows, starts and queue, and the TCP of the ns-3 simulator" in page
+    assert "4 valid runs in" in page
+    assert "1 run of ns-3 beside" in (drawn / "figure_01.svg").read_text()
+    listed = pl.read_parquet(drawn / "fill2026-runs.parquet")
+    assert listed.filter(sweep="fill2026-depth-ns3")["figures"].to_list() == ["1"]
+
+
+def test_ns3_runs__that_are_not_valid_are_said_and_make_no_column(folder, results, known_runs, capsys):
+    summary = summarize(known_runs("two_flows").analysis) | {"valid": False, "reasons": ["lost a packet"]}
+    sweeps.write(results / "fill2026-depth-ns3", summary, {"cc": ["reno"], "flows": [4], "buf": [10]})
+    assert main(["figures", f"PAPER={folder}", "DRAW=only", f"RESULTS={results}"]) == 2
+    assert "1 run left out" in capsys.readouterr().err
+    page = (results / "figures/fill2026/fill2026.md").read_text()
+    assert "| ns-3 |" not in page
+    assert "Not drawn (not valid):\n\n* `fill2026-depth-ns3/" in page
+
+
+def test_switch__runs_the_versions_for_ns3_alone(folder, tmp_path, monkeypatch):
+    asked = []
+
+    def run(sweep: Sweep, probe: object, options: object, say_page: bool) -> int:
+        asked.append((sweep.name, sweep.points, sweep.base["switch"], sweep.base["profile"]))
+        return 0
+
+    monkeypatch.setattr(figures.run, "run", run)
+    monkeypatch.setattr(figures, "say_what_is_missing", lambda *_: None)
+    words = [f"RESULTS={tmp_path}", "SWITCH=ns3"]
+    assert refusal(folder, *words).endswith("has no version of these sweeps; allowed: with `ns3:` in their specs")
+    (folder / "depth.yaml").write_text(SPEC + FOR_NS3)
+    assert figures.measure(read([f"PAPER={folder}", *words]), probe=lambda clock: ns3.probe()) == 0
+    assert asked == [("fill2026-depth-ns3", ({"flows": "4"},), "ns3", "paper")]
+    assert refusal(folder, "SWITCH=process") == "SWITCH=process is not known; allowed: ns3"
+    assert refusal(folder, "SWITCH=ns3", "CLOCK=virtual").endswith("has its own sweeps; leave CLOCK out")
 
 
 def test_published_runs__are_where_another_machine_goes_on(folder, results, tmp_path, monkeypatch, capsys):

@@ -39,6 +39,7 @@ CONGESTION_CONTROLS = (
 )  # fmt: skip
 START_MONO_NS = 60 * 10**9  # as in virtual time
 LEAST_INTERVAL_NS = 1000  # of goodput
+LINUX_MEMORY_PER_BYTE = 2  # of a segment in a socket's buffer, at most; ns-3 counts its bytes alone
 BOTTLENECK, COLLECTOR_PORT = "2", "3"
 
 
@@ -93,6 +94,8 @@ def options(spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, directory: Path
         "mode": spec.mode, "directory": directory,
     }  # fmt: skip
     bound = {"window-packets": spec.window_packets} if spec.window_packets else {}
+    if spec.access_bps:  # nothing else bounds the queue of an access link
+        bound["socket-bytes"] = spec.socket_buffer_bytes(spec.access_bps) // LINUX_MEMORY_PER_BYTE
     return [f"--{name}={value}" for name, value in (numbers | texts | bound).items()]
 
 

@@ -91,6 +91,12 @@ def test_window__is_never_above_its_bound(tmp_path, cc):
     assert (np.searchsorted(times, times + RTT_NS) - np.arange(len(times))).max() == 20  # in every RTT
 
 
+def test_socket_buffer__bounds_the_queue_of_an_access_link(tmp_path):
+    more = {"socket_bytes": 40 * MSS} | {name: value for name, value in FAST.items() if name != "window_packets"}
+    simulate(tmp_path / "run", flows=f"reno 30000 5201 0 0 access={ACCESS_BPS}\n", **more)
+    assert records(tmp_path / "run")["in_flight_packets"].max() == 40
+
+
 def test_pacing__at_one_window_per_rtt_makes_even_gaps(tmp_path):
     flow = "reno 30000 5201 0 0\n"
     settled = START_NS + 800_000_000

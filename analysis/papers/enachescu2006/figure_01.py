@@ -57,6 +57,7 @@ def draw(data: Data) -> look.Figure:
     curves = panel.by_sender(data["curves"])
     if not panel.draw(ax, curves, "buffer B (packets)"):
         return figure
+    panel.draw_ns3(ax, curves, panel.by_sender(data.get("ns3", {}).get("curves", {})))
     for name, used in model.MODELS.items():
         points = [(buffer, used(FLOWS, data["bdp"], buffer, WINDOW)) for buffer in MODEL_BUFFERS]
         panel.model_line(ax, points, name, name=name)

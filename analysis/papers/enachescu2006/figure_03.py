@@ -45,6 +45,7 @@ def draw(data: Data) -> look.Figure:
     curves = panel.by_sender(data["curves"])
     if not panel.draw(ax, curves, "flows N"):
         return figure
+    panel.draw_ns3(ax, curves, panel.by_sender(data.get("ns3", {}).get("curves", {})))
     flows = sorted({n for curve in curves for n in curve.points})
     for name, used in model.MODELS.items():
         height = used(1, PACKETS_A_FLOW, BUFFER, WINDOW)
@@ -71,7 +72,7 @@ def facts(data: Data) -> list[Fact]:
     apart = [abs(point.value) for n, point in data["apart"].items() if n >= MANY]
     if apart:
         what = f"largest distance of access links from pacing, N of {MANY} or more"
-        rows.append(Fact(what, "very close", 0.0, exactly(max(apart)), ""))
+        rows.append(Fact(what, "very close", 0.0, exactly(max(apart)), "", over_points=True))
     return rows
 
 

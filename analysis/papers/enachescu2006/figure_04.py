@@ -38,14 +38,19 @@ def prepare(runs: StoredRuns) -> Data:
 def draw(data: Data) -> look.Figure:
     """One panel, buffers logarithmic."""
     figure, ax = look.new_panel(look.PAGE_IN * 0.72, 3.0)
-    curves = panel.numbered({f"N = {n}": of for n, of in data["curves"].items()})
+    curves = _curves(data)
     if not panel.draw(ax, curves, "buffer B (packets)"):
         return figure
+    panel.draw_ns3(ax, curves, _curves(data.get("ns3", {"curves": {}})))
     for n, curve in zip(data["curves"], curves, strict=True):
         points = [(b, model.used_with_equal(n, data["bdp"], b, WINDOW)) for b in curve.points]
         panel.model_line(ax, points, None, curve.shade, model.EQUAL)
     ax.legend(loc="lower right", frameon=False)
     return figure
+
+
+def _curves(data: Data) -> list[panel.Curve]:
+    return panel.numbered({f"N = {n}": of for n, of in data["curves"].items()})
 
 
 def facts(data: Data) -> list[Fact]:

@@ -44,10 +44,15 @@ def _predicted(run: StoredRun, load: float) -> float:
 def draw(data: Data) -> look.Figure:
     """One panel, numbers of flows logarithmic."""
     figure, ax = look.new_panel(look.PAGE_IN * 0.72, 2.8)
-    curves = panel.numbered({f"load {load:g}": of for load, of in data["curves"].items()})
+    curves = _curves(data)
     if panel.draw(ax, curves, "flows N"):
+        panel.draw_ns3(ax, curves, _curves(data.get("ns3", {"curves": {}})))
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return figure
+
+
+def _curves(data: Data) -> list[panel.Curve]:
+    return panel.numbered({f"load {load:g}": of for load, of in data["curves"].items()})
 
 
 def facts(data: Data) -> list[Fact]:
@@ -58,7 +63,7 @@ def facts(data: Data) -> list[Fact]:
         if len(used) > 1:
             steps = [after - before for before, after in pairwise(used)]
             what = f"N = {n}: smallest step of u from one load to the next larger ({len(steps)} steps)"
-            rows.append(Fact(what, "above 0", None, exactly(min(steps)), "", headline=n == 100))
+            rows.append(Fact(what, "above 0", None, exactly(min(steps)), "", headline=n == 100, over_points=True))
     for load, points in data["curves"].items():
         for n, estimate in points.items():
             predicted = data["predicted"][load] if n == max(points) else None

@@ -38,9 +38,10 @@ def _rate_mbps(runs: list[StoredRun]) -> float | None:
 def draw(data: Data) -> look.Figure:
     """One panel, access rates logarithmic."""
     figure, ax = look.new_panel(look.PAGE_IN * 0.72, 2.8)
-    curves = panel.numbered({f"N = {n}": of for n, of in data["curves"].items()})
+    curves = _curves(data)
     if not panel.draw(ax, curves, "rate of each access link (Mb/s)"):
         return figure
+    panel.draw_ns3(ax, curves, _curves(data.get("ns3", {"curves": {}})))
     for n, curve in zip(data["curves"], curves, strict=True):
         full = data["rate_mbps"] / n
         rates = [rate for rate in curve.points if rate < full]
@@ -49,6 +50,10 @@ def draw(data: Data) -> look.Figure:
     ax.plot([], [], color=BLACK, linewidth=0.7, label="offered")
     ax.legend(loc="lower center", frameon=False)
     return figure
+
+
+def _curves(data: Data) -> list[panel.Curve]:
+    return panel.numbered({f"N = {n}": of for n, of in data["curves"].items()})
 
 
 def facts(data: Data) -> list[Fact]:
@@ -60,10 +65,10 @@ def facts(data: Data) -> list[Fact]:
     carried = [rate for rate, point in points.items() if point.value >= CARRIED * offered[rate]]
     largest = exactly(max(carried)) if carried else None
     what = f"N = {MAIN}: largest access rate of which {100 * CARRIED:.0f} % are carried"
-    rows = [Fact(what, "8 to 9 Mb/s", None, largest, "Mb/s", headline=True)]
+    rows = [Fact(what, "8 to 9 Mb/s", None, largest, "Mb/s", headline=True, over_points=True)]
     decline = points[max(points)].value - max(point.value for point in points.values())
     what = f"N = {MAIN}: u with links of {max(points):g} Mb/s minus the largest u"
-    rows.append(Fact(what, "gradual decline", None, exactly(decline), "", headline=True))
+    rows.append(Fact(what, "gradual decline", None, exactly(decline), "", headline=True, over_points=True))
     for rate, point in points.items():
         predicted = offered[rate] if offered[rate] < 1 else None
         rows.append(Fact(f"N = {MAIN}, access links of {rate:g} Mb/s: u", "", predicted, point, ""))

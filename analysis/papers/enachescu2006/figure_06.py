@@ -41,13 +41,18 @@ def draw(data: Data) -> look.Figure:
         return look.absent(axes[0, 0])
     for ax, (flows, rules) in zip(axes[0], panels.items(), strict=True):
         ax.set_title(f"{flows} flows", loc="left", pad=3)
-        curves = [panel.Curve(name, *SHADES[name], of["points"]) for name, of in rules.items()]
+        curves = _curves(rules)
         panel.draw(ax, curves, "largest window W (packets)")
+        panel.draw_ns3(ax, curves, _curves(data.get("ns3", {}).get("panels", {}).get(flows, {})))
         for name, of in rules.items():
             panel.model_line(ax, list(of["equal"].items()), None, SHADES[name][0], model.EQUAL)
         ax.set_ylim(0, 0.65)
     look.legend(axes[0, 0], loc="lower left")
     return figure
+
+
+def _curves(rules: Data) -> list[panel.Curve]:
+    return [panel.Curve(name, *SHADES[name], of["points"]) for name, of in rules.items()]
 
 
 def facts(data: Data) -> list[Fact]:

@@ -55,6 +55,14 @@ def draw(ax: look.Axes, curves: Sequence[Curve], x_label: str, log: bool = True)
     return True
 
 
+def draw_ns3(ax: look.Axes, curves: Sequence[Curve], ns3: Sequence[Curve]) -> None:
+    """ns-3's points, each in the colour of the curve with the same label."""
+    shades = {curve.label: curve.shade for curve in curves}
+    for curve in ns3:
+        if curve.label in shades:
+            look.ns3_points(ax, curve.points, curve.points.values(), shades[curve.label])
+
+
 def model_line(
     ax: look.Axes, points: Sequence[tuple[float, float]], label: str | None, shade: str = BLACK, name: str = ""
 ) -> None:

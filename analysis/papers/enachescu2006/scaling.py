@@ -43,13 +43,18 @@ def draw(data: Data) -> look.Figure:
     figure, axes = look.new_figure(look.PAGE_IN, 2.5, 1, 2, sharey=True)
     for ax, (link, rules) in zip(axes[0], data["panels"].items(), strict=True):
         ax.set_title(link, loc="left", pad=3)
-        curves = [panel.Curve(name, *SHADES[name], of["points"]) for name, of in rules.items()]
+        curves = _curves(rules)
         if not panel.draw(ax, curves, "largest window W (packets)"):
             continue
+        panel.draw_ns3(ax, curves, _curves(data.get("ns3", {}).get("panels", {}).get(link, {})))
         for name, of in rules.items():
             panel.model_line(ax, list(of["equal"].items()), None, SHADES[name][0], model.EQUAL)
     look.legend(axes[0, 0], loc="lower left")
     return figure
+
+
+def _curves(rules: Data) -> list[panel.Curve]:
+    return [panel.Curve(name, *SHADES[name], of["points"]) for name, of in rules.items()]
 
 
 def facts(data: Data) -> list[Fact]:
@@ -64,7 +69,9 @@ def facts(data: Data) -> list[Fact]:
             slope = _exponent({window: point.value for window, point in measured.items()})
             printed = "u tends to 0" if link == OVER else ""
             what = f"{link}, {CONSTANT}: exponent of W (−2/(B + 3) = −0.25 for large W without a cap)"
-            rows.insert(0, Fact(what, printed, _exponent(theory), exactly(slope), "", headline=link == OVER))
+            rows.insert(
+                0, Fact(what, printed, _exponent(theory), exactly(slope), "", headline=link == OVER, over_points=True)
+            )
     return rows
 
 
