@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import depth_over_time
+from analysis import congestion_events, depth_over_time
 from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.join import Segments
 from analysis.load import Run
@@ -88,7 +88,7 @@ def _base_rtts_ns(run: Run) -> np.ndarray:
 
 
 def _at_the_queue(run: Run, queue: Columns, segments: Segments) -> dict[str, pl.Series]:
-    """Packets, drops and marks of each record's flow, and when its data first came and last left."""
+    """Packets, drops, marks and congestion events of each record's flow, and when its data first came and last left."""
     assert run.flow_records is not None
     flow, size = run.flow_records["flow"], len(run.flows) + 1  # the last place, index -1, is for flows without packets
     lost = dropped(queue)
@@ -105,12 +105,26 @@ def _at_the_queue(run: Run, queue: Columns, segments: Segments) -> dict[str, pl.
         "packets": np.bincount(queue["flow"], minlength=size),
         "drops": np.bincount(queue["flow"][lost], minlength=size),
         "marks": np.bincount(queue["flow"][marked], minlength=size),
+        "congestion_events": congestion_events.count(
+            queue["flow"][lost].astype(np.int64), queue["enqueue_mono_ns"][lost].astype(np.int64), _rtts_ns(run)
+        ),
     }
     return {
         "first_data_arrival_mono_ns": pl.Series(first[flow]).replace(0, None),
         "last_data_departure_mono_ns": pl.Series(last[flow]).replace(0, None),
         **{name: pl.Series(np.where(flow < 0, 0, values[flow]).astype(np.uint32)) for name, values in counts.items()},
     }
+
+
+def _rtts_ns(run: Run) -> np.ndarray:
+    """An RTT for each flow number (int64): the smoothed RTT at the flow's end, else the one without queues."""
+    records = run.flow_records
+    assert records is not None
+    srtt_ns = records["srtt_us"].astype(np.int64) * 1000
+    idle_ns = _base_rtts_ns(run)
+    result = np.full(len(run.flows) + 1, run.spec["rtt_ns"], dtype=np.int64)
+    result[records["flow"]] = np.where(srtt_ns > 0, srtt_ns, np.where(idle_ns > 0, idle_ns, run.spec["rtt_ns"]))
+    return result
 
 
 def _began_in(records: Columns, window: Window) -> np.ndarray:

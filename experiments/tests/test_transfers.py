@@ -4,6 +4,7 @@ Little's law hold, every flow is in the ledger.
 """
 
 import hashlib
+import itertools
 import json
 import math
 import shutil
@@ -157,6 +158,19 @@ def test_users__obey_littles_law_beside_long_flows(users: Path) -> None:
     assert flows.filter(pl.col("end") == "long").height == 2
     assert set(flows["user"].drop_nulls()) == set(range(1, 31))
     assert flows.filter(pl.col("user") == 1).sort("syn_mono_ns")["syn_mono_ns"].is_sorted()
+
+
+@virtual
+def test_congestion_events__are_the_drops_more_than_two_rtts_apart(users: Path) -> None:
+    cards = pl.read_parquet(repetition(users) / "joined.parquet").filter("dropped").sort("enqueue_mono_ns")
+    of_flow = {number: rows["enqueue_mono_ns"].to_list() for (number,), rows in cards.group_by("flow")}
+    rows = flows_of(users).filter(pl.col("drops") > 1, pl.col("srtt_us").is_not_null())
+    for row in rows.iter_rows(named=True):
+        times = of_flow[row["flow"]]
+        later = (after - before > 2000 * row["srtt_us"] for before, after in itertools.pairwise(times))
+        assert row["congestion_events"] == 1 + sum(later)
+    assert rows["congestion_events"].max() > 4  # of a long flow
+    assert (rows["congestion_events"] < rows["drops"]).any()
 
 
 @virtual
