@@ -20,8 +20,8 @@ from analysis.postcards import wire_bytes
 NO_GROUP = -1
 LONG, OPEN_LOOP = "long", "open-loop"
 OWN = (
-    "rtt_ns", "rtt_spread_ns", "rtts_ns", "ack_delay_ns", "access_bps", "access_links", "window_packets", "pacing",
-    "ecn", "load", "users", "sizes_given", "sizes",
+    "rtt_ns", "rtt_spread_ns", "rtts_ns", "ack_delay_ns", "access_bps", "access_links", "servers",
+    "window_packets", "pacing", "ecn", "load", "users", "sizes_given", "sizes",
 )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def _refuse_on_testbed(spec: Spec, clock: str, wrong: Wrong) -> None:
     if PROGRAM in kinds(spec.traffic):
         wrong("traffic", "starts programs, which run only in the lab of one machine; an inventory names others; "
               f"allowed: without {PROGRAM}")  # fmt: skip
-    for key in ("rtts", "access_links"):
+    for key in ("rtts", "access_links", "servers"):
         if getattr(spec, key, None):
             wrong(key, "needs addresses of the sender that only the lab of one machine has; an inventory names other "
                   f"machines; allowed: no {key.upper()}")  # fmt: skip

@@ -9,7 +9,7 @@ from experiments import offloads, pacing, programs, tcp_options
 from experiments.spec import GENERATORS, Spec
 from experiments.transfers import TRAFFIC
 from hosts.traffic.open_loop import ARRIVALS, BURSTS_FORM, SIZES
-from hosts.traffic.transfers import THINK_FROM
+from hosts.traffic.transfers import PATH_OF, THINK_FROM
 from lib.words import PATHS, Key
 
 _MEANINGS = {
@@ -28,6 +28,8 @@ _MEANINGS = {
     "access": "rate of each long flow's own link before the bottleneck, data direction: 5mbit; with ACCESS_LINKS, of "
     "each link that flows share (default: none, a flow sends as fast as its host can)",
     "access_links": "number of links before the bottleneck, each of ACCESS and shared by its flows",
+    "servers": "number of paths of finite flows: path k has link k mod ACCESS_LINKS and the RTT of class k mod their "
+    "number (default: every pair of link and RTT)",
     "buf": "buffer of the bottleneck: 1bdp, 166p (packets), 300kB (frames of MTU + 14 bytes; k is 1000), 250us",
     "mtu": "largest IP packet in bytes, 576 to 9000",
     "duration": "what is measured, after WARMUP: seconds (20s) or RTTs (1000rtt)",
@@ -55,6 +57,8 @@ _MEANINGS = {
     "users": "with TRAFFIC=closed-loop: number of users (default 100)",
     "think": "with TRAFFIC=closed-loop: think time, exponential:1s (the default), fixed:200ms, pareto:1s:1.5, ...",
     "think_from": "with TRAFFIC=closed-loop: a user thinks from the end of the flow before (end), or from its start",
+    "path_of": "with TRAFFIC=closed-loop: all flows of a user have one path (user, the default), or each draws one "
+    "(transfer)",
     "delay": "where the RTT comes from: switch (its links, or a delay line behind one that has none; the default), or "
     "tc (netem on the receiver; the default on a testbed)",
     "reps": "repetitions, one after the other (CLOCK=virtual: as many at once as there are free processors)",
@@ -78,6 +82,7 @@ _VALUES = {
     "arrivals": ARRIVALS,
     "ecn": ("off", "on"),
     "think_from": THINK_FROM,
+    "path_of": PATH_OF,
     "delay": ("switch", "tc"),
     "target": RUN_TARGETS,
     "clock": ("real", "virtual"),

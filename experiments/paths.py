@@ -3,13 +3,15 @@
 access links, too: flow k of a group takes link k mod their number.
 
 The switch cannot know 2,000,000 5-tuples beforehand. So a path is a source address of the sender, with a delay and an
-access link in the switch; the addresses of one access link share it. Flow or user k takes path k mod their number, in
-an order that SEED deals (hosts/traffic/transfers.py).
+access link in the switch; the addresses of one access link share it. By default each pair of RTT and link is a path.
+SERVERS gives the number of paths instead. Flow or user k takes path k mod their number, in an order that SEED deals;
+with PATH_OF=transfer each flow of a user draws a path (hosts/traffic/transfers.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 
 from experiments.transfers import LONG, OPEN_LOOP, PROGRAM, finite_kinds, kinds
@@ -18,9 +20,9 @@ from lib.units import Quantity
 
 SPREAD_CLASSES = 16  # of RTT_SPREAD, for finite flows
 MOST_RTTS = 64
-MOST_ACCESS_LINKS = 64  # CORE_SHARED_LINKS of the switch
-MOST_PATHS = 200  # addresses of one subnet
-ADDRESS_PREFIX, FIRST_ADDRESS = "10.77.0.", 16  # beside the addresses of experiments/topology.py
+MOST_ACCESS_LINKS = 1000  # the switch has more: CORE_SHARED_LINKS
+MOST_PATHS = 1000  # MOST_SOURCES of hosts/traffic/transfers.py is more
+FIRST_ADDRESS = IPv4Address("10.77.0.16")  # beside the addresses of experiments/topology.py
 
 
 class Path(NamedTuple):
@@ -64,13 +66,18 @@ def refuse(spec: Any, given: Mapping[str, object], wrong: Callable[[str, str], N
                     "rtts",
                     f"has every RTT; {key.upper()} is given too; allowed: one of them (RTT is the least of RTTS)",
                 )
+    classes = len(spec.rtts) if spec.rtts else SPREAD_CLASSES if spec.rtt_spread.amount else 1
+    least = max(classes, spec.access_links or 1)
+    if spec.servers is not None and finite_kinds(spec.traffic) and spec.servers < least:
+        wrong("servers", f"leaves RTTs or access links without a path; allowed: {least} to {MOST_PATHS}, for "
+              f"{classes} RTTs and {spec.access_links or 'no'} access links")  # fmt: skip
     if spec.access_links is None:
         return
     if spec.access is None:
         wrong("access_links", "needs their rate; allowed: with ACCESS=25mbit or another rate")
-    classes = len(spec.rtts) if spec.rtts else SPREAD_CLASSES if spec.rtt_spread.amount else 1
-    if finite_kinds(spec.traffic) and classes * spec.access_links > MOST_PATHS:
-        wrong("access_links", f"and {classes} RTTs make {classes * spec.access_links} paths; allowed: {MOST_PATHS}")
+    if finite_kinds(spec.traffic) and spec.servers is None and classes * spec.access_links > MOST_PATHS:
+        wrong("access_links", f"and {classes} RTTs make {classes * spec.access_links} paths; allowed: {MOST_PATHS}, or "
+              "a number of SERVERS that share RTTs and links")  # fmt: skip
 
 
 def refuse_access(spec: Any, wrong: Callable[[str, str], None]) -> None:
@@ -172,8 +179,10 @@ def _pairs(settings: Any, links_before: int) -> list[tuple[int, int]]:
         steps = SPREAD_CLASSES - 1
         rtts = [settings.rtt_ns + settings.rtt_spread_ns * step // steps for step in range(SPREAD_CLASSES)]
     links = range(links_before + 1, links_before + settings.access_links + 1) if settings.access_links else (0,)
+    if settings.servers:
+        return [(rtts[server % len(rtts)], links[server % len(links)]) for server in range(settings.servers)]
     return [(rtt_ns, link) for rtt_ns in rtts for link in links]
 
 
 def _address(number: int) -> str:
-    return f"{ADDRESS_PREFIX}{FIRST_ADDRESS + number}"
+    return str(FIRST_ADDRESS + number)

@@ -142,6 +142,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         reps=spec.reps,
         rtts_ns=paths.rtts_ns(spec),
         access_links=spec.access_links,
+        servers=spec.servers,
         access_bps=None if spec.access is None else units.whole(spec.access),
         tcp=tcp_options.resolve(spec, spec.traffic, spec.switch, wrong),
         offloads=offloads.resolve(spec, given, clock, switch, where.testbed, rate_bps, wrong),

@@ -54,7 +54,7 @@ def resolve(entries: list[Entry], generator: str | None, where: Where) -> Traffi
         _check(entry, generator)
         if not entry.errors.keys() & {"access", "access_links"}:
             paths.refuse_access(entry.spec, entry.wrong)
-        if not entry.errors.keys() & {"rtts", "access_links"}:
+        if not entry.errors.keys() & {"rtts", "access_links", "servers"}:
             paths.refuse(entry.spec, entry.given, entry.wrong)
         cc = of_entry[0].cc if len(of_entry) == 1 else one_cc(entry.spec)
         long += of_entry
@@ -80,6 +80,7 @@ def _own(entry: Entry, where: Where) -> dict[str, Any]:
         "ack_delay_ns": _ack_delay_ns(entry, where),
         "access_bps": None if spec.access is None else units.whole(spec.access),
         "access_links": spec.access_links,
+        "servers": spec.servers,
         **bounds,
         "ecn": spec.ecn,
     }

@@ -27,7 +27,7 @@ HANDSHAKE_WIRE_BYTES = 98 + 90
 # Keys that are left out of spec.yaml while they have no value: the names of points and jobs follow from the content of
 # spec.yaml, so a new key would otherwise rename them all.
 LATER_KEYS = (
-    "rtts_ns", "access_bps", "access_links", "transfers", "tcp", "offloads", "pacing", "window_packets",
+    "rtts_ns", "access_bps", "access_links", "servers", "transfers", "tcp", "offloads", "pacing", "window_packets",
     "congestion_sources", "cc_parameters", "ecn", "ack_delay_ns", "datagrams",
     "program", "drop_cost_permille",
 )  # fmt: skip
@@ -73,6 +73,7 @@ class Resolved:
     rtts_ns: list[int] | None = None  # of classes of flows; None: RTT and RTT_SPREAD apply
     access_bps: int | None = None  # rate of each long flow's own link, or of each link that finite flows share
     access_links: int | None = None  # number of links that finite flows share
+    servers: int | None = None  # number of paths of finite flows; None: each pair of RTT and access link
     tcp: dict[str, int | str] | None = None  # None: Linux's defaults, and not in spec.yaml
     offloads: dict[str, int] | None = None  # None: off, and not in spec.yaml
     pacing: str | None = None  # None: off, and not in spec.yaml

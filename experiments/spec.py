@@ -17,11 +17,11 @@ from controlplane.policy import WATCHED_MODES
 from controlplane.targets import RUN_TARGETS
 from experiments import congestion, offloads, pacing, programs, tcp_options
 from experiments.cc_parameters import read_parameters
-from experiments.paths import MOST_ACCESS_LINKS, read_rtts
+from experiments.paths import MOST_ACCESS_LINKS, MOST_PATHS, read_rtts
 from experiments.traffic import MAX_FLOWS
 from experiments.transfers import Drawn, read_distribution, read_traffic
 from hosts.traffic.open_loop import ARRIVALS, MOST_FLOW_PACKETS, is_sizes
-from hosts.traffic.transfers import MOST_USERS, THINK_FROM
+from hosts.traffic.transfers import MOST_USERS, PATH_OF, THINK_FROM
 from lib import strict_yaml, values
 from lib.errors import BadValue, SpecError
 from lib.values import SIX_DECIMALS, choice, number, optional, quantity, whole_number
@@ -134,6 +134,7 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys, program
     ack_delay: Annotated[Any, Read(optional(quantity("time", low="0ns", high="10s")))] = None
     access: Annotated[Any, Read(optional(quantity("rate", low="64kbit", high="100gbit", why=_RATE_WHY)))] = None
     access_links: Annotated[int | None, Read(optional(whole_number(1, MOST_ACCESS_LINKS)))] = None
+    servers: Annotated[int | None, Read(optional(whole_number(1, MOST_PATHS)))] = None
     buf: Annotated[Any, Read(_BUFFER)] = "1bdp"
     mtu: Annotated[int, Read(whole_number(576, 9000, "bytes; below, IPv4 hosts may refuse; above, no jumbo frame"))] = (
         1500
@@ -157,6 +158,7 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys, program
     users: Annotated[int | None, Read(optional(whole_number(1, MOST_USERS)))] = None
     think: Annotated[Any, Read(optional(read_distribution("time")))] = None
     think_from: Annotated[str | None, Read(optional(choice(*THINK_FROM)))] = None
+    path_of: Annotated[str | None, Read(optional(choice(*PATH_OF)))] = None
     delay: Annotated[str | None, Read(optional(choice("switch", "tc")))] = None
     reps: Annotated[int, Read(whole_number(1, 1000))] = 1
     seed: Annotated[int, Read(whole_number(0, 2**32 - 1))] = 1
@@ -168,8 +170,8 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys, program
 
 # The keys that a group of `groups` may have.
 GROUP_KEYS = (
-    "traffic", "cc", "flows", "rtt", "rtt_spread", "rtts", "ack_delay", "access", "access_links", "window", "pacing",
-    "ecn", "load", "sizes", "arrivals", "users", "think", "think_from",
+    "traffic", "cc", "flows", "rtt", "rtt_spread", "rtts", "ack_delay", "access", "access_links", "servers",
+    "window", "pacing", "ecn", "load", "sizes", "arrivals", "users", "think", "think_from", "path_of",
 )  # fmt: skip
 KEYS = (*Spec.__annotations__, *tcp_options.KEYS, *offloads.KEYS, *pacing.KEYS, *programs.KEYS)
 

@@ -23,6 +23,7 @@ from lib.errors import RunError
 SWITCH = "switch"  # the soft switch; that of another target is called TARGET_switch
 LINE = "line"
 INTERFACE = "eth0"
+SUBNET_BITS = 16  # the sender may have 1000 addresses beside the hosts' (experiments/paths.py)
 IPV6_MIN_MTU_BYTES = 1280  # RFC 8200 section 5
 POSTCARD_SOURCE = "10.78.0.1"
 COLLECTOR_MTU_BYTES = 1500
@@ -150,7 +151,7 @@ def _driver_lines(host: LabHost, mtu_bytes: int) -> list[str]:
 
 
 def _host_lines(host: LabHost, with_ipv6: bool, sender_addresses: tuple[str, ...]) -> list[str]:
-    lines = ["link set lo up", f"link set {INTERFACE} up", f"address add {host.ipv4}/24 dev {INTERFACE}"]
+    lines = ["link set lo up", f"link set {INTERFACE} up", f"address add {host.ipv4}/{SUBNET_BITS} dev {INTERFACE}"]
     if with_ipv6:
         lines.append(f"address add {host.ipv6}/64 dev {INTERFACE} nodad")
     peers = [other for other in (SENDER, RECEIVER) if other is not host and host is not COLLECTOR]
@@ -159,7 +160,7 @@ def _host_lines(host: LabHost, with_ipv6: bool, sender_addresses: tuple[str, ...
         if with_ipv6:
             lines.append(f"neighbour add {peer.ipv6} lladdr {peer.mac} dev {INTERFACE} nud permanent")
     if host is SENDER:
-        lines += [f"address add {address}/24 dev {INTERFACE}" for address in sender_addresses]
+        lines += [f"address add {address}/{SUBNET_BITS} dev {INTERFACE}" for address in sender_addresses]
     if host is RECEIVER:
         lines += [
             f"neighbour add {address} lladdr {SENDER.mac} dev {INTERFACE} nud permanent" for address in sender_addresses

@@ -25,6 +25,7 @@ class OwnSettings:
     ack_delay_ns: int | None = None  # None: as the run
     access_bps: int | None = None
     access_links: int | None = None
+    servers: int | None = None
     window_packets: int | None = None
     pacing: str | None = None
     ecn: str | None = None  # None: as the run
@@ -57,4 +58,4 @@ class Datagrams(OwnSettings):
 
 def to_dict(group: OwnSettings) -> dict[str, Any]:
     """For spec.yaml: own settings only if the group has them."""
-    return {key: value for key, value in asdict(group).items() if value is not None or key not in OWN}
+    return {key: value for key, value in asdict(group).items() if value is not None or key not in (*OWN, "path_of")}

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from experiments.traffic_groups import DEFAULT_LOAD, OwnSettings
 from hosts.traffic import draws
-from hosts.traffic.transfers import KINDS, TransferGroup
+from hosts.traffic.transfers import KINDS, PATH_OF, TransferGroup
 from lib import units
 from lib.frames import IPV4_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
 from lib.units import Quantity
@@ -57,7 +57,7 @@ class Drawn(NamedTuple):
 @dataclass(frozen=True)
 class Transfers(OwnSettings):
     """A group of finite flows, resolved. `sizes` (bytes) and `think` (ns) are objects of hosts/traffic/draws.py. Kind
-    finite has `load`, `arrivals` and `mean_gap_ns`; kind closed-loop has `users`, `think` and `think_from`.
+    finite has `load`, `arrivals` and `mean_gap_ns`; kind closed-loop has `users`, `think`, `think_from` and `path_of`.
     """
 
     kind: str
@@ -73,6 +73,7 @@ class Transfers(OwnSettings):
     think: Mapping[str, Any] | None = None
     mean_think_ns: float | None = None
     think_from: str | None = None
+    path_of: str | None = None  # None: as PATH_OF[0], and not in spec.yaml
 
     def flows(self, duration_ns: int) -> float:
         """Number of flows that begin in `duration_ns`, if the network takes no time."""
@@ -98,14 +99,15 @@ class Transfers(OwnSettings):
             common["sources"] = list(sources)
         if self.kind == "finite":
             return {**common, "arrivals": self.arrivals, "mean_gap_ns": self.mean_gap_ns}
-        return {**common, "users": self.users, "think": self.think, "think_from": self.think_from}
+        paths = {"path_of": self.path_of} if self.path_of else {}
+        return {**common, "users": self.users, "think": self.think, "think_from": self.think_from, **paths}
 
     def group(self, first_server_port: int) -> TransferGroup:
         """The group as hosts/traffic draws it."""
         return TransferGroup(
             self.kind, self.cc, first_server_port, draws.distribution(dict(self.sizes)), self.arrivals or "poisson",
             self.mean_gap_ns or 1.0, self.users, draws.distribution(dict(self.think)) if self.think else None,
-            self.think_from or "end",
+            self.think_from or "end", path_of=self.path_of or PATH_OF[0],
         )  # fmt: skip
 
 
@@ -225,7 +227,8 @@ def resolve(
             think = in_base_units(spec.think or read_distribution("time")(DEFAULT_THINK), mss_bytes)
             group = Transfers(
                 kind, *common, users=spec.users or DEFAULT_USERS, think=think,
-                mean_think_ns=draws.distribution(think).mean, think_from=spec.think_from or "end", **own,
+                mean_think_ns=draws.distribution(think).mean, think_from=spec.think_from or "end",
+                path_of=None if spec.path_of == PATH_OF[0] else spec.path_of, **own,
             )  # fmt: skip
         groups.append(group)
     return groups
@@ -259,6 +262,8 @@ KEYS_OF_KINDS = {
     "users": ("closed-loop",),
     "think": ("closed-loop",),
     "think_from": ("closed-loop",),
+    "path_of": ("closed-loop",),
+    "servers": KINDS,
 }
 
 

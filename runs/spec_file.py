@@ -30,7 +30,7 @@ OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals"
 OPTIONAL_SPEC = {
     "name": str, "target": str, "clock": str, "switch": str, "delay": str, "traffic": str, "generator": str,
     "threshold_bytes": int, "ecn_threshold_packets": int, "ecn_threshold_bytes": int, "rate_pps": int,
-    "access_bps": int, "rtts_ns": list, "access_links": int, "paths": list, "link_of_flows": list,
+    "access_bps": int, "rtts_ns": list, "access_links": int, "servers": int, "paths": list, "link_of_flows": list,
     "links_bps": list, "transfers": list, "datagrams": list,
     "tcp": dict, "offloads": dict, "pacing": str, "window_packets": int, "ecn": str, "ack_delay_ns": int,
     "idle_rtt_ns": int,

@@ -65,7 +65,7 @@ def test_topology__hosts_have_their_addresses_at_every_mtu(mtu: int) -> None:
         return shown.stdout + link.stdout
 
     text = cell.run(work)
-    assert "10.77.0.1/24" in text
+    assert "10.77.0.1/16" in text
     assert ("fd77::1/64" in text) == (mtu >= 1280)
     assert "tentative" not in text
     assert text.count(f"mtu {mtu} ") >= 2

@@ -16,7 +16,8 @@ from analysis.postcards import wire_bytes
 from experiments import run_plan
 from experiments.lab import virtual as virtual_lab
 from experiments.paths import paths
-from experiments.tests.test_transfers import repetition, resolved
+from experiments.tests import resolving
+from experiments.tests.test_transfers import HOST, repetition, resolved
 from experiments.tests.test_virtual import run
 
 virtual = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
@@ -57,6 +58,29 @@ def test_paths__of_access_links_are_pairs_with_the_classes() -> None:
     assert plan.settings.shared_links_bps == {1: ACCESS_BPS, 2: ACCESS_BPS}
     assert [entry["access_link"] for entry in plan.stored_spec["paths"]] == [1, 2, 1, 2]
     assert spec.pool_packets > resolved(traffic="finite", cc="reno", rtts="20ms,50ms").pool_packets
+
+
+def test_servers__take_links_and_rtts_in_turn() -> None:
+    keys = {"traffic": "closed-loop", "cc": "reno", "rtts": "20ms,50ms,60ms", "access": "25mbit", "access_links": "2"}
+    spec = resolved(**keys, servers="5", path_of="transfer")
+    pairs = [(path.rtt_ns // 1_000_000, path.access_link) for path in paths(spec)]
+    assert pairs == [(20, 1), (50, 2), (60, 1), (20, 2), (50, 1)]
+    stored = run_plan.plan_run(spec, 1).stored_spec
+    assert (stored["servers"], stored["transfers"][0]["path_of"]) == (5, "transfer")
+    assert type(spec).from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+    by_default = run_plan.plan_run(resolved(**keys, path_of="user"), 1).stored_spec
+    assert by_default == run_plan.plan_run(resolved(**keys), 1).stored_spec
+    assert not {"servers", "path_of"} & (by_default.keys() | by_default["transfers"][0].keys())
+    refused = resolving.problems(HOST, clock="virtual", **keys, servers="2")["SERVERS"]
+    assert "3 to 1000, for 3 RTTs and 2 access links" in refused
+
+
+def test_thousand_links__have_addresses_of_their_own() -> None:
+    spec = resolved(
+        traffic="closed-loop", cc="reno", rtts="20ms,50ms", access="1mbit", access_links="1000", servers="1000"
+    )
+    assert len({path.src_addr for path in paths(spec)}) == len({path.access_link for path in paths(spec)}) == 1000
+    assert len(run_plan.plan_run(spec, 1).settings.shared_links_bps) == 1000
 
 
 def summary_of(results: Path) -> dict[str, Any]:
@@ -131,6 +155,29 @@ def test_links__space_the_packets_of_all_their_flows(links: Path) -> None:
         assert ((flow[1:] != flow[:-1]) & back_to_back).any()  # it is one link of several flows
     users = pl.read_parquet(repetition(links) / "flows.parquet").group_by("user").agg(pl.col("path").n_unique())
     assert (users["path"] == 1).all()
+
+
+@virtual
+def test_thousand_links__space_the_packets_of_flows_that_draw_them(tmp_path: Path) -> None:
+    words = ("CLOCK=virtual", "TRAFFIC=closed-loop", "CC=reno", "USERS=60", "RATE=10mbit", "RTTS=20ms,50ms",
+             "ACCESS=1mbit", "ACCESS_LINKS=1000", "SERVERS=1000", "PATH_OF=transfer", "SIZES=fixed:20000b",
+             "THINK=exponential:200ms", "BUF=40p", "WARMUP=0.5s", "DURATION=3s")  # fmt: skip
+    run(tmp_path, *words)
+    summary = summary_of(tmp_path)
+    assert summary["valid"], summary["reasons"]  # access_reasons has looked at every gap
+    loaded = load(repetition(tmp_path))
+    cards = loaded.postcards
+    link = access_link_of_flows(loaded)[cards["flow"]]
+    order = np.lexsort((cards["enqueue_mono_ns"], link))
+    same = np.diff(link[order]) == 0
+    gaps_ns = np.diff(cards["enqueue_mono_ns"][order].astype(np.int64))[same & (link[order][1:] > 0)]
+    least_ns = (wire_bytes(cards["packet_bytes"][order[1:]]) * 8_000)[same & (link[order][1:] > 0)]
+    assert (gaps_ns >= least_ns).all()
+    assert (gaps_ns == least_ns).sum() > 0.2 * len(gaps_ns)
+    flows = pl.read_parquet(repetition(tmp_path) / "flows.parquet")
+    assert flows["path"].n_unique() > 200
+    per_user = flows.group_by("user").agg(pl.len(), paths=pl.col("path").n_unique()).filter(pl.col("len") > 3)
+    assert min(per_user["paths"].to_list()) > 1
 
 
 @virtual

@@ -169,7 +169,7 @@ def test_congestion_events__are_the_drops_more_than_two_rtts_apart(users: Path) 
         times = of_flow[row["flow"]]
         later = (after - before > 2000 * row["srtt_us"] for before, after in itertools.pairwise(times))
         assert row["congestion_events"] == 1 + sum(later)
-    assert rows["congestion_events"].max() > 4  # of a long flow
+    assert max(rows["congestion_events"].to_list()) > 4  # of a long flow
     assert (rows["congestion_events"] < rows["drops"]).any()
 
 

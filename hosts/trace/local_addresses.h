@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MAX_LOCAL_ADDRESSES = 256 };
+enum { MAX_LOCAL_ADDRESSES = 1280 };
 
 struct local_addresses {
 	uint32_t count;

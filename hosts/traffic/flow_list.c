@@ -37,20 +37,29 @@ static const char *intern(struct flow_list *list, const char *word)
 /* The stored address. NULL: not numeric, or too many addresses. */
 static const struct sockaddr_storage *intern_source(struct flow_list *list, const char *word)
 {
-	struct sockaddr_storage address = {.ss_family = strchr(word, ':') ? AF_INET6 : AF_INET};
+	struct sockaddr_storage address = {.ss_family = strchr(word, ':') ? AF_INET6 : AF_INET}, *place;
 	void *bytes = &((struct sockaddr_in *)&address)->sin_addr;
+	uint32_t hash = 0;
 
 	if (address.ss_family == AF_INET6)
 		bytes = &((struct sockaddr_in6 *)&address)->sin6_addr;
 	if (inet_pton(address.ss_family, word, bytes) != 1)
 		return NULL;
-	for (int index = 0; index < MOST_SOURCES; index++) {
-		if (!list->sources[index].ss_family)
-			list->sources[index] = address;
-		if (!memcmp(&list->sources[index], &address, sizeof(address)))
-			return &list->sources[index];
+	for (const char *letter = word; *letter; letter++)
+		hash = hash * 31 + (unsigned char)*letter;
+	/* The table is at most half full, so the search ends. */
+	for (;; hash++) {
+		place = &list->sources[hash % (2 * MOST_SOURCES)];
+		if (place->ss_family && !memcmp(place, &address, sizeof(address)))
+			return place;
+		if (!place->ss_family)
+			break;
 	}
-	return NULL;
+	if (list->source_count == MOST_SOURCES)
+		return NULL;
+	list->source_count++;
+	*place = address;
+	return place;
 }
 
 static bool next_number(char **rest, uint64_t low, uint64_t high, uint64_t *value)

@@ -25,7 +25,7 @@
 enum {
 	MOST_FLOWS = 1 << 22,	       /* of a program: bounds the memory of each to 1.2 GiB */
 	MOST_CONGESTION_CONTROLS = 64, /* of one run */
-	MOST_SOURCES = 256,	       /* client addresses of one run */
+	MOST_SOURCES = 1024,	       /* client addresses of one run */
 	MOST_WINDOW_SEGMENTS = 1000000,
 	CC_NAME_BYTES = 16, /* TCP_CA_NAME_MAX, net/tcp.h */
 };
@@ -72,7 +72,8 @@ struct flow_list {
 	uint32_t count;
 	struct flow **long_flows; /* sorted by offset, then by client port */
 	uint32_t long_count;
-	struct sockaddr_storage sources[MOST_SOURCES]; /* as many as are named; family 0 after them */
+	struct sockaddr_storage sources[2 * MOST_SOURCES]; /* a hash table; family 0: free */
+	uint32_t source_count;
 	char ccs[MOST_CONGESTION_CONTROLS][CC_NAME_BYTES];
 	uint32_t with_ecn; /* number of flows */
 	bool with_window;  /* of any flow */

@@ -5,8 +5,11 @@
     closed-loop  each user thinks, sends a flow, thinks again. `think_from` end: a think time begins when the user's
                  flow has ended. start: think times run from start to start, so a user's flows can overlap
 
-Sizes, arrivals and every user have random streams of their own: draw k of user u is the same whatever the network does
-and whatever happens to others. No two flows of a run have the same ports, so an earlier flow in TIME-WAIT blocks none.
+`path_of` says what keeps a source: user (every user has one) or transfer (each flow of a user draws one).
+
+Sizes, arrivals, sources and every user have random streams of their own: draw k of user u is the same whatever the
+network does and whatever happens to others. No two flows of a run have the same ports, so an earlier flow in TIME-WAIT
+blocks none.
 """
 
 from __future__ import annotations
@@ -27,11 +30,12 @@ from hosts.traffic.plan_reader import CC_NAME, MOST_NS, Reader
 KINDS = ("finite", "closed-loop")
 ARRIVALS = ("poisson", "cbr")
 THINK_FROM = ("end", "start")
+PATH_OF = ("user", "transfer")
 FIRST_CLIENT_PORT, CLIENT_PORTS = 2_000, 18_000  # below the ports of long flows
 MOST_SERVER_PORTS = 512
 MOST_TRANSFERS = CLIENT_PORTS * MOST_SERVER_PORTS
 MOST_USERS = 100_000
-MOST_SOURCES = 256  # flow_list.h
+MOST_SOURCES = 1024  # flow_list.h
 
 
 class Transfer(NamedTuple):
@@ -58,8 +62,11 @@ class TransferGroup:
     users: int
     think: Distribution | None
     think_from: str
-    sources: tuple[str, ...] = ()  # client addresses: flows or users take them in turn; none: the host's own
+    sources: tuple[
+        str, ...
+    ] = ()  # client addresses: flows or users take them in turn, or as `path_of` says; none: the host's own
     settings: FlowSettings = NO_SETTINGS
+    path_of: str = PATH_OF[0]
 
 
 def parse(values: Any, path: str, read: Reader, default: FlowSettings) -> TransferGroup | None:
@@ -70,7 +77,7 @@ def parse(values: Any, path: str, read: Reader, default: FlowSettings) -> Transf
     kind = read.choice(values, "kind", KINDS, f"{path}.")
     if read.refused(f"{path}.kind"):
         return None  # nobody knows which keys it may have
-    own = {"finite": {"arrivals", "mean_gap_ns"}, "closed-loop": {"users", "think", "think_from"}}[kind]
+    own = {"finite": {"arrivals", "mean_gap_ns"}, "closed-loop": {"users", "think", "think_from", "path_of"}}[kind]
     read.unknown(values, {"kind", "cc", "first_server_port", "sizes", "sources", *flow_settings.KEYS, *own}, f"{path}.")
     before = len(read.errors)
     cc = read.text(values, "cc", CC_NAME, "the name of a congestion control ([a-z0-9_]+)", f"{path}.")
@@ -86,10 +93,13 @@ def parse(values: Any, path: str, read: Reader, default: FlowSettings) -> Transf
         read.choice(values, "think_from", THINK_FROM, f"{path}."),
     )
     sources = _sources(values.get("sources", []), path, read)
+    path_of = read.choice(values, "path_of", PATH_OF, f"{path}.")
     settings = flow_settings.parse(values, read, f"{path}.", default)
     if len(read.errors) > before or sizes is None:
         return None
-    return TransferGroup(kind, cc, port, sizes, arrivals, float(gap), users, think, think_from, sources, settings)
+    return TransferGroup(
+        kind, cc, port, sizes, arrivals, float(gap), users, think, think_from, sources, settings, path_of
+    )
 
 
 def _sources(values: Any, path: str, read: Reader) -> tuple[str, ...]:
@@ -147,9 +157,12 @@ def _arriving(group: TransferGroup, number: int, duration_ns: int, seed: int) ->
 def _of_user(
     group: TransferGroup, number: int, user: int, duration_ns: int, seed: int, source: int
 ) -> Iterator[Transfer]:
-    """The flows of one user, the first after a think time: as many as fit if the network took no time."""
+    """The flows of one user, the first after a think time: as many as fit if the network took no time. `source` is the
+    user's, unless each flow draws one.
+    """
     assert group.think is not None
-    random = Random(f"user {seed} {number} {user}")
+    random, sources = Random(f"user {seed} {number} {user}"), Random(f"sources of user {seed} {number} {user}")
+    draws_source = group.path_of == "transfer" and len(group.sources) > 1
     at_ns = 0
     while True:
         think_ns = max(1, int(group.think.quantile(random.random())))
@@ -157,6 +170,8 @@ def _of_user(
         size = _size(group, random)
         if at_ns >= duration_ns:
             return
+        if draws_source:
+            source = sources.randrange(len(group.sources))
         waits = group.think_from == "end"
         yield Transfer(think_ns if waits else at_ns, size, user + 1 if waits else 0, source)
 

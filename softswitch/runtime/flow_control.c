@@ -155,7 +155,7 @@ size_t flow_link_control(struct core *core, struct words *words, struct text *te
 	if (!words_next(words) || !words_is(words, "set"))
 		return request_refuse_word(text, "unknown request 'link", words, "link set LINK access BPS");
 	if (!words_next(words) || !words_number(words, &number) || !number || number > CORE_SHARED_LINKS)
-		return request_refuse_word(text, "link", words, "1 to 64");
+		return request_refuse_word(text, "link", words, "1 to 1024");
 	link = &core->links[number];
 	rate.value = link->rate_bps;
 	error = request_settings(text, words, &rate, 1, NULL);
@@ -167,7 +167,7 @@ size_t flow_link_control(struct core *core, struct words *words, struct text *te
 	return request_accept(text);
 }
 
-_Static_assert(CORE_SHARED_LINKS == 64, "the message of flow_link_control");
+_Static_assert(CORE_SHARED_LINKS == 1024, "the message of flow_link_control");
 
 size_t flow_control(struct core *core, struct words *words, struct text *text)
 {

@@ -161,7 +161,7 @@ static const char *const whole[] = {
 	"test mirror 7",
 	"flow set 10.0.0.1 any delay 3 access 1000000 ; fd77::1 any link 64 ; 10.0.0.2 any link 1",
 	"link set 1 access 1000000",
-	"link set 64 access 1000",
+	"link set 1024 access 1000",
 	"flow clear",
 	"mirror delete 1",
 	"program",

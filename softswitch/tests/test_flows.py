@@ -133,11 +133,14 @@ def test_address__its_access_link_is_of_all_its_flows() -> None:
 
 def test_link__is_shared_by_addresses_with_delays_of_their_own() -> None:
     core = Core()
-    core.set("link set 64 access 7000000000", "flow set 10.0.0.1 any link 64 delay 5 ; 10.0.0.2 any link 64 delay 9")
+    core.set(
+        "link set 1024 access 7000000000",
+        "flow set 10.0.0.1 any link 1024 delay 5 ; 10.0.0.2 any link 1024 delay 9",
+    )
     for index in range(7):  # 688 bits at 7 Gbit/s: 98 2/7 ns
         core.receive(0, 1, udp(f"10.0.0.{1 + index % 2}", "10.0.0.9", index, 1))
     assert [output.due_ns for output in core.run()] == [688 * k // 7 + (5, 9)[(k - 1) % 2] for k in range(1, 8)]
-    core.set("link set 64 access 0")
+    core.set("link set 1024 access 0")
     core.receive(5000, 1, udp("10.0.0.1", "10.0.0.9", 1, 1))
     assert departures(core.run()) == [5000]
 
@@ -152,10 +155,10 @@ def test_address__bad_requests_change_nothing() -> None:
         ("flow set 10.0.0.1 any tcp delay 5", "TCP or UDP port 'delay'"),
         ("flow set 10.0.0.1 any icmp 1", "unknown setting 'icmp'"),
         ("flow set 10.0.0.1 any 6 65536", "TCP or UDP port '65536'"),
-        ("flow set 10.0.0.1 any link 65", "link '65'"),
+        ("flow set 10.0.0.1 any link 1025", "link '1025'"),
         ("flow set 10.0.0.1 any delay 1 ; 10.0.0.2 any delay 1 ; 10.0.0.3 any delay 1", "flow table full"),
-        ("link set 0 access 1000", "link '0': 1 to 64"),
-        ("link set 65 access 1000", "link '65': 1 to 64"),
+        ("link set 0 access 1000", "link '0': 1 to 1024"),
+        ("link set 1025 access 1000", "link '1025': 1 to 1024"),
         ("link set 1 access 999", "access '999'"),
         ("link clear", "unknown request 'link 'clear'"),
     ):

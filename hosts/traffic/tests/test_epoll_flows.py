@@ -160,7 +160,7 @@ def test_plan__bounds_windows_and_paces_all_groups_but_those_that_say_otherwise(
         (None, "cubic 1 2 0 9 1 window=0\n", "line 1"),
         (None, "cubic 1 2 0 9 1 window=32 paced\n", "line 1"),
         (None, "cubic 1 2 0 9 1 buffer=4294967296\n", "line 1"),
-        (None, "".join(f"cubic 1 2 0 9 1 from=10.0.{n >> 8}.{n & 255}\n" for n in range(257)), "line 257"),
+        (None, "".join(f"cubic 1 2 0 9 1 from=10.0.{n >> 8}.{n & 255}\n" for n in range(1025)), "line 1025"),
         (None, "c" * 300, "line 1"),
     ],
 )

@@ -84,6 +84,30 @@ def test_plan__flows_and_users_take_the_sources_in_turn():
     assert max(Counter(source for _, source in by_user).values()) == 3
 
 
+def test_plan__flows_of_a_user_draw_their_sources():
+    sources = [f"10.77.{number >> 8}.{number & 255}" for number in range(16, 26)]
+    own = {**USERS, "sources": sources, "users": 200}
+
+    def drawn(**keys):
+        plan = parse(plan_of(transfers=[{**own, **keys}], seed=3))
+        return [line.split() for line in epoll_flows.flow_lines(plan)]
+
+    per_flow, per_user = drawn(path_of="transfer"), drawn()
+    assert per_flow == drawn(path_of="transfer")
+    assert [words[:6] for words in per_flow] == [words[:6] for words in per_user]  # the same flows on other paths
+    of_users: dict[str, list[str]] = {}
+    for words in per_flow:
+        of_users.setdefault(words[5], []).append(words[6].removeprefix("from="))
+    assert sum(len(set(flows)) > 1 for flows in of_users.values()) > 190
+    counts = Counter(source for flows in of_users.values() for source in flows)
+    even = sum(counts.values()) / len(sources)
+    assert set(counts) == set(sources)
+    assert sum((count - even) ** 2 / even for count in counts.values()) < 27.9  # chi-squared, 9 degrees: 1 in 1000
+    pairs = Counter(pair for flows in of_users.values() for pair in pairwise(flows))
+    repeated = sum(count for (before, after), count in pairs.items() if before == after) / pairs.total()
+    assert abs(repeated - 1 / len(sources)) < 4 * (0.09 / pairs.total()) ** 0.5  # a draw does not depend on the last
+
+
 def test_plan__think_times_from_the_start_need_no_end():
     drawn = lines(transfers=[{**USERS, "think_from": "start"}], seed=1)
     assert {user for *_, user in drawn} == {0}
@@ -100,7 +124,8 @@ def test_plan__think_times_from_the_start_need_no_end():
         ({"window_segments": -1}, r"transfers\[0\].window_segments: -1 is not a whole number"),
         ({"ecn": 1}, r"transfers\[0\].ecn: 1 is not true or false"),
         ({"users": 3}, r"transfers\[0\].users: no such key"),
-        ({"sources": ["10.0.0.256"]}, r"transfers\[0\].sources: give a list of up to 256"),
+        ({"sources": ["10.0.0.256"]}, r"transfers\[0\].sources: give a list of up to 1024"),
+        ({"path_of": "transfer"}, r"transfers\[0\].path_of: no such key"),
         ({"cc": "No"}, r"transfers\[0\].cc: 'No' is not the name"),
     ],
 )
