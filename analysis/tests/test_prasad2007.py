@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis.papers.prasad2007 import figure_03, figure_08, rows, throughput_figure, transfers
+from analysis.papers.prasad2007 import figure_03, figure_08, flow_classes, rows, throughput_figure, transfers
 from analysis.statistics import Interval
 
 WIRE_BYTES = 1538
@@ -88,8 +88,32 @@ def test_median__is_of_transfers_that_began_in_time_ended_or_not() -> None:
     run: Any = Run({}, WINDOW, flows=table.with_columns(acked_bytes=pl.col("size_bytes") - 9_000))
     rates = sorted([8 * 46_000 / 1, 8 * 47_000 / 2, 8 * 48_000 / 3, 8 * 40_000 / 10])  # the fourth: to the window's end
     assert transfers.median_bps([run], transfers.SMALL) == Interval((rates[1] + rates[2]) / 2, None, None, 1)
-    assert transfers.mean_bps([run], transfers.SMALL) == Interval(pytest.approx(np.mean(rates)), None, None, 1)  # type: ignore[arg-type]
+    mean = transfers.mean_bps([run], lambda table: transfers.of_sizes(table, transfers.SMALL))
+    assert mean == Interval(pytest.approx(np.mean(rates)), None, None, 1)  # type: ignore[arg-type]
     assert transfers.median_bps([run], transfers.LARGE) is None
+
+
+def test_classes__are_by_congestion_events_or_by_size_where_a_run_counted_none() -> None:
+    size = 30 * transfers.PAYLOAD_BYTES
+    table = flows([size, size, size, 2_000_000], [1.0, 2.0, 4.0, 8.0])
+    counted: Any = Run({}, WINDOW, flows=table.with_columns(congestion_events=pl.Series([0, 4, 5, 9])))
+    earlier: Any = Run({}, WINDOW, flows=table)
+    new, old = flow_classes.means({10: [counted]}), flow_classes.means({10: [counted], 20: [earlier]})
+    assert new.by_events is not None
+    assert new.by_events["S"][10].value == pytest.approx(8 * size * (1 + 1 / 2) / 2)
+    assert new.by_events["L"][10].value == pytest.approx((8 * size / 4 + 8 * 2_000_000 / 8) / 2)
+    assert new.by_size["S"][10].value == pytest.approx(8 * size * (1 + 1 / 2 + 1 / 4) / 3)
+    assert (new.best_known, old.by_events, old.best_known) == (new.by_events, None, old.by_size)
+    assert old.by_size["L"][20].value == pytest.approx(2_000_000)
+
+
+def test_plateau__starts_at_the_least_buffer_that_is_as_good() -> None:
+    def start(points: dict[int, float]) -> float | None:
+        return throughput_figure.plateau_start(points)
+
+    assert start({5: 1.0, 10: 1.92, 20: 2.0, 40: 1.5}) == 10
+    assert start({5: 2.0, 10: 1.0, 20: 1.96}) == 5
+    assert start({}) is None
 
 
 def test_bins__have_means_and_models_of_each_transfer() -> None:
@@ -102,6 +126,8 @@ def test_bins__have_means_and_models_of_each_transfer() -> None:
     assert small.slow_start_bps == pytest.approx(8 * 10_000 / (0.05 * 3))  # 7 segments: D = 3
     assert small.small_bps == pytest.approx(8 * 10_000 / (0.05 * (3 + 0.07)))
     assert large.large_bps == pytest.approx(8 * 1.22 * 1448 / (0.05 * 0.1))
+    assert small.fitted_bps == small.small_bps  # without a fitted v it is 1
+    assert transfers.bins(table, 0.01, v=3.0)[0].fitted_bps == pytest.approx(8 * 10_000 / (0.05 * (3 + 0.21)))
     assert transfers.bins(table, 0.0)[0].large_bps is None
     assert transfers.fitted_v(table, 0.01) == pytest.approx((4 * (20 - 3)) / (0.01 * 28))
 
@@ -128,6 +154,7 @@ def test_share_of_time__counts_whole_windows_above_a_level() -> None:
     result = figure_03.above(Run(row, summary, postcards=cards, flows=flows([5], [1.0])))  # type: ignore[arg-type]
     assert result["shares"][0.9][1.0] == pytest.approx(0.5)
     assert result["shares"][0.95][3.0] == 0
+    assert result["deviation"][1.0] == pytest.approx(0.527, abs=0.001)  # of five 0 and five 1
     assert 10.0 not in result["shares"][0.9]
 
 

@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.common import BLUE, ORANGE, Data
+from analysis.figures.common import GREY, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007 import transfers
+from analysis.papers.prasad2007.flow_classes import CLASSES, SEGMENTS, means
 from analysis.papers.prasad2007.rows import BY_NAME, LEAST_FITTED, Measured, base_rtt_s, capacity
 from analysis.papers.prasad2007.throughput_figure import best
 from analysis.papers.series import Series
 from analysis.papers.stored_runs import StoredRuns
 from analysis.theory import capacity_ratio
 
-SEGMENTS = 30
-SMALL = (28 * transfers.PAYLOAD_BYTES, 32 * transfers.PAYLOAD_BYTES)
-CLASSES = {"S": (SMALL, BLUE, "28 to 32 packets"), "L": (transfers.LARGE, ORANGE, "above 1 MB")}
 UNITS = 1e6
+NEAR = 0.25  # the largest relative difference between a measured mean and its model
+NO_EVENTS = "by size: these runs did not count congestion events"
 
 
 def figure(name: str, row: str, form: str, printed: dict[str, str], caption: str) -> PaperFigure:
@@ -35,14 +35,14 @@ def figure(name: str, row: str, form: str, printed: dict[str, str], caption: str
 def prepare(row: str, form: str, runs: StoredRuns) -> Data:
     """Measured means by buffer and class; the models between the least fitted buffer and the cutoff of the delay."""
     measured = Measured.of(runs, BY_NAME[row])
-    data: Data = {"provenance": runs.provenance(), "curves": {}, "models": None}
+    data: Data = {"provenance": runs.provenance(), "curves": {}, "by_size": {}, "counted": False, "models": None}
     if measured is None:
         return data
-    curves: dict[str, Series] = {}
-    for name, (sizes, *_) in CLASSES.items():
-        points = {buffer: transfers.mean_bps(of, sizes) for buffer, of in measured.by_buffer().items()}
-        curves[name] = {buffer: point for buffer, point in points.items() if point is not None}
-    return data | {"curves": curves, "models": _models(measured, form)}
+    found = means(measured.by_buffer())
+    return data | {
+        "curves": found.best_known, "by_size": found.by_size, "counted": found.by_events is not None,
+        "models": _models(measured, form),
+    }  # fmt: skip
 
 
 def _models(measured: Measured, form: str) -> dict[str, Any] | None:
@@ -67,21 +67,27 @@ def _models(measured: Measured, form: str) -> dict[str, Any] | None:
     else:
         best_small = capacity_ratio.ex_s_buffer(pipe, SEGMENTS, fit.a, fit.b, delay.f).buffer
         best_large = capacity_ratio.ex_l_buffer(pipe, fit.b, delay.f).buffer
-    return {"buffers": buffers, "S": small, "L": large, "best": {"S": best_small, "L": best_large},
+    return {"form": form, "buffers": buffers, "S": small, "L": large, "best": {"S": best_small, "L": best_large},
             "b": fit.b, "f": delay.f, "pipe": pipe}  # fmt: skip
 
 
 def draw(data: Data) -> look.Figure:
     """A panel for each class."""
     figure, axes = look.new_figure(look.PAGE_IN, 2.5, 1, len(CLASSES))
-    for ax, (name, (_, shade, text)) in zip(axes[0], CLASSES.items(), strict=True):
+    for ax, (name, of) in zip(axes[0], CLASSES.items(), strict=True):
+        shade = of.shade
         points = {buffer: point.scaled(1 / UNITS) for buffer, point in data["curves"].get(name, {}).items()}
+        text = of.events_text if data["counted"] else of.size_text
         ax.set_title(f"{name}-flows: {text}", loc="left", pad=3)
         if not points:
             look.absent(ax, text="no such transfer")
             continue
         look.log_axis(ax.xaxis)
         look.interval_bars(ax, points, points.values(), shade, label="measured")
+        if data["counted"]:
+            sized = data["by_size"][name]
+            values = [point.value / UNITS for point in sized.values()]
+            ax.plot(list(sized), values, "D", color=GREY, markerfacecolor="none", label=f"all {of.size_text}")
         if data["models"]:
             values = [value / UNITS for value in data["models"][name]]
             ax.plot(data["models"]["buffers"], values, "--", color=shade, label=f"{name}-model", linewidth=0.8)
@@ -93,22 +99,45 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(printed: dict[str, str], data: Data) -> list[Fact]:
-    """The best buffer of each class: measured, and by the model."""
+    """The best buffer of each class: measured, and by the model; how far the models are from the means."""
     rows = []
     models = data["models"]
-    for name, points in data["curves"].items():
-        top = best(points)
-        if top is None:
-            rows.append(absent(f"{name}-flows: no transfer"))
-            continue
-        predicted = models["best"][name] if models else None
-        what = f"{name}-flows: best buffer (interval: within 5 % of the largest throughput)"
-        finite = predicted if predicted is not None and np.isfinite(predicted) else None
-        why = "the model has no best buffer: more is always better" if predicted is not None and finite is None else ""
-        rows.append(Fact(what, printed[name], finite, top, "packets", why, headline=True))
+    kinds = [("", data["curves"], True)] + ([(" by size", data["by_size"], False)] if data["counted"] else [])
+    for words, curves, is_headline in kinds:
+        for name, points in curves.items():
+            top = best(points)
+            if top is None:
+                rows.append(absent(f"{name}-flows{words}: no transfer"))
+                continue
+            predicted = models["best"][name] if models else None
+            what = f"{name}-flows{words}: best buffer (interval: within 5 % of the largest throughput)"
+            finite = predicted if predicted is not None and np.isfinite(predicted) else None
+            endless = predicted is not None and finite is None
+            why = "the model has no best buffer: more is always better" if endless else ""
+            why = why or ("" if data["counted"] else NO_EVENTS)
+            rows.append(Fact(what, printed[name], finite, top, "packets", why, headline=is_headline))
     if models is None:
-        rows.append(absent("no models: loss does not fall with the buffer, or too few buffers have loss"))
-    else:
-        for key, text in (("b", "b of the loss"), ("f", "f of the delay"), ("pipe", "C T_o (packets)")):
-            rows.append(Fact(text, "", None, exactly(models[key]), ""))
+        return [*rows, absent("no models: loss does not fall with the buffer, or too few buffers have loss")]
+    for words, curves, _ in kinds:
+        rows += [fact for name, points in curves.items() if (fact := _nearness(name, words, points, models))]
+    typical = {"b": "typically 0.5", "f": "typically 0.4"} if models["form"] == "PL" else {}
+    for key, text in (("b", "b of the loss"), ("f", "f of the delay"), ("pipe", "C T_o (packets)")):
+        rows.append(Fact(text, typical.get(key, ""), None, exactly(models[key]), ""))
+    if models["form"] == "PL":
+        for key, b, f in (("b", capacity_ratio.TYPICAL_B, models["f"]), ("f", models["b"], capacity_ratio.TYPICAL_F)):
+            at = capacity_ratio.pl_l_buffer(models["pipe"], b, f)
+            what = f"L-model: best buffer with the paper's {key} in place of the fitted one"
+            rows.append(Fact(what, printed["L"], None, exactly(at), "packets"))
     return rows
+
+
+def _nearness(name: str, words: str, points: Series, models: dict[str, Any]) -> Fact | None:
+    """The share of the buffers at which a mean is as near to its model as asked. None without such a buffer."""
+    ends = models["buffers"][0], models["buffers"][-1]
+    within = [buffer for buffer in points if ends[0] <= buffer <= ends[1]]
+    if not within:
+        return None
+    expected = np.interp(within, models["buffers"], models[name])
+    near = [abs(points[at].value / model - 1) <= NEAR for at, model in zip(within, expected, strict=True)]
+    what = f"{name}-flows{words}: share of the {len(within)} buffers with a mean within 25 % of the {name}-model"
+    return Fact(what, "", 1.0, exactly(sum(near) / len(near)), "")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from analysis.papers.prasad2007.rows import OF_USERS
 from analysis.papers.series import Series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.postcards import wire_bytes
-from analysis.statistics import mean_interval
+from analysis.statistics import Interval, mean_interval
 
 CAPTION = (
     "share of averaging windows with a utilization above 0.9 and 0.95, against their length T. Markers: 145 users at a "
@@ -28,6 +29,7 @@ LEVELS = (0.9, 0.95)
 SHADES = {0.9: BLUE, 0.95: ORANGE}
 TIMES_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 PRINTED_S, PRINTED = 10.0, "about 0.07"
+NEEDED = (0.95 - 0.68) / NormalDist().inv_cdf(1 - 0.07)  # the deviation of normal means that the printed share takes
 
 
 def above(run: StoredRun) -> dict[str, Any]:
@@ -41,6 +43,7 @@ def above(run: StoredRun) -> dict[str, Any]:
     left = (cards["enqueue_mono_ns"] + cards["sojourn_ns"]).to_numpy()
     order = np.argsort(left, kind="stable")
     sent = np.concatenate(([0], np.cumsum(wire_bytes(cards["packet_bytes"].to_numpy()[order]))))
+    deviation: dict[float, float] = {}
     shares: dict[float, dict[float, float]] = {level: {} for level in LEVELS}
     for length_s in TIMES_S:
         count = int((end - start) / 1e9 / length_s)
@@ -50,8 +53,9 @@ def above(run: StoredRun) -> dict[str, Any]:
         used = np.diff(sent[np.searchsorted(left[order], edges)]) * 8 / (run["rate_bps"] * length_s)
         for level in LEVELS:
             shares[level][length_s] = float((used > level).mean())
+        deviation[length_s] = float(used.std(ddof=1))
     largest = run.table("flows").filter("measured")["size_bytes"].max()
-    return {"shares": shares, "mean": run["utilization_mean"], "largest": largest}
+    return {"shares": shares, "deviation": deviation, "mean": run["utilization_mean"], "largest": largest}
 
 
 def prepare(runs: StoredRuns) -> Data:
@@ -61,8 +65,14 @@ def prepare(runs: StoredRuns) -> Data:
         "provenance": runs.provenance(), "scaled": _mean(scaled), "full": _mean(full),
         "means": {"a tenth of the rate": mean_interval(run["mean"] for run in scaled),
                   "full scale": mean_interval(run["mean"] for run in full)},
-        "largest": [run["largest"] for run in scaled],
+        "deviations": {"a tenth of the rate": _deviation(scaled), "full scale": _deviation(full)},
+        "largest": {"a tenth of the rate": max((run["largest"] for run in scaled), default=None),
+                    "full scale": max((run["largest"] for run in full), default=None)},
     }  # fmt: skip
+
+
+def _deviation(runs: list[dict[str, Any]]) -> Interval | None:
+    return mean_interval(run["deviation"].get(PRINTED_S) for run in runs)
 
 
 def _mean(runs: list[dict[str, Any]]) -> dict[float, Series]:
@@ -102,9 +112,12 @@ def facts(data: Data) -> list[Fact]:
                 printed = PRINTED if length == PRINTED_S and level == LEVELS[1] else ""
                 what = f"{where}, T = {length:g} s: share of time above {level:g}"
                 rows.append(Fact(what, printed, None, point, "", headline=bool(printed)))
-    if data["largest"]:
-        what = "a tenth of the rate: largest transfer of all runs"
-        rows.append(Fact(what, "", None, exactly(max(data["largest"]) / 1e6), "MB"))
+        if data["deviations"][where] is not None:
+            what = f"{where}: standard deviation of means over {PRINTED_S:g} s"
+            rows.append(Fact(what, f"{NEEDED:.2g} makes 0.07 above 0.95", None, data["deviations"][where], ""))
+        if data["largest"][where] is not None:
+            what = f"{where}: largest transfer of all runs"
+            rows.append(Fact(what, "", None, exactly(data["largest"][where] / 1e6), "MB"))
     return rows
 
 

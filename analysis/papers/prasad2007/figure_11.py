@@ -50,10 +50,12 @@ def facts(data: Data) -> list[Fact]:
     fit = data["fit"]
     if fit is None:
         return [absent("too few buffers")]
+    meeting = data["points"][max(data["points"])].value * data["capacity"] / fit.f
     what = f"f of d = f B / C (R² {fit.r_squared:.3f}, {fit.points} buffers)"
     return [
         Fact(what, "typically 0.4", None, exactly(fit.f), "", headline=True),
         Fact("cutoff: largest buffer of the linear part", "", data["predicted"], exactly(fit.cutoff), "packets"),
+        Fact("cutoff: f B / C is the delay of the largest buffer", "", data["predicted"], exactly(meeting), "packets"),
     ]
 
 

@@ -15,7 +15,7 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007.rows import BY_NAME, OF_USERS, Measured
 from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
-from analysis.theory.loss_fits import Comparison
+from analysis.theory.loss_fits import Comparison, LossFit
 
 FORMS = {"PL": "PL-form a B^−b", "EX": "EX-form a e^(−b B)"}
 
@@ -75,11 +75,15 @@ def facts(data: Data) -> list[Fact]:
         if name == data["of_paper"]:
             rows.append(evidence(name, fits, data["form"]))
         for fit in (fits.power_law, fits.exponential):
-            unit = "" if fit.form == "PL" else "a packet"
-            what = f"{name}, {fit.form}-form: b (R² {fit.r_squared:.3f}, a = {fit.a:.3g}, {fit.points} buffers)"
-            printed = "" if name == data["of_paper"] else "neither form is good"
-            rows.append(Fact(what, printed, None, Interval(fit.b, fit.b_low, fit.b_high, 1), unit))
+            rows.append(coefficient(name, fit, "" if name == data["of_paper"] else "neither form is good"))
     return rows
+
+
+def coefficient(name: str, fit: LossFit, printed: str = "") -> Fact:
+    """b of a fit, with its interval."""
+    unit = "" if fit.form == "PL" else "a packet"
+    what = f"{name}, {fit.form}-form: b (R² {fit.r_squared:.3f}, a = {fit.a:.3g}, {fit.points} buffers)"
+    return Fact(what, printed, None, Interval(fit.b, fit.b_low, fit.b_high, 1), unit)
 
 
 def evidence(name: str, fits: Comparison, form: str) -> Fact:

@@ -35,8 +35,9 @@ def prepare(buffers: tuple[int, int], runs: StoredRuns) -> Data:
         return data
     loss, flows = series.loss(selected[0]) or 0.0, transfers.early(selected[0])
     timeouts = int(flows["timeouts"].sum()) if flows["timeouts"].null_count() < len(flows) else None
+    v = transfers.fitted_v(flows, loss)
     return data | {
-        "bins": transfers.bins(flows, loss), "loss": loss, "v": transfers.fitted_v(flows, loss),
+        "bins": transfers.bins(flows, loss, v), "loss": loss, "v": v,
         "timeouts": timeouts, "transfers": len(flows),
     }  # fmt: skip
 
@@ -53,6 +54,7 @@ def draw(data: Data) -> look.Figure:
     for shade, style, text, values in (
         (GREY, ":", "slow start alone", [each.slow_start_bps for each in bins]),
         (BLACK, "--", "S-model, v = 1", [each.small_bps for each in bins]),
+        (BLACK, "-.", "S-model, fitted v", [each.fitted_bps if data["v"] is not None else None for each in bins]),
         (ORANGE, "-", "L-model", [each.large_bps for each in bins]),
     ):
         known = [(size, value / UNITS) for size, value in zip(sizes, values, strict=True) if value is not None]
@@ -75,9 +77,10 @@ def nearer(each: transfers.Bin) -> tuple[str, float]:
     return min(models, key=lambda pair: abs(pair[1] - each.throughput_bps))
 
 
-def is_near(each: transfers.Bin) -> bool:
-    """Whether a model is as near to a bin as asked."""
-    return abs(each.throughput_bps / nearer(each)[1] - 1) <= ASKED
+def is_near(each: transfers.Bin, fitted: bool = False) -> bool:
+    """Whether a model is as near to a bin as asked; `fitted`: the S-model has the fitted v."""
+    model = nearer(each._replace(small_bps=each.fitted_bps) if fitted else each)[1]
+    return abs(each.throughput_bps / model - 1) <= ASKED
 
 
 def facts(data: Data) -> list[Fact]:
@@ -91,6 +94,8 @@ def facts(data: Data) -> list[Fact]:
     ]
     if data["v"] is not None:
         rows.append(Fact("S-model, fitted: RTTs that a lost packet costs, v", "1", None, exactly(data["v"]), ""))
+        far = sum(each.bytes_share for each in data["bins"] if not is_near(each, fitted=True))
+        rows.append(Fact("the same bytes, with the fitted v", "below 0.15", None, exactly(far), "of all"))
     if data["timeouts"] is not None:
         rows.append(Fact("timeouts", "", None, exactly(data["timeouts"] / data["transfers"]), "a transfer"))
     for each in data["bins"]:

@@ -10,13 +10,13 @@ from analysis.figures.common import Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
-from analysis.papers.prasad2007 import transfers
-from analysis.papers.prasad2007.best_buffer_figure import SMALL
-from analysis.papers.prasad2007.loss_figure import evidence
+from analysis.papers.prasad2007.flow_classes import SEGMENTS, means
+from analysis.papers.prasad2007.loss_figure import coefficient, evidence
 from analysis.papers.prasad2007.rows import FULL, OF_USERS, ROWS, STEMS, Measured, Row
 from analysis.papers.prasad2007.throughput_figure import best
 from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
+from analysis.theory.capacity_ratio import slow_start_rtts
 
 CAPTION = (
     "links and users of Table 1: utilization with the largest buffer, with our think times and with 1 s; which form of "
@@ -44,16 +44,14 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _numbers(row: Row, measured: Measured) -> dict[str, Any]:
-    by_buffer = measured.by_buffer()
-    tops: dict[str, Interval | None] = {}
-    for name, sizes in (("S", SMALL), ("L", transfers.LARGE)):
-        points = {buffer: transfers.mean_bps(of, sizes) for buffer, of in by_buffer.items()}
-        tops[name] = best({buffer: point for buffer, point in points.items() if point is not None})
+    found = means(measured.by_buffer())
+    tops: dict[str, Interval | None] = {name: best(points) for name, points in found.best_known.items()}
     return {
         "think_s": measured.runs[0].summary["spec"]["transfers"][0]["mean_think_ns"] / 1e9,
         "gamma": row.gamma, "used": measured.used[max(measured.used)],
         "fits": measured.forms,
-        "delay": measured.delay_fit, "best": tops,
+        "delay": measured.delay_fit, "best": tops, "pipe": measured.pipe,
+        "predicted_cutoff": measured.predicted_cutoff(), "counted": found.by_events is not None,
     }  # fmt: skip
 
 
@@ -102,8 +100,32 @@ def facts(data: Data) -> list[Fact]:
         if row["used_one_second"] is not None:
             used = exactly(row["used_one_second"])
             rows.append(Fact(f"{name}: the same, think times of 1 s", "saturated", None, used, ""))
-        if row["fits"]:
-            rows.append(evidence(name, row["fits"], "PL" if row["gamma"] < 1 else "EX"))
+        rows += _fitted(name, row)
+    return rows
+
+
+def _fitted(name: str, row: dict[str, Any]) -> list[Fact]:
+    """The form of the loss and its coefficient, the delay's slope and cutoff, the best buffers."""
+    fits, delay, rows = row["fits"], row["delay"], []
+    form = "PL" if row["gamma"] < 1 else "EX"
+    if fits:
+        rows += [evidence(name, fits, form), coefficient(name, fits.power_law if form == "PL" else fits.exponential)]
+    if delay:
+        what = f"{name}: f of d = f B / C (R² {delay.r_squared:.3f}, {delay.points} buffers)"
+        rows.append(Fact(what, "typically 0.4", None, exactly(delay.f), ""))
+        cutoff = exactly(delay.cutoff)
+        rows.append(Fact(f"{name}: cutoff of the delay", "", row["predicted_cutoff"], cutoff, "packets"))
+    for kind, top in row["best"].items():
+        if top is not None:
+            what = f"{name}: best buffer of {kind}-flows{'' if row['counted'] else ' by size'}"
+            rows.append(Fact(what, "0 (by the models)" if form == "EX" else "", None, top, "packets"))
+    if form == "EX" and fits and delay and fits.exponential.b > 0:
+        a, slope = fits.exponential.a, fits.exponential.b * row["pipe"]
+        large = f"{name}, L-model: b C T_o / 2f (the model's best buffer is 0 below 1)"
+        rows.append(Fact(large, "below 1", None, exactly(slope / (2 * delay.f)), ""))
+        small = f"{name}, S-model: a M (b C T_o - f) / f D (the model's throughput falls from 0 on below 1)"
+        ratio = a * SEGMENTS * (slope - delay.f) / (delay.f * slow_start_rtts(SEGMENTS))
+        rows.append(Fact(small, "below 1", None, exactly(ratio), ""))
     return rows
 
 

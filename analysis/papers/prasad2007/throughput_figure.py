@@ -16,9 +16,10 @@ from analysis.papers.prasad2007 import testbed, transfers
 from analysis.papers.prasad2007.rows import OF_USERS
 from analysis.papers.series import Series, grouped
 from analysis.papers.stored_runs import StoredRun, StoredRuns
-from analysis.statistics import Interval
+from analysis.statistics import Interval, mean_interval
 
 CLASSES = {"small (45 to 50 kB)": (transfers.SMALL, BLUE), "large (above 1 MB)": (transfers.LARGE, ORANGE)}
+SMALL_FLOWS = tuple(CLASSES)[:1]
 FLAT = 0.05  # maxima are flat: all buffers within this share of the largest throughput count as best
 UNITS = 1e6
 
@@ -37,15 +38,39 @@ def prepare(users: tuple[int, ...], runs: StoredRuns) -> Data:
     return {
         "provenance": runs.provenance(),
         "panels": {number: _classes([run for run in scaled if run["users"] == number]) for number in users},
+        "starts": {number: _starts([run for run in scaled if run["users"] == number]) for number in users},
         "full": {number: _classes([run for run in full if run["users"] == number * testbed.SCALE]) for number in users},
     }
 
 
 def _classes(runs: list[StoredRun]) -> dict[str, Series]:
-    result: dict[str, Series] = {}
+    return {name: _throughput(runs, sizes) for name, (sizes, _) in CLASSES.items()}
+
+
+def _throughput(runs: list[StoredRun], sizes: tuple[int, int]) -> Series:
+    by_buffer = {buffer: transfers.median_bps(of, sizes) for buffer, of in grouped(runs, "buffer_packets").items()}
+    return {buffer: point for buffer, point in by_buffer.items() if point is not None}
+
+
+def plateau_start(values: dict[int, float]) -> float | None:
+    """The least buffer whose throughput is within FLAT of the largest; smaller buffers beside it are worse."""
+    if not values:
+        return None
+    least = (1 - FLAT) * max(values.values())
+    return next(float(buffer) for buffer, value in sorted(values.items()) if value >= least)
+
+
+def _starts(runs: list[StoredRun]) -> dict[str, Interval]:
+    """For each class of flows the start of the plateau, over repetitions."""
+    result = {}
     for name, (sizes, _) in CLASSES.items():
-        by_buffer = {buffer: transfers.median_bps(of, sizes) for buffer, of in grouped(runs, "buffer_packets").items()}
-        result[name] = {buffer: point for buffer, point in by_buffer.items() if point is not None}
+        starts = []
+        for of_repetition in grouped(runs, "repetition").values():
+            points = _throughput(of_repetition, sizes)
+            starts.append(plateau_start({buffer: point.value for buffer, point in points.items()}))
+        start = mean_interval(value for value in starts if value is not None)
+        if start is not None:
+            result[name] = start
     return result
 
 
@@ -110,7 +135,12 @@ def facts(data: Data) -> list[Fact]:
             rows.append(Fact(what, "", None, at_scale, "packets at full scale", headline=users == 300))
             most = points[int(top.value)].value
             fall = points[max(points)].scaled(1 / most)
-            rows.append(Fact(f"{who}: throughput with the largest buffer", "", None, fall, "of the largest"))
+            printed = "significantly lower" if users == 300 and name in SMALL_FLOWS else ""
+            rows.append(Fact(f"{who}: throughput with the largest buffer", printed, None, fall, "of the largest"))
+            if name in data["starts"][users]:
+                start = data["starts"][users][name].scaled(testbed.SCALE)
+                printed = "below that of large flows" if name in SMALL_FLOWS else ""
+                rows.append(Fact(f"{who}: the plateau starts at", printed, None, start, "packets at full scale"))
         for name, points in data["full"][users].items():
             for buffer, point in points.items():
                 kb = testbed.size_text(testbed.buffer_kb(buffer / testbed.SCALE))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ PAYLOAD_BYTES = 1448
 SMALL, LARGE = (45_000, 50_000), (1_000_000, 2**63 - 1)  # bytes, of Figures 4 and 5
 BINS_A_DECADE = 4
 LEAST_IN_BIN = 3
+EVENTS = "congestion_events"
+S_MOST_EVENTS = 4  # an S-flow has at most so many, an L-flow more
 EARLY = 0.7  # of the measurement window: transfers that began later are left out, ended or not
 
 
@@ -40,15 +42,30 @@ def of_sizes(flows: pl.DataFrame, sizes: tuple[int, int]) -> pl.DataFrame:
     return flows.filter(pl.col("size_bytes").is_between(*sizes))
 
 
+def s_flows(flows: pl.DataFrame) -> pl.DataFrame:
+    """Transfers with few congestion events."""
+    return flows.filter(pl.col(EVENTS) <= S_MOST_EVENTS)
+
+
+def l_flows(flows: pl.DataFrame) -> pl.DataFrame:
+    """Transfers with many congestion events."""
+    return flows.filter(pl.col(EVENTS) > S_MOST_EVENTS)
+
+
+def have_events(runs: Iterable[StoredRun]) -> bool:
+    """Whether all runs counted the congestion events of their transfers: earlier runs did not. Raises InputError."""
+    return all(EVENTS in run.table("flows").columns for run in runs)
+
+
 def median_bps(runs: Iterable[StoredRun], sizes: tuple[int, int]) -> Interval | None:
     """Median throughput of transfers of such sizes: the mean over runs of each run's median."""
     medians = (of_sizes(early(run), sizes)["throughput_bps"].median() for run in runs)
     return mean_interval(value for value in medians if isinstance(value, float))
 
 
-def mean_bps(runs: Iterable[StoredRun], sizes: tuple[int, int]) -> Interval | None:
-    """Mean throughput of transfers of such sizes, as the paper's models have it."""
-    means = (of_sizes(early(run), sizes)["throughput_bps"].mean() for run in runs)
+def mean_bps(runs: Iterable[StoredRun], pick: Callable[[pl.DataFrame], pl.DataFrame]) -> Interval | None:
+    """Mean throughput of the transfers that `pick` leaves, as the paper's models have it."""
+    means = (pick(early(run))["throughput_bps"].mean() for run in runs)
     return mean_interval(value for value in means if isinstance(value, float))
 
 
@@ -64,6 +81,7 @@ class Bin(NamedTuple):
     slow_start_bps: float
     small_bps: float  # S-model with v = 1
     large_bps: float | None  # L-model; None without loss
+    fitted_bps: float  # S-model with the fitted v
 
 
 def segments(size_bytes: np.ndarray) -> np.ndarray:
@@ -76,8 +94,9 @@ def slow_start_rtts(count: np.ndarray) -> np.ndarray:
     return np.array([capacity_ratio.slow_start_rtts(int(each)) for each in count])
 
 
-def bins(flows: pl.DataFrame, loss: float) -> list[Bin]:
-    """Transfers in logarithmic bins of size; `loss` is p of all packets."""
+def bins(flows: pl.DataFrame, loss: float, v: float | None = None) -> list[Bin]:
+    """Transfers in logarithmic bins of size; `loss` is p of all packets, `v` the fitted one."""
+    v = capacity_ratio.S_MODEL_V if v is None else v
     flows = flows.filter(pl.col("srtt_us").is_not_null())
     sizes = flows["size_bytes"].to_numpy().astype(np.float64)
     rtts_s = flows["srtt_us"].to_numpy() / 1e6
@@ -87,6 +106,7 @@ def bins(flows: pl.DataFrame, loss: float) -> list[Bin]:
     values = {
         "size": sizes, "bps": flows["throughput_bps"].to_numpy(), "slow_start": 8 * sizes / (rtts_s * rtts),
         "small": 8 * sizes / (rtts_s * (rtts + capacity_ratio.S_MODEL_V * loss * count)),
+        "fitted": 8 * sizes / (rtts_s * (rtts + v * loss * count)),
     }  # fmt: skip
     numbers = np.floor(np.log10(sizes) * BINS_A_DECADE)
     result = []
@@ -98,6 +118,7 @@ def bins(flows: pl.DataFrame, loss: float) -> list[Bin]:
                 Bin(
                     means["size"], means["bps"], int(mine.sum()), float(sizes[mine].sum() / sizes.sum()),
                     means["slow_start"], means["small"], None if large is None else float(large[mine].mean()),
+                    means["fitted"],
                 )
             )  # fmt: skip
     return result
