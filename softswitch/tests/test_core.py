@@ -366,6 +366,38 @@ def test_queue__equals_an_independent_model(seed: int) -> None:
     assert core.stats()["port.2.queue_drops"] == len(model) - len(admitted)
 
 
+def queue_drops(arrivals: list[int], limit: int) -> int:
+    core = Core()
+    core.set(f"port set 2 rate 992000000 limit_packets {limit}")  # 1000 ns per frame
+    for arrival_ns in arrivals:
+        core.run(arrival_ns)
+        core.receive(arrival_ns, 1, frame_to(2))
+    core.run()
+    return core.stats().get("port.2.queue_drops", 0)
+
+
+def test_queue__a_subset_of_the_arrivals_never_has_more_drops() -> None:
+    """Lemma 1 of Enachescu et al. 2006, for packets of one size: senders that send less lose no more."""
+    failed, dropping, fewer = [], 0, 0
+    for seed in range(150):
+        rng = random.Random(seed)
+        mean_gap_ns, limit, now_ns = rng.choice((300, 800, 1000, 2000)), rng.choice((1, 2, 5, 15)), 0
+        arrivals = []
+        for _ in range(120):
+            now_ns += rng.choice((0, rng.randrange(2 * mean_gap_ns), 1000))
+            arrivals.append(now_ns)
+        share = rng.choice((0.5, 0.9, 0.99))
+        subset = [arrival_ns for arrival_ns in arrivals if rng.random() < share]
+        all_drops, subset_drops = queue_drops(arrivals, limit), queue_drops(subset, limit)
+        dropping += all_drops > 0
+        fewer += subset_drops < all_drops
+        if subset_drops > all_drops:
+            failed.append((seed, limit, subset_drops, all_drops))
+    assert not failed
+    assert dropping > 75, "too few cases drop: the test shows nothing"
+    assert fewer > 50, "the subsets lose as much as the whole: the test shows nothing"
+
+
 def test_control__words_behind_program_and_stats_are_refused() -> None:
     core = Core()
     assert core.control("program now") == ["error unexpected 'now': program, stats"]
