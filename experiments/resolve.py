@@ -135,7 +135,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         load=float(DEFAULT_LOAD if spec.load is None else spec.load) if open_loop else None,
         sizes=(spec.sizes or SIZES[0]) if open_loop else None,
         arrivals=(spec.arrivals or ARRIVALS[0]) if open_loop else None,
-        datagram_flows=(resolve_traffic.DEFAULT_FLOWS if spec.flows is None else spec.flows) if open_loop else None,
+        datagram_flows=resolve_traffic.datagram_flows(spec) if open_loop else None,
         transfers=traffic.finite,
         datagrams=traffic.datagrams,
         seed=spec.seed,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from experiments import ack_delay, pacing, paths, transfers
@@ -15,7 +16,7 @@ from experiments.spec import ARRIVALS, Spec
 from experiments.traffic import MAX_FLOWS
 from experiments.traffic_groups import DEFAULT_LOAD, Datagrams, Group
 from experiments.transfers import LONG, OPEN_LOOP, Drawn, Transfers
-from hosts.traffic.open_loop import BURSTS_FORM, SIZES
+from hosts.traffic.open_loop import BURSTS_FORM, SIZES, is_periodic, read_arrivals
 from lib import units
 from lib.units import Quantity
 
@@ -110,15 +111,47 @@ def _long(entry: Entry, own: Mapping[str, Any]) -> list[Group]:
     return [Group(group.cc, group.flows, **own) for group in given_groups]
 
 
+def datagram_flows(spec: Spec, number: int | None = None) -> int:
+    """Number of 5-tuples of open-loop traffic; `number` is the place of its group in `groups`."""
+    if spec.traffic == OPEN_LOOP and number is None:
+        return DEFAULT_FLOWS if spec.flows is None else spec.flows
+    return 1 if spec.flows is None or LONG in transfers.kinds(spec.traffic) else spec.flows
+
+
 def _datagrams(entry: Entry) -> list[Datagrams]:
     """Open-loop traffic beside other traffic. If it is the only traffic, without `groups`, resolved.py has it."""
     spec = entry.spec
     if OPEN_LOOP not in transfers.kinds(spec.traffic) or (entry.number is None and spec.traffic == OPEN_LOOP):
         return []
-    flows = 1 if spec.flows is None or LONG in transfers.kinds(spec.traffic) else spec.flows
+    flows = datagram_flows(spec, entry.number)
     sizes = spec.sizes if isinstance(spec.sizes, str) else SIZES[0]
     load = float(DEFAULT_LOAD if spec.load is None else spec.load)
     return [Datagrams(flows, load, sizes, spec.arrivals or ARRIVALS[0], number=entry.number)]
+
+
+def _check_arrivals(entry: Entry) -> None:
+    """Refuses periodic arrivals that finite flows, the sizes or the load make impossible."""
+    spec, kinds = entry.spec, transfers.kinds(entry.spec.traffic)
+    parts = read_arrivals(spec.arrivals)
+    if parts is None or not is_periodic(str(spec.arrivals)) or entry.errors.keys() & {"arrivals", "traffic"}:
+        return
+    if OPEN_LOOP not in kinds:
+        entry.wrong("arrivals", f"spaces datagrams; allowed with TRAFFIC={spec.traffic}: poisson, cbr")
+        return
+    if "sizes" not in entry.errors and spec.sizes not in (None, SIZES[0]):
+        entry.wrong(
+            "sizes", f"has packets of several sizes or bursts; allowed with ARRIVALS={spec.arrivals}: {SIZES[0]}"
+        )
+    if parts.spacing_ppm is None or entry.errors.keys() & {"load", "flows"}:
+        return
+    load = DEFAULT_LOAD if spec.load is None else Fraction(spec.load)
+    widest = datagram_flows(spec, entry.number) / load
+    if Fraction(parts.spacing_ppm, 10**6) > widest * (1 + Fraction(1, 10**6)):
+        entry.wrong(
+            "arrivals",
+            f"spaces a flow's packets too widely for LOAD: its round has no room for them; allowed: at most FLOWS / "
+            f"LOAD = {float(widest):.6g} slots",
+        )
 
 
 def _check(entry: Entry, generator: str | None) -> None:
@@ -127,6 +160,7 @@ def _check(entry: Entry, generator: str | None) -> None:
     if "traffic" in errors:
         return
     transfers.refuse_keys(spec.traffic, given, wrong)
+    _check_arrivals(entry)
     kinds, finite = transfers.kinds(spec.traffic), transfers.finite_kinds(spec.traffic)
     if OPEN_LOOP in kinds and "finite" in kinds:
         wrong(

@@ -20,7 +20,7 @@ from experiments.cc_parameters import read_parameters
 from experiments.paths import MOST_ACCESS_LINKS, MOST_PATHS, read_rtts
 from experiments.traffic import MAX_FLOWS
 from experiments.transfers import Drawn, read_distribution, read_traffic
-from hosts.traffic.open_loop import ARRIVALS, MOST_FLOW_PACKETS, is_sizes
+from hosts.traffic.open_loop import ARRIVALS, ARRIVALS_FORM, MOST_FLOW_PACKETS, is_sizes, read_arrivals
 from hosts.traffic.transfers import MOST_USERS, PATH_OF, THINK_FROM
 from lib import strict_yaml, values
 from lib.errors import BadValue, SpecError
@@ -84,6 +84,12 @@ def _sizes(value: object) -> str | Drawn:
             f"is not a length of flows that send bursts; allowed: bursts:1p to bursts:{MOST_FLOW_PACKETS}p"
         )
     return str(value) if is_sizes(value) else read_distribution("bytes", "packets")(value)
+
+
+def _arrivals(value: object) -> str:
+    if read_arrivals(value) is None:
+        raise ValueError(f"is not a kind of arrivals; allowed: {', '.join((*ARRIVALS, ARRIVALS_FORM))}")
+    return str(value)
 
 
 def _cc(value: object) -> str:
@@ -153,7 +159,7 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys, program
     start_spread: Annotated[Any, Read(optional(quantity("time", "rtt", low="0ns", high="3600s")))] = None
     load: Annotated[Any, Read(optional(number("0.001", "2", decimals=SIX_DECIMALS)))] = None
     sizes: Annotated[Any, Read(optional(_sizes))] = None
-    arrivals: Annotated[str | None, Read(optional(choice(*ARRIVALS)))] = None
+    arrivals: Annotated[str | None, Read(optional(_arrivals))] = None
     finite_cc: Annotated[str | None, Read(optional(_cc))] = None
     users: Annotated[int | None, Read(optional(whole_number(1, MOST_USERS)))] = None
     think: Annotated[Any, Read(optional(read_distribution("time")))] = None

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""UDP bursts of slow start in virtual time: they come whole, and their queue is that of the theory."""
+"""UDP bursts of slow start in virtual time: they come whole, and their queue is that of the theory. Periodic datagrams:
+their gaps are exact, and the same seed gives the same bytes.
+"""
 
 import json
 from pathlib import Path
@@ -59,3 +61,29 @@ def test_bursts__come_whole_and_their_queue_is_the_theorys(tmp_path: Path) -> No
     whole = np.isin(sizes, (2, 4, 8))
     assert counts[whole].sum() > 0.995 * counts.sum()  # two bursts of a flow may come at once
     assert counts[whole] / counts.sum() == pytest.approx([1 / 3] * 3, abs=4 / 3 / np.sqrt(counts.sum()))
+
+
+@virtual
+def test_periodic__gaps_are_exact_and_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    words = (
+        "CLOCK=virtual", "TRAFFIC=open-loop", "ARRIVALS=periodic", "LOAD=0.5", "FLOWS=8", "RATE=98mbit", "MTU=1201",
+        "RTT=10ms", "BUF=20p", "WARMUP=0s", "DURATION=0.2s",
+    )  # fmt: skip  # 1239 bytes on the wire
+    runs = []
+    for place, seed in (("first", 3), ("again", 3), ("other", 4)):
+        directory = tmp_path / place
+        directory.mkdir()
+        summary = run(directory, *words, f"SEED={seed}")
+        assert summary["valid"], summary["reasons"]
+        cards = load((directory / "latest").resolve() / "rep-1").postcards
+        of_sender = cards["packet_bytes"] == 1215
+        times, flow = cards["enqueue_mono_ns"][of_sender], cards["flow"][of_sender]
+        runs.append([times[flow == number] for number in np.unique(flow)])
+    gap_ns = 8 * 1239 * 8 * 10**9 / (0.5 * 98_000_000)
+    for each in runs:
+        assert len(each) == 8
+        # A time is rounded down to a ns, and a reading of the clock takes 1 ns.
+        assert all(np.abs(np.diff(times) - gap_ns).max() < 4 for times in each)
+    first, again, other = ([int(times[0]) - min(int(t[0]) for t in each) for times in each] for each in runs)
+    assert first == again
+    assert first != other

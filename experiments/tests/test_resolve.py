@@ -87,6 +87,27 @@ def test_resolve__open_loop_traffic_has_no_congestion_control() -> None:
     assert (defaults.load, defaults.sizes, defaults.arrivals, defaults.flows) == (0.8, "fixed", "poisson", 16)
 
 
+def test_resolve__periodic_datagrams_reach_the_program_or_are_refused_in_one_line() -> None:
+    spec = resolved(traffic="open-loop", arrivals="jittered:64p:2.5", flows=8, load="0.5")
+    assert Resolved.from_dict(spec.to_dict()) == spec
+    assert run_plan.plan_run(spec, 1).traffic.options["arrivals"] == "jittered:64p:2.5"
+    assert resolved(traffic="open-loop", arrivals="periodic:4p:20").arrivals == "periodic:4p:20"  # 16 flows / 0.8
+    for key, said, given in (
+        ("ARRIVALS", "allowed: poisson, cbr, periodic, jittered, periodic:64p:2.5", {"arrivals": "periodic:64"}),
+        ("ARRIVALS", "at most FLOWS / LOAD = 20 slots", {"arrivals": "periodic:4p:20.1"}),
+        ("SIZES", "allowed with ARRIVALS=periodic: fixed", {"arrivals": "periodic", "sizes": "bursts:14p"}),
+        (
+            "ARRIVALS",
+            "allowed with TRAFFIC=finite: poisson, cbr",
+            {"arrivals": "periodic", "traffic": "finite", "cc": "reno"},
+        ),
+    ):
+        found = problems(**{"traffic": "open-loop", **given})
+        assert found.keys() == {key}, given
+        assert said in str(found[key]), given
+        assert "\n" not in str(found[key])
+
+
 def test_resolve__keys_of_one_kind_of_traffic_are_refused_with_another() -> None:
     assert problems(traffic="open-loop", cc="cubic", rtt_spread="1ms", generator="epoll").keys() == {
         "CC", "RTT_SPREAD", "GENERATOR"}  # fmt: skip

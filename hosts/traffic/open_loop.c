@@ -39,7 +39,12 @@ static const char USAGE[] =
 	"  --load-ppm N            load in millionths of that rate, 1 to 10000000\n"
 	"  --duration-ns N\n"
 	"  --report FILE           results as JSON\n"
-	"  --arrivals poisson|cbr  (default poisson)\n"
+	"  --arrivals poisson|cbr|periodic|jittered  (default poisson)\n"
+	"  --round-packets N       periodic and jittered: packets of a flow in a round, 1 to 1000000 "
+	"(default 1)\n"
+	"  --spacing-ppm N         periodic and jittered: between a flow's packets, in millionths of a "
+	"packet's\n"
+	"                          time on the link (default: even)\n"
 	"  --sizes fixed|exponential|bimodal  sizes of IP packets, up to the MTU (default fixed)\n"
 	"          bursts                     packets of the MTU in the bursts of slow start\n"
 	"  --flow-packets N        with --sizes bursts: packets of such a flow, 1 to 1000\n"
@@ -54,7 +59,11 @@ static const char USAGE[] =
 
 static int parse_options(struct open_loop *run, int argc, char **argv)
 {
-	static const char *const arrivals[] = {[ARRIVALS_POISSON] = "poisson", [ARRIVALS_CBR] = "cbr", NULL};
+	static const char *const arrivals[] = {[ARRIVALS_POISSON] = "poisson",
+					       [ARRIVALS_CBR] = "cbr",
+					       [ARRIVALS_PERIODIC] = "periodic",
+					       [ARRIVALS_JITTERED] = "jittered",
+					       NULL};
 	static const char *const sizes[] = {[SIZES_FIXED] = "fixed",
 					    [SIZES_EXPONENTIAL] = "exponential",
 					    [SIZES_BIMODAL] = "bimodal",
@@ -71,6 +80,8 @@ static int parse_options(struct open_loop *run, int argc, char **argv)
 		OPTION_CHOICE("arrivals", &drawn->arrivals, arrivals),
 		OPTION_CHOICE("sizes", &drawn->sizes, sizes),
 		OPTION_NUMBER("flow-packets", &drawn->flow_packets, 1, MOST_FLOW_PACKETS),
+		OPTION_NUMBER("round-packets", &drawn->round_packets, 1, MOST_ROUND_PACKETS),
+		OPTION_NUMBER("spacing-ppm", &drawn->spacing_ppm, 1, 1000000000000),
 		OPTION_NUMBER("mtu", &drawn->mtu_bytes, LEAST_IP_BYTES, 9216),
 		OPTION_NUMBER("flows", &drawn->flows, 1, MOST_DATAGRAM_FLOWS),
 		OPTION_NUMBER("first-client-port", &run->first_client_port, 1, 65535),
@@ -95,6 +106,16 @@ static int parse_options(struct open_loop *run, int argc, char **argv)
 	if ((drawn->sizes == SIZES_BURSTS) != (drawn->flow_packets > 0)) {
 		complain(drawn->flow_packets ? "--flow-packets: allowed only with --sizes bursts"
 					     : "--sizes bursts: needs --flow-packets, 1 to 1000");
+		return -EINVAL;
+	}
+	if (drawn->arrivals == ARRIVALS_PERIODIC || drawn->arrivals == ARRIVALS_JITTERED) {
+		if (drawn->sizes != SIZES_FIXED) {
+			complain("--sizes: periodic and jittered packets have one size: give fixed");
+			return -EINVAL;
+		}
+	} else if (drawn->round_packets || drawn->spacing_ppm) {
+		complain("--round-packets and --spacing-ppm: allowed only with --arrivals periodic or "
+			 "jittered");
 		return -EINVAL;
 	}
 	if (run->first_client_port + drawn->flows > 65536) {
@@ -243,19 +264,30 @@ int main(int argc, char **argv)
 	err = parse_options(&run, argc, argv);
 	if (err)
 		return err > 0 ? 0 : EXIT_REFUSED;
-	schedule_init(&run.schedule, &run.drawn);
+	err = schedule_init(&run.schedule, &run.drawn);
+	if (err) {
+		complain(err == -EINVAL ? "--spacing-ppm %" PRIu64
+					  ": too wide for the load; allowed is at most flows / load packets"
+					: "--spacing-ppm %" PRIu64 ": no memory for the flows",
+			 run.drawn.spacing_ppm);
+		return EXIT_REFUSED;
+	}
 	if (run.show) {
 		show(&run);
+		schedule_destroy(&run.schedule);
 		return 0;
 	}
 	block_signals();
 	run.flows = calloc(run.drawn.flows, sizeof(*run.flows));
-	if (!run.flows || allow_files(run.drawn.flows + 16, run.drawn.flows + 16))
+	if (!run.flows || allow_files(run.drawn.flows + 16, run.drawn.flows + 16)) {
+		schedule_destroy(&run.schedule);
 		return EXIT_REFUSED;
+	}
 	for (uint32_t index = 0; !err && index < run.drawn.flows; index++)
 		err = open_flow(&run, index);
 	if (err) {
 		free(run.flows);
+		schedule_destroy(&run.schedule);
 		return EXIT_REFUSED;
 	}
 
@@ -266,5 +298,6 @@ int main(int argc, char **argv)
 	if (open_loop_report(&run))
 		err = -EIO;
 	free(run.flows);
+	schedule_destroy(&run.schedule);
 	return err ? EXIT_INCOMPLETE : 0;
 }

@@ -11,8 +11,9 @@ import argparse
 import re
 import sys
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hosts.traffic import child
 from hosts.traffic.command import send
@@ -27,7 +28,9 @@ from hosts.traffic.outcome import (
 from hosts.traffic.plan_reader import MOST_NS, SERVER, PlanError, Reader
 
 REPORT = "open_loop.json"
-ARRIVALS = ("poisson", "cbr")
+ARRIVALS = ("poisson", "cbr", "periodic", "jittered")
+ARRIVALS_FORM = "periodic:64p:2.5"  # packets of a flow in a round, and slots between them (schedule.h)
+MOST_ROUND_PACKETS = 1_000_000  # of schedule.h
 SIZES = ("fixed", "exponential", "bimodal")
 BURSTS_FORM = "bursts:14p"  # or another number of packets: the slow-start bursts of such flows (schedule.h)
 MOST_FLOW_PACKETS = 1000  # of schedule.h
@@ -53,6 +56,33 @@ def flow_packets(sizes: str) -> int | None:
 def is_sizes(value: object) -> bool:
     """Whether the value is one of SIZES, or of BURSTS_FORM."""
     return isinstance(value, str) and (value in SIZES or flow_packets(value) is not None)
+
+
+class Arrivals(NamedTuple):
+    """A word of ARRIVALS, in parts. None: not given."""
+
+    name: str
+    round_packets: int | None = None
+    spacing_ppm: int | None = None  # millionths of the time of a packet on the link
+
+
+def read_arrivals(value: object) -> Arrivals | None:
+    """The parts of one of ARRIVALS, or of ARRIVALS_FORM; None of any other value."""
+    if not isinstance(value, str):
+        return None
+    if value in ARRIVALS:
+        return Arrivals(value)
+    match = re.fullmatch(r"(periodic|jittered):([1-9][0-9]{0,6})p(?::([0-9]{1,6}(?:\.[0-9]{1,6})?))?", value)
+    if not match or int(match[2]) > MOST_ROUND_PACKETS:
+        return None
+    spacing_ppm = round(Fraction(match[3]) * 10**6) if match[3] else None
+    return None if spacing_ppm == 0 else Arrivals(match[1], int(match[2]), spacing_ppm)
+
+
+def is_periodic(arrivals: str) -> bool:
+    """Whether flows send evenly spaced packets, in rounds."""
+    parts = read_arrivals(arrivals)
+    return parts is not None and parts.name in ("periodic", "jittered")
 
 
 SUMMARY = (__doc__ or "").split("\n", 1)[0]
@@ -106,9 +136,9 @@ def parse_group(values: Any, path: str, read: Reader) -> DatagramGroup | None:
     before = len(read.errors)
     read.unknown(values, {"arrivals", "sizes", *(key for key, *_ in NUMBERS)}, prefix)
     numbers = {key: read.number(values, key, low, high, prefix, default) for key, low, high, default in NUMBERS}
-    group = DatagramGroup(
-        arrivals=read.choice(values, "arrivals", ARRIVALS, prefix), sizes=_sizes(values, prefix, read), **numbers
-    )
+    group = DatagramGroup(arrivals=_arrivals(values, prefix, read), sizes=_sizes(values, prefix, read), **numbers)
+    if is_periodic(group.arrivals) and group.sizes != SIZES[0]:
+        read.errors.append(f"{prefix}sizes: {group.sizes} with arrivals {group.arrivals}; give {SIZES[0]}")
     if group.first_client_port + group.flows > 65536:
         read.errors.append(f"{prefix}first_client_port: the flows' ports go beyond 65535; begin lower")
     return group if len(read.errors) == before else None
@@ -122,16 +152,30 @@ def _sizes(values: dict[str, Any], prefix: str, read: Reader) -> str:
     return SIZES[0]
 
 
+def _arrivals(values: dict[str, Any], prefix: str, read: Reader) -> str:
+    value = values.get("arrivals", ARRIVALS[0])
+    if read_arrivals(value):
+        return str(value)
+    read.errors.append(f"{prefix}arrivals: {value!r} is not one of {', '.join((*ARRIVALS, ARRIVALS_FORM))}")
+    return ARRIVALS[0]
+
+
 def arguments(group: DatagramGroup, server: str, start_mono_ns: int, duration_ns: int, report: Path) -> list[str]:
     """Options of build/open_loop; `server` is a numeric address."""
     options = {
         "server": server, "server-port": group.server_port, "first-client-port": group.first_client_port,
-        "flows": group.flows, "rate-bps": group.rate_bps, "load-ppm": group.load_ppm, "arrivals": group.arrivals,
+        "flows": group.flows, "rate-bps": group.rate_bps, "load-ppm": group.load_ppm,
+        "arrivals": group.arrivals.partition(":")[0],
         "sizes": group.sizes.partition(":")[0], "mtu": group.mtu_bytes, "seed": group.seed,
         "start-mono-ns": start_mono_ns, "duration-ns": duration_ns, "report": report,
     }  # fmt: skip
     if (packets := flow_packets(group.sizes)) is not None:
         options["flow-packets"] = packets
+    if parts := read_arrivals(group.arrivals):
+        if parts.round_packets is not None:
+            options["round-packets"] = parts.round_packets
+        if parts.spacing_ppm is not None:
+            options["spacing-ppm"] = parts.spacing_ppm
     return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
 

@@ -3,7 +3,9 @@
 // generators), seeded by splitmix64 as the authors recommend.
 #include "schedule.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "../../lib/frames.h"
 #include "../../lib/splitmix64.h"
@@ -85,7 +87,82 @@ static uint32_t burst_packets(uint64_t flow_packets, uint32_t index)
 	return (uint32_t)(flow_packets - before < size ? flow_packets - before : size);
 }
 
-void schedule_init(struct schedule *schedule, const struct schedule_options *options)
+static bool is_periodic(const struct schedule_options *options)
+{
+	return options->arrivals == ARRIVALS_PERIODIC || options->arrivals == ARRIVALS_JITTERED;
+}
+
+/* Draws the phase of a flow, and puts its first packet into the round. */
+static void draw_phase(struct schedule *schedule, struct periodic_flow *flow)
+{
+	double spread_ns = schedule->round_ns - (double)(schedule->round_packets - 1) * schedule->spacing_ns;
+
+	flow->phase_ns = uniform(&schedule->times) * spread_ns;
+	flow->due_ns = flow->round_start_ns + flow->phase_ns;
+}
+
+static bool is_before(const struct periodic_flow *one, const struct periodic_flow *other)
+{
+	return one->due_ns < other->due_ns || (one->due_ns == other->due_ns && one->flow < other->flow);
+}
+
+static void sift_down(struct periodic_flow *heap, uint64_t count, uint64_t at)
+{
+	struct periodic_flow moved = heap[at];
+
+	for (uint64_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
+		if (child + 1 < count && is_before(heap + child + 1, heap + child))
+			child++;
+		if (!is_before(heap + child, &moved))
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = moved;
+}
+
+static int init_periodic(struct schedule *schedule, double packet_ns)
+{
+	const struct schedule_options *options = &schedule->options;
+	double even_ns = schedule->mean_gap_ns * (double)options->flows;
+
+	schedule->round_packets = options->round_packets ? options->round_packets : 1;
+	schedule->round_ns = even_ns * (double)schedule->round_packets;
+	schedule->spacing_ns =
+		options->spacing_ppm ? packet_ns * (double)options->spacing_ppm / 1e6 : even_ns;
+	if (schedule->spacing_ns >
+	    even_ns * (1 + 1e-6)) /* the load and the spacing are rounded to millionths */
+		return -EINVAL;
+	schedule->spacing_ns = fmin(schedule->spacing_ns, even_ns);
+	schedule->heap = calloc(options->flows, sizeof(*schedule->heap));
+	if (!schedule->heap)
+		return -ENOMEM;
+	for (uint32_t flow = 0; flow < options->flows; flow++) {
+		schedule->heap[flow].flow = flow;
+		draw_phase(schedule, schedule->heap + flow);
+	}
+	for (uint64_t at = options->flows / 2; at-- > 0;)
+		sift_down(schedule->heap, options->flows, at);
+	return 0;
+}
+
+static struct departure next_periodic(struct schedule *schedule)
+{
+	struct periodic_flow *flow = schedule->heap;
+	struct departure next = {(uint64_t)flow->due_ns, (uint32_t)schedule->options.mtu_bytes, flow->flow};
+
+	if (++flow->sent == schedule->round_packets) {
+		flow->sent = 0;
+		flow->round_start_ns += schedule->round_ns;
+		if (schedule->options.arrivals == ARRIVALS_JITTERED)
+			draw_phase(schedule, flow);
+	}
+	flow->due_ns = flow->round_start_ns + flow->phase_ns + (double)flow->sent * schedule->spacing_ns;
+	sift_down(schedule->heap, schedule->options.flows, 0);
+	return next;
+}
+
+int schedule_init(struct schedule *schedule, const struct schedule_options *options)
 {
 	double most = (double)(options->mtu_bytes - LEAST_IP_BYTES + 1);
 	double wire_bits = (mean_ip_bytes(options) + ETHERNET_BYTES + WIRE_EXTRA_BYTES) * 8;
@@ -102,6 +179,14 @@ void schedule_init(struct schedule *schedule, const struct schedule_options *opt
 	seed(&schedule->times, options->seed, 1);
 	seed(&schedule->lengths, options->seed, 2);
 	seed(&schedule->flows, options->seed, 3);
+	return is_periodic(options) ? init_periodic(schedule, wire_bits * 1e9 / (double)options->rate_bps)
+				    : 0;
+}
+
+void schedule_destroy(struct schedule *schedule)
+{
+	free(schedule->heap);
+	schedule->heap = NULL;
 }
 
 static uint32_t draw_bytes(struct schedule *schedule)
@@ -132,6 +217,8 @@ static struct departure next_arrival(struct schedule *schedule)
 	struct departure next = {.ip_bytes = draw_bytes(schedule)};
 	uint64_t number = schedule->arrivals++;
 
+	if (is_periodic(&schedule->options))
+		return next_periodic(schedule);
 	if (schedule->options.arrivals == ARRIVALS_CBR) {
 		next.due_ns = (uint64_t)(schedule->mean_gap_ns * (double)number);
 		next.flow = (uint32_t)(number % schedule->options.flows);

@@ -16,6 +16,10 @@
  * between arrivals is their mean wire bits / (load x rate).
  * Poisson: gaps are exponential; their sum keeps fractions of a ns, and each time is rounded down. The flow of an
  * arrival is drawn uniformly, so each flow is Poisson as well. CBR: all gaps are the mean, and flows take turns.
+ * Periodic (Enachescu et al. 2006, Appendix II): each flow sends round_packets packets in a round, spacing_ns apart. A round
+ * lasts flows x round_packets mean gaps; with the widest spacing, which is the default, a flow's packets are spaced
+ * evenly. The first packet of a flow comes at a phase, drawn uniformly from the part of a round that leaves room for the
+ * others. The phase is the same in all rounds, or jittered: drawn again for each round.
  */
 #ifndef TRAFFIC_SCHEDULE_H
 #define TRAFFIC_SCHEDULE_H
@@ -23,12 +27,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum arrivals { ARRIVALS_POISSON, ARRIVALS_CBR };
+enum arrivals { ARRIVALS_POISSON, ARRIVALS_CBR, ARRIVALS_PERIODIC, ARRIVALS_JITTERED };
 enum sizes { SIZES_FIXED, SIZES_EXPONENTIAL, SIZES_BIMODAL, SIZES_BURSTS };
 
 enum {
 	FIRST_BURST = 2, /* packets */
 	MOST_FLOW_PACKETS = 1000,
+	MOST_ROUND_PACKETS = 1000000,
 };
 
 struct schedule_options {
@@ -39,7 +44,10 @@ struct schedule_options {
 	uint64_t load_ppm; /* share of the rate, millionths */
 	uint64_t mtu_bytes;
 	uint64_t flows;
-	uint64_t flow_packets; /* with SIZES_BURSTS: packets of the flows that send the bursts */
+	uint64_t flow_packets;	/* with SIZES_BURSTS: packets of the flows that send the bursts */
+	uint64_t round_packets; /* periodic and jittered: of a flow in a round; 0: 1 */
+	uint64_t
+		spacing_ppm; /* periodic and jittered: millionths of the time of a packet on the link; 0: even */
 };
 
 struct chance {
@@ -52,6 +60,13 @@ struct departure {
 	uint32_t flow; /* from 0 */
 };
 
+/* The next packet of a flow of periodic traffic. */
+struct periodic_flow {
+	double phase_ns, round_start_ns, due_ns;
+	uint64_t sent; /* in this round */
+	uint32_t flow;
+};
+
 struct schedule {
 	struct schedule_options options;
 	double mean_gap_ns;
@@ -61,10 +76,15 @@ struct schedule {
 	uint64_t arrivals; /* packets or bursts */
 	struct chance times, lengths, flows;
 	struct departure latest;
-	uint32_t left; /* packets of the latest burst that are still to come */
+	uint32_t left;		    /* packets of the latest burst that are still to come */
+	struct periodic_flow *heap; /* periodic: by due time, then flow */
+	double round_ns, spacing_ns;
+	uint64_t round_packets;
 };
 
-void schedule_init(struct schedule *schedule, const struct schedule_options *options);
+/* 0, -ENOMEM, or -EINVAL if a round is too short for the packets with their spacing. */
+int schedule_init(struct schedule *schedule, const struct schedule_options *options);
+void schedule_destroy(struct schedule *schedule);
 
 /* The next packet. Times never decrease, and the schedule never ends. */
 struct departure schedule_next(struct schedule *schedule);

@@ -83,6 +83,53 @@ def test_schedule__cbr_gaps_are_equal_and_flows_uniform():
     assert shares == pytest.approx([1 / 7] * 7, rel=0.05)
 
 
+def by_flow(drawn, flows):
+    return [drawn[drawn[:, 2] == flow, 0] for flow in range(flows)]
+
+
+@built
+def test_schedule__periodic_gaps_are_exact_and_phases_come_from_the_seed():
+    flows = 10
+    drawn = schedule(arrivals="periodic", flows=flows, seed=1)  # a packet of each flow in 10 gaps of 15380 ns
+    assert (np.diff(drawn[:, 0]) >= 0).all()
+    each = by_flow(drawn, flows)
+    assert {int(gap) for times in each for gap in np.diff(times)} == {153800}
+    phases = [int(times[0]) for times in each]
+    assert max(phases) < 153800
+    assert len(set(phases)) == flows
+    assert (schedule(arrivals="periodic", flows=flows, seed=1, duration_ns=10**8) == drawn[drawn[:, 0] < 10**8]).all()
+    other = [int(times[0]) for times in by_flow(schedule(arrivals="periodic", flows=flows, seed=2), flows)]
+    assert all(one != another for one, another in zip(phases, other, strict=True))
+
+
+@built
+def test_schedule__periodic_phases_are_uniform():
+    phases = np.sort(schedule(arrivals="periodic", flows=2000, seed=3)[:2000, 0] / (2000 * 15380))
+    assert np.abs(phases - (np.arange(2000) + 0.5) / 2000).max() < 1.63 / np.sqrt(2000)  # Kolmogorov-Smirnov, 1 %
+
+
+@built
+def test_schedule__a_round_has_its_packets_at_their_spacing():
+    flows, packets, round_ns = 5, 8, 5 * 8 * 15380
+    for spacing_ppm, spacing_ns in ((1_000_000, 12304), (2_500_000, 30760), (None, 5 * 15380)):
+        for arrivals in ("periodic", "jittered"):
+            more = {} if spacing_ppm is None else {"spacing_ppm": spacing_ppm}
+            drawn = schedule(arrivals=arrivals, flows=flows, round_packets=packets, seed=4, **more)
+            for times in by_flow(drawn, flows):
+                rounds = times[: len(times) // packets * packets].reshape(-1, packets)
+                starts = np.arange(len(rounds)) * round_ns
+                assert np.abs(np.diff(rounds, axis=1) - spacing_ns).max() <= (arrivals == "jittered")  # ns rounded down
+                assert (rounds >= starts[:, None]).all()
+                assert (rounds < starts[:, None] + round_ns).all()
+                phases = rounds[:, 0] - starts
+                room_ns = round_ns - (packets - 1) * spacing_ns
+                if arrivals == "periodic":
+                    assert len(set(phases)) == 1
+                else:
+                    assert len(set(phases)) > 0.95 * len(phases)
+                    assert phases.mean() == pytest.approx(room_ns / 2, rel=0.05)
+
+
 def bursts_of(drawn):
     """Rows of (ns, packets, flow): packets of the same time and flow. No two bursts of a flow may share a ns."""
     starts = np.flatnonzero(np.r_[True, (np.diff(drawn[:, [0, 2]], axis=0) != 0).any(axis=1)])
@@ -132,7 +179,14 @@ def test_schedule__bursts_of_cbr_have_equal_gaps():
         (["--sizes", "bursts"], "--sizes bursts: needs --flow-packets, 1 to 1000"),
         (["--sizes", "bursts", "--flow-packets", "1001"], "--flow-packets '1001': give a whole number from 1 to 1000"),
         (["--flow-packets", "14"], "--flow-packets: allowed only with --sizes bursts"),
-        (["--arrivals", "burst"], "--arrivals 'burst': give poisson or cbr"),
+        (["--arrivals", "burst"], "--arrivals 'burst': give poisson, cbr, periodic or jittered"),
+        (["--arrivals", "periodic", "--sizes", "bimodal"], "periodic and jittered packets have one size"),
+        (["--round-packets", "3"], "allowed only with --arrivals periodic or jittered"),
+        (["--spacing-ppm", "3", "--arrivals", "cbr"], "allowed only with --arrivals periodic or jittered"),
+        (
+            ["--arrivals", "periodic", "--load-ppm", "800000", "--spacing-ppm", "1300000"],
+            "--spacing-ppm 1300000: too wide for the load; allowed is at most flows / load packets",
+        ),
         (["--mtu", "45"], "--mtu '45': give a whole number from 46"),
         (["--first-client-port", "65000", "--flows", "1000"], "their ports go beyond 65535"),
         (["extra"], "extra: not an option"),
@@ -155,6 +209,20 @@ def test_plan__all_errors_at_once_each_with_its_key():
         "server", "colour", "flows", "rate_bps", "load_ppm", "sizes"]  # fmt: skip
     with pytest.raises(PlanError, match="go beyond 65535"):
         open_loop.parse({**PLAN, "first_client_port": 65000, "flows": 1000})
+
+
+def test_plan__arrivals_are_read_whole():
+    read = open_loop.read_arrivals
+    assert read("periodic") == open_loop.Arrivals("periodic", None, None)
+    assert read("jittered:64p:2.5") == open_loop.Arrivals("jittered", 64, 2_500_000)
+    bad = ("cbr:3p", "periodic:", "periodic:0p", "periodic:3", "periodic:3p:0", "periodic:1000001p", "jittered:3p:", 3)
+    assert [value for value in bad if read(value)] == []
+    with pytest.raises(PlanError, match="sizes: bimodal with arrivals periodic:8p; give fixed"):
+        open_loop.parse({**PLAN, "arrivals": "periodic:8p", "sizes": "bimodal"})
+    group = open_loop.parse({**PLAN, "arrivals": "jittered:8p:1.5", "sizes": "fixed"}).group
+    words = " ".join(open_loop.arguments(group, "::1", 0, 1, "x"))
+    assert "--arrivals jittered " in words
+    assert words.endswith("--round-packets 8 --spacing-ppm 1500000")
 
 
 def datagrams_received(pair) -> int:
