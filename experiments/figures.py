@@ -22,7 +22,7 @@ from analysis.papers.paper import NS3, REAL, Paper, PaperFigure
 from analysis.papers.paper import sweeps as sweeps_of
 from analysis.papers.stored_runs import StoredRuns
 from controlplane.policy import MARKING_MODES
-from experiments import host
+from experiments import host, whole_map
 from experiments.spec import Spec
 from experiments.sweep import needs, plan, run, spec
 from experiments.sweep.command import LIMITS, engine_of, prober, whole
@@ -35,8 +35,8 @@ from runs import archive, run_table
 
 DOCS = host.CHECKOUT / "docs/results"
 KEYS = {
-    "paper": Key(f"whose figures: {', '.join(registry.packages())}, or a folder that has a PAPER",
-                 values=registry.packages()),
+    "paper": Key(f"whose figures: {', '.join(registry.packages())}, or a folder that has a PAPER; {whole_map.WORD}: "
+                 "the map of all published runs", values=(*registry.packages(), whole_map.WORD)),
     "figure": Key("which of them: 5a, all parts of one (5), or several (3,8,table1) (default: all)"),
     "smoke": Key("1: short runs", "0", SWITCH),
     "results": Key("the directory of the sweeps and figures", "results", PATHS),
@@ -83,6 +83,8 @@ class Asked(NamedTuple):
 
 def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Raises SpecError, RunError, InputError, OSError."""
+    if given.get("paper") == whole_map.WORD:
+        return whole_map.run_command(given, errors)
     asked = read(given, errors)
     if asked.only_show:
         probe = prober(build=False, ns3=asked.ns3)

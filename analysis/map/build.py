@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Builds the map from the published tables: map.png, map.svg, map.csv, and the table in the page of all papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from analysis.map import figure, page, points, ratio, rules
+from analysis.map.points import Point, Spreads
+from analysis.map.ratio import Best
+from analysis.papers import look
+
+NAME = "map"
+NUMBERS = f"{NAME}.csv"
+REFRESH = "make figures PAPER=all PUBLISH=1"
+
+
+def build(docs: Path, output: Path, spreads: Spreads) -> list[Path]:
+    """Draws the map of the tables in `docs` into `output`; returns the files. Raises InputError, OSError."""
+    found, bests = points.read(docs, spreads), ratio.read(docs)
+    output.mkdir(parents=True, exist_ok=True)
+    data = {"points": found, "bests": bests, "provenance": _provenance(docs, found, bests)}
+    look.render(NAME, figure.draw, data, output)
+    return [output / f"{NAME}.png", output / f"{NAME}.svg", write_numbers(found, bests, output)]
+
+
+def publish(docs: Path, spreads: Spreads) -> list[Path]:
+    """Draws the map into `docs`, and writes its table into the page there."""
+    files = build(docs, docs, spreads)
+    path = docs / page.NAME
+    path.write_text(page.with_table(path, points.read(docs, spreads)), encoding="utf-8")
+    return [*files, path]
+
+
+def write_numbers(found: list[Point], bests: list[Best], output: Path) -> Path:
+    """Writes the CSV, and returns it."""
+    path = output / NUMBERS
+    numbers(found, bests).write_csv(path, float_precision=4)
+    return path
+
+
+def numbers(found: list[Point], bests: list[Best]) -> pl.DataFrame:
+    """A row a point: its criterion, what it was measured with, its bounds, and what became of each rule there."""
+    rows = [_row_of_point(point) for point in found] + [_row_of_best(best) for best in bests]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _row_of_point(point: Point) -> dict[str, object]:
+    return {
+        "criterion": point.criterion.key, "paper": point.paper, "cc": point.cc, "flows": point.flows,
+        "senders": point.senders, "drops": point.drops, "rate_bps": point.rate_bps, "rtt_ns": point.mean_rtt_ns,
+        "access_bps": point.access_bps, "capacity_ratio": point.gamma,
+        "window_packets": point.window_packets, "bdp_packets": point.bdp,
+        "more_than_packets": point.low, "at_most_packets": point.high,
+        "more_than_bdp": point.low / point.bdp, "at_most_bdp": point.high / point.bdp,
+        "buffers": point.buffers, "runs": len(point.runs), "source": point.sweeps,
+        **{rule.column: rules.judge(rule, point) for rule in rules.RULES},
+    }  # fmt: skip
+
+
+def _row_of_best(best: Best) -> dict[str, object]:
+    return {
+        "criterion": f"{best.transfers}: {ratio.CRITERION}", "paper": ratio.PAPER, "flows": best.users,
+        "senders": "closed loop of users", "rate_bps": best.rate_bps, "rtt_ns": best.rtt_ns,
+        "capacity_ratio": best.gamma, "bdp_packets": best.bdp, "best_packets": best.buffer,
+        "more_than_packets": best.low, "at_most_packets": best.high, "more_than_bdp": best.low / best.bdp,
+        "at_most_bdp": best.high / best.bdp, "runs": len(best.runs), "source": f"figure {best.figure}",
+    }  # fmt: skip
+
+
+def _provenance(docs: Path, found: list[Point], bests: list[Best]) -> dict[str, object]:
+    """The runs that the map shows, for the figure's footer."""
+    used = {run for point in found for run in point.runs} | {run for best in bests for run in best.runs}
+    rows = pl.concat([pl.read_parquet(path) for path in points.tables(docs)], how="diagonal")
+    rows = rows.filter(pl.col("run").is_in(sorted(used)))
+    return {
+        "used": sorted(used), "left_out": [], "clocks": ["virtual"], "imported": 0,
+        "commits": sorted({(commit or "unknown")[:10] for commit in rows["commit"]}),
+    }  # fmt: skip

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""Draws the map: a panel a criterion with the least buffers over the number of flows, and a panel with the best buffers
+over the capacity ratio. The panels stand one below another, so that the figure is readable on a phone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import mode
+from typing import Any
+
+import numpy as np
+
+from analysis.figures import algorithms
+from analysis.figures.common import BLACK, BLUE, BROWN, GREY, OLIVE, ORANGE, SKY, Data
+from analysis.map import ratio
+from analysis.map.points import BBR, CRITERIA, PACED, SENDERS, SLOW_ACCESS, UNPACED, Point
+from analysis.map.ratio import LARGE, SMALL, Best
+from analysis.map.rules import LEAST_WINDOW, RULES, Rule, region, spans
+from analysis.papers import look
+from analysis.theory import capacity_ratio
+
+WIDTH_IN, PANEL_IN, LEGEND_IN = 4.0, 2.7, 1.6
+MARKERS = {UNPACED: "o", PACED: "s", SLOW_ACCESS: "^", BBR: "D"}
+SHADES = (BLACK, BROWN, SKY, OLIVE)  # of the rules, in their order
+DODGE = 1.035  # between points with the same number of flows
+FIRST_FLOWS, LAST_FLOWS = 0.8, 700
+DROPS_ON_ARRIVAL = "tail-drop"
+OF_RATIO = {SMALL: (BLUE, "v"), LARGE: (ORANGE, "^")}
+SMALL_SEGMENTS = 30  # packets of the paper's S-flow
+
+
+def draw(data: Data) -> look.Figure:
+    """`data`: points, bests, and provenance."""
+    panels = len(CRITERIA) + 1
+    figure, axes = look.new_figure(WIDTH_IN, panels * PANEL_IN + LEGEND_IN, panels, 1)
+    points: list[Point] = data["points"]
+    for letter, ax, criterion in zip("abc", axes[:, 0], CRITERIA, strict=False):
+        ax.set_title(f"({letter}) Least buffer with which {criterion.text}", loc="left", pad=3)
+        _panel(ax, [point for point in points if point.criterion == criterion])
+    for ax in axes[: len(CRITERIA), 0]:
+        ax.sharey(axes[0, 0])
+    _ratio_panel(axes[-1, 0], data["bests"])
+    figure.legend(handles=_handles(points), loc="outside upper left", ncols=2, frameon=False, handlelength=2.2)
+    return figure
+
+
+def _panel(ax: Any, points: Sequence[Point]) -> None:
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    bdp = _paced_bdp(points)
+    for rule, shade in zip(RULES, SHADES, strict=True):
+        _line(ax, rule, shade, points, bdp)
+    at: dict[int, int] = {}
+    for point in sorted(points, key=lambda point: point.is_two_sided):
+        place = at[point.flows] = at.get(point.flows, -1) + point.is_two_sided
+        sideways = (place + 1) // 2 * (1 if place % 2 else -1) if point.is_two_sided else 0
+        _draw_point(ax, point, point.flows * DODGE**sideways)
+    ax.set_xlim(FIRST_FLOWS, LAST_FLOWS)
+    ax.set_ylim(3e-4, 6)
+    ticks = [1, 3, 10, 30, 100, 300]
+    ax.set_xticks(ticks, [str(tick) for tick in ticks])
+    ax.minorticks_off()
+    ax.set_xlabel("long flows n")
+    ax.set_ylabel("buffer over BDP")
+
+
+def _paced_bdp(points: Sequence[Point]) -> float:
+    """The BDP of most points with paced senders and limited windows: there the logarithmic rule is drawn."""
+    return float(mode(round(point.bdp) for point in points if point.senders != UNPACED and point.window_packets))
+
+
+def _line(ax: Any, rule: Rule, shade: str, points: Sequence[Point], bdp: float) -> None:
+    """A thin line, and a broad one over the numbers of flows at which the rule held with the senders it is for."""
+
+    def heights(flows: np.ndarray) -> list[float]:
+        return [rule.buffer(bdp, n, bdp / n) / bdp for n in flows]
+
+    flows = np.geomspace(FIRST_FLOWS, LAST_FLOWS, 200)
+    flows = flows[(flows >= 1) & (flows <= bdp / LEAST_WINDOW)]
+    ax.plot(flows, heights(flows), color=shade, linewidth=0.7, linestyle="--", zorder=1)
+    found = region(rule, [point for point in points if point.senders in rule.senders])
+    for first, last in spans(found.held_at, found.failed_at):
+        held = np.geomspace(max(first * 0.93, 1), last * 1.07, 60)
+        ax.plot(held, heights(held), color=shade, linewidth=6, alpha=0.3, solid_capstyle="butt", zorder=1)
+
+
+def _draw_point(ax: Any, point: Point, x: float) -> None:
+    shade = algorithms.color(point.cc)
+    face = shade if point.drops == DROPS_ON_ARRIVAL else "white"
+    style: dict[str, Any] = {"color": shade, "markerfacecolor": face, "markeredgewidth": 0.7, "zorder": 3}
+    if point.is_two_sided:
+        ax.plot([x, x], [point.low / point.bdp, point.high / point.bdp], color=shade, linewidth=0.7, zorder=2)
+        ax.plot(x, point.middle, MARKERS[point.senders], **style)
+        return
+    up = math.isinf(point.high)
+    ax.plot(x, point.middle, MARKERS[point.senders], **style | {"markersize": 2.2, "alpha": 0.6})
+    _arrow(ax, x, point.middle, 1.6 if up else 1 / 1.6, {"color": shade, "alpha": 0.6, "mutation_scale": 5})
+
+
+def _arrow(ax: Any, x: float, y: float, factor: float, style: dict[str, Any]) -> None:
+    """From a known bound towards the unknown one."""
+    line = {"arrowstyle": "->", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", (x, y * factor), (x, y), arrowprops=line | style)
+
+
+def _ratio_panel(ax: Any, bests: Sequence[Best]) -> None:
+    """The best buffers of Prasad et al.'s closed loops. Lines: their rules, where the paper has them."""
+    ax.set_title("(d) Buffer with the highest throughput of transfers", loc="left", pad=3)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    of_gamma: dict[float, int] = {}
+    for best in bests:
+        shade, marker = OF_RATIO[best.transfers]
+        place = of_gamma[best.gamma] = of_gamma.get(best.gamma, -1) + 1
+        x = best.gamma * 1.22**place
+        high = best.buffer if math.isinf(best.high) else best.high
+        ax.plot([x, x], [best.low / best.bdp, high / best.bdp], color=shade, linewidth=1.2)
+        ax.plot(x, best.buffer / best.bdp, marker, color=shade)
+        text = f"{best.users:,}"
+        look.note(ax, text, (x, best.buffer / best.bdp), (4, 0), fontsize=6, color=shade)
+        if ratio.is_open(best):
+            _arrow(ax, x, high / best.bdp, 1.7, {"color": shade})
+    for rule, style in ((_small_rule, "--"), (_large_rule, ":"), (_fast_rule, "-.")):
+        for bdp in sorted({best.bdp for best in bests}):
+            gammas = [best.gamma for best in bests if best.bdp == bdp]
+            height = rule(gammas[0], bdp)
+            if height is not None:
+                ax.plot([gammas[0] / 1.25, gammas[0] * 3.2], [height, height], style, color=BLACK, linewidth=0.8)
+    ax.set_xlim(0.05, 40)
+    ax.set_ylim(0.01, 20)
+    ticks = [0.1, 1, 10]
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_xlabel("capacity ratio Γ: output over input. Beside the points: users")
+    ax.set_ylabel("buffer over BDP")
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=shade, marker=marker, label=name) for name, (shade, marker) in OF_RATIO.items()]
+    texts: dict[Any, str] = {
+        "--": "small: √(2 M/D BDP)",
+        ":": f"large: {capacity_ratio.pl_l_buffer(1):.2g} BDP",
+        "-.": f"Γ > 1: less than {capacity_ratio.EX_LARGEST_PACKETS} packets",
+    }
+    handles += [Line2D([], [], color=BLACK, linestyle=style, label=text) for style, text in texts.items()]
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=2, frameon=False)
+
+
+def _small_rule(gamma: float, bdp: float) -> float | None:
+    return capacity_ratio.mm1b_s_buffer(bdp, SMALL_SEGMENTS) / bdp if gamma <= 1 else None
+
+
+def _large_rule(gamma: float, bdp: float) -> float | None:
+    return capacity_ratio.pl_l_buffer(bdp) / bdp if gamma <= 1 else None
+
+
+def _fast_rule(gamma: float, bdp: float) -> float | None:
+    return capacity_ratio.EX_LARGEST_PACKETS / bdp if gamma > 1 else None
+
+
+def _handles(points: Sequence[Point]) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    shown = sorted({point.cc for point in points}, key=lambda cc: list(algorithms.NAMES).index(cc))
+    by_name = {algorithms.name(cc).partition(" (")[0]: algorithms.color(cc) for cc in shown}
+    colours = [Line2D([], [], color=shade, marker="o", linestyle="", label=name) for name, shade in by_name.items()]
+    kinds = [
+        Line2D([], [], color=GREY, marker=MARKERS[kind], linestyle="", label=f"senders: {kind}") for kind in SENDERS
+    ]
+    kinds.append(Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="",
+                        label="drops take link time"))  # fmt: skip
+    rules = [
+        Line2D([], [], color=shade, linestyle="--", label=f"{rule.name} ({rule.paper})")
+        for rule, shade in zip(RULES, SHADES, strict=True)
+    ]
+    return [*colours, *kinds, *rules]

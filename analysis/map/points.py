@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""Least buffers by three criteria, from the published run tables of long flows.
+
+Runs that differ in nothing but the buffer and the repetition form a group. Each group gives one point a criterion: the
+bounds of analysis/least_buffer.py. A group with a single buffer gives one bound; it counts only if no group with more
+buffers has the same algorithm, flows, senders and link.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from analysis.least_buffer import bounds, by_buffer
+from analysis.theory.single_flow import bdp_packets
+from lib.errors import InputError
+from lib.frames import wire_bytes_of_ip
+from runs.run_table import drawn_alike
+
+TABLE_END = "-runs.parquet"
+MEAN_RTT, PIPE = "mean_rtt_ns", "pipe_packets"
+UNPACED, PACED, SLOW_ACCESS, BBR = "unpaced", "paced", "behind slower links", "BBR"
+SENDERS = (UNPACED, PACED, SLOW_ACCESS, BBR)
+BBRS = "bbr"  # begins the names of BBR and its versions, which pace themselves
+NO_SETTING = frozenset({"buffer_packets", "buffer_over_bdp", "bdp_packets", "ecn_threshold_packets"})
+FIRST_SETTING, LAST_SETTING = "cc", "groups"  # of the run table's columns
+
+Spreads = Mapping[tuple[str, int], int]  # (sweep, least RTT in ns) -> spread of the RTTs in ns
+
+
+class Criterion(NamedTuple):
+    """A buffer is enough if the mean of `column` over the repetitions is `least` or more."""
+
+    key: str
+    column: str
+    least: float
+    text: str
+
+
+CRITERIA = (
+    Criterion("mean utilization 98 %", "utilization_mean", 0.98, "the link is busy for 98 % of the time"),
+    Criterion("mean utilization 80 %", "utilization_mean", 0.8, "the link is busy for 80 % of the time"),
+    Criterion("99 % find a queue", "queue_nonempty_fraction", 0.99, "99 % of the packets find a queue"),
+)
+
+
+class Point(NamedTuple):
+    """The least buffer of one group: more than `low`, at most `high` packets. `low` 0: every buffer was enough; `high`
+    infinity: the largest was not.
+    """
+
+    criterion: Criterion
+    paper: str
+    cc: str
+    flows: int
+    senders: str
+    drops: str  # the mode of the queue: where packets are dropped
+    rate_bps: int
+    mean_rtt_ns: int
+    access_bps: int | None
+    window_packets: int | None  # the flows' largest window, if it has a limit
+    bdp: float  # C x mean RTT, packets
+    low: float
+    high: float
+    buffers: int
+    runs: tuple[str, ...]  # their names
+    sweeps: str
+
+    @property
+    def gamma(self) -> float | None:
+        """Output over input capacity; None if the senders have no access links of their own."""
+        return self.rate_bps / self.access_bps if self.access_bps else None
+
+    @property
+    def is_two_sided(self) -> bool:
+        return self.low > 0 and not math.isinf(self.high)
+
+    @property
+    def middle(self) -> float:
+        """The geometric middle over the BDP, or the known bound over the BDP."""
+        if self.is_two_sided:
+            return math.sqrt(self.low * self.high) / self.bdp
+        return (self.high if self.low <= 0 else self.low) / self.bdp
+
+
+def read(docs: Path, spreads: Spreads) -> list[Point]:
+    """The points of every run table in `docs`, by criterion, senders, flows and algorithm. Raises InputError."""
+    points = []
+    for path in tables(docs):
+        table = pl.read_parquet(path)
+        runs = table.filter(
+            pl.col("valid"), ~pl.col("imported"), pl.col("clock") == "virtual", pl.col("traffic") == "long",
+            pl.col("mode") != "ecn", pl.col("cc").is_not_null(), pl.col("groups").is_null(),
+        )  # fmt: skip
+        settings = _settings(table)
+        paper = path.name.removesuffix(TABLE_END)
+        for group in _groups(runs, settings, spreads, paper):
+            points += [point for criterion in CRITERIA if (point := _point(criterion, paper, group)) is not None]
+    return sorted(_without_variants(points), key=_order)
+
+
+def _without_variants(points: list[Point]) -> list[Point]:
+    """Without the single buffers of groups that vary a detail of hosts or switch beside a group with several."""
+
+    def link(point: Point) -> tuple[Any, ...]:
+        return point.criterion.key, point.paper, point.cc, point.flows, point.senders, point.bdp
+
+    searched = {link(point) for point in points if point.buffers > 1}
+    return [point for point in points if point.buffers > 1 or link(point) not in searched]
+
+
+def tables(docs: Path) -> list[Path]:
+    """The published run tables. Raises InputError if there is none."""
+    found = sorted(docs.glob(f"*{TABLE_END}"))
+    if not found:
+        raise InputError(f"{docs}: no published run table *{TABLE_END}; allowed: docs/results of a checkout")
+    return found
+
+
+def _settings(table: pl.DataFrame) -> list[str]:
+    first, last = table.columns.index(FIRST_SETTING), table.columns.index(LAST_SETTING)
+    return [name for name in table.columns[first : last + 1] if name not in NO_SETTING]
+
+
+def _groups(runs: pl.DataFrame, settings: list[str], spreads: Spreads, paper: str) -> Iterable[list[dict[str, Any]]]:
+    """Rows of the same settings and RTTs. A run that several sweeps did counts once."""
+    groups: dict[tuple[Any, ...], dict[Any, dict[str, Any]]] = {}
+    for row in runs.sort("sweep", "run").iter_rows(named=True):
+        spread_ns = spreads.get((row["sweep"], row["rtt_ns"]))
+        if spread_ns is None:
+            raise InputError(
+                f"{paper}{TABLE_END}: no spec has {row['sweep']} with an RTT of {row['rtt_ns']} ns; publish it again"
+            )
+        row[MEAN_RTT] = row["rtt_ns"] + spread_ns // 2
+        row[PIPE] = bdp_packets(row["rate_bps"], row[MEAN_RTT], wire_bytes_of_ip(row["mtu_bytes"]))
+        same = (*(row[name] for name in settings), spread_ns)
+        alike = (row["buffer_packets"], drawn_alike(row) or row["run"])
+        groups.setdefault(same, {}).setdefault(alike, row)
+    return [list(group.values()) for group in groups.values()]
+
+
+def _point(criterion: Criterion, paper: str, rows: list[dict[str, Any]]) -> Point | None:
+    """None if the senders cannot offer more than the criterion asks for, or if no run has the criterion's number."""
+    first = rows[0]
+    if offered(first) <= criterion.least:
+        return None
+    measured = by_buffer(rows, criterion.column)
+    if not any(value is not None for values in measured.values() for value in values):
+        return None
+    found = bounds(measured, criterion.least)
+    if found.low <= 0 and math.isinf(found.high):
+        return None  # the repetitions contradict each other at every buffer
+    return Point(
+        criterion, paper, first["cc"], first["flows"], senders(first), first["mode"], first["rate_bps"],
+        first[MEAN_RTT], first["access_bps"], first["window_packets"], first[PIPE], found.low, found.high,
+        len(measured), tuple(row["run"] for row in rows), " ".join(sorted({row["sweep"] for row in rows})),
+    )  # fmt: skip
+
+
+def offered(row: Mapping[str, Any]) -> float:
+    """The share of the link that limited windows and slow access links together can fill."""
+    shares = [math.inf]
+    if row["window_packets"]:
+        shares.append(row["flows"] * row["window_packets"] / row[PIPE])
+    if row["access_bps"]:
+        shares.append((row["access_links"] or row["flows"]) * row["access_bps"] / row["rate_bps"])
+    return round(min(shares), 3)
+
+
+def senders(row: Mapping[str, Any]) -> str:
+    """How the packets of a flow reach the link."""
+    if row["access_bps"] and row["access_bps"] < row["rate_bps"]:
+        return SLOW_ACCESS
+    if row["cc"].startswith(BBRS):
+        return BBR
+    return UNPACED if row["pacing"] in (None, "off") else PACED
+
+
+def _order(point: Point) -> tuple[Any, ...]:
+    return (
+        CRITERIA.index(point.criterion), SENDERS.index(point.senders), point.flows, point.cc, point.paper, point.drops,
+        point.bdp, point.low, point.high, point.runs, point.sweeps,
+    )  # fmt: skip

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""The best buffers for small and for large transfers against the capacity ratio, from the numbers of Prasad et al.'s
+figures and the table of their runs.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import harmonic_mean
+from typing import NamedTuple
+
+import polars as pl
+
+from analysis.theory.single_flow import bdp_packets
+from lib.errors import InputError
+from lib.frames import wire_bytes_of_ip
+
+PAPER = "prasad2007"
+SMALL, LARGE = "small transfers", "large transfers"
+BEST = re.compile(r"^(?:(U\d+), )?(small|large|S-flows|L-flows)\b.*: best buffer \(interval: within 5 %")
+CLASSES = {"small": SMALL, "S-flows": SMALL, "large": LARGE, "L-flows": LARGE}
+FULL_SCALE = "packets at full scale"
+CRITERION = "highest throughput, and buffers within 5 % of it"
+
+
+class Best(NamedTuple):
+    """The buffer with the highest throughput; `low` to `high`: the buffers within 5 % of it, as far as runs go."""
+
+    figure: str
+    users: int
+    transfers: str
+    gamma: float  # output over input capacity
+    rate_bps: int
+    rtt_ns: int  # harmonic mean
+    bdp: float  # packets
+    buffer: float
+    low: float
+    high: float
+    sizes: str  # the distribution of sizes, as SIZES has it
+    runs: tuple[str, ...]  # their names
+
+
+def read(docs: Path) -> list[Best]:
+    """Raises InputError if a file is missing or is not what `make figures` publishes."""
+    table_path = docs / f"{PAPER}-runs.parquet"
+    try:
+        table = pl.read_parquet(table_path).filter(pl.col("valid"), pl.col("traffic") == "closed-loop")
+        return [best for path in sorted((docs / PAPER).glob("figure_*.csv")) for best in _of_figure(path, table)]
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"{docs}: {str(error).splitlines()[0]}; publish {PAPER} again") from None
+
+
+def _of_figure(path: Path, table: pl.DataFrame) -> list[Best]:
+    numbers = pl.read_csv(path, infer_schema_length=None)
+    word = path.stem.removeprefix("figure_").lstrip("0")
+    drawn = table.filter(pl.col("figures").str.split(";").list.contains(word))
+    best = []
+    for row in numbers.iter_rows(named=True):
+        found = BEST.match(row["what"])
+        if found is None or row["measured"] is None:
+            continue
+        runs = drawn if found[1] is None else drawn.filter(pl.col("users") * _scale(row) == int(found[1][1:]))
+        if not len(runs):
+            raise InputError(f"{path}: no run of {PAPER}{'-runs.parquet'} has {row['what']}; publish {PAPER} again")
+        best.append(_best(word, CLASSES[found[2]], row, runs))
+    return best
+
+
+def _scale(row: Mapping[str, object]) -> int:
+    """The figures give the packets of runs at a tenth of the rate and of the users at full scale."""
+    return 10 if row["unit"] == FULL_SCALE else 1
+
+
+def _best(figure: str, transfers: str, row: dict[str, float], runs: pl.DataFrame) -> Best:
+    run = runs.row(0, named=True)
+    rtts = [int(rtt) for rtt in (run["rtts_ns"] or str(run["rtt_ns"])).split(",")]
+    rtt_ns, rate_bps = round(harmonic_mean(rtts)), run["rate_bps"] * _scale(row)
+    low, high = (row[name] if row[name] is not None else row["measured"] for name in ("low", "high"))
+    return Best(
+        figure, run["users"] * _scale(row), transfers, run["rate_bps"] / run["access_bps"], rate_bps, rtt_ns,
+        bdp_packets(rate_bps, rtt_ns, wire_bytes_of_ip(run["mtu_bytes"])), row["measured"], low, high,
+        run["flow_sizes"], tuple(runs["run"]),
+    )  # fmt: skip
+
+
+def is_open(best: Best) -> bool:
+    """Whether the largest buffer of the runs is within 5 % of the best."""
+    return math.isinf(best.high)

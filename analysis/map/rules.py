@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""The papers' rules for long flows, judged by the points of the map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from analysis.amounts import whole
+from analysis.map.points import BBR, PACED, SLOW_ACCESS, UNPACED, Point
+from analysis.theory.many_flows import sqrt_rule
+from analysis.theory.single_flow import bdp_rule
+
+MEASURED_DELTA = 4.0  # Spang et al. measured (5.6)
+LOG_FACTOR = 5.0  # of log10(W): Enachescu et al., B = 5 log10 W
+LEAST_WINDOW = 2.0  # packets: below it the logarithm asks for nothing
+HELD, TOO_SMALL, OPEN = "held", "too small", "open"
+
+
+class Rule(NamedTuple):
+    """`buffer` in packets from BDP, flows and largest window; `senders`: those that the paper has the rule for."""
+
+    column: str  # of the CSV
+    name: str
+    paper: str
+    buffer: Callable[[float, int, float], float]
+    senders: tuple[str, ...]
+
+
+RULES = (
+    Rule("bdp", "BDP", "rule of thumb", lambda bdp, _n, _w: bdp_rule(bdp), (UNPACED,)),
+    Rule("sqrt_n", "BDP/√n", "Appenzeller et al.", lambda bdp, n, _w: sqrt_rule(bdp, n), (UNPACED,)),
+    Rule("delta_sqrt_n", f"{MEASURED_DELTA:g} BDP/√n", "Spang et al. with their Δ",
+         lambda bdp, n, _w: MEASURED_DELTA * sqrt_rule(bdp, n), (UNPACED, BBR)),
+    Rule("log_w", f"{LOG_FACTOR:g} log₁₀ W", "Enachescu et al.",
+         lambda _bdp, _n, window: LOG_FACTOR * math.log10(max(window, LEAST_WINDOW)), (PACED, SLOW_ACCESS)),
+)  # fmt: skip
+
+
+def window(point: Point) -> float:
+    """W of a point: the limit of the flows' windows, or a flow's share of the BDP."""
+    return float(point.window_packets or point.bdp / point.flows)
+
+
+def judge(rule: Rule, point: Point) -> str:
+    """Whether the rule's buffer was enough: every run with as much or more was, or every run with as little was not.
+    Between the bounds of a point nothing is known.
+    """
+    asked = max(whole(rule.buffer(point.bdp, point.flows, window(point))), 1)
+    if asked >= point.high:
+        return HELD
+    return TOO_SMALL if asked <= point.low else OPEN
+
+
+class Region(NamedTuple):
+    """Where a rule held: the numbers of flows at which every judged point did, those at which one did not, and the
+    numbers of points.
+    """
+
+    held_at: tuple[int, ...]
+    failed_at: tuple[int, ...]
+    held: int
+    too_small: int
+
+    @property
+    def text(self) -> str:
+        judged = self.held + self.too_small
+        if not judged:
+            return "no run decides"
+        return f"{self.held} of {judged}" + (
+            f"; all at n = {ranges(self.held_at, self.failed_at)}" * bool(self.held_at)
+        )
+
+
+def region(rule: Rule, points: Iterable[Point]) -> Region:
+    """The region of a rule among these points."""
+    verdicts: dict[int, list[str]] = {}
+    for point in points:
+        verdict = judge(rule, point)
+        if verdict != OPEN:
+            verdicts.setdefault(point.flows, []).append(verdict)
+    failed_at = tuple(sorted(n for n, each in verdicts.items() if TOO_SMALL in each))
+    held_at = tuple(sorted(n for n in verdicts if n not in failed_at))
+    every = [verdict for each in verdicts.values() for verdict in each]
+    return Region(held_at, failed_at, every.count(HELD), every.count(TOO_SMALL))
+
+
+def ranges(held: Sequence[int], failed: Sequence[int]) -> str:
+    """Numbers of flows as ranges that no number in `failed` interrupts: 1 to 8, 50 to 500."""
+    return ", ".join(f"{first:,}" if first == last else f"{first:,} to {last:,}" for first, last in spans(held, failed))
+
+
+def spans(held: Sequence[int], failed: Sequence[int]) -> list[tuple[int, int]]:
+    """(first, last) of each run of numbers in `held` without a number of `failed` between them."""
+    result: list[tuple[int, int]] = []
+    for n in sorted(held):
+        if result and not any(result[-1][1] < other < n for other in failed):
+            result[-1] = (result[-1][0], n)
+        else:
+            result.append((n, n))
+    return result

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""The published map is that of the committed tables, and PAPER=all takes no word that it would ignore."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from analysis.map import build, page, points, ratio
+from bufferscope.__main__ import main
+from experiments import whole_map
+
+REFRESH = f"the run tables or the code changed; write the map again: {build.REFRESH}"
+DOCS = whole_map.DOCS
+
+
+@pytest.fixture(scope="module")
+def least_buffers():
+    return points.read(DOCS, whole_map.spreads_ns())
+
+
+def test_map__has_the_numbers_of_the_committed_tables(least_buffers, tmp_path):
+    build.write_numbers(least_buffers, ratio.read(DOCS), tmp_path)
+    assert (tmp_path / build.NUMBERS).read_text() == (DOCS / build.NUMBERS).read_text(), REFRESH
+
+
+def test_map__has_its_table_and_its_figure_in_the_page(least_buffers):
+    path = DOCS / page.NAME
+    assert page.with_table(path, least_buffers) == path.read_text(encoding="utf-8"), REFRESH
+    assert f"]({build.NAME}.png)" in path.read_text(encoding="utf-8")
+
+
+def test_map__shows_every_paper_with_least_buffers_and_the_capacity_ratio():
+    table = pl.read_csv(DOCS / build.NUMBERS, infer_schema_length=None)
+    assert set(table["paper"]) == {
+        "appenzeller2004",
+        "enachescu2006",
+        "prasad2007",
+        "spang2021",
+        "spang2021-on-arrival",
+    }
+    assert set(table.filter(pl.col("paper") == ratio.PAPER)["capacity_ratio"]) == {0.1, 1.0, 10.0}
+    failed = table.filter(pl.col("bdp") == "too small")
+    assert set(failed["drops"]) == {"egress-threshold"}, "docs/results/README.md says where a BDP was not enough"
+    assert set(failed.filter(pl.col("senders") == "unpaced")["flows"]) == {64, 128}
+
+
+def test_map__is_drawn_into_results(capsys, tmp_path):
+    assert main(["figures", "PAPER=all", f"RESULTS={tmp_path}"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"the map of all papers -> {tmp_path}/figures/map/map.png"
+    assert (tmp_path / "figures/map/map.csv").read_bytes() == (DOCS / build.NUMBERS).read_bytes(), REFRESH
+
+
+def test_words__that_the_map_would_ignore_get_one_line_each(capsys):
+    assert main(["figures", "PAPER=all", "DRAW=only", "FIGURE=3"]) == 1
+    problem = "has no meaning with PAPER=all, which only draws published tables; leave it out"
+    assert capsys.readouterr().err.splitlines() == [f"error: DRAW=only {problem}", f"error: FIGURE=3 {problem}"]

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""`make figures PAPER=all`: the map of all papers, from the published tables alone. It runs nothing.
+
+The run table has each run's least RTT. The map needs the mean RTT, so the spread of RTTs comes from the sweeps' specs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from analysis.map import build
+from analysis.papers import registry
+from experiments import host
+from experiments.sweep import run, spec
+from lib import owner, units
+from lib.errors import BadValue, SpecError
+from lib.terminal import say
+
+WORD = "all"  # of PAPER=
+TAKES = frozenset({"paper", "publish", "results"})
+NO_SPREAD = "0ns"
+DOCS = host.CHECKOUT / "docs/results"
+
+
+def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
+    """Returns the exit status. Raises SpecError, InputError, OSError."""
+    for key in sorted(given.keys() - TAKES):
+        problem = f"has no meaning with PAPER={WORD}, which only draws published tables; leave it out"
+        errors.append(BadValue(key.upper(), given[key], problem))
+    if errors:
+        raise SpecError(errors)
+    if given.get("publish") == "1":
+        files = build.publish(DOCS, spreads_ns())
+    else:
+        output = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute() / "figures" / build.NAME
+        run.claim(output.parent)
+        run.claim(output)
+        files = build.build(DOCS, output, spreads_ns())
+        owner.give(output)
+    say(f"the map of all papers -> {files[0]}")
+    return 0
+
+
+def spreads_ns() -> dict[tuple[str, int], int]:
+    """The spread of RTTs by sweep and least RTT, in ns, of all papers' sweeps of one rate and one RTT a flow. Raises
+    SpecError.
+    """
+    spreads: dict[tuple[str, int], int] = {}
+    for paper in registry.installed().values():
+        for stem in paper.stems:
+            sweep = spec.read(paper.specs / f"{stem}.yaml", {}, smoke=False)
+            for point in sweep.points:
+                given = sweep.given(point)
+                if "rtt" not in given:
+                    continue
+                rtt_ns, spread_ns = _ns(given["rtt"]), _ns(given.get("rtt_spread", NO_SPREAD))
+                if spreads.setdefault((sweep.name, rtt_ns), spread_ns) != spread_ns:
+                    problem = f"differs between points with an RTT of {given['rtt']}; the map cannot tell them apart"
+                    raise SpecError([BadValue("rtt_spread", given.get("rtt_spread"), problem, sweep.file)])
+    return spreads
+
+
+def _ns(text: object) -> int:
+    return units.nearest(units.parse(text, ("time",)).amount)
