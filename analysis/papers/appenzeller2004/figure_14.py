@@ -65,8 +65,8 @@ def draw(data: Data) -> look.Figure:
 
 
 def _in_ms(seconds: Interval) -> Interval:
-    ends = (None if end is None else 1e3 * end for end in (seconds.low, seconds.high))
-    return Interval(1e3 * seconds.value, *ends, seconds.runs)
+    low, high = (None if end is None else 1e3 * end for end in (seconds.low, seconds.high))
+    return Interval(1e3 * seconds.value, low, high, seconds.runs)
 
 
 def facts(data: Data) -> list[Fact]:

@@ -220,7 +220,7 @@ def test_plan__arrivals_are_read_whole():
     with pytest.raises(PlanError, match="sizes: bimodal with arrivals periodic:8p; give fixed"):
         open_loop.parse({**PLAN, "arrivals": "periodic:8p", "sizes": "bimodal"})
     group = open_loop.parse({**PLAN, "arrivals": "jittered:8p:1.5", "sizes": "fixed"}).group
-    words = " ".join(open_loop.arguments(group, "::1", 0, 1, "x"))
+    words = " ".join(open_loop.arguments(group, "::1", 0, 1, Path("x")))
     assert "--arrivals jittered " in words
     assert words.endswith("--round-packets 8 --spacing-ppm 1500000")
 
