@@ -19,7 +19,8 @@ from experiments import congestion, offloads, pacing, programs, tcp_options
 from experiments.cc_parameters import read_parameters
 from experiments.paths import MOST_ACCESS_LINKS, MOST_PATHS, read_rtts
 from experiments.traffic import MAX_FLOWS
-from experiments.transfers import Drawn, read_distribution, read_traffic
+from experiments.transfers import read_traffic
+from hosts.traffic.draw_words import Drawn, read_distribution
 from hosts.traffic.open_loop import ARRIVALS, ARRIVALS_FORM, MOST_FLOW_PACKETS, is_sizes, read_arrivals
 from hosts.traffic.transfers import MOST_USERS, PATH_OF, THINK_FROM
 from lib import strict_yaml, values
