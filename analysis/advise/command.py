@@ -53,12 +53,16 @@ def _more_errors(given: dict[str, object]) -> list[BadValue]:
 
 
 def _answer(question: Question, directory: Path, as_json: bool, full: bool, measure: Measure | None) -> None:
-    from analysis.advise import brief, evidence, judge, rules, show
+    from analysis.advise import brief, evidence, judge, rules, show, transfers
 
     runs = evidence.load(directory)
     if not as_json:
-        measured = measure(question, brief.start(question.link, runs.runs).packets) if measure else None
-        for line in brief.lines(question.link, runs, measured):
+        if transfers.is_asked(question.link):
+            lines = transfers.lines(question, directory)
+        else:
+            measured = measure(question, brief.start(question.link, runs.runs).packets) if measure else None
+            lines = brief.lines(question.link, runs, measured)
+        for line in lines:
             say(line)
     if not (as_json or full):
         return

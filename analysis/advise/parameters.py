@@ -6,6 +6,7 @@ Words have the form KEY=VALUE; quantities have units as in lib/units.py. All err
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -13,6 +14,8 @@ from typing import Any, NamedTuple
 from analysis.advise.link import Link
 from analysis.advise.memory import MemoryLimits
 from analysis.theory.single_flow import ALGORITHMS
+from hosts.traffic import draws
+from hosts.traffic.draw_words import Drawn, in_base_units, is_distribution, read_distribution
 from lib import units
 from lib.errors import BadValue, SpecError
 from lib.values import choice, number, quantity, whole_number
@@ -20,13 +23,16 @@ from lib.words import PATHS, SWITCH, Key
 
 TYPICAL_LOAD = "0.8"  # of Appenzeller et al.'s Figures 10 and 12
 MOST_SIZES = 1000
+PARTS = 4096  # of a distribution of sizes
 FORMS = ("brief", "full")
 LARGEST_FLOW_PACKETS = 10**9
 
 
-def _flow_sizes(text: str) -> tuple[tuple[units.Quantity, float], ...]:
-    """Reads sizes with optional weights: 14p, or 45kB, or 14p:3,62p:1."""
-    form = "sizes in packets or bytes, each with how often it comes: 14p, or 14p:3,45kB:1"
+def _flow_sizes(text: str) -> tuple[tuple[units.Quantity, float], ...] | Drawn:
+    """Reads sizes with optional weights: 14p, or 45kB, or 14p:3,62p:1; or a distribution as SIZES has it."""
+    if is_distribution(text):
+        return read_distribution("bytes", "packets")(text)
+    form = "sizes in packets or bytes, each with how often it comes: 14p, or 14p:3,45kB:1; or as SIZES: pareto:80kB:1.5"
     words = text.split(",")
     if len(words) > MOST_SIZES:
         raise ValueError(f"has {len(words)} sizes; allowed: at most {MOST_SIZES}")
@@ -107,7 +113,9 @@ PARAMETERS: dict[str, Parameter] = {
         f"load of short flows or of smooth traffic ({TYPICAL_LOAD} if only FLOW_SIZES is given)",
     ),
     "flow_sizes": Parameter(
-        None, _flow_sizes, "sizes of short flows, each with how often it comes: 14p, or 14p:3,45kB:1"
+        None,
+        _flow_sizes,
+        "sizes of transfers, each with how often it comes: 14p, or 14p:3,45kB:1; or as SIZES: pareto:80kB:1.5",
     ),
     "sram": Parameter("1250000b", quantity("bytes", exact=False), "largest buffer in on-chip SRAM"),
     "package": Parameter("32MiB", quantity("bytes", exact=False), "largest buffer in the chip's package"),
@@ -134,6 +142,7 @@ class Question(NamedTuple):
     link: Link
     limits: MemoryLimits
     evidence: str
+    flow_sizes: str = ""  # as given
 
 
 def read(given: Mapping[str, object]) -> Question:
@@ -151,14 +160,30 @@ def read(given: Mapping[str, object]) -> Question:
     if errors:
         raise SpecError(errors)
     return Question(
-        _link(values), MemoryLimits(float(values["sram"].amount), float(values["package"].amount)), values["evidence"]
+        _link(values),
+        MemoryLimits(float(values["sram"].amount), float(values["package"].amount)),
+        values["evidence"],
+        str(given.get("flow_sizes", "")).strip(),
     )
+
+
+def _parts(drawn: Drawn, mtu_bytes: int) -> dict[int, float]:
+    """The packets of the middles of equally likely parts of a distribution -> their number."""
+    quantile = draws.distribution(in_base_units(drawn, mtu_bytes)).quantile
+    sizes: dict[int, float] = {}
+    for part in range(PARTS):
+        packets = min(max(math.ceil(quantile((part + 0.5) / PARTS) / mtu_bytes), 1), LARGEST_FLOW_PACKETS)
+        sizes[packets] = sizes.get(packets, 0) + 1
+    return sizes
 
 
 def _link(values: Mapping[str, Any]) -> Link:
     mtu = values["mtu"]
     sizes: dict[int, float] = {}
-    for flow_size, weight in values["flow_sizes"] or ():
+    given = values["flow_sizes"] or ()
+    if isinstance(given, Drawn):
+        sizes, given = _parts(given, mtu), ()
+    for flow_size, weight in given:
         packets = int(flow_size.amount) if flow_size.dimension == "packets" else -(-int(flow_size.amount) // mtu)
         if packets > LARGEST_FLOW_PACKETS:
             raise SpecError(

@@ -43,6 +43,11 @@ class Best(NamedTuple):
     runs: tuple[str, ...]  # their names
 
 
+def has_runs(docs: Path) -> bool:
+    """Whether the directory has the paper's published runs."""
+    return (docs / f"{PAPER}-runs.parquet").is_file()
+
+
 def read(docs: Path) -> list[Best]:
     """Raises InputError if a file is missing or is not what `make figures` publishes."""
     table_path = docs / f"{PAPER}-runs.parquet"

@@ -193,7 +193,7 @@ def test_table__names_every_rule_with_its_source_and_assumptions(capsys, tmp_pat
             len(line)
             for part in wide.split("\n\n")
             for line in part.splitlines()
-            if not line.startswith(("Start", "Range", "Conf", "Check"))
+            if not line.startswith(("Regime", "Small", "Large", "Conf", "Long flows"))
         )
         <= 120
     )

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""The form in which loss falls with the buffer, by capacity ratio, from the numbers of Prasad et al.'s published
+figures: Table 1, whose rows say which form was accepted, and Figure 10, whose fits lie between.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from analysis.map.ratio import PAPER
+from lib.errors import InputError
+
+ROW = re.compile(r"^\d+/\d+/([0-9.]+): evidence ratio (PL|EX) : (?:PL|EX), its logarithm")
+FIT = re.compile(r"^Γ = ([0-9.]+), (PL|EX)-form: b \(R² ([0-9.]+)")
+ACCEPTED = 1.0  # logarithm of the evidence ratio from which on a form is accepted
+TEXTS = {
+    "PL": "loss falls as a power of the buffer: more always helps a little",
+    "EX": "loss falls exponentially with the buffer: small buffers end it",
+    "": "neither a power nor an exponential is sure for the loss",
+}
+
+
+class LossForm(NamedTuple):
+    """`form`: PL, EX, or "" where neither is sure."""
+
+    gamma: float
+    form: str
+    evidence: str
+
+    @property
+    def text(self) -> str:
+        return TEXTS[self.form]
+
+
+def read(docs: Path) -> list[LossForm]:
+    """Raises InputError if a figure's numbers are missing."""
+    return [*_accepted(_numbers(docs, "table_1")), *_fitted(_numbers(docs, "figure_10"))]
+
+
+def nearest(forms: Sequence[LossForm], gamma: float) -> LossForm:
+    """The form measured at the capacity ratio nearest to `gamma`, as a factor."""
+    return min(forms, key=lambda form: abs(math.log(form.gamma / gamma)))
+
+
+def _numbers(docs: Path, name: str) -> list[tuple[str, float]]:
+    path = docs / PAPER / f"{name}.csv"
+    try:
+        table = pl.read_csv(path, infer_schema_length=None).filter(pl.col("measured").is_not_null())
+        return list(zip(table["what"], table["measured"], strict=True))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"{path}: {str(error).splitlines()[0]}; publish {PAPER} again") from None
+
+
+def _accepted(numbers: list[tuple[str, float]]) -> list[LossForm]:
+    """A form a capacity ratio, with the number of the table's rows that accept it."""
+    rows: dict[tuple[float, str], list[float]] = {}
+    for what, value in numbers:
+        if found := ROW.match(what):
+            rows.setdefault((float(found[1]), found[2]), []).append(value)
+    forms = []
+    for (gamma, form), values in rows.items():
+        accepted = sum(value >= ACCEPTED for value in values)
+        kept = form if 2 * accepted > len(values) else ""
+        forms.append(LossForm(gamma, kept, f"{accepted} of {len(values)} rows of Table 1 accept it"))
+    return forms
+
+
+def _fitted(numbers: list[tuple[str, float]]) -> list[LossForm]:
+    """Both fits of Figure 10. The paper holds that neither is good there, so neither is taken."""
+    fits: dict[float, list[str]] = {}
+    for what, _ in numbers:
+        if found := FIT.match(what):
+            name = "power" if found[2] == "PL" else "exponential"
+            fits.setdefault(float(found[1]), []).append(f"{name} R² {found[3]}")
+    return [LossForm(gamma, "", f"Figure 10: {', '.join(texts)}") for gamma, texts in fits.items()]

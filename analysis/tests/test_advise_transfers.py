@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""advise with INPUT and FLOW_SIZES: the five lines about transfers, and where their numbers come from."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from analysis.advise import loss_forms, parameters, transfers
+from analysis.map import ratio
+from bufferscope.__main__ import main
+from experiments.host import CHECKOUT
+
+DOCS = CHECKOUT / "docs/results"
+LIKE_FIGURE_13 = ("RATE=50mbit", "RTT=59549956ns", "INPUT=500mbit", "FLOW_SIZES=pareto:80kB:1.5")
+
+
+@pytest.fixture
+def advise(capsys):
+    """A function that returns the lines of advise."""
+
+    def ask(*words):
+        assert main(["advise", *words]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    return ask
+
+
+def test_link_of_published_runs__gets_their_own_buffers(advise):
+    small, large = (best for best in ratio.read(DOCS) if best.figure == "13")
+    assert advise(*LIKE_FIGURE_13) == [
+        "Regime: output over input is 0.1: loss falls as a power of the buffer: more always helps a little (our runs "
+        "at 0.1: 4 of 4 rows of Table 1 accept it).",
+        f"Small transfers: start with BUF={small.buffer:.0f}p (or 60560b, or 9843.2us); our runs did best with "
+        f"{small.buffer:.0f}p (0.17 BDP), within 5 % from {small.low:.0f}p to {small.high:.0f}p; 54p by equation 3.",
+        f"Large transfers (above 1 MB: 0.44 % of yours, 14 % of their packets): {large.buffer:.0f}p or more; our runs "
+        f"did best with {large.buffer:.0f}p (6.2 BDP), within 5 % from {large.low:.0f}p on; 202p by equation 7.",
+        "Confidence: medium: rests on prasad2007, figure 13, one run a point (50mbit, BDP 242p, sizes "
+        "pareto:80000b:1.5); your link: capacity ratio the same, BDP the same, rate the same, sizes the same.",
+        "Long flows beside them: leave INPUT and FLOW_SIZES out. All 12 rules with their assumptions: ADVISE=full; "
+        "sources in docs/theory.md.",
+    ]
+
+
+def test_larger_link__gets_buffers_carried_over_and_low_confidence(advise):
+    said = advise("RATE=800mbit", "RTT=59549956ns", "INPUT=8gbit", "FLOW_SIZES=fixed:30p")  # 16 times the BDP
+    assert said[1].startswith("Small transfers: start with BUF=160p ")  # 4 x 40
+    assert "carried over with the square root of the BDP" in said[1]
+    assert "(above 1 MB: 0 % of yours, 0 % of their packets): 24000p or more" in said[2]  # 16 x 1500
+    assert said[3].startswith("Confidence: low: ")
+    assert said[3].endswith("your link: capacity ratio the same, BDP x 16, rate x 16, sizes fixed:30p.")
+
+
+def test_link_faster_than_its_inputs__keeps_packets(advise):
+    said = advise("RATE=1gbit", "RTT=60ms", "INPUT=100mbit", "FLOW_SIZES=pareto:80kB:1.5")
+    assert "is 10: loss falls exponentially with the buffer" in said[0]
+    assert said[1].startswith("Small transfers: start with BUF=100p ")
+    assert "within 5 % from 16p to 100p; under 10p by the paper." in said[1]
+    assert "carried over" not in said[1] + said[2]
+
+
+def test_ratio_near_one__has_no_sure_form_and_rests_on_the_testbed(advise):
+    said = advise("RATE=1gbit", "RTT=60ms", "INPUT=1.1gbit", "FLOW_SIZES=14p:3,2000p:1")
+    assert "neither a power nor an exponential is sure for the loss (our runs at 0.8: Figure 10: " in said[0]
+    assert "within 5 % from 300p to 1300p" in said[1]  # of three loads
+    assert "(above 1 MB: 25 % of yours, 98 % of their packets)" in said[2]
+    assert "no buffer came within 5 % of the best under every load" in said[2]
+    assert "figures 4, 5" in said[3]
+    assert said[3].endswith("sizes 14p:3,2000p:1.")
+
+
+def test_without_published_runs__only_the_papers_rules_speak(advise, tmp_path):
+    said = advise(*LIKE_FIGURE_13, f"EVIDENCE={tmp_path}")
+    assert len(said) == 5
+    assert said[0].endswith("by the paper loss falls as a power of the buffer; no published run is at hand to test it.")
+    assert said[1].startswith("Small transfers: BUF=54p ")
+    assert said[3] == "Confidence: low: the directory of EVIDENCE has no published run of prasad2007."
+
+
+def test_one_of_the_two_words__keeps_the_lines_about_long_flows(advise):
+    assert advise("INPUT=10gbit")[0].startswith("Start with BUF=")
+    assert advise("FLOW_SIZES=14p")[0].startswith("Start with BUF=")
+
+
+def test_damaged_figure__is_one_line(capsys, tmp_path):
+    shutil.copy(DOCS / "prasad2007-runs.parquet", tmp_path)
+    (tmp_path / "prasad2007").mkdir()
+    for name in ("figure_13", "figure_14"):
+        shutil.copy(DOCS / f"prasad2007/{name}.csv", tmp_path / "prasad2007")
+    assert main(["advise", *LIKE_FIGURE_13, f"EVIDENCE={tmp_path}"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {tmp_path}/prasad2007/table_1.csv: ")
+    assert line.endswith("publish prasad2007 again")
+
+
+def test_distribution__that_cannot_be_read_is_one_line(capsys):
+    for word, says in (
+        ("pareto:80kB", "is not a distribution; allowed: fixed:VALUE; "),
+        ("pareto:80kB:1", "cannot be drawn: shape"),
+        ("fixed:14", "has VALUE '14', which is a number without a unit; allowed: "),
+    ):
+        assert main(["advise", "INPUT=1gbit", f"FLOW_SIZES={word}"]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"error: FLOW_SIZES={word} {says}"), word
+
+
+def test_distribution__has_its_mean_in_equally_likely_parts():
+    link = parameters.read({"flow_sizes": "exponential:150kB"}).link
+    mean = sum(packets * weight for packets, weight in link.flow_packets) / parameters.PARTS
+    assert mean == pytest.approx(100.5, rel=0.01)  # the last packet is half full
+    assert parameters.read({"flow_sizes": "fixed:30p"}).link.flow_packets == ((30, parameters.PARTS),)
+
+
+def test_forms__are_those_that_the_published_table_accepts():
+    forms = {form.gamma: form for form in loss_forms.read(DOCS)}
+    assert {gamma: form.form for gamma, form in forms.items()} == {0.1: "PL", 0.8: "", 10: "EX"}
+    assert loss_forms.nearest(list(forms.values()), 3).gamma == 10
+    assert not transfers.is_asked(parameters.read({"input": "1gbit"}).link)
