@@ -53,8 +53,8 @@ _MEANINGS = {
     "packets: fixed (MTU; the default), exponential, bimodal, bursts:14p (packets of the MTU in the "
     "slow-start bursts of such flows: 2, 4, 8)",
     "arrivals": "of finite or open-loop traffic: poisson or cbr (default poisson); of open-loop packets: periodic "
-    "(those of a flow evenly spaced, at a phase that SEED draws), periodic:64p:2.5 (64 packets a round, 2.5 packet "
-    "times apart), jittered:64p (the same, with a new phase each round)",
+    "(each flow's evenly spaced, at a phase that SEED draws), periodic:64p:2.5 (64 packets a round, 2.5 packet times "
+    "apart), jittered:64p (the same, with a new phase each round)",
     "finite_cc": "congestion control of finite flows (default: CC)",
     "users": "with TRAFFIC=closed-loop: number of users (default 100)",
     "think": "with TRAFFIC=closed-loop: think time, exponential:1s (the default), fixed:200ms, pareto:1s:1.5, ...",

@@ -6,7 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.papers.enachescu2006 import figure_05a, gaps, model, scaling, senders, theorem_1, today
+from analysis.papers.enachescu2006 import (
+    figure_05a,
+    gaps,
+    model,
+    overpopulated,
+    rounds,
+    scaling,
+    senders,
+    theorem_1,
+    theorem_2,
+    today,
+)  # fmt: skip
+from analysis.statistics import Interval
 
 PACKET_NS = 80_000.0
 
@@ -50,6 +62,29 @@ def test_peak_load__adds_up_the_rates_of_all_rtts() -> None:
 def test_theorem_1__loses_a_quarter_of_it_if_a_loss_halves_the_window() -> None:
     assert theorem_1.bound(15) == pytest.approx(0.9375)
     assert 1 - theorem_1.bound(12, theorem_1.HALVING) == pytest.approx((1 - theorem_1.bound(12)) / 4)
+
+
+def test_rounds__follow_from_the_arrivals_of_the_spec() -> None:
+    even, burst = (Run({"flows": 50, "load": 0.8}, arrivals=of) for of in ("jittered:64p", "jittered:64p:1"))
+    assert [rounds.packets(even), rounds.spacing(even), rounds.slots(even)] == [64, None, 62.5]  # type: ignore[arg-type]
+    assert [rounds.packets(burst), rounds.spacing(burst), rounds.slots(burst)] == [64, 1, 1]  # type: ignore[arg-type]
+
+
+def test_slope__is_of_the_points_with_enough_drops() -> None:
+    points = {w: Interval(5 / w**2, None, None, 1) for w in (8, 16, 32, 64)}
+    points[128] = Interval(1.0, None, None, 1)
+    drops = {8: 1000, 16: 500, 32: 100, 64: 10, 128: 9}
+    assert theorem_2.slope(theorem_2.Curve(points, drops, {}, {})) == pytest.approx(-2)
+    assert theorem_2.slope(theorem_2.Curve(points, {**drops, 16: 9, 64: 9}, {}, {})) is None
+
+
+def test_overpopulated__intervals_hold_more_than_their_slots_and_the_buffer() -> None:
+    bursts = (np.arange(500)[:, None] * 100_000 + np.arange(10) * 100).ravel()  # ten packets at once, slots of 1000 ns
+    shares = overpopulated.shares(bursts, 1000.0, 5)
+    assert shares[2] == pytest.approx(0.3, abs=0.01)  # 2 + 5 others: the last three of ten
+    assert shares[5] == 0  # 5 + 5 others
+    even = overpopulated.shares(np.arange(5000) * 1000, 1000.0, 1)
+    assert set(even.values()) == {0.0}
 
 
 @pytest.mark.parametrize(

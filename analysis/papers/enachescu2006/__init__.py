@@ -3,7 +3,8 @@
 
 from pathlib import Path
 
-from analysis.papers.enachescu2006 import drops, gaps, hosts, scaling, theorem_1, today
+from analysis.papers import clocks
+from analysis.papers.enachescu2006 import drops, gaps, hosts, overpopulated, scaling, theorem_1, theorem_2, today
 from analysis.papers.paper import Paper, figures_of
 
 PAPER = Paper(
@@ -15,7 +16,8 @@ PAPER = Paper(
     ),
     specs=Path(__file__).resolve().parents[3] / "experiments/specs/enachescu2006",
     figures=(
-        *figures_of(__name__, __file__), theorem_1.FIGURE, drops.FIGURE, scaling.FIGURE, gaps.FIGURE, hosts.FIGURE,
-        today.FIGURE,
+        *figures_of(__name__, __file__), theorem_1.FIGURE, drops.FIGURE, theorem_2.FIGURE,
+        overpopulated.FIGURE, scaling.FIGURE, gaps.FIGURE, hosts.FIGURE, today.FIGURE,
+        clocks.figure(("paced-flows",)),
     ),
 )  # fmt: skip
