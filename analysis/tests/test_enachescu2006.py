@@ -18,7 +18,6 @@ from analysis.papers.enachescu2006 import (
     theorem_2,
     today,
 )  # fmt: skip
-from analysis.statistics import Interval
 
 PACKET_NS = 80_000.0
 
@@ -70,12 +69,15 @@ def test_rounds__follow_from_the_arrivals_of_the_spec() -> None:
     assert [rounds.packets(burst), rounds.spacing(burst), rounds.slots(burst)] == [64, 1, 1]  # type: ignore[arg-type]
 
 
-def test_slope__is_of_the_points_with_enough_drops() -> None:
-    points = {w: Interval(5 / w**2, None, None, 1) for w in (8, 16, 32, 64)}
-    points[128] = Interval(1.0, None, None, 1)
-    drops = {8: 1000, 16: 500, 32: 100, 64: 10, 128: 9}
-    assert theorem_2.slope(theorem_2.Curve(points, drops, {}, {})) == pytest.approx(-2)
-    assert theorem_2.slope(theorem_2.Curve(points, {**drops, 16: 9, 64: 9}, {}, {})) is None
+def test_slope__needs_a_share_at_every_window() -> None:
+    shares = {w: 5 / w**2 for w in theorem_2.WINDOWS}
+    assert theorem_2.slope(shares) == pytest.approx(-2)
+    assert theorem_2.slope({**shares, 128: 0.0}) is None
+    by_buffer = {size: 10.0**-size for size in range(3, 8)}
+    sizes = dict(zip(theorem_2.WINDOWS, range(3, 8), strict=True))
+    assert theorem_2.curve(by_buffer.get, 1.25) == {w: 10.0**-size for w, size in sizes.items()}
+    assert theorem_2.curve(by_buffer.get, 1.5) == {}  # 8 packets for W = 128 were not measured
+    assert theorem_2.least({"curves": {1.0: shares, 0.75: {w: 1 / w for w in shares}}}) == 1.0
 
 
 def test_overpopulated__intervals_hold_more_than_their_slots_and_the_buffer() -> None:

@@ -1,46 +1,39 @@
 # SPDX-License-Identifier: MIT
 """Theorem 2: with buffers of c_B log W packets, and a flow's packets at least c_S log W slots apart, flows with random
 phases lose a packet with a probability of O(1/W^2).
+
+Evenly spaced packets are measured by buffer: W matters through the buffer alone. A curve for a c_B takes the share at
+c_B ln W packets, rounded up, for each W.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 
-from analysis.figures.common import BLUE, GREY, ORANGE, RED, Data
+from analysis.figures.common import BLUE, GREY, ORANGE, Data
 from analysis.papers import look
 from analysis.papers.enachescu2006 import rounds
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import grouped, loss, series
+from analysis.papers.series import Series, grouped, loss, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
-from analysis.statistics import Interval
 from analysis.theory import queues
 
 CAPTION = (
-    "dropped share of the packets of 50 periodic flows, whose phases are drawn anew in each round, against the "
-    "packets W of a round. The buffer is c_B ln W packets, rounded up. Packets of a flow are N/ρ slots apart (even), "
-    "or follow each other at the link's rate (S = 1). Dotted: Poisson packets with the same buffers. Grey: a slope of "
-    "−2. Open triangles: no drop; the share of three drops."
+    "dropped share of the packets of 50 periodic flows, whose phases are drawn anew in each round. Left: evenly spaced "
+    "packets (S = N/ρ slots) against the buffer, and Poisson packets (dotted). Right: against the packets W of a "
+    "round, with buffers of c_B ln W packets, rounded up; evenly spaced, and S = 1 slot apart (triangles). Grey: a "
+    "slope of −2."
 )
 STEM = "theorem-2"
-# c_B of the spec, the smaller one first.
-CONSTANTS = {0.5: (1.0, 1.5), 0.8: (1.5, 2.5)}
-LEAST_DROPS = 10  # fewer say little about a logarithm
-BURST = 1.0  # S
-SHADES = (ORANGE, BLUE)
-
-
-class Curve(NamedTuple):
-    """The dropped share by W, the number of drops, and Poisson packets' share with the same buffers."""
-
-    points: dict[int, Interval]
-    drops: dict[int, int]
-    packets: dict[int, int]
-    poisson: dict[int, float]
+WINDOWS = (8, 16, 32, 64, 128)
+CONSTANTS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5)  # c_B
+OF_BURSTS = {0.5: 1.25, 0.8: 2.25}  # c_B of the spec's points with S = 1
+LEAST_SLOPE = -2.0
+SHADES = {0.5: BLUE, 0.8: ORANGE}
 
 
 def buffer(constant: float, packets: int) -> int:
@@ -48,107 +41,123 @@ def buffer(constant: float, packets: int) -> int:
     return math.ceil(constant * math.log(packets))
 
 
-def _curve(runs: list[StoredRun]) -> Curve:
-    by_round = grouped(runs, rounds.packets)
-    return Curve(
-        series(runs, rounds.packets, loss),
-        {w: sum(run["drops"] for run in same) for w, same in by_round.items()},
-        {w: sum(run["arrivals"] for run in same) for w, same in by_round.items()},
-        {w: queues.md1_loss(same[0]["load"], same[0]["buffer_packets"]) for w, same in by_round.items()},
-    )
+def slope(shares: dict[int, float]) -> float | None:
+    """Of ln p in ln W, by least squares; None with fewer than three windows, or if a share is 0."""
+    if len(shares) < 3 or min(shares.values()) <= 0:
+        return None
+    return float(np.polyfit(np.log(list(shares)), np.log(list(shares.values())), 1)[0])
+
+
+def curve(by_buffer: Callable[[int], float | None], constant: float) -> dict[int, float]:
+    """The share at each W with c_B ln W packets; empty unless every W's buffer has one."""
+    shares = {w: by_buffer(buffer(constant, w)) for w in WINDOWS}
+    known = {w: share for w, share in shares.items() if share is not None}
+    return known if len(known) == len(WINDOWS) else {}
+
+
+def _measured(points: Series) -> Callable[[int], float | None]:
+    return lambda size: points[size].value if size in points else None
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """For each load: a curve for each c_B and spacing; and the dropped share by S at the largest W."""
+    """For each load: the share by buffer and its check; curves by c_B; the share of bursts by W, and by S."""
     panels: dict[float, Data] = {}
     for load, same in grouped(runs.select(STEM, traffic="open-loop"), "load").items():
-        constants = CONSTANTS.get(load, ())
-        curves = {
-            (constant, spacing): _curve([run for run in same if rounds.spacing(run) == spacing and _has(run, constant)])
-            for constant in constants
-            for spacing in (None, BURST)
-        }
-        largest = max(map(rounds.packets, same))
-        at_largest = [run for run in same if rounds.packets(run) == largest and _has(run, constants[-1])]
+        even = [run for run in same if rounds.spacing(run) is None]
+        rounds_of = min((rounds.packets(run) for run in even), default=0)
+        by_buffer = series((run for run in even if rounds.packets(run) == rounds_of), "buffer_packets", loss)
+        curves = {constant: curve(_measured(by_buffer), constant) for constant in CONSTANTS}
+        bursts = [run for run in same if rounds.spacing(run) is not None]
         panels[load] = {
-            "curves": {key: curve for key, curve in curves.items() if curve.points},
-            "by_spacing": series(at_largest, rounds.slots, loss),
-            "largest": largest,
+            "by_buffer": by_buffer,
+            "check": [
+                (rounds.packets(run), run["buffer_packets"], of)
+                for run in even
+                if rounds.packets(run) > rounds_of and (of := series([run], "flows", loss))
+            ],
+            "curves": {constant: of for constant, of in curves.items() if of},
+            "bursts": series((run for run in bursts if rounds.spacing(run) == 1), rounds.packets, loss),
+            "by_spacing": series((run for run in bursts if _is_largest(run)), rounds.slots, loss),
         }
     return {"provenance": runs.provenance(), "panels": panels}
 
 
-def _has(run: StoredRun, constant: float) -> bool:
-    return bool(run["buffer_packets"] == buffer(constant, rounds.packets(run)))
+def _is_largest(run: StoredRun) -> bool:
+    return rounds.packets(run) == WINDOWS[-1]
 
 
-def slope(curve: Curve) -> float | None:
-    """Of ln p in ln W, by least squares over the points with LEAST_DROPS drops or more; None with fewer than three."""
-    used = [(w, point.value) for w, point in curve.points.items() if curve.drops[w] >= LEAST_DROPS]
-    if len(used) < 3:
-        return None
-    windows, shares = zip(*used, strict=True)
-    return float(np.polyfit(np.log(windows), np.log(shares), 1)[0])
+def least(panel: Data) -> float | None:
+    """The smallest measured c_B with a slope of LEAST_SLOPE or less; None if there is none."""
+    steep = [constant for constant, of in panel["curves"].items() if (slope(of) or 0.0) <= LEAST_SLOPE]
+    return min(steep, default=None)
 
 
 def draw(data: Data) -> look.Figure:
-    """A panel for each load."""
-    panels = data["panels"]
-    figure, axes = look.new_figure(look.PAGE_IN, 2.7, 1, max(len(panels), 1), sharey=True)
-    if not panels:
-        return look.absent(axes[0, 0])
-    for ax, (load, panel) in zip(axes[0], panels.items(), strict=True):
-        ax.set_title(f"ρ = {load:g}", loc="left", pad=3)
-        look.log_axis(ax.xaxis)
-        ax.set_yscale("log")
-        for (constant, spacing), curve in panel["curves"].items():
-            shade = RED if spacing else SHADES[CONSTANTS[load].index(constant)]
-            name = f"$c_B$ = {constant:g}, " + ("S = 1" if spacing else "S = N/ρ")
-            seen = {w: point for w, point in curve.points.items() if point.value > 0}
-            ax.plot(list(seen), [point.value for point in seen.values()], color=shade, linewidth=0.7)
-            look.interval_bars(ax, list(seen), seen.values(), shade, "^" if spacing else "o", name)
-            for w, point in curve.points.items():
-                if point.value == 0:  # at most about 3 drops were likely
-                    ax.plot([w], [3 / curve.packets[w]], "v", color=shade, markersize=4, markerfacecolor="none")
-            if not spacing:
-                ax.plot(list(curve.poisson), list(curve.poisson.values()), ":", color=shade, linewidth=0.7)
-        windows = sorted({w for curve in panel["curves"].values() for w in curve.points})
-        ax.plot(windows, [0.3 * (windows[0] / w) ** 2 for w in windows], color=GREY, linewidth=0.7)
-        ax.set_xlabel("packets W of a flow in a round")
-        ax.legend(loc="lower left", frameon=False)
-    axes[0, 0].set_ylabel("dropped share p")
+    """By buffer, and by W."""
+    figure, (left, right) = _panels()
+    if not data["panels"]:
+        return look.absent(left)
+    for load, panel in data["panels"].items():
+        shade, points = SHADES.get(load, GREY), panel["by_buffer"]
+        seen = {size: point for size, point in points.items() if point.value > 0}
+        look.interval_bars(left, list(seen), seen.values(), shade, "o", f"ρ = {load:g}")
+        left.plot(list(points), [queues.md1_loss(load, size) for size in points], ":", color=shade, linewidth=0.7)
+        constant = least(panel)
+        if constant is not None:
+            name = f"ρ = {load:g}, $c_B$ = {constant:g}"
+            of = panel["curves"][constant]
+            right.plot(list(of), list(of.values()), "o-", color=shade, linewidth=0.7, markersize=3, label=name)
+        bursts = panel["bursts"]
+        if bursts:
+            name, values = f"ρ = {load:g}, S = 1", [point.value for point in bursts.values()]
+            right.plot(list(bursts), values, "^-", color=shade, linewidth=0.7, markersize=4, label=name)
+    right.plot(WINDOWS, [0.05 * (WINDOWS[0] / w) ** 2 for w in WINDOWS], color=GREY, linewidth=0.7)
+    left.legend(loc="lower left", frameon=False)
+    right.legend(loc="lower left", frameon=False)
     return figure
 
 
+def _panels() -> tuple[look.Figure, tuple[look.Axes, look.Axes]]:
+    figure, axes = look.new_figure(look.PAGE_IN, 2.7, 1, 2, sharey=True)
+    left, right = axes[0]
+    left.set_yscale("log")
+    look.log_axis(right.xaxis)
+    left.set_xlabel("buffer B (packets)")
+    left.set_ylabel("dropped share p")
+    right.set_xlabel("packets W of a flow in a round")
+    return figure, (left, right)
+
+
 def facts(data: Data) -> list[Fact]:
-    """Slopes first, then the share at each W, and at the largest W by S."""
-    slopes, rows = [], []
+    """Slopes and the least c_B first, then the share by buffer, and by S."""
+    first, rows = [], []
     for load, panel in data["panels"].items():
-        for (constant, spacing), curve in panel["curves"].items():
-            apart = "S = 1" if spacing else "S = N/ρ"
-            name = f"ρ = {load:g}, c_B = {constant:g}, {apart}"
-            largest = constant == CONSTANTS[load][-1]
-            measured = slope(curve)
-            printed = ("above −2" if spacing else "−2 or less") if largest else ""
-            windows, shares = zip(*curve.poisson.items(), strict=True)
-            poisson = float(np.polyfit(np.log(windows), np.log(shares), 1)[0]) if len(windows) > 2 else None
-            slopes.append(
-                Fact(
-                    f"{name}: slope of ln p in ln W (the prediction is Poisson packets')", printed,
-                    None if spacing else poisson, None if measured is None else exactly(measured), "",
-                    headline=largest, none=f"fewer than three points have {LEAST_DROPS} drops",
-                )
-            )  # fmt: skip
-            rows += [
-                Fact(f"{name}, W = {w}, B = {buffer(constant, w)}: p",
-                     "", None if spacing else curve.poisson[w], point, "")
-                for w, point in curve.points.items()
-            ]  # fmt: skip
+        constant = least(panel)
+        first.append(
+            Fact(f"ρ = {load:g}, S = N/ρ: least c_B with a slope of −2 or less", "large enough", None,
+                 None if constant is None else exactly(constant), "", headline=True, none="none was measured")
+        )  # fmt: skip
+        for each, of in panel["curves"].items():
+            poisson = slope(curve(lambda size, load=load: queues.md1_loss(load, size), each))  # type: ignore[misc]
+            what = f"ρ = {load:g}, S = N/ρ, c_B = {each:g}: slope of ln p in ln W (prediction: Poisson packets)"
+            first.append(_slope(what, "−2 or less" if each == constant else "", poisson, slope(of)))
+        bursts = {w: point.value for w, point in panel["bursts"].items()}
+        what = f"ρ = {load:g}, S = 1, c_B = {OF_BURSTS.get(load, 0):g}: slope of ln p in ln W"
+        first.append(_slope(what, "not −2: S is too small", None, slope(bursts), headline=True))
+        for size, point in panel["by_buffer"].items():
+            what = f"ρ = {load:g}, S = N/ρ, B = {size}: p (prediction: Poisson packets)"
+            rows.append(Fact(what, "", queues.md1_loss(load, size), point, ""))
+        for packets, size, check in panel["check"]:
+            rows.append(Fact(f"ρ = {load:g}, S = N/ρ, B = {size}, W = {packets}: p", "", None, *check.values(), ""))
+        rows += [Fact(f"ρ = {load:g}, S = 1, W = {w}: p", "", None, point, "") for w, point in panel["bursts"].items()]
         for slots, point in panel["by_spacing"].items():
-            what = f"ρ = {load:g}, W = {panel['largest']}, S = {slots:g} slots: p times W²"
-            scaled = exactly(point.value * panel["largest"] ** 2)
-            rows.append(Fact(what, "", None, scaled, ""))
-    return slopes + rows
+            rows.append(Fact(f"ρ = {load:g}, W = {WINDOWS[-1]}, S = {slots:g}: p", "", None, point, ""))
+    return first + rows
+
+
+def _slope(what: str, said: str, predicted: float | None, measured: float | None, headline: bool = False) -> Fact:
+    estimate = None if measured is None else exactly(measured)
+    return Fact(what, said, predicted, estimate, "", headline=headline, none="some shares are 0 or missing")
 
 
 FIGURE = PaperFigure("theorem_2", CAPTION, (STEM,), prepare, draw, facts)
