@@ -106,6 +106,10 @@ def absent(*panels: Axes, text: str = "no valid run") -> Figure:
     for ax in panels:
         ax.set_facecolor("#F4F4F4")
         ax.grid(visible=False)
+        if len(ax.get_shared_x_axes().get_siblings(ax)) == 1:  # the numbers of an empty axis mean nothing
+            ax.tick_params(which="both", bottom=False, labelbottom=False)
+        if len(ax.get_shared_y_axes().get_siblings(ax)) == 1:
+            ax.tick_params(which="both", left=False, labelleft=False)
         ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=GREY, fontsize=LABEL_POINTS)
     return panels[0].get_figure(root=True)  # type: ignore[return-value]  # axes have a figure
 

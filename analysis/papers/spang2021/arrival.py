@@ -98,7 +98,12 @@ def draw(data: Data) -> look.Figure:
             some = [pair for pair in shown if pair.figure == name]
             x, y = [pair.departure.value for pair in some], [pair.arrival.value for pair in some]
             ax.plot(x, y, MARKERS[number % len(MARKERS)], color=DISTINCT[number % len(DISTINCT)], markersize=2.6,
-                    markerfacecolor="none", markeredgewidth=0.7, label=name)  # fmt: skip
+                    markerfacecolor="none", markeredgewidth=0.7, label=name, clip_on=False,
+                    zorder=3)  # fmt: skip
+        values = [end.value for pair in shown for end in (pair.departure, pair.arrival)]
+        low, high = min(*values, 0), max(*values, 1e-3)
+        ax.set_xlim(low, high + 0.03 * (high - low))
+        ax.set_ylim(low, high + 0.03 * (high - low))
         ax.set_title(title, loc="left", pad=3)
         ax.set_xlabel("drops at departure")
     axes[0, 0].set_ylabel("drops on arrival")

@@ -70,7 +70,9 @@ def draw(ax: look.Axes, panel: Data, shade: str) -> None:
         ax.axhline(at, color="#C8C8C8", linewidth=0.4, zorder=1)
         if row["published"]:
             quantiles = [row["published"][name] for name in ("p01", "p50", "p99")]
-            ax.plot(quantiles, [at + 0.5] * 3, "x", color=PUBLISHED, markersize=3, markeredgewidth=0.8, zorder=4)
+            for shade_of, size, width_of in (("white", 4.2, 2.2), (PUBLISHED, 3, 0.8)):  # seen on any colour
+                ax.plot(quantiles, [at + 0.5] * 3, "x", color=shade_of, markersize=size, markeredgewidth=width_of,
+                        zorder=4)  # fmt: skip
     ax.axvline(buffer, color=BLACK, linewidth=0.8, linestyle=":")
     ax.set_xlim(-0.5, buffer * 1.03 + 1)
     ax.set_ylim(0, len(panel["rows"]))

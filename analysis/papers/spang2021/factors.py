@@ -7,8 +7,6 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from analysis.amounts import si
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, Data
@@ -40,6 +38,8 @@ PROPERTIES: tuple[tuple[tuple[str, ...], Any, str, Callable[[Any], str]], ...] =
     (("warmup_ns",), 333_600_000, "warm-up of {}", lambda ns: si(ns / 1e9, "s")),
 )
 LABEL_LETTERS = 28  # of a line
+LINE = 0.45  # of a change's row, for a line of its label
+LATER_SCALABLE = "d"  # beside the set's own Scalable, which has the same colour
 SINGLE_SEGMENTS = "single segments (no offloads)"
 
 
@@ -100,8 +100,12 @@ def draw(data: Data) -> look.Figure:
     """A panel for each percentile, a line for each change."""
     names = data["changes"][1:]
     labels = [textwrap.fill(name, LABEL_LETTERS) for name in names]
-    lines = sum(label.count("\n") + 1 for label in labels)
-    figure, axes = look.new_figure(look.PAGE_IN, 0.9 + 0.2 * max(lines, 5), 1, len(PERCENTILES), sharey=True)
+    lines = [label.count("\n") + 1 for label in labels]
+    heights = [max(1.0, LINE * count) for count in lines]
+    places = [sum(heights[:at]) + heights[at] / 2 for at in range(len(labels))]
+    from matplotlib.lines import Line2D
+
+    figure, axes = look.new_figure(look.PAGE_IN, 0.9 + 0.34 * max(sum(heights), 3), 1, len(PERCENTILES), sharey=True)
     if not names:
         return look.absent(*axes.flat)
     keys = list(data["groups"])
@@ -111,16 +115,26 @@ def draw(data: Data) -> look.Figure:
             for at, change in enumerate(names):
                 shift = _shift(data["groups"][cc, flows], change, which)
                 if shift is not None:
-                    place = at + (number - (len(keys) - 1) / 2) * 0.8 / len(keys)
+                    place = places[at] + (number - (len(keys) - 1) / 2) * 0.8 / len(keys)
                     shade = algorithms.color(cc)
-                    ax.plot(shift / data["bdp"], place, algorithms.marker(cc), color=shade, markersize=2.6,
-                            markerfacecolor=shade if flows > 1 else "white", markeredgewidth=0.6)  # fmt: skip
+                    ax.plot(shift / data["bdp"], place, _marker(cc), color=shade, markersize=2.6,
+                            markerfacecolor=shade if flows > 1 else "white", markeredgewidth=0.6, clip_on=False,
+                            zorder=3)  # fmt: skip
         ax.set_title(PERCENTILES[which], loc="left", pad=3)
         ax.set_xlabel("moved by (BDP)")
-    axes[0, 0].set_yticks(np.arange(len(names)), labels)
-    axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
-    look.legend_right(axes[0, -1], dict.fromkeys(dict.fromkeys(cc for cc, _ in keys), ""), [])
+        ax.margins(x=0.06)
+    axes[0, 0].set_yticks(places, labels)
+    axes[0, 0].set_ylim(sum(heights), 0)
+    handles = [
+        Line2D([], [], linestyle="", color=algorithms.color(cc), marker=_marker(cc), label=algorithms.name(cc))
+        for cc in dict.fromkeys(cc for cc, _ in keys)
+    ]
+    axes[0, -1].legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handlelength=1.2)
     return figure
+
+
+def _marker(cc: str) -> str:
+    return LATER_SCALABLE if cc == "scalable" else algorithms.marker(cc)
 
 
 def facts(data: Data) -> list[Fact]:

@@ -93,7 +93,7 @@ def draw(data: Data) -> look.Figure:
     largest = max((panel["bursts"][0].max() for panel in present), default=10)
     rarest = min((panel["bursts"][1].min() for panel in present), default=0.1) * 100
     for (cc, panel), upper, lower in zip(data["panels"].items(), axes[0], axes[1], strict=True):
-        upper.set_title(algorithms.name(cc), color=algorithms.color(cc), loc="left", pad=3)
+        upper.set_title(algorithms.name(cc).replace(" (", "\n("), color=algorithms.color(cc), loc="left", pad=3)
         for ax in (upper, lower):
             if ax is not axes[0, 0] and ax is not axes[1, 0]:
                 ax.tick_params(labelleft=False)

@@ -94,7 +94,7 @@ def draw(data: Data) -> look.Figure:
     ax.set_xlabel("window (packets in flight at every ACK)")
     note = {"fontsize": look.LABEL_POINTS, "va": "top"}
     ax.text(fair, top + 1.2, f" fair share {fair:.1f}", ha="left", **note)
-    ax.text(UNIFORM[0] * fair - 0.8, top + 1.2, "uniform in\nTheorem 4", ha="right", color=GREY, **note)
+    ax.text(UNIFORM[0] * fair - 0.8, top + 1.2, "uniform,\nTheorem 4", ha="right", color=GREY, **note)
     return figure
 
 

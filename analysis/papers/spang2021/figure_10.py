@@ -72,7 +72,8 @@ def draw(data: Data) -> look.Figure:
         ax.plot([n * SIDESTEP for n in data["in_5ms"]], means, "s", color=shade, markersize=2.6, mfc="white",
                 label=f"mean in 5 ms, B = {notebook.LOSERS_BUFFER}")  # fmt: skip
     if data["published"]:
-        ax.plot(list(data["published"]), list(data["published"].values()), "x", color=RED, markersize=3.5,
+        places = [n / SIDESTEP for n in data["published"]]
+        ax.plot(places, list(data["published"].values()), "x", color=RED, markersize=3.5,
                 label="published: mean in 5 ms")  # fmt: skip
     ax.set_xlabel("Reno flows n")
     ax.set_ylabel("flows with a loss,\nof a base RTT with any")

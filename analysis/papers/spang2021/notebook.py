@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Estimators of the published notebooks where they are not the text's. Those of Figures 4 to 6, 10 and 11 are applied
-to our runs, beside the text's.
+"""Estimators of the published notebooks where they are not the text's. Facts have both for Figures 2 to 6 and
+8 to 11.
 
 figure     text                                          notebook
 3          1st percentile over 10 RTTs                   10th percentile over pairs of iperf's 10 ms intervals

@@ -19,7 +19,6 @@ from analysis.papers.stored_runs import StoredRuns
 CAPTION = "the least buffer of every rule, whether its conditions hold on our own runs, and what was measured."
 SWEEPS = (NONEMPTY.stem, USED.stem, table_rows.SMALL, table_conditions.PACKETS)
 POINTS = 5.6
-FOOTER_CHARACTERS = 185
 LINE_IN, PADDING_IN = 0.098, 0.055
 MARKS = {True: "✓", False: "✗", None: "?"}
 NUMBER = "·"
@@ -85,15 +84,10 @@ def draw(data: Data) -> look.Figure:
 
 def _source(data: Data) -> str:
     provenance = data["provenance"]
-    sweeps = list(dict.fromkeys(run.split("/")[0] for run in provenance["used"]))
-    text = f"From {provenance['distinct']} runs of {', '.join(sweeps)}." if sweeps else "From no run."
+    text = f"From {provenance['distinct']} runs" if provenance["used"] else "From no run"
     if provenance["left_out"]:
-        text += f" {len(provenance['left_out'])} runs that are not valid were left out."
-    text += (
-        " Buffers are packets. ✓ holds, ✗ does not, ? open, or no run says, · no condition that our runs could fail. "
-        "[...]: the paper's references."
-    )
-    return "\n".join(textwrap.wrap(text, FOOTER_CHARACTERS))
+        text += f", {len(provenance['left_out'])} not valid and left out"
+    return f"{text}. Buffers in packets. ✓ holds, ✗ does not, ? open, · cannot fail. [n]: the paper's references."
 
 
 def _cells(row: RuleRow) -> list[list[tuple[str, str]]]:
