@@ -17,7 +17,7 @@ from analysis.derive import derive
 from analysis.papers import document, draw, paper, publish, run_list
 from analysis.papers.document import DrawnFigure
 from analysis.papers.facts import Fact
-from analysis.papers.spang2021 import PAPER, figure_05b, table_conditions
+from analysis.papers.spang2021 import PAPER, arrival, figure_05b, table_conditions
 from analysis.papers.spang2021.table_rows import RuleRow
 from analysis.papers.stored_runs import NOT_VALID, LeftOut, StoredRuns
 from analysis.statistics import Interval
@@ -319,6 +319,39 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
     ends = [abs(end / rows[1].predicted - 1) for end in rows[1].measured[1:3]]
     assert rows[3].measured.high == pytest.approx(max(ends))  # Reno is the only one of the three
     assert [condition.text for condition in rows[9].conditions if condition.is_judged] == []
+
+
+def test_arrival__compares_numbers_that_both_sets_have(results, tmp_path):
+    first, second = "spang2021-reno-depth", "spang2021-reno-depth-mode-tail-drop"
+    shutil.copytree(results / first, tmp_path / first)
+    data, _ = _figure("arrival", tmp_path)
+    assert data["pairs"] == []
+    assert FIGURES["arrival"].table(data) == ""
+    # The second set has one run, the same as in the first.
+    (other,) = (results / first).glob("runs/reno-n16-b41-*")
+    shutil.copytree(other / "rep-1", tmp_path / second / "runs/reno-n16-b41-r1/rep-1")
+    data, facts = _figure("arrival", tmp_path)
+    of_first = _figure("figure_04", tmp_path)[1]
+    of_figure_4 = {pair.what: pair for pair in data["pairs"] if pair.figure == "Figure 4"}
+    assert len(of_figure_4) == 2
+    assert all("n = 16" in what for what in of_figure_4)
+    assert all(pair.departure == of_first[what].measured for what, pair in of_figure_4.items())
+    assert all(pair.difference == 0 and pair.is_apart is None for pair in of_figure_4.values())
+    assert len(FIGURES["arrival"].table(data).splitlines()) == 2 + len(data["pairs"])
+    assert f"{second}/reno-n16-b41-r1" in data["provenance"]["used"]
+    assert any(what.startswith("Figure 4: numbers whose intervals") for what in facts)
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_pair__is_apart_if_its_intervals_do_not_meet(single):
+    def pair(low, high):
+        middle = (low + high) / 2
+        ends = (None, None) if single else (low, high)
+        return arrival.Pair("Figure 4", "depth", "packets", Interval(10, 9, 11, 3), Interval(middle, *ends, 3))
+
+    assert [pair(*ends).is_apart for ends in ((7, 8.9), (7, 9), (11, 12), (11.1, 12))] == (
+        [None] * 4 if single else [True, False, False, True]
+    )
 
 
 @pytest.mark.parametrize(
