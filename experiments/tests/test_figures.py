@@ -139,7 +139,7 @@ def test_measure__says_first_what_all_sweeps_need(
     assert figures.measure(asked, probe) == 0
     first, *_ = capsys.readouterr().out.splitlines()
     assert re.fullmatch(
-        rf"1 sweep: 10 runs in virtual time; 1 at once, about .*; [0-9,]+ MiB of disk at most, [0-9,]+ MiB free -> "
+        rf"1 sweep: 30 runs in virtual time; 1 at once, about .*; [0-9,]+ MiB of disk at most, [0-9,]+ MiB free -> "
         rf"{tmp_path}",
         first,
     )
@@ -152,7 +152,7 @@ def test_what_a_set_needs__is_the_sum_of_what_is_kept_and_the_most_of_what_passe
     of_specs = (spec.read(PAPER.specs / f"{stem}.yaml", {}, False) for stem in ("ecn", "least-buffer"))
     sweeps = [plan.offered(sweep, probe) for sweep in of_specs]
     ecn, search = (run.missing(sweep, probe, options, run_table.read(tmp_path)) for sweep in sweeps)
-    assert (ecn.runs, ecn.certain, search.certain) == (20, True, False)
+    assert (ecn.runs, ecn.certain, search.certain) == (60, True, False)
     assert search.runs > 2 * 32
     assert ecn.kept_bytes > search.kept_bytes / search.runs * ecn.runs  # tables are kept
     figures.say_what_is_missing(sweeps, probe, options)
