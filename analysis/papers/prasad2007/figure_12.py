@@ -7,6 +7,6 @@ FIGURE = figure(
     "figure_12",
     "1000/25/10",
     "EX",
-    "loss against the buffer for a capacity ratio of 10 (25 users; 64 inputs in place of the paper's 1,000). Lines: "
+    "loss against the buffer for a capacity ratio of 10 (1,000 inputs, 25 users). Lines: "
     "both forms, fitted from 10 packets to the cutoff of the delay.",
 )

@@ -22,7 +22,7 @@ OF_USERS: dict[str, Any] = {"traffic": "closed-loop"}  # excludes imported runs,
 
 
 class Row(NamedTuple):
-    """`links` is the paper's number of input links; our switch has 64 in place of 1,000."""
+    """`links` is the number of input links."""
 
     links: int
     users: int

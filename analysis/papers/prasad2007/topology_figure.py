@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Figures 1 and 9: the topology, drawn from the resolved spec of a run, and whether its packets had these links.
+
+A connection's handshake through an empty queue takes the idle RTT, apart from the transmission of small packets. An
+input link's packets cannot arrive at the queue closer together than their transmission time on that link.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis.figures.common import BLACK, BLUE, GREY, Data
+from analysis.papers import look
+from analysis.papers.facts import Fact, absent, exactly
+from analysis.papers.paper import PaperFigure
+from analysis.papers.prasad2007.rows import OF_USERS
+from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.postcards import wire_bytes
+from lib import units
+
+SHOWN_LINKS = 3
+TOP, BOTTOM = 0.86, 0.3  # of the input links
+ROUTER, CLIENTS = (0.5, 0.62), (0.86, 0.98)  # left and right of both boxes
+
+
+def figure(name: str, stem: str, sources: str, caption: str) -> PaperFigure:
+    """The figure of the first run of a sweep whose postcards were kept. `sources` is the paper's word for the hosts
+    behind the input links.
+    """
+    return PaperFigure(name, caption, (stem,), partial(prepare, stem, sources), draw, facts)
+
+
+def prepare(stem: str, sources: str, runs: StoredRuns) -> Data:
+    """The numbers of the spec, the least handshake of each RTT, and the gaps of the input links."""
+    selected = runs.select(stem, repetition=1, **OF_USERS)
+    data: Data = {"provenance": runs.provenance(), "spec": None}
+    if not selected:
+        return data
+    run = selected[0]
+    spec = run.summary["spec"]
+    numbers = {
+        "sources": sources, "servers": len(spec["paths"]), "links": spec["access_links"], "users": run["users"],
+        "access_bps": spec["access_bps"], "rate_bps": spec["rate_bps"], "buffer": spec["buffer_packets"],
+        "rtts_ms": sorted({path["rtt_ns"] / 1e6 for path in spec["paths"]}),
+    }  # fmt: skip
+    return data | {"spec": numbers, "handshakes": handshake_excess(run), "gaps": gaps(run)}
+
+
+def handshake_excess(run: StoredRun) -> dict[int, float]:
+    """For each base RTT (ns) the least handshake over it, less 1. Raises InputError."""
+    flows = run.table("flows").filter(pl.col("connected_mono_ns").is_not_null(), pl.col("base_rtt_ns").is_not_null())
+    took = (pl.col("connected_mono_ns") - pl.col("syn_mono_ns")).min() / pl.col("base_rtt_ns").first() - 1
+    least = flows.group_by("base_rtt_ns").agg(took.alias("excess")).sort("base_rtt_ns")
+    return dict(least.iter_rows())
+
+
+def gaps(run: StoredRun) -> dict[str, float]:
+    """Of packets that followed another on their input link: their number, the least time by which a gap was longer
+    than the packet's transmission there (ns), and the share of gaps that were no longer. Raises InputError.
+    """
+    spec = run.summary["spec"]
+    links = pl.DataFrame(
+        {"path": range(len(spec["paths"])), "link": [path["access_link"] for path in spec["paths"]]},
+        schema_overrides={"path": pl.Int64},
+    )
+    flows = run.table("flows").select(pl.col("flow").cast(pl.Int64), pl.col("path").cast(pl.Int64)).drop_nulls()
+    cards = run.table("postcards").filter(pl.col("egress_port") == run.summary["bottleneck_port"])
+    cards = cards.select(pl.col("flow").cast(pl.Int64), "enqueue_mono_ns", "packet_bytes")
+    cards = cards.join(flows, on="flow").join(links, on="path").sort("link", "enqueue_mono_ns")
+    follows = np.diff(cards["link"].to_numpy()) == 0
+    gap_ns = np.diff(cards["enqueue_mono_ns"].to_numpy().astype(np.int64))[follows]
+    took_ns = wire_bytes(cards["packet_bytes"].to_numpy()[1:][follows]) * 8 * 10**9 // spec["access_bps"]
+    beyond_ns = gap_ns - took_ns
+    return {
+        "count": len(beyond_ns), "links": cards["link"].n_unique(),
+        "least_ns": float(beyond_ns.min()) if len(beyond_ns) else np.nan,
+        "back_to_back": float((beyond_ns <= 1).mean()) if len(beyond_ns) else np.nan,
+    }  # fmt: skip
+
+
+def draw(data: Data) -> look.Figure:
+    """Boxes and arrows: servers and input links on the left, the router with its buffer, the link, the clients."""
+    figure, ax = look.new_panel(look.PAGE_IN * 0.85, 2.0)
+    spec = data["spec"]
+    if spec is None:
+        return look.absent(ax)
+    ax.set_axis_off()
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    centred = {"ha": "center", "va": "center", "fontsize": look.LABEL_POINTS}
+    middle = (TOP + BOTTOM) / 2
+    shown = min(SHOWN_LINKS, spec["links"])
+    for place, height in enumerate(np.linspace(TOP, BOTTOM, shown)):
+        is_last = place == shown - 1 and spec["links"] > shown
+        number = spec["links"] if is_last else place + 1
+        ax.text(0.1, height, f"{spec['sources']} {number}", bbox=_frame(), **centred)
+        end = middle + (height - middle) * 0.3
+        ax.annotate("", (ROUTER[0], end), (0.18, height), arrowprops={"arrowstyle": "->", "linewidth": 0.8})
+        if is_last:
+            ax.text(0.1, height + (TOP - BOTTOM) / (shown - 1) / 2, "⋮", **centred)
+    ax.text(
+        0.33, TOP + 0.1, f"{spec['links']:,} × C_in = {units.show(spec['access_bps'], 'rate')}", color=BLUE, **centred
+    )
+    for (left, right), text in ((ROUTER, f"router\nB = {spec['buffer']}\npackets"), (CLIENTS, "clients")):
+        ax.add_patch(_box(left, middle - 0.17, right - left, 0.34))
+        ax.text((left + right) / 2, middle, text, **centred)
+    ax.annotate("", (CLIENTS[0], middle), (ROUTER[1], middle), arrowprops={"arrowstyle": "->", "linewidth": 1.4})
+    rate = units.show(spec["rate_bps"], "rate")
+    ax.text((ROUTER[1] + CLIENTS[0]) / 2, middle + 0.12, f"C_out = {rate}", color=BLUE, **centred)
+    ax.text(0.5, 0.06, _words(spec), color=GREY, **centred)
+    return figure
+
+
+def _words(spec: dict[str, Any]) -> str:
+    rtts = [f"{rtt:g}" for rtt in spec["rtts_ms"]]
+    listed = ", ".join(rtts) if len(rtts) <= 4 else f"{len(rtts)} from {rtts[0]} to {rtts[-1]}"
+    ratio = spec["rate_bps"] / spec["access_bps"]
+    return f"{spec['users']:,} users; {spec['servers']:,} paths; RTTs without queues (ms): {listed}; Γ = {ratio:g}"
+
+
+def _frame() -> dict[str, Any]:
+    return {"boxstyle": "square,pad=0.35", "facecolor": "white", "edgecolor": BLACK, "linewidth": 0.8}
+
+
+def _box(left: float, bottom: float, width: float, height: float) -> look.Artist:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((left, bottom), width, height, fill=False, edgecolor=BLACK, linewidth=0.8)
+
+
+def facts(data: Data) -> list[Fact]:
+    """Idle RTTs and gaps, beside those of the spec."""
+    if data["spec"] is None:
+        return [absent("no valid run")]
+    excess, gap = data["handshakes"], data["gaps"]
+    rows = []
+    if excess:
+        worst = max(excess, key=lambda rtt: excess[rtt])
+        what = f"idle RTT, the {len(excess)} of the spec: largest share by which the fastest handshake was longer"
+        rows.append(Fact(f"{what} (of {worst / 1e6:g} ms; accepted up to 0.01)", "", 0.0, exactly(excess[worst]), ""))
+    what = f"input links ({gap['links']:,} used, {gap['count']:,} gaps): least time beyond a packet's transmission"
+    rows.append(Fact(f"{what} (accepted from 0 on)", "", 0.0, exactly(gap["least_ns"]), "ns"))
+    rows.append(Fact("input links: share of packets back to back", "", None, exactly(gap["back_to_back"]), ""))
+    return rows
