@@ -8,7 +8,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis.papers.prasad2007 import figure_03, figure_08, flow_classes, rows, throughput_figure, transfers
+from analysis.papers.prasad2007 import (
+    figure_03,
+    figure_08,
+    flow_classes,
+    rows,
+    throughput_figure,
+    topology_figure,
+    transfers,
+)
 from analysis.statistics import Interval
 
 WIRE_BYTES = 1538
@@ -161,3 +169,28 @@ def test_share_of_time__counts_whole_windows_above_a_level() -> None:
 def test_heavy_load__loses_a_little_less_than_exponential_packets() -> None:
     for buffer in (5, 20, 100):
         assert 0.6 / (buffer + 1) < figure_08.exact(buffer, 1e8) < 1 / (buffer + 1)
+
+
+def test_topology__gaps_and_handshakes_are_those_of_each_link_and_rtt() -> None:
+    """Two links of 8 Mb/s: a packet of 1,000 bytes on the wire takes 1 ms there. Flows 1 and 3 share link 2."""
+    cards = pl.DataFrame(
+        {
+            "egress_port": 2, "flow": [1, 2, 3, 1, 3], "packet_bytes": 976,
+            "enqueue_mono_ns": [1_000_000, 1_200_000, 2_000_000, 3_500_000, 4_499_990],
+        },
+        schema_overrides={"enqueue_mono_ns": pl.UInt64},
+    )  # fmt: skip
+    table = pl.DataFrame(
+        {
+            "flow": [1, 2, 3], "path": [1, 0, 3], "base_rtt_ns": [40_000_000, 20_000_000, 40_000_000],
+            "syn_mono_ns": [0, 0, 10], "connected_mono_ns": [42_000_000, 20_100_000, 40_400_010],
+        }
+    )  # fmt: skip
+    paths = [{"access_link": 1 + number % 2} for number in range(4)]
+    summary = {"bottleneck_port": 2, "spec": {"paths": paths, "access_bps": 8_000_000}}
+    run: Any = Run({}, summary, postcards=cards, flows=table)
+    gaps = topology_figure.gaps(run)
+    assert (gaps["count"], gaps["links"], gaps["least_ns"]) == (3, 2, -10)  # the last is 10 ns too close
+    assert gaps["back_to_back"] == pytest.approx(2 / 3)
+    excess = topology_figure.handshake_excess(run)
+    assert excess == {20_000_000: pytest.approx(0.005), 40_000_000: pytest.approx(0.01)}

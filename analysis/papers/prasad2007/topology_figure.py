@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from analysis import amounts
 from analysis.figures.common import BLACK, BLUE, GREY, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, absent, exactly
@@ -20,7 +21,6 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007.rows import OF_USERS
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.postcards import wire_bytes
-from lib import units
 
 SHOWN_LINKS = 3
 TOP, BOTTOM = 0.86, 0.3  # of the input links
@@ -103,13 +103,13 @@ def draw(data: Data) -> look.Figure:
         if is_last:
             ax.text(0.1, height + (TOP - BOTTOM) / (shown - 1) / 2, "⋮", **centred)
     ax.text(
-        0.33, TOP + 0.1, f"{spec['links']:,} × C_in = {units.show(spec['access_bps'], 'rate')}", color=BLUE, **centred
+        0.33, TOP + 0.1, f"{spec['links']:,} × C_in = {amounts.si(spec['access_bps'], 'b/s')}", color=BLUE, **centred
     )
     for (left, right), text in ((ROUTER, f"router\nB = {spec['buffer']}\npackets"), (CLIENTS, "clients")):
         ax.add_patch(_box(left, middle - 0.17, right - left, 0.34))
         ax.text((left + right) / 2, middle, text, **centred)
     ax.annotate("", (CLIENTS[0], middle), (ROUTER[1], middle), arrowprops={"arrowstyle": "->", "linewidth": 1.4})
-    rate = units.show(spec["rate_bps"], "rate")
+    rate = amounts.si(spec["rate_bps"], "b/s")
     ax.text((ROUTER[1] + CLIENTS[0]) / 2, middle + 0.12, f"C_out = {rate}", color=BLUE, **centred)
     ax.text(0.5, 0.06, _words(spec), color=GREY, **centred)
     return figure
