@@ -87,11 +87,13 @@ def draw(data: Data) -> look.Figure:
         if data["counted"]:
             sized = data["by_size"][name]
             values = [point.value / UNITS for point in sized.values()]
-            ax.plot(list(sized), values, "D", color=GREY, markerfacecolor="none", label=f"all {of.size_text}")
+            label = f"all {of.size_text}"
+            ax.plot(list(sized), values, "D", color=GREY, markerfacecolor="none", markersize=6, label=label)
         if data["models"]:
             values = [value / UNITS for value in data["models"][name]]
             ax.plot(data["models"]["buffers"], values, "--", color=shade, label=f"{name}-model", linewidth=0.8)
         ax.set_xlabel("buffer B (packets)")
+        ax.margins(0.05)
         ax.set_ylim(bottom=0)
         ax.legend(loc="best", frameon=False)
     axes[0, 0].set_ylabel("throughput (Mb/s)")
@@ -116,6 +118,9 @@ def facts(printed: dict[str, str], data: Data) -> list[Fact]:
             why = "the model has no best buffer: more is always better" if endless else ""
             why = why or ("" if data["counted"] else NO_EVENTS)
             rows.append(Fact(what, printed[name], finite, top, "packets", why, headline=is_headline))
+    if data["counted"] and data["curves"]["L"]:
+        most = exactly(float(max(data["curves"]["L"])))
+        rows.append(Fact("L-flows: largest buffer at which a transfer is one", "", None, most, "packets"))
     if models is None:
         return [*rows, absent("no models: loss does not fall with the buffer, or too few buffers have loss")]
     for words, curves, _ in kinds:
