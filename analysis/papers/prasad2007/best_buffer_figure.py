@@ -94,7 +94,7 @@ def draw(data: Data) -> look.Figure:
             ax.plot(data["models"]["buffers"], values, "--", color=shade, label=f"{name}-model", linewidth=0.8)
         ax.set_xlabel("buffer B (packets)")
         ax.margins(0.05)
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(0, 1.06 * ax.get_ylim()[1])
         ax.legend(loc="best", frameon=False)
     axes[0, 0].set_ylabel("throughput (Mb/s)")
     return figure
