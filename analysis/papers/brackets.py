@@ -66,7 +66,7 @@ def draw_ns3(ax: look.Axes, x: float, edges: Bracket, shade: str) -> None:
     middle = edges.interval()
     if middle is None:
         end, marker = (edges.high, "v") if edges.high is not None else (edges.low, "^")
-        ax.plot(x, end or 1, marker, color=shade, markerfacecolor=look.NS3_FACE, markersize=4.2, markeredgewidth=0.8)
+        ax.plot(x, end or 1, marker, color=shade, **look.NS3)
     else:
         look.ns3_points(ax, [x], [middle], shade)
 

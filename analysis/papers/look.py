@@ -30,7 +30,11 @@ SMALL: dict[str, Any] = {  # for figures of a column's width; journals ask for 7
     "hatch.linewidth": 0.5,
 }  # fmt: skip
 LABEL_POINTS, FOOTER_POINTS = 7, 5
-NS3_FACE = "#FFE08A"
+NS3: dict[str, Any] = {
+    "markerfacecolor": "none",
+    "markersize": 5.6,
+    "markeredgewidth": 0.8,
+}  # a diamond around the point beside it
 
 
 def new_figure(width_in: float, height_in: float, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
@@ -168,9 +172,9 @@ def ns3_points(ax: Axes, x: Iterable[float], intervals: Iterable[Interval], shad
     for at, estimate in zip(x, intervals, strict=True):
         if estimate.low is not None and estimate.high is not None:
             ax.plot([at, at], [estimate.low, estimate.high], color=shade, linewidth=0.5)
-        ax.plot(at, estimate.value, "D", color=shade, markerfacecolor=NS3_FACE, markersize=4.2, markeredgewidth=0.8)
+        ax.plot(at, estimate.value, "D", color=shade, **NS3)
     if not any(text == "ns-3" for text in ax.get_legend_handles_labels()[1]):
-        ax.plot([], [], "D", color=GREY, markerfacecolor=NS3_FACE, markersize=4.2, label="ns-3")
+        ax.plot([], [], "D", color=GREY, **NS3, label="ns-3")
 
 
 def render(name: str, draw: Callable[[Data], Figure], data: Data, directory: Path) -> None:
