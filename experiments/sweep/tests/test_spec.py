@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.sweep.spec import Sweep, read
+from experiments.sweep.spec import Sweep, has_version, read
 from lib.errors import SpecError
 
 Write = Callable[..., Path]
@@ -81,6 +81,18 @@ def test_clock__real_takes_the_real_version_if_there_is_one(write_spec: Write) -
     names = [read(file, {"rtt": "5ms", **words}, smoke=True).name for words in ({}, {"clock": "real"})]
     assert names == ["small-rtt-5ms-smoke", "small-real-rtt-5ms-smoke"]
     assert [(point["cc"], point["flows"]) for point in short.points] == [("reno", "2"), ("bbr", "2")]
+
+
+def test_switch__ns3_takes_the_version_for_ns3_if_there_is_one(write_spec: Write) -> None:
+    file = write_spec(("smoke:", "ns3: {reps: 1, base: {rate: 10mbit}, grid: {cc: [reno], flows: ['4']}}\nsmoke:"))
+    sweep = read(file, {"switch": "ns3"}, smoke=False)
+    assert (sweep.reps, sweep.base["rate"], sweep.base["switch"], sweep.name) == (1, "10mbit", "ns3", "small-ns3")
+    assert [(point["cc"], point["flows"]) for point in sweep.points] == [("reno", "4")]
+    assert read(file, {"switch": "ns3"}, smoke=True).name == "small-ns3-smoke"
+    assert read(file, {"switch": "process"}, smoke=False).name == "small-switch-process"
+    assert read(write_spec(), {"switch": "ns3"}, smoke=False).name == "small-switch-ns3"
+    assert has_version(file, "smoke")
+    assert [has_version(path, "ns3") for path in (write_spec(), like(write_spec, "ns3: {reps: 1}"))] == [False, True]
 
 
 def like(write_spec: Write, text: str, *replaced: tuple[str, str], path: str = "below/link.yaml") -> Path:
