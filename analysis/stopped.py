@@ -3,7 +3,8 @@
 well.
 
 With a window of 0 TCP still sends a probe at each retransmission timeout. Missing packets are therefore not enough to
-find such an algorithm; the windows in the trace are. Linux's own algorithms never go below 1.
+find such an algorithm; the windows in the trace are. Linux's own algorithms never go below 1. In ns-3 a window of 0 is
+usual in fast recovery: PRR sets it to what is in flight and may be sent, and a lost retransmission leaves neither.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ LEAST_SILENCE_RTTS = 10
 # The share of a group's records in the last part of the measurement. If an algorithm sets the window to 0 at each ACK,
 # only a third of the records have 0, because at the ACKs of probes the window is 1.
 MOST_ZERO_WINDOWS = 0.1
+RECOVERY = 3  # ca_state, the same number in Linux and ns-3
 
 
 def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
@@ -53,10 +55,12 @@ def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
 
 
 def _zero_windows(run: Run, numbers: list[int], begin_ns: int, end_ns: int) -> float:
-    """The share of records of the flows `numbers` that have a window of 0."""
+    """The share of records of the flows `numbers` that have a window of 0; of ns-3's, outside of fast recovery."""
     tcp = run.tcp
     if not len(tcp["cwnd_packets"]) or tcp["cwnd_packets"].min() > 0:
         return 0.0
     rows = (tcp["mono_ns"] >= begin_ns) & (tcp["mono_ns"] < end_ns) & np.isin(tcp["flow"], numbers)
     rows &= known(tcp, "cwnd_packets")
+    if run.spec.get("switch") == "ns3":
+        rows &= tcp["ca_state"] != RECOVERY
     return float(np.mean(tcp["cwnd_packets"][rows] == 0)) if rows.any() else 0.0
