@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,5 +23,5 @@ def test_windows_of_zero__count_but_in_recovery_of_ns3(switch, state, share):
         "mono_ns": np.arange(4), "flow": np.zeros(4, dtype=int), "cwnd_packets": np.array([0, 3, 0, 3]),
         "ca_state": np.array([state, OPEN, state, OPEN]), "unknown_fields": np.zeros(4, dtype=np.uint64),
     }  # fmt: skip
-    run = SimpleNamespace(tcp=tcp, spec={"switch": switch})
+    run: Any = SimpleNamespace(tcp=tcp, spec={"switch": switch})
     assert stopped._zero_windows(run, [0], 0, 4) == share
