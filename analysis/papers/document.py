@@ -88,7 +88,12 @@ def _folded(facts: list[Fact], columns: Mapping[str, str]) -> str:
 
 
 def _table(facts: Iterable[Fact], columns: Mapping[str, str]) -> str:
-    """`columns` has the titles of the other sets of runs, by the name of a Fact's number; none without a number."""
+    """`columns` has the titles of the other sets of runs, by the name of a Fact's number; none without a number.
+    ns-3's column is only where this table has one of its numbers.
+    """
+    facts = list(facts)
+    if all(fact.ns3_text == "–" for fact in facts):
+        columns = {name: title for name, title in columns.items() if name != "ns3"}
     titles = ["what", "the paper", "predicted for our runs", "measured", *columns.values(), "why"]
     rows = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for fact in facts:
