@@ -32,7 +32,8 @@ MAX_DROPS_DRAWN = 4000
 # (WCAG 2.1 AA), on white and in a dark page, where style.css inverts figures. tests/test_colors.py computes both.
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#B87400", "#00805D", "#D55E00"
 PURPLE, SKY, OLIVE, BROWN = "#CC79A7", "#3A95CC", "#8C7A00", "#7A5230"
-BLACK, GREY, LABEL_RED = "#000000", "#767676", "#B84A00"
+BLACK, GREY, LABEL_RED = "#000000", "#6A6A6A", "#B84A00"
+SHADE = "#F2F2F2"  # of a part that does not count
 DISTINCT = (BLUE, ORANGE, GREEN, PURPLE, BROWN, RED, BLACK, OLIVE)
 LINES = (*DISTINCT, SKY, GREY)
 TEXTS = (BLUE, GREEN, BLACK, GREY, LABEL_RED, "#B00000")
@@ -290,7 +291,7 @@ def beside(ax: Axes, x: float, height: float, text: str, color: str = BLACK) -> 
 def shade_warmup(ax: Axes, facts: Data) -> None:
     """Shades the warm-up, which is not measured."""
     if facts["warmup_s"] > 0:
-        ax.axvspan(0, facts["warmup_s"], color="#F2F2F2", linewidth=0)
+        ax.axvspan(0, facts["warmup_s"], color=SHADE, linewidth=0)
 
 
 def say(ax: Axes, text: str) -> None:

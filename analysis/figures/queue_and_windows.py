@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
 
 BAND_COLUMNS = 400
+ROOM_ON_PHONE = 1.22  # height of the axis of depth over the buffer
 
 
 def prepare(a: Analysis) -> Data:
@@ -89,7 +90,8 @@ def _draw_queue(ax: Axes, data: Data) -> None:
     ax.plot(*data["depth"], color=BLUE, linewidth=0.6)
     deepest = data["depth"][1].max(initial=0)
     buffer = common.buffer_shown(facts, deepest)
-    top = max(buffer or 0, deepest) * 1.12 + 0.5
+    # On a phone the buffer's label stands above its line: the marks of drops need room above the label.
+    top = max(buffer or 0, deepest) * (ROOM_ON_PHONE if canvas.is_phone(ax.figure) else 1.12) + 0.5
     ax.set_ylim(0, top)
     if buffer:
         common.level(ax, buffer, f"buffer {facts['unit'].text(buffer)}")

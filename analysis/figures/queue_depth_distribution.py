@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
 
 MAX_BINS = 200
-SHADE = "#F0F0F0"
 
 
 def prepare(a: Analysis) -> Data:
@@ -78,7 +77,7 @@ def draw(data: Data) -> Figure:
     needed = facts["bdp"] / max(facts["flows"], 1) ** 0.5
     unused = facts["buffer"] - needed
     if unused > 0 and facts["rules"]:
-        ax.axvspan(-0.5, unused, color=SHADE, linewidth=0, zorder=0)
+        ax.axvspan(-0.5, unused, color=common.SHADE, linewidth=0, zorder=0)
         ax.text(unused / 2, 0.66, "not needed by BDP/√n", transform=ax.get_xaxis_transform(), ha="center", va="top",
                 fontsize=8, color=GREY)  # fmt: skip
     unit = facts["unit"]

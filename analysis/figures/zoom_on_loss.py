@@ -121,8 +121,9 @@ def _draw_queue(ax: Axes, data: Data) -> None:
     buffer = common.buffer_shown(facts, deepest)
     ax.set_ylim(0, max(buffer or 0, deepest) * 1.12 + 0.5)
     if buffer:
-        common.level(ax, buffer, f"buffer {buffer}")
-    ax.set_ylabel("queue (packets)")
+        common.level(ax, buffer, f"buffer {facts['unit'].text(buffer)}")
+    common.in_unit(ax.yaxis, facts)
+    ax.set_ylabel(f"queue ({facts['unit'].name})")
 
 
 def _draw_total(ax: Axes, data: Data) -> None:
@@ -136,8 +137,10 @@ def _draw_total(ax: Axes, data: Data) -> None:
     else:
         common.say(ax, "no trace of the windows")
     both = facts["bdp"] + facts["buffer"]
-    common.two_levels(ax, (facts["bdp"], f"BDP {facts['bdp']}", GREY), (both, "BDP + buffer", BLACK))
-    ax.set_ylabel("window (packets)" if facts["flows"] == 1 else "all flows' window (packets)")
+    common.two_levels(ax, (facts["bdp"], "BDP", GREY), (both, "BDP + buffer", BLACK))
+    common.in_unit(ax.yaxis, facts)
+    whose = "window" if facts["flows"] == 1 else "all flows' window"
+    ax.set_ylabel(f"{whose} ({facts['unit'].name})")
 
 
 def _draw_losers(ax: Axes, data: Data) -> None:

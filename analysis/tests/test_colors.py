@@ -12,7 +12,7 @@ import pytest
 
 from analysis import page
 from analysis.figures import algorithms
-from analysis.figures.common import LINES, TEXTS
+from analysis.figures.common import BLACK, GREY, LABEL_RED, LINES, SHADE, TEXTS
 
 LINE, TEXT = 3.0, 4.5
 STYLE = (page.HERE / "style.css").read_text()
@@ -47,6 +47,8 @@ def test_colors__have_contrast(dark: bool) -> None:
     paper = seen(rgb("#ffffff"))
     weak = [color for color in (*LINES, *algorithms.COLORS.values()) if contrast(seen(rgb(color)), paper) < LINE]
     weak += [color for color in TEXTS if contrast(seen(rgb(color)), paper) < TEXT]
+    on_shade = (BLACK, GREY, LABEL_RED)
+    weak += [color for color in on_shade if contrast(seen(rgb(color)), seen(rgb(SHADE))) < TEXT]
     assert weak == []
 
 

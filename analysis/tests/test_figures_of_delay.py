@@ -10,7 +10,16 @@ import pytest
 
 from analysis.analyse import analyse
 from analysis.derive import derive
-from analysis.figures import common, depth_against_window, queue_depth_distribution, queueing_delay, throughput
+from analysis.figures import (
+    canvas,
+    common,
+    depth_against_window,
+    queue_and_windows,
+    queue_depth_distribution,
+    queueing_delay,
+    throughput,
+    zoom_on_loss,
+)
 from analysis.tests import simulate
 
 
@@ -100,3 +109,29 @@ def test_labels__do_not_collide(analysed, figure):
         if box.overlaps(other_box)
     ]
     assert met == []
+
+
+def test_drops__stand_above_the_label_of_the_buffer_on_a_phone(analysed):
+    data = canvas.for_phone(queue_and_windows.prepare(analysed))
+    assert len(data["drops"])
+    figure = queue_and_windows.draw(data)
+    boxes = dict(texts(figure))
+    (label,) = (box for text, box in boxes.items() if text.startswith("buffer "))
+    ax = figure.axes[0]
+    marks = next(line for line in ax.lines if line.get_marker() == "|")
+    height = float(np.asarray(marks.get_ydata(), dtype=float)[0])
+    lowest = (
+        float(np.asarray(ax.transData.transform([(0.0, height)]))[0, 1]) - marks.get_markersize() / 2 * figure.dpi / 72
+    )
+    assert lowest >= label.y1
+
+
+@pytest.mark.parametrize("figure", [queue_and_windows, queue_depth_distribution, depth_against_window, zoom_on_loss])
+def test_depths__are_in_the_unit_in_which_the_buffer_was_given(analysed, figure):
+    data = figure.prepare(analysed)
+    data["facts"]["unit"] = common.Unit("BDP", 41)
+    drawn = figure.draw(data)
+    labels = [label for ax in drawn.axes for label in (ax.get_xlabel(), ax.get_ylabel())]
+    depths = [label for label in labels if "queue" in label and "(" in label]
+    assert depths
+    assert all("(BDP)" in label for label in depths)

@@ -116,14 +116,22 @@ return [...document.querySelectorAll(".wide")].filter(part => part.scrollWidth >
 """
 
 
+EMPTY = """
+return [...document.querySelectorAll(".blocks td:empty")].filter(cell => cell.getClientRects().length).length
+"""
+
+
 def test_report__shows_a_row_of_a_table_as_lines_on_a_phone(browser, report):
     browser.open(report, 390)
     assert browser.run(WIDER) == 0
+    assert browser.run(EMPTY) == 0
     cell = "document.querySelector('.blocks td[data-title]')"
     assert browser.run(f"return getComputedStyle({cell}).display") == "flex"
     assert browser.run(f"return getComputedStyle({cell}, '::before').content") == '"buffer it asks for"'
     browser.open(report, 1280)
     assert browser.run(f"return getComputedStyle({cell}).display") == "table-cell"
+    assert browser.run(WIDER) == 0
+    assert browser.run(EMPTY) > 0  # the same cells keep their place in the table
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -45,7 +45,8 @@ def test_own_queue__changes_nothing(fresh, name, words, capsys):
     assert len(table) == summary["packets"]
     out = capsys.readouterr().out
     assert "every depth, time, drop and mark is unchanged" in out
-    assert CAVEAT in out
+    assert out.index(CAVEAT) < out.index("drops")
+    assert f"the command that made the run, with {' '.join(words)}" in out
     assert summary["caveat"] == CAVEAT
     assert CAVEAT.split(":")[0] in (directory / "whatif-1/queue.svg").read_text()
     assert (directory / "whatif-1/queue.png").stat().st_size > 10_000

@@ -7,6 +7,6 @@ A replay of arrivals cannot know how senders would have reacted: CAVEAT accompan
 """
 
 CAVEAT = (
-    "Senders would have reacted: these are the run's own arrivals, put through another queue. With other drops, marks "
-    "and delays TCP would have sent something else; only a run of its own shows what."
+    "Senders would have reacted: a what-if puts the run's own arrivals through another queue. Other drops, marks and "
+    "delays would have changed what TCP sends. Only a run with this queue measures that."
 )

@@ -30,6 +30,8 @@ from wire import wire
 CARD = wire.POSTCARD.const
 SCRATCH = ".whatif"
 SAME = ("depth_packets", "depth_bytes", "sojourn_ns")
+DELAYS = (("median", "p50"), ("p99", "p99"))
+DEPTHS = (("p1", "p01"), ("median", "p50"), ("p99", "p99"), ("most", "max"))
 
 
 def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> tuple[Path, dict[str, Any]]:
@@ -150,12 +152,17 @@ def lines(directory: Path, summary: dict[str, Any]) -> list[str]:
     def share(value: float | None) -> str:
         return "unknown" if value is None else f"{value:.2%}"
 
-    depth = "queue_depth_packets"
+    def ms(value: float | None) -> str:
+        return "unknown" if value is None else f"{value / 1e6:.4g} ms"
+
+    depth, delay = "queue_depth_packets", "queue_delay_ns"
+    asked = " ".join(f"{key}={value}" for key, value in summary["asked"].items())
     rows = [
         ("queue", summary["setting"]["run"], summary["setting"]["whatif"]),
         ("drops", was["drops"], now["drops"]),
         ("marks", was["marks"], now["marks"]),
-        *((f"depth {name}", was[depth][name], now[depth][name]) for name in ("p01", "p50", "p99", "max")),
+        *((f"delay {name}", ms(was[delay][key]), ms(now[delay][key])) for name, key in DELAYS),
+        *((f"queue {name}", was[depth][key], f"{now[depth][key]} packets") for name, key in DEPTHS),
         ("non-empty", share(was["queue_nonempty_fraction"]), share(now["queue_nonempty_fraction"])),
         ("utilization", share(was["utilization"]["mean"]), share(now["utilization"]["mean"])),
     ]  # fmt: skip
@@ -170,5 +177,6 @@ def lines(directory: Path, summary: dict[str, Any]) -> list[str]:
         f"  {CAVEAT}",
         *shown,
         *same,
-        f"  both queues   {directory / 'queue.svg'}",
+        f"  both queues  {directory / 'queue.svg'}",
+        f"  to measure it: the command that made the run, with {asked}",
     ]
