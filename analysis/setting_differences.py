@@ -82,7 +82,7 @@ def _own_settings(spec: Spec) -> str:
         " ".join(f"{key}={value}" for key, value in group.items() if key not in ("cc", "flows") and value is not None)
         for group in spec.get("groups") or ()
     ]
-    return "; ".join(own)
+    return "; ".join(text or "none" for text in own) if any(own) else "none"
 
 
 def _buffer(spec: Spec) -> str:

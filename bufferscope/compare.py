@@ -126,9 +126,13 @@ def lines(first: Compared, second: Compared) -> list[str]:
     rows += _share_rows(first, second)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     texts += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    if min(len(first.outcomes), len(second.outcomes)) > 1:
-        texts.append("In parentheses: 95 % Student's t intervals over repetitions, of B - A Welch's.")
-    else:
+    repetitions = (len(first.outcomes), len(second.outcomes))
+    if max(repetitions) > 1:
+        texts.append(
+            "In parentheses: 95 % Student's t intervals over repetitions, of B - A Welch's. An interval that reaches "
+            "impossible values, as less than 0 drops, is of too few repetitions."
+        )
+    if min(repetitions) == 1:
         texts.append("A single repetition has no interval: another seed may differ by as much. REPS=3 gives intervals.")
     return texts
 

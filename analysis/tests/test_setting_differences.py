@@ -32,6 +32,10 @@ OTHER_RTT = {
         (REAL, [("CLOCK", "virtual", "real")]),
         ({"groups": [{"cc": "bbr", "flows": 16}]}, [("CC", "Cubic", "BBR")]),
         ({"groups": [{"cc": "cubic", "flows": 4}]}, [("FLOWS", "16", "4")]),
+        (
+            {"groups": [{"cc": "cubic", "flows": 8}, {"cc": "bbr", "flows": 8}]},
+            [("CC", "Cubic", "Cubic, BBR"), ("FLOWS", "16", "8, 8")],
+        ),
         ({"mode": "ecn", "ecn_threshold_packets": 81}, [("MODE", "tail-drop", "ecn")]),
         ({"duration_ns": 5_000_000_000}, [("DURATION", "10 s", "5 s")]),
         ({"pacing": "fq"}, [("PACING", "none", "fq")]),

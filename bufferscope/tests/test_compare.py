@@ -68,7 +68,16 @@ def test_repetition_alone__has_no_interval_and_the_default_figure_is_beside_the_
     said = capsys.readouterr().out
     assert "A single repetition has no interval" in said
     assert "(" not in row(said, "utilization mean")
+    assert "In parentheses" not in said
     assert (two / "figures/compare-a-rep-1-b-rep-2.png").stat().st_size > 1000
+
+
+def test_parentheses__are_explained_if_only_one_run_has_them(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", f"RUN={two}/a/rep-1", f"WITH={two}/b"]) == Exit.DONE
+    said = capsys.readouterr().out
+    assert "(" in row(said, "drops packets")
+    assert "In parentheses: 95 % Student's t intervals" in said
+    assert "A single repetition has no interval" in said
 
 
 def test_run_alone__is_compared_with_the_run_before_it(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
