@@ -27,6 +27,8 @@ def only_one(directory: Path) -> Iterator[None]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise InputError(f"{directory}: is being analysed already; wait for that to end") from None
+        raise InputError(
+            f"{directory}: is being analysed already by another process; wait until that process ends"
+        ) from None
     finally:
         os.close(lock)

@@ -135,8 +135,8 @@ void Bottleneck::Arrive(Ptr<Packet> packet)
 		StartNext();
 }
 
-/* Normally the head's transmission starts when the previous one ends. A packet that is dropped on departure takes no time
- * of the link: the next one starts where the dropped one would have.
+/* Normally the head's transmission starts when the previous one ends. A packet dropped at departure does not occupy
+ * the link: the next packet starts when the dropped packet would have started, but departs no earlier than now.
  */
 void Bottleneck::StartNext()
 {

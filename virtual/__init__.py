@@ -6,7 +6,7 @@ from pathlib import Path
 # For every Python inside: no imports from the user's site-packages, no compiled modules written, sets in one order.
 PYTHON_ALONE = {"PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
 
-# Of every program inside, whatever the user's: the environment influences the addresses of memory.
+# Every program inside gets this PATH, not the user's: memory addresses depend on the environment.
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # The job's directory as seen from inside.

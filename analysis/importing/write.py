@@ -37,7 +37,7 @@ MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # action in the artifact -> 
 
 @dataclass
 class Conditions:
-    """Parameters of the experiment. The defaults, for parameters that user and source leave out, are the artifact's."""
+    """Parameters of the experiment. A parameter that neither user nor source gives has the artifact's default."""
 
     rate_bps: int
     rtt_ns: int
@@ -149,7 +149,7 @@ def _check_length(spec: dict[str, Any], span_ns: int) -> None:
     if rtts > MOST_RTTS:
         raise InputError(
             f"the source lasts {span_ns / 1e9:.3f} s, its measured part {rtts} RTTs; allowed: at most "
-            f"{MOST_RTTS}: check RTT, the first and last time in the source, or say the part with WARMUP and DURATION"
+            f"{MOST_RTTS}: check RTT, the first and last time in the source, or set WARMUP and DURATION"
         )
 
 

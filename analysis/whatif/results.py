@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Writes a what-if beside its run, in `whatif-<n>/`: queue.parquet with a row per packet for the run and the what-if;
-summary.json with the question and the measures of both; queue.png and .svg. The directory appears only complete.
+summary.json with the question and the measures of both; queue.png and .svg. The directory appears only when
+complete.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) ->
         stored.write_page(repetition, run.documents["environment"])
     except (OSError, ValueError) as error:
         fault = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else verdict.unread(error)
-        problem = f"{fault}; the report does not list it; make replay without BUF makes it again"
+        problem = f"{fault}; the report does not list it; make replay without BUF writes the report again"
         raise InputError(f"{target} is there, but {problem}") from None
     return target, plain(summary)
 
@@ -101,7 +102,7 @@ def measures(run: Run, cards: Columns, window: metrics.Window, rate_bps: int) ->
 
 
 def _same(recorded: Columns, replayed: Columns) -> bool:
-    """Whether every depth, time, drop and mark equals the run's, as they must with the run's own queue."""
+    """Whether every depth, time, drop and mark equals the recorded one. With the run's own queue all must be equal."""
     fate = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"] | CARD["POSTCARD_AT_INGRESS"])
     return all(np.array_equal(recorded[name], replayed[name]) for name in SAME) and np.array_equal(
         recorded["flags"] & fate, replayed["flags"] & fate
@@ -170,7 +171,7 @@ def lines(directory: Path, summary: dict[str, Any]) -> list[str]:
     shown = [f"  {name:<12} {was!s:<{width}}  ->  {now}" for name, was, now in rows]
     if summary["asked"].get("MODE", "").lower() == "ecn":
         capable = summary["ecn_capable_packets"]
-        shown.append(f"  {capable} arrivals are ECN-capable; others are dropped where these are marked")
+        shown.append(f"  {capable} arrivals are ECN-capable; the queue marks these and drops all others")
     same = ["  every depth, time, drop and mark is unchanged"] if summary["same_as_the_run"] else []
     return [
         f"{directory}: {summary['packets']} arrivals through another queue",
