@@ -277,9 +277,6 @@ class SoftSwitch(ProgramSwitch):
         """The rate (bits/s) of an access link that flows share."""
         self.request("link", "set", link, "access", access)
 
-    def clear_flows(self) -> None:
-        self.request("flow", "clear")
-
     def stats(self) -> dict[str, int]:
         """Every counter of the switch itself."""
         return _numbers(self.request("stats"))

@@ -95,7 +95,7 @@ def test_set_flow__delays_one_flow(core: Core, switch: SoftSwitch) -> None:
     for port in (30000, 30001):
         core.receive(0, 1, frame(port))
     assert [output.due_ns for output in core.run()] == [0, 500]
-    switch.clear_flows()
+    switch.request("flow", "clear")
     core.receive(1000, 1, frame(30000))
     assert [output.due_ns for output in core.run()] == [1000]
 
@@ -130,11 +130,11 @@ def test_set_flows__needs_few_requests_for_many_flows(core: Core, switch: SoftSw
     switch.set_flows([])
     assert len(requests) == done
     switch.set_link(2, 1_488_000_000)
-    switch.clear_flows()
+    switch.request("flow", "clear")
     switch.set_flows([(SourceAddress("10.77.0.1"), {"link": 2, "delay": 7})])
     core.receive(0, 1, frame(ports[0]))
     assert [output.due_ns for output in core.run()] == [7 + wire_bits(len(frame(ports[0]))) * 1000 // 1488]
-    switch.clear_flows()
+    switch.request("flow", "clear")
     switch.set_flows((FiveTuple("10.77.0.1", "10.77.0.2", 17, port, 5201), {"delay": port}) for port in ports)
     flows = [(FiveTuple("10.77.0.1", "10.77.0.2", 17, port, 5202), {"delay": port}) for port in ports[:70]]
     with pytest.raises(SwitchError, match=r"'flow set 10\.77.*\.\.\.': flow table full") as refused:
