@@ -17,7 +17,7 @@ from lib.units import Quantity, whole
 
 @dataclass
 class DesiredPort:
-    """`queue` or `front_panel` None: stays as it is."""
+    """None for `queue` or `front_panel` leaves that setting unchanged."""
 
     name: str
     policy: Policy = field(default_factory=Unwatched)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Passes a switch's control messages between its socket and the standard streams, for a runner on another machine. No
-port is opened for it.
+"""Passes a switch's control messages between its socket and the standard streams, for a runner on another machine. The
+relay opens no port.
 
 `ssh switch python -m hosts.control_relay SOCKET` is for the soft switch's Unix socket. A message is its length in 4
 bytes (big-endian), then its bytes. Each request has one reply. `... --tcp PORT` passes the bytes of a connection to

@@ -17,7 +17,7 @@ class Exit(IntEnum):
 
 MEANINGS = {
     "0": "done and valid",
-    "1": "nothing came of it: wrong usage, bad input, or a failure that stderr names",
+    "1": "no result: wrong usage, bad input, or a failure that stderr names",
     "2": "done, but not valid, incomplete, or from damaged files",
     "128 + N": "ended by signal N",
 }

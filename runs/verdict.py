@@ -18,7 +18,7 @@ from runs.names import JOB_NAME, SUMMARY, SWEEP_RUNS
 
 
 class Area(StrEnum):
-    """Subjects of a reason against a run that programs look for: the word before the reason's colon."""
+    """The subject of a reason why a run is not valid: the word before the colon. Programs search for these subjects."""
 
     LEDGER = "ledger"
     FIDELITY = "fidelity"

@@ -29,7 +29,7 @@ class Offer(NamedTuple):
 
 
 def congestion_controls(kernel: Path) -> tuple[str, ...]:
-    """The names of all congestion controls of `kernel`: stored, or asked by booting it. Raises MachineError."""
+    """All congestion controls of `kernel`, from the stored answer or by booting it. Raises MachineError."""
     memory, digest = kernel.with_name(MEMORY), digests.of_file(kernel)
     known = digests.read_json(memory)
     names = known.get("congestion_controls")

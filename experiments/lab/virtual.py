@@ -198,7 +198,7 @@ class Pace:
 
 
 def record(directory: Path, job: MachineJob, phases: dict[str, float], pace: Pace) -> None:
-    """Writes environment.json from what inside and outside know. Raises RunError if the inside reports a failure."""
+    """Writes environment.json with facts from inside and outside. Raises RunError if the inside reports a failure."""
     outcome = read_json(directory / virtual_inside.OUTCOME)
     if "world" not in outcome:
         raise RunError(*outcome_lines(directory) or [f"the virtual machine left no result: see {job.console}"])
@@ -217,8 +217,8 @@ def record(directory: Path, job: MachineJob, phases: dict[str, float], pace: Pac
 
 
 def busy_program(plan: RunPlan, began_s: float | None, directory: Path) -> list[str]:
-    """One line that names the user's program that stopped virtual time; empty if none did. `began_s` is when the busy
-    process started. The program is the one whose plan was the last to be written before that.
+    """One line that names the user's program that stopped virtual time; empty if none did. The busy process
+    started at `began_s`. Its program has the plan that was written last before `began_s`.
     """
     started = [
         (path.stat().st_mtime, program)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """One job of a sweep: a repetition of the runner in the job's directory, with its output in a file there.
 
-It ends with the process that started it, in any way. An unfinished job is done again (runs/job_state.py).
+The job ends when the process that started the job ends, for any reason. An unfinished job is done again
+(runs/job_state.py).
 """
 
 from __future__ import annotations

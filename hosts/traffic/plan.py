@@ -46,9 +46,9 @@ class LongFlowsPlan:
     iperf3 only: `seconds`. epoll only: `duration_ns` from the last flow's start to the end; `start_spread_ns`, in
     which every flow starts at a time drawn with `seed`; `connect_interval_ns` between two SYNs; `drain_ns` from the
     end to the RSTs; `transfers`, the groups of finite flows, and `datagrams`, the groups of open-loop traffic from the
-    common start to the end, either of which may be all that there is. Each group of TCP flows has its settings
-    (flow_settings.py), by default those of the plan. Both: `pacing`, TCP's own; `kernel_names`, of congestion controls
-    that the kernel has under other names.
+    common start to the end. A plan may have `transfers` alone or `datagrams` alone. Each group of TCP flows has its
+    settings (flow_settings.py), by default those of the plan. Both generators: `pacing`, TCP's own; `kernel_names`,
+    the kernel's names of congestion controls that the plan names otherwise.
     """
 
     generator: str
@@ -91,8 +91,8 @@ def server_ports(plan: LongFlowsPlan) -> list[int]:
 
 
 def _overlaps(processes: list[Process], read: Reader) -> None:
-    """Reports ports that two groups have, or that do not exist: once for a pair of groups. A port that could not be
-    read is no second error.
+    """Reports ports above 65535, and ports that two groups share, once per pair of groups. A port that could not be
+    read is reported already.
     """
     client_ports: dict[int, int] = {}
     servers: dict[int, int] = {}
@@ -147,7 +147,7 @@ def parse(values: Any) -> LongFlowsPlan:
     read = Reader()
     generator = read.choice(values, "generator", GENERATORS)
     if read.errors:
-        raise PlanError(read.errors)  # nobody knows which keys it may have
+        raise PlanError(read.errors)  # the generator decides which keys are allowed
     generator_keys = (
         {"seconds"} if generator == "iperf3" else {"transfers", "datagrams", *flow_settings.KEYS, *_EPOLL_NUMBERS}
     )
@@ -201,7 +201,7 @@ def _transfers(values: Any, default: FlowSettings, read: Reader) -> tuple[Transf
 
 
 def _overlaps_of_transfers(groups: tuple[TransferGroup, ...], processes: list[Process], errors: list[str]) -> None:
-    """The first server port of each group; how many it needs is known when its flows are drawn (epoll_flows.py)."""
+    """Compares first server ports. A group's number of server ports is known only from its draws (epoll_flows.py)."""
     owners = {process.server_port: f"groups[{process.group}]" for process in processes}
     for index, group in enumerate(groups):
         port, name = group.first_server_port, f"transfers[{index}]"

@@ -84,7 +84,7 @@ void sink_tcp_close(struct sink_flow *flow, struct sink *sink);
 int sink_pump_open(struct sink *sink);
 /* Counts what the kernel has discarded since the last call. 0, or -errno after one message. */
 int sink_pump_collect(struct sink *sink);
-/* Asks to be told of the first bytes after an idle interval. 0, or -errno after one message. */
+/* Requests an event at the first bytes after an idle interval. 0, or -errno after one message. */
 int sink_pump_arm(struct sink *sink);
 
 #endif

@@ -96,7 +96,7 @@ static inline void p4_store_bits(uint8_t *at, unsigned first_bit, unsigned bits,
 	}
 }
 
-/* Shifts by the width or more: P4 gives 0 (or all sign bits); C's are undefined. */
+/* Shifts by the width or more: P4 gives 0 (or all sign bits); C leaves the result undefined. */
 static inline uint64_t p4_shl64(uint64_t value, uint64_t bits)
 {
 	return bits < 64 ? value << bits : 0;

@@ -22,8 +22,8 @@ CHOICES = f"make kernel {PACKAGE}=linux-source-X, or make kernel {SOURCE}=/path/
 
 
 def read(given: Mapping[str, str]) -> dict[str, str]:
-    """The choice in words with keys in lower case; those of other goals of make are ignored. Raises KernelError for a
-    wrong or ambiguous choice.
+    """Reads the choice from words with keys in lower case. Words of other goals of make are ignored. Raises KernelError
+    for a wrong or ambiguous choice.
     """
     chosen = {key.upper(): value for key, value in given.items() if key.upper() in KEYS}
     for key in given:
@@ -38,7 +38,7 @@ def read(given: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def remember(requested: Mapping[str, str], directory: Path) -> Iterator[dict[str, str]]:
-    """Yields the choice: `requested`, else the one stored in `directory`, else the default; one of KEYS with its value.
+    """Yields the choice: `requested`, else the one stored in `directory`, else the default: one of KEYS with its value.
     The choice is stored at once, for the build after an interruption. KernelError in the body restores the old choice.
     """
     file = directory / FILE

@@ -83,7 +83,7 @@ class Pair:
             raise Different(self._report(case, expected, outputs, "frames differ"))
 
     def compare_registers(self, case: Case) -> None:
-        """Raises Different if a register differs, or a counter of a port in use. `case`: the last that was sent."""
+        """Raises Different if a register differs, or a counter of a port in use. `case`: the packet sent last."""
         soft, bmv2 = self._memory(self.soft.control), self._memory(self.bmv2.control)
         if soft != bmv2:
             wrong = [
