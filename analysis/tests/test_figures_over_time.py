@@ -173,13 +173,13 @@ def test_distance__is_nothing_for_uniform_windows():
 
 def test_figure_08__counts_flows_signalled_above_each_mode_s_own_threshold(results):
     data = FIGURES[3].prepare(StoredRuns(PAPER, results))
-    for mode, threshold in (("tail-drop", BDP), ("ecn", BDP)):
+    for mode, threshold in (("drop", BDP), ("arrival", BDP)):
         (run,) = data["modes"][mode]["runs"]
         assert run["threshold"] == threshold
         assert run["excursions"].sum() == pytest.approx(1)
         assert 1 <= run["flows_mean"] <= 16
-    assert data["modes"]["tail-drop"]["runs"][0]["overshoot"] == 0
-    assert data["modes"]["ecn"]["runs"][0]["overshoot"] > 0  # simulated senders do not heed marks
+    assert data["modes"]["drop"]["runs"][0]["overshoot"] == 0
+    assert data["modes"]["arrival"]["runs"][0]["overshoot"] > 0  # simulated senders do not heed marks
     rows = FIGURES[3].facts(data)
     assert _measured(rows, "drop: deepest queue above the threshold").value == 0
 

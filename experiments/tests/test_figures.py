@@ -295,13 +295,13 @@ class TestMeasured:
 def test_show__says_what_is_missing_and_runs_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(figures, "prober", lambda build: probe)
+    monkeypatch.setattr(figures, "prober", lambda build, ns3: probe)
     monkeypatch.setattr(figures, "measure", None)
     monkeypatch.setattr(figures, "draw", None)
     words = {"paper": "enachescu2006", "figure": "6", "results": str(tmp_path), "show": "1", "reps": "1"}
     assert figures.run_command(words, []) == 0
     said = capsys.readouterr().out
-    assert said.startswith("1 sweep: 14 runs in virtual time; ")
+    assert said.startswith("1 sweep: 16 runs in virtual time; ")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -320,7 +320,7 @@ def test_show__counts_published_runs_and_leaves_the_results_alone(
     archive.pack_all(tmp_path / "docs" / paper.archives_name, published, {1: packed})
     make_summary(results / sweep.name, jobs[0], valid=False)
     monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
-    monkeypatch.setattr(figures, "prober", lambda build: probe)
+    monkeypatch.setattr(figures, "prober", lambda build, ns3: probe)
     before = sorted(results.rglob("*"))
     words = {"paper": paper.key, "figure": "6", "results": str(results), "show": "1", "reps": "1", "attempts": "2"}
     for more, done in ({}, 0), ({"runs": "published"}, 4):

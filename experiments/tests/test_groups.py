@@ -159,11 +159,11 @@ def test_resolve__ecn_and_ack_delay_are_in_the_spec_only_if_they_change_somethin
 def test_resolve__groups_together_have_limits() -> None:
     many = Path(__file__).parent / "golden" / "many-groups.yaml"
     assert resolving.problems(HOST, **load_yaml(many))["GROUPS"].startswith("has 12000 flows; allowed: 10000")
-    links = {"traffic": "finite", "access": "5mbit", "access_links": "60"}
+    links = {"cc": "reno", "flows": "600", "access": "5mbit", "access_links": "600"}
     problem = resolving.problems(HOST, groups=[links, links])
-    assert problem == {"GROUPS": "makes 120 access links; allowed: 64"}
+    assert problem == {"GROUPS": "makes 1200 access links; allowed: 1000"}
     spread = {"traffic": "finite", "rtt_spread": "5ms"}
-    assert resolving.problems(HOST, groups=[spread] * 13)["GROUPS"].startswith("makes 208 paths of finite flows")
+    assert resolving.problems(HOST, groups=[spread] * 63)["GROUPS"].startswith("makes 1008 paths of finite flows")
     paced = [{"cc": "reno", "pacing": "linux"}, {"cc": "reno", "pacing": "exact"}]
     assert resolving.problems(HOST, groups=paced)["GROUPS"].startswith("has groups with different PACING")
     short = {"traffic": "finite", "sizes": "fixed:1p"}

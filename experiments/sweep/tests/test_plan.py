@@ -114,7 +114,7 @@ def test_shipped_sweeps__in_real_time_are_the_same_in_packets_and_rtts(file: Pat
     real = planned({"clock": "real"}, ("bbr", "cubic", "reno"))  # what any kernel has
     assert real
     for spec in real.values():
-        assert (spec.clock, spec.rate_bps, spec.bdp_packets) == ("real", 100_000_000, 166)
+        assert (spec.clock, spec.rate_bps) == ("real", 100_000_000)
     virtual = planned({}, (*OF_LINUX, *OURS))
     assert {point: in_packets(spec) for point, spec in real.items()} == {
         point: in_packets(virtual[point]) for point in real
