@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from analysis.least_buffer import bounds, by_buffer
+from analysis.papers.paper import NS3
 from analysis.theory.single_flow import bdp_packets
+from controlplane.policy import MARKING_MODES
 from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip
 from runs.run_table import drawn_alike
@@ -94,7 +96,7 @@ def read(docs: Path, spreads: Spreads) -> list[Point]:
         table = pl.read_parquet(path)
         runs = table.filter(
             pl.col("valid"), ~pl.col("imported"), pl.col("clock") == "virtual", pl.col("traffic") == "long",
-            pl.col("mode") != "ecn", pl.col("cc").is_not_null(), pl.col("groups").is_null(),
+            ~pl.col("mode").is_in(MARKING_MODES), ~pl.col("sweep").str.ends_with(NS3), pl.col("cc").is_not_null(), pl.col("groups").is_null(),
         )  # fmt: skip
         settings = _settings(table)
         paper = path.name.removesuffix(TABLE_END)

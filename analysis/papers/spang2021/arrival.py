@@ -24,7 +24,7 @@ CAPTION = (
 NAME = "arrival"
 ON_ARRIVAL = "tail-drop"
 MARKERS = "os^Dv<>"
-UNITS = {"packets": "packets", "": "shares, exponents, ratios"}
+UNITS = {"packets": "packets", "": "without a unit"}
 NO_DATA = "no number has runs of both sets:\nmake figures PAPER=spang2021 MODE=tail-drop"
 
 
@@ -93,17 +93,18 @@ def draw(data: Data) -> look.Figure:
         if not shown:
             look.absent(ax, text=NO_DATA)
             continue
-        ax.axline((0, 0), slope=1, color=BLACK, linewidth=0.6)
         for number, name in enumerate(titles):
             some = [pair for pair in shown if pair.figure == name]
             x, y = [pair.departure.value for pair in some], [pair.arrival.value for pair in some]
             ax.plot(x, y, MARKERS[number % len(MARKERS)], color=DISTINCT[number % len(DISTINCT)], markersize=2.6,
-                    markerfacecolor="none", markeredgewidth=0.7, label=name, clip_on=False,
+                    markerfacecolor="none", markeredgewidth=0.7, label=name,
                     zorder=3)  # fmt: skip
         values = [end.value for pair in shown for end in (pair.departure, pair.arrival)]
         low, high = min(*values, 0), max(*values, 1e-3)
-        ax.set_xlim(low, high + 0.03 * (high - low))
-        ax.set_ylim(low, high + 0.03 * (high - low))
+        high += 0.03 * (high - low)
+        ax.plot((low, high), (low, high), color=BLACK, linewidth=0.6)
+        ax.set_xlim(low, high)
+        ax.set_ylim(low, high)
         ax.set_title(title, loc="left", pad=3)
         ax.set_xlabel("drops at departure")
     axes[0, 0].set_ylabel("drops on arrival")
