@@ -96,7 +96,8 @@ def read(docs: Path, spreads: Spreads) -> list[Point]:
         table = pl.read_parquet(path)
         runs = table.filter(
             pl.col("valid"), ~pl.col("imported"), pl.col("clock") == "virtual", pl.col("traffic") == "long",
-            ~pl.col("mode").is_in(MARKING_MODES), ~pl.col("sweep").str.ends_with(NS3), pl.col("cc").is_not_null(), pl.col("groups").is_null(),
+            ~pl.col("mode").is_in(MARKING_MODES), pl.col("cc").is_not_null(), pl.col("groups").is_null(),
+            ~pl.col("sweep").str.ends_with(NS3),
         )  # fmt: skip
         settings = _settings(table)
         paper = path.name.removesuffix(TABLE_END)
