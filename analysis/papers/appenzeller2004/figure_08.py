@@ -19,8 +19,8 @@ from analysis.theory import gaussian
 
 CAPTION = (
     "density over time of the sum of the windows (packets in flight) of 100 flows, and the normal distribution with "
-    "its mean and deviation; Reno as then (left) and as now. Marks: the link is idle below the BDP, the queue full "
-    "above BDP + B."
+    "its mean and deviation; a panel for each sender. Marks: the link is idle below the BDP, the queue full above "
+    "BDP + B."
 )
 ENOUGH = 0.05  # asked of the distance from the normal distribution
 BARS = 60

@@ -18,8 +18,8 @@ from analysis.papers.series import mean_bdp
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
-    "the sum of the windows (packets in flight) of 100 flows over time, and the queue, raised by the BDP; Reno as then "
-    "(above) and as now."
+    "the sum of the windows (packets in flight) of 100 flows over time, and the queue, raised by the BDP; a panel for "
+    "each sender."
 )
 POINTS = 3000  # of the grid on which both are compared
 
