@@ -27,6 +27,7 @@ IMPLIES = {"real": "clock", "ns3": "switch"}  # version -> the key that its name
 VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "optional_cc", "search")
 LIKE_SECTIONS = (*VERSION_SECTIONS, *VERSIONS)
 SECTIONS = ("name", "about", "like", *LIKE_SECTIONS)
+PARTS = {"like", "base", "grid", "points"}  # every sweep has one of these, and no experiment
 SEARCH = ("criterion", "least", "low", "high", "width", "most_reps", "edge_reps")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 UNSET = "none"  # in place of a value: the key is as if nobody had given it
@@ -76,6 +77,9 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     `smoke` the short version. Raises SpecError.
     """
     content = load_yaml(file)
+    if content and not content.keys() & PARTS and content.keys() <= set(KEYS):
+        problem = f"is the spec of one experiment; allowed: make experiment SPEC={file}, or the spec of a sweep"
+        raise SpecError([BadValue("SPEC", str(file), problem)])
     errors: list[BadValue] = []
 
     where = str(file)

@@ -96,6 +96,13 @@ def test_switch__ns3_takes_the_version_for_ns3_if_there_is_one(write_spec: Write
     assert has_version(like(write_spec, "ns3: {reps: 1}"), "ns3")
 
 
+def test_read__names_the_command_for_the_spec_of_an_experiment(tmp_path: Path) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text("name: one\ncc: reno\nflows: '2'\n")
+    (line,) = errors(file)
+    assert "is the spec of one experiment; allowed: make experiment SPEC=" in line
+
+
 def like(write_spec: Write, text: str, *replaced: tuple[str, str], path: str = "below/link.yaml") -> Path:
     """A spec with `like:` a file of this text."""
     file = write_spec(("about:", f"like: {path}\nabout:"), *replaced)
