@@ -201,9 +201,9 @@ def show_all(outcomes: Sequence[Outcome]) -> None:
     which = f"{len(counted)} {'valid ' * (0 < len(valid) < len(ordered))}repetitions"
     one_only = len(counted) == 1
     say(f"Repetition {counted[0].number}, the only valid one:" if one_only else f"{which}, mean (least to most):")
-    say(_sentence_of(counted))
     for line in lines(counted):
         say(line)
+    say(_sentence_of(counted))
     say("each repetition: utilization, delay median, p99, packets dropped" + _names(ordered))
     for one in ordered:
         values = [BY_PATH[path].form.format(BY_PATH[path].factor * one.values[path]) for path in BRIEF
