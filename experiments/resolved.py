@@ -19,6 +19,10 @@ from lib import units
 from lib.frames import ETHERNET_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 
 MAX_POOL_BYTES = 2 << 30
+WINDOWS_UNSENT = 2  # that a socket holds in reserve, of a flow's fair share
+UNSENT_BYTES = 256 << 10  # or these, if windows are small: two writes, so that a writer is rarely woken
+MOST_UNSENT_BYTES = 128 << 20  # of all sockets together, beyond the windows
+LEAST_UNSENT_BYTES = 32 << 10  # two initial windows of 1448 bytes a segment
 POOL_PACKET_BYTES = 2176  # of a packet in the switch, beside its frame: headers as fields, headroom, events
 POOL_MARGIN = 8192
 MOST_BURST = 1 << 16  # packets beyond a full buffer and full links
@@ -198,6 +202,18 @@ class Resolved:
     def access_buffer_bytes(self) -> int | None:
         """Most bytes of a socket's buffer, if all flows have access links of one rate: a setting of the hosts."""
         return None if self.access_bps is None else self.socket_buffer_bytes(self.access_bps)
+
+    @property
+    def unsent_bytes(self) -> int | None:
+        """The most bytes that a socket takes ahead of sending them: two windows of a flow's fair share. None: as many
+        as its buffer holds. That is two of the largest window that the flow ever had, and of many flows that start
+        after each other most once have the whole link. The memory of a virtual machine has no room for these.
+        """
+        if self.clock != "virtual" or self.flows < 2 or self.program:
+            return None
+        window_packets = -(-(self.bdp_packets + self.buffer_packets) // self.flows)
+        few = max(LEAST_UNSENT_BYTES, min(UNSENT_BYTES, MOST_UNSENT_BYTES // self.flows))
+        return max(few, WINDOWS_UNSENT * window_packets * self.mtu_bytes)
 
     def socket_buffer_bytes(self, access_bps: int) -> int:
         """Most bytes of the buffer of a socket whose flow has an access link of this rate."""

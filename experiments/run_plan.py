@@ -427,6 +427,7 @@ def _setup(
         "collector_address": topology.COLLECTOR.ipv4,
         "collector_source": topology.POSTCARD_SOURCE,
         **({} if spec.access_buffer_bytes is None else {"tune_buffer_bytes": spec.access_buffer_bytes}),
+        **({} if spec.unsent_bytes is None else {"tune_unsent_bytes": spec.unsent_bytes}),
         **pacing.setup(spec.pacing_of_host),
         **bpf.of_roles(_windows(spec, processes, finite) if spec.clock == "real" else [], seed),
         "tune_ecn": "on" if spec.with_ecn else "off",

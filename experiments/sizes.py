@@ -16,13 +16,15 @@ from experiments.resolved import POOL_PACKET_BYTES, Resolved
 FRAME_EXTRA_BYTES = 18  # Ethernet header and a VLAN tag
 BODY_BYTES = 1280  # of a packet in a driver, beside the pool: the skb that holds the sender's pages
 SEGMENT_BYTES = 1024  # of a segment in a socket's buffer, beside its bytes on the wire
-# Segments in sockets per packet of window. A send buffer holds two windows, and does not shrink after slow start, which
-# may overshoot by one window; the receiver may hold one more window out of order.
-SEGMENTS_PER_WINDOW_PACKET = 4
+# Segments in sockets per packet of window, beside those that are not sent: slow start may overshoot by one window, and
+# the receiver may hold one more window out of order.
+SEGMENTS_PER_WINDOW_PACKET = 3
+# Segments not sent, where nothing but the send buffer bounds them: it holds two windows.
+UNSENT_PER_WINDOW_PACKET = 1
 # Without SACK a flow learns of one loss in an RTT. Meanwhile it sends a segment for each duplicate ACK, and the
 # receiver holds all that came after the first loss. With 12, 100 Reno flows at 1.4 Gb/s and 80 to 100 ms reached TCP's
 # limit of memory.
-SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK = 32
+SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK = 31
 FLOW_TCP_BYTES = 48 << 10  # of a flow's buffers, beyond its windows
 SOCKETS = 2  # of a flow
 FLOW_BYTES = 24 << 10  # of a flow's two sockets, files and counters
@@ -43,7 +45,10 @@ def sizes(spec: Resolved) -> Sizes:
     windows += min(spec.access_queues_packets, spec.pool_packets)
     with_sack = (spec.tcp or {}).get("sack", "on") == "on"
     each = SEGMENTS_PER_WINDOW_PACKET if with_sack else SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK
-    tcp_bytes = each * windows * (spec.wire_bytes + SEGMENT_BYTES)
+    unsent = UNSENT_PER_WINDOW_PACKET * windows
+    if spec.unsent_bytes is not None:
+        unsent = spec.flows * -(-spec.unsent_bytes // spec.mtu_bytes)
+    tcp_bytes = (each * windows + unsent) * (spec.wire_bytes + SEGMENT_BYTES)
     tcp_bytes += (spec.flows + _open_flows(spec)) * FLOW_TCP_BYTES
     if spec.access_buffer_bytes is not None:
         tcp_bytes = min(tcp_bytes, spec.flows_at_once * (SOCKETS * spec.access_buffer_bytes + FLOW_TCP_BYTES))

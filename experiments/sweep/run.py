@@ -57,10 +57,13 @@ class Options(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """Runs jobs, about `at_once` of them at once. `start` takes the names of jobs and returns when these have ended."""
+    """Runs jobs, about `at_once` of them at once. `start` takes the names of jobs and returns when these have ended.
+    `missing` names what this machine lacks for any job; other machines check themselves.
+    """
 
     at_once: int
     start: Callable[[list[str], Callable[[], None]], None]
+    missing: Callable[[], list[str]] = list
 
 
 def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, say_page: bool = True) -> int:
@@ -184,6 +187,8 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
             shortage = needs.shortage(needs.of(sweep, now, todo, of_all), directory)
             if shortage:
                 raise RunError(shortage)
+            if lacks := where.missing() if todo else []:
+                raise RunError(*lacks)
             done = len(now.jobs) - len(todo)
             alone_s = now.more_cost_s * of_all / min(of_all, now.more_at_once)  # while other processors have no job
             progress.expect(len(now.jobs) + now.more, done, sum(map(job_s, todo)) + alone_s)
@@ -216,7 +221,8 @@ def _here(jobs: Jobs | Searches, directory: Path, options: Options) -> Engine:
     labs = remote_labs.ready(remote_labs.load(Path(options.inventory)), virtual) if options.inventory else None
     at_once = how_many(jobs.first, options.at_once, away=bool(labs))
     of_all = sum(at_once or lab.processors for lab in labs) if labs else at_once
-    return Engine(of_all, lambda names, watch: engine.run(directory, names, at_once, watch, labs))
+    missing = list if labs else choose(jobs.first[0].spec).missing
+    return Engine(of_all, lambda names, watch: engine.run(directory, names, at_once, watch, labs), missing)
 
 
 def _under_slurm(jobs: Jobs | Searches, directory: Path, options: Options) -> Engine:

@@ -50,6 +50,26 @@ def test_memory__of_10000_flows_is_less_than_4_gib() -> None:
     assert many.tcp_mib < many.machine_mib
 
 
+def test_unsent_bytes__are_a_share_of_the_window_and_bounded_for_all_flows_together() -> None:
+    path = {"generator": "epoll", "rate": "1435mbit", "rtt": "80ms", "mtu": 1500, "buf": "1050pkt"}
+    one, few, many = (resolved(flows=flows, clock="virtual", **path) for flows in (1, 4, 10_000))
+    assert one.unsent_bytes is None
+    assert few.unsent_bytes == 2 * -(-(few.bdp_packets + few.buffer_packets) // 4) * 1500
+    assert many.unsent_bytes == 32 << 10
+    assert resolved(flows=4, clock="real", **path).unsent_bytes is None
+    assert run_plan.plan_run(few, 1).setup["tune_unsent_bytes"] == few.unsent_bytes
+    assert "tune_unsent_bytes" not in run_plan.plan_run(one, 1).setup
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+def test_memory__holds_flows_that_once_had_the_whole_link(tmp_path: Path) -> None:
+    """With send buffers of two of a flow's largest windows, these flows used up 586 MiB after 8 s."""
+    words = ("CLOCK=virtual", "CC=reno", "PROFILE=linux", "FLOWS=500", "RATE=800mbit", "RTT=90ms", "RTT_SPREAD=20ms")
+    summary = run(tmp_path, *words, "MTU=1500", "BUF=291pkt", "START_SPREAD=10s", "WARMUP=10s", "DURATION=2s")
+    assert faults(summary) == []
+
+
 @pytest.mark.long
 @pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 def test_runs__of_10000_flows_are_valid_and_one_seed_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -59,13 +59,19 @@ PACING_SYSCTLS = ("net.ipv4.tcp_pacing_ss_ratio", "net.ipv4.tcp_pacing_ca_ratio"
 
 
 def wanted_sysctls(
-    interfaces: list[str], ecn: bool, window_bytes: int, reserved_ports: str | None, buffer_bytes: int | None = None
+    interfaces: list[str],
+    ecn: bool,
+    window_bytes: int,
+    reserved_ports: str | None,
+    buffer_bytes: int | None = None,
+    unsent_bytes: int | None = None,
 ) -> dict[str, str]:
     """{name as in sysctl(8): wanted value}; of tcp_rmem and tcp_wmem the last number only.
 
     `window_bytes`: most bytes of a flow in flight, BDP and buffer together. `reserved_ports`: "FIRST-LAST", client
     ports that the kernel must not assign to other sockets. `buffer_bytes`: the largest socket buffer, in place of the
-    one that follows from `window_bytes`.
+    one that follows from `window_bytes`. `unsent_bytes`: a socket takes no more data while it has that many that it has
+    not sent.
     """
     most = str(buffer_bytes or max(LEAST_BUFFER_BYTES, BUFFER_PER_WINDOW * window_bytes))
     wanted = {
@@ -75,6 +81,8 @@ def wanted_sysctls(
         "net.ipv4.tcp_rmem": most,
         "net.ipv4.tcp_wmem": most,
     }
+    if unsent_bytes is not None:
+        wanted["net.ipv4.tcp_notsent_lowat"] = str(unsent_bytes)
     if reserved_ports is not None:
         wanted["net.ipv4.ip_local_reserved_ports"] = reserved_ports
     for interface in interfaces:

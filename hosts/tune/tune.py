@@ -42,7 +42,12 @@ def plan_sysctls(options: argparse.Namespace, saved: dict[str, str]) -> dict[str
     wanted = {
         **saved,
         **settings.wanted_sysctls(
-            options.interface, options.ecn == "on", options.window_bytes, options.reserve_ports, options.buffer_bytes
+            options.interface,
+            options.ecn == "on",
+            options.window_bytes,
+            options.reserve_ports,
+            options.buffer_bytes,
+            options.unsent_bytes,
         ),
         **tcp_options.sysctls(options.tcp),
         **({name: str(options.pacing_percent) for name in settings.PACING_SYSCTLS} if options.pacing_percent else {}),
@@ -264,6 +269,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--window-bytes", type=parse_bytes, default=4 << 20, help="BDP and buffer together (default 4 MiB)"
     )
     change.add_argument("--buffer-bytes", type=parse_bytes, help="largest socket buffer (default: from --window-bytes)")
+    change.add_argument("--unsent-bytes", type=parse_bytes, help="most bytes that a socket takes ahead of sending")
     change.add_argument("--reserve-ports", type=parse_ports, help="FIRST-LAST: client ports of the experiment")
     change.add_argument(
         "--tcp", type=tcp_options.parse, action="append", metavar="NAME=VALUE", help="a TCP option; may be repeated"

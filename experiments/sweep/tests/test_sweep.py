@@ -200,6 +200,19 @@ def test_command_line__refuses_in_one_line(words: list[str], said: str, capsys: 
     assert said in lines[0]
 
 
+def test_sweep__without_the_simulator_says_so_before_any_run(
+    write_spec: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from bufferscope.__main__ import main
+    from experiments.lab import ns3
+
+    monkeypatch.setattr(ns3, "SIMULATOR", Path("/nowhere/simulator"))
+    path = write_spec(text="name: small\nbase: {clock: virtual, switch: ns3, cc: reno}\ngrid: {flows: [1, 2]}\n")
+    assert main(["sweep", f"SPEC={path}", f"RESULTS={path.parent}"]) == 1
+    assert "build/simulator is missing" in capsys.readouterr().err
+    assert not list(path.parent.glob("*/runs/*"))
+
+
 def test_show__says_what_would_be_run(capsys: pytest.CaptureFixture[str], write_spec: Callable[..., Path]) -> None:
     from bufferscope.__main__ import main
 

@@ -69,11 +69,13 @@ static void on_data_ready(struct sock *sk)
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
-/* Like sk_stream_write_space: does not wake the writer until a third of the buffer is free. */
+/* Like sk_stream_write_space: does not wake the writer until a third of the buffer is free, and half of what
+ * net.ipv4.tcp_notsent_lowat allows.
+ */
 static void on_write_space(struct sock *sk)
 {
 	read_lock_bh(&sk->sk_callback_lock);
-	if (sk->sk_user_data && sk_stream_is_writeable(sk) && sk->sk_socket) {
+	if (sk->sk_user_data && __sk_stream_is_writeable(sk, 1) && sk->sk_socket) {
 		clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
 		make_ready(sk->sk_user_data);
 	}

@@ -36,12 +36,14 @@ def tune(pair, *words, check=True):
 def test_tune__apply_twice_then_undo_restores_every_value(pair, tmp_path):
     state = tmp_path / "state.json"
     apply = ["apply", "--state", state, "--interface", "eth0", "--ecn", "on", "--reserve-ports", "30000-30999"]
+    apply += ["--unsent-bytes", "65536"]
     before = values(pair)
 
     first = tune(pair, *apply, "--window-bytes", 10_000_000)
     assert first["changed"] is True
     assert first["before"]["net.ipv4.tcp_ecn"] != first["after"]["net.ipv4.tcp_ecn"] == "1"
     assert first["after"]["net.ipv4.tcp_wmem"].endswith(" 40000000")
+    assert first["after"]["net.ipv4.tcp_notsent_lowat"] == "65536"
     tuned = values(pair)
     assert tune(pair, *apply, "--window-bytes", 10_000_000) == {"changed": False, "before": {}, "after": {}}
     assert values(pair) == tuned != before
