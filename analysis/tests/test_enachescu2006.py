@@ -77,7 +77,7 @@ def test_slope__needs_a_share_at_every_window() -> None:
     sizes = dict(zip(theorem_2.WINDOWS, range(3, 8), strict=True))
     assert theorem_2.curve(by_buffer.get, 1.25) == {w: 10.0**-size for w, size in sizes.items()}
     assert theorem_2.curve(by_buffer.get, 1.5) == {}  # 8 packets for W = 128 were not measured
-    assert theorem_2.least({"curves": {1.0: shares, 0.75: {w: 1 / w for w in shares}}}) == 1.0
+    assert theorem_2.least({1.0: shares, 0.75: {w: 1 / w for w in shares}}) == 1.0
 
 
 def test_overpopulated__intervals_hold_more_than_their_slots_and_the_buffer() -> None:

@@ -3,7 +3,7 @@
 phases lose a packet with a probability of O(1/W^2).
 
 Evenly spaced packets are measured by buffer: W matters through the buffer alone. A curve for a c_B takes the share at
-c_B ln W packets, rounded up, for each W.
+c_B ln W packets, rounded up, for each W. With packets c_S ln W slots apart each W has runs of its own.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from analysis.theory import queues
 CAPTION = (
     "dropped share of the packets of 50 periodic flows, whose phases are drawn anew in each round. Left: evenly spaced "
     "packets (S = N/ρ slots) against the buffer, and Poisson packets (dotted). Right: against the packets W of a "
-    "round, with buffers of c_B ln W packets, rounded up; evenly spaced, and S = 1 slot apart (triangles). Grey: a "
-    "slope of −2."
+    "round, with buffers of c_B ln W packets, rounded up; evenly spaced, c_S ln W slots apart with the same buffers, "
+    "and S = 1 slot apart (triangles). Grey: a slope of −2."
 )
 STEM = "theorem-2"
 WINDOWS = (8, 16, 32, 64, 128)
 CONSTANTS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5)  # c_B
-OF_BURSTS = {0.5: 1.25, 0.8: 2.25}  # c_B of the spec's points with S = 1
+OF_BURSTS = {0.5: 1.25, 0.8: 2.25}  # c_B of the spec's points with S = 1, 4 and 16
+SPACINGS = (2, 4, 8)  # c_S
+OF_SPACINGS = {0.5: 1.25, 0.8: 2.5}  # c_B of the spec's points with these
 LEAST_SLOPE = -2.0
 LOWEST = 1e-7  # dropped share of the axis; leaves room for the legends
 SHADES = {0.5: BLUE, 0.8: ORANGE}
@@ -56,6 +58,19 @@ def curve(by_buffer: Callable[[int], float | None], constant: float) -> dict[int
     return known if len(known) == len(WINDOWS) else {}
 
 
+def spaced(runs: list[StoredRun], load: float, constant: int) -> dict[int, float]:
+    """The share at each W of packets c_S ln W slots apart; empty unless every W has one."""
+
+    def is_one(run: StoredRun) -> bool:
+        w = rounds.packets(run)
+        return rounds.spacing(run) == round(constant * math.log(w), 2) and run["buffer_packets"] == buffer(
+            OF_SPACINGS.get(load, 0), w
+        )
+
+    points = series((run for run in runs if is_one(run)), rounds.packets, loss)
+    return {w: point.value for w, point in points.items()} if set(points) == set(WINDOWS) else {}
+
+
 def _measured(points: Series) -> Callable[[int], float | None]:
     return lambda size: points[size].value if size in points else None
 
@@ -78,19 +93,20 @@ def prepare(runs: StoredRuns) -> Data:
             ],
             "curves": {constant: of for constant, of in curves.items() if of},
             "bursts": series((run for run in bursts if rounds.spacing(run) == 1), rounds.packets, loss),
-            "by_spacing": series((run for run in bursts if _is_largest(run)), rounds.slots, loss),
+            "by_spacing": series((run for run in bursts if _is_largest(run, load)), rounds.slots, loss),
+            "spaced": {apart: shares for apart in SPACINGS if (shares := spaced(bursts, load, apart))},
         }
     return {"provenance": runs.provenance(), "panels": panels}
 
 
-def _is_largest(run: StoredRun) -> bool:
-    return rounds.packets(run) == WINDOWS[-1]
+def _is_largest(run: StoredRun, load: float) -> bool:
+    size = buffer(OF_BURSTS.get(load, 0), WINDOWS[-1])
+    return rounds.packets(run) == WINDOWS[-1] and run["buffer_packets"] == size
 
 
-def least(panel: Data) -> float | None:
-    """The smallest measured c_B with a slope of LEAST_SLOPE or less; None if there is none."""
-    steep = [constant for constant, of in panel["curves"].items() if (slope(of) or 0.0) <= LEAST_SLOPE]
-    return min(steep, default=None)
+def least(curves: dict[float, dict[int, float]]) -> float | None:
+    """The smallest measured constant with a slope of LEAST_SLOPE or less; None if there is none."""
+    return min((constant for constant, of in curves.items() if (slope(of) or 0.0) <= LEAST_SLOPE), default=None)
 
 
 def draw(data: Data) -> look.Figure:
@@ -103,11 +119,14 @@ def draw(data: Data) -> look.Figure:
         seen = {size: point for size, point in points.items() if point.value > 0}
         look.interval_bars(left, list(seen), seen.values(), shade, "o", f"ρ = {load:g}")
         left.plot(list(points), [queues.md1_loss(load, size) for size in points], ":", color=shade, linewidth=0.7)
-        constant = least(panel)
+        constant = least(panel["curves"])
         if constant is not None:
             name = f"ρ = {load:g}, $c_B$ = {constant:g}"
             of = panel["curves"][constant]
             right.plot(list(of), list(of.values()), "o-", color=shade, linewidth=0.7, markersize=3, label=name)
+        for apart, shares in panel["spaced"].items():
+            style = {2: "--", 4: "-.", 8: ":"}[apart]
+            right.plot(list(shares), list(shares.values()), style, color=shade, linewidth=0.9, label=f"$c_S$ = {apart}")
         bursts = panel["bursts"]
         if bursts:
             name, values = f"ρ = {load:g}, S = 1", [point.value for point in bursts.values()]
@@ -136,7 +155,7 @@ def facts(data: Data) -> list[Fact]:
     """Slopes and the least c_B first, then the share by buffer, and by S."""
     first, rows = [], []
     for load, panel in data["panels"].items():
-        constant = least(panel)
+        constant = least(panel["curves"])
         first.append(
             Fact(f"ρ = {load:g}, S = N/ρ: least c_B with a slope of −2 or less", "large enough", None,
                  None if constant is None else exactly(constant), "", headline=True, none="none was measured")
@@ -145,6 +164,14 @@ def facts(data: Data) -> list[Fact]:
             poisson = slope(curve(lambda size, load=load: queues.md1_loss(load, size), each))  # type: ignore[misc]
             what = f"ρ = {load:g}, S = N/ρ, c_B = {each:g}: slope of ln p in ln W (prediction: Poisson packets)"
             first.append(_slope(what, "−2 or less" if each == constant else "", poisson, slope(of)))
+        apart, of_spacings = least(panel["spaced"]), OF_SPACINGS.get(load, 0)
+        what = f"ρ = {load:g}, S = c_S ln W, c_B = {of_spacings:g}: "
+        first.append(
+            Fact(f"{what}least c_S with a slope of −2 or less", "large enough", None,
+                 None if apart is None else exactly(apart), "", headline=True, none="none was measured")
+        )  # fmt: skip
+        for each, of in panel["spaced"].items():
+            first.append(_slope(f"{what}c_S = {each:g}: slope of ln p in ln W", "", None, slope(of)))
         bursts = {w: point.value for w, point in panel["bursts"].items()}
         what = f"ρ = {load:g}, S = 1, c_B = {OF_BURSTS.get(load, 0):g}: slope of ln p in ln W"
         first.append(_slope(what, "not −2: S is too small", None, slope(bursts), headline=True))
