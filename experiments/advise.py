@@ -1,30 +1,38 @@
 # SPDX-License-Identifier: MIT
 """The command `advise`. With MEASURE=1 it measures the least buffer first: a search in virtual time (sweep/) on the
 operator's own link, or on a smaller one where that would take too long. Then the link itself is run with the result
-(advise_link.py), if that is not too long either.
+(advise_link.py), in the time that is left of BUDGET.
 
-A smaller link keeps the RTT, the MTU and, as far as possible, the number of flows. First the rate falls until a flow's
-share of the BDP is LEAST_WINDOW packets, then rate and number of flows fall together.
+BUDGET is time of the idle reference machine, so the same command always measures the same. A smaller link keeps the
+RTT, the MTU and, as far as possible, the number of flows. First the rate falls until a flow's share of the BDP is
+LEAST_WINDOW packets, then rate and number of flows fall together.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.advise import command, parameters
 from analysis.advise.parameters import KEYS, Question
-from lib.errors import BadValue, SpecError
+from analysis.amounts import duration
+from experiments import cost
+from lib.errors import BadValue, Interrupted, RunError, SpecError
+from lib.frames import ETHERNET_BYTES
 
 if TYPE_CHECKING:
     from analysis.advise.brief import Measurement
+    from analysis.advise.link import Link
     from experiments.sweep.spec import Sweep
 
 __all__ = ["KEYS", "run"]
 
-# Packets of one run: some 20 s on the reference machine. A search of about 7 steps and 8 more seeds takes 4 minutes.
-MOST_PACKETS = 500_000
+# Of BUDGET, for one run of the search. Of its about 15 runs (7 steps, 8 more seeds) most wait for others, so on two
+# processors they take about as long as 10: a third of BUDGET.
+RUN_SHARE = 1 / 30
+LEAST_BUDGET_S, MOST_BUDGET_S = 60, 86_400
 SEEDS = 5  # of each bound; with fewer, the interval of a mean of runs is so wide that it leaves most bounds open
 LEAST_WINDOW = 10.0  # BDP/n in packets: with smaller windows timeouts replace fast recovery
 WIDTH = 0.25  # of the interval that holds the least buffer, over its lower end
@@ -52,12 +60,27 @@ class Scaled(NamedTuple):
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Raises SpecError, RunError, Interrupted."""
     if given.pop("measure", "0") != "1":
-        if "results" in given:
-            errors.append(BadValue("RESULTS", given.pop("results"), "has no meaning here; allowed: with MEASURE=1"))
+        for key in ("results", "budget"):
+            if key in given:
+                errors.append(BadValue(key.upper(), given.pop(key), "has no meaning here; allowed: with MEASURE=1"))
         return command.run(given, errors)
-    results = given.pop("results", "")
+    results, budget_s = given.pop("results", ""), _budget_s(given.pop("budget", ""), errors)
     _check(given, errors)
-    return command.run(given, errors, lambda question, by_rules: measure(question, results, by_rules))
+    return command.run(given, errors, lambda question, by_rules: measure(question, results, by_rules, budget_s))
+
+
+def _budget_s(text: str, errors: list[BadValue]) -> float:
+    """BUDGET in seconds; adds an error if it is not a time in its range."""
+    from lib import units
+
+    try:
+        budget_s = units.parse(text or parameters.KEYS["budget"].default, ("time",)).amount / 10**9
+        if LEAST_BUDGET_S <= budget_s <= MOST_BUDGET_S:
+            return float(budget_s)
+    except ValueError:
+        pass
+    errors.append(BadValue("BUDGET", text, f"is no such time; allowed: {LEAST_BUDGET_S}s to {MOST_BUDGET_S}s"))
+    return 0.0
 
 
 def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
@@ -80,16 +103,18 @@ def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
                                                             "allowed: without MEASURE=1"))  # fmt: skip
 
 
-def scaled(bdp: float, flows: int, rate_bps: int) -> Scaled:
-    """The largest link of at most MOST_PACKETS a run that keeps windows and flows as the head of this file says."""
+def scaled(link: Link, run_s: float) -> Scaled:
+    """The largest link whose run takes at most `run_s` of the idle reference machine, and which keeps windows and flows
+    as the head of this file says. A run of the smallest one may take longer.
+    """
+    bdp, flows, rate_bps = link.bdp, link.flows, link.rate_bps
 
     def of(share_bdp: float, n: int) -> Scaled:
         warmup, duration = _rtts(share_bdp / n)
         return Scaled(max(1000 * round(rate_bps * share_bdp / bdp / 1000), 64_000), n, share_bdp, warmup, duration)
 
     def fits(share_bdp: float, n: int) -> bool:
-        share = of(share_bdp, n)
-        return share.bdp * (share.warmup_rtts + share.duration_rtts) <= MOST_PACKETS and n <= MOST_FLOWS
+        return run_cost_s(of(share_bdp, n), link) <= run_s and n <= MOST_FLOWS
 
     window = bdp / flows
     if fits(bdp, flows) and rate_bps <= MOST_RATE_BPS:
@@ -107,35 +132,55 @@ def scaled(bdp: float, flows: int, rate_bps: int) -> Scaled:
     return of(least * few, few)
 
 
+def run_cost_s(share: Scaled, link: Link) -> float:
+    """The expected time of a run of the search on the idle reference machine."""
+    rtts = share.warmup_rtts + share.duration_rtts
+    packets, virtual_s = share.bdp * rtts, rtts * link.rtt_ns / 1e9
+    traffic_s = cost.driver_traffic_s(packets, link.mtu_bytes + ETHERNET_BYTES, share.flows, virtual_s)
+    return cost.SETUP_S + traffic_s + cost.SUMMARY_S + cost.SUMMARY_PACKET_S * packets
+
+
 def _rtts(window: float) -> tuple[int, int]:
     """Warm-up and duration: several sawteeth, each of about `window` RTTs or less."""
     return 100 + math.ceil(2 * window), max(200, math.ceil(4 * window))
 
 
-def measure(question: Question, results: str, by_rules: int) -> Measurement:
+def measure(question: Question, results: str, by_rules: int, budget_s: float) -> Measurement:
     """Searches for the least buffer of the link, or of a scaled one; then runs the link itself with it, if the search
     was of another link. `by_rules` is the buffer to start with by rules. Raises SpecError, RunError, Interrupted.
     """
     import polars
 
-    from experiments import host
+    from experiments import host, machine_speed
     from experiments.advise_link import Limits, try_on_link
     from experiments.sweep import run as sweep_run
     from experiments.sweep.command import prober
     from experiments.sweep.searches import TABLE
-    from lib.errors import Interrupted, RunError
     from lib.terminal import say
+    from runs import run_table
 
-    share = scaled(question.link.bdp, question.link.flows, question.link.rate_bps)
+    link = question.link
+    share = scaled(link, RUN_SHARE * budget_s)
     sweep = search(question, share)
     directory = Path(results or host.CHECKOUT / "results").absolute()
     probe = prober(build=True)
-    limits = None if is_whole(question, share) else Limits.of(question.link, probe)
+    options = sweep_run.Options(directory)
+    search_s = sweep_run.missing(sweep, probe, options, run_table.read(directory).clear()).duration_s
+    if search_s > budget_s:
+        raise RunError(
+            f"the search needs about {duration(search_s)} of an idle machine, and BUDGET is {duration(budget_s)}; "
+            f"allowed: BUDGET={math.ceil(search_s)}s or more"
+        )
+    limits = None if is_whole(question, share) else Limits.of(link, probe, budget_s - search_s)
+    left_s = sweep_run.missing(sweep, probe, options, run_table.read(directory)).duration_s
+    slow = machine_speed.slowness(len(os.sched_getaffinity(0)))
+    expected = duration(slow * (left_s + (limits.most_s if limits else 0)))
     say(
-        f"Measuring: a bisection with one seed, then {SEEDS} seeds for each of the two buffers that bound the answer, "
-        f"{f'then {limits.text}' if limits else 'all on your link'}; Ctrl-C stops it, the same command goes on."
+        f"Measuring, {expected} at most{machine_speed.explained(slow)}: a bisection with one seed, then {SEEDS} seeds "
+        f"of each of the two bounds of the answer, {f'then {limits.text}' if limits else 'all on your link'}; Ctrl-C "
+        "stops it, the same command goes on."
     )
-    status = sweep_run.run(sweep, probe, sweep_run.Options(directory), say_page=False)
+    status = sweep_run.run(sweep, probe, options, say_page=False)
     if status >= 128:
         raise Interrupted(status - 128)
     table = directory / sweep.name / TABLE
@@ -145,7 +190,7 @@ def measure(question: Question, results: str, by_rules: int) -> Measurement:
     found = answer(question, share, row)
     if limits is None or found.packets is None:
         return found
-    return try_on_link(question.link, found, by_rules, limits, directory, probe)
+    return try_on_link(link, found, by_rules, limits, directory, probe)
 
 
 def search(question: Question, share: Scaled) -> Sweep:

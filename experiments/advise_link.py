@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The last step of advise MEASURE=1 if the search ran on a scaled link: runs on the link itself. The first run has the
-buffer that the search found, scaled to the link; the next runs have the rules' larger buffers, until one is enough. An
-experiment above a certain cost asks for consent (consent.py); all these runs together stay below this cost.
+"""The last step of advise MEASURE=1 if the search ran on a scaled link: runs on the link itself, with the buffer that
+the search found, scaled to the link, and with the rules' larger buffers. As many run at once as there are processors,
+and the next ones only if none of these is enough. All together take no longer than the search has left of BUDGET.
 """
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +16,7 @@ import polars
 
 from analysis.advise.brief import CHECK_WORDS, Measurement, words
 from analysis.amounts import duration, si, whole
-from experiments import consent, cost, disk, machine_speed
+from experiments import consent, cost, disk
 from experiments.host import Host
 from experiments.sweep import run as sweep_run
 from experiments.sweep.spec import Sweep
@@ -24,30 +26,40 @@ from lib.errors import Interrupted, RunError, SpecError
 if TYPE_CHECKING:
     from analysis.advise.link import Link
 
+KEPT = "summary"  # of a run, when it is analysed
+BUDGET_OVER_LEFT = 1.5  # of what the search leaves
 MOST_RUNS = 3  # the carried-over buffer, the rule's, the BDP
 
 
 class Limits(NamedTuple):
-    """The number of runs of the link within the cost limit. `text` announces them; for 0 runs it gives the reason."""
+    """The most runs of the link, how many of them run at once, and their time on the idle reference machine. `text`
+    announces them; for 0 runs it gives the reason.
+    """
 
     runs: int
+    at_once: int
+    most_s: float
     text: str
 
     @classmethod
-    def of(cls, link: Link, probe: Callable[[str], Host]) -> Limits:
+    def of(cls, link: Link, probe: Callable[[str], Host], left_s: float) -> Limits:
+        """`left_s` is what the search leaves of BUDGET."""
         from experiments.resolve import resolve
 
         given = {key: value for key, value in base(link).items() if key != "name"}
         try:
             spec = resolve({**given, "buf": "1bdp"}, probe("virtual"))
         except SpecError as failure:
-            return cls(0, f"no run of your link, which cannot be run: {failure.errors[0]}")
-        run_s, size = cost.repetition_s(spec), disk.estimate_bytes(spec)
-        takes = f"{duration(machine_speed.slowness(1) * run_s)} and {si(float(size), 'B')} of disk"
-        runs = min(int(consent.ASK_S / run_s), MOST_RUNS)
-        if not runs or size > consent.ASK_BYTES:
-            return cls(0, f"no run of your link itself, which would take about {takes}")
-        return cls(runs, f"up to {runs} runs of your link itself, about {takes} each")
+            return cls(0, 1, 0.0, f"no run of your link, which cannot be run: {failure.errors[0]}")
+        run_s, size = cost.repetition_s(spec, keep=KEPT), disk.estimate_bytes(spec)
+        at_once = min(len(os.sched_getaffinity(0)), MOST_RUNS)
+        rounds = int(left_s / run_s)
+        if not rounds or size > consent.ASK_BYTES:
+            takes = f"about {duration(run_s)} of an idle machine and {si(float(size), 'B')} of disk"
+            more = "" if rounds else f": BUDGET={math.ceil(BUDGET_OVER_LEFT * run_s)}s has the time for it"
+            return cls(0, 1, 0.0, f"no run of your link itself, which would take {takes}{more}")
+        runs = min(rounds * at_once, MOST_RUNS)
+        return cls(runs, at_once, -(-runs // at_once) * run_s, f"up to {runs} runs of your link itself")
 
 
 def base(link: Link) -> dict[str, str]:
@@ -64,40 +76,51 @@ def try_on_link(
     lines = list(found.lines)
     if not limits.runs:
         return found._replace(lines=[*lines, f"There is {limits.text}: the answer is not measured."])
-    larger = sorted({by_rules, whole(link.bdp)} - {found.packets})
     packets = found.packets
-    for packets in [found.packets, *(each for each in larger if each > found.packets)][: limits.runs]:
+    larger = sorted({by_rules, whole(link.bdp)} - {found.packets})
+    tried = [packets, *(each for each in larger if each > packets)][: limits.runs]
+    for first in range(0, len(tried), limits.at_once):
+        at_once = tried[first : first + limits.at_once]
         try:
-            used = _utilization(link, packets, results, probe)
+            used = _utilizations(link, at_once, results, probe)
         except (RunError, SpecError) as problem:
             text = problem.lines[0] if isinstance(problem, RunError) else str(problem.errors[0])
             return found._replace(lines=[*lines, f"Your link itself could not be run: {text}"])
-        enough = used >= link.utilization
-        lines.append(
-            f"A run of your link with {packets}p kept {100 * used:.4g} % in the worst 1 % of 10 RTTs "
-            f"({CHECK_WORDS}, one seed): {'enough' if enough else 'not enough'}."
-        )
+        lines += [_said(link, packets, used[packets]) for packets in at_once]
+        enough = [packets for packets in at_once if (of := used[packets]) is not None and of >= link.utilization]
         if enough:
-            return Measurement(lines, packets, False)
+            return Measurement(lines, enough[0], False)
+        packets = at_once[-1]
     lines.append("No run of your link was enough: take more than below, or ask for a lower UTIL.")
     return Measurement(lines, packets, True)
 
 
-def _utilization(link: Link, packets: int, results: Path, probe: Callable[[str], Host]) -> float:
-    """The 1st percentile of utilization over 10 RTTs in a run of the link. Raises SpecError, RunError, Interrupted."""
+def _said(link: Link, packets: int, used: float | None) -> str:
+    if used is None:
+        return f"A run of your link with {packets}p is not valid."
+    return (
+        f"A run of your link with {packets}p kept {100 * used:.4g} % in the worst 1 % of 10 RTTs "
+        f"({CHECK_WORDS}, one seed): {'enough' if used >= link.utilization else 'not enough'}."
+    )
+
+
+def _utilizations(
+    link: Link, buffers: list[int], results: Path, probe: Callable[[str], Host]
+) -> dict[int, float | None]:
+    """By buffer in packets: the 1st percentile of utilization over 10 RTTs in a run of the link, None if that is not
+    valid. Raises SpecError, RunError, Interrupted.
+    """
     rate, rtt = units.show(link.rate_bps, "rate"), units.show(link.rtt_ns, "time")
     name = "-".join(["advise-link", link.cc, f"n{link.flows}", rate, rtt]).replace(".", "_")
     sweep = Sweep(
-        name=name, about="a run of the link itself (advise MEASURE=1)", keep="summary", reps=1, seed=1,
-        base=dict(base(link)), points=({"buf": f"{packets}p"},), search=None, file="MEASURE=1",
+        name=name, about="runs of the link itself (advise MEASURE=1)", keep=KEPT, reps=1, seed=1,
+        base=dict(base(link)), points=tuple({"buf": f"{packets}p"} for packets in buffers), search=None,
+        file="MEASURE=1",
     )  # fmt: skip
     status = sweep_run.run(sweep, probe, sweep_run.Options(results), say_page=False)
     if status >= 128:
         raise Interrupted(status - 128)
-    used = _stored(results, name, packets)
-    if used is None:
-        raise RunError(f"{results / name}: the run with {packets} packets is not valid")
-    return used
+    return {packets: _stored(results, name, packets) for packets in buffers}
 
 
 def _stored(results: Path, name: str, packets: int) -> float | None:

@@ -36,6 +36,6 @@ def ask(spec: Resolved, at_once: int, yes: bool) -> float:
             return slow
         raise RunError("nothing was started")
     raise RunError(
-        f"this experiment is expected to take about {duration(alone_s)} of an idle machine and {of_disk}, which needs "
-        f"a yes (above {duration(ASK_S)} or {si(float(ASK_BYTES), 'B')}): add YES=1, or lower DURATION, RATE or REPS"
+        f"this experiment needs a yes, as any that takes more than {duration(ASK_S)} of an idle machine or "
+        f"{si(float(ASK_BYTES), 'B')}: add YES=1, or lower DURATION, RATE or REPS"
     )

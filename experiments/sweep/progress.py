@@ -24,16 +24,18 @@ class SweepProgress(Terminal):
         self.slow = slow
         self.jobs = self.done = self.not_valid = self.tried_again = 0
         self.cost_s = self.done_cost_s = 0.0
+        self.ended_s = 0.0  # when the last job ended, after the beginning
 
     def expect(self, jobs: int, done: int, cost_s: float) -> None:
         """Sets the number of jobs, of done jobs, and the expected cost of the others."""
         self.jobs, self.done, self.cost_s = jobs, done, self.done_cost_s + cost_s
 
-    def finished(self, cost_s: float, valid: bool) -> None:
-        """Counts a finished job of that cost."""
+    def finished(self, cost_s: float, valid: bool, ended_s: float | None = None) -> None:
+        """Counts a finished job of that cost. `ended_s`: when it ended, after the beginning; None: now."""
         self.done += 1
         self.not_valid += not valid
         self.done_cost_s += cost_s
+        self.ended_s = time.monotonic() - self.begin_s if ended_s is None else ended_s
 
     def again(self, jobs: int, cost_s: float) -> None:
         """Counts finished jobs that were not valid, and are tried again at that cost."""
@@ -42,18 +44,23 @@ class SweepProgress(Terminal):
         self.tried_again += jobs
         self.cost_s += cost_s
 
-    def left_s(self, elapsed_s: float) -> float:
-        """Time left if the finished jobs took `elapsed_s`: at first by expected costs, then by the measured pace."""
+    def left_s(self, elapsed_s: float, running_cost_s: float = 0.0) -> float:
+        """Time left if the finished jobs took until `ended_s`: at first by expected costs, then by the measured pace.
+        Since then the running jobs have gone on, at most until their end.
+        """
         left_s = max(0.0, self.cost_s - self.done_cost_s)
         trust = min(1.0, self.done_cost_s / max(self.cost_s, 1e-9) * 10)  # in the measured pace, after a tenth
-        measured = elapsed_s / self.done_cost_s if self.done_cost_s else 0.0
-        return left_s * (trust * measured + (1 - trust) * self.slow / self.at_once)
+        measured = self.ended_s / self.done_cost_s if self.done_cost_s else 0.0
+        pace = trust * measured + (1 - trust) * self.slow / self.at_once
+        return max(pace * left_s - (elapsed_s - self.ended_s), pace * max(0.0, left_s - running_cost_s))
 
-    def show(self, running: list[str]) -> None:
-        """Shows the progress, if its time has come."""
+    def show(self, running: list[str], running_cost_s: float = 0.0) -> None:
+        """Shows the progress, if its time has come. `running_cost_s`: the expected cost of the running jobs."""
         elapsed_s = time.monotonic() - self.begin_s
+        left_s = self.left_s(elapsed_s, running_cost_s)
         bad = f", {self.not_valid} not valid" if self.not_valid else ""
         bad += f", {self.tried_again} tried again" if self.tried_again else ""
-        times = f"{duration(elapsed_s)}, about {duration(self.left_s(elapsed_s))} left"
+        times = f"{duration(elapsed_s)}, about {duration(left_s)} left"
         head = f"{self.title}: {self.done} of {self.jobs} runs{bad}, {times}"
-        self.write(self.done / max(self.jobs, 1), head, ", ".join(running), head)
+        passed = max(self.done / max(self.jobs, 1), elapsed_s / max(elapsed_s + left_s, 1e-9)) if running else 1.0
+        self.write(passed, head, ", ".join(running), head)

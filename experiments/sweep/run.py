@@ -283,7 +283,8 @@ class Watch:
                 del self.left[job.id]
                 self.new = True
                 self.progress.finished(self.job_s(job), look(run_directory).state is State.VALID)
-        self.progress.show([name for name in self.left if results.is_running(self.directory / SWEEP_RUNS / name)])
+        running = [job for job in self.left.values() if results.is_running(self.directory / SWEEP_RUNS / job.id)]
+        self.progress.show([job.id for job in running], sum(map(self.job_s, running)))
         if self.new and time.monotonic() - self.last_index_s > INDEX_EVERY_S:
             run_table.write(self.results)
             self.last_index_s, self.new = time.monotonic(), False

@@ -11,11 +11,14 @@ from analysis.advise import brief, parameters
 from analysis.advise.evidence import Evidence
 from bufferscope.__main__ import main
 from experiments import advise, advise_link
-from experiments.advise import LEAST_WINDOW, MOST_PACKETS, Scaled, scaled
+from experiments.advise import LEAST_WINDOW, RUN_SHARE, Scaled, run_cost_s, scaled
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
+from experiments.sweep import run as sweep_run
+from runs import run_table
 
+BUDGET_S = 300
 HOST = Host(("cubic", "reno"), netem=True, clock="virtual")
 
 
@@ -25,7 +28,7 @@ def question(**given: str) -> parameters.Question:
 
 def scale_of(**given: str) -> tuple[Scaled, parameters.Question]:
     asked = question(**given)
-    return scaled(asked.link.bdp, asked.link.flows, asked.link.rate_bps), asked
+    return scaled(asked.link, RUN_SHARE * BUDGET_S), asked
 
 
 @pytest.mark.parametrize(
@@ -33,9 +36,10 @@ def scale_of(**given: str) -> tuple[Scaled, parameters.Question]:
     [
         ({"rate": "200mbit", "rtt": "10ms", "flows": "16"}, 16, False),
         ({"rate": "100mbit", "rtt": "20ms", "flows": "1"}, 1, False),
-        ({"rate": "1gbit", "rtt": "20ms", "flows": "100"}, 100, True),  # a lower rate is enough
-        ({"rate": "10gbit", "rtt": "40ms", "flows": "500"}, 156, True),
-        ({"rate": "100gbit", "rtt": "100ms", "flows": "10000"}, 156, True),
+        ({"rate": "1gbit", "rtt": "20ms", "flows": "100"}, 100, False),
+        ({"rate": "1gbit", "rtt": "40ms", "flows": "100"}, 100, True),  # a lower rate is enough
+        ({"rate": "10gbit", "rtt": "40ms", "flows": "500"}, 175, True),
+        ({"rate": "100gbit", "rtt": "100ms", "flows": "10000"}, 124, True),
         ({"rate": "10gbit", "rtt": "100ms", "flows": "1"}, 1, True),
         ({"rate": "1gbit", "rtt": "10ms", "flows": "100000"}, 813, True),  # windows of less than a packet stay so
     ],
@@ -44,7 +48,7 @@ def test_scale__keeps_windows_then_flows_and_stays_in_the_budget(
     given: dict[str, str], flows: int, is_scaled: bool
 ) -> None:
     share, asked = scale_of(**given)
-    assert share.bdp * (share.warmup_rtts + share.duration_rtts) <= MOST_PACKETS
+    assert run_cost_s(share, asked.link) <= RUN_SHARE * BUDGET_S
     assert (share.rate_bps < asked.link.rate_bps) == is_scaled
     if flows != 813:
         assert share.flows == flows
@@ -66,13 +70,13 @@ def test_answer__says_whether_and_how_the_link_was_scaled() -> None:
     assert said.lines[0].startswith("Measured on your link, not scaled: more than 40 and at most 50 packets keep ")
     assert (said.packets, said.carried_over) == (50, False)
     share, asked = scale_of(rate="10gbit", rtt="40ms", flows="500")
-    said = advise.answer(asked, share, row(100, 156, "not finished"))
+    said = advise.answer(asked, share, row(100, 175, "not finished"))
     assert said.lines[0].startswith(
-        "Measured, scaled to 156 cubic flows at 479.9 Mb/s, RTT 40ms (a window of 10 packets"
+        "Measured, scaled to 175 cubic flows at 538.3 Mb/s, RTT 40ms (a window of 10 packets"
     )
     assert said.lines[0].endswith("(6 runs; the bounds with 5 seeds each; not finished).")
-    assert "0.1 BDP x sqrt(156/500), by the square root rule = 1816 packets" in said.lines[1]
-    assert (said.packets, said.carried_over) == (1816, True)
+    assert "0.1 BDP x sqrt(175/500), by the square root rule = 1924 packets" in said.lines[1]
+    assert (said.packets, said.carried_over) == (1924, True)
     none = advise.answer(asked, share, row(100, None))
     assert "even 100 packets" in none.lines[0]
     assert none.packets is None
@@ -89,51 +93,81 @@ def test_taken__is_no_less_than_the_rule_unless_the_link_itself_was_measured() -
         assert (f"BUF={packets}p {brief.CHECK_WORDS} (it announces its time)" in said[5]) == carried_over
 
 
-def limits(runs: int) -> advise_link.Limits:
-    return advise_link.Limits(runs, "no run of your link itself, which would take about 2 h")
+def limits(runs: int, at_once: int) -> advise_link.Limits:
+    return advise_link.Limits(runs, at_once, 60.0, "no run of your link itself, which would take about 2 h")
 
 
+@pytest.mark.parametrize("at_once", [1, 2])
 @pytest.mark.parametrize(
     ("used", "runs", "packets", "carried_over", "tried"),
     [
-        ({478: 0.995}, 3, 478, False, [478]),
-        ({478: 0.96, 5816: 0.999}, 3, 5816, False, [478, 5816]),
-        ({478: 0.96, 5816: 0.97, 32510: 0.98}, 3, 32510, True, [478, 5816, 32510]),
-        ({478: 0.96}, 1, 478, True, [478]),
-        ({}, 0, 478, True, []),
+        ({478: 0.995, 5816: 0.999}, 3, 478, False, 1),
+        ({478: 0.96, 5816: 0.999}, 3, 5816, False, 2),
+        ({478: None, 5816: 0.999}, 3, 5816, False, 2),
+        ({478: 0.96, 5816: 0.97, 32510: 0.98}, 3, 32510, True, 3),
+        ({478: 0.96}, 1, 478, True, 1),
+        ({}, 0, 478, True, 0),
     ],
 )
 def test_link_itself__is_run_with_larger_buffers_until_one_is_enough(
-    used: dict[int, float],
+    used: dict[int, float | None],
     runs: int,
     packets: int,
     carried_over: bool,
-    tried: list[int],
+    tried: int,
+    at_once: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     link = question(rate="10gbit", rtt="40ms", flows="500").link
     ran: list[int] = []
 
-    def run(link: object, packets: int, results: Path, probe: object) -> float:
-        ran.append(packets)
-        return used[packets]
+    def run(link: object, buffers: list[int], results: Path, probe: object) -> dict[int, float | None]:
+        ran.extend(buffers)
+        return {packets: used[packets] for packets in buffers}
 
-    monkeypatch.setattr(advise_link, "_utilization", run)
+    monkeypatch.setattr(advise_link, "_utilizations", run)
     found = brief.Measurement(["Measured."], 478, True)
-    said = advise_link.try_on_link(link, found, 5816, limits(runs), Path("x"), lambda clock: HOST)
-    assert (said.packets, said.carried_over, ran) == (packets, carried_over, tried)
-    assert len(said.lines) == 1 + max(len(tried), 1) + (carried_over and bool(tried))
+    said = advise_link.try_on_link(link, found, 5816, limits(runs, at_once), Path("x"), lambda clock: HOST)
+    tried = min(-(-tried // at_once) * at_once, runs)
+    assert (said.packets, said.carried_over, ran) == (packets, carried_over, [478, 5816, 32510][:tried])
+    assert len(said.lines) == 1 + max(tried, 1) + (carried_over and bool(tried))
     assert said.lines[-1].endswith(("enough.", "UTIL.", "is not measured."))
 
 
-def test_link_itself__is_run_only_within_the_limit_of_an_experiment() -> None:
+def test_link_itself__is_run_only_in_the_time_that_the_search_leaves() -> None:
     probe = lambda clock: HOST  # noqa: E731
-    fits = advise_link.Limits.of(question(rate="1gbit", rtt="20ms", flows="100").link, probe)
+    fits = advise_link.Limits.of(question(rate="1gbit", rtt="20ms", flows="100").link, probe, 200)
     assert fits.runs == advise_link.MOST_RUNS
-    assert fits.text.startswith("up to 3 runs of your link itself, about ")
-    large = advise_link.Limits.of(question(rate="100gbit", rtt="100ms", flows="10000").link, probe)
+    assert fits.text == "up to 3 runs of your link itself"
+    assert fits.most_s <= 200
+    long = advise_link.Limits.of(question(rate="10gbit", rtt="40ms", flows="500").link, probe, 30)
+    assert long.runs == 0
+    assert re.search(r"no run of your link itself.*: BUDGET=\d+s has the time for it", long.text)
+    large = advise_link.Limits.of(question(rate="100gbit", rtt="100ms", flows="10000").link, probe, 86_400)
     assert large.runs == 0
     assert "no run of your link" in large.text
+
+
+@pytest.mark.parametrize("rate", ["10mbit", "100mbit", "1gbit", "10gbit", "100gbit"])
+@pytest.mark.parametrize("flows", ["1", "16", "500", "10000"])
+@pytest.mark.parametrize("rtt", ["1ms", "20ms", "200ms"])
+def test_measurement__stays_in_its_budget(rate: str, flows: str, rtt: str, tmp_path: Path) -> None:
+    """On the idle reference machine, by the cost model."""
+    probe = lambda clock: HOST  # noqa: E731
+    share, asked = scale_of(rate=rate, rtt=rtt, flows=flows)
+    if share.bdp < 4:
+        pytest.skip("a BDP of less than 4 packets is refused")
+    options = sweep_run.Options(tmp_path, at_once=2)
+    search_s = sweep_run.missing(advise.search(asked, share), probe, options, run_table.read(tmp_path)).duration_s
+    assert search_s <= 0.6 * BUDGET_S
+    link_s = advise_link.Limits.of(asked.link, probe, BUDGET_S - search_s).most_s
+    assert search_s + link_s <= BUDGET_S
+
+
+@pytest.mark.parametrize("given", ["59s", "2", "x", "1000000s"])
+def test_budget__is_a_time(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "RATE=1gbit", "RTT=10ms", "MEASURE=1", f"BUDGET={given}"]) == 1
+    assert f"BUDGET={given} is no such time; allowed: 60s to 86400s" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -41,7 +41,7 @@ def test_cost__is_said_and_a_low_one_needs_no_yes(capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("given", [{"duration": "3600s"}, {"reps": "300"}, {"rate": "10gbit", "duration": "40s"}])
 def test_cost__that_is_high_needs_a_yes(given: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(RunError, match=r"needs a yes .* add YES=1, or lower DURATION, RATE or REPS"):
+    with pytest.raises(RunError, match=r"needs a yes, .* add YES=1, or lower DURATION, RATE or REPS"):
         consent.ask(resolved(**given), 1, yes=False)
     consent.ask(resolved(**given), 1, yes=True)
     assert capsys.readouterr().out.count("expected: about ") == 2

@@ -177,16 +177,31 @@ def test_time_left__goes_from_the_expected_to_the_seen() -> None:
     progress = SweepProgress("x", at_once=2)
     progress.expect(jobs=100, done=0, cost_s=1000.0)
     assert progress.left_s(0.0) == 500.0
-    progress.finished(10.0, valid=True)
+    progress.finished(10.0, valid=True, ended_s=20.0)
     assert 500.0 < progress.left_s(20.0) < 1900.0
-    progress.finished(490.0, valid=False)
+    progress.finished(490.0, valid=False, ended_s=1000.0)
     assert progress.left_s(1000.0) == 1000.0  # twice the time that was expected of jobs one after the other
     assert (progress.done, progress.not_valid) == (2, 1)
     progress.expect(jobs=200, done=2, cost_s=1500.0)  # more than was thought
     assert progress.left_s(1000.0) == 3000.0
-    progress.finished(1500.0, valid=True)
+    progress.finished(1500.0, valid=True, ended_s=9000.0)
     assert progress.left_s(9000.0) == 0.0
     progress.again(1, 490.0)
     assert (progress.done, progress.not_valid, progress.tried_again) == (2, 0, 1)
     assert progress.left_s(9000.0) > 0
+
+
+def test_time_left__falls_while_a_job_runs_but_not_below_what_waits() -> None:
+    progress = SweepProgress("x", at_once=1)
+    progress.expect(jobs=2, done=0, cost_s=200.0)
+    assert [progress.left_s(elapsed_s, 100.0) for elapsed_s in (0.0, 60.0, 100.0, 150.0)] == [
+        200.0,
+        140.0,
+        100.0,
+        100.0,
+    ]
+    assert progress.left_s(50.0, 0.0) == 200.0  # nothing runs
+
+
+def test_durations__have_one_unit_or_two() -> None:
     assert [duration(s) for s in (5, 89, 600, 7500)] == ["5 s", "89 s", "10 min", "2 h 05 min"]
