@@ -49,8 +49,8 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
 
 
 HEAD = (
-    "run", "clock", "cc", "flows", "rate", "RTT", "buffer", "BDP", "utilization", "worst 1 %", "depth p50", "p99",
-    "drops", "verdict",
+    "run", "clock", "cc", "flows", "rate", "RTT", "buffer (p)", "buffer (BDP)", "utilization (mean)", "worst 1 %",
+    "depth p50 (p)", "p99 (p)", "drops (p)", "verdict",
 )  # fmt: skip
 
 

@@ -79,6 +79,11 @@ def trials(verdict: Verdict) -> tuple[int, int]:
     return verdict.outside_counted, verdict.outside_kept
 
 
+def _with_time(link: Link, packets: int) -> str:
+    """A buffer in packets, and the delay that it adds when full."""
+    return f"{packets}p ({1e3 * link.time_s(packets):.3g} ms)"
+
+
 def pasteable(link: Link, packets: int) -> str:
     """A buffer in each unit that BUF takes; every one of them resolves to the same number of packets."""
     time_ns = units.nearest(Fraction(packets * link.wire_bytes * 8 * 10**9, link.rate_bps))
@@ -104,8 +109,8 @@ def lines(link: Link, runs: Evidence, measured: Measurement | None = None) -> li
         f"{'By rules alone:' if measured else 'Start with'} {pasteable(link, begin.packets)}: it adds up to "
         f"{delay_ms:.4g} ms of delay ({begin.advice.rule.name}{_given_delta(begin)}). Asked: {words(link)} "
         f"UTIL={link.utilization:g}.",
-        f"Range: {max(whole(least.packets), 1)}p ({least.rule.name}) to {whole(most.packets)}p ({most.rule.name}); "
-        f"{_decides(link)}",
+        f"Range: {_with_time(link, max(whole(least.packets), 1))} by {least.rule.name}, to "
+        f"{_with_time(link, whole(most.packets))} by {most.rule.name}; {_decides(link)}",
         f"Confidence{' in the rule' if measured else ''}: {_confidence(begin, runs.runs)}",
         _check(link, measured),
         f"All {len(rules.advise(link))} rules with their assumptions: ADVISE=full; sources in docs/theory.md.",

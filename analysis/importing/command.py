@@ -14,8 +14,10 @@ from controlplane.policy import WATCHED_MODES
 from lib import units
 from lib.errors import BadValue, InputError, SpecError, fail
 from lib.exit_codes import Exit, of_parts
+from lib.terminal import say
 from lib.values import choice, quantity, whole_number
 from lib.words import PATHS, Key, require
+from runs.names import PAGE, REPETITION
 
 KEYS = {
     "from": Key(
@@ -110,24 +112,30 @@ def _import(asked: sources.ImportRequest) -> int:
                 f"{asked.output}: is there and not empty; allowed: a new directory, as OUTPUT=results/theirs"
             )
         ((_, read),) = sources.find(asked)
-        return _experiment(read, asked.output)
+        status = _experiment(read, asked.output)
+        repetition = asked.output / REPETITION
+        if repetition.exists():
+            say(f"next: open {repetition / PAGE}, or ask for another buffer: make replay RUN={repetition} BUF=50p")
+        return status
     statuses = []
     for name, read in sources.find(asked):
         try:
             statuses.append(_experiment(read, asked.output / "runs" / name))
         except REPORTED as error:
             statuses.append(fail([f"experiment {name}: {_line(error)}"]))
+    if Exit.DONE in statuses or Exit.DOUBTFUL in statuses:
+        say(f"next: make runs RESULTS={asked.output}")
     if failed := statuses.count(Exit.NOTHING):
         fail([f"{failed} of {len(statuses)} experiments were not imported"])
     return of_parts(statuses)
 
 
 def _experiment(read: Callable[[], sources.Experiment], run: Path) -> int:
-    if (run / "rep-1").exists():
+    if (run / REPETITION).exists():
         print(f"{run}: is there already")
         return Exit.DONE
     experiment = read()
-    status = _import_one(experiment, run / "rep-1")
+    status = _import_one(experiment, run / REPETITION)
     for line in (*experiment.source.remarks, *experiment.source.notes) if status == Exit.DONE else ():
         print(f"{run}: {line}")
     fail(experiment.damage)

@@ -34,10 +34,12 @@ def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | N
         top = buffer or 0
         ax.plot(lost, np.full(len(lost), top), "x", color=common.RED, markersize=3, markeredgewidth=0.6, clip_on=False)
         if buffer and buffer <= MOST_OVER_DEEPEST * max(deepest, 1):
-            common.level(ax, buffer, "buffer")
+            common.level(ax, buffer, f"buffer {facts['unit'].text(buffer)}")
         ax.set_title(common.plain(text), loc="left", fontsize=9)
-        ax.set_ylabel("queue (packets)")
+        ax.set_ylabel(f"queue ({facts['unit'].name})")
         ax.set_ylim(bottom=0)
+    for ax in axes:  # the limits are shared, so they are known only now
+        common.in_unit(ax.yaxis, facts)
     axes[-1].set_xlim(0, max(end, 1e-9))
     axes[-1].set_xlabel("time since traffic started (s); grey: warm-up, not measured; crosses: drops")
     figure.supxlabel(CAVEAT, fontsize=8, color="#B00000", x=0.01, ha="left", wrap=True)

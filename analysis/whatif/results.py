@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from analysis import imported, metrics, whole
+from analysis.figures import common
 from analysis.load import Run
 from analysis.postcards import dropped
 from analysis.raw import Columns
@@ -125,6 +126,7 @@ def _draw(
     facts = {
         "text": f"what if: {setting.text()}, with the arrivals of {run.directory.parent.name}/{run.directory.name}",
         "valid": True,
+        "unit": common.unit_of(run.spec),
         "warmup_s": (window.start_ns - start) / 1e9,
         "end_s": (window.end_ns - start) / 1e9,
     }
