@@ -16,6 +16,7 @@ from analysis.figures.canvas import PHONE
 from analysis.figures.common import group_text, sizes_text, traffic_text, transfers_text
 from analysis.groups import in_order
 from analysis.page.figure import embed
+from analysis.page.glossary import terms
 from analysis.targets import SOFT
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -86,6 +87,7 @@ def render(
         exact=LIMITS.get(summary["lab"]["switch"], LIMITS["driver"]) if summary["clock"] == "virtual" else None,
         facts=facts(environment),
         environment=json.dumps(environment, indent=1, sort_keys=True, default=str),
+        terms=terms(),
         chain=LEDGER_CHAIN,
         max_flows=MAX_FLOWS_LISTED,
         flow_quantities=FLOW_QUANTITIES,

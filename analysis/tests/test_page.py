@@ -316,3 +316,12 @@ def test_embed__refuses_files_that_are_no_figure(tmp_path, text, said):
     (tmp_path / "a.svg").write_text(text)
     with pytest.raises(InputError, match=said):
         embed(tmp_path / "a.svg")
+
+
+def test_glossary__has_every_term_of_the_document_as_plain_text() -> None:
+    from analysis.page import glossary
+
+    found = dict(glossary.terms())
+    assert len(found) == glossary.GLOSSARY.read_text().count("\n| **")
+    assert found["virtual time"].endswith("no frame is late (virtual-time.md)")
+    assert not any(mark in text for text in found.values() for mark in ("`", "**", "]("))
