@@ -24,7 +24,7 @@ class Rules:
     max_rate_error: float  # of back-to-back departures
     max_utilization: float  # of one window; more than 1, since frames that are late in a window count in the next
     echo_takes_link_time: bool = True  # on the idle bottleneck
-    tick_ns: int = 0  # a packet that leaves within it of an arrival may count in the depth or not
+    tick_ns: int = 0  # a departure closer to an arrival than this may or may not count in the arrival's depth
     drops_tell: bool = True  # the P4 program decides every drop, so a postcard has the deciding depth
 
 

@@ -90,8 +90,8 @@ def load(directory: Path) -> Evidence:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Summaries and tables, without tables derived from a summary (those beside it, and the index above it) and
-    without the numbers of a figure, which lie beside its picture.
+    """Summaries and run tables. Tables derived from a summary are left out (beside it, or the index above it), and so
+    are the numbers of figures (beside their pictures).
     """
     files = sorted(path for path in directory.rglob("*") if path.name == SUMMARY or path.suffix in TABLES)
     repetitions = {path.parent for path in files if path.name == SUMMARY}

@@ -3,7 +3,7 @@
 
 Each flow that loses halves its window, so the queue falls by half the sum of the losers' windows: one large window
 counts as much as two of half its size (section 5.5). The text has B = BDP; the notebook has 20000 cells, which are 175
-packets, and shows two flows beside the four. Its points have facts alone.
+packets, and shows two flows beside the four. The notebook's runs are numbers on the page and not in the figure.
 """
 
 from __future__ import annotations
