@@ -19,8 +19,9 @@ from analysis.advise.evidence import Evidence, StoredRun
 from analysis.advise.judge import Verdict, judge
 from analysis.advise.link import Link
 from analysis.advise.rule import Advice
-from analysis.advise.rules_long_flows import DESYNCHRONIZED_ABOVE, MEASURED_DELTA, SYNCHRONIZED_BELOW
+from analysis.advise.rules_long_flows import DESYNCHRONIZED_ABOVE, SYNCHRONIZED_BELOW
 from analysis.amounts import whole
+from analysis.theory.many_flows import MEASURED_DELTA
 from lib import units
 
 ONE_FLOW, UNEQUAL, BDP = "one-flow", "theorem-6", "bdp"

@@ -18,8 +18,6 @@ SYNCHRONIZED_BELOW, DESYNCHRONIZED_ABOVE = 100, 500  # flows; Appenzeller et al.
 LEAST_MEAN_WINDOW = 2  # packets; Appenzeller et al., 5.1.1: smaller windows cause timeouts
 FULL = 0.99  # share of packets that find a queue: Spang et al.'s full utilization (5.1)
 UNIFORM_FULL = 0.98  # share of the time, in Theorem 4
-# Delta of almost fairness as measured in Spang et al. (5.6)
-MEASURED_DELTA = {"reno": 4.0, "cubic": 4.0, "scalable": 4.0, "bbr": 10.0}
 
 
 def reno(link: Link) -> Assumption:
@@ -78,7 +76,7 @@ def _mean_window(link: Link, buffer: float) -> Assumption:
 
 
 def _fair(link: Link, ask: Callable[[Link], float]) -> Assumption:
-    measured = replace(link, delta=max(MEASURED_DELTA[link.cc], link.delta))
+    measured = replace(link, delta=max(many_flows.MEASURED_DELTA[link.cc], link.delta))
     text = f"windows stay within {link.delta:g} x of BDP/n"
     if measured != link:
         needed = si(link.bytes(ask(measured)), "B")

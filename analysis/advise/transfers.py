@@ -28,7 +28,6 @@ from lib import units
 
 LARGE_BYTES = 1e6  # Prasad et al.'s L-flows
 NEAR = 3.0  # a factor in capacity ratio and BDP, for medium confidence
-SMALL_SEGMENTS = 30  # of the runs' small transfers
 
 
 class Answer(NamedTuple):
@@ -97,7 +96,7 @@ def _factor(link: Link, gamma: float, best: Best) -> float:
 
 
 def _small(link: Link, gamma: float, answer: Answer | None) -> str:
-    by_rule = capacity_ratio.mm1b_s_buffer(link.bdp, SMALL_SEGMENTS) if gamma < 1 else None
+    by_rule = capacity_ratio.mm1b_s_buffer(link.bdp, capacity_ratio.S_SEGMENTS) if gamma < 1 else None
     rule = f"{whole(by_rule)}p by equation 3" if by_rule else f"under {capacity_ratio.EX_LARGEST_PACKETS}p by the paper"
     if answer is None:
         packets = max(whole(by_rule if by_rule else capacity_ratio.EX_LARGEST_PACKETS), 1)

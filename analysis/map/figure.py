@@ -28,7 +28,6 @@ DODGE = 1.035  # between points with the same number of flows
 FIRST_FLOWS, LAST_FLOWS = 0.8, 700
 DROPS_ON_ARRIVAL = "tail-drop"
 OF_RATIO = {SMALL: (BLUE, "v"), LARGE: (ORANGE, "^")}
-SMALL_SEGMENTS = 30  # packets of the paper's S-flow
 
 
 def draw(data: Data) -> look.Figure:
@@ -148,7 +147,7 @@ def _ratio_panel(ax: Any, bests: Sequence[Best]) -> None:
 
 
 def _small_rule(gamma: float, bdp: float) -> float | None:
-    return capacity_ratio.mm1b_s_buffer(bdp, SMALL_SEGMENTS) / bdp if gamma <= 1 else None
+    return capacity_ratio.mm1b_s_buffer(bdp, capacity_ratio.S_SEGMENTS) / bdp if gamma <= 1 else None
 
 
 def _large_rule(gamma: float, bdp: float) -> float | None:

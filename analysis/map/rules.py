@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from analysis.amounts import whole
 from analysis.map.points import BBR, PACED, SLOW_ACCESS, UNPACED, Point
-from analysis.theory.many_flows import sqrt_rule
+from analysis.theory import tiny_buffers
+from analysis.theory.many_flows import MEASURED_DELTA, sqrt_rule
 from analysis.theory.single_flow import bdp_rule
 
-MEASURED_DELTA = 4.0  # Spang et al. measured (5.6)
-LOG_FACTOR = 5.0  # of log10(W): Enachescu et al., B = 5 log10 W
+DELTA = MEASURED_DELTA["reno"]
 LEAST_WINDOW = 2.0  # packets: below it the logarithm asks for nothing
 HELD, TOO_SMALL, OPEN = "held", "too small", "open"
 
@@ -31,10 +30,10 @@ class Rule(NamedTuple):
 RULES = (
     Rule("bdp", "BDP", "rule of thumb", lambda bdp, _n, _w: bdp_rule(bdp), (UNPACED,)),
     Rule("sqrt_n", "BDP/√n", "Appenzeller et al.", lambda bdp, n, _w: sqrt_rule(bdp, n), (UNPACED,)),
-    Rule("delta_sqrt_n", f"{MEASURED_DELTA:g} BDP/√n", "Spang et al. with their Δ",
-         lambda bdp, n, _w: MEASURED_DELTA * sqrt_rule(bdp, n), (UNPACED, BBR)),
-    Rule("log_w", f"{LOG_FACTOR:g} log₁₀ W", "Enachescu et al.",
-         lambda _bdp, _n, window: LOG_FACTOR * math.log10(max(window, LEAST_WINDOW)), (PACED, SLOW_ACCESS)),
+    Rule("delta_sqrt_n", f"{DELTA:g} BDP/√n", "Spang et al. with their Δ",
+         lambda bdp, n, _w: DELTA * sqrt_rule(bdp, n), (UNPACED, BBR)),
+    Rule("log_w", f"{tiny_buffers.LOG_FACTOR:g} log₁₀ W", "Enachescu et al.",
+         lambda _bdp, _n, window: tiny_buffers.log_window_buffer(max(window, LEAST_WINDOW)), (PACED, SLOW_ACCESS)),
 )  # fmt: skip
 
 

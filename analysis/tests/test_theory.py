@@ -7,7 +7,7 @@ from decimal import Context, Decimal, localcontext
 import numpy as np
 import pytest
 
-from analysis.theory import capacity_ratio, packet_sizes, queues, sawtooth, single_flow
+from analysis.theory import capacity_ratio, packet_sizes, queues, sawtooth, single_flow, tiny_buffers
 
 
 def crommelin(load: Decimal, n: int) -> Decimal:
@@ -192,3 +192,11 @@ def test_md1_buffer__is_the_least_with_that_loss(load, loss):
     assert lost[0] <= loss
     assert packets == 1 or lost[1] > loss
     assert queues.md1_buffer(0.999999, 1e-9) is None
+
+
+def test_log_window_buffer__is_that_of_figure_6() -> None:
+    """Enachescu et al.: 5 packets for W = 10, 16 for 1,529."""
+    assert tiny_buffers.log_window_buffer(10) == 5
+    assert math.ceil(tiny_buffers.log_window_buffer(1529)) == 16
+    with pytest.raises(ValueError, match="above 1"):
+        tiny_buffers.log_window_buffer(1)

@@ -20,6 +20,7 @@ from scipy import optimize
 from analysis.theory.checks import check_at_least, check_positive, check_share, check_whole
 
 L_MODEL_K = 1.22  # section 4: "we set k=1.22"
+S_SEGMENTS = 30  # section 5: the transfer that the paper's S-models describe
 S_MODEL_V = 1.0  # section 4: RTTs that a retransmitted packet costs; with SACK one
 MM1B_A, MM1B_B, MM1B_F = 1.0, 1.0, 0.5  # the PL-form of M/M/1/B in heavy load (7.1)
 TYPICAL_B, TYPICAL_F = 0.5, 0.4  # of the paper's simulations with Gamma = 0.1 (7.1)

@@ -13,6 +13,9 @@ import math
 
 from analysis.theory.checks import check_at_least, check_positive, check_share
 
+# Delta of almost fairness by congestion control, as Spang et al. measured it (5.6)
+MEASURED_DELTA = {"reno": 4.0, "cubic": 4.0, "scalable": 4.0, "bbr": 10.0}
+
 
 def sqrt_rule(bdp: float, flows: float) -> float:
     """BDP / sqrt(n) for n long flows that are not synchronized (Appenzeller et al., section 3; Spang et al., Theorem

@@ -18,6 +18,7 @@ from analysis.theory import mm1b, queues
 from analysis.theory.checks import check_at_least, check_load, check_positive, check_share, check_whole
 
 OVERFLOWS = 300.0  # ln of the ratio between the states' probabilities of M/D/1/B from which on doubles overflow
+LOG_FACTOR = 5.0  # packets for each power of ten of the largest window
 LEAST_LOSS = 1e-12  # M/D/1/B's loss is a difference of sums; smaller values are rounding errors
 
 
@@ -39,6 +40,15 @@ def buffer_for_drops(load: float, drops: float) -> float:
     check_load(load)
     check_share("a drop probability", drops)
     return math.log(drops) / math.log(load)
+
+
+def log_window_buffer(largest_window: float) -> float:
+    """5 log10(W): the buffer that paced flows with windows of W packets at most are given in Figure 6 (Enachescu et
+    al., section IV-A). ValueError unless W > 1.
+    """
+    if not largest_window > 1:
+        raise ValueError(f"a largest window of {largest_window:g} packets: must be above 1")
+    return LOG_FACTOR * math.log10(largest_window)
 
 
 def peak_load(bdp: float, flows: float, largest_window: float) -> float:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable
 from analysis.figures.common import BLUE, ORANGE, Data
 from analysis.papers.series import series
 from analysis.papers.stored_runs import StoredRun
+from analysis.theory import tiny_buffers
 
 LEAST_PACKETS = 5
 CONSTANT, LOGARITHMIC = "B = 5", "B = 5 log₁₀ W"
 SHADES = {CONSTANT: (ORANGE, "o"), LOGARITHMIC: (BLUE, "s")}
 BUFFERS: dict[str, Callable[[int], int]] = {
     CONSTANT: lambda window: LEAST_PACKETS,
-    LOGARITHMIC: lambda window: math.ceil(5 * math.log10(window) - 1e-9),
+    LOGARITHMIC: lambda window: math.ceil(tiny_buffers.log_window_buffer(window) - 1e-9),
 }
 
 

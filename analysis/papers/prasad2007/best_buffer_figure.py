@@ -15,7 +15,7 @@ from analysis.papers import look
 from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007 import transfers
-from analysis.papers.prasad2007.flow_classes import CLASSES, SEGMENTS, means
+from analysis.papers.prasad2007.flow_classes import CLASSES, means
 from analysis.papers.prasad2007.rows import BY_NAME, LEAST_FITTED, Measured, base_rtt_s, capacity
 from analysis.papers.prasad2007.throughput_figure import best
 from analysis.papers.series import Series
@@ -58,14 +58,14 @@ def _models(measured: Measured, form: str) -> dict[str, Any] | None:
     for buffer in buffers:
         rtt = capacity_ratio.rtt(rtt_s, buffer, link, delay.f)
         share = min(fit.loss(float(buffer)), 1.0)
-        size = SEGMENTS * transfers.PAYLOAD_BYTES
-        small.append(8 * capacity_ratio.s_model_throughput(size, SEGMENTS, rtt, share))
+        size = capacity_ratio.S_SEGMENTS * transfers.PAYLOAD_BYTES
+        small.append(8 * capacity_ratio.s_model_throughput(size, capacity_ratio.S_SEGMENTS, rtt, share))
         large.append(8 * capacity_ratio.l_model_throughput(transfers.PAYLOAD_BYTES, rtt, share))
     if form == "PL":
-        best_small = capacity_ratio.pl_s_buffer(pipe, SEGMENTS, fit.a, fit.b, delay.f)
+        best_small = capacity_ratio.pl_s_buffer(pipe, capacity_ratio.S_SEGMENTS, fit.a, fit.b, delay.f)
         best_large = capacity_ratio.pl_l_buffer(pipe, fit.b, delay.f)
     else:
-        best_small = capacity_ratio.ex_s_buffer(pipe, SEGMENTS, fit.a, fit.b, delay.f).buffer
+        best_small = capacity_ratio.ex_s_buffer(pipe, capacity_ratio.S_SEGMENTS, fit.a, fit.b, delay.f).buffer
         best_large = capacity_ratio.ex_l_buffer(pipe, fit.b, delay.f).buffer
     return {"form": form, "buffers": buffers, "S": small, "L": large, "best": {"S": best_small, "L": best_large},
             "b": fit.b, "f": delay.f, "pipe": pipe}  # fmt: skip

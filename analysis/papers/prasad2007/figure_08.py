@@ -19,7 +19,7 @@ CAPTION = (
     "and M/G/1/B with our sizes, which end at the MTU."
 )
 STEM = "heavy-load"
-CAPACITY, RTT_S, SEGMENTS = 1e9 / 8 / 1500, 0.06, 30
+CAPACITY, RTT_S = 1e9 / 8 / 1500, 0.06
 PACKET_BYTES, MTU = 1500, 1500
 PRINTED = {10_000: (225, 7), 100_000: (450, 67), 1_000_000: (1125, 667)}  # bytes: KB printed, segments
 BUFFERS = np.unique(np.logspace(0.5, 4.5, 80).astype(int))
@@ -28,7 +28,9 @@ BUFFERS = np.unique(np.logspace(0.5, 4.5, 80).astype(int))
 def _small(buffer: float) -> float:
     rtt = capacity_ratio.rtt(RTT_S, buffer, CAPACITY, capacity_ratio.MM1B_F)
     share = mm1b.heavy_load_loss(buffer)
-    return 8 * capacity_ratio.s_model_throughput(SEGMENTS * PACKET_BYTES, SEGMENTS, rtt, share)
+    return 8 * capacity_ratio.s_model_throughput(
+        capacity_ratio.S_SEGMENTS * PACKET_BYTES, capacity_ratio.S_SEGMENTS, rtt, share
+    )
 
 
 def _large(buffer: float) -> float:
@@ -81,7 +83,7 @@ def draw(data: Data) -> look.Figure:
 def facts(data: Data) -> list[Fact]:
     """Equations 3 and 4 with the paper's example, its three sizes, and the measured loss beside M/G/1/B."""
     pipe = CAPACITY * RTT_S
-    small, large = capacity_ratio.mm1b_s_buffer(pipe, SEGMENTS), capacity_ratio.mm1b_l_buffer(pipe)
+    small, large = capacity_ratio.mm1b_s_buffer(pipe, capacity_ratio.S_SEGMENTS), capacity_ratio.mm1b_l_buffer(pipe)
     rows = [
         Fact("equation 3: best buffer of 30 packets", "245 packets", small, None, "packets", none="computed"),
         Fact("equation 4: best buffer of the L-model", "10000 packets", large, None, "packets", none="computed"),

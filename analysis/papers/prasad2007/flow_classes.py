@@ -18,7 +18,6 @@ from analysis.papers.prasad2007 import transfers
 from analysis.papers.series import Series
 from analysis.papers.stored_runs import StoredRun
 
-SEGMENTS = 30  # of the flow that the paper's S-models have
 SMALL = (28 * transfers.PAYLOAD_BYTES, 32 * transfers.PAYLOAD_BYTES)
 Pick = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -34,7 +33,7 @@ class FlowClass(NamedTuple):
 
 
 def small(flows: pl.DataFrame) -> pl.DataFrame:
-    """Transfers of about SEGMENTS segments."""
+    """Transfers of about S_SEGMENTS segments (theory/capacity_ratio.py)."""
     return transfers.of_sizes(flows, SMALL)
 
 

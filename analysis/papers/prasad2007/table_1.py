@@ -10,13 +10,13 @@ from analysis.figures.common import Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
-from analysis.papers.prasad2007.flow_classes import SEGMENTS, means
+from analysis.papers.prasad2007.flow_classes import means
 from analysis.papers.prasad2007.loss_figure import coefficient, evidence
 from analysis.papers.prasad2007.rows import FULL, OF_USERS, ROWS, STEMS, Measured, Row
 from analysis.papers.prasad2007.throughput_figure import best
 from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
-from analysis.theory.capacity_ratio import slow_start_rtts
+from analysis.theory.capacity_ratio import S_SEGMENTS, slow_start_rtts
 
 CAPTION = (
     "links and users of Table 1: utilization with the largest buffer, with our think times and with 1 s; which form of "
@@ -124,7 +124,7 @@ def _fitted(name: str, row: dict[str, Any]) -> list[Fact]:
         large = f"{name}, L-model: b C T_o / 2f (the model's best buffer is 0 below 1)"
         rows.append(Fact(large, "below 1", None, exactly(slope / (2 * delay.f)), ""))
         small = f"{name}, S-model: a M (b C T_o - f) / f D (the model's throughput falls from 0 on below 1)"
-        ratio = a * SEGMENTS * (slope - delay.f) / (delay.f * slow_start_rtts(SEGMENTS))
+        ratio = a * S_SEGMENTS * (slope - delay.f) / (delay.f * slow_start_rtts(S_SEGMENTS))
         rows.append(Fact(small, "below 1", None, exactly(ratio), ""))
     return rows
 
