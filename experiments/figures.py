@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -291,7 +290,7 @@ def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.
         words, stems = {"switch": "ns3"}, _for_ns3(asked.paper, stems)
     by_stem = read_sweeps(asked.paper, stems, words, asked.smoke)
     most = asked.reps or MOST_REPS
-    sweeps = [plan.offered(replace(sweep, reps=min(sweep.reps, most)), probe) for sweep in by_stem.values()]
+    sweeps = [plan.offered(sweep.limited(most), probe) for sweep in by_stem.values()]
     return sorted(sweeps, key=lambda sweep: bool(sweep.search))
 
 
@@ -304,18 +303,16 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     whole_sweeps = sweeps_to_run(asked, probe)
     say_what_is_missing(whole_sweeps, probe, asked.options)
     worst, refused = 0, {}
-    most = max((sweep.reps for sweep in whole_sweeps), default=0)
+    most = max((sweep.most_reps for sweep in whole_sweeps), default=0)
     # Under a scheduler all repetitions are in the queue at once.
     rounds = [most] if asked.options.engine == SLURM else range(1, most + 1)
     for repetitions in rounds:
         for sweep in whole_sweeps:
-            if (repetitions > sweep.reps and len(rounds) > 1) or sweep.name in refused:
+            if (repetitions > sweep.most_reps and len(rounds) > 1) or sweep.name in refused:
                 continue
-            say(f"repetition {min(repetitions, sweep.reps)} of {sweep.reps}: {sweep.about}")
+            say(f"repetition {min(repetitions, sweep.most_reps)} of {sweep.most_reps}: {sweep.about}")
             try:
-                status = run.run(
-                    replace(sweep, reps=min(repetitions, sweep.reps)), probe, asked.options, say_page=False
-                )
+                status = run.run(sweep.limited(repetitions), probe, asked.options, say_page=False)
             except RunError as error:
                 refused[sweep.name] = error.lines
                 continue

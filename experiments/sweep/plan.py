@@ -48,8 +48,9 @@ def jobs(sweep: Sweep, probe: Callable[[str], Host]) -> list[Job]:
     unique = {job_id(spec, 1): (point, spec) for point, spec in checked}
     planned = [
         repetition(sweep, point, spec, number)
-        for number in range(1, sweep.reps + 1)
+        for number in range(1, sweep.most_reps + 1)
         for point, spec in shuffled(list(unique.values()), f"order {sweep.seed} {number}")
+        if number <= sweep.repetitions(point)
     ]
     return planned
 

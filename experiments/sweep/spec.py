@@ -24,9 +24,10 @@ CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p
 OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")
 VERSIONS = {"real": "CLOCK=real", "ns3": "SWITCH=ns3", "smoke": "SMOKE=1"}  # the word that selects a version
 IMPLIES = {"real": "clock", "ns3": "switch"}  # version -> the key that its name need not repeat
-VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "optional_cc", "search")
+VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "headlines", "optional_cc", "search")
 LIKE_SECTIONS = (*VERSION_SECTIONS, *VERSIONS)
 SECTIONS = ("name", "about", "like", *LIKE_SECTIONS)
+HEADLINES = ("reps", "points")
 PARTS = {"like", "base", "grid", "points"}  # every sweep has one of these, and no experiment
 SEARCH = ("criterion", "least", "low", "high", "width", "most_reps", "edge_reps")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -50,6 +51,16 @@ class Search(NamedTuple):
     edge_reps: int = 1  # of the two buffers that bound the result
 
 
+class Headlines(NamedTuple):
+    """Points that get more repetitions than the others. A point is one if it has all values of one of `points`."""
+
+    reps: int
+    points: tuple[Point, ...]
+
+
+NO_HEADLINES = Headlines(0, ())
+
+
 @dataclass(frozen=True)
 class Sweep:
     """A sweep with every value set; the parameters of its experiments are text."""
@@ -65,6 +76,25 @@ class Sweep:
     file: str
     note: str = ""  # about a short version, if the file has none of its own
     optional_cc: frozenset[str] = frozenset()  # points with one of these are left out where the kernel lacks it
+    headlines: Headlines = NO_HEADLINES
+
+    @property
+    def most_reps(self) -> int:
+        """The repetitions of the points that have most."""
+        return max(self.reps, self.headlines.reps)
+
+    def limited(self, most_reps: int) -> Sweep:
+        """The sweep with at most so many repetitions of each point."""
+        headlines = self.headlines._replace(reps=min(self.headlines.reps, most_reps))
+        return replace(self, reps=min(self.reps, most_reps), headlines=headlines)
+
+    def repetitions(self, point: Point) -> int:
+        """The number of repetitions of a point."""
+        return self.most_reps if any(self._is(point, each) for each in self.headlines.points) else self.reps
+
+    def _is(self, point: Point, headline: Point) -> bool:
+        given = {**self.base, **point}
+        return all(given.get(key) == value for key, value in headline.items())
 
     def given(self, point: Point) -> dict[str, object]:
         """The parameters of an experiment at `point`."""
@@ -135,7 +165,14 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
         file=str(file),
         note=note,
         optional_cc=_names(content.get("optional_cc", []), wrong),
+        headlines=NO_HEADLINES if "reps" in whole else _headlines(content.get("headlines"), wrong),
     )
+    for each in sweep.headlines.points:
+        if not any(sweep._is(point, each) for point in points):
+            shown = ", ".join(f"{key}: {value}" for key, value in each.items())
+            wrong("headlines.points", f"{{{shown}}}", "is no point; allowed: values of base, grid and points")
+    if search and sweep.headlines.points:
+        wrong("headlines", None, "has no meaning in a search; allowed: search.edge_reps")
     if search:
         most = max(search.most_reps, search.edge_reps, sweep.reps)
         sweep = replace(sweep, search=search._replace(most_reps=most))
@@ -175,14 +212,14 @@ def _overridden(content: dict[str, Any], version: str, wrong: Any) -> dict[str, 
         wrong(version, None, problem)
         return content
     _check_keys(instead, VERSION_SECTIONS, f"{version}.", wrong)
-    return _merged(content, instead)
+    return _merged({key: value for key, value in content.items() if key != "headlines"}, instead)
 
 
 def _shortened(content: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """A short version of a file that has none: one repetition of the first and last values, and short runs. Values of
     a wrong form stay, so that the usual checks name them.
     """
-    short = dict(content) | {"reps": "1"}
+    short = {key: value for key, value in content.items() if key != "headlines"} | {"reps": "1"}
     for name in ("grid", "points"):
         lists = content.get(name)
         if isinstance(lists, dict):
@@ -267,6 +304,21 @@ def _points(content: object, wrong: Any) -> list[Point]:
         wrong("points", None, "is not a list; allowed: lines such as `- {cc: reno, flows: 1}`")
         return [{}]
     return [_parameters(point, f"points[{number}]", wrong) for number, point in enumerate(content, 1)]
+
+
+def _headlines(content: object, wrong: Any) -> Headlines:
+    if content is None:
+        return NO_HEADLINES
+    if not isinstance(content, dict) or set(content) != {*HEADLINES}:
+        wrong("headlines", None, "is not complete; allowed: {reps: 10, points: [{flows: 4}]}")
+        return NO_HEADLINES
+    reps = _value("headlines.reps", content["reps"], whole_number(1, MOST_REPS), 1, wrong)
+    listed = content["points"]
+    if not isinstance(listed, list) or not listed:
+        wrong("headlines.points", None, "is not a list; allowed: lines such as `- {cc: reno, flows: 1}`")
+        return NO_HEADLINES
+    named = [_parameters(point, f"headlines.points[{number}]", wrong) for number, point in enumerate(listed, 1)]
+    return Headlines(reps, tuple(named))
 
 
 def _names(content: object, wrong: Any) -> frozenset[str]:

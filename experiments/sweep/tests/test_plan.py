@@ -135,3 +135,37 @@ def test_point_of_a_row__is_the_point_of_the_plan(small: Sweep) -> None:
     as_in_a_summary = json.loads(json.dumps(job.spec.to_dict())) | {"repetition": 1, "extra_delays_ns": []}
     again = Resolved.from_dict(json.loads(json.dumps(job.spec.to_dict())))
     assert run_table.point(as_in_a_summary) == run_table.point(job.spec.to_dict()) == run_table.point(again.to_dict())
+
+
+def test_headlines__get_more_repetitions_and_change_nothing_else(write_spec: Callable[..., Path]) -> None:
+    plain = read(write_spec(), {}, smoke=False)
+    more = read(
+        write_spec(("smoke:", "headlines: {reps: 3, points: [{cc: reno, flows: '4'}]}\nsmoke:")), {}, smoke=False
+    )
+    before, after = plan.jobs(plain, probe), plan.jobs(more, probe)
+    assert [job.id for job in after[: len(before)]] == [job.id for job in before]
+    assert [(job.repetition, job.point["cc"], job.point["flows"]) for job in after[len(before) :]] == [(3, "reno", "4")]
+    assert [job.id for job in plan.jobs(more.limited(1), probe)] == [
+        job.id for job in plan.jobs(plain.limited(1), probe)
+    ]
+    assert more.limited(2) != more
+    assert read(write_spec(), {}, smoke=True).headlines.points == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("{reps: 3, points: [{flows: '5'}]}", "{flows: 5} is no point"),
+        ("{reps: 3}", "is not complete"),
+        ("{reps: x, points: [{flows: '4'}]}", "headlines.reps"),
+        ("{reps: 3, points: []}", "is not a list"),
+        ("{reps: 3, points: [{seed: '4'}]}", "seed"),
+    ],
+)
+def test_headlines__that_are_wrong_are_named(write_spec: Callable[..., Path], given: str, problem: str) -> None:
+    with pytest.raises(SpecError) as failure:
+        read(write_spec(("smoke:", f"headlines: {given}\nsmoke:")), {}, smoke=False)
+    assert any(
+        problem in f"{error.key}={error.value} {error.problem}" or problem in str(error)
+        for error in failure.value.errors
+    )
