@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Ends of the names of a sweep's versions: in real time, in ns-3 beside the other runs, with short runs.
 REAL, NS3, SMOKE = "-real", "-ns3", "-smoke"
-PARTS = "abcdef"  # of a figure: 5a, 5b
+PART = re.compile(r"^([0-9]+)[a-z]$")  # of a figure: 5a, 5b
 KEY = re.compile(r"[a-z][a-z0-9_]{1,31}")
 FIGURE_NAME = re.compile(r"[a-z]+(_[0-9]{1,3}[a-f]?)?")
 
@@ -148,7 +148,7 @@ class Paper:
 
     def _of_word(self, word: str) -> list[PaperFigure]:
         text = re.sub(r"[ _-]", "", word.lower()).removeprefix("figure").lstrip("0")
-        return [figure for figure in self.figures if text in (figure.word, figure.word.rstrip(PARTS))]
+        return [figure for figure in self.figures if text in (figure.word, PART.sub(r"\1", figure.word))]
 
 
 def figures_of(package: str, file: str) -> tuple[PaperFigure, ...]:
