@@ -92,13 +92,23 @@ static bool is_periodic(const struct schedule_options *options)
 	return options->arrivals == ARRIVALS_PERIODIC || options->arrivals == ARRIVALS_JITTERED;
 }
 
-/* Draws the phase of a flow, and puts its first packet into the round. */
+static bool is_even(const struct schedule *schedule)
+{
+	return schedule->spacing_ns >= schedule->even_ns;
+}
+
 static void draw_phase(struct schedule *schedule, struct periodic_flow *flow)
 {
-	double spread_ns = schedule->round_ns - (double)(schedule->round_packets - 1) * schedule->spacing_ns;
+	flow->phase_ns =
+		uniform(&schedule->times) * (is_even(schedule) ? schedule->even_ns : schedule->round_ns);
+}
 
-	flow->phase_ns = uniform(&schedule->times) * spread_ns;
-	flow->due_ns = flow->round_start_ns + flow->phase_ns;
+/* Keeps the spacing between the last packet of a round and the first one of the next. */
+static void move_phase(struct schedule *schedule, struct periodic_flow *flow)
+{
+	double idle_ns = schedule->round_ns - (double)schedule->round_packets * schedule->spacing_ns;
+
+	flow->phase_ns += (uniform(&schedule->times) - 0.5) * fmin(schedule->round_ns, 2 * idle_ns);
 }
 
 static bool is_before(const struct periodic_flow *one, const struct periodic_flow *other)
@@ -133,6 +143,7 @@ static int init_periodic(struct schedule *schedule, double packet_ns)
 	if (schedule->spacing_ns >
 	    even_ns * (1 + 1e-6)) /* the load and the spacing are rounded to millionths */
 		return -EINVAL;
+	schedule->even_ns = even_ns;
 	schedule->spacing_ns = fmin(schedule->spacing_ns, even_ns);
 	schedule->heap = calloc(options->flows, sizeof(*schedule->heap));
 	if (!schedule->heap)
@@ -140,6 +151,7 @@ static int init_periodic(struct schedule *schedule, double packet_ns)
 	for (uint32_t flow = 0; flow < options->flows; flow++) {
 		schedule->heap[flow].flow = flow;
 		draw_phase(schedule, schedule->heap + flow);
+		schedule->heap[flow].due_ns = schedule->heap[flow].phase_ns;
 	}
 	for (uint64_t at = options->flows / 2; at-- > 0;)
 		sift_down(schedule->heap, options->flows, at);
@@ -155,7 +167,7 @@ static struct departure next_periodic(struct schedule *schedule)
 		flow->sent = 0;
 		flow->round_start_ns += schedule->round_ns;
 		if (schedule->options.arrivals == ARRIVALS_JITTERED)
-			draw_phase(schedule, flow);
+			(is_even(schedule) ? draw_phase : move_phase)(schedule, flow);
 	}
 	flow->due_ns = flow->round_start_ns + flow->phase_ns + (double)flow->sent * schedule->spacing_ns;
 	sift_down(schedule->heap, schedule->options.flows, 0);

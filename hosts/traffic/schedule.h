@@ -18,8 +18,10 @@
  * arrival is drawn uniformly, so each flow is Poisson as well. CBR: all gaps are the mean, and flows take turns.
  * Periodic (Enachescu et al. 2006, Appendix II): each flow sends round_packets packets in a round, spacing_ns apart. A round
  * lasts flows x round_packets mean gaps; with the widest spacing, which is the default, a flow's packets are spaced
- * evenly. The first packet of a flow comes at a phase, drawn uniformly from the part of a round that leaves room for the
- * others. The phase is the same in all rounds, or jittered: drawn again for each round.
+ * evenly. The first packet of a flow comes at a phase, drawn uniformly: from the round, so that at each time the same
+ * number of packets is due on average, or from one gap if packets are spaced evenly. The phase is the same in all rounds,
+ * or jittered. Evenly spaced packets draw it again for each round. Otherwise it moves from round to round by up to half a
+ * round either way, less where the flow's rounds would come closer to each other than its packets.
  */
 #ifndef TRAFFIC_SCHEDULE_H
 #define TRAFFIC_SCHEDULE_H
@@ -78,7 +80,7 @@ struct schedule {
 	struct departure latest;
 	uint32_t left;		    /* packets of the latest burst that are still to come */
 	struct periodic_flow *heap; /* periodic: by due time, then flow */
-	double round_ns, spacing_ns;
+	double round_ns, spacing_ns, even_ns;
 	uint64_t round_packets;
 };
 

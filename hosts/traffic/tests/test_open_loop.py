@@ -118,17 +118,40 @@ def test_schedule__a_round_has_its_packets_at_their_spacing():
             drawn = schedule(arrivals=arrivals, flows=flows, round_packets=packets, seed=4, **more)
             for times in by_flow(drawn, flows):
                 rounds = times[: len(times) // packets * packets].reshape(-1, packets)
-                starts = np.arange(len(rounds)) * round_ns
                 assert np.abs(np.diff(rounds, axis=1) - spacing_ns).max() <= (arrivals == "jittered")  # ns rounded down
-                assert (rounds >= starts[:, None]).all()
-                assert (rounds < starts[:, None] + round_ns).all()
-                phases = rounds[:, 0] - starts
-                room_ns = round_ns - (packets - 1) * spacing_ns
+                phases = rounds[:, 0] - np.arange(len(rounds)) * round_ns
                 if arrivals == "periodic":
                     assert len(set(phases)) == 1
+                    continue
+                assert len(set(phases)) > 0.95 * len(phases)
+                if spacing_ppm is None:
+                    assert (phases >= 0).all()
+                    assert (phases < spacing_ns).all()
+                    assert phases.mean() == pytest.approx(spacing_ns / 2, rel=0.05)
                 else:
-                    assert len(set(phases)) > 0.95 * len(phases)
-                    assert phases.mean() == pytest.approx(room_ns / 2, rel=0.05)
+                    assert np.diff(times).min() >= spacing_ns - 1
+                    most_ns = min(round_ns / 2, round_ns - packets * spacing_ns)
+                    moves = np.diff(phases)
+                    assert np.abs(moves).max() <= most_ns + 1
+                    assert moves.std() == pytest.approx(most_ns / np.sqrt(3), rel=0.05)
+
+
+@built
+@pytest.mark.parametrize("spacing_ppm", [100_000_000, 250_000_000])  # a fifth and half of the widest
+@pytest.mark.parametrize("arrivals", ["periodic", "jittered"])
+def test_schedule__bursts_are_due_at_all_parts_of_a_round_alike(arrivals: str, spacing_ppm: int):
+    """A phase that left room for the other packets of the round made the middle of a round denser than its ends: twice
+    as dense as the mean where a flow's packets take half of the round.
+    """
+    flows, packets = 400, 8
+    drawn = schedule(
+        arrivals=arrivals, flows=flows, round_packets=packets, seed=5, spacing_ppm=spacing_ppm, duration_ns=10**10
+    )
+    round_ns = flows * packets * 15380
+    late = drawn[drawn[:, 0] >= round_ns, 0]  # the first round has no packets of one before
+    late = late[late < late[0] + (late[-1] - late[0]) // round_ns * round_ns]
+    share = np.histogram(late % round_ns, bins=8, range=(0, round_ns))[0] / len(late) * 8
+    assert np.abs(share - 1).max() < 0.2
 
 
 def bursts_of(drawn):
