@@ -80,17 +80,17 @@ def try_on_link(
     larger = sorted({by_rules, whole(link.bdp)} - {found.packets})
     tried = [packets, *(each for each in larger if each > packets)][: limits.runs]
     for first in range(0, len(tried), limits.at_once):
-        at_once = tried[first : first + limits.at_once]
+        together = tried[first : first + limits.at_once]
         try:
-            used = _utilizations(link, at_once, results, probe)
+            used = _utilizations(link, together, results, probe)
         except (RunError, SpecError) as problem:
             text = problem.lines[0] if isinstance(problem, RunError) else str(problem.errors[0])
             return found._replace(lines=[*lines, f"Your link itself could not be run: {text}"])
-        lines += [_said(link, packets, used[packets]) for packets in at_once]
-        enough = [packets for packets in at_once if (of := used[packets]) is not None and of >= link.utilization]
+        lines += [_said(link, packets, used[packets]) for packets in together]
+        enough = [packets for packets in together if (of := used[packets]) is not None and of >= link.utilization]
         if enough:
             return Measurement(lines, enough[0], False)
-        packets = at_once[-1]
+        packets = together[-1]
     lines.append("No run of your link was enough: take more than below, or ask for a lower UTIL.")
     return Measurement(lines, packets, True)
 
