@@ -14,9 +14,9 @@ from lib.words import Key
 
 
 class Command(NamedTuple):
-    """`first` has the keys that first words get if they have none. `others` says what happens to keys that the module
-    does not list: `refused`; `module`, the module reads them itself; `make`, ignored if make calls, since another goal
-    may use them.
+    """`first`: the keys of the first words, if these have no key. `others`: a key that the module does not list is
+    refused (`refused`), read by the module itself (`module`), or ignored in a call by make (`make`), because another
+    goal of make may use it.
     """
 
     name: str
