@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The figure that compares the two clocks: points of sweeps that were measured in virtual time and also in real time
 (CLOCK=real), at a rate that a machine keeps up with. Rate, RTT and MTU differ; the BDP in packets is the same, and so
-is all that a spec gives in BDPs, packets and RTTs.
+is every parameter that a spec gives in BDPs, packets and RTTs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _over_bdp(column: str) -> Callable[[StoredRun], float | None]:
 
 
 def _losers(run: StoredRun) -> float | None:
-    """Percent of the flows that lose in an RTT with a loss. None for a run with one flow, which is always 100 %."""
+    """Percent of the flows that lose in an RTT with a loss. None for a run with one flow: it is always 100 %."""
     losing = run["flows_losing_per_rtt"]
     return None if losing is None or run["flows"] < 2 else 100 * losing / run["flows"]
 

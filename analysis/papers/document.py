@@ -88,8 +88,8 @@ def _folded(facts: list[Fact], columns: Mapping[str, str]) -> str:
 
 
 def _table(facts: Iterable[Fact], columns: Mapping[str, str]) -> str:
-    """`columns` has the titles of the other sets of runs, by the name of a Fact's number; none without a number.
-    ns-3's column is only where this table has one of its numbers.
+    """`columns` has the titles of the other sets of runs, by the name of a Fact's number; sets without any number are
+    not in it. This table leaves ns-3's column out if none of its facts has a number of ns-3.
     """
     facts = list(facts)
     if all(fact.ns3_text == "–" for fact in facts):

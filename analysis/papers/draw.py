@@ -28,7 +28,7 @@ def draw(runs: StoredRuns, output: Path, figures: tuple[PaperFigure, ...]) -> li
 
 def draw_one(runs: StoredRuns, output: Path, figure: PaperFigure) -> DrawnFigure:
     """One figure and the CSV of its numbers, with those of the second set of runs and of ns-3 if there are any. The
-    data that ns-3's runs prepare are `ns3` in the figure's own data: `draw` and `table` may show them.
+    data prepared from ns-3's runs are `ns3` in the figure's data: `draw` and `table` may show them.
     """
     runs, second = runs.unselected(), runs.second_set()
     data = figure.prepare(runs)
@@ -49,7 +49,7 @@ def draw_one(runs: StoredRuns, output: Path, figure: PaperFigure) -> DrawnFigure
 
 
 def _of_ns3(runs: StoredRuns, figure: PaperFigure) -> Data | None:
-    """What ns-3's runs prepare; None if the figure selects none of them."""
+    """The figure's data from ns-3's runs; None if the figure selects none of them."""
     simulated = runs.ns3_set()
     if simulated is None:
         return None

@@ -17,7 +17,7 @@ class Fact(NamedTuple):
     """One number: what the paper says, what the theory predicts for this very run, what was measured."""
 
     what: str
-    paper: str  # its own words or number, "" if it has none
+    paper: str  # the paper's words or number, "" if it has none
     predicted: float | None
     measured: Interval | None  # None: not measured
     unit: str

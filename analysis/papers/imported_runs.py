@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs of other people, imported into one results directory: which of them belong to a sweep of a paper.
+"""Decides which imported runs of a results directory belong to a sweep of a paper.
 
 Figures ask for runs by sweep, and nobody else has these sweeps. An imported run therefore belongs to every sweep whose
 conditions it meets: the flows, buffer and mode that all runs of the sweep have in common. The parameters that a sweep
@@ -28,8 +28,8 @@ class SweepConditions(NamedTuple):
 
 
 def outside_sweeps(table: pl.DataFrame) -> pl.DataFrame:
-    """The rows of imported runs that lie directly in the results directory. Raises InputError if they are of different
-    links: no figure tells these apart.
+    """The rows of imported runs that lie directly in the results directory. Raises InputError if their links
+    differ: no figure tells links apart.
     """
     rows = table.filter(pl.col("run").str.contains(OUTSIDE_SWEEPS), pl.col("imported"))
     for name in OF_THE_LINK:

@@ -30,14 +30,14 @@ FIGURE_NAME = re.compile(r"[a-z]+(_[0-9]{1,3}[a-f]?)?")
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """A figure or a table. `prepare` selects stored runs and returns plain data; `draw`, `facts` and `table` make all
-    that is shown from that data alone.
+    """A figure or a table. `prepare` selects stored runs and returns plain data; `draw`, `facts` and `table` use
+    nothing but that data.
     """
 
     name: str  # of its files: figure_05a, table_1
     caption: str  # begins with a small letter: it follows the title and a colon
     sweeps: tuple[str, ...]  # stems of the specs that it is drawn from
-    prepare: Callable[[Any], Data]  # Any is StoredRuns, which has a Paper: naming the class here would be a circle
+    prepare: Callable[[Any], Data]  # Any is StoredRuns, which has a Paper: importing it would be circular
     draw: Callable[[Data], Figure]
     facts: Callable[[Data], list[Fact]]
     table: Callable[[Data], str] | None = None  # Markdown for the page, where facts cannot hold everything
@@ -61,7 +61,7 @@ class PaperFigure:
 
 
 class Second(NamedTuple):
-    """A second set of sweeps: with `key` at `value`, all those that do not vary `key` themselves."""
+    """A second set: all sweeps that do not vary `key` themselves, with `key` set to `value`."""
 
     key: str
     value: str

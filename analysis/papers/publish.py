@@ -44,6 +44,6 @@ def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Pat
 
 
 def _by_repetition(runs: StoredRuns) -> dict[int, list[str]]:
-    """The runs of all sets by the number of the repetition: a new repetition changes no file of another."""
+    """The runs of all sets by repetition, so that a new repetition changes no archive of another."""
     table = run_list.with_other_sets(runs).partition_by("repetition", as_dict=True)
     return {number: rows["run"].to_list() for (number,), rows in sorted(table.items())}

@@ -62,7 +62,7 @@ def _of_folder(folder: Path) -> Paper:
 
 
 def _run(start: Path) -> ModuleType:
-    """Imports the package anew. Whatever its code raises is the user's to repair: one line with its place."""
+    """Imports the package anew. Any exception of its code is the user's mistake: one line says where it is."""
     for name in [name for name in sys.modules if name.partition(".")[0] == IMPORTED_AS]:
         del sys.modules[name]
     spec = importlib.util.spec_from_file_location(IMPORTED_AS, start, submodule_search_locations=[str(start.parent)])

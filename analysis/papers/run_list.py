@@ -40,7 +40,7 @@ def _of_sets(runs: StoredRuns, *suffixes: str) -> pl.DataFrame:
 
 
 def table(runs: StoredRuns, used: Mapping[str, Sequence[str]]) -> pl.DataFrame:
-    """These rows and those of ns-3 with FIGURES. `used` has the labels of each figure's runs, by the figure's word.
+    """The paper's rows and ns-3's, with the column FIGURES. `used` has the labels of each figure's runs, by its word.
     Raises InputError.
     """
     listed = pl.concat([rows(runs), of_ns3(runs)])

@@ -35,8 +35,8 @@ def series(runs: Iterable[StoredRun], by: Of, number: Of) -> Series:
 
 
 def differences(runs: Iterable[StoredRun], of: Of, minuend: Any, subtrahend: Any, by: str, number: str) -> Series:
-    """A column of the runs whose `of` is `minuend`, minus that of `subtrahend`, by a column: the mean over repetitions,
-    of which each is paired with itself.
+    """The column `number` of runs whose `of` is `minuend`, minus that of runs whose `of` is `subtrahend`, by the column
+    `by`: the mean over repetitions. Runs of the same repetition are paired.
     """
     values = {(value_of(run, of), run[by], run["repetition"]): run[number] for run in runs if run[number] is not None}
     pairs: dict[Any, list[float]] = {}

@@ -27,7 +27,7 @@ CAPTION = (
 )
 BUFFER = 142
 BEFORE_RTTS, AFTER_RTTS = 0.5, 3.5  # drawn time around the drop, in longest RTTs
-HALF_AND_A_BIT = 0.51  # of the window at the drop: at the end of recovery the window is within a packet or two of half
+HALF_AND_A_BIT = 0.51  # of the window at the drop: when recovery ends, the window is half of it to within two packets
 
 
 def prepare(runs: StoredRuns) -> Data:

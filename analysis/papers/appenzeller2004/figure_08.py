@@ -27,8 +27,8 @@ BARS = 60
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """By sender: the density of the first run; distance and deviation by flows, of the runs with other numbers of
-    flows, too.
+    """By sender: the density of the first run; distance and deviation by number of flows, including the runs with other
+    numbers of flows.
     """
     densities, by_flows = {}, {}
     for profile in PROFILES:

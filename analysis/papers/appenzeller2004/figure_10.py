@@ -19,7 +19,7 @@ CAPTION = (
 )
 STEM, BURSTS = "short-queue", "burst-queue"
 RATE_COLORS = {40: GREEN, 80: BLUE, 200: ORANGE}  # Mb/s
-SLOWER = (0.75, 1.0)  # of the model's queue: ACK-clocked bursts come at only twice the link's rate
+SLOWER = (0.75, 1.0)  # of the model's queue: ACK-clocked bursts arrive at only twice the link's rate, not at once
 WITHIN_ERRORS = 3.0  # standard errors, asked of UDP bursts
 
 

@@ -28,7 +28,7 @@ KINDS = {"flows": "packets a flow", "bursts": "packets, UDP bursts"}
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """The tail of each length, pooled over runs, and each run's slope; of UDP bursts those of the same lengths."""
+    """The tail for each length of a flow, pooled over runs, and each run's slope; the same for UDP bursts."""
     flows = grouped(runs.select(STEM), short_flows.length)
     bursts = grouped(runs.select(BURSTS), short_flows.length)
     return {

@@ -55,8 +55,8 @@ def share_without_queue(trace: PacketTrace) -> float:
 
 
 def curves(trace: PacketTrace, start_ns: int, end_ns: int) -> Data:
-    """Window and queue in [start, end] as (s since start, packets), with the least and the most of each of COARSE
-    equal spans.
+    """Window and queue in [start, end] as (s since start, packets): the minimum and the maximum of each of COARSE equal
+    spans.
     """
     flow = trace.flows[0]["id"]
     return {

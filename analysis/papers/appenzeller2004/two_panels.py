@@ -15,7 +15,7 @@ HEIGHT_IN = 3.4
 def draw(
     data: Data, width_in: float, legend: dict[str, Any], **grid: Any
 ) -> tuple[look.Figure, look.Axes, look.Axes, Data | None]:
-    """The figure, its two panels, and the first sender that was measured: None if there is none. A sender's `shift_s`
+    """The figure, its two panels, and the first measured sender (None if there is none). A sender's `shift_s`
     moves its curves in time.
     """
     figure, axes = look.new_figure(width_in, HEIGHT_IN, 2, sharex=True, **grid)

@@ -61,7 +61,7 @@ def facts(data: Data) -> list[Fact]:
     for name, points in data["curves"].items():
         for n, estimate in points.items():
             what = f"{NAMES[name]}, N = {n}: u"
-            # Evenly paced flows queue at most one packet each: with N of B or less none is lost.
+            # Evenly paced flows queue at most one packet each, so none is lost if N <= B.
             theory = None if name != PACED else predicted if n >= MANY else PEAK_LOAD if n <= BUFFER else None
             rows.append(Fact(what, PRINTED[name], theory, estimate, "", headline=n == 100))
     for name, points in data["carried"].items():

@@ -14,7 +14,7 @@ EXPONENTIAL, EQUAL = "TCP equation, M/M/1/B", "TCP equation, M/D/1/B"
 
 
 def bdp(run: StoredRun) -> float:
-    """C x RTT in packets. RTT is the harmonic mean over the flows: their rates are W / RTT each, and add up. Raises
+    """C x RTT in packets. RTT is the harmonic mean over the flows, because their rates W / RTT add up. Raises
     InputError.
     """
     spec, flows = run.summary["spec"], run["flows"]
@@ -35,13 +35,13 @@ def effective_utilization(run: StoredRun) -> float | None:
 
 
 def used_with_exponential(flows: int, bdp_packets: float, buffer: int, largest_window: float) -> float:
-    """u where the TCP equation meets M/M/1/B (section IV-A)."""
+    """u that satisfies both the TCP equation and the loss of M/M/1/B (section IV-A)."""
     load = tiny_buffers.tcp_mm1b_load(bdp_packets / flows, buffer, largest_window)
     return mm1b.utilization(load, buffer)
 
 
 def used_with_equal(flows: int, bdp_packets: float, buffer: int, largest_window: float) -> float:
-    """u where the TCP equation meets M/D/1/B: packets have one size."""
+    """The same with the loss of M/D/1/B: packets have one size."""
     load = tiny_buffers.tcp_md1b_load(bdp_packets / flows, buffer, largest_window)
     return load * (1 - queues.md1_loss(load, buffer))
 

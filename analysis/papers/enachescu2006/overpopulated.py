@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Lemmas 3 to 5: a packet is dropped only if an interval that ends with it holds more packets than it has slots and the
-buffer has room for: the interval is overpopulated. The longer the interval, the less likely that is.
+"""Lemmas 3 to 5: a packet is dropped only if an interval that ends with it is overpopulated: the interval holds more
+packets than its slots and the buffer together. The longer the interval, the less likely that is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LENGTHS = tuple(sorted({round(1.5**step) for step in range(1, 22)}))  # slots, u
 
 
 def shares(arrived_ns: np.ndarray, slot_ns: float, buffer_packets: int) -> dict[int, float]:
-    """For each length: the share of packets before whose arrival length + B others came within that time."""
+    """For each length: the share of packets with length + B others or more in the `length` slots before them."""
     at = np.arange(len(arrived_ns))
     found = {}
     for slots in LENGTHS:

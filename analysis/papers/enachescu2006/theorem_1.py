@@ -58,7 +58,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """theta at each buffer beside the bound, which is a lower one; then at full scale."""
+    """theta at each buffer beside the lower bound; then at full scale."""
     rows = []
     for name, points in data["curves"].items():
         for buffer, estimate in points.items():

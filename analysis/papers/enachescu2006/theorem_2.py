@@ -2,8 +2,8 @@
 """Theorem 2: with buffers of c_B log W packets, and a flow's packets at least c_S log W slots apart, flows with random
 phases lose a packet with a probability of O(1/W^2).
 
-Evenly spaced packets are measured by buffer: W matters through the buffer alone. A curve for a c_B takes the share at
-c_B ln W packets, rounded up, for each W. With packets c_S ln W slots apart each W has runs of its own.
+Evenly spaced packets are measured by buffer only, because W matters only through the buffer. The curve of a c_B has for
+each W the share at c_B ln W packets, rounded up. With packets c_S ln W slots apart each W has its own runs.
 """
 
 from __future__ import annotations

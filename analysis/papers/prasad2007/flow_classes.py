@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """S-flows and L-flows: by congestion events, as the paper defines them, and by size.
 
-The S-model is of one size, so S-flows are transfers of about that size with few congestion events. L-flows are of any
-size. An L-flow is chosen by its losses: with a large buffer only few and unlucky transfers are L-flows. The classes of
-size do not depend on the buffer, so both are measured.
+The S-model is for one size, so S-flows are transfers of about that size with few congestion events. L-flows have any
+size. Losses select the L-flows: with a large buffer only few, unlucky transfers are L-flows. The classes by size do not
+depend on the buffer. Therefore both kinds of classes are measured.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def _throughput(runs: list[StoredRun], sizes: tuple[int, int]) -> Series:
 
 
 def plateau_start(values: dict[int, float]) -> float | None:
-    """The least buffer whose throughput is within FLAT of the largest; smaller buffers beside it are worse."""
+    """The least buffer whose throughput is within FLAT of the largest throughput."""
     if not values:
         return None
     least = (1 - FLAT) * max(values.values())

@@ -51,7 +51,7 @@ def prepare(stem: str, sources: str, runs: StoredRuns) -> Data:
 
 
 def handshake_excess(run: StoredRun) -> dict[int, float]:
-    """For each base RTT (ns) the least handshake over it, less 1. Raises InputError."""
+    """For each base RTT (ns): (shortest handshake / base RTT) - 1. Raises InputError."""
     flows = run.table("flows").filter(pl.col("connected_mono_ns").is_not_null(), pl.col("base_rtt_ns").is_not_null())
     took = (pl.col("connected_mono_ns") - pl.col("syn_mono_ns")).min() / pl.col("base_rtt_ns").first() - 1
     least = flows.group_by("base_rtt_ns").agg(took.alias("excess")).sort("base_rtt_ns")
@@ -59,8 +59,8 @@ def handshake_excess(run: StoredRun) -> dict[int, float]:
 
 
 def gaps(run: StoredRun) -> dict[str, float]:
-    """Of packets that followed another on their input link: their number, the least time by which a gap was longer
-    than the packet's transmission there (ns), and the share of gaps that were no longer. Raises InputError.
+    """Gaps between successive packets of an input link: their number, the least excess of a gap over the packet's
+    transmission time on that link (ns), and the share of gaps without excess. Raises InputError.
     """
     spec = run.summary["spec"]
     links = pl.DataFrame(

@@ -18,7 +18,7 @@ SMALL, LARGE = (45_000, 50_000), (1_000_000, 2**63 - 1)  # bytes, of Figures 4 a
 BINS_A_DECADE = 4
 LEAST_IN_BIN = 3
 EVENTS = "congestion_events"
-S_MOST_EVENTS = 4  # an S-flow has at most so many, an L-flow more
+S_MOST_EVENTS = 4  # congestion events: an S-flow has at most this many, an L-flow more
 EARLY = 0.7  # of the measurement window: transfers that began later are left out, ended or not
 
 
@@ -38,7 +38,7 @@ def early(run: StoredRun) -> pl.DataFrame:
 
 
 def of_sizes(flows: pl.DataFrame, sizes: tuple[int, int]) -> pl.DataFrame:
-    """The transfers of such sizes, ends included."""
+    """The transfers with these sizes, ends included."""
     return flows.filter(pl.col("size_bytes").is_between(*sizes))
 
 
@@ -58,13 +58,13 @@ def have_events(runs: Iterable[StoredRun]) -> bool:
 
 
 def median_bps(runs: Iterable[StoredRun], sizes: tuple[int, int]) -> Interval | None:
-    """Median throughput of transfers of such sizes: the mean over runs of each run's median."""
+    """Median throughput of transfers with these sizes: the mean over runs of each run's median."""
     medians = (of_sizes(early(run), sizes)["throughput_bps"].median() for run in runs)
     return mean_interval(value for value in medians if isinstance(value, float))
 
 
 def mean_bps(runs: Iterable[StoredRun], pick: Callable[[pl.DataFrame], pl.DataFrame]) -> Interval | None:
-    """Mean throughput of the transfers that `pick` leaves, as the paper's models have it."""
+    """Mean throughput of the transfers that `pick` selects. The paper's models predict means."""
     means = (pick(early(run))["throughput_bps"].mean() for run in runs)
     return mean_interval(value for value in means if isinstance(value, float))
 

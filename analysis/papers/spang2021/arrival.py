@@ -84,7 +84,7 @@ def _of_factors(runs: StoredRuns) -> list[Pair]:
 
 
 def draw(data: Data) -> look.Figure:
-    """A panel for numbers of packets and one for numbers without a unit: departure across, arrival up."""
+    """A panel for numbers of packets and one for numbers without a unit: x with drops at departure, y on arrival."""
     figure, axes = look.new_figure(look.PAGE_IN, 3.4, 1, len(UNITS))
     pairs: list[Pair] = data["pairs"]
     titles = list(dict.fromkeys(pair.figure for pair in pairs))
@@ -125,7 +125,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def table(data: Data) -> str:
-    """Every pair with its difference, arrival less departure."""
+    """Every pair with its difference, arrival minus departure."""
     if not data["pairs"]:
         return ""
     lines = ["| figure | quantity | egress-threshold | tail-drop | difference | intervals |", "|---" * 6 + "|"]

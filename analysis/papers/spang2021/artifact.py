@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: MIT
 """The published numbers of Spang et al. 2021, from a checkout of their artifact (brucespang/ifip21-buffer-sizing).
 
-Three of its files have numbers; those behind Figures 2, 3, 7, 8 and 9 are in a database of 40 GB that it links to.
+Three of its files have numbers. The numbers of Figures 2, 3, 7, 8 and 9 are in a database of 40 GB that it links to.
 
 generalized_test.csv     quantiles of depth of 505 runs, one of each point (notebook "Figure 5a")
 calculated_deltas.csv    quantiles of windows over the fair share (notebook "Figure 11")
-drops_per_2ms.csv        flows with a drop in each 5 ms, whatever its name says (notebook "Figure 10")
+drops_per_2ms.csv        flows with a drop in each 5 ms (not 2 ms; notebook "Figure 10")
 
 **Packets.** A queue of k packets, the departing one included, has k x CELLS_PER_PACKET cells. The notebook divides
 cells by 112.5 and rounds up, so it reads 2 for a lone packet and 180 for 177. CELLS_PER_PACKET is 114, a frame of 9014
 bytes and the program's own header. With this value the deepest readings of BBR exceed each of the ten thresholds from
 3500 to 22500 cells by one packet; with 113 or 115 they do not.
 
-**Depth** here and in all files of bufferscope counts the packets that an arriving packet finds. A departing packet
-leaves as many behind in the long run, so a queue of k packets at departures is a depth of k - 1.
+**Depth** here and in all files of bufferscope counts the packets in the queue when a packet arrives. In the long run
+departing packets leave as many behind, so a queue of k packets at departures is a depth of k - 1.
 
-**Buffers.** The program drops a departing packet if the queue, itself included, has the threshold or more.
+**Buffers.** The program drops a departing packet if the queue, including this packet, has the threshold or more.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Published:
 
 
 def read(checkout: Path) -> Published:
-    """Raises ValueError with what is wrong, in one line."""
+    """Raises ValueError, whose one line says what is wrong."""
     tables = {name: _table(checkout / FOLDER / name, columns) for name, columns in COLUMNS.items()}
     cc = pl.col("algorithm").str.to_lowercase().replace(OURS).alias("cc")
     flows = pl.col("num_flows").cast(pl.Int64).alias("flows")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Our depths less the published ones, point by point (BESIDE=path), with the shares that are near.
+"""Our depths minus the published depths, point by point (BESIDE=path), with the shares that are near.
 
-The published run of a point is one draw. It is inside our runs' spread if it lies in their 95 % prediction interval,
-widened by the packet to which both are rounded.
+A point has one published run. It is inside our runs' spread if it lies in their 95 % prediction interval, widened by
+one packet for the rounding of both.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Point(NamedTuple):
 
     @property
     def is_inside(self) -> bool | None:
-        """Whether the published run may be another one of ours; None if a single run has no spread."""
+        """Whether the published run is inside our runs' spread; None for a single run, which has no spread."""
         count = len(self.ours)
         if self.published is None or count < 2:
             return None
@@ -171,7 +171,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def _rooms(data: Data) -> list[Fact]:
-    """B less the 1st percentile, between the buffers about one BDP."""
+    """B minus the 1st percentile: the mean over the two buffers around one BDP."""
     rows = []
     for n in ROOMS_OF:
         about = [

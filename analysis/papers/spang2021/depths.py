@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Panels of queue-depth distributions, one above the other for more and more flows (Figures 4 and 6).
 
-By the square root of n rule the queue falls at most BDP/√n below full: depths further below are shaded.
+The square root of n rule says that the queue falls at most BDP/√n below full. Depths further below are shaded.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _share_below(run: StoredRun, floor: float) -> float:
 
 
 def draw(ax: look.Axes, panel: Data, shade: str) -> None:
-    """The rows, least flows on top as in the paper; each as high as its own largest bin."""
+    """The rows, fewest flows on top as in the paper; each row is scaled to its own largest bin."""
     width, buffer = panel["width"], panel["buffer"]
     for at, row in enumerate(reversed(panel["rows"])):
         if row["floor"] > 0:

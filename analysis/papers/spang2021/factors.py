@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The effect of one property of the queue or of the hosts on the depth: all other properties stay as in the set."""
+"""The effect of one property of the queue or of the hosts on the depth. Other properties are as in the other sweeps."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def changes(spec: Data) -> str:
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """For each algorithm and number of flows: each percentile for each change, sorted by name after the unchanged."""
+    """For each algorithm and number of flows: each percentile for each change. The unchanged runs come first, then the
+    changes by name.
+    """
     selected = runs.select(STEM, imported=False, needs=tuple(f"depth_{name}_packets" for name in PERCENTILES))
     groups: dict[tuple[str, int], dict[str, dict[str, Interval]]] = {}
     for cc, same_cc in grouped(selected, "cc").items():

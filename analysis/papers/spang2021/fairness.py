@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Almost fairness, as Figures 11a and 11b have it: 1st and 99th percentile of all windows over the fair share BDP/n.
+"""Almost fairness, for Figures 11a and 11b: 1st and 99th percentile of all windows over the fair share BDP/n.
 
 Delta is the larger of p99 / (BDP/n) and (BDP/n) / p1 (defined in 4.1, measured in 5.6).
 """

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Figure 1: window and queue of one Reno flow around one loss.
 
-Dashed is the fluid model: a loss at W = BDP + B is known one RTT of a full queue later. From then on one packet is sent
-for every two acknowledged (section 3.1) until the window is half; the queue is the window less the BDP.
+The dashed line is the fluid model: the sender knows of a loss at W = BDP + B after one RTT with a full queue. From then
+on it sends one packet for every two acknowledged (section 3.1) until the window is half. The queue is the window minus
+the BDP.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _losses(run: StoredRun) -> Data:
-    """Each loss of a run with the RTTs after it: when it was known, how far window and queue fell. Times in ns."""
+    """Each loss of a run: when the sender knew of it, how far window and queue fell after it. Times in ns."""
     trace = PacketTrace(run)
     flow = trace.flows[0]["id"]
     times, window = trace.window(flow)
@@ -102,7 +103,7 @@ def _zoom(trace: PacketTrace, each: list[Data]) -> Data:
 
 
 def _model(trace: PacketTrace, end_ms: float) -> np.ndarray:
-    """(ms, window) of the fluid model's corners: full, known, halved, and one packet more each RTT."""
+    """(ms, window) of the fluid model's corners: full, loss known, halved, then one packet more each RTT."""
     top = trace.bdp + trace.buffer
     known_ms, drained_ms = trace.news_ns / 1e6, top * trace.packet_ns / 1e6
     half = DECREASE[CC] * top

@@ -17,7 +17,7 @@ CAPTION = (
     "says that the queue does not fall into the shaded region."
 )
 SWEEPS = ("reno-depth",)
-RULE = notebook.SHADED  # x BDP/sqrt(n): every version of the notebook shades this, the caption says BDP/sqrt(n)
+RULE = notebook.SHADED  # x BDP/sqrt(n): every version of the notebook shades this; the caption says BDP/sqrt(n)
 # Caption: "As the number of flows increases, the queue stays close to its maximum value ... they are a good estimate"
 PAPER = "BDP/√n is a good estimate"
 

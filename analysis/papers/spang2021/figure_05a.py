@@ -26,9 +26,9 @@ CAPTION = (
     "larger ones, so that there is no least one."
 )
 SWEEPS = (NONEMPTY.stem, USED.stem)
-LEAST_WINDOW = 4.0  # packets; twice what Theorem 6 asks for, as windows vary by a factor of two at least
-MANY = 4  # flows: the most of the few that often all lose at once (see `_together`); chosen with the points known
-PAPER = '"follows a square-root of n rule for TCP Reno"'  # 5.1, as the next
+LEAST_WINDOW = 4.0  # packets; twice Theorem 6's least window, because windows vary by a factor of at least two
+MANY = 4  # flows; up to this number all flows often lose at once (`_together`). Chosen after seeing the points
+PAPER = '"follows a square-root of n rule for TCP Reno"'  # 5.1, like the next line
 PAPER_OTHERS = '"similar buffer requirements for a large numbers of flows (and smaller ... for smaller numbers"'
 RULES = {"reno": "BDP", "cubic": "3/7 BDP", "scalable_50": "1/7 BDP", "bbr": "1/4 BDP"}  # Table 1
 SIDESTEP = 1.06  # so that algorithms do not hide each other
@@ -128,7 +128,7 @@ def _draw_points(ax: look.Axes, cc: str, curve: Data, step: float) -> None:
             point = least.bounds
             low, high = max(point.low, 1.0), min(point.high, 4 * curve["bdp"])
             ax.plot([n * step] * 2, [low, high], color=shade, linewidth=1.1, solid_capstyle="butt")
-            if point.censored:  # the side towards which it may be is open
+            if point.censored:  # the least buffer is known on one side only
                 ax.plot(n * step, low if point.low > 0 else high, "_", color=shade, markersize=6, markeredgewidth=1.2)
             else:
                 ax.plot(n * step, point.middle, marker, color=shade, markerfacecolor=face, markeredgewidth=0.8)
@@ -210,7 +210,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def _many(cc: str, curve: Data) -> list[Fact]:
-    """The exponent without the least numbers of flows, and how often these lose together, as one flow would."""
+    """The exponent without the smallest numbers of flows, and how often all of these few flows lose together."""
     law = curve["law_of_many"]
     if law is None or law.exponent_low is None:
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figure 8: drops against marks with 16 Reno flows; for 32 flows, as in the notebook, facts alone.
+"""Figure 8: drops against marks with 16 Reno flows; for the notebook's 32 flows only facts, no panel.
 
 A queue that drops never exceeds its threshold. A queue that marks overshoots it, and then marks packets of more flows,
 which slow down together (section 5.4). Theorem 5 allows n^2 / (Delta BDP) + sqrt(n) flows, with the run's Delta.
@@ -73,7 +73,7 @@ def _queue(trace: PacketTrace) -> Data:
 
 
 def _shown(run: StoredRun) -> dict[str, float]:
-    """What the notebook shows of a run: depths on arrival within half a second."""
+    """The part of a run that the notebook shows: depths on arrival within half a second."""
     trace = PacketTrace(run)
     rows = trace.arrivals(trace.start_ns, min(trace.start_ns + NOTEBOOK_SPAN_NS, trace.end_ns))
     low, middle, high = np.percentile(trace.queue["depth_packets"][rows], (1, 50, 99), method="inverted_cdf")
@@ -174,7 +174,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def _of_the_notebook(runs: dict[str, list[dict[str, float]]]) -> list[Fact]:
-    """The quantiles of what the notebook draws; it computes none."""
+    """The quantiles of the depths that the notebook draws. The notebook computes no quantile."""
     where, rows = f"notebook ({NOTEBOOK_FLOWS} flows, {NOTEBOOK_SPAN_NS / 1e6:.0f} ms)", []
     names = {"spread": "1st to 99th percentile of the queue", "p01": "1st percentile", "p50": "median",
              "p99": "99th percentile"}  # fmt: skip

@@ -14,7 +14,7 @@ from analysis.papers.spang2021 import fairness
 from analysis.papers.stored_runs import StoredRuns
 
 CAPTION = "distance of the windows from the fair share (Delta-almost fairness) against the number of flows, B = BDP."
-SWEEPS = ("reno-depth", "fairness-flows", "published")  # Reno's are those of Figure 4
+SWEEPS = ("reno-depth", "fairness-flows", "published")  # Reno's runs are those of Figure 4
 PAPER = "Δ and 1/Δ slowly increase with n"
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Estimators of the published notebooks where they are not the text's. Facts have both for Figures 2 to 6 and
-8 to 11.
+"""Estimators of the published notebooks where they differ from the text's. The facts of Figures 2 to 6 and 8 to 11 have
+both.
 
 figure     text                                          notebook
 3          1st percentile over 10 RTTs                   10th percentile over pairs of iperf's 10 ms intervals
@@ -29,7 +29,7 @@ from lib.errors import InputError
 LOWER, UPPER = 2.5, 95.0  # percentiles of windows
 LOSERS_BUFFER = 131  # packets: 15000 cells
 SHADED = 2.0  # x BDP/sqrt(n)
-NEAR_PACKETS = 3  # our buffers and published ones that are compared
+NEAR_PACKETS = 3  # largest difference between our buffer and a published one that are compared
 
 
 def losers_in_5ms(run: StoredRun) -> float | None:

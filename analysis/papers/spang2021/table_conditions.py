@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The assumptions of Table 1's rows, checked on stored runs: on runs with the least buffer that was enough; assumptions
-about the time after a loss, on runs whose packets were all kept.
+"""The assumptions of Table 1's rows, checked on the runs with the least buffer that was enough. Assumptions about the
+time after a loss are checked on runs whose packets were all kept.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def _fullness(run: StoredRun, bdp: float) -> float | None:
 
 
 def falls(runs: StoredRuns, cc: str) -> Assumption:
-    """Whether a lone flow's window falls from W to b W after a loss, as in Figure 1. The fall, 1 - b of W, decides how
-    big a buffer must be, so it is the fall that may be off by NEAR.
+    """Whether a lone flow's window falls from W to b W after a loss, as in Figure 1. The fall, (1 - b) W, decides how
+    big a buffer must be, so the tolerance NEAR applies to the fall.
 
     Only runs whose packets were all kept count. A summary alone has the least number of packets in flight after a loss,
     and PRR makes this number smaller than the window after recovery.
@@ -115,7 +115,7 @@ def _fall(run: StoredRun) -> float | None:
 
 
 def silence(runs: StoredRuns) -> Assumption:
-    """The longest gap between arrivals in the two RTTs in which a loss becomes known, of runs with all packets kept."""
+    """The longest gap between arrivals while the sender learns of a loss, in runs whose packets were all kept."""
     gaps, needed = [], []
     for run in runs.select(PACKETS, needs=NEEDS, cc="reno", flows=1):
         try:

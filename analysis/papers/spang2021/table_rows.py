@@ -120,7 +120,7 @@ def _asked(searched: RunsAtLeast | None, cc: str) -> float | None:
 
 
 def _distance(searched: RunsAtLeast | None, cc: str) -> Interval | None:
-    """Distance of the least buffer from the rule, as a share of the rule: of the estimate, the least and the most."""
+    """Distance of the least buffer from the rule, as a share of the rule: for the estimate and both ends."""
     asked = _asked(searched, cc)
     if not searched or not asked or not searched.least:
         return None
@@ -130,7 +130,7 @@ def _distance(searched: RunsAtLeast | None, cc: str) -> Interval | None:
 
 
 def _largest(intervals: list[Interval]) -> Interval | None:
-    """The largest of several numbers, each of which is known as an interval."""
+    """The largest of several numbers, each known as an interval."""
     return Interval(*(max(ends) for ends in zip(*intervals, strict=True))) if intervals else None
 
 
