@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figure 9: the sum of all windows over time, and the queue plus the BDP. The curves coincide while the link is busy."""
+"""Figure 9: the sum of all windows over time, and the queue plus the BDP. Both coincide while the link is busy."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 """Figure 2: how far one flow of each algorithm drains the queue.
 
 The dashed line shows how far the algorithm's rule lets the queue fall (section 3.5): (1 - beta) (BDP + B), for BBR
-BDP / 4, below the deepest queue, which is B where packets are lost. Least and largest depth of each pixel column are drawn, so
-no packet is left out. The notebook has 20000 cells (175 packets) in place of B = BDP, and computes no number: its
-points give facts, and no panel.
+BDP / 4, below the deepest queue, which is B where packets are lost. Least and largest depth of each pixel column are
+drawn, so no packet is left out. The notebook has 20000 cells (175 packets) in place of B = BDP, and computes no number:
+its points give facts, and no panel.
 """
 
 from __future__ import annotations
