@@ -109,7 +109,7 @@ class Comparison(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """Real less virtual."""
+        """Real time minus virtual time."""
         return self.real.value - self.virtual.value
 
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The least buffer of an algorithm for each number of flows that a sweep searched it for.
 
-A bisection assumes that more buffer is never worse, and measures no more than it must. So all other runs with that
-algorithm, number of flows and link are judged together with the search's own: where runs contradict each other, the
-result says so.
+A bisection assumes that more buffer is never worse, and measures few buffers. So all other runs with that algorithm,
+number of flows and link are judged together with the search's runs. The result says where runs contradict each other.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class LeastBuffer(NamedTuple):
 
     @property
     def interval(self) -> Interval | None:
-        """The bounds as an estimate: their middle, or the known bound, with 0 or infinity for the other."""
+        """The bounds as an estimate: their middle, or the known bound if the other is 0 or infinity."""
         low, high = self.bounds.low, self.bounds.high
         return Interval(self.bounds.middle, low, high, 1) if self.is_known else None
 

@@ -100,7 +100,7 @@ def legend(ax: Axes, **where: Any) -> None:
 
 
 def note(ax: Axes, text: str, at: tuple[float, float], offset_points: tuple[float, float], **style: Any) -> None:
-    """Words beside a point of the axes."""
+    """Writes text beside a point of the axes."""
     where: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": LABEL_POINTS}
     ax.annotate(text, at, xytext=offset_points, **where | style)
 
@@ -119,7 +119,7 @@ def absent(*panels: Axes, text: str = "no valid run") -> Figure:
 
 
 def label_right(ax: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
-    """(y, text, colour): each written outside the right edge at its height, moved apart where they would touch."""
+    """Writes each (y, text, colour) outside the right edge at height y; texts that would touch are moved apart."""
     height_points = ax.get_window_extent().height * 72 / ax.figure.dpi  # before layout: near enough
     low, high = ax.get_ylim()
     log = ax.get_yscale() == "log"

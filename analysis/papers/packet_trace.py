@@ -59,8 +59,8 @@ class PacketTrace:
         return {name: records[name].to_numpy() for name in names} | {"flow": self._ids(records)}
 
     def _outstanding(self, records: pl.DataFrame) -> pl.Series:
-        """The trace's own count, else (snd_nxt - snd_una) / mss, as in the summary (analysis/join.py). mss is the
-        record's or the flow's largest payload.
+        """Packets in flight: the trace's count, else (snd_nxt - snd_una) / mss, as in the summary (analysis/join.py).
+        mss is the record's mss, else the flow's largest payload.
         """
         of_flow = self.run.table("joined").group_by("flow").agg(largest=pl.col("payload_bytes").max())
         mss = pl.coalesce("mss_bytes", "largest").cast(pl.Int64).clip(1)

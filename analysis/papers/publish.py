@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Publishes all figures of a paper in docs/results/, with the page of facts, the table of runs, and archives of the
-runs' summaries, from which `make figures RUNS=published` goes on. Raw data are not published.
+runs' summaries, which `make figures RUNS=published` reads. Raw data are not published.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def kinds(left_out: Iterable[LeftOut]) -> str:
 @dataclass
 class StoredRuns:
     """The runs of a paper in a results directory. `smoke` takes the short versions of the sweeps instead. `conditions`
-    has those of each sweep, by stem; imported runs are assigned to sweeps only by these.
+    has the conditions of each sweep, by stem; only these assign imported runs to sweeps.
     """
 
     paper: Paper
@@ -151,7 +151,7 @@ class StoredRuns:
     smoke: bool = False
     conditions: Mapping[str, SweepConditions] = field(default_factory=dict)
     beside: Any = None  # published numbers, as the paper's `read_beside` returns them
-    suffix: str = ""  # of the sweeps' names: another set of runs
+    suffix: str = ""  # end of the sweeps' names in another set of runs
     used: dict[str, StoredRun] = field(default_factory=dict)
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     _points: dict[str, frozenset[str] | None] = field(default_factory=dict)
@@ -182,7 +182,7 @@ class StoredRuns:
         return runs
 
     def ns3_set(self) -> StoredRuns | None:
-        """The versions of the sweeps that ns-3 simulated, none of their runs selected yet; None if there is no run."""
+        """ns-3's versions of the sweeps, none of their runs selected yet; None if there is no such run."""
         names = [self.paper.sweep_name(stem, self.smoke, NS3) for stem in self.paper.stems]
         if self.suffix or not self.table["sweep"].is_in(names).any():
             return None
@@ -191,8 +191,8 @@ class StoredRuns:
         return runs
 
     def select(self, stem: str, *conditions: pl.Expr, needs: tuple[str, ...] = (), **equal: Any) -> list[StoredRun]:
-        """The valid runs of a sweep with these values, by flows, buffer and repetition, and imported runs that belong
-        to it. Runs without a number in one of the columns `needs` are left out.
+        """The valid runs of a sweep with these values and the imported runs that belong to it, sorted by algorithm,
+        flows, buffer, mode and repetition. Runs without a number in one of the columns `needs` are left out.
         """
         rows = pl.concat([self._of_sweep(stem), imported_runs.meeting(self.imported, self.conditions.get(stem))])
         rows = rows.filter(*conditions, **equal).sort("cc", "flows", "buffer_packets", "mode", "repetition", "run")
@@ -256,7 +256,7 @@ class StoredRuns:
         return f"{name}: no valid run"
 
     def provenance(self) -> dict[str, Any]:
-        """The runs that were used so far, and those left out with the reason, for the figure and its page."""
+        """The runs used so far, and the runs left out with the reason, for the figure and its page."""
         used = list(self.used.values())
         return {
             "used": sorted(run.label for run in used),
