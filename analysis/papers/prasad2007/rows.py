@@ -118,8 +118,8 @@ class Measured:
         return loss_fits.compare(list(points), list(points.values()))
 
     def predicted_cutoff(self) -> float | None:
-        """The buffer, in packets, from which on the queueing delay stays constant: C d / f. By Little's law (6.1) the U
-        users together fill the link at the delay d = (U E[S] / C - think) / E[D] - T_o. None without a fit.
+        """The buffer (packets) above which the queueing delay stays constant: C d / f. By Little's law (6.1) U users
+        fill the link at the delay d = (U E[S] / C - think) / E[D] - T_o. None without a fit.
         """
         if self.delay_fit is None:
             return None

@@ -95,7 +95,7 @@ def slow_start_rtts(count: np.ndarray) -> np.ndarray:
 
 
 def bins(flows: pl.DataFrame, loss: float, v: float | None = None) -> list[Bin]:
-    """Transfers in logarithmic bins of size; `loss` is p of all packets, `v` the fitted one."""
+    """Transfers in logarithmic bins of size; `loss` is p over all packets, `v` the fitted v of the S-model."""
     v = capacity_ratio.S_MODEL_V if v is None else v
     flows = flows.filter(pl.col("srtt_us").is_not_null())
     sizes = flows["size_bytes"].to_numpy().astype(np.float64)

@@ -36,7 +36,7 @@ COLUMNS = {
     LOSERS: ("algorithm", "action", "num_flows", "num_dropped_flows"),
 }
 OURS = {"scalable": "scalable_50"}  # Linux 5.5 had the older Scalable
-# Above this threshold no run reaches it: the switch's memory of 2 MB ends first, at 215 packets
+# No run reaches a larger threshold: the switch's memory of 2 MB ends first, at 215 packets
 MOST_CELLS = 22_500
 # calculated_deltas.csv has buffers rounded up to packets of 9000 bytes
 CELLS_OF_DELTAS = {9: 1000, 45: 5000, 89: 10_000, 112: 12_500, 134: 15_000, 166: 18_675, 178: 20_000, 223: 25_000}

@@ -27,9 +27,8 @@ CAPTION = "one Reno flow, B = BDP, the RTTs around one loss. Its window, which P
 SWEEPS = ("single-flow",)
 CC = "reno"
 NEEDS = ("utilization_p01", "in_flight_mean_packets")  # null in runs without packets or windows
-# Linux since 4.18, net/ipv4/tcp_input.c: __tcp_ack_snd_check. Its timer may fire as late as 5 % and the slack
 HALF = 0.5  # of the window before the loss: the window after it
-# In sequence numbers SACKed packets count until recovery ends: the window falls at once, to half and a few packets
+# A window from sequence numbers counts SACKed packets until recovery ends; then it falls to half and a few packets
 HALF_IN_SEQUENCE = 0.6
 BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # longest RTTs, about the first drop
 

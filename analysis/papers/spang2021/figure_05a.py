@@ -77,10 +77,10 @@ def _curve(runs: StoredRuns, cc: str) -> Data:
 
 
 def _together(runs: list[StoredRun], flows: int) -> float | None:
-    """Share of the queue's excursions in which all flows lose, and so act as one. None if the runs lack the data."""
+    """Share of the queue's excursions in which all flows lose and act as one. None if the runs lack the data."""
     try:
         losers, counts = pooled(runs, "flows_signalled_per_excursion")
-    except InputError:  # a run table alone
+    except InputError:  # only the run's row of the table is stored
         return None
     return float(counts[losers == flows].sum() / counts.sum()) if len(counts) else None
 
@@ -93,7 +93,7 @@ def _mean_window(run: StoredRun) -> float | None:
 def _fit(points: list[Bounds]) -> PowerLaw | None:
     try:
         return power_law(points)
-    except ValueError:  # too few: the figure says so by having no line
+    except ValueError:  # too few points: the figure then has no line
         return None
 
 

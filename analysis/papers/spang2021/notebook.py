@@ -40,7 +40,7 @@ def losers_in_5ms(run: StoredRun) -> float | None:
 def _mean(run: StoredRun, what: str) -> float | None:
     try:
         values, counts = run.distribution(what)
-    except InputError:  # a run table alone
+    except InputError:  # only the run's row of the table is stored
         return None
     return float((values * counts).sum() / counts.sum()) if len(counts) else None
 

@@ -48,7 +48,7 @@ class RunsAtLeast(NamedTuple):
     """The search's result for n flows of an algorithm: the runs with about the least buffer, and its interval."""
 
     runs: list[StoredRun]
-    least: Interval | None  # None: there is none
+    least: Interval | None  # None: there is no least buffer
     bdp: float
 
     def mean(self, number: str | Callable[[StoredRun], float | None]) -> float | None:
