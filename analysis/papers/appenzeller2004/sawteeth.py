@@ -29,7 +29,7 @@ class Sawtooth(NamedTuple):
 
 
 def trace_of(runs: StoredRuns, buffer_packets: int, profile: str) -> PacketTrace | None:
-    """The run with this buffer and sender; None if it has no valid run."""
+    """The first run with this buffer and sender; None without a valid run."""
     selected = runs.select(STEM, buffer_packets=buffer_packets, profile=profile)
     return PacketTrace(selected[0]) if selected else None
 
@@ -48,7 +48,7 @@ def sawteeth(trace: PacketTrace) -> list[Sawtooth]:
 
 
 def share_without_queue(trace: PacketTrace) -> float:
-    """Share of the measurement window in which the queue holds a PAIR at most."""
+    """Share of the measurement window in which the queue holds at most PAIR packets."""
     times, depth = trace.queue_steps(trace.start_ns, trace.end_ns)
     held_ns = np.diff(np.append(times, trace.end_ns))
     return float(held_ns[depth <= PAIR].sum() / (trace.end_ns - trace.start_ns))

@@ -45,21 +45,21 @@ def buffer(constant: float, packets: int) -> int:
 
 
 def slope(shares: dict[int, float]) -> float | None:
-    """Of ln p in ln W, by least squares; None with fewer than three windows, or if a share is 0."""
+    """The slope of ln p over ln W, by least squares; None with fewer than three windows, or if a share is 0."""
     if len(shares) < 3 or min(shares.values()) <= 0:
         return None
     return float(np.polyfit(np.log(list(shares)), np.log(list(shares.values())), 1)[0])
 
 
 def curve(by_buffer: Callable[[int], float | None], constant: float) -> dict[int, float]:
-    """The share at each W with c_B ln W packets; empty unless every W's buffer has one."""
+    """The share at each W with a buffer of c_B ln W packets; empty if any of these buffers has no share."""
     shares = {w: by_buffer(buffer(constant, w)) for w in WINDOWS}
     known = {w: share for w, share in shares.items() if share is not None}
     return known if len(known) == len(WINDOWS) else {}
 
 
 def spaced(runs: list[StoredRun], load: float, constant: int) -> dict[int, float]:
-    """The share at each W of packets c_S ln W slots apart; empty unless every W has one."""
+    """The share at each W of packets c_S ln W slots apart; empty if any W has no share."""
 
     def is_one(run: StoredRun) -> bool:
         w = rounds.packets(run)
