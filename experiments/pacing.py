@@ -17,8 +17,8 @@ from lib import units
 from lib.values import choice, optional, quantity
 
 Read = BeforeValidator
-POISSON = "poisson"
-PACING = ("off", "linux", "exact", POISSON)
+POISSON, FQ = "poisson", "fq"
+PACING = ("off", "linux", "exact", POISSON, FQ)
 # The virtual-time kernel's tcp_pacing_gaps (virtual/kernel/patches/pacing-gaps.patch). Without it a late segment
 # shortens the next gap by up to half.
 GAPS = {"exact": 1, POISSON: 2}
@@ -32,8 +32,8 @@ class PacingKeys(BaseModel):
 KEYS = tuple(PacingKeys.model_fields)
 MEANINGS = {
     "pacing": "how senders spread their packets: off (in bursts, as ACKs come), linux (at 2 windows per RTT in slow "
-    "start, then 1.2), exact (at one window per RTT), poisson (as exact, with exponential gaps; CLOCK=virtual); "
-    "BBR paces itself",
+    "start, then 1.2), exact (at one window per RTT), poisson (as exact, with exponential gaps; CLOCK=virtual), "
+    "fq (as linux, by the sender's qdisc fq); BBR paces itself",
     "window": "most packets in a flow's congestion window, whatever its congestion control: 32p (default: no bound)",
 }
 VALUES = {"pacing": PACING}
@@ -56,8 +56,8 @@ def resolve(
             wrong(key, "needs the virtual-time kernel; allowed: with CLOCK=virtual only")
         elif key == "window" and clock == "real" and bpf_lacks:
             wrong(key, f"in real time needs {bpf_lacks}; allowed: with CLOCK=virtual")
-        elif key == "pacing" and keys.pacing == POISSON and switch == "ns3":
-            wrong(key, "needs the virtual-time kernel; allowed: off, linux, exact with SWITCH=ns3")
+        elif key == "pacing" and keys.pacing in (POISSON, FQ) and switch == "ns3":
+            wrong(key, "needs Linux; allowed: off, linux, exact with SWITCH=ns3")
     return {
         "pacing": None if keys.pacing == "off" else keys.pacing,
         "window_packets": None if keys.window is None else units.whole(keys.window),
@@ -65,13 +65,17 @@ def resolve(
 
 
 def options(pacing: str | None, window_packets: int | None, clock: str) -> dict[str, Any]:
-    """The keys of the traffic program's plan. In real time a BPF program bounds the windows (hosts/congestion_bpf)."""
+    """The keys of the traffic program's plan. In real time a BPF program bounds the windows (hosts/congestion_bpf). fq
+    paces every socket, so the program starts no pacing of TCP's own.
+    """
     window = {"window_segments": window_packets} if window_packets and clock == "virtual" else {}
-    return ({"pacing": True} if pacing else {}) | window
+    return ({"pacing": True} if pacing and pacing != FQ else {}) | window
 
 
 def setup(pacing: str | None) -> dict[str, Any]:
     """The playbooks' variables. Linux's own pace is 2 and 1.2 windows per RTT."""
+    if pacing == FQ:
+        return {"sender_qdisc": FQ}
     return {"tune_pacing_percent": 100} if pacing in GAPS else {}
 
 

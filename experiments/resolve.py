@@ -169,6 +169,10 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
             "groups",
             "has groups with different PACING, a setting of the whole host; allowed: one kind for all that pace",
         )
+    if resolved.pacing_of_host == pacing.FQ and any(
+        group.pacing is None for group in resolved.tcp_groups if group.is_own
+    ):
+        wrong("groups", "has groups without PACING=fq, which the sender's qdisc would pace, too; allowed: fq for all")
     if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtts", "rtt_spread"}:
         wrong(
             "buf",

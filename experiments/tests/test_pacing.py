@@ -59,7 +59,16 @@ def test_resolve__both_reach_the_traffic_program_and_the_hosts() -> None:
     assert plan.setup["tune_pacing_percent"] == 100
     assert "tune_pacing_percent" not in plan_run(resolved(pacing="linux"), 1).setup
     gaps = [dict(plan_run(resolved(pacing=pacing), 1).kernel_parameters) for pacing in PACING]
-    assert gaps == [{}, {}, {"tcp_pacing_gaps": "1"}, {"tcp_pacing_gaps": "2"}]
+    assert gaps == [{}, {}, {"tcp_pacing_gaps": "1"}, {"tcp_pacing_gaps": "2"}, {}]
+
+
+def test_resolve__fq_is_a_setting_of_the_sender() -> None:
+    plan = plan_run(resolved(pacing="fq"), 1)
+    assert plan.setup["sender_qdisc"] == "fq"
+    assert "pacing" not in plan.traffic.options
+    assert "sender_qdisc" not in plan_run(resolved(pacing="linux"), 1).setup
+    groups = [{"cc": "reno", "flows": "1", "pacing": "fq"}, {"cc": "cubic", "flows": "1"}]
+    assert "allowed: fq for all" in problems(groups=groups)["GROUPS"]
 
 
 @pytest.mark.parametrize(
@@ -78,9 +87,7 @@ def test_resolve__ns3_paces_and_bounds_windows_itself() -> None:
     ns3 = {"clock": "virtual", "switch": "ns3", "cc": "reno"}
     given = resolved(pacing="exact", window="32p", **ns3)
     assert (given.pacing, given.window_packets) == ("exact", WINDOW)
-    assert problems(pacing="poisson", **ns3) == {
-        "PACING": "needs the virtual-time kernel; allowed: off, linux, exact with SWITCH=ns3"
-    }
+    assert problems(pacing="poisson", **ns3) == {"PACING": "needs Linux; allowed: off, linux, exact with SWITCH=ns3"}
 
 
 @pytest.mark.parametrize("generator", ["iperf3", "epoll"])
@@ -112,6 +119,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "poisson": ("CC=reno", "PACING=poisson"),
         "poisson again": ("CC=reno", "PACING=poisson"),
         "other poisson": ("CC=reno", "PACING=poisson", "SEED=2"),
+        "fq": ("CC=reno", "PACING=fq"),
     }.items():
         results = tmp_path_factory.mktemp(name.replace(" ", "-"))
         run(results, *LINK, f"WINDOW={WINDOW}p", *words)
@@ -216,3 +224,12 @@ def test_window__binds_every_congestion_control_with_losses(tmp_path: Path) -> N
     assert len(most) == len(names)
     assert max(most.values()) <= limit, most
     assert np.median(list(most.values())) == limit
+
+
+def test_fq__sends_at_the_pace_of_slow_start(runs: dict[str, Path]) -> None:
+    """Two windows an RTT, as without a loss the window stays below half of the slow-start threshold. A late packet
+    halves the next gap, so two gaps together are compared.
+    """
+    gaps, wire_ns = gaps_ns(runs["fq"]), 1538 * 8 * 10  # a packet at 100 Mb/s
+    assert gaps.min() > wire_ns
+    assert np.median(gaps[1:] + gaps[:-1]) == pytest.approx(np.median(pace_ns(runs["fq"])), rel=0.05)

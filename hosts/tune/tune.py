@@ -24,6 +24,7 @@ from hosts.tune import (
     congestion,
     inventory,
     offloads,
+    qdiscs,
     routes,
     settings,
     state,
@@ -95,6 +96,19 @@ def plan_bursts(options: argparse.Namespace, saved: dict[str, int]) -> dict[str,
     return changes
 
 
+def plan_qdiscs(options: argparse.Namespace, saved: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """{interface: (present, wanted qdisc)} of the interfaces whose root qdisc must change."""
+    changes = {}
+    for interface in options.interface:
+        wanted = saved.get(interface) if options.qdisc is None else options.qdisc
+        if wanted is None:
+            continue
+        present = qdiscs.read(interface)
+        if present != wanted:
+            changes[interface] = (present, wanted)
+    return changes
+
+
 def plan_coalescing(options: argparse.Namespace, saved: dict[str, int]) -> dict[str, tuple[int, int]]:
     """{interface: (present, wanted rx-usecs)} of the interfaces whose rx-usecs must change."""
     changes = {}
@@ -141,6 +155,7 @@ RESTORE: dict[str, Callable[[str, Any], bool]] = {
     "offloads": offloads.restore,
     "gso_max_segs": partial(restore, bursts.read, bursts.write),
     "rx_usecs": partial(restore, coalescing.read, coalescing.write),
+    "qdiscs": partial(restore, qdiscs.read, qdiscs.write),
     "routes": partial(restore, routes.attributes_of, routes.write),
 }
 
@@ -171,12 +186,13 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
     wrong_offloads = {interface: plan for interface, plan in wrong_offloads.items() if plan[1]}
     wrong_bursts = plan_bursts(options, saved.get("gso_max_segs", {}))
     wrong_coalescing = plan_coalescing(options, saved.get("rx_usecs", {}))
+    wrong_qdiscs = plan_qdiscs(options, saved.get("qdiscs", {}))
     before = {name: present for name, (present, _) in wrong_sysctls.items()}
     after = {name: value for name, (_, value) in wrong_sysctls.items()}
     for interface, (_, wanted) in wrong_offloads.items():
         before.update({f"{interface} {name}": "off" if value == "on" else "on" for name, value in wanted.items()})
         after.update({f"{interface} {name}": value for name, value in wanted.items()})
-    for word, changes in (("gso_max_segs", wrong_bursts), ("rx-usecs", wrong_coalescing)):
+    for word, changes in (("gso_max_segs", wrong_bursts), ("rx-usecs", wrong_coalescing), ("qdisc", wrong_qdiscs)):
         before.update({f"{interface} {word}": str(present) for interface, (present, _) in changes.items()})
         after.update({f"{interface} {word}": str(wanted) for interface, (_, wanted) in changes.items()})
     before.update({route: routes.shown(present) for route, (present, _) in wrong_routes.items()})
@@ -190,6 +206,7 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
         "offloads": {interface: states for interface, (states, _) in wrong_offloads.items()},
         "gso_max_segs": {interface: present for interface, (present, _) in wrong_bursts.items()},
         "rx_usecs": {interface: present for interface, (present, _) in wrong_coalescing.items()},
+        "qdiscs": {interface: present for interface, (present, _) in wrong_qdiscs.items()},
         "routes": {route: present for route, (present, _) in wrong_routes.items()},
     }
     # values that an earlier call saved are the original ones: they take precedence
@@ -202,6 +219,8 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
             bursts.write(interface, segments)
         for interface, (_, usecs) in wrong_coalescing.items():
             coalescing.write(interface, usecs)
+        for interface, (_, kind) in wrong_qdiscs.items():
+            qdiscs.write(interface, kind)
         for route, (_, attributes) in wrong_routes.items():
             routes.write(route, attributes)
         for name, (_, value) in wrong_sysctls.items():
@@ -228,6 +247,7 @@ def undo(options: argparse.Namespace) -> dict[str, Any]:
     after = {**saved.get("sysctls", {}), **{f"{i} offloads": s for i, s in saved.get("offloads", {}).items()}}
     after.update({f"{i} gso_max_segs": str(segments) for i, segments in saved.get("gso_max_segs", {}).items()})
     after.update({f"{i} rx-usecs": str(usecs) for i, usecs in saved.get("rx_usecs", {}).items()})
+    after.update({f"{i} qdisc": kind for i, kind in saved.get("qdiscs", {}).items()})
     after.update({route: routes.shown(attributes) for route, attributes in saved.get("routes", {}).items()})
     return {"changed": changed, "before": {}, "after": after}
 
@@ -259,7 +279,7 @@ def parse_cc(text: str) -> str:
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hosts.tune.tune", description=SUMMARY)
     commands = parser.add_subparsers(dest="command", required=True)
-    change = commands.add_parser("apply", help="set sysctls, offloads, gso_max_segs and routes")
+    change = commands.add_parser("apply", help="set sysctls, offloads, gso_max_segs, qdisc and routes")
     change.add_argument("--state", type=Path, required=True, help="file for the former values")
     change.add_argument(
         "--interface", type=state.parse_interface, action="append", required=True, help="may be repeated"
@@ -276,6 +296,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     change.add_argument("--offloads", choices=("off", "on"), default="off", help="on leaves them as they are")
     change.add_argument("--rx-usecs", type=parse_usecs, help="how long a received frame waits for others")
+    change.add_argument("--qdisc", choices=(qdiscs.FQ,), help="root qdisc: fq paces every TCP flow")
     change.add_argument("--pacing-percent", type=parse_percent, help="pace of paced flows, of a window per RTT")
     change.add_argument("--default-cc", type=parse_cc, help="congestion control of sockets that choose none")
     back = commands.add_parser("undo", help="restore the settings that apply changed")

@@ -15,7 +15,7 @@ CAPTION = (
     "cap of windows, SACK and RACK on, delayed ACKs. TSO: the sender's NIC of 10 Gb/s cuts segments of up to 64 kB."
 )
 STEM = "today"
-PACINGS = {"linux": "Linux's pacing", "exact": "even pacing"}
+PACINGS = {"linux": "Linux's pacing", "exact": "even pacing", "fq": "fq"}
 
 
 def kind(run: StoredRun) -> str:

@@ -110,6 +110,22 @@ def test_tune__one_segment_at_once_and_undo_restores_the_former_value(pair, tmp_
 
 
 @pytest.mark.software
+def test_tune__fq_is_set_once_and_undo_removes_it(pair, tmp_path):
+    state = tmp_path / "state.json"
+    apply = ["apply", "--state", state, "--interface", "eth0", "--qdisc", "fq"]
+
+    def kinds():
+        return [qdisc["kind"] for qdisc in tune(pair, "show")["qdiscs"] if qdisc["dev"] == "eth0"]
+
+    before = kinds()
+    assert tune(pair, *apply)["after"]["eth0 qdisc"] == "fq"
+    assert kinds() == ["fq"] != before
+    assert tune(pair, *apply)["changed"] is False
+    tune(pair, "undo", "--state", state)
+    assert kinds() == before
+
+
+@pytest.mark.software
 def test_tune__one_segment_already_is_left_alone(pair, tmp_path):
     state = tmp_path / "state.json"
     pair.run("a", "ip", "link", "set", "dev", "eth0", "gso_max_segs", 1)

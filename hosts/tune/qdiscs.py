@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""The root qdisc of an interface: fq, which keeps each TCP segment until the departure time that follows from its
+flow's pacing rate (net/sched/sch_fq.c), or the kernel's default.
+"""
+
+from __future__ import annotations
+
+import json
+
+from hosts.tune.commands import CommandError, TuneError, run
+
+FQ = "fq"
+DEFAULT = ""  # that of a new interface: the kernel names it after `tc qdisc del`
+# fq's own limits, 10,000 packets and 100 of a flow, would drop packets of large windows before the switch.
+LIMITS = ("limit", "1000000", "flow_limit", "100000")
+
+
+def read(interface: str) -> str:
+    """FQ or DEFAULT. Raises TuneError."""
+    text = run("tc", "-j", "qdisc", "show", "dev", interface, "root")
+    try:
+        kinds = {entry["kind"] for entry in json.loads(text or "[]")}
+    except (ValueError, LookupError, TypeError) as error:
+        raise TuneError(f"reading the qdisc of {interface}: tc does not say it: {error}") from error
+    return FQ if FQ in kinds else DEFAULT
+
+
+def write(interface: str, kind: str) -> None:
+    """Raises TuneError if the kernel lacks fq, or refuses."""
+    words = ("replace", "dev", interface, "root", FQ, *LIMITS) if kind == FQ else ("del", "dev", interface, "root")
+    try:
+        run("tc", "qdisc", *words)
+    except CommandError as error:
+        raise TuneError(
+            f"setting the qdisc of {interface} to {kind or 'the default'}: {error.reason}: this needs root and, for "
+            "PACING=fq, a kernel with CONFIG_NET_SCH_FQ"
+        ) from error
