@@ -118,7 +118,13 @@ def test_tune__fq_is_set_once_and_undo_removes_it(pair, tmp_path):
         return [qdisc["kind"] for qdisc in tune(pair, "show")["qdiscs"] if qdisc["dev"] == "eth0"]
 
     before = kinds()
-    assert tune(pair, *apply)["after"]["eth0 qdisc"] == "fq"
+    first = tune(pair, *apply, check=False)
+    if first.returncode:
+        assert "setting the qdisc of eth0 to fq: " in first.stderr
+        assert "CONFIG_NET_SCH_FQ; earlier changes of this call are undone" in first.stderr
+        assert not state.exists()
+        pytest.skip("this kernel has no fq")
+    assert json.loads(first.stdout)["after"]["eth0 qdisc"] == "fq"
     assert kinds() == ["fq"] != before
     assert tune(pair, *apply)["changed"] is False
     tune(pair, "undo", "--state", state)
