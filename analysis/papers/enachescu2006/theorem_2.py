@@ -32,11 +32,11 @@ STEM = "theorem-2"
 WINDOWS = (8, 16, 32, 64, 128)
 CONSTANTS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5)  # c_B
 OF_BURSTS = {0.5: 1.25, 0.8: 2.25}  # c_B of the spec's points with S = 1, 4 and 16
-SPACINGS = (2, 4, 8)  # c_S
 OF_SPACINGS = {0.5: 1.25, 0.8: 2.5}  # c_B of the spec's points with these
 LEAST_SLOPE = -2.0
 LOWEST = 1e-7  # dropped share of the axis; leaves room for the legends
 SHADES = {0.5: BLUE, 0.8: ORANGE}
+EVEN, ONE, STYLES = "o-", "^-", {2: "--", 4: "-.", 8: ":"}  # of packets evenly, 1 and c_S ln W slots apart
 
 
 def buffer(constant: float, packets: int) -> int:
@@ -94,7 +94,7 @@ def prepare(runs: StoredRuns) -> Data:
             "curves": {constant: of for constant, of in curves.items() if of},
             "bursts": series((run for run in bursts if rounds.spacing(run) == 1), rounds.packets, loss),
             "by_spacing": series((run for run in bursts if _is_largest(run, load)), rounds.slots, loss),
-            "spaced": {apart: shares for apart in SPACINGS if (shares := spaced(bursts, load, apart))},
+            "spaced": {apart: shares for apart in STYLES if (shares := spaced(bursts, load, apart))},
         }
     return {"provenance": runs.provenance(), "panels": panels}
 
@@ -119,21 +119,17 @@ def draw(data: Data) -> look.Figure:
         seen = {size: point for size, point in points.items() if point.value > 0}
         look.interval_bars(left, list(seen), seen.values(), shade, "o", f"ρ = {load:g}")
         left.plot(list(points), [queues.md1_loss(load, size) for size in points], ":", color=shade, linewidth=0.7)
+        bursts = {w: point.value for w, point in panel["bursts"].items()}
         constant = least(panel["curves"])
-        if constant is not None:
-            name = f"ρ = {load:g}, $c_B$ = {constant:g}"
-            of = panel["curves"][constant]
-            right.plot(list(of), list(of.values()), "o-", color=shade, linewidth=0.7, markersize=3, label=name)
-        for apart, shares in panel["spaced"].items():
-            style = {2: "--", 4: "-.", 8: ":"}[apart]
-            right.plot(list(shares), list(shares.values()), style, color=shade, linewidth=0.9, label=f"$c_S$ = {apart}")
-        bursts = panel["bursts"]
-        if bursts:
-            name, values = f"ρ = {load:g}, S = 1", [point.value for point in bursts.values()]
-            right.plot(list(bursts), values, "^-", color=shade, linewidth=0.7, markersize=4, label=name)
+        even = {} if constant is None else panel["curves"][constant]
+        for style, of in ((EVEN, even), *((STYLES[apart], of) for apart, of in panel["spaced"].items()), (ONE, bursts)):
+            right.plot(list(of), list(of.values()), style, color=shade, linewidth=0.9, markersize=3.5)
     right.plot(WINDOWS, [0.05 * (WINDOWS[0] / w) ** 2 for w in WINDOWS], color=GREY, linewidth=0.7)
     left.legend(loc="lower left", frameon=False)
-    right.legend(loc="lower left", frameon=False)
+    named = {"evenly spaced": EVEN, **{f"$c_S$ = {apart}": style for apart, style in STYLES.items()}, "S = 1": ONE}
+    for name, style in named.items():
+        right.plot([], [], style, color=GREY, markersize=3.5, label=name)
+    right.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     return figure
 
 
