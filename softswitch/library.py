@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The switch core as a Python object: the shared library that the Makefile's `library` target builds, over ctypes.
 
-Tests and what-if replay (analysis/whatif) run the core with it in virtual time.
+Tests and what-if replay (analysis/whatif) use it to run the core in virtual time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BuildError(Exception):
 
 
 class Refused(Exception):
-    """A request to the core, and its error reply."""
+    """The core refused a request; the message has the request and the error reply."""
 
 
 _COPY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
@@ -71,7 +71,7 @@ class Output:
 
 def make(*words: str) -> None:
     """Runs softswitch/Makefile. Raises BuildError with the messages of the compiler."""
-    # The empty value overrides COVERAGE in the environment, which make would take.
+    # make reads COVERAGE from the environment, too; an empty argument overrides it.
     counted = ["COVERAGE="] if "SANITIZE=1" in words or "freestanding" in words else COVERAGE
     done = subprocess.run(["make", "-C", ROOT / "softswitch", *words, *counted], capture_output=True, text=True)
     if done.returncode:

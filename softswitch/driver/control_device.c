@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* /dev/bufferscope-switch: a write is one request of docs/control-protocol.md; the next reads return its reply. An
- * open file is one client. A new request discards the unread rest of a reply.
+ * open file is one client. A new request discards the unread rest of the previous reply.
  */
 #include <linux/fs.h>
 #include <linux/ktime.h>

@@ -2,7 +2,7 @@
 /* Interrupt moderation of a host's device, as a NIC has it: a received frame waits up to rx-usecs (ethtool -C) for
  * others, then NAPI passes all of them to the stack at once. With GRO on, the stack merges the segments of a flow.
  *
- * rx-usecs is 0 by default: then no frame comes here, and each is passed to the stack at its due ns.
+ * By default rx-usecs is 0: frames bypass the moderation, and each is passed to the stack at its due ns.
  */
 #include <linux/ethtool.h>
 #include <linux/netdevice.h>

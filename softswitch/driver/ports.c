@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* The far ends of the switch's ports: ordinary Ethernet devices, one for each host. A frame arrives at the switch in
- * the ns in which the host transmits it. ndo_start_xmit copies the frame's head into the core, refers to the pages of
- * its payload, and frees its skb. Frames in the switch therefore do not count against their socket (TCP Small Queues),
- * and no queue of the host fills.
+/* The hosts' ends of the switch's ports: ordinary Ethernet devices, one for each port. A frame arrives at the switch
+ * in the ns in which the host transmits it. ndo_start_xmit copies the frame's head into the core, refers to the pages
+ * of its payload, and frees its skb. Frames in the switch therefore do not count against their socket (TCP Small
+ * Queues), and no queue of the host fills.
  *
- * Frames in the switch are the frames of a wire. Their checksums are computed here, as in a NIC; receivers need not verify
- * a frame that the program passed on as it came (schedule.c). There is no segmentation offload: the stack cuts the
- * super-segments of a socket before it transmits, so their frames arrive in one ns; an access rate of the port spaces
- * them as a NIC would. NETIF_F_SG is on, because the copy gathers scattered frames.
+ * Frames in the switch are complete, as on a wire: the driver computes their checksums, as a NIC does. Receivers need
+ * not verify a frame whose transport header the program left unchanged (schedule.c). There is no segmentation
+ * offload: the stack segments a socket's super-segments before transmission, so their frames arrive in one ns. An
+ * access rate of the port spaces the frames as a NIC would. NETIF_F_SG is on, because the copy gathers scattered
+ * frames.
  */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
@@ -26,8 +27,9 @@ static void gather(uint8_t *to, const void *source, uint32_t bytes)
 	skb_copy_bits(source, 0, to, bytes);
 }
 
-/* An skb with the frame's own pages, which becomes the received skb; NULL: the frame is short or has no pages. The
- * sender's skb is freed at once: TCP must not take a frame on a link for one that its host still holds.
+/* An skb that refers to the pages of the sender's skb and becomes the received skb. NULL: the frame is short, its
+ * payload is not in pages, or memory is out. The sender's skb is freed at once: TCP must not count a frame on a link
+ * as one that its host still holds.
  */
 static struct sk_buff *make_body(struct sk_buff *skb, unsigned int head_bytes)
 {
@@ -44,7 +46,7 @@ static struct sk_buff *make_body(struct sk_buff *skb, unsigned int head_bytes)
 		kfree_skb(body);
 		return NULL;
 	}
-	/* The stack has just computed the checksum of a TCP socket's frame; another socket may send a wrong one. */
+	/* The stack has just computed the checksum of a TCP socket's frame; other sockets may send a wrong one. */
 	body->ip_summed =
 		skb->sk && sk_fullsock(skb->sk) && sk_is_tcp(skb->sk) ? CHECKSUM_UNNECESSARY : CHECKSUM_NONE;
 	return body;
@@ -56,8 +58,8 @@ static bool sends_zeros(const struct sk_buff *skb)
 	       sk_is_tcp(skb->sk);
 }
 
-/* Computes the checksum that the stack left to the device. skb_checksum_help would read the whole frame; if the payload is
- * all zeros, the header suffices. 0 or -errno.
+/* Computes the checksum that the stack left to the device. skb_checksum_help would read the whole frame; if the payload
+ * is all zeros, the header suffices. 0 or -errno.
  */
 static int finish_checksum(struct sk_buff *skb)
 {

@@ -33,7 +33,7 @@ void bsw_schedule(struct bsw_switch *owner, u64 now_ns)
 	hrtimer_start(&owner->timer, ns_to_ktime(due_ns), HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
-/* The frame in pages of its own. */
+/* A copy of the frame, in its own pages. */
 static struct sk_buff *copy_of(struct net_device *device, const struct core_output *output)
 {
 	struct sk_buff *skb = netdev_alloc_skb_ip_align(device, output->bytes);
@@ -43,8 +43,8 @@ static struct sk_buff *copy_of(struct net_device *device, const struct core_outp
 	return skb;
 }
 
-/* The memory that a frame in pages of its own takes. The receiver's window depends on truesize, but must not depend on
- * whether the payload stayed in the sender's pages.
+/* The truesize of a frame in its own pages. The receiver's window depends on truesize, but must not depend on whether
+ * the payload stayed in the sender's pages.
  */
 static unsigned int truesize(struct bsw_switch *owner, struct net_device *device, uint32_t bytes)
 {
@@ -75,8 +75,8 @@ static bool same_transport(const uint8_t *before, const uint8_t *after, uint32_t
 	       !memcmp(before + from, after + from, bytes - from);
 }
 
-/* The head as the program left it, before the payload in the sender's pages. Cannot fail: the head has room, and a
- * frame is cut in its pages without an allocation.
+/* The head as the program left it, followed by the payload in the sender's pages. Cannot fail: the head has room, and
+ * trimming pages needs no allocation.
  */
 static struct sk_buff *from_body(struct bsw_switch *owner, struct net_device *device,
 				 const struct core_output *output)
@@ -94,7 +94,7 @@ static struct sk_buff *from_body(struct bsw_switch *owner, struct net_device *de
 	return skb;
 }
 
-/* The frame as an skb of the host's device; NULL, counted: the device is down, or no memory. */
+/* The frame as an skb of the host's device; NULL, counted: the device is down, or memory is out. */
 static struct sk_buff *receive_skb(struct bsw_port *port, struct net_device *device,
 				   const struct core_output *output)
 {

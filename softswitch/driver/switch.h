@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Types and functions that the files of the driver share: one switch, its ports, its timer.
  *
- * `lock` protects all fields after it. It is taken with bottom halves off: in ndo_start_xmit, in a soft hrtimer, and
- * in a control request, which disables them. No hard interrupt takes it. It is not held while a frame is passed to the
- * stack, because TCP may transmit from within that call.
+ * `lock` protects all fields after it. It is taken with bottom halves off: they are off in ndo_start_xmit and in a soft
+ * hrtimer, and a control request disables them. No hard interrupt takes the lock. It is not held while a frame is
+ * passed to the stack, because TCP may transmit from within that call.
  */
 #ifndef BUFFERSCOPE_SWITCH_H
 #define BUFFERSCOPE_SWITCH_H
@@ -23,7 +23,7 @@ struct bsw_port {
 	u64 tx_dropped; /* refused by the core: too long, or no free packet */
 	u64 rx_packets;
 	u64 rx_bytes;
-	u64 rx_dropped; /* the device was down, or no memory */
+	u64 rx_dropped; /* the device was down, or memory was out */
 	u32 rx_usecs;	/* interrupt moderation; 0: none, and the next three are not used */
 	struct sk_buff_head waiting;
 	struct hrtimer moderation; /* from the first waiting frame to the interrupt */
@@ -37,19 +37,19 @@ struct bsw_switch {
 	u64 armed_ns;	 /* when the timer expires; CORE_NEVER_NS: not set */
 	bool delivering; /* the timer's function is running; it sets the timer at its end */
 	void *memory;
-	unsigned int *truesizes;			/* by bytes of a frame; 0: not known yet */
+	unsigned int *truesizes;			/* by frame length in bytes; 0: not known yet */
 	struct net_device *devices[EXECUTOR_MAX_PORTS]; /* port number - 1 */
 };
 
-/* ports.c; 0 or -errno after a line */
+/* ports.c; 0, or -errno after a console line */
 int bsw_ports_create(struct bsw_switch *owner, u32 frame_bytes);
 void bsw_ports_destroy(struct bsw_switch *owner);
 
 /* schedule.c; with the lock held */
 void bsw_schedule_init(struct bsw_switch *owner);
-void bsw_schedule(struct bsw_switch *owner, u64 now_ns); /* does all events up to now_ns, sets the timer */
+void bsw_schedule(struct bsw_switch *owner, u64 now_ns); /* processes events up to now_ns, sets the timer */
 
-/* moderation.c; bsw_moderate takes the skb */
+/* moderation.c; bsw_moderate takes ownership of the skb */
 void bsw_moderation_create(struct bsw_port *port, struct net_device *device);
 void bsw_moderation_open(struct bsw_port *port);
 void bsw_moderation_stop(struct bsw_port *port);
@@ -59,7 +59,7 @@ int bsw_get_coalesce(struct net_device *device, struct ethtool_coalesce *coalesc
 int bsw_set_coalesce(struct net_device *device, struct ethtool_coalesce *coalesce,
 		     struct kernel_ethtool_coalesce *kernel_coalesce, struct netlink_ext_ack *extack);
 
-/* control_device.c; 0 or -errno after a line. If owner has no core, opening the device gives -ENODEV. */
+/* control_device.c; 0, or -errno after a console line. If owner has no core, opening the device gives -ENODEV. */
 int bsw_control_create(struct bsw_switch *owner);
 
 #endif
