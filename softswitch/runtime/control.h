@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Replies that the core begins and an executor extends. Only the executor calls text_end, so a reply that is cut has
- * only one error line.
+ * Replies that the core begins and an executor extends. These functions leave text_end to their caller, so a cut reply
+ * has only one error line.
  */
 #ifndef SOFTSWITCH_CONTROL_H
 #define SOFTSWITCH_CONTROL_H

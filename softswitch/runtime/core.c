@@ -10,7 +10,7 @@ enum {
 	/* One packet in eight is reserved for clones. When memory runs out the core refuses new frames at the door, so
 	 * an admitted packet always gets its postcard. */
 	CLONE_SHARE = 8,
-	/* More than any header stack, and a postcard's clone. */
+	/* Longer than any header stack and than a postcard's clone. */
 	LEAST_HEAD_BYTES = 256,
 };
 
@@ -148,7 +148,7 @@ int core_receive_from(struct core *core, uint64_t arrival_ns, uint16_t number, c
 	return receive(core, arrival_ns, number, copy, source, bytes, body);
 }
 
-/* Does the earliest arrival: ingress, then the queue. An ingress clone is queued before its packet, as on BMv2. */
+/* Processes the earliest arrival: ingress, then the queue. An ingress clone is queued before its packet, as on BMv2. */
 static void arrive(struct core *core)
 {
 	uint16_t port = core->arrivals.entries[0].packet->port;

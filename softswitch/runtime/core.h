@@ -30,13 +30,13 @@ enum {
 struct core;
 
 struct core_config {
-	uint32_t packets;     /* capacity: queued, on links and in outputs; an eighth is for clones */
+	uint32_t packets;     /* capacity: queued, on links and in outputs; an eighth is kept for clones */
 	uint32_t frame_bytes; /* of the longest frame, with its Ethernet header, without its FCS */
 	uint32_t flows;	      /* flows with their own settings */
 
 	/* For frames with a body; NULL if no frame has one. read_body copies bytes of the frame, from offset on. */
 	void (*read_body)(uint8_t *to, const void *body, uint32_t offset, uint32_t bytes);
-	void (*drop_body)(void *body); /* the packet is gone */
+	void (*drop_body)(void *body); /* the packet was dropped */
 };
 
 /* One output frame. Its bytes belong to the core and are valid until core_release. */
@@ -60,7 +60,8 @@ size_t core_memory_bytes(const struct core_config *config);
  */
 struct core *core_create(void *memory, const struct core_config *config);
 
-/* The core refuses frames from other ports; it drops and counts frames to other ports. -EINVAL: number out of range.
+/* The core refuses frames from ports that are not attached, and drops and counts frames to them. -EINVAL: the number is
+ * out of range.
  */
 int core_attach_port(struct core *core, uint16_t port);
 
@@ -70,20 +71,20 @@ int core_attach_port(struct core *core, uint16_t port);
  */
 int core_receive(struct core *core, uint64_t arrival_ns, uint16_t port, const uint8_t *frame, uint32_t bytes);
 
-/* The number of bytes of a received frame that the core needs in its own memory: as far as the program reads. The whole
- * frame if one of the program's checksums covers the payload.
+/* The number of bytes of a received frame that the core needs in its own memory: at least as far as the program reads,
+ * and the whole frame if one of the program's checksums covers the payload.
  */
 uint32_t core_head_bytes(void);
 
-/* The same for a frame that is not contiguous: `copy` writes its first `bytes` bytes to `to`. With a `body`, the core
- * copies only core_head_bytes, and keeps the body until the packet is an output or gone. After an error the body is
- * still the caller's.
+/* core_receive for a frame that is not contiguous: `copy` writes its first `bytes` bytes to `to`. With a `body`, the
+ * core copies only core_head_bytes, and keeps the body until the packet is an output or dropped. After an error the
+ * body is still the caller's.
  */
 typedef void core_copy(uint8_t *to, const void *source, uint32_t bytes);
 int core_receive_from(struct core *core, uint64_t arrival_ns, uint16_t port, core_copy *copy,
 		      const void *source, uint32_t bytes, void *body);
 
-/* Does every event up to and including until_ns, in the order of virtual time. At one ns departures come before
+/* Processes every event up to and including until_ns, in the order of virtual time. At one ns departures come before
  * arrivals: a packet that arrives at t does not see a packet whose last bit leaves at t. Departures among themselves,
  * and arrivals among themselves, keep the order of their creation.
  */

@@ -46,9 +46,9 @@ struct executor {
 	void (*measure)(struct executor *executor);
 };
 
-/* Answers one request of docs/control-protocol.md. The caller terminates the request: request[request_bytes] is NUL. A request of
- * more than EXECUTOR_REQUEST_BYTES is refused unread. Returns the length of the reply, as core_control does.
- * EXECUTOR_REPLY_BYTES hold every reply of an executor.
+/* Answers one request of docs/control-protocol.md. The caller terminates the request: request[request_bytes] is NUL. A
+ * request of more than EXECUTOR_REQUEST_BYTES is refused unread. Returns the length of the reply, as core_control does.
+ * EXECUTOR_REPLY_BYTES is enough for every reply of an executor.
  */
 size_t executor_answer(struct executor *executor, const char *request, size_t request_bytes, char *reply,
 		       size_t reply_bytes);

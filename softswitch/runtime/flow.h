@@ -43,7 +43,7 @@ struct flow_table {
 	struct flow *slots; /* open addressing; a power of two, at most half in use */
 	uint32_t mask;
 	uint32_t count;
-	uint32_t of_kind[KEY_KINDS]; /* of count */
+	uint32_t of_kind[KEY_KINDS]; /* the part of count with this kind */
 	uint32_t limit;
 };
 
@@ -51,7 +51,7 @@ size_t flow_table_bytes(uint32_t flows);
 void flow_table_init(struct flow_table *table, void *memory, uint32_t flows);
 bool flow_key_of_frame(struct flow_key *key, const uint8_t *frame, uint32_t bytes);
 struct flow *flow_find(const struct flow_table *table, const struct flow_key *key);
-/* The settings of a frame with this 5-tuple: its flow's, else its source port's, else its source address'; NULL: none. */
+/* The settings of a frame's flow, else of its source port, else of its source address; NULL: none. */
 struct flow *flow_of_frame(const struct flow_table *table, const struct flow_key *key);
 struct flow *flow_add(struct flow_table *table, const struct flow_key *key); /* NULL: full */
 void flow_clear(struct flow_table *table);

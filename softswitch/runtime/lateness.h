@@ -20,7 +20,7 @@ struct lateness {
 	uint64_t gap_frames; /* back to back with the previous frame, and due at another ns */
 	uint64_t gap_errors; /* of gap_frames: the real gap is more than 10 % off the virtual gap */
 	uint64_t gap_error_max_ns;
-	uint64_t real_span_ns;	  /* from the first frame to the last, by hand-over */
+	uint64_t real_span_ns;	  /* from the first frame to the last, by time of hand-over */
 	uint64_t virtual_span_ns; /* by due time */
 	uint64_t first_due_ns;
 	uint64_t first_real_ns;

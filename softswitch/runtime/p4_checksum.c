@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * CRCs take half a byte at a time, by constant tables of 16 entries that stay in the cache.
+ * The CRCs process half a byte at a time, with constant tables of 16 entries that stay in the cache.
  */
 #include "p4_checksum.h"
 

@@ -5,7 +5,7 @@
 #include "p4_request.h"
 #include "p4_table_control.h"
 
-/* The next word as the index of a description with this name. -1, with an error reply: there is none. */
+/* The index of the description that the next word names; -1, with an error reply: there is none. */
 static int read_name(struct p4_request *request, const char *kind, const void *first, size_t stride,
 		     uint32_t count)
 {

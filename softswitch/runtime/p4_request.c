@@ -119,7 +119,7 @@ enum p4_number p4_read_number(const char *at, size_t length, unsigned bits, uint
 void p4_put_number_error(struct text *text, enum p4_number result, unsigned bits)
 {
 	if (result == P4_NUMBER_MALFORMED) {
-		text_put(text, " is not a number: decimal or 0x hexadecimal is");
+		text_put(text, " is not a number: give decimal or 0x hexadecimal");
 	} else {
 		text_put(text, " does not fit in ");
 		text_put_number(text, bits);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * One request that concerns a P4 program: its words, names and numbers, and its reply.
  *
- * Names are those of P4Info. As in P4Info, an alias is enough: the end of the name, if no other name has the same end.
+ * Names are those of P4Info. As in P4Info, an alias is enough: the part after a dot, if no other name ends with it.
  */
 #ifndef SOFTSWITCH_P4_REQUEST_H
 #define SOFTSWITCH_P4_REQUEST_H

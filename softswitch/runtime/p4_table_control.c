@@ -3,8 +3,8 @@
  */
 #include "p4_table_control.h"
 
-/* The translator refuses larger rows. An entry is read on the stack, and a frame of a kernel's stack has at most 2
- * KiB.
+/* The translator refuses larger rows. A request reads an entry into its stack frame, and a kernel's stack frames have
+ * at most 2 KiB.
  */
 enum { MAX_ROW_WORDS = 192 };
 
@@ -173,9 +173,9 @@ static bool read_key(struct p4_request *request, const struct p4_table_info *tab
 	}
 	if ((key->match == P4_LPM || key->match == P4_TERNARY) && value & ~second) {
 		reply = key_error(request, table, key);
-		text_put(reply, " has bits that its mask leaves out: ");
+		text_put(reply, " has bits outside its mask: did you mean ");
 		p4_put_hex(reply, value & second);
-		text_put(reply, " is meant?\n");
+		text_put(reply, "?\n");
 		return false;
 	}
 	put_value_at(entry->words + key->word, key->bits, value);

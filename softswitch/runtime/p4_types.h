@@ -45,7 +45,7 @@ static inline void p4_store8(uint8_t *at, uint64_t value)
 		__builtin_memcpy(at, &swapped, sizeof(swapped));                                             \
 	}
 
-/* p4_load24, p4_store24, ...: the high and the low part are sizes that exist already. */
+/* p4_load24, p4_store24, ...: made of a high and a low part whose sizes are defined above. */
 #define P4_INTEGER_OF_PARTS(bits, high, low)                                                                 \
 	static inline uint64_t p4_load##bits(const uint8_t *at)                                              \
 	{                                                                                                    \

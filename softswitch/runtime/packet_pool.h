@@ -12,7 +12,7 @@ struct core_packet {
 	struct core_packet *next;
 	uint8_t *buffer;     /* begins PIPELINE_HEADROOM bytes before the received frame */
 	uint32_t head_bytes; /* of the received frame that are in the buffer */
-	void *body;	     /* has the others; NULL: there are none */
+	void *body;	     /* holds the other bytes; NULL: there are none */
 	uint64_t time_ns;    /* of its next event: arrival, departure, or output */
 	uint64_t seq;	     /* order of events at the same ns */
 	uint64_t enqueue_ns;

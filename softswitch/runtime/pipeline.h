@@ -36,7 +36,7 @@ struct intrinsic {
 	uint32_t enq_timestamp; /* wraps every 4.3 s if ticks are ns, every 71 min if they are us */
 	uint32_t enq_qdepth;	/* 19 bits; packets in the queue on enqueue, without this one */
 	uint32_t deq_timedelta; /* ticks in the queue and on the link */
-	uint32_t deq_qdepth;	/* packets left behind */
+	uint32_t deq_qdepth;	/* packets that remain in the queue */
 	uint64_t ingress_global_timestamp; /* 48 bits */
 	uint64_t egress_global_timestamp;
 	uint16_t mcast_grp;

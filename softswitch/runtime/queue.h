@@ -54,7 +54,7 @@ static inline bool queue_fits(const struct queue *queue, const struct core_packe
 	return !queue->limits.bytes || queue->bytes + packet->queue_bytes <= queue->limits.bytes;
 }
 
-/* False: a limit refuses the packet, which is counted. */
+/* False: a limit refused the packet; the drop is counted. */
 static inline bool queue_enqueue(struct queue *queue, struct core_packet *packet)
 {
 	if (unlikely(!queue_fits(queue, packet))) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Every counter of the core as `NAME VALUE` lines. When the core is idle, rx_frames + clones = oversize +
- * pool_exhausted + all drops + departed. Exception: a clone for which the pool had no packet is in pool_exhausted and
- * not in clones.
+ * pool_exhausted + all drops except clone_drops + departed. Exception: a clone for which the pool had no packet is in
+ * pool_exhausted and not in clones.
  */
 #include "stats.h"
 #include "core_state.h"

@@ -7,9 +7,9 @@
 #include "freestanding.h"
 
 /* Schedules the departure of the head. Normally its transmission starts when the previous one ends. If egress dropped
- * the previous packet, that packet took no link time (or the port's drop_cost of it): the head starts when the link
- * was free before that packet, but not before the head was enqueued. If its transmission would be over by now, the head
- * departs now.
+ * the previous packet, that packet took no link time (or only the port's drop_cost of it): the head starts when the
+ * link became free, or when the head was enqueued if that is later. If its transmission would be over by now, the
+ * head departs now.
  */
 static void start_next(struct core *core, struct port *port, uint64_t now_ns)
 {
@@ -85,8 +85,8 @@ static void put_output(struct core *core, struct port *port, struct core_packet 
 	heap_push_lane(&core->outputs, &port->outputs, packet);
 }
 
-/* Does the earliest departure. An egress clone is made before the deparser changes the frame. The clone is queued at
- * the same ns, after its original has left the queue.
+/* Processes the earliest departure. An egress clone is made before the deparser changes the frame. The clone is queued
+ * at the same ns, after its original has left the queue.
  */
 void traffic_depart(struct core *core)
 {

@@ -24,7 +24,7 @@ struct port {
 	uint64_t delay_ns;
 	uint64_t access_bps;
 	uint64_t
-		drop_cost_permille; /* link time of a packet dropped at departure, over its transmission time */
+		drop_cost_permille; /* link time of a packet dropped at departure, of its transmission time */
 
 	struct queue queue; /* its head is in transmission */
 	struct link_clock link;

@@ -159,7 +159,7 @@ def test_requests__about_registers_and_counters_name_the_mistake(switch: Switch)
         "register read value 1": "no register 'value': one of I.values, I.wide_values",
         "register read values": "I.values: an index is missing",
         "register read values 16": "I.values: index '16' is not below its size, 16",
-        "register read values one": "index 'one' is not a number: decimal or 0x hexadecimal is",
+        "register read values one": "index 'one' is not a number: give decimal or 0x hexadecimal",
         "register write values 1": "I.values: a value is missing",
         "register write values 1 1048576": "I.values '1048576' does not fit in 20 bits: at most 1048575",
         "register write values 1 2 3": "the request should end before '3'",

@@ -278,10 +278,10 @@ REFUSED = {
         "at most 0xffffffffffffffffffffffffffffffff"
     ),
     "table set exact_one ten = found 1": (
-        "table I.exact_one: key hdr.key.a: 'ten' is not a number: decimal or 0x hexadecimal is"
+        "table I.exact_one: key hdr.key.a: 'ten' is not a number: give decimal or 0x hexadecimal"
     ),
     "table set exact_one -1 = found 1": (
-        "table I.exact_one: key hdr.key.a: '-1' is not a number: decimal or 0x hexadecimal is"
+        "table I.exact_one: key hdr.key.a: '-1' is not a number: give decimal or 0x hexadecimal"
     ),
     "table set exact_one 1 = fond 1": (
         "table I.exact_one: action 'fond' is not one of I.found, I.found_wide, I.stop, I.missed"
@@ -297,10 +297,10 @@ REFUSED = {
     ),
     "table set lpm_one 10/ = found 1": "table I.lpm_one: key hdr.key.a: '10/' should be VALUE/BITS with BITS up to 32",
     "table set lpm_one 0x0a000001/8 = found 1": (
-        "table I.lpm_one: key hdr.key.a: '0x0a000001/8' has bits that its mask leaves out: 0xa000000 is meant?"
+        "table I.lpm_one: key hdr.key.a: '0x0a000001/8' has bits outside its mask: did you mean 0xa000000?"
     ),
     "table set ternary_two 3&&&2 * = found 1 priority 1": (
-        "table I.ternary_two: key hdr.key.a: '3&&&2' has bits that its mask leaves out: 0x2 is meant?"
+        "table I.ternary_two: key hdr.key.a: '3&&&2' has bits outside its mask: did you mean 0x2?"
     ),
     "table set ternary_two 3&&&x * = found 1 priority 1": (
         "table I.ternary_two: key hdr.key.a: '3&&&x' should be VALUE&&&MASK, VALUE, or * for any"
