@@ -90,7 +90,8 @@ void control_close(struct control_socket *control)
 	if (control->fd >= 0)
 		close(control->fd);
 	if (control->bound && unlink(control->address.sun_path) && errno != ENOENT)
-		complain("removing %s: %s (the next start does)", control->address.sun_path, strerror(errno));
+		complain("removing %s: %s (the next start removes it)", control->address.sun_path,
+			 strerror(errno));
 	control->fd = -1;
 	control->bound = false;
 }

@@ -79,7 +79,7 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
 	return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* The longest delay of an event's processing after its virtual time. */
+/* The most that an event may be processed after its virtual time. */
 static uint64_t patience_ns(const struct shell *shell)
 {
 	uint64_t patience_ns = core_lookahead_ns(shell->core);

@@ -76,7 +76,7 @@ bool ring_peek(struct ring *ring, const struct clock_offset *clock); /* sets hea
 void ring_take(struct ring *ring, struct ring_frame *frame); /* after ring_peek; valid until ring_give_back */
 void ring_give_back(struct ring *ring);
 void ring_read_drops(struct ring *ring);
-/* Clears the error that the socket has after its interface went down: with it every poll returns at once. */
+/* Clears the socket's error after its interface went down: until then every poll returns at once. */
 void ring_clear_error(struct ring *ring);
 
 /* transmit.c */
@@ -85,7 +85,7 @@ struct held_output {
 	struct held_output *next;
 };
 
-/* Frames of all ports that wait behind a refused frame. There are never more than packets in the pool. */
+/* Frames of all ports that wait behind a refused frame. At most as many as the pool has packets. */
 struct backlog {
 	struct held_output *nodes; /* one for each packet */
 	struct held_output *free;
@@ -160,7 +160,7 @@ uint32_t control_poll_list(const struct control_socket *control,
 			   struct pollfd *list); /* 1 + SHELL_MAX_CLIENTS */
 void control_serve(struct control_socket *control, struct shell *shell, const struct pollfd *list,
 		   uint32_t count);
-void control_measure(struct executor *executor); /* a struct shell's executor */
+void control_measure(struct executor *executor); /* executor: of a struct shell */
 
 /* loop.c; signal_fd: SIGINT or SIGTERM end the loop */
 void loop_run(struct shell *shell, struct control_socket *control, int signal_fd);
