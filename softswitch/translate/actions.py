@@ -21,8 +21,8 @@ _UNSUPPORTED = {
     "push": ("push_front on a header stack", "give each header a name of its own"),
     "pop": ("pop_front on a header stack", "give each header a name of its own"),
     "assign_header_stack": ("a header stack", "give each header a name of its own"),
-    "assign_union": ("a header union", "use headers of which one is valid"),
-    "assign_union_stack": ("a header union", "use headers of which one is valid"),
+    "assign_union": ("a header union", "use separate headers, one of them valid"),
+    "assign_union_stack": ("a header union", "use separate headers, one of them valid"),
     "assign_VL": ("a varbit field", "use headers of fixed length"),
 }
 
@@ -108,7 +108,7 @@ class Actions:
         return []
 
     def _sequence(self, primitives: list[Json], part: tuple[int, int, int], params: list, where: str) -> list[str]:
-        """`part`: index of the first primitive, index behind the last, and index of the one that runs next."""
+        """`part`: index of the first primitive, index after the last, and index of the primitive that runs then."""
         at, end, follow = part
         lines: list[str] = []
         while at < end:
@@ -170,7 +170,7 @@ class Actions:
                 continue
             target = _target_of(primitive, len(primitive["parameters"]) - 1)
             if target <= at:
-                why = "nothing says that it ends; write its rounds out"
+                why = "it may never end; unroll it"
                 raise Unsupported(self._here(primitive, where), "a loop in an action", why)
             jump = f"goto step_{target};"
             if primitive["op"] == "_jump":
@@ -193,7 +193,7 @@ class Actions:
             raise Unsupported(where, f"{op}()", "the soft switch does not have this extern")
         return method(args, params, where)
 
-    # A method for each primitive, with its arguments as JSON. simple_switch's primitives define them.
+    # A method for each primitive of simple_switch, with the primitive's arguments as JSON.
 
     def _target(self, json: Json, where: str) -> tuple[str, int]:
         """The lvalue that a primitive writes: C text, bits."""

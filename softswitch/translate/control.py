@@ -28,7 +28,7 @@ class Control:
         self._written: set[str] = set()
         self._labels: dict[str, str] = {}
         self._names = Names()
-        self._variables: list[str] = []  # declared first: C11 allows no declaration behind a case label
+        self._variables: list[str] = []  # declared first: C11 allows no declaration after a label
 
     def function(self) -> Function:
         body = self._region(self.pipeline["init_table"], None)
@@ -151,7 +151,7 @@ class Control:
         if table.branches == "none":
             return [f"{call};", *leave]
         if exits:
-            # Keeps the result: the table may exit before the branch.
+            # The variable keeps the result: an action of the table may exit before the branch.
             variable = "way_" + table.name
             kind = "bool" if table.branches == "hit" else "uint32_t"
             self._variables.append(f"{kind} {variable};")

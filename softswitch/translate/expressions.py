@@ -73,7 +73,7 @@ def storage(bits: int) -> str:
 
 
 class Expressions:
-    """Reads the expressions of a program. `where` is the place for messages, `parameters` those of the action."""
+    """Reads the expressions of a program. `where` is the place for messages, `parameters` are the action's."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -118,7 +118,7 @@ class Expressions:
         if op in ("access_field", "dereference_stack", "dereference_header_stack", "last_stack_index", "size_stack"):
             raise Unsupported(where, "a header stack", "give each header a name of its own")
         if op in ("valid_union", "access_union_header", "dereference_union_stack", "==u", "!=u"):
-            raise Unsupported(where, "a header union", "use headers of which one is valid")
+            raise Unsupported(where, "a header union", "use separate headers, one of them valid")
         names = ("cond", "left", "right") if op == "?" else ("left", "right")
         args = tuple(self.read(value[name], where, parameters) for name in names if value.get(name) is not None)
         return self._node(op, args, where)
@@ -331,7 +331,7 @@ class Expressions:
         return Code(node.text, kind, plain=True)
 
     def _and(self, node: Node, bits: int, where: str) -> Code:
-        """An `&`. If one operand is unsigned, the other one is needed only modulo the first one's width."""
+        """An `&`. If one operand is unsigned, only as many low bits of the other operand matter as the first has."""
         left, right = node.args
         for value, kept in ((left, right), (right, left)):
             covered = mask(value.high.bit_length())

@@ -80,13 +80,13 @@ def structs(program: Program) -> list[str]:
         lines += [*struct(c_type, list(fields), header), ""]
     members = [f"struct {h.c_type} {h.c_text.removeprefix('phv->')};" for h in instances(program)]
     state = [
-        "uint32_t length_in;\t/* of the frame as it came in; counters count it */",
+        "uint32_t length_in;\t/* of the received frame; counters count it */",
         "uint32_t length;\t/* the same, plus headers added, minus headers removed: egress sees it */",
         "uint32_t truncate_bytes;\t/* UINT32_MAX: none */",
         "uint16_t port_in;",
         "bool exited;",
     ]
-    lines.append("/* All that a packet has while it is in the pipeline. */")
+    lines.append("/* A packet's headers, metadata and state in the pipeline. */")
     return [*lines, *block("struct phv {", members + state, "};"), ""]
 
 

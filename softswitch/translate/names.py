@@ -43,7 +43,7 @@ _RESERVED_PREFIXES = (
 
 
 def identifier(name: str) -> str:
-    """`name` with an underscore for each character that C does not allow. Perhaps not unique, or a reserved word."""
+    """`name` with an underscore for each character that C does not allow. It may be a reserved word, or not unique."""
     text = re.sub(r"[^0-9A-Za-z_]", "_", name)
     return "x" + text if not text or text[0].isdigit() or re.match(r"_[_A-Z]", text) else text
 

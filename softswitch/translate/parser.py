@@ -160,7 +160,7 @@ class Parser:
             f"packet->payload_offset += (uint32_t){value} / 8;",
         ]
 
-    # Where it goes
+    # Transitions
 
     def _go(self, name: str | None) -> list[str]:
         made = self._functions.get(name) if name else None

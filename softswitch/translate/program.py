@@ -108,9 +108,9 @@ class Program:
         return self.source
 
     def where_action(self, action: Json) -> str:
-        """FILE:LINE of an action's declaration; of an action made by the compiler, its first statement."""
+        """FILE:LINE of an action's declaration; for an action that the compiler made, of its first statement."""
         infos = [item["source_info"] for item in action["primitives"] if item.get("source_info")]
-        # A statement with a constant may have the .def file of the constant: prefer a .p4 file.
+        # A statement with a constant may name the constant's .def file as its source: prefer a .p4 file.
         info = next((item for item in infos if item["filename"].endswith(".p4")), infos[0] if infos else None)
         if info is None:
             return self.lines.find(r"\baction\s+", action["name"].split(".")[-1])
@@ -173,7 +173,7 @@ class Program:
             self.problems.append(Unsupported(where, f"header stack {stack['name']}", why))
         for union in self.json.get("header_unions", []):
             where = self.lines.find(r"\bheader_union\s+", union["union_type"])
-            why = "use headers of which one is valid"
+            why = "use separate headers, one of them valid"
             self.problems.append(Unsupported(where, f"header union {union['name']}", why))
         for header in self.json["headers"]:
             c_type, fields = self.types[header["header_type"]]

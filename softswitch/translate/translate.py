@@ -125,7 +125,7 @@ class _Translator:
     def _head(self) -> list[str]:
         return [
             "/* SPDX-License-Identifier: GPL-2.0 OR MIT",
-            f" * {comment(self.program.source)}, compiled by p4c-bm2-ss, as C by softswitch/translate: do not edit.",
+            f" * {comment(self.program.source)}, compiled by p4c-bm2-ss and softswitch/translate: do not edit.",
             " */",
             '#include "p4_checksum.h"',
             '#include "p4_control.h"',
@@ -212,7 +212,7 @@ class _Translator:
         ]
 
     def _deparse(self, order: list[str]) -> list[str]:
-        """Headers are written before the payload, which does not move."""
+        """Writes the headers right before the payload, which does not move."""
         headers = [self.program.header(name, self.program.where(self.json["deparsers"][0])) for name in order]
         total = sum(header.bytes for header in headers)
         if total > HEADROOM_BYTES:
