@@ -16,7 +16,7 @@ def wire_bits(frame_bytes: int) -> int:
 
 
 def frame_to(port: int, length: int = 100, ask: int = 0, fill: bytes = b"\0") -> bytes:
-    """A frame for the hand-written pipeline: to `port`, of the type that asks for special treatment."""
+    """A frame for the hand-written pipeline, addressed to `port`. `ask`: the special treatment that it requests."""
     head = bytes.fromhex(f"02bf000000{port:02x}02bf00000001") + b"\x88\xb5" + bytes([ask])
     return head + fill * (length - len(head))
 

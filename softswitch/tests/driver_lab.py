@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs inside the virtual-time kernel: hosts around the switch driver, real traffic, and the results as JSON.
 
-Each function is one experiment; test_driver.py judges the results. Times are ns; sockets' stamps are CLOCK_REALTIME.
+experiments() runs them all; test_driver.py judges the results. Times are ns; sockets' stamps are CLOCK_REALTIME.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def set_up_hosts() -> dict[str, Any]:
 
 
 def same_requests() -> list[list[str]]:
-    """[request, reply of the process, of the driver] for each of REQUESTS; the driver must be as it was booted."""
+    """For each of REQUESTS: request, reply of the process, reply of the driver. Must come first in a fresh driver."""
     run("ip", "netns", "add", "process")
     for port in HOSTS:
         names = "name", f"port{port}", "type", "veth", "peer", "name", f"peer{port}"
@@ -168,7 +168,7 @@ def device_habits() -> dict[str, Any]:
 
 
 def realtime_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
-    """The kernel's stamp beside a message: when it was received, or left."""
+    """The kernel's stamp in a message's ancillary data: the time of its receipt or transmission."""
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind in (SO_TIMESTAMPNS, SO_TIMESTAMPING):
             seconds, ns = TIMESPECS.unpack_from(data)
@@ -184,7 +184,7 @@ def checksum(data: bytes) -> int:
 
 
 def ping(payloads: tuple[int, ...]) -> list[int]:
-    """RTT of one ICMP echo a payload (even, bytes), from the driver's own transmit stamp to the receive stamp."""
+    """The RTT (ns) of one ICMP echo for each payload length (even), from the transmit stamp to the receive stamp."""
 
     def open_socket() -> socket.socket:
         opened = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
@@ -263,7 +263,7 @@ def burst(switch: SoftSwitch) -> dict[str, Any]:
 
 
 def transfer(switch: SoftSwitch) -> dict[str, Any]:
-    """Four TCP connections through a short queue at 1 Gb/s: do the bytes arrive, and are there losses at all."""
+    """Four TCP connections through a short queue at 1 Gb/s: whether the bytes arrive, and the counted drops."""
     links(switch, 1_000_000_000, 500_000)
     switch.set_policy(2, TailDrop(20))
     data = random.Random(1).randbytes(3_000_000)

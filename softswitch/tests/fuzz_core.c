@@ -191,7 +191,7 @@ static void make_request(void)
 		request[draw(used)] = (char)(1 + draw(255));
 }
 
-/* A request of flows that are all new, as many as it can hold, cut or garbled anywhere. */
+/* A request with up to 89 flows, nearly all new; often cut or garbled anywhere. */
 static void make_flows(void)
 {
 	static const char *const forms[] = {
@@ -302,7 +302,7 @@ int main(int argc, char **argv)
 		try_request(core);
 		for (uint64_t count = draw(6); count; count--)
 			try_frame(core, now_ns += draw(3000));
-		if (!draw(2)) /* removes the lowest rates, so that links become free */
+		if (!draw(2)) /* links with low rates become free */
 			now_ns += draw(1000000000);
 		core_advance(core, now_ns);
 		check_queue_registers(core);

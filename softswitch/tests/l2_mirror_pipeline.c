@@ -35,7 +35,7 @@ struct length {
 	uint32_t bytes;
 };
 
-/* The original's last pipeline writes the record; the clone keeps it. */
+/* A clone copies the struct. `kept`: the metadata of the original packet, also in clones of clones. */
 struct phv {
 	uint8_t parsed[PARSED_BYTES];
 	uint8_t asked;

@@ -312,14 +312,14 @@ def test_stats__account_for_every_frame() -> None:
     ends = ("oversize", "_drops", "departed")
     lost = sum(value for name, value in stats.items() if name.startswith("port.") and name.endswith(ends))
     lost += stats["multicast_drops"] + stats["port_unknown_drops"]
-    # pool_exhausted would also count clones that were not made for want of a packet.
+    # pool_exhausted would also count clones for which the pool had no packet.
     assert stats["pool_exhausted"] == 0
     assert total == lost
     assert stats["packets_used"] == 0
 
 
 def left_bytes(model: list[Fate], sizes: list[int]) -> list[int]:
-    """For each admitted packet, the bytes queued when it departs: of packets that arrived after it and before then."""
+    """For each admitted packet, the bytes queued when it departs: of packets that arrived before its departure."""
     packets = [(packet.arrival_ns, packet.departure_ns, size) for packet, size in zip(model, sizes, strict=True)]
     admitted = [(arrival_ns, until_ns, size) for arrival_ns, until_ns, size in packets if until_ns is not None]
     left = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The switch as a driver of the virtual-time kernel: driver_lab.py runs experiments there, tests here judge them."""
+"""The switch as a driver of the virtual-time kernel: driver_lab.py runs the experiments, the tests judge them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_burst__packets_above_the_threshold_are_dropped_and_reported(outcome: di
     assert [number for number, _ in outcome["burst"]["received"]] == list(range(10))
     received = [ns for _, ns in outcome["burst"]["received"]]
     assert received == [10**18 + departure_ns + 1_000_000 for departure_ns in departures]
-    # A postcard comes when its packet has left, or in the very ns in which it was dropped.
+    # A postcard arrives in the ns in which its packet departs or is dropped.
     assert [card["rx_ns"] - 10**18 - card["enqueue_switch_ns"] - card["sojourn_ns"] for card in cards] == [0] * 30
 
 

@@ -123,7 +123,7 @@ def watched(control: SoftSwitch) -> None:
 def test_burst__of_10007_frames_loses_nothing(lab: Lab) -> None:
     count = 10_007
     frame = ethernet(2, 0x88B5, bytes(46))
-    # Room for all in the ring (slots are as long as frames can be): however slow the machine is, nothing gets lost.
+    # The ring has room for all frames (a slot fits the longest frame), so a slow machine loses none.
     room = ("--ring-mib", "128", "--packets", "16384")
     with Switch(lab, *room) as switch, lab.packet_socket(1) as sender, switch.client() as control:
         control.set_forwarding(mac(2), 2)
@@ -283,7 +283,7 @@ def test_start__offloads_are_refused(lab: Lab, tmp_path: Path) -> None:
 
 def test_start__without_privilege_is_an_error() -> None:
     build()
-    with tempfile.TemporaryDirectory(dir="/tmp") as directory:  # pytest's own are closed to others
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:  # other users cannot open pytest's directories
         Path(directory).chmod(0o755)
         program = shutil.copy(BUILD / "softswitch", directory)
         words = [program, "--control", f"{directory}/s", "--port", "1=lo"]

@@ -14,7 +14,7 @@ from .core_driver import ROOT
 
 KERNEL = ROOT / "build/virtual/linux"
 MISSING = f"{KERNEL} is missing: make kernel"
-TIMEOUT_S = 300  # a boot takes some seconds; after this time it hangs
+TIMEOUT_S = 300  # a boot takes some seconds: one that takes longer than this hangs
 INIT = """#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc

@@ -49,7 +49,7 @@ def state_of(seed: int, number: int) -> State:
 
 
 def case_of(seed: int, index: int, state: State) -> Case:
-    """A case, which seed and index determine completely. A few packets go to unknown hosts."""
+    """The case that seed and index determine. A few packets go to unknown hosts."""
     chance = random.Random(f"{seed} packet {index}")
     known = sorted(set(state.forward) - {MARKER_MAC})
     mac = chance.choice(known) if chance.random() < 0.95 else chance.getrandbits(48) | 1 << 40
@@ -165,7 +165,7 @@ class Pair:
     def _postcard_at(self, case: Case, port: int, frame: bytes) -> int | None:
         """The offset of the postcard in an output frame. None: the frame is the packet itself.
 
-        Without a collector a postcard has no headers before it, and the start of the packet's payload behind it.
+        Without a collector a postcard has no headers before it and is followed by the start of the packet's payload.
         """
         assert self._state
         addressed = self._state.collector.action == "send_to_collector"

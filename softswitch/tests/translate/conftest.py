@@ -109,7 +109,7 @@ def runtime_objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def binary(runtime_objects: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Builds a program the first time it is asked for."""
+    """Builds a program at its first use."""
     directory = tmp_path_factory.mktemp("programs")
     built: dict[str, Path] = {}
 

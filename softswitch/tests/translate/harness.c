@@ -82,7 +82,7 @@ static int session_port(uint32_t session)
 	return session < MAX_SESSIONS ? mirror_port[session] : 0;
 }
 
-/* From the queue to the wire, with an egress clone behind. */
+/* Egress and deparser, then the same for an egress clone. */
 static void leave(struct pipeline *pipeline, struct frame *frame, const char *kind, unsigned port)
 {
 	struct packet *packet = &frame->packet;
