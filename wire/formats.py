@@ -2,7 +2,7 @@
 """The formats of this directory, read from their .def files: constants and fields.
 
 A `Format` is the content of a .def file. Nothing here repeats a field: a field added to the .def reaches every reader.
-This module loads NumPy only to handle many records at once: that would take too long in a virtual-time machine.
+Only functions for many records import NumPy: importing it takes too long in a virtual-time machine.
 """
 
 from __future__ import annotations

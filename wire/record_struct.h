@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * A record in C whose struct's layout is the format: RECORD_DEF lists its fields, RECORD is the struct's name, and
- * RECORD_BYTES the name of its length. The includer defines the three; every record includes this file once.
+ * RECORD_BYTES the name of its length. The header of each record defines all three and includes this file once.
  */
 #include <stdint.h>
 
