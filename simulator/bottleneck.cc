@@ -93,7 +93,7 @@ Bottleneck::Bottleneck(const struct scenario &scenario, struct records &postcard
 {
 }
 
-/* Sets the flags of a drop or a mark. */
+/* Whether the queue admits the packet. Sets the flag of a mark. */
 bool Bottleneck::MayEnter(struct postcard &card) const
 {
 	if (card.depth_packets >= scenario.limit_packets)

@@ -16,7 +16,7 @@ class FiniteFlows::Sender
 	Sender(FiniteFlows &flows, uint32_t index);
 
 	void Connect();
-	/* Nothing of the socket is told any more. */
+	/* Removes all callbacks from the socket. */
 	void Leave();
 	struct flow_record Record() const;
 
@@ -85,7 +85,7 @@ void FiniteFlows::Sender::Fill(Ptr<Socket>, uint32_t)
 	}
 }
 
-/* Before the socket handles the segment. The FIN takes a number, too, which is no byte of the flow. */
+/* Runs before the socket handles the segment. The FIN takes a sequence number, but is no byte of the flow. */
 void FiniteFlows::Sender::Received(Ptr<const Packet>, const TcpHeader &header, Ptr<const TcpSocketBase>)
 {
 	const uint32_t ack = header.GetAckNumber().GetValue();
@@ -112,7 +112,7 @@ void FiniteFlows::Sender::Sampled(Time, Time rtt)
 	min_rtt_us = std::min(min_rtt_us, static_cast<uint32_t>(rtt.GetMicroSeconds()));
 }
 
-/* These states have the FIN acknowledged. */
+/* In these states the FIN has been acknowledged. */
 void FiniteFlows::Sender::Changed(TcpSocket::TcpStates_t, TcpSocket::TcpStates_t state)
 {
 	if (state == TcpSocket::FIN_WAIT_2 || state == TcpSocket::TIME_WAIT)
@@ -142,7 +142,7 @@ void FiniteFlows::Sender::Leave()
 				  MakeNullCallback<void, Ptr<Socket>>());
 }
 
-/* ns-3 does not tell what limits a sender, nor its timeouts. */
+/* ns-3 reports neither a sender's timeouts nor the times in which it was limited. */
 struct flow_record FiniteFlows::Sender::Record() const
 {
 	struct flow_record record = {};
@@ -176,7 +176,7 @@ FiniteFlows::~FiniteFlows() = default;
 
 void FiniteFlows::Plan(uint64_t end_mono_ns)
 {
-	std::unordered_map<uint64_t, uint32_t> last; // flow of each user so far
+	std::unordered_map<uint64_t, uint32_t> last; // the latest flow of each user
 
 	this->end_mono_ns = end_mono_ns;
 	for (uint32_t index = 0; index < scenario.flow_count; index++) {
@@ -212,7 +212,7 @@ void FiniteFlows::Begin(uint32_t index)
 	sender->Connect();
 }
 
-/* The sender calls this from a callback of its socket, so it is destroyed later. */
+/* The sender calls Ended from a callback of its socket, so the sender is destroyed later. */
 void FiniteFlows::Ended(Sender &sender, uint8_t end)
 {
 	const uint32_t index = sender.index, follower = next[index];

@@ -26,7 +26,7 @@ class FiniteFlows
 	FiniteFlows(const struct scenario &scenario, struct records &file, const Senders &senders);
 	~FiniteFlows();
 
-	/* Schedules every flow that waits for no other. None begins at end_mono_ns or later. */
+	/* Schedules every flow that waits for no other. No flow begins at end_mono_ns or later. */
 	void Plan(uint64_t end_mono_ns);
 
 	/* Call at the end of the traffic: records the flows that are still open as unfinished. */
@@ -48,7 +48,7 @@ class FiniteFlows
 	const Senders &senders;
 	uint64_t end_mono_ns = 0;
 	std::vector<uint32_t>
-		next; /* of the same user; 0: none, because a user's next flow is never the first line */
+		next; /* the same user's next flow, by flow; 0: none (a next flow is never line 0) */
 	std::unordered_map<uint32_t, std::unique_ptr<Sender>> open;
 };
 

@@ -16,7 +16,7 @@ constexpr uint64_t bit(int field)
 	return uint64_t{1} << field;
 }
 
-/* ns-3 counts what is in flight as a whole: packets_out is that, and the counts that Linux corrects it by are 0. */
+/* ns-3 has one count of the data in flight: packets_out. The counts by which Linux corrects packets_out are 0. */
 constexpr uint64_t UNKNOWN = bit(TCP_FIELD_pacing_rate_bytes_per_s) | bit(TCP_FIELD_delivered_packets) |
 			     bit(TCP_FIELD_rcv_wnd_bytes) | bit(TCP_FIELD_rtt_min_us) |
 			     bit(TCP_FIELD_rate_delivered_packets) | bit(TCP_FIELD_rate_interval_us) |
@@ -122,7 +122,7 @@ void Flow::Record(uint8_t event, uint32_t seq, uint32_t data_bytes)
 		error = err;
 }
 
-/* Before the socket handles the segment, as tcp_probe is. Like tcp_probe it is silent until the handshake has ended. */
+/* Runs before the socket handles the segment, as tcp_probe does. Like tcp_probe it records nothing of the handshake. */
 void Flow::Received(Ptr<const Packet> packet, const TcpHeader &header, Ptr<const TcpSocketBase>)
 {
 	const uint32_t ack = header.GetAckNumber().GetValue();

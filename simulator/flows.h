@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Long TCP flows of ns-3 and the sinks of all flows, and the record of each ACK, retransmission and interval of goodput.
+ * Long TCP flows of ns-3, the sinks of all flows, and a record of each ACK, retransmission and goodput interval.
  */
 #ifndef SIMULATOR_FLOWS_H
 #define SIMULATOR_FLOWS_H
@@ -73,7 +73,7 @@ class Sink
 	/* Writes the last interval. */
 	void Close();
 
-	std::map<Ports, Connection> ended; /* after Close, all */
+	std::map<Ports, Connection> ended; /* after Close: all connections */
 	int error = 0;
 
       private:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What differs between flows on their way to the receiver: an access link before the queue, which is a flow's own or
- * shared, and a delay behind the queue. The semantics of softswitch/runtime/links.c, written a second time on purpose.
+ * The parts of a path to the receiver that differ between flows: an access link before the queue (a flow's own, or
+ * shared) and a delay behind the queue. The semantics of softswitch/runtime/links.c, written a second time on purpose.
  */
 #ifndef SIMULATOR_PATHS_H
 #define SIMULATOR_PATHS_H
@@ -18,9 +18,9 @@ class Paths
       public:
 	explicit Paths(const struct scenario &scenario);
 
-	/* How long the packet waits for its access link and takes there. The packet then has the link's time. */
+	/* The packet's waiting and transmission time at its access link, in ns. Reserves the link for that time. */
 	uint64_t AccessDelay(ns3::Ptr<const ns3::Packet> packet);
-	/* Beyond the bottleneck's delay. */
+	/* The flow's delay in addition to the bottleneck's, in ns. */
 	uint64_t ExtraDelay(ns3::Ptr<const ns3::Packet> packet) const;
 
       private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Simulated time starts with CLOCK_REALTIME = CLOCK_MONOTONIC, so the blocks' offset is 0.
+// In simulated time CLOCK_REALTIME equals CLOCK_MONOTONIC, so the blocks' offset is 0.
 #include "records.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The simulated experiment with one bottleneck queue. Read from the command line and from standard input.
+ * The simulated experiment with one bottleneck queue, read from the command line and from standard input.
  */
 #ifndef SIMULATOR_SCENARIO_H
 #define SIMULATOR_SCENARIO_H

@@ -19,7 +19,7 @@ namespace
 {
 
 constexpr uint32_t TCP_BYTES = 20, TIMESTAMP_OPTION_BYTES = 12;
-/* ns-3 keeps a closed socket so long. No two flows have the same ports, so that only memory depends on it. */
+/* How long ns-3 keeps a closed socket. No two flows have the same ports, so this time only affects memory. */
 constexpr double TIME_WAIT_S = 1;
 constexpr uint32_t LEAST_BUFFER_BYTES = 1 << 20, MOST_BUFFER_BYTES = 1 << 30;
 constexpr uint16_t EXACT_PACE_PERCENT = 100, LINUX_SLOW_START_PERCENT = 200, LINUX_PERCENT = 120;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The simulator's queue against an independent model of one, its ledger, and the same bytes from the same seed."""
+"""The simulator's queue against an independent model, its ledger, and the same bytes from the same seed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def simulate(directory: Path, flows: str = "reno 30000 5201 0 0\nreno 30001 5201
 
 
 def cards(directory: Path) -> Columns:
-    """By arrival."""
+    """The postcards, in the order of arrival."""
     found, _, file = load_postcards(directory / "postcards.bsp", 0)
     assert file.damage() is None
     return {name: column.astype(np.int64) for name, column in found.items()}
@@ -77,7 +77,7 @@ def test_queue__does_what_an_independent_model_says(tmp_path, mode):
         assert summary["arrival_drops"] == 0
         behind = np.searchsorted(table["enqueue_mono_ns"], departures, side="right") - np.arange(len(departures)) - 1
         assert behind[dropped].min() >= 12  # in first-in, first-out order
-        assert behind[~dropped].max() <= 12  # one may have come in the very ns of the departure
+        assert behind[~dropped].max() <= 12  # one may have arrived in the ns of the departure
     else:
         assert not (table["depth_packets"][~dropped & (table["flags"] & CARD["POSTCARD_ECT"] == 0)] >= 12).any()
     if mode == "ecn":

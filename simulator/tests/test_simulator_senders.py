@@ -26,7 +26,7 @@ MSS = 1448
 
 
 def full_frames(directory: Path) -> dict[str, np.ndarray]:
-    """Those of the traffic by arrival."""
+    """The full frames of the traffic, in the order of arrival."""
     table = cards(directory)
     is_full = (table["packet_bytes"] == FULL_BYTES) & (table["enqueue_mono_ns"] >= START_NS)
     return {name: column[is_full] for name, column in table.items()}
@@ -135,7 +135,7 @@ def test_acks__are_delayed_or_each(tmp_path):
 
 
 def test_sack_off__repairs_one_loss_per_rtt(tmp_path):
-    """NewReno: a partial ACK, an RTT later, says what else was lost."""
+    """NewReno: only a partial ACK, an RTT later, reveals the next loss."""
     repairs = {}
     for sack in ("on", "off"):
         simulate(tmp_path / sack, flows="reno 30000 5201 0 0\n", sack=sack, duration_ns=8_000_000_000)
