@@ -104,6 +104,7 @@ SOUND: dict[str, dict[str, Any]] = {
     "single_flow.min_utilization": SINGLE,
     "single_flow.drained_packets": SINGLE,
     "single_flow.single_flow_buffer": {"cc": "reno", "bdp": 100.0, "utilization": 0.9},
+    "tiny_buffers.log_window_buffer": {"largest_window": 60.0},
     "tiny_buffers.drop_bound": {"load": 0.75, "buffer": 20},
     "tiny_buffers.buffer_for_drops": {"load": 0.75, "drops": 0.01},
     "tiny_buffers.peak_load": {"bdp": 1000.0, "flows": 10, "largest_window": 60.0},
