@@ -198,5 +198,5 @@ def test_log_window_buffer__is_that_of_figure_6() -> None:
     """Enachescu et al.: 5 packets for W = 10, 16 for 1,529."""
     assert tiny_buffers.log_window_buffer(10) == 5
     assert math.ceil(tiny_buffers.log_window_buffer(1529)) == 16
-    with pytest.raises(ValueError, match="above 1"):
-        tiny_buffers.log_window_buffer(1)
+    with pytest.raises(ValueError, match="a largest window"):
+        tiny_buffers.log_window_buffer(0.5)

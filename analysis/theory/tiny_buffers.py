@@ -44,10 +44,9 @@ def buffer_for_drops(load: float, drops: float) -> float:
 
 def log_window_buffer(largest_window: float) -> float:
     """5 log10(W): the buffer that paced flows with windows of W packets at most are given in Figure 6 (Enachescu et
-    al., section IV-A). ValueError unless W > 1.
+    al., section IV-A). ValueError unless W >= 1.
     """
-    if not largest_window > 1:
-        raise ValueError(f"a largest window of {largest_window:g} packets: must be above 1")
+    check_at_least("a largest window", largest_window, 1)
     return LOG_FACTOR * math.log10(largest_window)
 
 
