@@ -24,6 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
+from experiments.interruption import interrupt
 from lib import syscalls
 from lib.errors import Interrupted, RunError
 
@@ -74,10 +75,10 @@ def _outcome(result: bytes, status: int, signals: list[int]) -> Any:
         message = json.loads(result)
     except ValueError:
         message = {}
+    if signals:  # even if the work has ended: what follows it shall not begin
+        raise Interrupted(signals[0])
     if "result" in message:
         return message["result"]
-    if signals:
-        raise Interrupted(signals[0])
     if "lines" in message:
         raise RunError(*message["lines"])
     raise RunError(f"the cell ended before its work did (status {status}): was something in it killed?")
@@ -191,16 +192,16 @@ def _init(alive: int, report: int, work: Callable[[], Any]) -> int:
 
 
 def _worker(report: int, work: Callable[[], Any]) -> int:
-    def interrupt(number: int, frame: FrameType | None) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         for other in FORWARDED:
             signal.signal(other, signal.SIG_IGN)  # the clean-up that follows is not interrupted again
-        raise Interrupted(number)
+        interrupt(number)
 
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     for number in forwarded():
-        signal.signal(number, interrupt)
+        signal.signal(number, stop)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
     try:
         _report(report, {"result": work()})

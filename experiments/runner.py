@@ -16,6 +16,7 @@ from experiments.analysis_process import analyse, user_problem
 from experiments.announce import headline, took
 from experiments.cell import SignalHandler
 from experiments.conclusion import Outcome, outcome, show_all, show_one
+from experiments.interruption import forget, interrupt
 from experiments.lab.choice import choose
 from experiments.lab.interface import Lab
 from experiments.resolved import Resolved
@@ -127,15 +128,18 @@ class Ending(SignalHandler):
     """While it is entered, SIGINT, SIGTERM and SIGHUP raise Interrupted in this process, unless they are ignored."""
 
     def __init__(self) -> None:
-        self.interrupted: Interrupted | None = None
+        self.number = 0  # of the last signal
 
     def check(self) -> None:
-        """Raises an Interrupted that Python dropped. Python drops exceptions in finalizers and in callbacks of weak
-        references, and every import has such a callback.
-        """
-        if self.interrupted:
-            raise self.interrupted
+        """Raises an Interrupted that Python dropped and that was not raised again yet."""
+        if self.number:
+            forget()
+            raise Interrupted(self.number)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        self.interrupted = Interrupted(number)
-        raise self.interrupted
+        self.number = number
+        interrupt(number)
+
+    def __exit__(self, *_: object) -> None:
+        forget()
+        super().__exit__()

@@ -13,7 +13,7 @@ import pytest
 from experiments import cell, topology
 from experiments.host import CHECKOUT
 from experiments.tests.conftest import names, wait_for
-from lib.errors import RunError
+from lib.errors import Interrupted, RunError
 
 pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="a cell needs root")]
 
@@ -140,6 +140,37 @@ def test_signal__lets_the_work_stop_in_order(number: signal.Signals, moment: str
     assert output.endswith(f"interrupted by {number.name}\n")
     if moment == "ready":
         assert "stopping\nstopped\n" in output
+
+
+@pytest.mark.usefixtures("unchanged_world")
+def test_signal__that_python_discards_still_ends_the_work() -> None:
+    class Last:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.001)
+
+    def work() -> None:
+        Last()
+        time.sleep(60)
+        raise RunError("the signal was lost")
+
+    with pytest.raises(RunError, match="status 143"):  # nobody sent it to the runner
+        cell.run(work)
+
+
+@pytest.mark.usefixtures("unchanged_world")
+def test_signal__that_comes_when_the_work_is_done_keeps_what_follows_from_beginning(tmp_path: Path) -> None:
+    def work() -> str:
+        for number in cell.FORWARDED:
+            signal.signal(number, signal.SIG_IGN)
+        (tmp_path / "ignores").touch()
+        assert wait_for((tmp_path / "sent").exists)
+        return "done"
+
+    ignores, sent = tmp_path / "ignores", tmp_path / "sent"
+    script = f"until [ -e {ignores} ]; do sleep 0.01; done; kill -TERM {os.getpid()}; sleep 0.1; touch {sent}"
+    with subprocess.Popen(["sh", "-c", script]), pytest.raises(Interrupted, match="SIGTERM"):
+        cell.run(work)
 
 
 @pytest.mark.usefixtures("unchanged_world")

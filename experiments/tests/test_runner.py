@@ -3,9 +3,11 @@
 
 import os
 import signal
+import time
 
 import pytest
 
+from experiments.interruption import AGAIN_S
 from experiments.runner import Ending
 from lib.errors import Interrupted
 
@@ -17,13 +19,25 @@ class SignalInDestructor:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_ending__by_a_signal_that_python_discards_is_raised_at_the_next_check() -> None:
     with Ending() as ending:
         ending.check()
         SignalInDestructor()
         with pytest.raises(Interrupted, match="SIGTERM"):
             ending.check()
+
+
+def test_ending__by_a_signal_that_python_discards_does_not_wait_for_a_check() -> None:
+    with Ending():
+        SignalInDestructor()
+        with pytest.raises(Interrupted, match="SIGTERM"):
+            time.sleep(10)
+
+
+def test_ending__forgets_a_discarded_signal_when_it_is_left() -> None:
+    with Ending():
+        SignalInDestructor()
+    time.sleep(3 * AGAIN_S)
 
 
 def test_ending__restores_what_was_there() -> None:
