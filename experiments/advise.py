@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["KEYS", "run"]
 
 # Of BUDGET, for one run of the search. Of its about 15 runs (7 steps, 8 more seeds) most wait for others, so on two
-# processors they take about as long as 10: a third of BUDGET.
+# processors they take about as long as 10: a third of BUDGET. Seeds that disagree can double that (28 runs were seen).
 RUN_SHARE = 1 / 30
 LEAST_BUDGET_S, MOST_BUDGET_S = 60, 86_400
 SEEDS = 5  # of each bound; with fewer, the interval of a mean of runs is so wide that it leaves most bounds open
@@ -176,9 +176,9 @@ def measure(question: Question, results: str, by_rules: int, budget_s: float) ->
     slow = machine_speed.slowness(len(os.sched_getaffinity(0)))
     expected = duration(slow * (left_s + (limits.most_s if limits else 0)))
     say(
-        f"Measuring, {expected} at most{machine_speed.explained(slow)}: a bisection with one seed, then {SEEDS} seeds "
-        f"of each of the two bounds of the answer, {f'then {limits.text}' if limits else 'all on your link'}; Ctrl-C "
-        "stops it, the same command goes on."
+        f"Measuring, about {expected}{machine_speed.explained(slow)}, longer if seeds disagree: a bisection with one "
+        f"seed, then {SEEDS} seeds of each of the two bounds of the answer, "
+        f"{f'then {limits.text}' if limits else 'all on your link'}; Ctrl-C stops it, the same command goes on."
     )
     status = sweep_run.run(sweep, probe, options, say_page=False)
     if status >= 128:

@@ -131,7 +131,7 @@ KEYS = {
     "measure": Key(
         "1: measure the least buffer of this link in virtual time, scaled down where it must be", "0", SWITCH
     ),
-    "budget": Key("with MEASURE=1: the most time of its runs on an idle machine, 60s to 86400s", "300s"),
+    "budget": Key("with MEASURE=1: the expected time of its runs on an idle machine, 60s to 86400s", "300s"),
     "results": Key("with MEASURE=1: the directory for its runs", "results", PATHS),
     "json": Key("1: print JSON", "0", SWITCH),
 }
