@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     mode = command("mode", commands.mode, "show or set a queue's policy")
     mode.add_argument("port")
     mode.add_argument("mode", nargs="?", choices=tuple(MODES))
-    mode.add_argument("--threshold", help="the depth from which the policy acts (default: stays as it is)")
+    mode.add_argument("--threshold", help="the depth from which the policy acts (default: unchanged)")
     mode.add_argument("--hard-limit", help="ecn: the depth from which ECN-capable packets are dropped as well")
     mode.add_argument("--mark", action="store_true", help="egress-threshold: mark ECN-capable packets")
     _traffic(mode)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The part of BF Runtime that the tofino backend needs: tables by name, keys and data as plain values.
 
-A thin seam with two implementations: the SDE's client (bfrt_client.py), and the tests' tables in memory, which check
-every name.
+A thin interface with two implementations: the SDE's client (bfrt_client.py), and the tests' tables in memory, which
+check every name.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TableEntry:
 class DeviceTables(abc.ABC):
     """The tables of one device: our program's (`schema`), and the SDE's fixed tables by their names on `chip`.
 
-    `pipe` None: all pipes, for tables with one state for all. Every method raises SwitchError: table, key, reason.
+    `pipe` None: all pipes, for tables with one state for all pipes. SwitchError names table, key and reason.
     """
 
     chip: str  # tf1 or tf2

@@ -2,7 +2,7 @@
 """BF Runtime through the SDE's own Python client, bfrt_grpc.client of $SDE_INSTALL.
 
 Reading needs no binding: an independent client names the program in each request, so many clients may read at once.
-`bound` opens a second client for writes, which binds to the program; the server lets one client at a time bind.
+For writes, `bound` opens a second client and binds it to the program. The server binds one client at a time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def load_client() -> Any:
         raise SwitchError(
             f"tofino: {clients[0]} does not load: {error}; pip install -r requirements-tofino.txt into {sys.prefix}"
         ) from None
-    except TypeError as error:  # protobuf's answer to modules that an older protoc generated
+    except TypeError as error:  # protobuf refuses modules that an older protoc generated
         raise SwitchError(f"tofino: {clients[0]} does not load: {str(error).splitlines()[0]}; {TOO_OLD}") from None
     accepts = inspect.signature(client.ClientInterface.__init__).parameters
     if "perform_subscribe" not in accepts or "p4_name" not in inspect.signature(client._Table.entry_get).parameters:

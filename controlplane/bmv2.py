@@ -25,7 +25,7 @@ from controlplane.schema_files import BUILD, from_p4info
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
 from controlplane.targets import TARGETS
 
-CONTEXT = 0  # simple_switch has one
+CONTEXT = 0  # the only context of simple_switch
 
 
 class Bmv2Switch(ProgramSwitch):
@@ -34,7 +34,7 @@ class Bmv2Switch(ProgramSwitch):
     target = "bmv2"
 
     def __init__(self, address: str, connection: socket.socket | None = None) -> None:
-        """`connection` leads to `address` of another machine."""
+        """`connection`: an open connection to `address` on another machine."""
         self.address = ":".join(map(str, bmv2_client.split_address(address)))
         self._client = bmv2_client.connect(self.address, connection)
         self._types = self._client.standard_types
@@ -154,7 +154,7 @@ class Bmv2Switch(ProgramSwitch):
         return {cell: Count(value.packets, value.bytes) for cell, value in values.items() if value.packets}
 
     def target_counters(self) -> dict[str, int]:
-        """BMv2 has no counters. A packet admitted and not departed is in the queue, or BMv2 dropped it uncounted."""
+        """BMv2 counts no drops. A packet that was admitted and did not depart is queued, or BMv2 dropped it."""
         counts = {}
         admitted, departed = self.register("admitted_packets"), self.register("departed_packets")
         for port in self.ports().values():

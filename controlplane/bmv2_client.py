@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """BMv2's Thrift client: modules that BMv2's build generates, loaded from BMv2's installation.
 
-Only these two packages are loaded, not their directory: our environment must not see the system's other packages. The
-Thrift library is from requirements.txt.
+Only these two packages become importable: our environment must not see the system's other packages. The Thrift library
+is from requirements.txt.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from controlplane.borrowed import load_package
 from controlplane.switch import SwitchError
 
 PACKAGES = ("bm_runtime", "sswitch_runtime")
-DIRECTORY_VARIABLE = "BMV2_PYTHON"  # for an installation that none of `_directories` knows
+DIRECTORY_VARIABLE = "BMV2_PYTHON"  # replaces the directories that `_directories` lists
 TIMEOUT_MS = 5000
 DEFAULT_PORT = 9090  # simple_switch's own
 
@@ -84,7 +84,7 @@ def connect(address: str, there: socket.socket | None = None) -> ThriftClients:
     )
     if not client.is_current():
         raise SwitchError(
-            f"bmv2 switch at {address}: the modules in {directory} are of a BMv2 too old: use 1.15 or newer"
+            f"bmv2 switch at {address}: the modules in {directory} belong to an older BMv2: use 1.15 or newer"
         )
     try:
         if there is None:

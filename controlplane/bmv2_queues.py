@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Keeps the settings of BMv2's queues in the switch: BMv2 accepts rates and depths but cannot report them.
 
-They are stored in a mirror session that no packet uses: depth as the session's port, rate as its multicast group (31
-bits each). The session can be read back and ends with the simple_switch. Settings made by other clients
-(simple_switch_CLI) are not seen.
+Each queue has a mirror session that no packet uses: the session's port holds the limit, its multicast group the rate
+(31 bits each). The session can be read back and ends with the simple_switch. Settings that other clients
+(simple_switch_CLI) make are not seen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEAST_FRAME_BYTES = 60  # of Ethernet, FCS not counted
 def miscounted_drops(policy: Policy, queue: Queue) -> str:
     """The reason why the queue would refuse packets that the program has counted as queued; '' if it would not.
 
-    The program never uncounts such a packet: its depth stays too large, until the policy drops everything.
+    The program never subtracts such a packet from its depth, which grows until the policy drops every packet.
     """
     if isinstance(policy, Unwatched) or queue.limit_packets is None:
         return ""
@@ -33,8 +33,8 @@ def miscounted_drops(policy: Policy, queue: Queue) -> str:
     shortest = "" if policy.unit is Unit.PACKETS else f" ({packets} packets of {LEAST_FRAME_BYTES} bytes)"
     return (
         f"the queue itself holds {queue.limit_packets} packets, {mode_of(policy)} acts at {most} {policy.unit}"
-        f"{shortest}: BMv2's program counts packets that the queue refuses as queued for ever: give it a limit above "
-        f"{packets}p"
+        f"{shortest}: on BMv2 the program's depth counts every packet that the queue refuses, for ever: give the queue "
+        f"a limit above {packets}p"
     )
 
 

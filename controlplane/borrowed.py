@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Loads a Python package of a switch's software (BMv2, the Tofino SDE) without its directory: our environment must not
-see the other packages there.
+"""Loads one Python package of a switch's software (BMv2, the Tofino SDE). The other packages in its directory must stay
+invisible to our environment.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def counters(options: argparse.Namespace) -> int:
         for counter, cells in switch.counters().items():
             for cell, count in sorted(cells.items()):
                 table.add_row(counter, names.get(cell, str(cell)), f"{count.packets:,}", f"{count.bytes:,}")
-        target_table = Table("the target's own", "value")
+        target_table = Table("the target's own counter", "value")
         for name, value in switch.target_counters().items():
             if value:
                 target_table.add_row(name, f"{value:,}")

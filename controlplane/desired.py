@@ -87,7 +87,7 @@ class _Reading:
         if not self._spec.deflect and any(port.switch_id is not None for port in self._result.ports.values()):
             deflection = self._switch.deflection()
             for pipe, number in deflection.items():
-                self._note("deflect", f"is not given: packets that pipe {pipe} refuses come to device port {number}")
+                self._note("deflect", f"is not given: packets that pipe {pipe} refuses go to device port {number}")
             if not deflection:
                 self._note("deflect", "is not given, and off: refused packets get no postcard")
 

@@ -31,7 +31,7 @@ class Memory:
     mirror_port: int | None = None
     writer: str | None = None
     writes: int = 0
-    writes_left: int | None = None  # after so many writes the connection is lost, once
+    writes_left: int | None = None  # the connection is lost once, after this many writes
 
 
 MEMORIES: dict[str, Memory] = {}

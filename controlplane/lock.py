@@ -20,13 +20,13 @@ from lib import files
 DIRECTORIES: tuple[Path, ...] = (
     Path("/run/lock"),
     Path(tempfile.gettempdir()),
-)  # the first that exists; writable for all users
+)  # the first that exists is used; all users can write there
 TRIES = 20
 
 
 @contextmanager
 def only_writer(target: str, address: str, key: str = "") -> Iterator[None]:
-    """Inside, only this process of the machine holds the lock of `key` (default: `address`). Else SwitchError."""
+    """Holds the lock of `key` (default: `address`) on this machine. SwitchError if another process holds it."""
     path = lock_file(target, key or address)
     descriptor = _take(path, f"{target} switch at {address}")
     try:

@@ -34,7 +34,7 @@ class Ecn:
 
 @dataclass(frozen=True)
 class EgressThreshold:
-    """Drops departing packets that leave `threshold` or more behind, or marks the ECN-capable ones instead."""
+    """Drops a departing packet if `threshold` or more stay queued. `mark_instead_of_drop`: marks it if ECN-capable."""
 
     threshold: int
     mark_instead_of_drop: bool = False
@@ -56,10 +56,10 @@ MODES: dict[str, type[Policy]] = {
     "unwatched": Unwatched,
 }
 EGRESS_ECN = "egress-ecn"  # a run's mode: EgressThreshold that marks
-# Modes of a measured queue: the policies that report, and EgressThreshold once more where it marks
+# Modes of a measured queue: every policy except unwatched; EgressThreshold that marks is a mode of its own
 WATCHED_MODES = (*(name for name, kind in MODES.items() if kind is not Unwatched), EGRESS_ECN)
 MARKING_MODES = ("ecn", EGRESS_ECN)
-EGRESS_MODES = ("egress-threshold", EGRESS_ECN)  # the verdict falls at departure
+EGRESS_MODES = ("egress-threshold", EGRESS_ECN)  # the policy decides at departure
 
 
 def mode_of(policy: Policy) -> str:

@@ -2,7 +2,7 @@
 """The interface of a compiled P4 program: tables, keys, actions and widths, counters, registers.
 
 A schema comes from the compiler's files (schema_files.py) or from the switch. A wrong name or width is refused before
-anything is sent. Names are looked up by their end, as P4Info's aliases: `forward` is `QueueIngress.forwarding.forward`.
+anything is sent. The end of a name suffices, as in P4Info's aliases: `forward` is `QueueIngress.forwarding.forward`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Schema:
         unknown = sorted(set(arguments) ^ {argument.name for argument in wanted})
         if unknown:
             takes = ", ".join(argument.name for argument in wanted) or "none"
-            raise SwitchError(f"{where}: action {name} takes {takes} in {self.origin}; not so: {', '.join(unknown)}")
+            raise SwitchError(f"{where}: action {name} takes {takes} in {self.origin}; differs in {', '.join(unknown)}")
         fits = [field.refusal(key) for field in keys if key is not None]
         fits += [field.refusal(arguments[field.name]) for field in wanted]
         for refusal in filter(None, fits):
@@ -108,5 +108,5 @@ def by_end(names: Mapping[str, object], name: str) -> str | None:
 
 
 def short(name: str) -> str:
-    """A name as people know it: without the names of its controls."""
+    """The last part of a name, without the names of its controls."""
     return name.rpartition(".")[2]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Controls a soft switch through its Unix socket or its device (docs/control-protocol.md).
 
-Other switches have no links, flows, lateness and `request`: these are for the lab.
+Links, flows, lateness and `request` are for the lab; other switches do not have them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SourceAddress:
 
 @dataclass(frozen=True)
 class SourcePort:
-    """All flows from a port that have no settings of their own. These settings precede those of the address."""
+    """All flows from an address and port that have no settings of their own. SourcePort overrides SourceAddress."""
 
     src_addr: str
     others: Literal["any"] = field(default="any", init=False)
@@ -107,7 +107,7 @@ class _Device:
 
 
 def _connect(path: str) -> Transport:
-    """The type of the file tells a driver from a process."""
+    """A character device is a driver's, a socket a process's."""
     return _Device(path) if Path(path).is_char_device() else _Socket(path)
 
 
@@ -241,7 +241,7 @@ class SoftSwitch(ProgramSwitch):
 
     def set_port(self, port: int, **settings: int) -> None:
         """Link and queue of `port`: rate, access (bits/s), delay (ns), limit_packets, limit_bytes; 0 is no bound.
-        `drop_cost`: permille of a transmission time that a packet dropped at departure takes from the link.
+        `drop_cost`: a packet dropped at departure occupies the link for this permille of its transmission time.
         """
         self.request("port", "set", port, *_pairs(settings))
 

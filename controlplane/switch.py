@@ -2,7 +2,7 @@
 """The one interface to every kind of switch: settings, counters, and the target's capabilities.
 
 Ports are the data plane's numbers; `ports()` has their front-panel names. Every setting can be read back: a read
-returns the setting in force, after the target's rounding. Nothing is cached.
+returns the setting in force, after the target's rounding. No setting is cached.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Capabilities:
     limit_units: tuple[Unit, ...]  # units of the queue's own limit
     links: bool  # has propagation delays and access rates
     front_panel: bool  # has cables with speed and FEC
-    clock_readable: bool = True  # a run can read the switch's clock, or knows it; else it follows from the postcards
+    clock_readable: bool = True  # a run reads the switch's clock or knows it; else a run derives it from postcards
     cell_bytes: int | None = None  # if depths are in cells; read from the switch
-    queued_extra_bytes: int = 0  # queued with each frame, and counted in cells
+    queued_extra_bytes: int = 0  # queued with each frame; its cells include them
 
     @property
     def byte_thresholds(self) -> bool:
@@ -96,7 +96,7 @@ class FrontPanel:
 
 
 class Switch(abc.ABC):
-    """A connection to a running switch; use it as a context. Every method raises SwitchError."""
+    """A connection to a running switch; use it as a context manager. A method that fails raises SwitchError."""
 
     target: str
     address: str
@@ -205,7 +205,7 @@ class Switch(abc.ABC):
         raise SwitchError(f"{self}: port {port} has no cable whose speed could be set: leave `speed` out")
 
     def deflection(self) -> dict[int, int]:
-        """Pipe -> port for the packets that its traffic manager refuses. Empty if the program drops, or if off."""
+        """Pipe -> port to which refused packets are deflected. Empty if the program drops, or if deflection is off."""
         return {}
 
     def set_deflection(self, port: int) -> None:

@@ -67,7 +67,7 @@ def convert(quantity: Quantity, capabilities: Capabilities, conversion: Conversi
 
 
 def convert_rate(rate_bps: int, capabilities: Capabilities, conversion: Conversion) -> Converted:
-    """The rate in the unit of the target's queues, bps or pps. ValueError as above."""
+    """The rate in the unit of the target's queues, bps or pps. ValueError as in `convert`."""
     if capabilities.rate_unit == "bps":
         return Converted(rate_bps, "bps")
     exact = Fraction(rate_bps, conversion.wire_bits)
@@ -101,7 +101,7 @@ def _packets_in_cells(packets: Converted, capabilities: Capabilities, conversion
     if capabilities.queued_extra_bytes:
         each = f"{conversion.frame_bytes} + {capabilities.queued_extra_bytes} bytes"
     note = f"{packets.value} packets of {each} are {cells} cells of {cell_bytes} bytes"
-    return Converted(cells, Unit.CELLS, f"{packets.note or text}; {note}, which hold more packets if these are smaller")
+    return Converted(cells, Unit.CELLS, f"{packets.note or text}; {note}, which hold more short packets")
 
 
 def _bytes_in_cells(size: int, capabilities: Capabilities, text: str) -> Converted:

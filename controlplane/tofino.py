@@ -23,7 +23,7 @@ from controlplane.switch import Capabilities, Count, FrontPanel, ProgramIdentity
 from controlplane.targets import TARGETS
 from controlplane.tofino_queues import PIPE_SHIFT, ROUNDING, TrafficManager
 
-COPY_BYTES = 108  # of a mirrored copy: 32 of copy_h (p4src/tna/internal_headers.p4), 74 of headers, in whole words
+COPY_BYTES = 108  # a mirrored copy: copy_h (32, p4src/tna/internal_headers.p4) and headers (74), in whole words
 SPEEDS_GBPS = (1, 10, 25, 40, 50, 100, 200, 400)
 FECS = {"none": "BF_FEC_TYP_NONE", "firecode": "BF_FEC_TYP_FIRECODE", "reed-solomon": "BF_FEC_TYP_REED_SOLOMON"}
 SHORT_FECS = {"BF_FEC_TYP_FC": "firecode", "BF_FEC_TYP_RS": "reed-solomon"}  # as some SDEs spell them
@@ -290,7 +290,7 @@ def connect(address: str) -> TofinoSwitch:
 
 
 def used(schema: Schema) -> dict[str, object]:
-    """The parts of a program that the control plane uses, with all widths. Equal parts: the program is ours."""
+    """The parts of a program that the control plane uses, with all widths. A program with equal parts is ours."""
     uses: dict[str, object] = {}
     for name, actions in ACTIONS.items():
         table = by_end(schema.tables, name)

@@ -189,7 +189,7 @@ class Service:
 
 
 class Server:
-    """The service on a loopback port; use it as a context."""
+    """The service on a loopback port; use it as a context manager."""
 
     def __init__(self, device: Device) -> None:
         import grpc

@@ -36,7 +36,7 @@ needs_bmv2 = [
 
 
 class Bmv2Lab:
-    """The namespace and simple_switch in it; use it as a context. The switch's ports are to1, to2, to3."""
+    """The namespace and simple_switch in it; use it as a context manager. The switch's ports are to1, to2, to3."""
 
     def __init__(self, program: Path = BUILD / "bufferscope.json") -> None:
         self.name = f"controlplane{os.getpid()}-{next(_labs)}"

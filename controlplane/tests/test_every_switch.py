@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Every switch behaves alike: settings read back, and a refused setting is one line and changes nothing.
 
-Tests restore the switch: they share it, because some switches need seconds to start.
+Some switches need seconds to start, so tests share a switch, and each test restores its settings.
 """
 
 from __future__ import annotations

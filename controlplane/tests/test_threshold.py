@@ -49,7 +49,7 @@ def test_convert__times_and_bdps_are_the_nearest_packets(text: str, value: int, 
         (
             "163p",
             163 * 19,
-            "163p; 163 packets of 1514 bytes are 3097 cells of 80 bytes, which hold more packets if these are smaller",
+            "163p; 163 packets of 1514 bytes are 3097 cells of 80 bytes, which hold more short packets",
         ),
         ("1bdp", 163 * 19, "1bdp is 162.549 full packets: 163; 163 packets of 1514 bytes are 3097 cells of 80 bytes"),
         ("300kB", 3750, "300kB is 3750 cells of 80 bytes, 300000 bytes; the last cell of each packet is rarely full"),

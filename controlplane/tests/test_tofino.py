@@ -214,8 +214,8 @@ def test_apply__reports_the_deflection_that_the_file_does_not_set(switch: Tofino
     wanted = desired(validate({**SPEC, "deflect": []}, "spec"), switch, "spec")
     if switch._tables.chip == "tf1":
         assert wanted.notes[1:] == [
-            "deflect: is not given: packets that pipe 0 refuses come to device port 0",
-            "deflect: is not given: packets that pipe 1 refuses come to device port 128",
+            "deflect: is not given: packets that pipe 0 refuses go to device port 0",
+            "deflect: is not given: packets that pipe 1 refuses go to device port 128",
         ]
     else:
         assert wanted.notes[1:] == ["deflect: is not given, and off: refused packets get no postcard"]
