@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-# For every Python inside: no imports from the user's site-packages, no compiled modules written, sets in one order.
+# For every Python inside: no imports from the user's site-packages, no compiled modules written, a fixed order of sets.
 PYTHON_ALONE = {"PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
 
 # Every program inside gets this PATH, not the user's: memory addresses depend on the environment.

@@ -17,7 +17,7 @@ HANG_S = 120.0
 IDLE_SHARE = 0.01  # of a processor: a machine that uses less is idle
 LOOK_S = 2.0  # interval between readings of processor time
 LAST_LINES = 3
-SAMPLE_S = 0.5  # in which the busiest process is looked for
+SAMPLE_S = 0.5  # duration of the search for the busiest process
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
 
@@ -53,7 +53,7 @@ class Silence:
             self.busy_began_s = busiest_began_s(self.pid)
             return (
                 f"{silent}, and computed all the time: a program in it polls the clock instead of sleeping, and time "
-                "stands still while a program runs; or its memory is used up, and it seeks some"
+                "stands still while a program runs; or its memory is full, and its kernel searches for free pages"
             )
         if computed_s < IDLE_SHARE * silent_s:
             return f"{silent}, and was idle all the time: the event that it waits for never comes"
@@ -124,7 +124,7 @@ def cpu_s(pid: int) -> float:
 def busiest_began_s(pid: int) -> float | None:
     """time.time() at the start of the process of the machine's user space that computes most now; None: none does.
 
-    Each program inside has a process of its own.
+    Each program inside is one process of the host.
     """
     before = _user_space(pid)
     time.sleep(SAMPLE_S)
@@ -138,7 +138,7 @@ def busiest_began_s(pid: int) -> float | None:
 
 
 def _user_space(pid: int) -> dict[str, tuple[int, int]]:
-    """Processor time and start, in ticks, of the processes in the machine's session beside its kernel. proc(5)"""
+    """Processor time and start, in ticks, of the processes in the machine's session except its kernel. proc(5)"""
     found = {}
     for path in PROC.glob("[0-9]*"):
         fields = _fields(path)

@@ -26,8 +26,8 @@ PR_SET_TIMERSLACK = 29  # include/uapi/linux/prctl.h
 LINUX_REBOOT_CMD_POWER_OFF = 0x4321FEDC  # include/uapi/linux/reboot.h
 # The tmpfs takes pages of the kernel's own memory.
 RUN_OPTIONS = "mode=755,size=64m"
-# The host resolves this path, for its process, the kernel: it is the directory in which the kernel was started. So the
-# job's path need not pass through the kernel's command line.
+# The host resolves this path for the kernel's process: it is the directory in which the kernel was started. So the
+# kernel's command line need not name the job's directory.
 JOB_DIRECTORY = "/proc/self/cwd"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -58,7 +58,7 @@ def mount_all() -> None:
 
 
 def set_login_defaults() -> None:
-    """Sets umask and host name as a login does. Timers get 1 ns of slack; the default of 50 us would save power."""
+    """Sets umask and host name as a login does. Timers get 1 ns of slack; the default of 50 us only saves power."""
     _libc.prctl(PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
     os.umask(0o022)
     socket.sethostname("virtual")
@@ -69,7 +69,7 @@ def run_module(name: str) -> int:
     because every page of it costs a fault.
 
     The environment of programs inside is the same in every run, because it influences the addresses of their memory.
-    Ended children that nobody waits for stay as zombies: the machine ends soon.
+    Ended children that nobody waits for stay as zombies. They do no harm, because the machine ends soon.
     """
     inherited = os.environ.get("PYTHONPATH", "")
     os.environ.clear()

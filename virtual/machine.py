@@ -53,7 +53,7 @@ class MachineJob:
     console: Path  # file for the console's output
     memory_mib: int
     seed: int
-    processor: int | None = None  # CPU to pin to: the machine's processes take turns, so migration only costs caches
+    processor: int | None = None  # CPU to pin to: the machine's processes take turns, so migration only costs time
     parameters: dict[str, str] = field(default_factory=dict)  # additional kernel parameters
     environment: dict[str, str] = field(default_factory=dict)  # of init
 
@@ -127,7 +127,7 @@ class Machine:
         self.process.wait()
 
     def _environment(self) -> dict[str, str]:
-        """The same in every run, except TMPDIR: the kernel uses it on the host only, as directory of its memory."""
+        """The same in every run, except TMPDIR: on the host, the kernel keeps its memory in that directory."""
         passed_on = {name: os.environ[name] for name in ("TMPDIR",) if name in os.environ}
         return {"PATH": os.defpath, "HOME": "/", **passed_on}
 

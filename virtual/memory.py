@@ -42,7 +42,7 @@ def place(environment: dict[str, str] | os._Environ[str] = os.environ) -> Path:
 
 
 def problem(needed_mib: int, machines: int = 1, directory: Path | None = None) -> str | None:
-    """Why there is no memory now for `machines` machines of `needed_mib` each, and the remedy; None: there is."""
+    """Why `machines` machines of `needed_mib` each do not fit now, and the remedy; None: they fit."""
     directory = directory or place()
     shown = f"{directory} (from {VARIABLE})" if os.environ.get(VARIABLE) == str(directory) else str(directory)
     unfit = _unfit(directory)

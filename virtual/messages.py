@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Messages from the lab inside to the runner outside: lines of JSON in the kernel log, which is the console.
+"""Messages from the lab inside to the runner outside: lines of JSON in the kernel log, on the console.
 
 The kernel writes its log to the console before the system call returns. So a message needs no extra channel, takes no
 virtual time, and is in order with the kernel's own lines in the run's console log.

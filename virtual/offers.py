@@ -22,7 +22,7 @@ MEMORY = "offers.json"  # beside the kernel
 
 
 class Offer(NamedTuple):
-    """`parameters`: of each congestion control that has any, with their values."""
+    """`parameters`: for each congestion control that has any, their names and values."""
 
     congestion_controls: tuple[str, ...]
     parameters: Mapping[str, Mapping[str, str]]

@@ -3,7 +3,7 @@
 
 The build happens in the user's cache (cache.py); every checkout of the user copies finished kernels from the cache.
 Files are written under temporary names and renamed when whole, so an interrupted build is never taken for a finished
-build. Builds from one tree wait for each other; a build waits for no other tree's.
+build. Builds from one tree wait for each other; builds from different trees do not.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def ensure(
     directory: Path, chosen: Mapping[str, str], progress: BuildProgress, store: Path | None = None,
     users: Mapping[str, str] = stage.NO_FILES,
 ) -> dict[str, Any]:  # fmt: skip
-    """Make directory/linux and directory/kernel.json current; returns the content of the latter. Raises KernelError.
+    """Make directory/linux and directory/kernel.json current; returns kernel.json's content. Raises KernelError.
 
-    `chosen`: KERNEL_PACKAGE or KERNEL_SOURCE; {} is the last choice (choice.py). `store`: the cache, else the user's.
+    `chosen`: KERNEL_PACKAGE or KERNEL_SOURCE; {}: the last one (choice.py). `store`: the cache (default: the user's).
     `users`: users' congestion controls to build in, file name -> text.
     """
     store = store or cache.of_user()
@@ -81,7 +81,7 @@ def _ensure(
 
 
 def build(work: Path, our_code: dict[str, bytes], lock: int, progress: BuildProgress) -> dict[str, Any]:
-    """Configure and compile work/tree with our code into work/obj/linux; returns what was built, for kernel.json."""
+    """Configure and compile work/tree with our code into work/obj/linux; returns its entries in kernel.json."""
     tree, objects = work / "tree", work / "obj"
     with (work / "kernel.log").open("wb+") as log:
         version = source.kernel_version(tree)
@@ -100,7 +100,7 @@ def build(work: Path, our_code: dict[str, bytes], lock: int, progress: BuildProg
 
 @contextlib.contextmanager
 def locked(path: Path, progress: BuildProgress) -> Iterator[int]:
-    """Hold a lock; yields its descriptor. The kernel drops the lock with the last process that has it open."""
+    """Hold a lock; yields its descriptor. The kernel drops the lock when no process has the file open."""
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -105,7 +105,7 @@ def _key(inputs: dict[str, Any], names: tuple[str, ...]) -> str:
 
 
 def _oldest(parent: Path, record: str, kept: int) -> list[Path]:
-    """The directories below `parent` except the `kept` most recently used. No record counts as never used."""
+    """The directories below `parent` except the `kept` most recently used. Without a record: never used."""
 
     def used_ns(directory: Path) -> int:
         path = directory / record

@@ -2,7 +2,7 @@
 """The choice of the kernel's source: the last arguments of `make kernel` stay in force.
 
 The choice is stored beside the build, so that an experiment, a test or a `make kernel` after an interruption use the
-same kernel. The environment is ignored, as everywhere here.
+same kernel. Environment variables are ignored.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def read(given: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def remember(requested: Mapping[str, str], directory: Path) -> Iterator[dict[str, str]]:
-    """Yields the choice: `requested`, else the one stored in `directory`, else the default: one of KEYS with its value.
-    The choice is stored at once, for the build after an interruption. KernelError in the body restores the old choice.
+    """Yields the choice, one of KEYS with its value: `requested`, else the choice stored in `directory`, else the
+    default. It is stored at once, for the build after an interruption. KernelError in the body restores the old choice.
     """
     file = directory / FILE
     before = digests.read_json(file)

@@ -2,8 +2,8 @@
 """Calls the kernel's make: outside the source tree, with a fixed environment, logged, interruptible.
 
 A killed compiler may leave a half-written object that make considers whole. make removes such objects when it ends,
-except by SIGKILL. So a mark file exists in the objects' directory while make runs, and stays after SIGKILL. The next
-build then discards the objects.
+unless SIGKILL ends it. So a mark file exists in the objects' directory while make runs, and stays after SIGKILL. The
+next build then discards the objects.
 """
 
 from __future__ import annotations

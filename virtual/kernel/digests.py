@@ -17,7 +17,7 @@ def of_file(path: Path) -> str:
 
 
 def of_parts(parts: Iterable[tuple[str, bytes]]) -> str:
-    """Digest of named contents, in any order. Names and lengths are included, so that boundaries cannot shift."""
+    """Digest of named contents, in any order. Names and lengths count, so a shifted boundary changes the digest."""
     total = hashlib.sha256()
     for name, content in sorted(parts):
         total.update(f"{name}\0{len(content)}\0".encode() + content)

@@ -11,7 +11,7 @@ REDRAW_S = 0.2
 
 
 class BuildProgress:
-    """Use it as a context, which ends the line."""
+    """Use it as a context manager, whose exit ends the line."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream

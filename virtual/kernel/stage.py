@@ -50,7 +50,7 @@ def collect(checkout: Path = CHECKOUT, users: Mapping[str, str] = NO_FILES) -> d
     files: dict[str, bytes] = {}
     for part in PARTS:
         if not (checkout / part / "Kbuild").is_file():
-            raise KernelError(f"our own kernel code is not whole: {checkout / part / 'Kbuild'} is missing")
+            raise KernelError(f"our own kernel code is incomplete: {checkout / part / 'Kbuild'} is missing")
         files |= {str(path.relative_to(checkout)): path.read_bytes() for path in _sources(checkout / part)}
     for directory, suffixes in SHARED.items():
         for path in sorted((checkout / directory).iterdir()):

@@ -60,7 +60,7 @@ def needed(path: str) -> bool:
 
 
 def check_archive(path: Path, origin: str) -> None:
-    """Raises KernelError if the file is not a tar archive, or Python does not know its compression. Reads its start."""
+    """Raises KernelError if the file is not a tar archive, or has an unknown compression. Reads only its start."""
     try:
         with tarfile.open(path, "r|*") as archive:
             first = archive.next()
@@ -124,7 +124,7 @@ def unpack_archive(stream: IO[bytes], target: Path, origin: str, advanced: Calla
 
 
 def _link(where: Path, points_to: str, top: Path) -> None:
-    """Make a symbolic link of the source. Links out of the tree are skipped; none is needed."""
+    """Make a symbolic link of the source. Links that leave the tree are skipped; the build needs none of them."""
     inside = os.path.normpath(where.parent / points_to)
     if Path(inside).is_relative_to(top):
         where.symlink_to(points_to)

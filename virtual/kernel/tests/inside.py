@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs inside the kernel that the tests boot, and records times and everything that could be random.
 
-It is the job of virtual.init, and writes observed.json to the job's directory.
+virtual.init runs this module as its job. It writes observed.json to the job's directory.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def traffic() -> dict[str, object]:
             while connection.recv(65536):
                 pass
         os.write(ready[1], b"3")
-        os.read(go[0], 1)  # the namespace, and with it both ends of the link, stay until the tap is read
+        os.read(go[0], 1)  # keeps the namespace, and so both ends of the link, until the tap is read
         os._exit(0)
     os.read(ready[0], 1)
     run("ip", "link", "add", "left", "type", "veth", "peer", "name", "right")

@@ -32,7 +32,7 @@ static volatile sig_atomic_t signals;
 typedef uint8_t bank[REGISTERS][WIDEST];
 
 /* One system call between load and store, in assembly so that no compiled code touches the registers. With number -1,
- * a write to `fault`, an unmapped page, replaces the call.
+ * a write to `fault`, a page never touched before, replaces the call.
  */
 #define AROUND(LOAD, STORE)                                                                                  \
 	__asm__ volatile(                                                                                    \

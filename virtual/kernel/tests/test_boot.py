@@ -38,7 +38,7 @@ def observe(tmp_path_factory: pytest.TempPathFactory) -> Observe:
         (directory / "registers").hardlink_to(registers)
         init = [sys.executable, "-m", "virtual.init", "virtual.kernel.tests.inside"]
         console = directory / "logs/console.log"
-        unused = {"unused.directory": str(directory)}  # only the length of the command line differs between directories
+        unused = {"unused.directory": str(directory)}  # lets the command line's length depend on the directory
         job = MachineJob(
             KERNEL, init, directory, console, 256, seed, parameters=unused, environment={"PYTHONPATH": str(CHECKOUT)}
         )
@@ -60,7 +60,7 @@ def test_clock__each_reading_costs_one_ns(first: dict[str, Any]) -> None:
 
 
 def test_timers__fire_in_their_ns(first: dict[str, Any]) -> None:
-    # The reading of the clock costs the 1 ns.
+    # Reading the clock costs this 1 ns.
     assert set(first["times"]["late_ns"]) == {1}
 
 

@@ -431,7 +431,7 @@ def test_two_at_once__the_second_waits(setting: Setting) -> None:
     assert second.poll() is None
     first.terminate()
     first.communicate()
-    # It continues where the first one stopped, and is slow, too.
+    # The second build continues where the first stopped, and is slow, too.
     assert "unpacking" not in second.stdout.readline()
     second.terminate()
     second.communicate()
