@@ -61,6 +61,7 @@ def draw(data: Data) -> look.Figure:
     ax.plot([], [], "o", color=BLUE, label="measured")
     ax.set_xlabel("packets of a flow")
     ax.set_ylabel("least buffer (packets)")
+    ax.set_xlim(0, 1.05 * max(lengths))
     ax.set_ylim(bottom=0)
     ax.legend(loc="upper left", frameon=False)
     return figure
