@@ -55,6 +55,32 @@ def first(observe: Observe, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return observe(tmp_path_factory.mktemp("first"), 7)
 
 
+def members(session: int) -> list[str]:
+    """The processes of a session that have not ended."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, its_session = file.read_text().rpartition(")")[2].split()[:4]
+            if int(its_session) == session and state != "Z":
+                found.append(f"{file.parent.name} {state}")
+    return found
+
+
+def test_kernel__killed_at_any_time_of_its_start_leaves_no_process() -> None:
+    for tenths_ms in range(50):
+        kernel = subprocess.Popen(
+            [KERNEL, "mem=64M"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        time.sleep(tenths_ms / 10_000)
+        kernel.kill()
+        kernel.wait()
+        deadline = time.monotonic() + 5
+        while left := members(kernel.pid):
+            assert time.monotonic() < deadline, (tenths_ms, left)
+            time.sleep(0.001)
+
+
 def test_clock__each_reading_costs_one_ns(first: dict[str, Any]) -> None:
     assert first["times"]["steps_ns"] == [1]
 
