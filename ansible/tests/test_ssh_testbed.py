@@ -129,15 +129,18 @@ def pids(directory: Path) -> list[list[str]]:
 
 
 def of_host(inside: int, pid: int) -> int:
-    """The pid in this namespace of a process that has `pid` in the namespace of `inside`."""
+    """The pid in this namespace of a process that has `pid` in the namespace of `inside`.
+
+    sshd has a process per connection, which can end at any time: a process that has ended is passed over.
+    """
     below = [inside]
     for one in below:
-        below += children(one)
-    for one in below:
-        status = Path(f"/proc/{one}/status").read_text()
-        numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
-        if len(numbers) > 1 and int(numbers[1]) == pid:
-            return one
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            below += children(one)
+            status = Path(f"/proc/{one}/status").read_text()
+            numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
+            if len(numbers) > 1 and int(numbers[1]) == pid:
+                return one
     raise LookupError(pid)
 
 
