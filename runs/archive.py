@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: MIT
 """Archives of a sweep's runs: the files of each run that KEEP=summary keeps, without its page. With an archive a set
-that takes hours to run can be published and extended on another machine.
+that takes hours to run can be published and extended on another machine. A run that kept tables is packed without them
+if what the figures take from them is stored beside it (MEASURES).
 
 Members are <sweep>/runs/<job>/rep-1/<file>. A run is moved to its place only when all of its files are unpacked.
 """
 
 from __future__ import annotations
 
+import io
 import lzma
 import os
 import re
 import tarfile
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from lib import files, owner
 from lib.errors import InputError
-from runs.names import REPETITION, SWEEP_RUNS
-from runs.thinned import kept
+from runs.names import MEASURES, REPETITION, SWEEP_RUNS, THINNED
+from runs.thinned import SUMMARY, kept, mark, removes
 
 KEPT_SUFFIXES = (".json", ".yaml", ".parquet", "")  # '' for THINNED
 SUFFIX = ".tar.xz"
@@ -53,24 +55,32 @@ def unpack_all(directory: Path, results: Path) -> int:
 
 
 def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
-    """Packs the repetitions (paths below `results`) that still have a summary; returns their number. The same runs give
-    the same bytes. Raises OSError.
+    """Packs the repetitions (paths below `results`) that need no tables; returns their number. The same runs give the
+    same bytes. Raises OSError.
     """
-    chosen = sorted(path for path in repetitions if kept(results / path) == "summary")
+    chosen = sorted(path for path in repetitions if _needs_no_table(results / path))
     with files.whole(file) as out, tarfile.open(fileobj=out, mode="w:xz", preset=9) as archive:
         for path in chosen:
-            for each in sorted((results / path).iterdir()):
-                if (
-                    not each.is_file()
-                    or each.suffix not in KEPT_SUFFIXES
-                    or not MEMBER.fullmatch(f"{path}/{each.name}")
-                ):
-                    continue
-                member = tarfile.TarInfo(f"{path}/{each.name}")
-                member.size = each.stat().st_size
-                with each.open("rb") as content:
-                    archive.addfile(member, content)
+            for name, content in _members(results / path):
+                member = tarfile.TarInfo(f"{path}/{name}")
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
     return len(chosen)
+
+
+def _needs_no_table(repetition: Path) -> bool:
+    return kept(repetition) == SUMMARY or (repetition / MEASURES).is_file()
+
+
+def _members(repetition: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of the packed files of a repetition, by name. Raises OSError."""
+    names = {each.name for each in repetition.iterdir() if each.is_file() and each.suffix in KEPT_SUFFIXES}
+    names = {name for name in names if not removes(SUMMARY, name) and re.fullmatch(_NAME, name)}
+    if kept(repetition) == SUMMARY:
+        yield from ((name, (repetition / name).read_bytes()) for name in sorted(names))
+        return
+    for name in sorted({*names, THINNED}):
+        yield name, mark(SUMMARY).encode() if name == THINNED else (repetition / name).read_bytes()
 
 
 def unpack(file: Path, results: Path) -> int:

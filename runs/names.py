@@ -23,6 +23,7 @@ ENVIRONMENT = "environment.json"  # the last of the raw files: with it the repet
 # In a repetition, derived.
 SUMMARY = "summary.json"  # the last of the derived files
 PAGE = "report.html"  # of a sweep, too
+MEASURES = "measures.json"  # what papers' figures take from tables
 
 RECORD = "digests.json"
 ABORTED = "ABORTED"

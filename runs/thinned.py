@@ -19,6 +19,7 @@ REMOVED = {
     "summary": (*RAW, *OF_PACKETS, *OF_FLOWS, *LOGS_AND_FIGURES),
 }
 KEEP = ("all", *REMOVED)
+SUMMARY = KEEP[-1]
 
 
 def removes(keep: str, name: str) -> bool:
@@ -32,6 +33,12 @@ def kept(repetition: Path) -> str:
         return regular.read_text(repetition / THINNED, "replace").split("\n", 1)[0].strip()
     except OSError:
         return "all"
+
+
+def mark(keep: str) -> str:
+    """The content of THINNED in a repetition thinned to `keep`."""
+    names = ", ".join(REMOVED[keep])
+    return f"{keep}\nremoved after a valid analysis: {names}\nspec.yaml has what it takes to measure it again\n"
 
 
 def removed(repetition: Path) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ that the figure can name its runs and say how many it left out.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,10 +23,11 @@ from analysis.figures import algorithms
 from analysis.papers import imported_runs
 from analysis.papers.imported_runs import SweepConditions
 from analysis.papers.paper import NS3, Paper
-from lib import parquet, regular
+from lib import files, parquet, regular
 from lib.errors import InputError
-from runs import run_table
-from runs.names import ENVIRONMENT
+from runs import record, run_table
+from runs.names import ENVIRONMENT, MEASURES
+from runs.thinned import SUMMARY
 
 
 class StoredRun:
@@ -61,6 +63,33 @@ class StoredRun:
     def table(self, name: str) -> pl.DataFrame:
         """postcards, tcp or joined, whole. Raises InputError if it was not kept."""
         return self._parquet(f"{name}.parquet")
+
+    def measure(self, name: str, compute: Callable[[StoredRun], Any]) -> Any:
+        """`compute(self)`, a value of JSON from tables. It is stored beside the run. Published runs have no tables: of
+        them the stored value is read. Raises InputError.
+        """
+        if self.row["kept"] == SUMMARY:
+            stored = self._document(MEASURES)
+            if name not in stored:
+                path = self.directory / MEASURES
+                raise InputError(f"{path}: has no {name}; delete this run, and run the sweep again")
+            return stored[name]
+        value = json.loads(json.dumps(compute(self)))  # the same types as from the file
+        self._store(name, value)
+        return value
+
+    def _store(self, name: str, value: Any) -> None:
+        """Adds to the stored measures. A results directory that cannot be written is left as it is."""
+        path = self.directory / MEASURES
+        try:
+            known = json.loads(regular.read_text(path)) if path.exists() else {}
+        except (OSError, ValueError, RecursionError):
+            known = {}
+        if not isinstance(known, dict) or known.get(name, ...) != value:
+            known = {**known, name: value} if isinstance(known, dict) else {name: value}
+            with contextlib.suppress(OSError):
+                files.write_text(path, json.dumps(known, sort_keys=True) + "\n")
+                record.add_derived(self.directory, MEASURES)
 
     def distribution(self, what: str, flow: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(values, how often each occurred), by value; of one flow, or of all together. Raises InputError."""

@@ -275,6 +275,23 @@ def test_table_of_runs__takes_nothing_from_damaged_files(run):
     assert row["valid"] is True
 
 
+def test_measure__of_a_run_without_tables_is_the_stored_one(run):
+    place = {"run": "run/rep-1", "kept": "all"}
+    stored = StoredRun(place, run.parent.parent)
+    assert stored.measure("drops", lambda run: run.table("postcards").height) > 0
+    value = stored.measure("pairs", lambda _: [(1, 0.1), (2, None)])
+    assert value == [[1, 0.1], [2, None]]
+    assert record.derived_damage(run) == []
+
+    published = StoredRun(place | {"kept": "summary"}, run.parent.parent)
+    assert published.measure("pairs", lambda _: None) == value
+    with pytest.raises(InputError, match=r"measures.json: has no other; delete this run"):
+        published.measure("other", lambda _: None)
+    (run / "measures.json").write_text("{}")
+    with pytest.raises(InputError, match=r"measures.json: damaged"):
+        StoredRun(place | {"kept": "summary"}, run.parent.parent).measure("pairs", lambda _: None)
+
+
 def test_fifo__as_any_file_of_a_run_is_refused_at_once(run, capsys):
     """Without the record of digests, nothing else shows that the FIFO is not a file of the run."""
     environment = json.loads((run / ENVIRONMENT).read_text())

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lib import files, regular
 from runs.names import THINNED
-from runs.thinned import KEEP, REMOVED, kept
+from runs.thinned import KEEP, REMOVED, kept, mark
 
 
 def thin(repetition: Path, keep: str) -> None:
@@ -21,14 +21,11 @@ def thin(repetition: Path, keep: str) -> None:
     before = kept(repetition)
     if keep == KEEP[0] or (before in KEEP and KEEP.index(keep) < KEEP.index(before)):  # removed files do not come back
         return
-    names = REMOVED[keep]
-    mark = repetition / THINNED
-    text = (
-        f"{keep}\nremoved after a valid analysis: {', '.join(names)}\nspec.yaml has what it takes to measure it again\n"
-    )
-    if mark.exists() and regular.read_text(mark) == text and not any((repetition / name).exists() for name in names):
+    names, text = REMOVED[keep], mark(keep)
+    file = repetition / THINNED
+    if file.exists() and regular.read_text(file) == text and not any((repetition / name).exists() for name in names):
         return
-    files.write_text(mark, text)
+    files.write_text(file, text)
     for name in names:
         if (repetition / name).is_dir():
             shutil.rmtree(repetition / name)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from lib.errors import InputError
-from runs import archive
+from runs import archive, thinned
+from runs.names import MEASURES
 
 REPETITION = "paper-sweep/runs/reno-n1-r1/rep-1"
 FILES = ("THINNED", "digests.json", "environment.json", "spec.yaml", "summary.json", "distributions.parquet")
@@ -74,6 +75,19 @@ def test_pack__takes_only_runs_of_which_a_summary_was_kept(tmp_path: Path) -> No
     file = pack(tmp_path, REPETITION, "paper-sweep/runs/reno-n2-r1/rep-1")
     assert archive.unpack(file, tmp_path / "other") == 1
     assert (tmp_path / "other" / REPETITION).is_dir()
+
+
+def test_pack__takes_a_run_with_tables_without_them_if_its_measures_are_stored(tmp_path: Path) -> None:
+    make_run(tmp_path / "results", kept="flows")
+    own = tmp_path / "results" / REPETITION
+    (own / "flows.parquet").write_text("a table")
+    assert archive.unpack(pack(tmp_path, REPETITION), tmp_path / "none") == 0
+    (own / MEASURES).write_text("{}")
+    assert archive.unpack(pack(tmp_path, REPETITION), tmp_path / "other") == 1
+    restored = tmp_path / "other" / REPETITION
+    assert {path.name for path in restored.iterdir()} == {*FILES, MEASURES}
+    assert thinned.kept(restored) == "summary"
+    assert (restored / "summary.json").read_text() == (own / "summary.json").read_text()
 
 
 def test_pack__gives_the_same_bytes_for_the_same_runs(tmp_path: Path) -> None:

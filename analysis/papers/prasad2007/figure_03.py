@@ -33,8 +33,8 @@ NEEDED = (0.95 - 0.68) / NormalDist().inv_cdf(1 - 0.07)  # the deviation of norm
 
 
 def above(run: StoredRun) -> dict[str, Any]:
-    """For each level and window length the share of windows above the level; and the largest transfer. Raises
-    InputError.
+    """For each level and window length, as words, the share of windows above the level; and the largest transfer.
+    Raises InputError.
     """
     cards = run.table("postcards").filter(
         pl.col("egress_port") == run.summary["bottleneck_port"], (pl.col("flags") & REFUSED) == 0
@@ -43,8 +43,8 @@ def above(run: StoredRun) -> dict[str, Any]:
     left = (cards["enqueue_mono_ns"] + cards["sojourn_ns"]).to_numpy()
     order = np.argsort(left, kind="stable")
     sent = np.concatenate(([0], np.cumsum(wire_bytes(cards["packet_bytes"].to_numpy()[order]))))
-    deviation: dict[float, float] = {}
-    shares: dict[float, dict[float, float]] = {level: {} for level in LEVELS}
+    deviation: dict[str, float] = {}
+    shares: dict[str, dict[str, float]] = {f"{level:g}": {} for level in LEVELS}
     for length_s in TIMES_S:
         count = int((end - start) / 1e9 / length_s)
         if count < 2:
@@ -52,15 +52,17 @@ def above(run: StoredRun) -> dict[str, Any]:
         edges = start + (np.arange(count + 1) * length_s * 1e9).astype(np.int64)
         used = np.diff(sent[np.searchsorted(left[order], edges)]) * 8 / (run["rate_bps"] * length_s)
         for level in LEVELS:
-            shares[level][length_s] = float((used > level).mean())
-        deviation[length_s] = float(used.std(ddof=1))
+            shares[f"{level:g}"][f"{length_s:g}"] = float((used > level).mean())
+        deviation[f"{length_s:g}"] = float(used.std(ddof=1))
     largest = run.table("flows").filter("measured")["size_bytes"].max()
     return {"shares": shares, "deviation": deviation, "mean": run["utilization_mean"], "largest": largest}
 
 
 def prepare(runs: StoredRuns) -> Data:
     """Means over runs, by level and length of the windows."""
-    scaled, full = ([above(run) for run in runs.select(stem, **OF_USERS)] for stem in (STEM, FULL_STEM))
+    scaled, full = (
+        [run.measure("windows", above) for run in runs.select(stem, **OF_USERS)] for stem in (STEM, FULL_STEM)
+    )
     return {
         "provenance": runs.provenance(), "scaled": _mean(scaled), "full": _mean(full),
         "means": {"a tenth of the rate": mean_interval(run["mean"] for run in scaled),
@@ -72,13 +74,15 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _deviation(runs: list[dict[str, Any]]) -> Interval | None:
-    return mean_interval(run["deviation"].get(PRINTED_S) for run in runs)
+    return mean_interval(run["deviation"].get(f"{PRINTED_S:g}") for run in runs)
 
 
 def _mean(runs: list[dict[str, Any]]) -> dict[float, Series]:
     result: dict[float, Series] = {}
     for level in LEVELS:
-        estimates = {length: mean_interval(run["shares"][level].get(length) for run in runs) for length in TIMES_S}
+        estimates = {
+            length: mean_interval(run["shares"][f"{level:g}"].get(f"{length:g}") for run in runs) for length in TIMES_S
+        }
         result[level] = {length: estimate for length, estimate in estimates.items() if estimate is not None}
     return result
 

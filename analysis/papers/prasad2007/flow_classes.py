@@ -65,10 +65,12 @@ class Means(NamedTuple):
 def means(by_buffer: dict[int, list[StoredRun]]) -> Means:
     """Raises InputError."""
     counted = all(transfers.have_events(runs) for runs in by_buffer.values())
-    of_events = {name: _series(by_buffer, each.by_events) for name, each in CLASSES.items()} if counted else None
-    return Means(of_events, {name: _series(by_buffer, each.by_size) for name, each in CLASSES.items()})
+    of_events = {
+        name: _series(each.events_text, by_buffer, each.by_events) for name, each in CLASSES.items()
+    } if counted else None  # fmt: skip
+    return Means(of_events, {name: _series(each.size_text, by_buffer, each.by_size) for name, each in CLASSES.items()})
 
 
-def _series(by_buffer: dict[int, list[StoredRun]], pick: Pick) -> Series:
-    points = {buffer: transfers.mean_bps(runs, pick) for buffer, runs in by_buffer.items()}
+def _series(name: str, by_buffer: dict[int, list[StoredRun]], pick: Pick) -> Series:
+    points = {buffer: transfers.mean_bps(name, runs, pick) for buffer, runs in by_buffer.items()}
     return {buffer: point for buffer, point in points.items() if point is not None}

@@ -58,6 +58,10 @@ def base_rtt_s(run: StoredRun) -> float:
     """T_o: the harmonic mean of the base RTTs of the run's transfers. The spec's paths cannot be used: few users
     cover only some of the paths. Raises InputError.
     """
+    return float(run.measure("base_rtt_s", _base_rtt_s))
+
+
+def _base_rtt_s(run: StoredRun) -> float:
     rtts_ns = run.table("flows").filter("measured")["base_rtt_ns"].drop_nulls()
     return harmonic_mean(rtts_ns.to_list()) / 1e9 if len(rtts_ns) else run["rtt_ns"] / 1e9
 

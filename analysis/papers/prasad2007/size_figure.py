@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import polars as pl
 
@@ -13,7 +14,7 @@ from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007 import testbed, transfers
 from analysis.papers.prasad2007.rows import OF_USERS
-from analysis.papers.stored_runs import StoredRuns
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 ASKED = 0.25  # the largest relative difference between a bin's throughput and its model's
 UNITS = 1e6
@@ -33,10 +34,16 @@ def prepare(buffers: tuple[int, int], runs: StoredRuns) -> Data:
     data: Data = {"provenance": runs.provenance(), "bins": []}
     if not selected:
         return data
-    loss, flows = series.loss(selected[0]) or 0.0, transfers.early(selected[0])
+    measured = selected[0].measure("sizes", by_size)
+    return data | measured | {"bins": [transfers.Bin(*each) for each in measured["bins"]]}
+
+
+def by_size(run: StoredRun) -> dict[str, Any]:
+    """The bins of a run's transfers, its loss, the fitted v, timeouts and transfers. Raises InputError."""
+    loss, flows = series.loss(run) or 0.0, transfers.early(run)
     timeouts = int(flows["timeouts"].sum()) if flows["timeouts"].null_count() < len(flows) else None
     v = transfers.fitted_v(flows, loss)
-    return data | {
+    return {
         "bins": transfers.bins(flows, loss, v), "loss": loss, "v": v,
         "timeouts": timeouts, "transfers": len(flows),
     }  # fmt: skip

@@ -47,15 +47,17 @@ def prepare(stem: str, sources: str, runs: StoredRuns) -> Data:
         "access_bps": spec["access_bps"], "rate_bps": spec["rate_bps"], "buffer": spec["buffer_packets"],
         "rtts_ms": sorted({path["rtt_ns"] / 1e6 for path in spec["paths"]}),
     }  # fmt: skip
-    return data | {"spec": numbers, "handshakes": handshake_excess(run), "gaps": gaps(run)}
+    return data | {
+        "spec": numbers, "handshakes": run.measure("handshakes", handshake_excess), "gaps": run.measure("gaps", gaps),
+    }  # fmt: skip
 
 
-def handshake_excess(run: StoredRun) -> dict[int, float]:
-    """For each base RTT (ns): (shortest handshake / base RTT) - 1. Raises InputError."""
+def handshake_excess(run: StoredRun) -> list[tuple[int, float]]:
+    """Of each base RTT (ns): (shortest handshake / base RTT) - 1. Raises InputError."""
     flows = run.table("flows").filter(pl.col("connected_mono_ns").is_not_null(), pl.col("base_rtt_ns").is_not_null())
     took = (pl.col("connected_mono_ns") - pl.col("syn_mono_ns")).min() / pl.col("base_rtt_ns").first() - 1
     least = flows.group_by("base_rtt_ns").agg(took.alias("excess")).sort("base_rtt_ns")
-    return dict(least.iter_rows())
+    return list(least.iter_rows())
 
 
 def gaps(run: StoredRun) -> dict[str, float]:
@@ -139,9 +141,9 @@ def facts(data: Data) -> list[Fact]:
     excess, gap = data["handshakes"], data["gaps"]
     rows = []
     if excess:
-        worst = max(excess, key=lambda rtt: excess[rtt])
+        rtt_ns, worst = max(excess, key=lambda pair: pair[1])
         what = f"idle RTT, the {len(excess)} of the spec: largest share by which the fastest handshake was longer"
-        rows.append(Fact(f"{what} (of {worst / 1e6:g} ms; accepted up to 0.01)", "", 0.0, exactly(excess[worst]), ""))
+        rows.append(Fact(f"{what} (of {rtt_ns / 1e6:g} ms; accepted up to 0.01)", "", 0.0, exactly(worst), ""))
     what = f"input links ({gap['links']:,} used, {gap['count']:,} gaps): least time beyond a packet's transmission"
     rows.append(Fact(f"{what} (accepted from 0 on)", "", 0.0, exactly(gap["least_ns"]), "ns"))
     rows.append(Fact("input links: share of packets back to back", "", None, exactly(gap["back_to_back"]), ""))
