@@ -364,7 +364,10 @@ def draw(asked: Asked) -> int:
     say(asked.paper.citation)
     say(f"{counted(len(drawn), 'figure')} from {counted(len(used), 'run')} -> {asked.output}")
     if without:
-        complain(f"no valid run for {', '.join(figure.name for figure in without)}")
+        remedy = "; without DRAW=only the missing runs are done" if asked.only_draw else ""
+        complain(f"no valid run for {', '.join(figure.name for figure in without)}{remedy}")
+    for name, number in runs.without_result().items():
+        complain(f"{name}: {counted(number, 'point')} without a result")
     if left_out:
         complain(f"{counted(len(left_out), 'run')} left out, not valid or without needed data; the figures list them")
     sweeps = [asked.options.results / name for name in sorted({label.split("/")[0] for label in used})]

@@ -128,9 +128,12 @@ def _about_runs(runs: StoredRuns, drawn: list[DrawnFigure]) -> str:
     count, name = run_table.distinct(drawn_from), runs.paper.run_list_name
     twice = f" ({len(drawn_from)} with those that several sweeps did)" if len(drawn_from) > count else ""
     why = f" ({kinds(left_out.values())})" if left_out else ""
+    lacking = runs.without_result()
+    without = [f"{counted(number, 'point')} of `{name}`" for name, number in lacking.items()]
+    none = f", without a result: {', '.join(without)}" if without else ""
     kind = "runs, valid or imported," if table["imported"].any() else "valid runs"
     return (
-        f"{count} {kind} in {clocks}{twice}, {len(left_out)} left out{why}; "
+        f"{count} {kind} in {clocks}{twice}, {len(left_out)} left out{why}{none}; "
         f"{each} of each point; {hours:.1f} h of runs, analysis not counted; "
         f"commit {commits or 'unknown'}. Intervals are 95 % Student's t intervals over runs, or the likelihood's where "
         "a law is fitted. They hold the truth in 19 of 20 cases, however few runs there are, if what differs between "

@@ -240,6 +240,18 @@ class StoredRuns:
                 selected.append(run)
         return selected
 
+    def without_result(self) -> dict[str, int]:
+        """How many planned points of each sweep have no result at all, by the sweep's name; only of sweeps that lack
+        some, and whose plan is here. A run that was ended before its analysis has no row in the run table.
+        """
+        lacking = {}
+        for stem in self.paper.stems:
+            name = self.paper.sweep_name(stem, self.smoke, self.suffix)
+            points = self.table.filter(pl.col("sweep") == name)["point"]
+            if len(points) and (number := len((self._planned_points(name) or frozenset()) - set(points))):
+                lacking[name] = number
+        return lacking
+
     def by_algorithm(
         self,
         stem: str,

@@ -149,6 +149,16 @@ def test_ns3_runs__stand_beside_those_of_the_same_point(folder, results, known_r
     assert listed.filter(sweep="fill2026-depth-ns3")["figures"].to_list() == ["1"]
 
 
+def test_points__without_a_result_are_said(folder, results, capsys):
+    for run in (results / "fill2026-depth/runs").glob("*f4*"):
+        (run / "rep-1/summary.json").unlink()
+        (run / "rep-1/ABORTED").write_text("the machine was stopped")
+    assert main(["figures", f"PAPER={folder}", "DRAW=only", f"RESULTS={results}"]) == 0, capsys.readouterr()
+    assert "fill2026-depth: 1 point without a result" in capsys.readouterr().err
+    page = (results / "figures/fill2026/fill2026.md").read_text()
+    assert "0 left out, without a result: 1 point of `fill2026-depth`; " in page
+
+
 def test_ns3_runs__that_are_not_valid_are_said_and_make_no_column(folder, results, known_runs, capsys):
     summary = summarize(known_runs("two_flows").analysis) | {"valid": False, "reasons": ["lost a packet"]}
     sweeps.write(results / "fill2026-depth-ns3", summary, {"cc": ["reno"], "flows": [4], "buf": [10]})
