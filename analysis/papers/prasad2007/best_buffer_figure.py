@@ -35,7 +35,8 @@ def figure(name: str, row: str, form: str, printed: dict[str, str], caption: str
 def prepare(row: str, form: str, runs: StoredRuns) -> Data:
     """Measured means by buffer and class; the models between the least fitted buffer and the cutoff of the delay."""
     measured = Measured.of(runs, BY_NAME[row])
-    data: Data = {"provenance": runs.provenance(), "curves": {}, "by_size": {}, "counted": False, "models": None}
+    data: Data = {"provenance": runs.provenance(), "curves": {}, "by_size": {}, "counted": False, "models": None,
+                  "beside_ns3": BY_NAME[row].beside_ns3}  # fmt: skip
     if measured is None:
         return data
     found = means(measured.by_buffer())
@@ -84,11 +85,14 @@ def draw(data: Data) -> look.Figure:
             continue
         look.log_axis(ax.xaxis)
         look.interval_bars(ax, points, points.values(), shade, label="measured")
+        simulated = data.get("ns3", {}).get("by_size", {}).get(name)
+        if simulated:
+            look.ns3_points(ax, simulated, [point.scaled(1 / UNITS) for point in simulated.values()], GREY)
         if data["counted"]:
             sized = data["by_size"][name]
             values = [point.value / UNITS for point in sized.values()]
             label = f"all {of.size_text}"
-            ax.plot(list(sized), values, "D", color=GREY, markerfacecolor="none", markersize=6, label=label)
+            ax.plot(list(sized), values, "s", color=GREY, markerfacecolor="none", markersize=6, label=label)
         if data["models"]:
             values = [value / UNITS for value in data["models"][name]]
             ax.plot(data["models"]["buffers"], values, "--", color=shade, label=f"{name}-model", linewidth=0.8)
@@ -117,22 +121,29 @@ def facts(printed: dict[str, str], data: Data) -> list[Fact]:
             endless = predicted is not None and finite is None
             why = "the model has no best buffer: more is always better" if endless else ""
             why = why or ("" if data["counted"] else NO_EVENTS)
-            rows.append(Fact(what, printed[name], finite, top, "packets", why, headline=is_headline))
+            rows.append(Fact(what, printed[name], finite, top, "packets", why, headline=is_headline, over_points=True))
     if data["counted"] and data["curves"]["L"]:
         most = exactly(float(max(data["curves"]["L"])))
-        rows.append(Fact("L-flows: largest buffer at which a transfer is one", "", None, most, "packets"))
+        rows.append(
+            Fact("L-flows: largest buffer at which a transfer is one", "", None, most, "packets", over_points=True)
+        )
+    for name, points in data["by_size"].items():
+        for buffer in data["beside_ns3"]:
+            if buffer in points:
+                what = f"{name}-flows by size ({CLASSES[name].size_text}), B = {buffer}: mean throughput"
+                rows.append(Fact(what, "", None, points[buffer].scaled(1 / UNITS), "Mb/s"))
     if models is None:
         return [*rows, absent("no models: loss does not fall with the buffer, or too few buffers have loss")]
     for words, curves, _ in kinds:
         rows += [fact for name, points in curves.items() if (fact := _nearness(name, words, points, models))]
     typical = {"b": "typically 0.5", "f": "typically 0.4"} if models["form"] == "PL" else {}
     for key, text in (("b", "b of the loss"), ("f", "f of the delay"), ("pipe", "C T_o (packets)")):
-        rows.append(Fact(text, typical.get(key, ""), None, exactly(models[key]), ""))
+        rows.append(Fact(text, typical.get(key, ""), None, exactly(models[key]), "", over_points=True))
     if models["form"] == "PL":
         for key, b, f in (("b", capacity_ratio.TYPICAL_B, models["f"]), ("f", models["b"], capacity_ratio.TYPICAL_F)):
             at = capacity_ratio.pl_l_buffer(models["pipe"], b, f)
             what = f"L-model: best buffer with the paper's {key} in place of the fitted one"
-            rows.append(Fact(what, printed["L"], None, exactly(at), "packets"))
+            rows.append(Fact(what, printed["L"], None, exactly(at), "packets", over_points=True))
     return rows
 
 
@@ -145,4 +156,4 @@ def _nearness(name: str, words: str, points: Series, models: dict[str, Any]) -> 
     expected = np.interp(within, models["buffers"], models[name])
     near = [abs(points[at].value / model - 1) <= NEAR for at, model in zip(within, expected, strict=True)]
     what = f"{name}-flows{words}: share of the {len(within)} buffers with a mean within 25 % of the {name}-model"
-    return Fact(what, "", 1.0, exactly(sum(near) / len(near)), "")
+    return Fact(what, "", 1.0, exactly(sum(near) / len(near)), "", over_points=True)

@@ -63,6 +63,9 @@ def draw(data: Data) -> look.Figure:
         for kind, marker in (("from_start", "^"), ("full", "x")):
             more = data[kind].get(users, {})
             ax.plot(list(more), [point.value for point in more.values()], marker, color=shade, markerfacecolor="none")
+        simulated = data.get("ns3", {}).get("curves", {}).get(users)
+        if simulated:
+            look.ns3_points(ax, simulated, simulated.values(), shade)
     ax.set_xlabel("buffer at a tenth of the scale (packets)")
     ax.set_ylabel("utilization")
     ax.set_ylim(0, 1.05)
@@ -79,7 +82,7 @@ def facts(data: Data) -> list[Fact]:
             predicted = PREDICTED[kind].get(users)
             rows.append(Fact(what, PRINTED.get(users, ""), predicted, points[max(points)], "", headline=True))
     for users, points in data["curves"].items():
-        for buffer in (3, 20):
+        for buffer in (3, 20, 50):
             if buffer in points:
                 kb = testbed.size_text(testbed.buffer_kb(buffer))
                 rows.append(Fact(f"{testbed.name(users)}: utilization with {kb}", "", None, points[buffer], ""))
@@ -93,7 +96,7 @@ def facts(data: Data) -> list[Fact]:
         rows.append(Fact(what, "200 KB" if users == 300 else "", None, least, "KB"))
     if data["cycle_error"] is not None:
         what = "Little's law, a tenth of the scale: largest relative error of users / rate over the runs"
-        rows.append(Fact(what, "", 0.0, exactly(data["cycle_error"]), ""))
+        rows.append(Fact(what, "", 0.0, exactly(data["cycle_error"]), "", over_points=True))
     return rows
 
 

@@ -50,6 +50,9 @@ def draw(data: Data) -> look.Figure:
     for (name, curve), shade in zip(data["curves"].items(), (BLUE, GREEN), strict=False):
         points = {buffer: point for buffer, point in curve["loss"].items() if point.value > 0}
         look.interval_bars(ax, points, points.values(), shade, label=name)
+        simulated = data.get("ns3", {}).get("curves", {}).get(name, {}).get("loss", {})
+        if simulated := {buffer: point for buffer, point in simulated.items() if point.value > 0}:
+            look.ns3_points(ax, simulated, simulated.values(), shade)
         if curve["fits"] is None or not points:
             continue
         buffers = np.geomspace(min(points), max(points), 60)
@@ -76,6 +79,11 @@ def facts(data: Data) -> list[Fact]:
             rows.append(evidence(name, fits, data["form"]))
         for fit in (fits.power_law, fits.exponential):
             rows.append(coefficient(name, fit, "" if name == data["of_paper"] else "neither form is good"))
+    for name, curve in data["curves"].items():
+        beside = BY_NAME[name].beside_ns3 if name in BY_NAME else ()
+        for buffer in beside:
+            if buffer in curve["loss"]:
+                rows.append(Fact(f"{name}, B = {buffer}: dropped share", "", None, curve["loss"][buffer], ""))
     return rows
 
 
@@ -83,7 +91,7 @@ def coefficient(name: str, fit: LossFit, printed: str = "") -> Fact:
     """b of a fit, with its interval."""
     unit = "" if fit.form == "PL" else "a packet"
     what = f"{name}, {fit.form}-form: b (R² {fit.r_squared:.3f}, a = {fit.a:.3g}, {fit.points} buffers)"
-    return Fact(what, printed, None, Interval(fit.b, fit.b_low, fit.b_high, 1), unit)
+    return Fact(what, printed, None, Interval(fit.b, fit.b_low, fit.b_high, 1), unit, over_points=True)
 
 
 def evidence(name: str, fits: Comparison, form: str) -> Fact:
@@ -92,4 +100,4 @@ def evidence(name: str, fits: Comparison, form: str) -> Fact:
     ratio = ratio if form == "PL" else -ratio
     other = "EX" if form == "PL" else "PL"
     what = f"{name}: evidence ratio {form} : {other}, its logarithm (accepted from 1 on)"
-    return Fact(what, form, None, exactly(ratio), "", headline=True)
+    return Fact(what, form, None, exactly(ratio), "", headline=True, over_points=True)

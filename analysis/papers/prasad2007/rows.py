@@ -27,6 +27,7 @@ class Row(NamedTuple):
     links: int
     users: int
     gamma: float
+    beside_ns3: tuple[int, ...] = ()  # buffers (packets) that ns-3 simulates, too
 
     @property
     def stem(self) -> str:
@@ -39,8 +40,8 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    Row(2, 5, 0.1), Row(20, 5, 0.1), Row(2, 100, 0.1), Row(20, 100, 0.1),
-    Row(1000, 25, 10), Row(20, 25, 10), Row(1000, 500, 10), Row(20, 500, 10),
+    Row(2, 5, 0.1), Row(20, 5, 0.1), Row(2, 100, 0.1), Row(20, 100, 0.1, (16, 100, 1500)),
+    Row(1000, 25, 10, (10, 28, 320)), Row(20, 25, 10), Row(1000, 500, 10, (16, 100, 630)), Row(20, 500, 10),
 )  # fmt: skip
 BY_NAME = {row.name: row for row in ROWS}
 STEMS = tuple(row.stem for row in ROWS)

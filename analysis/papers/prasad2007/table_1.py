@@ -112,20 +112,23 @@ def _fitted(name: str, row: dict[str, Any]) -> list[Fact]:
         rows += [evidence(name, fits, form), coefficient(name, fits.power_law if form == "PL" else fits.exponential)]
     if delay:
         what = f"{name}: f of d = f B / C (R² {delay.r_squared:.3f}, {delay.points} buffers)"
-        rows.append(Fact(what, "typically 0.4", None, exactly(delay.f), ""))
+        rows.append(Fact(what, "typically 0.4", None, exactly(delay.f), "", over_points=True))
         cutoff = exactly(delay.cutoff)
-        rows.append(Fact(f"{name}: cutoff of the delay", "", row["predicted_cutoff"], cutoff, "packets"))
+        rows.append(
+            Fact(f"{name}: cutoff of the delay", "", row["predicted_cutoff"], cutoff, "packets", over_points=True)
+        )
     for kind, top in row["best"].items():
         if top is not None:
             what = f"{name}: best buffer of {kind}-flows{'' if row['counted'] else ' by size'}"
-            rows.append(Fact(what, "0 (by the models)" if form == "EX" else "", None, top, "packets"))
+            printed = "0 (by the models)" if form == "EX" else ""
+            rows.append(Fact(what, printed, None, top, "packets", over_points=True))
     if form == "EX" and fits and delay and fits.exponential.b > 0:
         a, slope = fits.exponential.a, fits.exponential.b * row["pipe"]
         large = f"{name}, L-model: b C T_o / 2f (the model's best buffer is 0 below 1)"
-        rows.append(Fact(large, "below 1", None, exactly(slope / (2 * delay.f)), ""))
+        rows.append(Fact(large, "below 1", None, exactly(slope / (2 * delay.f)), "", over_points=True))
         small = f"{name}, S-model: a M (b C T_o - f) / f D (the model's throughput falls from 0 on below 1)"
         ratio = a * S_SEGMENTS * (slope - delay.f) / (delay.f * slow_start_rtts(S_SEGMENTS))
-        rows.append(Fact(small, "below 1", None, exactly(ratio), ""))
+        rows.append(Fact(small, "below 1", None, exactly(ratio), "", over_points=True))
     return rows
 
 

@@ -11,6 +11,7 @@ FULL_BPS = 1_000_000_000
 PRINTED_USERS = {100: 1000, 120: 1200, 300: 3000}
 COLORS = {100: GREEN, 120: ORANGE, 300: BLUE}
 PACKET_BYTES = 1500
+BESIDE_NS3 = (3, 50, 2656)  # buffers that ns-3 simulates, too
 
 
 def name(users: int) -> str:

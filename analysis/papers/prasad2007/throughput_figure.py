@@ -114,6 +114,9 @@ def draw(data: Data) -> look.Figure:
                 [buffer / testbed.SCALE for buffer in full], [point.value / UNITS for point in full.values()], "x",
                 color=shade,
             )  # fmt: skip
+            simulated = data.get("ns3", {}).get("panels", {}).get(users, {}).get(name)
+            if simulated:
+                look.ns3_points(ax, simulated, [point.scaled(1 / UNITS) for point in simulated.values()], shade)
         ax.set_xlabel("buffer at a tenth of the scale (packets)")
     axes[0, 0].set_ylabel("median throughput (Mb/s)")
     look.legend(axes[0, -1], loc="upper left")
@@ -132,15 +135,36 @@ def facts(data: Data) -> list[Fact]:
                 continue
             what = f"{who}: best buffer (interval: within {100 * FLAT:.0f} % of the largest throughput)"
             at_scale = top.scaled(testbed.SCALE)
-            rows.append(Fact(what, "", None, at_scale, "packets at full scale", headline=users == 300))
+            rows.append(
+                Fact(what, "", None, at_scale, "packets at full scale", headline=users == 300, over_points=True)
+            )
             most = points[int(top.value)].value
             fall = points[max(points)].scaled(1 / most)
             printed = "significantly lower" if users == 300 and name in SMALL_FLOWS else ""
-            rows.append(Fact(f"{who}: throughput with the largest buffer", printed, None, fall, "of the largest"))
+            rows.append(
+                Fact(
+                    f"{who}: throughput with the largest buffer",
+                    printed,
+                    None,
+                    fall,
+                    "of the largest",
+                    over_points=True,
+                )
+            )
             if name in data["starts"][users]:
                 start = data["starts"][users][name].scaled(testbed.SCALE)
                 printed = "below that of large flows" if name in SMALL_FLOWS else ""
-                rows.append(Fact(f"{who}: the plateau starts at", printed, None, start, "packets at full scale"))
+                rows.append(
+                    Fact(
+                        f"{who}: the plateau starts at", printed, None, start, "packets at full scale", over_points=True
+                    )
+                )
+            for buffer in testbed.BESIDE_NS3:
+                if buffer in points:
+                    kb = testbed.size_text(testbed.buffer_kb(buffer))
+                    rows.append(
+                        Fact(f"{who}, {kb}: median throughput", "", None, points[buffer].scaled(1 / UNITS), "Mb/s")
+                    )
         for name, points in data["full"][users].items():
             for buffer, point in points.items():
                 kb = testbed.size_text(testbed.buffer_kb(buffer / testbed.SCALE))
