@@ -12,6 +12,7 @@ from analysis.papers.prasad2007 import (
     figure_03,
     figure_08,
     flow_classes,
+    ratios,
     rows,
     throughput_figure,
     topology_figure,
@@ -167,6 +168,18 @@ def test_share_of_time__counts_whole_windows_above_a_level() -> None:
     assert result["shares"]["0.95"]["3"] == 0
     assert result["deviation"]["1"] == pytest.approx(0.527, abs=0.001)  # of five 0 and five 1
     assert "10" not in result["shares"]["0.9"]
+
+
+def test_crossing__is_where_the_evidence_changes_sides() -> None:
+    def crossing(**evidence: float | None) -> Interval | None:
+        points = {float(ratio.replace("_", ".")[1:]): value for ratio, value in evidence.items()}
+        return ratios.crossing({ratio: ratios.Curve({}, value) for ratio, value in points.items()})
+
+    assert crossing(r0_1=3.0, r0_4=0.5, r1_6=-0.5, r4=-2.0) == Interval(pytest.approx(0.8), 0.1, 4.0, 1)  # type: ignore[arg-type]
+    assert crossing(r0_1=0.5, r0_4=None, r1_6=-0.5) == Interval(pytest.approx(0.4), 0.0, np.inf, 1)  # type: ignore[arg-type]
+    assert crossing(r0_1=3.0, r1=-1.0, r2=1.0) is None  # the sides change twice
+    assert crossing(r0_1=-3.0, r1=1.0) is None
+    assert crossing(r0_1=3.0, r1=1.0) is None
 
 
 def test_heavy_load__loses_a_little_less_than_exponential_packets() -> None:

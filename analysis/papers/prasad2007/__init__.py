@@ -4,6 +4,7 @@
 from pathlib import Path
 
 from analysis.papers.paper import Paper, figures_of
+from analysis.papers.prasad2007 import ratios
 
 PAPER = Paper(
     key="prasad2007",
@@ -13,5 +14,5 @@ PAPER = Paper(
         "CoNEXT 2007"
     ),
     specs=Path(__file__).resolve().parents[3] / "experiments/specs/prasad2007",
-    figures=figures_of(__name__, __file__),
+    figures=(*figures_of(__name__, __file__), ratios.FIGURE),
 )
