@@ -3,6 +3,6 @@
 and whether stored runs support it.
 
 parameters: the question. link: its link. rules: one row per rule, from analysis/theory/. memory: the kind of memory
-that holds a buffer. transfers, loss_forms: for whom a buffer is good, with INPUT and FLOW_SIZES. evidence: stored
-runs. judge: a rule judged by runs. show: table and JSON. command: the sequence.
+that holds a buffer. transfers, loss_forms: buffers for the fastest transfers, with INPUT and FLOW_SIZES. evidence:
+stored runs. judge: a rule judged by runs. show: table and JSON. command: the sequence.
 """

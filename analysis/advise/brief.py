@@ -2,8 +2,8 @@
 """The advice in five lines: the buffer to start with, the range, the confidence, a command that checks it, and where
 the rules are. Values can be pasted into a command.
 
-The start is one of three rules: that of a single flow, because all flows may act as one; Theorem 6 with the Delta that
-Spang et al. measured, because flows may differ; the BDP. It is the smallest that our runs do not contradict.
+The start is the smallest of three buffers that our runs do not contradict. The single-flow rule is for flows that act
+as one. Theorem 6, with the Delta that Spang et al. measured, is for flows that differ. The third buffer is the BDP.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from analysis.theory.many_flows import MEASURED_DELTA
 from lib import units
 
 ONE_FLOW, UNEQUAL, BDP = "one-flow", "theorem-6", "bdp"
-CHECK_WORDS = "WARMUP=100rtt DURATION=50rtt"  # experiment's defaults are ten times as many packets
-ENOUGH_RUNS = 3  # of a link like the question's, for much confidence
+CHECK_WORDS = "WARMUP=100rtt DURATION=50rtt"  # a tenth of the packets of experiment's defaults
+ENOUGH_RUNS = 3  # runs on links like the question's, from which on confidence is high
 
 
 class Measurement(NamedTuple):
-    """The lines about a search for the least buffer, and the buffer that it gives for the link that was asked about;
-    None if no buffer was enough. `carried_over`: from another link, by the square root rule, and no run of the link
-    itself has confirmed it.
+    """A search for the least buffer: its lines, and the least buffer of the asked link (None: no buffer was enough).
+    `carried_over`: the square root rule scaled the buffer from another link, and no run on the asked link confirmed it.
     """
 
     lines: list[str]
@@ -72,8 +71,8 @@ def start(link: Link, runs: Sequence[StoredRun]) -> Start:
 
 
 def trials(verdict: Verdict) -> tuple[int, int]:
-    """The runs that test a rule, and those of them that reached its promise. Runs that break an assumption count only
-    where no others do.
+    """The number of runs that test a rule, and of those that kept its promise. Runs that break an assumption count
+    only if there are no others.
     """
     if verdict.counted:
         return verdict.counted, verdict.kept
@@ -119,8 +118,8 @@ def lines(link: Link, runs: Evidence, measured: Measurement | None = None) -> li
 
 
 def _taken(link: Link, measured: Measurement, by_rule: int) -> list[str]:
-    """The measurement, and the buffer to take. A buffer that was carried over from another link is no reason to take
-    less than the rule has: docs/theory.md describes a link for which it was a twelfth of the rule's, and not enough.
+    """The measurement, and the buffer to take. A buffer that was carried over from another link never replaces a
+    larger buffer of the rule: on a link in docs/theory.md it was a twelfth of the rule's buffer, and too small.
     """
     if measured.packets is None:
         return measured.lines

@@ -16,7 +16,7 @@ from lib.terminal import complain, say
 if TYPE_CHECKING:
     from analysis.advise.brief import Measurement
 
-Measure = Callable[[Question, int], "Measurement"]  # of the question, and of the buffer to start with by rules
+Measure = Callable[[Question, int], "Measurement"]  # takes the question, and the buffer by rules
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 

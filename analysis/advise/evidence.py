@@ -55,7 +55,7 @@ class StoredRun(NamedTuple):
         return not (rule.needs_delta and self.delta is None) and not (rule.most_losing and self.flows_losing is None)
 
 
-ASKED = 6  # number of fields of a StoredRun, from the first, that are parameters
+ASKED = 6  # the first fields of a StoredRun are parameters; the others are measured
 
 
 class Evidence(NamedTuple):

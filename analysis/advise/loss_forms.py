@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The form in which loss falls with the buffer, by capacity ratio, from the numbers of Prasad et al.'s published
-figures: Table 1, whose rows say which form was accepted, and Figure 10, whose fits lie between.
+"""The form in which loss falls with the buffer, by capacity ratio, from our published figures of Prasad et al.
+
+The rows of Table 1 say which form was accepted. Figure 10 has fits at capacity ratios between those of Table 1.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lib.errors import InputError
 
 ROW = re.compile(r"^\d+/\d+/([0-9.]+): evidence ratio (PL|EX) : (?:PL|EX), its logarithm")
 FIT = re.compile(r"^Γ = ([0-9.]+), (PL|EX)-form: b \(R² ([0-9.]+)")
-ACCEPTED = 1.0  # logarithm of the evidence ratio from which on a form is accepted
+ACCEPTED = 1.0  # least logarithm of the evidence ratio with which a form is accepted
 TEXTS = {
     "PL": "loss falls as a power of the buffer: more always helps a little",
     "EX": "loss falls exponentially with the buffer: small buffers end it",
@@ -27,7 +28,7 @@ TEXTS = {
 
 
 class LossForm(NamedTuple):
-    """`form`: PL, EX, or "" where neither is sure."""
+    """`form`: PL, EX, or "" if neither is accepted."""
 
     gamma: float
     form: str
@@ -44,7 +45,7 @@ def read(docs: Path) -> list[LossForm]:
 
 
 def nearest(forms: Sequence[LossForm], gamma: float) -> LossForm:
-    """The form measured at the capacity ratio nearest to `gamma`, as a factor."""
+    """The form measured at the capacity ratio nearest to `gamma` on a logarithmic scale."""
     return min(forms, key=lambda form: abs(math.log(form.gamma / gamma)))
 
 
@@ -58,7 +59,7 @@ def _numbers(docs: Path, name: str) -> list[tuple[str, float]]:
 
 
 def _accepted(numbers: list[tuple[str, float]]) -> list[LossForm]:
-    """A form a capacity ratio, with the number of the table's rows that accept it."""
+    """One result per capacity ratio and form: the form is accepted if more than half of its rows accept it."""
     rows: dict[tuple[float, str], list[float]] = {}
     for what, value in numbers:
         if found := ROW.match(what):
@@ -72,7 +73,7 @@ def _accepted(numbers: list[tuple[str, float]]) -> list[LossForm]:
 
 
 def _fitted(numbers: list[tuple[str, float]]) -> list[LossForm]:
-    """Both fits of Figure 10. The paper holds that neither is good there, so neither is taken."""
+    """The fits of Figure 10 by capacity ratio. The paper says that neither form fits there, so neither is accepted."""
     fits: dict[float, list[str]] = {}
     for what, _ in numbers:
         if found := FIT.match(what):

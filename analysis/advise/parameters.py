@@ -169,7 +169,7 @@ def read(given: Mapping[str, object]) -> Question:
 
 
 def _parts(drawn: Drawn, mtu_bytes: int) -> dict[int, float]:
-    """The packets of the middles of equally likely parts of a distribution -> their number."""
+    """Cuts a distribution into PARTS equally likely parts: {packets of a flow in a part's middle: number of parts}."""
     quantile = draws.distribution(in_base_units(drawn, mtu_bytes)).quantile
     sizes: dict[int, float] = {}
     for part in range(PARTS):

@@ -27,7 +27,7 @@ from lib.units import show as show_units
 
 MARKS = {True: "yes", False: "NO", None: "?"}
 LEAST_WIDTH = 120  # columns; also used if stdout is not a terminal
-MOST_PROBLEMS = 5  # that the table prints; the JSON has all
+MOST_PROBLEMS = 5  # problems in the table; the JSON has all
 INDENT = (0, 0, 0, 5)
 OBJECTIVES = {NONEMPTY: "full use", MEAN: "UTIL", P01: "UTIL"}
 

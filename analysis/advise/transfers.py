@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""For whom a buffer is good, in five lines: the link has INPUT and FLOW_SIZES, so its traffic is transfers through
-access links (Prasad et al.).
+"""The buffers with the fastest small and large transfers, in five lines, for a link with INPUT and FLOW_SIZES. Its
+traffic is transfers through access links (Prasad et al.).
 
-The published runs nearest in capacity ratio answer. Their best buffers are carried over by the paper's rules: with the
-square root of the BDP for small transfers, with the BDP for large ones. Where the link is faster than its inputs the
-paper has no such rule, and packets stay packets.
+The answer comes from the published runs nearest in capacity ratio. The paper's rules scale the best buffers of these
+runs: with the square root of the BDP for small transfers, with the BDP for large ones. If the link is faster than its
+inputs, the paper has no such rule, and the buffers are not scaled.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Answer(NamedTuple):
     """What the published runs say about one class of transfers on the asked link."""
 
     runs: list[Best]
-    low: float  # best buffers on the asked link, packets
+    low: float  # to `high`: range of the best buffers on the asked link, packets
     high: float
-    is_open: bool  # the largest buffer of the runs was the best, or as good
+    is_open: bool  # the largest buffer of the runs was the best, or within 5 % of it
 
 
 def is_asked(link: Link) -> bool:
@@ -73,7 +73,7 @@ def _regime(gamma: float, forms: Sequence[LossForm]) -> str:
 
 
 def _answer(link: Link, gamma: float, bests: Sequence[Best], transfers: str) -> Answer | None:
-    """The best buffers of the nearest runs, carried over; None without runs."""
+    """The best buffers of the nearest runs, scaled to the link; None without runs."""
     of_class = [best for best in bests if best.transfers == transfers]
     if not of_class:
         return None
@@ -84,7 +84,7 @@ def _answer(link: Link, gamma: float, bests: Sequence[Best], transfers: str) -> 
 
 
 def _distance(best: Best, link: Link, gamma: float) -> tuple[float, float]:
-    """By capacity ratio, then by BDP; logarithmic."""
+    """Logarithmic distances: of the capacity ratio, which decides, and of the BDP for ties."""
     return round(abs(math.log(best.gamma / gamma)), 9), round(abs(math.log(best.bdp / link.bdp)), 9)
 
 
@@ -152,7 +152,7 @@ def _basis(link: Link, gamma: float, sizes_text: str, *answers: Answer | None) -
 
 
 def _are_same(asked: str, measured: str, mtu_bytes: int) -> bool:
-    """Whether two words give the same distribution; a list of sizes is none."""
+    """Whether two words give the same distribution. A list of sizes is not a distribution."""
     if not is_distribution(asked):
         return False
     read = read_distribution("bytes", "packets")

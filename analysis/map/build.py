@@ -42,7 +42,7 @@ def write_numbers(found: list[Point], bests: list[Best], output: Path) -> Path:
 
 
 def numbers(found: list[Point], bests: list[Best]) -> pl.DataFrame:
-    """A row a point: its criterion, what it was measured with, its bounds, and what became of each rule there."""
+    """One row per point or best buffer: criterion, conditions, bounds; for a point also the verdict on each rule."""
     rows = [_row_of_point(point) for point in found] + [_row_of_best(best) for best in bests]
     return pl.DataFrame(rows, infer_schema_length=None)
 

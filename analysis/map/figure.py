@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Draws the map: a panel a criterion with the least buffers over the number of flows, and a panel with the best buffers
-over the capacity ratio. The panels stand one below another, so that the figure is readable on a phone.
+"""Draws the map: for each criterion a panel with the least buffers over the number of flows, and a panel with the best
+buffers over the capacity ratio. The panels stand one below another, so that the figure is readable on a phone.
 """
 
 from __future__ import annotations
@@ -66,12 +66,14 @@ def _panel(ax: Any, points: Sequence[Point]) -> None:
 
 
 def _paced_bdp(points: Sequence[Point]) -> float:
-    """The BDP of most points with paced senders and limited windows: there the logarithmic rule is drawn."""
+    """The commonest BDP of points with limited windows, without unpaced senders. Buffers are drawn over the BDP, so
+    only the logarithmic rule depends on this choice.
+    """
     return float(mode(round(point.bdp) for point in points if point.senders != UNPACED and point.window_packets))
 
 
 def _line(ax: Any, rule: Rule, shade: str, points: Sequence[Point], bdp: float) -> None:
-    """A thin line, and a broad one over the numbers of flows at which the rule held with the senders it is for."""
+    """Draws the rule as a thin line, broad where the rule held for the senders that the paper states it for."""
 
     def heights(flows: np.ndarray) -> list[float]:
         return [rule.buffer(bdp, n, bdp / n) / bdp for n in flows]
@@ -99,13 +101,13 @@ def _draw_point(ax: Any, point: Point, x: float) -> None:
 
 
 def _arrow(ax: Any, x: float, y: float, factor: float, style: dict[str, Any]) -> None:
-    """From a known bound towards the unknown one."""
+    """Draws an arrow from the known bound towards the unknown bound."""
     line = {"arrowstyle": "->", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", (x, y * factor), (x, y), arrowprops=line | style)
 
 
 def _ratio_panel(ax: Any, bests: Sequence[Best]) -> None:
-    """The best buffers of Prasad et al.'s closed loops. Lines: their rules, where the paper has them."""
+    """Draws the best buffers of Prasad et al.'s closed loops, and lines for the paper's rules where it has any."""
     ax.set_title("(d) Buffer with the highest throughput of transfers", loc="left", pad=3)
     ax.set_xscale("log")
     ax.set_yscale("log")

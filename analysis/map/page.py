@@ -14,7 +14,7 @@ BEGIN, END = "<!-- map: written by make figures PAPER=all PUBLISH=1 -->", "<!-- 
 
 
 def table(points: list[Point]) -> str:
-    """A row a rule and kind of senders, a column a criterion."""
+    """One row per rule and kind of senders, one column per criterion."""
     lines = [
         f"| rule | senders | {' | '.join(criterion.key for criterion in CRITERIA)} |",
         f"|---|---|{'---|' * len(CRITERIA)}",

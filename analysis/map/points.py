@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Least buffers by three criteria, from the published run tables of long flows.
 
-Runs that differ in nothing but the buffer and the repetition form a group. Each group gives one point a criterion: the
+Runs that differ in nothing but the buffer and the repetition form a group. Each group gives a point per criterion: the
 bounds of analysis/least_buffer.py. A group with a single buffer gives one bound; it counts only if no group with more
 buffers has the same algorithm, flows, senders and link.
 """
@@ -27,9 +27,9 @@ TABLE_END = "-runs.parquet"
 MEAN_RTT, PIPE = "mean_rtt_ns", "pipe_packets"
 UNPACED, PACED, SLOW_ACCESS, BBR = "unpaced", "paced", "behind slower links", "BBR"
 SENDERS = (UNPACED, PACED, SLOW_ACCESS, BBR)
-BBRS = "bbr"  # begins the names of BBR and its versions, which pace themselves
+BBRS = "bbr"  # prefix of the names of all versions of BBR, which pace themselves
 NO_SETTING = frozenset({"buffer_packets", "buffer_over_bdp", "bdp_packets", "ecn_threshold_packets"})
-FIRST_SETTING, LAST_SETTING = "cc", "groups"  # of the run table's columns
+FIRST_SETTING, LAST_SETTING = "cc", "groups"  # among the run table's columns
 
 Spreads = Mapping[tuple[str, int], int]  # (sweep, least RTT in ns) -> spread of the RTTs in ns
 
@@ -51,8 +51,8 @@ CRITERIA = (
 
 
 class Point(NamedTuple):
-    """The least buffer of one group: more than `low`, at most `high` packets. `low` 0: every buffer was enough; `high`
-    infinity: the largest was not.
+    """The least buffer of one group is more than `low` and at most `high` packets. `low` is 0 if the smallest buffer
+    was not too small; `high` is infinite if the largest buffer was not enough.
     """
 
     criterion: Criterion
@@ -107,7 +107,9 @@ def read(docs: Path, spreads: Spreads) -> list[Point]:
 
 
 def _without_variants(points: list[Point]) -> list[Point]:
-    """Without the single buffers of groups that vary a detail of hosts or switch beside a group with several."""
+    """Leaves out groups with a single buffer that vary a detail of hosts or switch, if a group with several buffers has
+    the same criterion, paper, algorithm, flows, senders and BDP.
+    """
 
     def link(point: Point) -> tuple[Any, ...]:
         return point.criterion.key, point.paper, point.cc, point.flows, point.senders, point.bdp
@@ -147,7 +149,7 @@ def _groups(runs: pl.DataFrame, settings: list[str], spreads: Spreads, paper: st
 
 
 def _point(criterion: Criterion, paper: str, rows: list[dict[str, Any]]) -> Point | None:
-    """None if the senders cannot offer more than the criterion asks for, or if no run has the criterion's number."""
+    """A group's point; None if its senders cannot fill more of the link than asked, or no run has the measurement."""
     first = rows[0]
     if offered(first) <= criterion.least:
         return None

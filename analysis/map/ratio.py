@@ -49,7 +49,7 @@ def has_runs(docs: Path) -> bool:
 
 
 def read(docs: Path) -> list[Best]:
-    """Raises InputError if a file is missing or is not what `make figures` publishes."""
+    """The best buffers of all published figures. Raises InputError if a file is missing or malformed."""
     table_path = docs / f"{PAPER}-runs.parquet"
     try:
         table = pl.read_parquet(table_path).filter(pl.col("valid"), pl.col("traffic") == "closed-loop")
@@ -75,7 +75,7 @@ def _of_figure(path: Path, table: pl.DataFrame) -> list[Best]:
 
 
 def _scale(row: Mapping[str, object]) -> int:
-    """The figures give the packets of runs at a tenth of the rate and of the users at full scale."""
+    """10 for runs at a tenth of the paper's rate and users, whose buffers the figures give at full scale; else 1."""
     return 10 if row["unit"] == FULL_SCALE else 1
 
 

@@ -13,12 +13,12 @@ from analysis.theory.many_flows import MEASURED_DELTA, sqrt_rule
 from analysis.theory.single_flow import bdp_rule
 
 DELTA = MEASURED_DELTA["reno"]
-LEAST_WINDOW = 2.0  # packets: below it the logarithm asks for nothing
+LEAST_WINDOW = 2.0  # packets: for smaller windows the logarithm asks for next to no buffer
 HELD, TOO_SMALL, OPEN = "held", "too small", "open"
 
 
 class Rule(NamedTuple):
-    """`buffer` in packets from BDP, flows and largest window; `senders`: those that the paper has the rule for."""
+    """`buffer`: packets from BDP, flows and largest window; `senders`: the kinds that the paper states the rule for."""
 
     column: str  # of the CSV
     name: str
@@ -43,8 +43,8 @@ def window(point: Point) -> float:
 
 
 def judge(rule: Rule, point: Point) -> str:
-    """Whether the rule's buffer was enough: every run with as much or more was, or every run with as little was not.
-    Between the bounds of a point nothing is known.
+    """Whether the rule's buffer was enough: HELD from the point's upper bound on, TOO_SMALL up to its lower bound.
+    Between the bounds no run decides (OPEN).
     """
     asked = max(whole(rule.buffer(point.bdp, point.flows, window(point))), 1)
     if asked >= point.high:
@@ -53,8 +53,8 @@ def judge(rule: Rule, point: Point) -> str:
 
 
 class Region(NamedTuple):
-    """Where a rule held: the numbers of flows at which every judged point did, those at which one did not, and the
-    numbers of points.
+    """Where a rule held. `held_at`: the numbers of flows at which the rule held for every judged point; `failed_at`:
+    those at which it was too small for a point. `held`, `too_small`: numbers of points.
     """
 
     held_at: tuple[int, ...]
