@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Whether flows came to the bottleneck through links with the rate that spec.yaml asks for: each long flow through its
-own link or a shared one, finite flows through the shared link of their path.
+"""Checks that packets came to the bottleneck through access links of the rate in spec.yaml. A long flow has its own
+link or a shared one; a finite flow has the shared link of its path.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from analysis.raw import Columns
 
 
 def access_reasons(run: Run, queue: Columns) -> list[str]:
-    """A line for each kind of access link whose packets arrived closer together than their transmission time there."""
+    """One line for each kind of access link whose packets came closer together than the link's transmission time."""
     reasons = []
     shared = {path["access_link"]: path.get("access_bps", run.spec.get("access_bps")) or 0
               for path in run.spec.get("paths") or () if path["access_link"]}  # fmt: skip
@@ -49,7 +49,7 @@ def _own_rates_bps(run: Run) -> np.ndarray:
 
 
 def _too_close(queue: Columns, link: np.ndarray, rate_bps: np.ndarray, whose: str) -> list[str]:
-    """`link` and `rate_bps` are of each flow number; a rate of 0 means no link."""
+    """`link` and `rate_bps` have a value for each flow number; a rate of 0 means no link."""
     rates = rate_bps[queue["flow"]]
     rows = np.flatnonzero(rates > 0)
     of_row = link[queue["flow"][rows]].astype(np.int64)

@@ -34,8 +34,8 @@ def application(run: Run, window: Window) -> Application:
 
 
 def _of_iperf3(run: Run) -> Application:
-    """The sum is known only of a single iperf3 process: several processes average over different spans, and their sum
-    could exceed the link's rate.
+    """The goodput of all flows is known only for a single iperf3 process. Several processes average over different
+    spans, so their sum could exceed the link's rate.
     """
     groups = run.documents["traffic"].get("groups")
     alone = isinstance(groups, list) and len(groups) == 1 and isinstance(groups[0], dict)

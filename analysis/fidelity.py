@@ -22,14 +22,14 @@ from lib.terminal import counted
 from runs.verdict import Area
 
 MAX_LATENESS_RTT_FRACTION = 0.05  # p99 as a fraction of the base RTT
-# A rate is judged only over at least this many back-to-back gaps of full frames. Each end of the time is off by up to
-# one frame's lateness: over fewer gaps, an ordinary lateness of a tenth of a gap would look like 0.1 % of rate error.
+# A rate is judged only over at least this many back-to-back gaps of full frames. Each end of the span is off by up to
+# one frame's lateness. Over fewer gaps an ordinary lateness, a tenth of a gap, would look like a rate error over 0.1 %.
 MIN_RATE_GAPS = 100
 MAX_CLAMPED_FRACTION = 1e-3  # of the switch's arrivals: clamped arrivals have wrong times, and so wrong depths
 NOT_SIMULATED = dict.fromkeys(("lateness_us", "rate_error_fraction"), "simulated frames are on time by construction")
 PERCENTS = {"p50": 50.0, "p99": 99.0, "p999": 99.9}
 LINE_PORT = 2  # the delay line's port to the receiver: LINE_TO_RECEIVER of experiments/topology.py
-MOST_GAPS = 1000  # times in which depths may be too low; more are not listed
+MOST_GAPS = 1000  # most spans listed in which depths may be too low
 POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # departure to receive stamp; a lone CPU can stall for seconds
 
 

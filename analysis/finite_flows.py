@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Finite flows: flows.parquet, the summary's `finite_flows`, and the reasons against a run.
 
-A flow's times are those of its sending program; its packets and drops are those of the bottleneck queue's postcards. A
-flow is measured if it began in the measurement window, also if it ended later, or not at all.
+A flow's times come from its sending program, its packets and drops from the bottleneck queue's postcards. A flow is
+measured if it began in the measurement window, even if it ended later or never.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ OF_SOFT_SWITCH = frozenset((
     "ring_drops", "tx_errors", "queue_drops", "oversize", "truncated", "checksums_missing", "clone_drops",
     "pool_exhausted", "arrivals_clamped",
 ))  # fmt: skip
-ENDS = ("before", "after")  # the traffic
+ENDS = ("before", "after")  # the traffic: when counters were read
 MAX_NUMBER = 1 << 64  # counters have at most 64 bits
 Entries = dict[str, int | None]
 

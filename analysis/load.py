@@ -183,15 +183,15 @@ def _merge(postcards: Columns, flows: FlowTable, tcp: Columns, tcp_flows: FlowTa
 def _placed(
     postcards: Columns, tcp: Columns, spec: dict[str, Any], documents: dict[str, dict[str, Any]]
 ) -> tuple[switch_clock.SwitchClock | None, recount.Recount | None]:
-    """For a switch whose clock cannot be read: places its postcards on CLOCK_MONOTONIC, recounts the depths, and sorts,
-    all in place.
+    """Places the postcards of a switch whose clock cannot be read on CLOCK_MONOTONIC, recounts depths in cells, and
+    sorts, all in place.
     """
     measured = [_echoes(documents.get(name, {})) for name in ("idle_rtt", "idle_rtt_after")]
     echoes = [times for times in measured if times is not None]
     clock = switch_clock.place(
         postcards, tcp,
         switch_clock.Sender(
-            0 if spec.get("tc_at") == "sender-egress" else spec_file.idle_rtt_ns(spec),  # behind the queue
+            0 if spec.get("tc_at") == "sender-egress" else spec_file.idle_rtt_ns(spec),  # 0: delay before the queue
             tuple(echoes) if len(echoes) == len(measured) else (),
             not switch_clock.is_apart(spec, "collector"),
         ),
@@ -209,8 +209,9 @@ def _placed(
 
 
 def _place_goodput(goodput: Columns, postcards: Columns, spec: dict[str, Any], interval_ns: Any) -> None:
-    """Moves the intervals of a receiver on another machine to the sender's clock, by whole intervals, in place: the
-    first data arrive half an RTT after they left the queue, or as netem has it. The clocks' drift is not corrected.
+    """Shifts the intervals of a receiver on another machine to the sender's clock, by whole intervals, in place. The
+    first data reach the receiver half an RTT after they came to the queue; if netem delays, a whole RTT after with
+    netem at the receiver's ingress, else at once. The clocks' drift is not corrected.
     """
     sent = postcards["enqueue_mono_ns"][admitted(postcards) & (postcards["packet_bytes"] > NO_DATA_BYTES)]
     times = goodput["interval_mono_ns"]

@@ -35,8 +35,8 @@ TCP, UDP = 6, 17
 
 @dataclass(frozen=True)
 class Window:
-    """The measurement window: DURATION from the end of WARMUP, cut short when the first flow ends, or the client of the
-    user's own programs.
+    """The measurement window: DURATION from the end of WARMUP. It ends early when the first flow ends, or when the
+    client of the user's own programs ends.
     """
 
     traffic_start_ns: int
@@ -64,7 +64,7 @@ def measurement_window(run: Run, queue: Columns) -> Window:
         end = int(arrivals[-1]) if len(arrivals) else start
     first = start + run.spec["warmup_ns"]
     last = first + run.spec["duration_ns"]
-    if run.spec.get("traffic") == "program":  # its pauses are a part of it, and it ends when it has done its work
+    if run.spec.get("traffic") == "program":  # pauses are part of this traffic, and its end is recorded
         last = max(first, min(last, end))
     elif len(arrivals):  # when packets stop, the run is over, even if clients still wait
         end = min(end, int(arrivals[-1]) + run.spec["rtt_ns"])
@@ -75,10 +75,10 @@ def measurement_window(run: Run, queue: Columns) -> Window:
 def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
     """When the first iperf3 flow sent its last data, if that is before `stop_ns`; else `stop_ns`.
 
-    iperf3 does not record when flows end. The end in traffic.json is the time at which the flows were first observed
-    plus their duration. On a busy machine they are observed late, so that they end before it. Our own generators
-    record when they stop their flows. A flow with a hole (a dropped packet that was not retransmitted) waits for its
-    retransmission timer and has not ended.
+    iperf3 does not record when flows end. The end in traffic.json is the time of the first observation of the flows,
+    plus their duration. On a busy machine this observation is late, so flows end before the end in traffic.json. Our
+    own generators record when they stop their flows. A flow with a hole (a dropped packet that was not retransmitted)
+    waits for its retransmission timer and has not ended.
     """
     if run.documents["traffic"].get("generator") != "iperf3":
         return stop_ns

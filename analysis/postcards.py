@@ -38,7 +38,7 @@ class Arrivals:
         self._keys, self._rows, self._times = key[order], order, cards["enqueue_mono_ns"][order]
 
     def rows(self, cards: Columns) -> np.ndarray:
-        """The rows of the loaded postcards. Of two with one number, the first."""
+        """The rows of the loaded postcards with these numbers; the first row if two postcards share a number."""
         return self._rows[np.searchsorted(self._keys, _key(cards))]
 
     def times(self, cards: Columns) -> np.ndarray:

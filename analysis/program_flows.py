@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The flows of the user's own programs: nobody planned them, so the postcards name them."""
+"""The flows of the user's own programs. No plan lists them, so postcards identify them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PROTOCOLS = tuple(PROTOCOL_NUMBERS[name] for name in ("tcp", "udp"))
 def entries(
     program: dict[str, Any], port: Any, postcards: Columns, flows: Flows, planned: Iterable[int], first_id: int
 ) -> list[dict[str, Any]]:
-    """Entries of Run.traffic, as of planned flows: each TCP or UDP 5-tuple with a postcard of the bottleneck `port` and
-    without a place among the `planned` flow numbers, in the order of their first packets.
+    """Entries of Run.traffic, in the form of planned flows: one for each TCP or UDP 5-tuple that has a postcard of the
+    bottleneck `port` and is not among the `planned` flow numbers. The order is that of the flows' first packets.
 
-    `cc` is the one that the programs' sockets have unless they choose another; None for UDP.
+    `cc` is the default congestion control of the programs' sockets, which may choose another; None for UDP.
     """
     at = postcards["flow"] if not isinstance(port, int) else postcards["flow"][postcards["egress_port"] == port]
     numbers, first = np.unique(at, return_index=True)

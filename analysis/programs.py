@@ -2,8 +2,8 @@
 """Runs with programs of the user's own: the summary's `program`, the numbers of each flow, and the reasons against
 such a run.
 
-A program's bytes and acknowledgements are its own (QUIC encrypts both), so its flows are measured by what the switch
-sees: bits on the wire, packets, drops, and the depth that its packets found.
+The switch cannot interpret a program's bytes and acknowledgements (QUIC encrypts both). Such flows are therefore
+measured by bits on the wire, packets, drops, and the queue's depth at their packets' arrivals.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from analysis.postcards import dropped, wire_bytes
 
 
 def packets(run: Run, queue: Columns) -> dict[str, int | None]:
-    """The ledger's entries: packets of the programs at the queue, over the whole run, and of nobody's plan or program
-    (echo requests, for example).
+    """The ledger's entries over the whole run: packets of the programs at the queue, and packets of neither a program
+    nor a planned flow (echo requests, for example).
     """
     if not has_program(run):
         return {}
@@ -84,7 +84,7 @@ def _of_program(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def reasons(run: Run, window: Window) -> list[str]:
-    """One line for each: a program failed, or ended before anything was measured, or sent nothing through the queue."""
+    """One line for each fault: a program failed, ended before the measurement, or sent nothing through the queue."""
     if not has_program(run):
         return []
     result = []

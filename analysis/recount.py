@@ -2,14 +2,13 @@
 """Depths in packets and bytes of a switch that counts cells (Tofino), recounted from its postcards: a packet is in the
 queue from its enqueue time until its last bit left. Depths in cells, as the switch reported them, are kept as well.
 
-Such a switch stamps the start of each packet's transmission. If the next packet waits already, the transmission ends
-when the next packet's begins, else wire bits / rate later. A packet that egress drops takes no time. A packet that the
-traffic manager refuses is stamped when it comes to the queue for refused packets: its depth is the largest since
-DEFLECTION_NS before.
+Such a switch stamps the start of each packet's transmission. If the next packet is waiting, the transmission ends when
+the next transmission begins; otherwise it takes wire bits / rate. A packet that egress drops takes no link time. A
+packet that the traffic manager refuses gets its stamp up to DEFLECTION_NS later, in the queue for refused packets. Its
+depth is the largest depth in the DEFLECTION_NS before the stamp.
 
 If a postcard is lost, depths are too low while its packet was in the queue. Postcards of one queue are numbered in the
-order of departure, so that this time begins after the arrival of the packet before it and ends with the departure of
-the packet behind it.
+order of departure, so the lost packet arrived after the packet before it and left before the packet behind it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from wire import wire
 CARD = wire.POSTCARD.const
 DEFLECTION_NS = 500  # from the refusal of a packet to its stamp, at most; p4src/README.md estimates 100
 RATE_TOLERANCE = 2e-4  # of a link's rate to its nominal rate by the switch's clock: twice IEEE 802.3's 100 ppm
-CANDIDATE_BITS = 36  # of a row number beside a depth in one int64
+CANDIDATE_BITS = 36  # low bits of an int64 that hold a row number; a depth is above them
 
 
 @dataclass
@@ -129,7 +128,7 @@ class _Queue:
         self.gone = np.minimum(np.searchsorted(self.ends, came, side="right"), np.arange(len(came)))
 
     def depth(self, sizes: np.ndarray) -> np.ndarray:
-        """The sum of `sizes` (by packet) that each packet met in the queue: of those before it, without those gone."""
+        """For each packet the sum of `sizes` over the packets that came before it and had not left the queue."""
         before = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
         return before[:-1] - before[self.gone]
 
@@ -148,7 +147,7 @@ class _Queue:
         deepest, deepest_bytes = first - gone, before[first] - before[gone]
         came_since = np.flatnonzero(last > first)
         if len(came_since):
-            # The depth from each packet's arrival on, itself included; the low bits have its row, to find its bytes.
+            # The depth right after each packet's arrival. The low bits hold the packet's row, to look up its bytes.
             behind = (packets + 1 << CANDIDATE_BITS) | np.arange(len(packets))
             spans = np.stack((first[came_since], last[came_since]), axis=1).ravel()
             most = np.maximum.reduceat(np.append(behind, 0), spans)[::2]
@@ -166,7 +165,7 @@ class _Queue:
         return np.diff(self.begins)[waited], self.link_bytes[:-1][waited]
 
     def gaps(self, cards: Columns) -> tuple[list[tuple[int, int]], int]:
-        """(times on CLOCK_MONOTONIC within which packets without postcards were in the queue, number of these)."""
+        """(spans on CLOCK_MONOTONIC in which packets without postcards were in the queue, number of such packets)."""
         before = np.flatnonzero((np.diff(self.number) > 1) & (np.diff(self.part) == 0))
         lost = int((np.diff(self.number)[before] - 1).sum())
         placed = cards["enqueue_mono_ns"][self.rows]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The settings in which two runs differ, in the user's words.
 
-Consequences of another setting are not counted: with RATE the BDP changes, with CLOCK the switch, with MODE the
-threshold, and a buffer or a duration with the BDP or the RTT in which it was given.
+A setting that follows from another setting is not counted: the BDP follows from RATE, the switch from CLOCK, the
+threshold from MODE, and a buffer or a duration from the BDP or the RTT in which it was given.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
     can = capabilities(run)
     unit = can.rate_unit if can else "bps"
     rate = number(settings, str(port), "rate" if run.spec.get("target", "soft") == "soft" else f"rate_{unit}")
-    if rate is None and can is not None and can.front_panel:  # its queue has no bound but the cable's
+    if rate is None and can is not None and can.front_panel:  # no rate limit is set: the port's speed is the rate
         rate = number(switch, "front_panel", "speed_bps")
     asked_rate = spec.get("rate_pps") if unit == "pps" else spec["rate_bps"]
     line = switch.get("line")
@@ -175,7 +175,7 @@ def _in_cells(run: Run, threshold: int, *, in_bytes: bool) -> int:
 
 
 def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
-    """Drops and marks that contradict the packet's depth. Of verdicts at departure the deciding depth is unknown."""
+    """Drops and marks that contradict the packet's depth. For verdicts at departure the deciding depth is unknown."""
     flags, spec = queue["flags"], run.spec
     threshold, hard, unit, column = limits(spec)
     if spec["mode"] not in ("tail-drop", "ecn") or threshold is None or not len(flags):

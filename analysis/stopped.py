@@ -2,9 +2,10 @@
 """Finds congestion controls that have stopped sending. A window of 0 does not stop the run, so the run itself ends
 well.
 
-With a window of 0 TCP still sends a probe at each retransmission timeout. Missing packets are therefore not enough to
-find such an algorithm; the windows in the trace are. Linux's own algorithms never go below 1. In ns-3 a window of 0 is
-usual in fast recovery: PRR sets it to what is in flight and may be sent, and a lost retransmission leaves neither.
+With a window of 0 TCP still sends a probe at each retransmission timeout. Missing packets therefore do not reveal every
+such algorithm, but windows in the trace do. Linux's own algorithms never go below 1. In ns-3 a window of 0 is usual in
+fast recovery: PRR sets the window to the packets in flight plus the packets that may be sent, and both are 0 after a
+lost retransmission.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from analysis.raw import known
 # A timeout (RFC 6298) and its first backoffs are silent for less than this.
 LEAST_SILENCE_NS = 10**9
 LEAST_SILENCE_RTTS = 10
-# The share of a group's records in the last part of the measurement. If an algorithm sets the window to 0 at each ACK,
-# only a third of the records have 0, because at the ACKs of probes the window is 1.
+# Limit of the share of records with a window of 0, in the last part of the measurement. An algorithm that sets the
+# window to 0 at each ACK has only a third of such records, because the window is 1 at the ACKs of probes.
 MOST_ZERO_WINDOWS = 0.1
 RECOVERY = 3  # ca_state, the same number in Linux and ns-3
 
@@ -55,7 +56,7 @@ def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
 
 
 def _zero_windows(run: Run, numbers: list[int], begin_ns: int, end_ns: int) -> float:
-    """The share of records of the flows `numbers` that have a window of 0; of ns-3's, outside of fast recovery."""
+    """The share of the flows' records that have a window of 0. In ns-3, records of fast recovery do not count."""
     tcp = run.tcp
     if not len(tcp["cwnd_packets"]) or tcp["cwnd_packets"].min() > 0:
         return 0.0

@@ -11,10 +11,10 @@ The sender's clock bounds the times of packets:
   transmission began, too.
 
 If the drift is constant, the difference between the clocks is a straight line over time, between these bounds. Many
-lines fit. At the first packet with a bound from below, and at the last, they reach from a lowest to a highest value.
-Times are placed in the middle of both; the uncertainty of all times between is half the larger distance. If no line
-fits, the bounds are moved apart by the least amount that makes one fit. The uncertainty includes this amount, the
-misfit.
+lines fit. At the first and at the last packet with a bound from below, the fitting lines span a range of values. The
+chosen line goes through the middles of both ranges, and the uncertainty of all times between is half the wider range.
+If no line fits, the bounds are moved apart by the least amount that makes one fit. The uncertainty includes this
+amount, the misfit.
 
 A switch's clock wraps around (48 bits, 78 hours), and starts anew when the switch restarts. Each part between restarts
 has its own offset; the drift is the same.
@@ -44,7 +44,7 @@ ROUNDING_NS = 2.0  # of times, which are whole ns
 MOST_RESTARTS = 20  # with more, the times are not those of a switch's clock
 MOST_ECHO_BYTES = 78  # of a frame with an echo request of hosts/traffic/idle_rtt.py, over IPv6
 DELAY_TOLERANCE = 1e-4  # of the links' delays: the drift of any oscillator
-MAX_DRIFT = 1e-3  # of the first estimate, and beyond it; oscillators have 1e-4
+MAX_DRIFT = 1e-3  # of the first estimate, and of the correction to it; oscillators drift by 1e-4
 ONE_GROUP = np.zeros(1, dtype=np.int64)
 
 
@@ -61,8 +61,8 @@ class SwitchClock:
 
 @dataclass
 class _Bounds:
-    """Bounds of one part. Each is a time of the switch (`_at`), and the bound on CLOCK_MONOTONIC minus the first
-    estimate of CLOCK_MONOTONIC at that time (ns).
+    """Bounds of one part. Each has a time of the switch (`_at`) and a value: the bound on CLOCK_MONOTONIC minus the
+    first estimate of CLOCK_MONOTONIC at that time, in ns.
     """
 
     first: float  # time of the first packet that is bounded from below; of all packets, if none is
@@ -127,11 +127,11 @@ def place(cards: Columns, tcp: Columns, sender: Sender) -> SwitchClock | None:
     base = 0
 
     def estimated(times: np.ndarray) -> np.ndarray:
-        """Times of the switch by the first estimate. The order of times stays."""
+        """Times of the switch on CLOCK_MONOTONIC by the first estimate, which keeps their order."""
         return times + np.rint(slope * (times - origin)).astype(np.int64) + base
 
     below, above = _bounds(cards, tcp, timeline, sender)
-    if len(below.rows):  # so that what is left is small, and exact in 64-bit floating point
+    if len(below.rows):  # differences become small, hence exact in 64-bit floating point
         base = int(np.median(below.times_ns - estimated(timeline[below.rows])))
     parts = []
     for number in range(len(lengths)):
@@ -187,7 +187,7 @@ def _bounds(cards: Columns, tcp: Columns, came: np.ndarray, sender: Sender) -> t
     acked, ack_came = _acked(cards, tcp, came)
     not_sent, then = _not_sent(cards, tcp, came)
     below = _Points(np.concatenate((not_sent, requests)), np.concatenate((then, sent)))
-    # A soft switch's links delay by its clock, which may be fast.
+    # A soft switch delays by its own clock. If that clock is fast, its links delay less than nominal.
     least_ns = sender.least_rtt_ns - int(sender.least_rtt_ns * DELAY_TOLERANCE)
     rows, times = [acked, requests], [ack_came - least_ns, answered - least_ns]
     if sender.has_collector:
@@ -208,7 +208,7 @@ def _echoes(
     nothing = np.zeros(0, dtype=np.int64)
     if not measured or len(rows) != sum(
         len(times) + 1 for times in measured
-    ):  # each began with one that was not stored
+    ):  # each measurement began with an echo that was not stored
         return nothing, nothing, nothing
     counted, begin = [], 0
     for times in measured:
