@@ -73,8 +73,8 @@ def buffer_text(spec: Mapping[str, Any]) -> str:
 
 
 def still_true(summary: Summary) -> list[str]:
-    """Sentences on a run that is not valid: which parts hold all the same, and which do not. They follow from the
-    ledger's counts. With a damaged file, or with traffic of another kind than asked, nothing is known to hold.
+    """Sentences on a run that is not valid: which numbers hold nevertheless, and which do not. They follow from the
+    ledger's counts. With a damaged file, or with other traffic than asked, no number is known to hold.
     """
     ledger, reasons = summary.get("ledger") or {}, [str(reason) for reason in summary.get("reasons") or ()]
     known = [ledger.get(name) for name in RECORD]

@@ -18,7 +18,7 @@ from runs.verdict import Area
 
 MAX_GAP_ERROR = 0.1
 CLOCK_SLACK_NS = 100_000  # allowed change of the offset, beyond the uncertainty of its two measurements
-MAX_UNCERTAINTY_RTT_FRACTION = 0.05  # of times that were placed by the postcards
+MAX_UNCERTAINTY_RTT_FRACTION = 0.05  # of times that were inferred from postcards
 _NO_DEPARTURE = "it computes no departure that a frame could be late against"
 NOT_KNOWN = {
     "departures": _NO_DEPARTURE,

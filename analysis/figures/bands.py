@@ -56,7 +56,7 @@ def draw(ax: Axes, x: np.ndarray, bands: np.ndarray, color: str, several: bool, 
 
 
 def legend(ax: Axes, several: bool) -> None:
-    """The algorithms if there are several, and what the bands are, at the top."""
+    """A legend at the top: the algorithms if there are several, and the meaning of the bands."""
     text = KEY_OF_SEVERAL if several else KEY
     if several and canvas.is_phone(ax.figure):
         canvas.legend(ax, title=text, title_fontsize=8, alignment="left")

@@ -33,7 +33,7 @@ MAX_DROPS_DRAWN = 4000
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#B87400", "#00805D", "#D55E00"
 PURPLE, SKY, OLIVE, BROWN = "#CC79A7", "#3A95CC", "#8C7A00", "#7A5230"
 BLACK, GREY, LABEL_RED = "#000000", "#6A6A6A", "#B84A00"
-SHADE = "#F2F2F2"  # of a part that does not count
+SHADE = "#F2F2F2"  # background of a part that is not measured, or not needed
 DISTINCT = (BLUE, ORANGE, GREEN, PURPLE, BROWN, RED, BLACK, OLIVE)
 LINES = (*DISTINCT, SKY, GREY)
 TEXTS = (BLUE, GREEN, BLACK, GREY, LABEL_RED, "#B00000")
@@ -143,8 +143,8 @@ def transfers_text(group: Data) -> str:
 
 
 def programs_text(program: Data) -> str:
-    """The user's own programs in a few words, each with its first argument if that is not an option: as an
-    interpreter's script.
+    """The user's own programs in a few words. A first argument that is not an option follows the program's name,
+    because it may be an interpreter's script.
     """
     words = ([word for word in program.get(key, ())[:2] if not word.startswith("-")] for key in ("server", "client"))
     server, client = (" ".join(PurePath(word).name for word in two) for two in words)
@@ -248,7 +248,7 @@ def level(
 
 
 def two_levels(ax: Axes, low: tuple[float, str, str], high: tuple[float, str, str]) -> None:
-    """Two such lines (place, text, colour) on an axis whose limits are set; texts that would overlap move apart."""
+    """Two lines by `level` (place, text, colour) on an axis with limits; texts that would overlap move apart."""
     bottom, top = ax.get_ylim()
     apart_points = (high[0] - low[0]) / (top - bottom) * ax.get_window_extent().height * 72 / ax.figure.dpi
     close = apart_points < TEXT_HEIGHT_POINTS

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Finite flows of the measurement window: completion time against size, and the distribution of throughput.
 
-A completion time runs from the SYN to the ACK of the last byte and FIN. Unfinished flows are triangles at the time that
-they had when the measurement ended, if that is longer than the empty path takes.
+A completion time runs from the SYN to the ACK of the last byte and FIN. A triangle is a flow that did not finish, at
+its age when the flow or the measurement ended. Ages far below the completion time on an empty path are outside the
+axes.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 
     from analysis.analyse import Analysis
 
-MAX_POINTS = 3000  # of a group; more are drawn as a sample that keeps the slowest
+MAX_POINTS = 3000  # points of a group; a sample of a larger group keeps its slowest flows
 SLOWEST_KEPT = 300
 MAX_STEPS = 500  # of a distribution
 
 
 def prepare(a: Analysis) -> Data:
-    """Points and distributions of each group, thinned; the time that a flow takes on the empty path."""
+    """Points and distributions of each group, thinned, and the RTT and rate of the empty path."""
     from analysis import finite_flows
 
     records, spec = a.run.flow_records, a.run.spec

@@ -59,7 +59,7 @@ def save_both(draws: Callable[[Any], Figure], data: dict[str, Any], directory: P
 def save(figure: Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> None:
     """Writes <directory>/<name>.png and .svg. Raises OSError."""
     figure.savefig(directory / f"{name}.png", dpi=dpi, metadata={"Software": "bufferscope"})
-    figure.set_layout_engine("none")  # the layout is in its place: the second file needs not compute it again
+    figure.set_layout_engine("none")  # the layout is fixed now, so the second file need not compute it again
     save_svg(figure, directory, name, dpi)
 
 

@@ -83,7 +83,7 @@ def draw(data: Data) -> Figure:
     unit = facts["unit"]
     lines = [(buffer, f"buffer {unit.text(buffer)}", BLACK, 0.95)] if buffer else []
     lines += [
-        (value, f"{name} {unit.text(value)}", LABEL_RED, height)  # at heights of their own, so that they cannot meet
+        (value, f"{name} {unit.text(value)}", LABEL_RED, height)  # heights differ, so labels cannot overlap
         for name, value, height in zip(("p1", "median"), data["percentiles"], (0.86, 0.77), strict=False)
     ]
     for x, text, color, height in lines:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 COLORS = (BLUE, RED)
 STYLES = ("-", "--")
-MOST_DEEPER = 4.0  # a buffer that is so many times the deepest queue is not drawn: it would flatten both
+MOST_DEEPER = 4.0  # a buffer above this multiple of the deepest queue is not drawn: it would flatten the curves
 
 
 def prepare(name: str, buffer_packets: int, histograms: list[tuple[np.ndarray, np.ndarray]]) -> Data:

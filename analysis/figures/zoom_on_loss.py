@@ -73,7 +73,7 @@ def _queue(a: Analysis, moment: int, start: int, end: int) -> tuple[np.ndarray, 
     """Steps of the queue's length; times and depths of drops; the flows with a drop in the first longest RTT."""
     from wire import wire
 
-    rtt = a.rtt_max_ns  # upper bound of the time in the spec's queue
+    rtt = a.rtt_max_ns  # upper bound of a packet's sojourn time, with the buffer of the spec
     rows = slice(*np.searchsorted(a.queue["enqueue_mono_ns"], (start - 2 * rtt, end)))
     came, flags, depth = (a.queue[name][rows] for name in ("enqueue_mono_ns", "flags", "depth_packets"))
     left = came + a.queue["sojourn_ns"][rows]

@@ -93,7 +93,7 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> sources.ImportReques
 
 
 def _sources(text: str) -> list[str]:
-    """The words between commas; but a database's address is one source, and may have commas (hosts, a password)."""
+    """Splits at commas, except that a database's address is one source: it may have commas (hosts, a password)."""
     return [text] if text.startswith(address.SCHEMES) else [word for word in text.split(",") if word]
 
 

@@ -333,7 +333,7 @@ def _experiment(
 def _part_that_counts(
     asked: ImportRequest, conditions: write.Conditions, config: Config, source: write.Provenance
 ) -> None:
-    """Sets the part that is measured. Remarks on what the source does not state."""
+    """Sets the measured part. Adds a remark for each condition that the source does not state."""
     start = config.number("window_start_switch_ns", 0, described.TURN, whole=True)
     length = config.number("window_ns", 1, 10**17, whole=True)
     if start is not None and length is not None and asked.warmup_ns is None and asked.duration_ns is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A figure of a page: an image as a data URI, and its size for the view box that shows it. Beside it may be the image
-that is drawn for a phone; the style sheet shows one of both.
+"""A figure of a page: an image as a data URI, and its size for the view box that shows it. A second image may be drawn
+for a phone; the style sheet shows one of the two.
 
 Embedding as an image, not as elements of the page, keeps names of two figures from clashing and scripts from running.
 """

@@ -78,7 +78,7 @@ def flows_seeing_loss(bdp: float, flows: float, delta: float) -> float:
 def least_window(decrease: float = 0.5, increase: float = 1.0) -> float:
     """alpha / beta: windows below it break Theorem 5 (Spang et al., 4.1); 2 for Reno.
 
-    For an algorithm whose window falls to beta W and otherwise grows by `increase` alpha per RTT or more. The paper
+    The algorithm's window falls to beta W at a loss and otherwise grows by `increase` alpha or more per RTT. The paper
     writes alpha / (1 - beta) because there, unlike in its 3.5, a window decreases *by* beta W. ValueError unless
     0 < beta < 1 and alpha > 0.
     """

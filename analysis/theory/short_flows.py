@@ -39,11 +39,11 @@ def slow_start_bursts(flow_packets: int, first: int = FIRST_BURST) -> tuple[int,
 
 
 def mixed_bursts(flows: Mapping[int, float], first: int = FIRST_BURST) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """(bursts, weights) of flows of several sizes: `flows` has packets of a flow -> how many such flows come (any
-    scale).
+    """(bursts, weights) of flows of several sizes: `flows` maps the packets of a flow to the relative number of such
+    flows.
 
-    Each flow brings all its bursts, so that a long one brings more of them (Appenzeller et al., section 4). ValueError
-    for a size as above, a share below 0, or nothing but shares of 0.
+    Each flow brings all its bursts, so a long flow brings more bursts (Appenzeller et al., section 4). ValueError for a
+    size as above, a share below 0, or if all shares are 0.
     """
     counts: dict[int, float] = {}
     for packets, weight in flows.items():

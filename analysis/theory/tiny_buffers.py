@@ -78,8 +78,8 @@ def poisson_buffer(load: float, largest_window: float, effective_utilization: fl
 
 
 def poisson_utilization(load: float, largest_window: float, buffer: float) -> float:
-    """theta = 1 - rho^B W_max^2 / 2, not below 0: Enachescu et al.'s Theorem 1 the other way round. Multiply by rho
-    for the link's own. ValueError unless 0 < rho < 1, B >= 0 and W_max >= 1.
+    """theta = 1 - rho^B W_max^2 / 2, not below 0: Enachescu et al.'s Theorem 1, solved for theta. The link's
+    utilization is rho theta. ValueError unless 0 < rho < 1, B >= 0 and W_max >= 1.
     """
     check_at_least("a window", largest_window, 1)
     return max(1 - drop_bound(load, buffer) * largest_window**2 / 2, 0.0)
@@ -94,8 +94,8 @@ def tcp_rate(loss: float, rtt_s: float) -> float:
 
 
 def tcp_loss(window: float) -> float:
-    """p = 3 / (2 (R tau)^2): Enachescu et al.'s equation 2 the other way round, for a mean window R tau. Never more
-    than 1. ValueError unless the window is above 0.
+    """p = 3 / (2 (R tau)^2): Enachescu et al.'s equation 2, solved for p, with a mean window R tau. Never more than 1.
+    ValueError unless the window is above 0.
     """
     check_positive("a window", window)
     return min(1.5 / window**2, 1.0)
