@@ -2,8 +2,9 @@
 """Measures the tables of docs/congestion.md: `python -m bench.congestion_controls TABLE [ROW,ROW...]`, TABLE one of
 laws, gaps, shares, versions, sqrt_n.
 
-Every run is in virtual time, and the words of its runs stand above each table: the same kernel gives the same numbers
-to anyone. A row is a congestion control of the kernel, or one of PACED. A run that is not valid is an error, not a row.
+Every run is in virtual time, and the words of its runs are printed above each table. With the same words the same
+kernel gives the same numbers to anyone. A row is a congestion control of the kernel, or one of PACED. A run that is not
+valid is an error, not a row.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ LAWS = (*LINK, "FLOWS=1", "DURATION=25s", "WARMUP=5s")
 SHARES = (*LINK, "DURATION=20s", "WARMUP=5s", "START_SPREAD=1s", "REPS=3")
 GAPS = ("CLOCK=virtual", "FLOWS=1", "RATE=100mbit", "RTT=20ms", "WINDOW=32p", "DURATION=4s", "WARMUP=1s")
 PACED = {"paced reno": "reno", "paced cubic": "cubic"}  # rows with PACING=exact
-MARKS = {"dctcp": ("MODE=ecn",)}  # it needs marks instead of losses
+MARKS = {"dctcp": ("MODE=ecn",)}  # DCTCP needs marks instead of losses
 SPACINGS = ("linux", "exact", "poisson")
-BESIDE, EACH = "cubic", 4  # four flows of each of both
+BESIDE, EACH = "cubic", 4  # four flows of each of the two algorithms
 VERSIONS = tuple(
     f"{cc} {other} {buf}" for buf in ("1bdp", "4bdp") for other in ("cubic", "reno") for cc in ("bbr", "bbr3")
 )
@@ -127,8 +128,8 @@ def gaps(row: str) -> Row:
 
 
 def shares(row: str) -> Row:
-    """Four flows beside four Cubic flows: their part of the goodput, means over repetitions with 95 % intervals. Only
-    the row's own flows are paced. Beside DCTCP the Cubic flows have ECN, too.
+    """Four flows beside four Cubic flows: the share of the goodput, drops and depth, means over repetitions with 95 %
+    intervals. Only the row's own flows are paced. Beside DCTCP the Cubic flows have ECN, too.
     """
     pacing = ", pacing: exact" if row in PACED else ""
     return row, *_beside(f"cc: {PACED.get(row, row)}{pacing}", BESIDE, *MARKS.get(row, ()))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Does virtual time give the same results as real time? The same specs run in both, at rates where real time is
-faithful. Compared are queue depth, utilization, drops and the sawtooth's period; and the queue with closed forms.
+faithful. The rows compare queue depth, utilization, drops and the sawtooth's period, and the queue with closed forms.
 
 A run is one observation, however many packets it has, because its packets depend on each other. Runs of the same clock
 are compared, too: their distance is the noise level.
@@ -26,7 +26,7 @@ from bench import depth_figure, lab
 from bench.lab import Outcome
 from bench.report import RESULTS, BenchRow
 
-NEEDS_ROOT = False  # only rows in real time need root; they are skipped without
+NEEDS_ROOT = False  # only rows in real time need root; without root they are skipped
 PART = "cross_validation"
 FIGURE = RESULTS / "cross_validation.png"
 CLOCKS = ("real", "virtual")

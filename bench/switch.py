@@ -53,7 +53,9 @@ def _at_mtu_1500(seconds: int, runs: int) -> list[dict]:
 
 
 def let_tcp_burst(bursts: bool) -> None:
-    """In a run hosts send single segments (hosts/tune/bursts.py), which costs the hosts more than the switch."""
+    """Allows hosts to send super-segments, or forbids it. In a run hosts send single segments (hosts/tune/bursts.py),
+    which costs the hosts more than the switch.
+    """
     for host in (topology.SENDER, topology.RECEIVER):
         segments = "65535" if bursts else "1"
         processes.run(host.name, "ip", "link", "set", "dev", topology.INTERFACE, "gso_max_segs", segments)

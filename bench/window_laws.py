@@ -3,7 +3,7 @@
 gaps at the switch.
 
 A record of the trace has the state before its ACK is processed. The last record before fast recovery, or before a
-reaction to ECN, has the window at that moment; the first record after it has the window that the reaction left.
+reaction to ECN, has the window before the reaction; the first record after the reaction has the window after it.
 """
 
 from __future__ import annotations

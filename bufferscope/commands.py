@@ -14,7 +14,7 @@ from lib.words import Key
 
 
 class Command(NamedTuple):
-    """`first`: the keys of the first words, if these have no key. `others`: a key that the module does not list is
+    """`first`: keys of the first words, which may omit them. `others`: a key that the module does not list is
     refused (`refused`), read by the module itself (`module`), or ignored in a call by make (`make`), because another
     goal of make may use it.
     """

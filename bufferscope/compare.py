@@ -37,8 +37,8 @@ MOST_LETTERS = 40  # of a run's name in the figure
 
 
 class Compared(NamedTuple):
-    """A run: its name, and of each repetition that counts the directory, the summary and the numbers. If a repetition
-    is valid, only valid ones count.
+    """A run: its name, and the directory, summary and numbers of each repetition that counts. Repetitions that are not
+    valid count only if none is valid.
     """
 
     name: str
@@ -158,7 +158,7 @@ def _about_settings(found: list[Difference]) -> list[str]:
 
 
 def _about_versions(first: Compared, second: Compared) -> list[str]:
-    """A line if other versions of the program or of the kernel measured."""
+    """A line if the versions of bufferscope differ, and a line if the kernels differ."""
     texts = []
     commits = [run_table.environment(each.repetitions[0]).get("git", {}).get("commit") for each in (first, second)]
     kernels = [each.summaries[0].get("lab", {}).get("kernel") for each in (first, second)]
@@ -173,13 +173,13 @@ def _has_marks(first: Compared, second: Compared) -> bool:
 
 
 def _title(row: Row, quantity: Quantity) -> str:
-    """A number's name, with the unit of numbers that have it beside their name on the terminal."""
+    """A number's name. For the queue's depth the unit moves from the number's label to the name."""
     label = quantity.label.strip().removesuffix(" packets").removesuffix(", in the queue")
     return f"{row.name} (packets) {label}" if row.name == "queue" else f"{row.name} {label}".strip()
 
 
 def _values(first: Compared, second: Compared, path: str) -> tuple[list[float], list[float]]:
-    """The number of each repetition. One without marks has no line about them: their number is 0."""
+    """The number of each repetition. An outcome without marks has no value for marks, which then counts as 0."""
     known = {"marks": 0.0} if path == "marks" else {}
     mine, other = (
         [value for one in each.outcomes if (value := one.values.get(path, known.get(path))) is not None]

@@ -101,7 +101,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
 
 
 def _list(shell: str, words: tuple[str, ...]) -> str:
-    """Words as a value that the script splits: of bash a text, of zsh an array."""
+    """Words as a value that the script splits: a text in bash, an array in zsh."""
     text = " ".join(words)
     return f'"{text}"' if shell == "bash" else f"({text})"
 
@@ -115,7 +115,7 @@ def _keys(shell: str) -> Iterator[str]:
 
 
 def _values(shell: str) -> Iterator[str]:
-    """A branch for each key that has values, and one a command for those that name files."""
+    """A branch for each key that has values, and one branch per command for the keys that name files."""
     for name, command in COMMANDS.items():
         table = command.read_keys()
         for key, row in table.items():
