@@ -67,7 +67,7 @@ class Browser:
         self.width = 0  # of the screen, pixels
 
     def command(self, name: str, **values: Any) -> Any:
-        """A command of the browser's own protocol, which can do what WebDriver cannot."""
+        """A command of the browser's own protocol, which has functions that WebDriver lacks."""
         return self.driver.execute_cdp_cmd(name, values)
 
     def open(self, path: Path, width: int = 1280, dark: bool = False, script: bool = True) -> None:
@@ -103,7 +103,7 @@ class Browser:
         return picture
 
     def pdf(self) -> bytes:
-        """The page on paper, of the size that it asks for."""
+        """The page as a PDF, with the paper size of its style sheet."""
         return base64.b64decode(self.command("Page.printToPDF", preferCSSPageSize=True, printBackground=True)["data"])
 
     def brightness(self) -> float:

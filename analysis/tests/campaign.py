@@ -83,7 +83,7 @@ class Campaign:
         return problems, counts
 
     def _judge(self, command: str, outcome: Outcome, before: Files, directory: Path) -> tuple[str, str]:
-        """(refused, same, not valid or wrong; what is wrong)."""
+        """(the verdict: refused, same, not valid or wrong; the finding, if the verdict is wrong)."""
         if outcome.failure:
             return "wrong", outcome.failure
         if any(len(line) > MOST_LINE or not line.isprintable() for line in outcome.errors):
@@ -135,7 +135,7 @@ class Campaign:
 
 
 def bounded(call: Callable[[], int]) -> tuple[int, list[str], str]:
-    """(status, lines on stderr, what is wrong) of a command that must end within LONGEST_S."""
+    """(status, lines on stderr, an exception as text or "") of a command that must end within LONGEST_S."""
 
     def late(number: int, frame: FrameType | None) -> None:
         raise Hang(f"did not end within {LONGEST_S} s")

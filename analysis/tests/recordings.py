@@ -71,7 +71,7 @@ def differences(kind: str, files: dict[str, bytes]) -> list[str]:
 
 
 def _no_glossary() -> AbstractContextManager[object]:
-    """Reports without the terms of docs/glossary.md: an edit of that document is no other result."""
+    """Reports without the terms of docs/glossary.md: an edit of the glossary must not change the result."""
     return mock.patch.object(glossary, "GLOSSARY", Path("/nonexistent"))
 
 

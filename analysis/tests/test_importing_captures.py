@@ -37,7 +37,7 @@ def test_capture__of_our_own_postcards_has_all_their_fields(tmp_path, recorded, 
 
 
 def test_capture__that_was_exported_is_the_same_run_again(tmp_path, fresh):
-    """Its times are on CLOCK_REALTIME, its postcards' on CLOCK_MONOTONIC, with an unknown offset."""
+    """The capture's times are on CLOCK_REALTIME, those in its postcards on CLOCK_MONOTONIC. The offset is unknown."""
     path, directory = tmp_path / "cards.pcapng", fresh()
     assert main(["replay", str(directory)]) == 0
     before = json.loads((directory / "summary.json").read_text())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Runs whose switch, sender and collector are three machines: times of postcards are placed on the sender's clock.
 
-The recorded run has one clock. Its sender's files are rewritten as a clock shows them that is hours ahead and 20 ppm
-fast, so the truth is known for each packet.
+The recorded run has one clock. The sender's files are rewritten to a clock that is hours ahead and 20 ppm fast, so the
+truth is known for each packet.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def on_sender(mono_ns: Any) -> Any:
 
 
 def apart(directory: Path, kind: str = "real", machines: dict[str, str] | None = None) -> Path:
-    """The recorded run, with the sender's files as its own clock has them."""
+    """The recorded run, with the sender's files on the sender's clock."""
     shutil.copytree(RECORDED / kind / "rep-1", directory)
     spec = yaml.safe_load((directory / "spec.yaml").read_text()) | {"machines": machines or MACHINES}
     (directory / "spec.yaml").write_text(yaml.safe_dump(spec))

@@ -16,7 +16,7 @@ from analysis.tests import simulate
 from analysis.tests.documents import change
 from wire import wire
 
-OFFSET_NS = 1_234_567_890_123  # CLOCK_MONOTONIC is so far ahead of the switch's clock
+OFFSET_NS = 1_234_567_890_123  # CLOCK_MONOTONIC minus the switch's clock
 SCENARIO = simulate.Scenario()
 
 

@@ -26,7 +26,7 @@ from lib.errors import InputError
 from wire import wire
 
 CARD = wire.POSTCARD.const
-KINDS = ("virtual", "ecn")  # where a dropped packet takes the link's time, as with egress-threshold, begins are unknown
+KINDS = ("virtual", "ecn")  # not egress-threshold: its dropped packets take link time, and their start is unknown
 CHIPS = tuple(as_tofino.CELL_BYTES)
 
 

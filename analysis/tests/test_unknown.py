@@ -97,7 +97,7 @@ def test_stock_events__windows_come_from_sequence_numbers_and_say_so(stock, know
         assert now["rtt_min_us"] is None
         for name in ("retransmits", "srtt_us_mean", "goodput_bps", "drops"):
             assert now[name] == before[name]
-        assert now["in_flight_packets_mean"] >= before["in_flight_packets_mean"]  # losses are in it
+        assert now["in_flight_packets_mean"] >= before["in_flight_packets_mean"]  # the estimate includes lost packets
         assert now["cwnd_packets_mean"] == pytest.approx(before["cwnd_packets_mean"], rel=0.05)
     assert summary["join"]["retransmits_untold"] == sum(record["event"] != PROBE for record in known.truth.records) > 0
     assert summary["join"]["retransmissions_with_record"] is summary["join"]["retransmits_without_packet"] is None

@@ -252,7 +252,7 @@ def test_experiment__on_unreachable_hosts_reports_one_line(
 def test_experiment__killed_while_hosts_are_prepared_leaves_nothing(
     testbed: Machines, tmp_path: Path, after_s: float
 ) -> None:
-    """Only the runner is killed: what it started must end by itself."""
+    """Only the runner is killed. The programs that it started must end by themselves."""
     process = subprocess.Popen(
         testbed.bufferscope("experiment", *LONG, f"RESULTS={tmp_path}"),
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
