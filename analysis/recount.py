@@ -38,14 +38,14 @@ class Recount:
 
     cell_bytes: int | None = None  # None: switch.json does not say, and nothing is compared
     full_packet_cells: int | None = None
-    errors_cells: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # |reported -
-    # recounted| of each admitted packet
+    # |reported - recounted| of each admitted packet
+    errors_cells: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     first_depth_cells: int = 0  # reported by the first packet: held by packets before it without postcards
     gaps_mono_ns: list[tuple[int, int]] = field(default_factory=list)  # within, depths may be too low
     lost_packets: int = 0  # within the gaps
     delay_ns: tuple[int, int] | None = None  # from the start of a transmission to the postcard's receipt: least, most
-    gaps_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # from the start of a transmission
-    # to the start of the next one, if the next packet was waiting
+    # from the start of a transmission to the start of the next one, if the next packet was waiting
+    gaps_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     ideal_gaps_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))  # by the rate
     gap_bytes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # on the link
 

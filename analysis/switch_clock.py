@@ -77,10 +77,8 @@ class Sender(NamedTuple):
     """The sender's data beside its trace."""
 
     least_rtt_ns: int  # of all paths, without queues: that of the links
-    echoes: tuple[
-        np.ndarray, ...
-    ] = ()  # (when sent, round trip) in ns, of the requests before and after the traffic; all
-    # were answered
+    # (when sent, round trip) in ns, of the requests before and after the traffic; all were answered
+    echoes: tuple[np.ndarray, ...] = ()
     has_collector: bool = True  # its clock stamps postcards
 
 
@@ -97,7 +95,7 @@ def is_free(spec: dict[str, Any]) -> bool:
     if target is None:
         return False
     can = target.capabilities
-    # The runner reads such a clock over ssh, which relates it to the runner's clock.
+    # The runner reads a remote switch's clock over ssh, which relates that clock to the runner's, not to the sender's.
     is_read_from_afar = bool(spec.get("machines")) and not can.exact_time
     return not can.clock_readable or is_read_from_afar or is_apart(spec, "switch")
 
@@ -206,9 +204,8 @@ def _echoes(
     rows = np.flatnonzero(of_ip & (cards["packet_bytes"] <= MOST_ECHO_BYTES))
     rows = rows[np.argsort(came[rows], kind="stable")]
     nothing = np.zeros(0, dtype=np.int64)
-    if not measured or len(rows) != sum(
-        len(times) + 1 for times in measured
-    ):  # each measurement began with an echo that was not stored
+    # Each measurement began with an echo that was not stored.
+    if not measured or len(rows) != sum(len(times) + 1 for times in measured):
         return nothing, nothing, nothing
     counted, begin = [], 0
     for times in measured:
@@ -235,7 +232,9 @@ def _timeline(switch_ns: np.ndarray, rx_mono_ns: np.ndarray) -> tuple[np.ndarray
 
 
 def _slope(departure: np.ndarray, rx: np.ndarray) -> float:
-    """The slope of the lower convex hull of rx - departure over the departures, at their mean; 0 with one point."""
+    """The drift of receive stamps against departures: the slope of the lower convex hull of rx - departure, at the mean
+    departure. Delays only add to the receive stamps, so the hull has the fastest postcards. 0 with one point.
+    """
     at = (departure - departure[0]).astype(np.float64)
     ahead = (rx - departure).astype(np.float64)
     span = at.max() - at.min()

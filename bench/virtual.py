@@ -29,7 +29,7 @@ RUNS = 3
 RAW_FILES = (POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE)
 DEFAULT = ("CC=cubic", "FLOWS=16")
 PAPER = ("RATE=10gbit", "RTT=1ms", "MTU=9000", "BUF=1bdp")  # Spang et al. (2021), section 3.6
-# The queue's drop after a loss as a share of the BDP, for one flow and B = BDP, in the same section.
+# How far the queue falls after a loss, as a share of the BDP, for one flow and B = BDP, in the same section.
 DRAINED = {"reno": "about all", "cubic": "60-70 %", "bbr": "about 25 %", "scalable": "11-25 %"}
 FLOWS = (1, 16)
 

@@ -99,7 +99,7 @@ def words(link: Link) -> str:
 
 
 def lines(link: Link, runs: Evidence, measured: Measurement | None = None) -> list[str]:
-    """The five lines. With `measured` (MEASURE=1), the measurement and what follows from it come first."""
+    """The five lines. With `measured` (MEASURE=1), the measurement and the buffer to take come first."""
     begin = start(link, runs.runs)
     rows = [advice for advice in rules.advise(link) if not math.isinf(advice.packets)]
     least, most = min(rows, key=lambda row: row.packets), max(rows, key=lambda row: row.packets)

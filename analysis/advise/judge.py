@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Judges a rule by stored runs: of the runs with the rule's buffer, how many achieved what the rule promises.
+"""Judges a rule by stored runs: of the runs with the rule's buffer, how many kept the rule's promise.
 
 The rule is evaluated for each run's rate, RTT, MTU and flows, with the DELTA, LOSING, UTIL and RISK of the question;
 Rule.promise is the criterion. If any run has the link of the question, only such runs count; otherwise all runs count.
@@ -29,7 +29,7 @@ class Trial(NamedTuple):
     run: StoredRun
     link: Link
     asks: float  # the buffer in packets that the rule asks for on the run's link
-    kept: bool  # the run achieved what the rule promises
+    kept: bool  # the run kept the rule's promise
     is_outside: bool  # the run breaks an assumption known from its inputs
 
     @property

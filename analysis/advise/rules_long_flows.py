@@ -42,7 +42,7 @@ def _full(link: Link) -> Promise:
 
 
 def _wanted(link: Link) -> Promise:
-    """UTIL over any ten RTTs, at most full use minus one packet: the resolution of ten RTTs is one packet."""
+    """UTIL over any ten RTTs. A run resolves ten RTTs to one packet, so the most is full use minus one packet."""
     return Promise(P01, min(link.utilization, 1 - 1 / (UTILIZATION_WINDOW_RTTS * max(link.bdp, 1))))
 
 

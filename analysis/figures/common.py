@@ -57,7 +57,7 @@ def run_facts(a: Analysis) -> Data:
         "buffer": buffer,
         "flows": sum(entry["tuple"].protocol == TCP for entry in a.run.traffic) or _long_flows(spec),
         "open_loop": spec.get("traffic") == "open-loop",
-        "rules": spec.get("traffic") not in ("open-loop", "program"),  # those of long flows
+        "rules": spec.get("traffic") not in ("open-loop", "program"),  # the rules are for long flows
         "windows": spec.get("traffic") != "open-loop" and bool(not spec.get("program") or len(a.windows.mono_ns)),
         "warmup_s": (a.window.start_ns - a.window.traffic_start_ns) / 1e9,
         "end_s": (a.window.end_ns - a.window.traffic_start_ns) / 1e9,

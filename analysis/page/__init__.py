@@ -2,8 +2,7 @@
 """The layout, style sheet and scripts of all pages.
 
 Style sheet and scripts are embedded, so a page is one file and opens offline. Its Content-Security-Policy forbids
-fetching and allows only the embedded scripts, by digest.
-Every value is escaped.
+fetching and allows only the embedded scripts, by digest. Every value is escaped.
 """
 
 from __future__ import annotations
