@@ -80,7 +80,7 @@ class StoredRun:
 
     @cached_property
     def tcp(self) -> polars.DataFrame:
-        """A row for each TCP event of the senders (wire/tcp_event.def), by mono_ns; windows in packets. Raises
+        """A row for each TCP event of the senders (wire/tcp_record.def), by mono_ns; windows in packets. Raises
         InputError.
         """
         return self.table("tcp").collect()
