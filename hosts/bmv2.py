@@ -3,8 +3,9 @@
 
 simple_switch does not report when its control plane is reachable, and has no handler for SIGTERM. This program prints
 `ready` when the Thrift port answers; on SIGTERM it ends simple_switch and exits with 0. If simple_switch ends by
-itself, this program reports that and exits with 1. Queues are only as punctual as simple_switch's threads, so these
-get timers without slack, high priority and a short slice, like our switch. Standard library only, for remote hosts.
+itself, this program reports the status and exits with 1. A queue is only as punctual as simple_switch's threads. So
+simple_switch gets timers without slack, a high priority and a short time slice, as our soft switch does. Standard
+library only, for remote hosts.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Stopped(Exception):
 
 
 def command(program: str, json: Path, thrift_port: int, ports: list[str], runtime_dir: Path) -> list[str]:
-    """The arguments of simple_switch. A build with notifications gets a socket for them in `runtime_dir`; by default it
-    would use one socket in /tmp for the whole machine.
+    """The arguments of simple_switch. A build with notifications gets a notification socket in `runtime_dir`, because
+    the default is one socket in /tmp for the whole machine.
     """
     interfaces = [word for port in ports for word in ("--interface", port.replace("=", "@"))]
     usage = subprocess.run([program, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -54,7 +55,7 @@ def command(program: str, json: Path, thrift_port: int, ports: list[str], runtim
 
 
 def problem(program: str, json: Path, ports: list[str]) -> str | None:
-    """Why simple_switch cannot start, for errors that its own message explains badly. None: no such error."""
+    """Why simple_switch cannot start: errors that simple_switch itself reports badly. None without such an error."""
     if shutil.which(program) is None:
         return f"{program} is not on the PATH: make deploy TARGET=bmv2 installs it or says how to get it"
     if not os.access(json, os.R_OK):
@@ -79,7 +80,7 @@ def run(argv: list[str], thrift_port: int, boost: bool = True) -> str | None:
     """Runs simple_switch until SIGTERM or SIGINT. Returns an error message, or None."""
     if answers(thrift_port):
         return f"TCP port {thrift_port} is taken already: does another simple_switch run here?"
-    # simple_switch prints to standard error: standard output has only the line `ready`.
+    # Standard output is reserved for the line `ready`, so simple_switch prints to standard error.
     switch = subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=_boosted if boost else _end_with_parent
     )

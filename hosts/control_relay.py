@@ -2,9 +2,10 @@
 """Passes a switch's control messages between its socket and the standard streams, for a runner on another machine. The
 relay opens no port.
 
-`ssh switch python -m hosts.control_relay SOCKET` is for the soft switch's Unix socket. A message is its length in 4
-bytes (big-endian), then its bytes. Each request has one reply. `... --tcp PORT` passes the bytes of a connection to
-PORT of 127.0.0.1, as they come, after CONNECTED. Standard library only (Python 3.9 or later).
+`ssh switch python -m hosts.control_relay SOCKET` is for the soft switch's Unix socket. On the standard streams a length
+prefix of 4 bytes (big-endian) precedes each message. Each request has one reply. `... --tcp PORT` connects to PORT of
+127.0.0.1, prints CONNECTED, and then copies the byte stream in both directions. Standard library only (Python 3.9 or
+later).
 """
 
 from __future__ import annotations

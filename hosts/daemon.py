@@ -37,7 +37,7 @@ from typing import Any, NoReturn
 from hosts import moment, room
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-POLL_MS = 10  # interval of looking for the ready line in the log
+POLL_MS = 10  # between two searches for the ready line in the log
 KILL_WAIT_S = 2.0  # a process that survives SIGKILL this long hangs in the kernel
 LAST_WORDS_BYTES = 4096
 
@@ -89,7 +89,7 @@ def start(
             try:
                 _wait_until_ready(files, state, log, log_offset, ready, timeout_s)
             except DaemonError:
-                # This error is the report: a later stop must see a program that was never started.
+                # The raised error already reports the failure, so a later stop must find no trace of the program.
                 files.exit.unlink(missing_ok=True)
                 files.state.unlink(missing_ok=True)
                 raise
@@ -287,7 +287,7 @@ def _how(end: dict[str, Any] | None) -> str:
 
 
 def _last_words(log: Path, offset: int) -> str:
-    """The last line that the program printed, or a hint to its log. Adds a full file system's name."""
+    """The last line that the program printed, or a hint to its log. Names the log's file system if it is full."""
     try:
         with log.open("rb") as lines:
             size = lines.seek(0, os.SEEK_END)

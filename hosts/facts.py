@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The facts about a host that a run on a testbed stores: `python -m hosts.facts --interface I ...`. Prints JSON.
 
-`lost_frames`, by interface: frames that the kernel or the NIC lost since boot. `passed_frames`: those received and
-sent. `tcp_memory_pressures`: how often TCP ran short of memory since the network namespace was made. `clock`: what
-disciplines it. `settings`: as hosts.tune.inventory. Standard library only (Python 3.9 or later).
+`lost_frames`, by interface: frames that the kernel or the NIC lost since boot. `passed_frames`: frames received and
+sent. `tcp_memory_pressures`: how often TCP ran short of memory since the network namespace was made. `clock`: the
+reports of the time daemons. `settings`: as hosts.tune.inventory. Standard library only (Python 3.9 or later).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def passed_frames(interface: str) -> dict[str, int]:
 
 
 def clock() -> dict[str, list[str]]:
-    """The output of each of these commands that gives one; empty if none does."""
+    """{program: lines of its output} for each of CLOCKS that succeeds."""
     said = {}
     for words in CLOCKS:
         with contextlib.suppress(TuneError):

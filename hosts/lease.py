@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Holds a testbed host for one run: `python -m hosts.lease --run-dir D --state-dir S`.
 
-Prints `ready`, then reads standard input: any byte is a sign of life of the runner, and END says that it starts nothing
-more here. At the end of the input, or after SILENCE_S without a byte, it stops the programs that the run started here,
-restores the host's settings, removes D, and prints {"problems": [...]}. So a run leaves nothing on a host, even if its
-runner was killed or is unreachable: without END, it goes on for LINGER_S, because a task that the runner had sent may
-start only then.
---neighbour sets another host's MAC address until the end: the switch forwards no broadcasts, so ARP gets no answer.
-Standard library only (Python 3.9 or later).
+Prints `ready`, then reads standard input. Any byte is a heartbeat of the runner. The byte END says that the runner
+starts nothing more on this host. At the end of the input, or after SILENCE_S without a byte, the lease stops the run's
+programs on this host, restores the host's settings, removes D, and prints {"problems": [...]}. So a run leaves nothing
+on a host, even if its runner was killed or is unreachable. Without END the lease continues to clean up for LINGER_S,
+because a task that the runner had sent may start late.
+--neighbour adds a permanent neighbour entry for another host until the end of the lease: the switch forwards no
+broadcasts, so ARP gets no answer. Standard library only (Python 3.9 or later).
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Neighbour(NamedTuple):
         return ["del", self.address, "dev", self.interface]
 
     def forget_closed(self) -> None:
-        """Ends connections to this neighbour that no program has open. They would keep their ports for a minute or two,
-        and the next run with the same seed needs them. Does nothing while a program holds a half-closed connection to
-        the neighbour, or if the kernel cannot end connections (CONFIG_INET_DIAG_DESTROY).
+        """Ends connections to this neighbour that no program has open. Such connections occupy their ports for a minute
+        or two, and the next run with the same seed needs these ports. Does nothing while a program holds a half-closed
+        connection to the neighbour, or if the kernel cannot end connections (CONFIG_INET_DIAG_DESTROY).
         """
         these = ["--tcp", *(word for state in CLOSED for word in ("state", state)), "dst", self.address]
         with contextlib.suppress(TuneError):
@@ -82,7 +82,7 @@ def neighbour(text: str) -> Neighbour:
 
 
 def held(state_dir: Path) -> int | None:
-    """A file descriptor that has the host's lock; None if another run has it."""
+    """A file descriptor that holds the host's lock; None if another run holds the lock."""
     state_dir.mkdir(parents=True, exist_ok=True)
     lock = os.open(state_dir / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -94,7 +94,7 @@ def held(state_dir: Path) -> int | None:
 
 
 def wait(signs: int, silence_s: float = SILENCE_S) -> bool:
-    """Returns at the end of the input, or when no byte came for `silence_s`; True if END came before."""
+    """Waits for the end of the input; returns whether END came before. False after `silence_s` without a byte."""
     ended = False
     while select.select([signs], [], [], silence_s)[0]:
         came = os.read(signs, 4096)
@@ -105,14 +105,14 @@ def wait(signs: int, silence_s: float = SILENCE_S) -> bool:
 
 
 def others(*directories: Path) -> list[int]:
-    """Other processes that have a path in these directories as an argument, or write a log there, even if that log is
-    deleted. These were started without hosts.daemon, or their pid file is gone.
+    """Other processes that have a path in these directories as an argument, or write a log there (even a deleted log).
+    hosts.daemon did not start these processes, or their pid files are gone.
     """
     found = []
     inside = tuple(os.fsencode(directory) + b"/" for directory in directories)
     for process in Path("/proc").glob("[0-9]*"):
         paths: list[bytes] = []
-        with contextlib.suppress(OSError):  # it has ended, or is another user's
+        with contextlib.suppress(OSError):  # the process has ended, or is another user's
             paths += (process / "cmdline").read_bytes().split(b"\0")
             paths += [os.fsencode((process / "fd" / number).readlink()) for number in ("1", "2")]
         if int(process.name) != os.getpid() and any(path.startswith(inside) for path in paths):
@@ -136,7 +136,7 @@ def stop_all(run_dir: Path, state_dir: Path) -> list[str]:
     runtime, still = run_dir / RUNTIME, []
     for _ in range(2):
         for file in sorted(runtime.glob("*.pid")):
-            with contextlib.suppress(daemon.DaemonError, OSError, ValueError):  # how it ends matters to nobody here
+            with contextlib.suppress(daemon.DaemonError, OSError, ValueError):  # the exit status does not matter here
                 daemon.stop(file.stem, runtime, STOP_S)
         end_others(run_dir, state_dir)
         still = [file.stem for file in sorted(runtime.glob("*.pid"))]
@@ -204,7 +204,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("another experiment runs on this host: wait until it has ended", file=sys.stderr)
         return EXIT_REFUSED
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)  # the end of the connection sends them, but also ends the input
+        signal.signal(number, signal.SIG_IGN)  # a lost connection sends these, but the end of the input suffices
     former: list[list[str]] = []
     ended = False
     problems = clean_earlier(options.run_dir, options.state_dir)
@@ -220,7 +220,7 @@ def main(arguments: list[str] | None = None) -> int:
         problems += clean_stragglers(options.run_dir, options.state_dir)
     for entry in options.neighbour:
         entry.forget_closed()
-    with contextlib.suppress(OSError):  # nobody may be there to be told
+    with contextlib.suppress(OSError):  # the runner may be gone
         print(json.dumps({"problems": problems}), flush=True)
     return 0
 

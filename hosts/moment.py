@@ -2,7 +2,7 @@
 """Aligns a start to a multiple of 10 ms of CLOCK_MONOTONIC, so that virtual-time runs start in the same ns.
 
 In virtual time the interpreter needs some microseconds before it starts a program, and every failed file lookup changes
-that number. The alignment hides the difference. In real time the alignment costs up to 10 ms.
+this delay. The alignment hides the difference. In real time the alignment costs up to 10 ms.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""How often TCP ran short of memory. It then shrinks socket buffers, which limit flows in place of the queue."""
+"""How often TCP ran short of memory. Under memory pressure TCP shrinks socket buffers. Flows are
+then limited by their buffers, not by the queue.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Names a full file system, for error messages: a program that fails for lack of space often cannot write that to its
-log on the same file system. Standard library only, because it also runs on remote hosts.
+"""Names a full file system, for error messages. A program that fails for lack of space often cannot log the reason,
+because its log is on the same file system. Standard library only, because this module also runs on remote hosts.
 """
 
 from __future__ import annotations
