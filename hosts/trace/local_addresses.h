@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The addresses of a network namespace. Stock trace events do not have the namespace of a socket, so they are selected
- * by the socket's local address.
+ * The addresses of a network namespace. Stock trace events lack the socket's namespace, so the tracer selects events by
+ * the socket's local address.
  */
 #ifndef TRACE_LOCAL_ADDRESSES_H
 #define TRACE_LOCAL_ADDRESSES_H

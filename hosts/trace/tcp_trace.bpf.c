@@ -5,10 +5,10 @@
  * the verifier the socket's type, so plain loads read the socket. Needs Linux 5.12.
  *
  * Each tracepoint has two programs, called one after the other. The kernel skips a program that is already
- * running on the same CPU, so one program alone would lose events: a softirq can interrupt a process that works
- * off its socket's backlog, with a segment for another socket (1 of 4000 events at 1 M/s). So the first program
- * notes each event that it sees. The second program, which cannot be running at that moment, records the events
- * that the first one did not see.
+ * running on the same CPU. One program alone would lose 1 of 4000 events at 1 M/s: while a process works off its
+ * socket's backlog, a softirq interrupts it with a segment for another socket. So the first program notes each
+ * event that it sees. The second program, which cannot be running at that moment, records the events that the
+ * first program did not see.
  */
 #include <stdbool.h>
 #include <linux/bpf.h>

@@ -23,7 +23,7 @@
 #include "summary.h"
 
 enum {
-	SETTLE_MS = 20, /* between two looks for events in progress when the source is stopped */
+	SETTLE_MS = 20, /* between two checks for events that were in progress when the source was stopped */
 	SETTLE_TRIES = 50,
 	FLUSH_EVERY_MS = 500, /* the file format promises at least one block per second */
 	NS_PER_MS = 1000000,

@@ -16,7 +16,7 @@
 #include "tracefs.h"
 
 enum {
-	SETTLE_NS = 20000000, /* for events that are being written while they are disabled */
+	SETTLE_NS = 20000000, /* for events that are being written when they are disabled */
 	STATS_BYTES = 1024,
 };
 
