@@ -7,13 +7,15 @@
  *   transmission. A history of ACKs, indexed by the delivered count, gives both with the resolution of its entries: the
  *   packets of one ACK, or 1/128 of the packets in flight.
  * - Lost packets. Linux does not call a congestion control for each packet that it marks lost. The packets that an ACK
- *   marks are looked up in the retransmission queue. Packets that a timer (RACK, RTO) marks count at the next ACK; if
- *   they were sent again by then, the values of that ACK's own sample are used for them.
- * - C.send_quantum is the kernel's own (tcp_tso_autosize); offload_budget assumes the draft's, but no more segments than
- *   the interface takes at once.
- * - An empty slot of the bandwidth filter does not replace the one before it: a cycle without a sample says nothing.
- * - CE marks. The draft asks for a reaction and leaves it open. Here a reaction of TCP (at most one per RTT) counts as a
- *   loss, and as too much in flight if the marked packets were a probe. Google's BBRv3 reacts otherwise (alpha as DCTCP).
+ *   marks are looked up in the retransmission queue. Packets that a timer (RACK, RTO) marks count at the next ACK. If
+ *   they were retransmitted by then, that ACK's own sample is used for them.
+ * - C.send_quantum is the kernel's own (tcp_tso_autosize). offload_budget assumes the draft's quantum, bounded by the
+ *   number of segments that the interface takes at once.
+ * - A cycle without a sample tells nothing about the bandwidth, so an empty slot of the bandwidth filter does not
+ *   replace the previous slot.
+ * - CE marks. The draft requires a reaction but does not specify it. Here a reaction of TCP (at most one per RTT)
+ *   counts as a loss. It also counts as too much in flight if the marked packets were a probe. Google's BBRv3 estimates
+ *   alpha instead, as DCTCP does.
  * - HandleRestartFromIdle runs when TCP starts to send with nothing in flight (CA_EVENT_TX_START).
  * PLB and the ECN of Google's kernel are not in the draft, and not here.
  *
@@ -33,7 +35,7 @@ static struct sample sample_of(struct sock *sk, const struct rate_sample *from)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct sample rs = {
 		.newly_acked = from->acked_sacked,
-		.newly_lost = tp->lost - bbr->lost, /* with those that timers marked */
+		.newly_lost = tp->lost - bbr->lost, /* includes packets that timers marked */
 		.rtt_us = from->rtt_us,
 		.is_app_limited = from->is_app_limited,
 	};

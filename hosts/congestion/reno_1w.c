@@ -5,12 +5,12 @@
  *
  * One draw per loss event, as Reno reduces once per loss event: the kernel asks for ssthresh when fast recovery, a
  * reaction to ECN, or a timeout begins. A flow that does not react keeps its window through the recovery; lost segments
- * are repaired as ever. In slow start every loss halves, because w there says nothing of a fair share: otherwise the
- * window that overshot the path would stay for w loss events.
+ * are retransmitted as usual. In slow start every loss halves the window. There w is no estimate of the fair share, and
+ * a window that overshot the path would otherwise stay for w loss events.
  */
 #include "congestion.h"
 
-/* The flow's own generator: what a flow draws does not depend on what other flows draw. */
+/* Each flow has a generator of its own, so its draws do not depend on the draws of other flows. */
 struct reno_1w_flow {
 	u64 state;
 };

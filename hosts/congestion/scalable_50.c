@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Scalable TCP with the increase that Linux had until 5.6: a packet for every 50 ACKs, however many segments an ACK
- * covers. Since 5.7 (March 2020, "tcp: fix stretch ACK bugs in Scalable") it is a packet for every 100 segments. The two
- * agree if each ACK covers two segments. With GRO an ACK covers more, and the older one grows more slowly: that is the
- * one of Spang et al. 2021, whose hosts had Linux 5.5.
+ * covers. Since 5.7 (March 2020, "tcp: fix stretch ACK bugs in Scalable") Linux adds a packet for every 100 segments.
+ * The two increases agree if each ACK covers two segments. With GRO an ACK covers more segments, and the older increase
+ * is slower. Spang et al. 2021 measured the older increase, because their hosts had Linux 5.5.
  *
  * The reduction is Linux's own, to 7/8 rounded up, and never below 2 packets.
  */

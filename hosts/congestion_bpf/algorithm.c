@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Loads and registers a congestion control. The name is written into the object's image before libbpf opens it, because
-// libbpf offers no other access to a struct_ops variable before Linux 6.9's. The registration is a BPF link, so that it
-// ends with its file descriptor; without a link it would outlive this process.
+// Loads and registers a congestion control. The name is written into the object's image before libbpf opens the image,
+// because a libbpf older than that of Linux 6.9 offers no other access to a struct_ops variable. The registration is a
+// BPF link, which ends with its file descriptor. Without a link the registration would outlive this process.
 #include "algorithm.h"
 
 #include <bpf/bpf.h>
@@ -46,7 +46,7 @@ static int explain(const struct algorithm *algorithm, const char *action, int er
 	return err;
 }
 
-/* Stores the functions in the kernel, which checks them. With libbpf before 1.2 this registers nothing. */
+/* Stores the functions in the kernel, which checks them. libbpf 1.2 and later also registers them here. */
 static int store(struct algorithm *algorithm)
 {
 	algorithm->value = bpf_map__attach_struct_ops(struct_ops_map(algorithm->object));
@@ -104,7 +104,7 @@ int algorithm_register(struct algorithm *algorithm)
 	union bpf_attr attributes = {0};
 
 	if (libbpf_major_version() == 1 &&
-	    libbpf_minor_version() < 2) { /* newer ones make the link themselves */
+	    libbpf_minor_version() < 2) { /* libbpf 1.2 has made the link in store() */
 		attributes.link_create.prog_fd = (uint32_t)bpf_map__fd(map); /* union with map_fd */
 		attributes.link_create.attach_type = STRUCT_OPS_ATTACH;
 		algorithm->link_fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes));

@@ -3,9 +3,9 @@
  * but neither macros nor inline functions. Types come from the running kernel's BTF (vmlinux.h), so that libbpf adjusts
  * every field's offset (CO-RE).
  *
- * Less is allowed than in a module. A program writes only icsk_ca_priv, icsk_ack.pending, sk_pacing_rate,
- * sk_pacing_status, snd_cwnd, snd_cwnd_cnt, snd_cwnd_stamp, snd_ssthresh, ecn_flags and app_limited; the verifier
- * refuses a loop without a bound; there is no signed division.
+ * A BPF program may do less than a module. It can write only icsk_ca_priv, icsk_ack.pending, sk_pacing_rate,
+ * sk_pacing_status, snd_cwnd, snd_cwnd_cnt, snd_cwnd_stamp, snd_ssthresh, ecn_flags and app_limited. The verifier
+ * refuses a loop without a bound. There is no signed division.
  */
 #ifndef CONGESTION_AS_BPF_H
 #define CONGESTION_AS_BPF_H
@@ -39,7 +39,7 @@ extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __ksym;
 extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked) __ksym;
 
-/* Numbers of macros. */
+/* Macros of the kernel, which BTF lacks. */
 #define TCP_CONG_NON_RESTRICTED (1U << 0)
 #define TCP_CONG_NEEDS_ECN	(1U << 1)
 #define TCP_INFINITE_SSTHRESH	0x7fffffff
@@ -147,7 +147,7 @@ static __always_inline bool tcp_is_cwnd_limited(const struct sock *sk)
 	return tcp_in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-/* Draws of the loader's seed: the generator is splitmix64, and each draw takes the next number. */
+/* All flows draw from one splitmix64 generator, which the loader seeds. */
 const volatile u64 random_seed;
 u64 random_draws;
 

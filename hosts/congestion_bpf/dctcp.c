@@ -2,8 +2,8 @@
 /* DCTCP (RFC 8257) as Linux implements it. The sender estimates alpha, the share of marked packets, once per window,
  * and at a mark reduces its window by alpha/2. The receiver echoes each change of the marks at once.
  *
- * Not here: Linux's PLB, which is off by default, and the diagnostics of ss. Without ECN on the path a flow becomes
- * Reno, but not in the way of Linux: see begin().
+ * Linux's PLB, which is off by default, and the diagnostics of ss are not implemented. Without ECN on the path a flow
+ * falls back to Reno, but differently from Linux: see begin().
  */
 #include "congestion.h"
 

@@ -19,7 +19,7 @@ static int keep(enum libbpf_print_level level, const char *format, va_list argum
 
 	if (level == LIBBPF_DEBUG)
 		return 0;
-	if (used > sizeof(kept) / 2) { /* the end says why */
+	if (used > sizeof(kept) / 2) { /* the reason is at the end */
 		memmove(kept, kept + used / 2, used - used / 2);
 		used -= used / 2;
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 // Sets snd_cwnd_clamp when a connection is established, before the congestion control begins. The kernel then also sets
-// ssthresh to the bound. The initial window has its own option, because the clamp bounds growth only.
+// ssthresh to the bound. The clamp bounds only growth, so TCP_BPF_IW bounds the initial window.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_endian.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attaches the program to the root of the second version's control groups, so that it sees every process, and selects
-// the namespace by its cookie. The hierarchy is mounted without a place in the file system, for this process alone.
+// Attaches the program to the root of cgroup v2, where it sees the sockets of every process, and selects the namespace
+// by its cookie. The cgroup hierarchy is a detached mount (fsmount), which only this process can reach.
 #include "window.h"
 
 #include <bpf/libbpf.h>
@@ -29,7 +29,7 @@ static int own_netns_cookie(uint64_t *cookie)
 	return err;
 }
 
-/* A descriptor of the root of the control groups, or -errno. */
+/* A descriptor of the root of cgroup v2, or -errno. */
 static int cgroup_root(void)
 {
 	int mount = -1, context = (int)syscall(SYS_fsopen, "cgroup2", 1 /* FSOPEN_CLOEXEC */);

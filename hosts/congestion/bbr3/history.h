@@ -10,7 +10,7 @@ static struct transmission *entry(struct bbr3 *bbr, u32 age)
 	return bbr->history + (bbr->newest - age) % HISTORY;
 }
 
-/* The newest entry that is not newer than the packet; the oldest one for older packets. */
+/* The newest entry that is not newer than the packet. A packet older than every entry gets the oldest entry. */
 static const struct transmission *transmission(struct bbr3 *bbr, u32 delivered)
 {
 	u32 least = 0, most = bbr->entries - 1;

@@ -65,7 +65,7 @@ static void handle_lost_packet(struct sock *sk, const struct sk_buff *skb, u32 l
 }
 
 /* Calls handle_lost_packet for each packet that was marked lost since the previous ACK. Lost packets wait for
- * retransmission in the order of their marks, so those of earlier ACKs are skipped.
+ * retransmission in the order of their marks, so the packets that earlier ACKs marked come first and are skipped.
  */
 static void handle_losses(struct sock *sk, const struct sample *rs)
 {

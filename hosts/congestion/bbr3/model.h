@@ -45,7 +45,9 @@ static void advance_max_bw_filter(struct bbr3 *bbr)
 	bbr->max_bw_slots[1] = 0;
 }
 
-/* While not probing: follow the delivery of the last round down, by BETA at most. */
+/* After a round with losses, unless probing: lower the bounds to what that round delivered, but not below BETA times
+ * their values.
+ */
 static void adapt_lower_bounds(struct sock *sk)
 {
 	struct bbr3 *bbr = of(sk);

@@ -65,7 +65,7 @@ static void enter_drain(struct sock *sk)
 
 	bbr->state = DRAIN;
 	bbr->drain_start_round = bbr->round_count;
-	/* For those who read TCP's state: the end of slow start. */
+	/* BBR does not use ssthresh. It shows the end of slow start to readers of TCP's state. */
 	tcp_sk(sk)->snd_ssthresh = inflight(sk, bbr->max_bw_slots[1], 100);
 }
 
