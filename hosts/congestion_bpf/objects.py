@@ -37,8 +37,8 @@ class ObjectError(Exception):
 
 
 def own_sources() -> dict[str, Path]:
-    """Our own algorithms for BPF, by name: those of hosts/congestion that are written for both kernels, and those here,
-    which Linux has, too, as modules that a machine may lack.
+    """Our own algorithms for BPF, by name: the files of hosts/congestion that are written for both kernels, and the
+    files of this directory. Linux has the latter as modules, but a machine may lack the modules.
     """
     files = [*BOTH_KERNELS.glob("*.c"), *HERE.glob("*.c")]
     return {path.stem: path for path in sorted(files) if SHARED_HEADER.search(path.read_bytes())}

@@ -51,8 +51,8 @@ class Distribution:
         return max(1.0, self.mean / piece + 0.5)
 
     def drawn_share(self) -> float:
-        """The share of the mean that a sample of some thousand draws has; the rest lies in values too rare to be drawn.
-        Computed as the mean of the midpoints of MIDPOINTS equally likely parts, over the mean.
+        """The share of the mean that a sample of some thousand draws reaches. The rest of the mean lies in values too
+        rare to be drawn. Computed as the mean of the midpoints of MIDPOINTS equally likely parts, over the mean.
         """
         return sum(self.quantile((part + 0.5) / MIDPOINTS) for part in range(MIDPOINTS)) / MIDPOINTS / self.mean
 

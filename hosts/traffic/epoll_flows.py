@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Long and finite flows by our own generator: writes the list of flows for build/tcp_flows and reads its report.
 
-For datagrams beside them, each group has a process of build/open_loop, from the common start to the end of the traffic.
+Each group of datagrams in the plan has a process of build/open_loop, from the common start to the end of the traffic.
 """
 
 from __future__ import annotations

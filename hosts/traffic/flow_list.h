@@ -4,14 +4,15 @@
  * BYTES 0: a long flow. It connects before the common start and sends from OFFSET_NS after the start to the end.
  * Otherwise a finite flow, which connects, sends BYTES and closes. With USER 0 it connects OFFSET_NS after the start.
  * A user's finite flows follow each other in the order of their lines: the first connects OFFSET_NS after the start,
- * each other one OFFSET_NS after the end of the flow before it.
+ * each later flow OFFSET_NS after the end of the previous flow.
  * Words, in any order:
- *   from=ADDRESS  the client's, IPv4 or IPv6; without it the kernel chooses. It selects the flow's path at the switch
+ *   from=ADDRESS  the client's IPv4 or IPv6 address, which selects the flow's path at the switch; without this word the
+ *                 kernel chooses the address
  *   window=N      most segments in flight, whatever the congestion control; needs the traffic device (pump.h)
- *   buffer=N      bytes of its send buffer; without it the host's settings bound the buffer
+ *   buffer=N      bytes of the send buffer; without this word the host's settings bound the buffer
  *   pacing        segments are spread over the round trip
- *   ecn           a connection without ECN is a failure. If only some flows have this word, each flow's SYN asks for
- *                 ECN as the word says, else as the host is set
+ *   ecn           a connection without ECN is a failure. If only some flows have this word, only their SYNs ask for
+ *                 ECN. Otherwise the host's setting decides
  * The caller has checked the plan as a whole; a malformed line is still reported with its number.
  */
 #ifndef TRAFFIC_FLOW_LIST_H

@@ -32,7 +32,7 @@ ARRIVALS = ("poisson", "cbr", "periodic", "jittered")
 ARRIVALS_FORM = "periodic:64p:2.5"  # packets of a flow in a round, and slots between them (schedule.h)
 MOST_ROUND_PACKETS = 1_000_000  # of schedule.h
 SIZES = ("fixed", "exponential", "bimodal")
-BURSTS_FORM = "bursts:14p"  # or another number of packets: the slow-start bursts of such flows (schedule.h)
+BURSTS_FORM = "bursts:14p"  # the slow-start bursts of flows of 14 (or any number of) packets (schedule.h)
 MOST_FLOW_PACKETS = 1000  # of schedule.h
 # Key, least, most, default (None: must be given).
 WHEN = (("start_mono_ns", 0, 2**62, 0), ("duration_ns", 1, MOST_NS, None))
@@ -48,7 +48,7 @@ NUMBERS = (
 
 
 def flow_packets(sizes: str) -> int | None:
-    """Packets of the flows that send bursts, of sizes such as bursts:14p; None of other sizes."""
+    """Packets of the flows whose slow-start bursts are sent: 14 for bursts:14p; None for other sizes."""
     match = re.fullmatch("bursts:([1-9][0-9]{0,3})p", sizes)
     return int(match[1]) if match and int(match[1]) <= MOST_FLOW_PACKETS else None
 

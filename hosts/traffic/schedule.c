@@ -66,7 +66,7 @@ static double mean_ip_bytes(const struct schedule_options *options)
 	return sum / weight_sum;
 }
 
-/* Number of bursts of a flow of so many packets: FIRST_BURST, twice that, ..., and the rest. */
+/* Number of slow-start bursts of a flow: FIRST_BURST packets, twice as many, ..., and the rest. */
 static uint32_t bursts_of(uint64_t flow_packets)
 {
 	uint32_t bursts = 1;

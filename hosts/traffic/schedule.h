@@ -8,20 +8,22 @@
  *   bursts       all have the MTU, and packets arrive in slow-start bursts, see below
  *   exponential  LEAST_IP_BYTES + k; k is the integer part of an exponential of mean MTU / 4, truncated to below
  *                MTU - LEAST_IP_BYTES + 1: P(k) is proportional to exp(-4 k / MTU), for k = 0 .. MTU - LEAST_IP_BYTES
- * Bursts: a flow of l packets in slow start sends bursts of 2, 4, 8, ... packets, and last the rest (Appenzeller et al.
- * 2004, section 4). Each burst is an arrival of its own, independent of the others; all of its packets have the same time
- * and the same flow. Its size is drawn from the bursts of a flow of options.flow_packets packets, each with the same
- * probability. Without bursts an arrival is one packet.
- * A packet takes (size + ETHERNET_BYTES + WIRE_EXTRA_BYTES) bytes on the wire (lib/frames.h). The mean gap
- * between arrivals is their mean wire bits / (load x rate).
- * Poisson: gaps are exponential; their sum keeps fractions of a ns, and each time is rounded down. The flow of an
- * arrival is drawn uniformly, so each flow is Poisson as well. CBR: all gaps are the mean, and flows take turns.
- * Periodic (Enachescu et al. 2006, Appendix II): each flow sends round_packets packets in a round, spacing_ns apart. A round
- * lasts flows x round_packets mean gaps; with the widest spacing, which is the default, a flow's packets are spaced
- * evenly. The first packet of a flow comes at a phase, drawn uniformly: from the round, so that at each time the same
- * number of packets is due on average, or from one gap if packets are spaced evenly. The phase is the same in all rounds,
- * or jittered. Evenly spaced packets draw it again for each round. Otherwise it moves from round to round by up to half a
- * round either way, less where the flow's rounds would come closer to each other than its packets.
+ * Bursts: a flow of l packets in slow start sends bursts of 2, 4, 8, ... packets, and then the rest (Appenzeller et al.
+ * 2004, section 4). Each burst is an arrival of its own, independent of other bursts. All packets of a burst have the
+ * same time and the same flow. The size of a burst is drawn from the bursts of a flow of options.flow_packets packets,
+ * each with the same probability. Without bursts an arrival is one packet.
+ * A packet takes (size + ETHERNET_BYTES + WIRE_EXTRA_BYTES) bytes on the wire (lib/frames.h). The mean gap between
+ * arrivals is an arrival's mean wire bits / (load x rate).
+ * Poisson: gaps are exponential. Their sum keeps fractions of a ns, and each time is rounded down. The flow of an
+ * arrival is drawn uniformly, so each flow is Poisson as well.
+ * CBR: all gaps are the mean, and flows take turns.
+ * Periodic (Enachescu et al. 2006, Appendix II): each flow sends round_packets packets in a round, spacing_ns apart.
+ * A round lasts flows x round_packets mean gaps. The default spacing is the widest: a flow's packets are spaced evenly.
+ * A flow's first packet of a round comes at a random phase. The phase is uniform over the round, so that the mean
+ * number of due packets is the same at each time. With even spacing the phase is uniform over one spacing.
+ * Periodic flows keep their phase in all rounds. Jittered flows change it. With even spacing each round draws a new
+ * phase. Otherwise the phase moves from round to round by up to half a round either way, but never so far that two
+ * rounds of a flow come closer to each other than its spacing.
  */
 #ifndef TRAFFIC_SCHEDULE_H
 #define TRAFFIC_SCHEDULE_H
@@ -47,7 +49,7 @@ struct schedule_options {
 	uint64_t mtu_bytes;
 	uint64_t flows;
 	uint64_t flow_packets;	/* with SIZES_BURSTS: packets of the flows that send the bursts */
-	uint64_t round_packets; /* periodic and jittered: of a flow in a round; 0: 1 */
+	uint64_t round_packets; /* periodic and jittered: packets of a flow in a round; 0 means 1 */
 	uint64_t
 		spacing_ppm; /* periodic and jittered: millionths of the time of a packet on the link; 0: even */
 };

@@ -25,7 +25,7 @@ struct listener {
 
 void sink_tcp_close(struct sink_flow *flow, struct sink *sink)
 {
-	/* A connection whose sender's RST was lost: a FIN would be sent again and again, and answered each time. */
+	/* The sender's RST may be lost. A FIN would then be retransmitted and answered again and again: send a RST. */
 	static const struct linger reset = {.l_onoff = 1};
 	uint64_t written_bytes;
 	int error;
@@ -61,7 +61,7 @@ static int discard(struct sink_handler *handler, struct sink *sink)
 	return 0;
 }
 
-/* Receives on a new connection, or lets the kernel do it; then only the end is of interest here. */
+/* Receives on a new connection. If the kernel receives instead, only the connection's end wakes this program. */
 static int receive(struct sink *sink, struct sink_flow *flow)
 {
 	bool pumped = pump_is_open(&sink->pump);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sockets of this network namespace by /proc/net, which shows when flows are up without disturbing them."""
+"""The sockets of this network namespace from /proc/net. Reading it shows when flows are up and disturbs no flow."""
 
 from __future__ import annotations
 

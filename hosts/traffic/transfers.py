@@ -5,11 +5,10 @@
     closed-loop  each user thinks, sends a flow, thinks again. `think_from` end: a think time begins when the user's
                  flow has ended. start: think times run from start to start, so a user's flows can overlap
 
-`path_of` says what keeps a source: user (every user has one) or transfer (each flow of a user draws one).
+`path_of` says what has a source address: user (one for all flows of a user) or transfer (each flow draws one).
 
-Sizes, arrivals, sources and every user have random streams of their own: draw k of user u is the same whatever the
-network does and whatever happens to others. No two flows of a run have the same ports, so an earlier flow in TIME-WAIT
-blocks none.
+Sizes, arrivals, sources and every user have random streams of their own. So draw k of user u depends neither on the
+network nor on other users. No two flows of a run have the same ports, so a flow in TIME-WAIT blocks no later flow.
 """
 
 from __future__ import annotations
@@ -51,7 +50,9 @@ class Transfer(NamedTuple):
 
 @dataclass(frozen=True)
 class TransferGroup:
-    """Flows of one kind. `mean_gap_ns` and `arrivals` are of finite flows, the last three of closed-loop flows."""
+    """Flows of one kind. Only finite flows use `arrivals` and `mean_gap_ns`. Only closed-loop flows use `users`,
+    `think`, `think_from` and `path_of`.
+    """
 
     kind: str
     cc: str
@@ -76,7 +77,7 @@ def parse(values: Any, path: str, read: Reader, default: FlowSettings) -> Transf
         return None
     kind = read.choice(values, "kind", KINDS, f"{path}.")
     if read.refused(f"{path}.kind"):
-        return None  # nobody knows which keys it may have
+        return None  # the kind decides which keys are allowed
     own = {"finite": {"arrivals", "mean_gap_ns"}, "closed-loop": {"users", "think", "think_from", "path_of"}}[kind]
     read.unknown(values, {"kind", "cc", "first_server_port", "sizes", "sources", *flow_settings.KEYS, *own}, f"{path}.")
     before = len(read.errors)
@@ -157,8 +158,8 @@ def _arriving(group: TransferGroup, number: int, duration_ns: int, seed: int) ->
 def _of_user(
     group: TransferGroup, number: int, user: int, duration_ns: int, seed: int, source: int
 ) -> Iterator[Transfer]:
-    """The flows of one user, the first after a think time: as many as fit if the network took no time. `source` is the
-    user's, unless each flow draws one.
+    """The flows of one user, the first after a think time: as many as fit if transfers took no time. All flows use
+    `source`, unless each flow draws a source.
     """
     assert group.think is not None
     random, sources = Random(f"user {seed} {number} {user}"), Random(f"sources of user {seed} {number} {user}")

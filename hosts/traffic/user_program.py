@@ -43,8 +43,8 @@ SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
 @dataclass(frozen=True)
 class UserPlan:
-    """`start_mono_ns`, `duration_ns` are a client's, `port` is the one that a server must listen on. `alone`: no other
-    program writes traffic.json, so the client's does.
+    """`start_mono_ns` and `duration_ns` are for a client. `port`: a server must listen on this port. `alone`: no other
+    program writes traffic.json, so this program does.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Output:
         self.bytes = 0
 
     def take(self) -> bool:
-        """Moves what is in the pipe; false at its end."""
+        """Reads a piece from the pipe, and stores it up to the limit. False at the end of the pipe."""
         data = os.read(self.pipe.fileno(), PIECE_BYTES)
         self.file.write(data[: max(0, self.limit - self.bytes)])
         self.file.flush()
@@ -211,7 +211,7 @@ def _until(mono_ns: int) -> Callable[[], float]:
 
 
 def serve(plan: UserPlan, running: Running) -> tuple[str, list[str]]:
-    """(how the server's time ended, errors). Returns at SIGTERM, or when the server ends in a way that it may not."""
+    """(how the server's time ended, errors). Returns at SIGTERM, or when the server fails."""
     deadline = _until(running.started_mono_ns + int(LISTEN_S * 1e9))
     while plan.port not in sockets.bound_ports():
         look = _until(time.monotonic_ns() + int(POLL_S * 1e9))
@@ -230,7 +230,7 @@ def serve(plan: UserPlan, running: Running) -> tuple[str, list[str]]:
         if running.watch(lambda: 3600.0):
             if running.process.returncode:
                 return "itself", [f"{plan} {running.how()} {_after(running)}: {running.last_words()}"]
-            while True:  # the server ended by itself, as it may
+            while True:  # a server may end by itself with status 0
                 signal.pause()
     except StoppedError:
         return "stop" if running.ended_mono_ns is None else "itself", []

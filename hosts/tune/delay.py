@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Propagation delay by netem, for kernels that have it: `python -m hosts.tune.delay apply|undo`.
 
-By default it delays the ACKs on the receiver's egress, behind an ifb device. `receiver-ingress` delays the data, behind
-an ifb too. `sender-egress` follows the text of the paper. There TCP Small Queues waits for each flow's delayed packets
-and distorts the result (`distorted_by_tcp_small_queues` in the output). The queue limit is always explicit, because
-netem's default of 1000 packets drops silently. Prints JSON; needs root; standard library only.
+By default netem delays the ACKs on the receiver's egress, behind an ifb device. `receiver-ingress` delays the data,
+also behind an ifb. `sender-egress` follows the text of the paper. There TCP Small Queues waits for each flow's delayed
+packets and distorts the result (`distorted_by_tcp_small_queues` in the output). The queue limit is always explicit,
+because netem's default of 1000 packets drops silently. Prints JSON; needs root; standard library only.
 """
 
 from __future__ import annotations

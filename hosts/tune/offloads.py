@@ -30,8 +30,8 @@ _LINE = re.compile(r"^(\t?)([\w-]+): (on|off)( \[.*\])?$")
 
 @dataclass(frozen=True)
 class Feature:
-    """One line of ethtool -k; `name` is its name in ethtool -K. A group is on if any of its features is
-    on, and fixed if all of those are.
+    """One line of ethtool -k; `name` is its name in ethtool -K. A group is on if any of its features is on. A group is
+    fixed if all of its features that are on are fixed.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Feature:
 def parse(text: str) -> dict[str, Feature]:
     """The features in the output of ethtool -k, by name. Skips lines of another form."""
     features: dict[str, Feature] = {}
-    members: dict[str, list[Feature]] = {}  # that are on, by the group's name
+    members: dict[str, list[Feature]] = {}  # the features of each group that are on
     above = ""
     for line in text.splitlines():
         match = _LINE.match(line)
@@ -78,7 +78,7 @@ def switch(interface: str, wanted: dict[str, str]) -> None:
     try:
         run("ethtool", "-K", interface, *words)
     except CommandError as error:
-        # ethtool fails if one of several features cannot change, so the states are read back below
+        # ethtool fails if a single feature cannot change, so the states are read back below
         reason = error.reason
     else:
         reason = "the device keeps it"

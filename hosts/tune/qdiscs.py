@@ -10,7 +10,7 @@ import json
 from hosts.tune.commands import CommandError, TuneError, run
 
 FQ = "fq"
-DEFAULT = ""  # that of a new interface: the kernel names it after `tc qdisc del`
+DEFAULT = ""  # the kernel's choice for a new interface, and after `tc qdisc del`
 # fq's own limits, 10,000 packets and 100 of a flow, would drop packets of large windows before the switch.
 LIMITS = ("limit", "1000000", "flow_limit", "100000")
 

@@ -2,8 +2,8 @@
 """Reads and sets initcwnd and quickack of an interface's routes, the only places where Linux keeps a first window and
 an ACK for each segment.
 
-A route is its line of `ip route show`, without the words that only report a state. All routes of the interface change,
-so that flows to any address behind it behave the same.
+A route is identified by its line of `ip route show`, without the words that only report a state. All routes of the
+interface change, so that flows to any address behind the interface behave the same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from hosts.tune.commands import CommandError, TuneError, run
 
 ATTRIBUTES = ("initcwnd", "quickack")
 STATES = ("linkdown", "dead", "offload", "rt_offload", "trap", "rt_trap")  # ip prints them and does not read them
-# First words of other routes than unicast. Several interfaces have the link-local one, which ip cannot tell apart.
+# First words of routes that are left alone: those that are not unicast, and the link-local route, because ip cannot
+# tell apart the link-local routes of several interfaces.
 NOT_OF_FLOWS = (
     "multicast",
     "broadcast",

@@ -15,7 +15,7 @@ BUFFER_PER_WINDOW = 4
 # Switched off, unless OFFLOADS=on: with these offloads one frame on the measured link holds several segments, or has no
 # valid checksum.
 OFFLOADS_OFF = ("tso", "gso", "gro", "lro", "tx", "rx")
-# These may stay on: a device that cannot switch them off computes valid checksums, so the wire is exact.
+# Checksum offloads may stay on: a device that cannot switch them off computes valid checksums, so the wire is exact.
 OFFLOADS_MAY_STAY = ("tx", "rx")
 
 # One segment at a time. Sockets use GSO even if the device has none (since Linux 4.17): TCP collects up to 1 ms of its
@@ -70,8 +70,8 @@ def wanted_sysctls(
 
     `window_bytes`: most bytes of a flow in flight, BDP and buffer together. `reserved_ports`: "FIRST-LAST", client
     ports that the kernel must not assign to other sockets. `buffer_bytes`: the largest socket buffer, in place of the
-    one that follows from `window_bytes`. `unsent_bytes`: a socket takes no more data while it has that many that it has
-    not sent.
+    size that follows from `window_bytes`. `unsent_bytes`: a socket accepts no more data while it holds this many unsent
+    bytes.
     """
     most = str(buffer_bytes or max(LEAST_BUFFER_BYTES, BUFFER_PER_WINDOW * window_bytes))
     wanted = {

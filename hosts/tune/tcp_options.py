@@ -74,8 +74,8 @@ def route_attributes(values: Mapping[str, int | str]) -> dict[str, str]:
 
 
 def check_kernel(values: Mapping[str, int | str], release: str) -> None:
-    """Raises TuneError for RACK=off where the sysctl is left but has no effect any more. Without SACK there is no RACK
-    in any kernel.
+    """Raises TuneError for RACK=off on kernels where the sysctl has no effect any more. Without SACK no kernel uses
+    RACK.
     """
     match = re.match(r"(\d+)\.(\d+)", release)
     version = (int(match[1]), int(match[2])) if match else (0, 0)

@@ -37,8 +37,8 @@ SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
 
 def plan_sysctls(options: argparse.Namespace, saved: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """{name: (present, wanted)} of the sysctls that must change. Those that an earlier call changed (`saved`: their
-    former values) and this call does not name go back.
+    """{name: (present, wanted)} of the sysctls that must change. `saved` has the former values of sysctls that an
+    earlier call changed: those that this call does not name are restored.
     """
     wanted = {
         **saved,
@@ -71,8 +71,8 @@ def plan_offloads(
     interface: str, kept: bool = False, saved: dict[str, str] | None = None
 ) -> tuple[dict[str, str], dict[str, str]]:
     """(states of single features, features to switch and their states). If offloads are `kept`, features that an
-    earlier call switched off (`saved`: their former states) go back. Raises TuneError if the driver cannot switch off
-    segmentation or coalescing.
+    earlier call switched off are restored to their former states (`saved`). Raises TuneError if the driver cannot
+    switch off segmentation or coalescing.
     """
     features = offloads.read(interface)
     if kept:
@@ -125,8 +125,8 @@ def plan_coalescing(options: argparse.Namespace, saved: dict[str, int]) -> dict[
 
 
 def plan_routes(options: argparse.Namespace, saved: dict[str, dict[str, str]]) -> dict[str, tuple[Any, Any]]:
-    """{route: (present, wanted attributes)} of the routes that must change. Without TCP options they go back (`saved`:
-    their former attributes).
+    """{route: (present, wanted attributes)} of the routes that must change. Without TCP options the routes get back
+    their former attributes (`saved`).
     """
     wanted = tcp_options.route_attributes(options.tcp)
     changes = {}
@@ -209,7 +209,7 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
         "qdiscs": {interface: present for interface, (present, _) in wrong_qdiscs.items()},
         "routes": {route: present for route, (present, _) in wrong_routes.items()},
     }
-    # values that an earlier call saved are the original ones: they take precedence
+    # values that an earlier call saved take precedence, because they are the original ones
     merged = {kind: {**before_call[kind], **saved.get(kind, {})} for kind in before_call}
     state.save(options.state, merged)
     try:

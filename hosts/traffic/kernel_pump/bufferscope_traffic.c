@@ -103,7 +103,7 @@ static int send_once(struct pumped *pumped)
 	return sent;
 }
 
-/* Asks for a callback before the second look, so that space freed between the two looks is not missed. */
+/* Requests the callback before the second check, so that space freed between the two checks is not missed. */
 static bool writable(struct sock *sk)
 {
 	if (sk_stream_is_writeable(sk))
@@ -143,7 +143,7 @@ static void receive(struct pumped *pumped)
 	iov_iter_kvec(&message.msg_iter, ITER_DEST, NULL, 0, PUMP_READ_BYTES);
 	received = sock_recvmsg(pumped->socket, &message, message.msg_flags);
 	if (received <= 0)
-		return; /* its program has been told by sk_state_change or sk_error_report */
+		return; /* sk_state_change or sk_error_report has notified the program */
 	spin_lock_bh(&client->lock);
 	pumped->count.bytes += received;
 	pumped->count.reads++;
@@ -165,7 +165,7 @@ static struct pumped *next_ready(struct client *client)
 	return pumped;
 }
 
-/* Under the client's mutex no socket can be taken away from the thread while it works on it. */
+/* The mutex keeps ioctls from removing a socket while the thread works on it. */
 static int work(void *argument)
 {
 	struct client *client = argument;

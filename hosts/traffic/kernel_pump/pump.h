@@ -22,7 +22,7 @@ enum {
 	PUMP_READ_BYTES = 256 << 20, /* no socket buffer is larger */
 };
 
-/* A connected TCP socket. The device sends `bytes` and a FIN, then lets the socket go; 0: it sends until
+/* A connected TCP socket. The device sends `bytes` and a FIN, then releases the socket; 0: it sends until
  * PUMP_STOP. `window_segments` bounds the congestion window, whatever the congestion control; 0: no bound.
  */
 struct pump_send {
@@ -37,8 +37,8 @@ struct pump_stop {
 	__u64 written_bytes; /* returned */
 };
 
-/* A connected TCP socket. The device receives on it until PUMP_STOP; counts name it by `id`. PUMP_STOP forgets counts
- * that were not asked for. The device holds the socket open until then.
+/* A connected TCP socket. The device receives on the socket, and holds it open, until PUMP_STOP. Counts name the socket
+ * by `id`. PUMP_STOP discards counts that were not read.
  */
 struct pump_discard {
 	__s32 fd;
