@@ -16,9 +16,9 @@
 enum {
 	ROUND_BATCHES = 64,	    /* between two checks of clock, block age and signals */
 	NAP_NS = 1000000,	    /* 1 ms; the socket buffer holds hundreds of ms */
-	LONG_NAP_NS = 8000000,	    /* shorter than CLOCK_SAMPLE_NS */
-	LONG_NAP_BYTES = 64 << 20,  /* of socket buffer: 8 times what 1 M datagrams/s bring in a long nap */
-	NAP_DATAGRAMS = 512,	    /* a nap in which fewer arrive was too short */
+	LONG_NAP_NS = 8000000,	    /* less than CLOCK_SAMPLE_NS, the interval between samples of the clock */
+	LONG_NAP_BYTES = 64 << 20,  /* least socket buffer: 8 long naps at 1 M datagrams/s */
+	NAP_DATAGRAMS = 512,	    /* if fewer arrive in a nap, the next is longer */
 	WAIT_NS = 100000000,	    /* maximum on an idle socket; bounds the age of a partial block */
 	IDLE_WAIT_NS = 1000000000,  /* the same without a partial block */
 	BLOCK_AGE_NS = 500000000,   /* half of the 1 s within which a partial block must be written */
@@ -232,7 +232,7 @@ static void drain(struct collector *collector)
 	}
 }
 
-/* The nap after one in which `taken` datagrams arrived. Each nap costs some system calls. */
+/* Adapts the nap to the `taken` datagrams that arrived in it: each nap costs some system calls. */
 static long next_nap_ns(const struct collector *collector, long nap_ns, int taken)
 {
 	if (collector->receiver.buffer_bytes < LONG_NAP_BYTES)

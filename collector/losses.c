@@ -87,7 +87,7 @@ void losses_read(struct losses *losses)
 	for_each_line("/proc/net/softnet_stat", take_softnet, losses);
 }
 
-/* Some counters have 32 bits in the kernel and wrap around: a negative difference becomes 0. */
+/* Some counters have 32 bits in the kernel. After a wrap-around the growth is unknown, and counts as 0. */
 static uint64_t growth(uint64_t before, uint64_t now)
 {
 	return now > before ? now - before : 0;

@@ -18,8 +18,8 @@ static void mark_received(struct sequence_stream *stream, uint64_t seq)
 	stream->received_bits[seq % SEQUENCE_WINDOW / 64] |= 1ULL << (seq % 64);
 }
 
-/* Clears the bits of the numbers from .. from + count - 1, which enter the window. Works on whole words: otherwise a
- * damaged number, which looks like a large gap, could stall the receiver. */
+/* Clears the bits of the numbers from .. from + count - 1, which enter the window. A damaged number looks like a large
+ * gap, so single bits would take too long and stall the receiver: clears whole words. */
 static void forget(struct sequence_stream *stream, uint64_t from, uint64_t count)
 {
 	uint64_t here;

@@ -13,7 +13,7 @@
 
 enum {
 	SOCKET_BATCH =
-		64, /* datagrams per system call; more were not faster, and do not fit into the L1 cache */
+		64, /* datagrams per system call; larger batches were not faster, and exceed the L1 cache */
 	SOCKET_CONTROL_BYTES = CMSG_SPACE(2 * sizeof(int64_t)) + CMSG_SPACE(sizeof(uint32_t)),
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The raw file. A thread appends whole blocks from a fixed set of preallocated buffers. A disk that stalls does not
- * stop the receiver until all buffers are full.
+ * The raw file. A thread appends whole blocks from a fixed set of preallocated buffers. A stalled disk stops the
+ * receiver only when all buffers are full.
  *
  * Durability: a written block is in the page cache and survives the death of this process. Write-back starts early,
  * but fdatasync is called only at the end, so a power failure can lose the last seconds.
@@ -15,7 +15,7 @@
 #include "intake.h"
 #include "wire/raw_file.h"
 
-/* A buffer. Whoever takes it owns it until writer_give. */
+/* A buffer. The caller of writer_take owns the buffer until writer_give. */
 struct block {
 	struct block *next;
 	uint8_t *bytes; /* BLOCK_HEADER_BYTES for the writer, then room for BLOCK_RECORDS records */
