@@ -59,7 +59,7 @@ def blind_states(assembly: str) -> list[str]:
 
 
 def fault(assembly: Path) -> str | None:
-    """Why the compiler of this assembly is refused: a sentence without its subject. None: the parser is correct."""
+    """Why the compiler of this assembly is refused, as a predicate for a message. None: the parser is correct."""
     try:
         states = blind_states(assembly.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:

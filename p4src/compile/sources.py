@@ -19,7 +19,7 @@ class CannotCompile(Exception):
 
 
 def sources(program: Path) -> list[Path]:
-    """The program and every file that it includes with quotes, also under conditions that do not hold."""
+    """The program and every file that it includes with quotes, even in a branch of #if that is not compiled."""
     included: dict[Path, None] = {}
     waiting = [program.resolve()]
     while waiting:
