@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // lib/clock_offset.c as a filter. Each line of stdin is a sample: mono before, realtime, mono after, in ns. Each line
-// of stdout is the state after it: stepped, offset, first offset, samples, steps, greatest step.
+// of stdout is the state after that sample: stepped, offset, first offset, samples, steps, greatest step.
 #include <inttypes.h>
 #include <stdio.h>
 

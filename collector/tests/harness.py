@@ -63,7 +63,7 @@ def free_port() -> int:
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
-    """Only a defect reaches the timeout, not a slow machine."""
+    """Polls. The timeout is long, so that a slow machine does not reach it: only a defect does."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"did not happen within {seconds:.0f} s"

@@ -140,15 +140,15 @@ def test_schedule__a_round_has_its_packets_at_their_spacing():
 @pytest.mark.parametrize("spacing_ppm", [100_000_000, 250_000_000])  # a fifth and half of the widest
 @pytest.mark.parametrize("arrivals", ["periodic", "jittered"])
 def test_schedule__bursts_are_due_at_all_parts_of_a_round_alike(arrivals: str, spacing_ppm: int):
-    """A phase that left room for the other packets of the round made the middle of a round denser than its ends: twice
-    as dense as the mean where a flow's packets take half of the round.
+    """If all packets of a flow had to fit into the round, the middle of a round would be denser than its ends: twice
+    the mean density if a flow's packets take half of the round.
     """
     flows, packets = 400, 8
     drawn = schedule(
         arrivals=arrivals, flows=flows, round_packets=packets, seed=5, spacing_ppm=spacing_ppm, duration_ns=10**10
     )
     round_ns = flows * packets * 15380
-    late = drawn[drawn[:, 0] >= round_ns, 0]  # the first round has no packets of one before
+    late = drawn[drawn[:, 0] >= round_ns, 0]  # in the first round no packets of an earlier round are left
     late = late[late < late[0] + (late[-1] - late[0]) // round_ns * round_ns]
     share = np.histogram(late % round_ns, bins=8, range=(0, round_ns))[0] / len(late) * 8
     assert np.abs(share - 1).max() < 0.2

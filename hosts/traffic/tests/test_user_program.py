@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A user's program: started as somebody else without rights, ended on time with its children, its output bounded, and
-every way to fail is one line.
+"""A user's program runs as another user without capabilities, and ends on time with its children. Its output is
+bounded. Each failure is one line.
 """
 
 import json

@@ -282,7 +282,7 @@ def test_tcp_options__are_set_replaced_and_undone(pair, tmp_path):
     again = tune(pair, *apply, "--tcp", "initcwnd=2", "--tcp", "acks=each", "--tcp", "sack=off", "--tcp", "frto=off")
     assert again["changed"] is False
 
-    # Another experiment on the same host: options that it does not name go back.
+    # Another experiment on the same host restores the options that it does not name.
     assert tune(pair, *apply, "--tcp", "initcwnd=4")["after"]["net.ipv4.tcp_frto"] == "2"
     assert all(line.endswith("initcwnd 4") for line in routes_of(pair))
     tune(pair, *apply)
