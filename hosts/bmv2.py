@@ -30,7 +30,7 @@ SYS_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
 SCHED_ATTR = struct.Struct(
     "=IIQiIQQQ"
 )  # size, policy, flags, nice, priority, runtime, deadline, period: sched_setattr(2)
-NICE, SLICE_NS = -15, 100_000  # the delay line (nice -20) goes first: it needs less CPU time and must not wait
+NICE, SLICE_NS = -15, 100_000  # below the delay line (nice -20), which needs less CPU time and must not wait
 POLL_S = 0.05
 READY_S = 8.0
 END_S = 5.0  # from SIGTERM to SIGKILL

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How often TCP ran short of memory. Under memory pressure TCP shrinks socket buffers. Flows are
-then limited by their buffers, not by the queue.
+"""How often TCP ran short of memory. Under memory pressure TCP shrinks socket buffers. Then the
+buffers limit the flows, not the queue.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Registers congestion controls of BPF objects, and bounds congestion windows of a namespace's connections. All of
-// it lasts as long as this process: the kernel removes each with its last file descriptor, even after kill -9.
+// Registers congestion controls of BPF objects, and bounds congestion windows of a namespace's connections.
+// Registrations and bounds end with this process, even after kill -9: file descriptors of the process hold them.
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

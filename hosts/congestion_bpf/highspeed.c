@@ -68,7 +68,7 @@ CALLBACK(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	}
 }
 
-/* The row is that of the last ACK, so losses in slow start use an older one. */
+/* Only ACKs in congestion avoidance update the row, so a loss in slow start uses an older row. */
 CALLBACK(u32, ssthresh, struct sock *sk)
 {
 	struct highspeed_flow *flow = inet_csk_ca(sk);

@@ -23,7 +23,7 @@
 enum { MOST_IMAGE_BYTES = 64 << 20 };
 
 /* libbpf before 1.2 does not know sections named LINK_SECTION. All congestion controls are registered by links, so both
- * names mean the same: the end of the longer one is cut off wherever it occurs, also behind ".rel".
+ * section names mean the same. The longer name is truncated wherever it occurs, also behind ".rel".
  */
 static void shorten_section_name(struct image *image)
 {

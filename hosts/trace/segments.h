@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Counts a namespace's segments by the kernel's TCP counters. No tracer can count events that never reached it.
+ * Counts a namespace's segments by the kernel's TCP counters: a check from outside, because a tracer cannot count
+ * events that never reached it.
  */
 #ifndef TRACE_SEGMENTS_H
 #define TRACE_SEGMENTS_H

@@ -43,12 +43,14 @@ class Process:
 class LongFlowsPlan:
     """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible.
 
-    iperf3 only: `seconds`. epoll only: `duration_ns` from the last flow's start to the end; `start_spread_ns`, in
-    which every flow starts at a time drawn with `seed`; `connect_interval_ns` between two SYNs; `drain_ns` from the
-    end to the RSTs; `transfers`, the groups of finite flows, and `datagrams`, the groups of open-loop traffic from the
-    common start to the end. A plan may have `transfers` alone or `datagrams` alone. Each group of TCP flows has its
-    settings (flow_settings.py), by default those of the plan. Both generators: `pacing`, TCP's own; `kernel_names`,
-    the kernel's names of congestion controls that the plan names otherwise.
+    iperf3 only: `seconds`.
+    epoll only: `duration_ns` is the time from the last flow's start to the end. Each flow starts within
+    `start_spread_ns`, at a time drawn with `seed`. `connect_interval_ns` is the time between two SYNs, `drain_ns` from
+    the end to the RSTs. `transfers` are the groups of finite flows. `datagrams` are the groups of open-loop traffic,
+    which is sent from the common start to the end. A plan may have `transfers` alone or `datagrams` alone. Each group
+    of TCP flows has its settings (flow_settings.py), by default those of the plan.
+    Both generators: `pacing`, TCP's own. `kernel_names` maps congestion controls to their names in the kernel, where
+    the plan's names differ.
     """
 
     generator: str
@@ -68,7 +70,7 @@ class LongFlowsPlan:
     kernel_names: dict[str, str] = field(default_factory=dict)
 
     def kernel_name(self, cc: str) -> str:
-        """The name under which the kernel has a congestion control, if it is another than in the plan."""
+        """The kernel's name of a congestion control: by default the plan's name."""
         return self.kernel_names.get(cc, cc)
 
 

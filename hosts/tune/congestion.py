@@ -22,7 +22,7 @@ def available() -> list[str]:
 
 
 def ensure(names: list[str]) -> bool:
-    """Loads missing congestion controls; returns whether any was missing. A TuneError lists those of this host."""
+    """Loads missing congestion controls; returns whether any was missing. A TuneError lists the host's names."""
     bad = [name for name in names if not NAME.fullmatch(name)]
     if bad:
         raise TuneError(

@@ -64,8 +64,8 @@ class RealTimeSwitch(SwitchUnderTest):
         self._watched[port] = policy
 
     def put_in(self, at_ns: int, port: int, frame: bytes) -> None:
-        """Sends at once if `at_ns` is the previous frame's or the queue is held, else TIME_SCALE times as long after
-        the previous frame."""
+        """Sends at once if `at_ns` is the previous frame's or the queue is held. Otherwise waits for `at_ns`, stretched
+        by TIME_SCALE."""
         if at_ns > self._last_ns and not self._holding:
             self._last_ns = at_ns
             time.sleep(max(0.0, self._epoch + at_ns * TIME_SCALE / 1e9 - time.monotonic()))

@@ -148,7 +148,7 @@ def test_schedule__bursts_are_due_at_all_parts_of_a_round_alike(arrivals: str, s
         arrivals=arrivals, flows=flows, round_packets=packets, seed=5, spacing_ppm=spacing_ppm, duration_ns=10**10
     )
     round_ns = flows * packets * 15380
-    late = drawn[drawn[:, 0] >= round_ns, 0]  # in the first round no packets of an earlier round are left
+    late = drawn[drawn[:, 0] >= round_ns, 0]  # the first round lacks packets that an earlier round would leave
     late = late[late < late[0] + (late[-1] - late[0]) // round_ns * round_ns]
     share = np.histogram(late % round_ns, bins=8, range=(0, round_ns))[0] / len(late) * 8
     assert np.abs(share - 1).max() < 0.2
