@@ -366,7 +366,8 @@ def draw(asked: Asked) -> int:
     if without:
         remedy = "; without DRAW=only the missing runs are done" if asked.only_draw else ""
         complain(f"no valid run for {', '.join(figure.name for figure in without)}{remedy}")
-    for name, number in runs.without_result().items():
+    lacking = runs.without_result()
+    for name, number in lacking.items():
         complain(f"{name}: {counted(number, 'point')} without a result")
     if left_out:
         complain(f"{counted(len(left_out), 'run')} left out, not valid or without needed data; the figures list them")
@@ -378,4 +379,8 @@ def draw(asked: Asked) -> int:
     if asked.publish:
         files = publish.publish(drawn, runs, asked.output, DOCS)
         say(f"published {len(files)} files -> {DOCS}")
-    return 2 if missing or left_out else 0
+        if number := publish.unpublished(runs):
+            say(
+                f"{counted(number, 'run')} not published: the archives hold no tables, which the figures take them from"
+            )
+    return 2 if missing or left_out or lacking else 0

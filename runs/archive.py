@@ -19,6 +19,7 @@ from pathlib import Path
 
 from lib import files, owner
 from lib.errors import InputError
+from runs import record
 from runs.names import MEASURES, REPETITION, SWEEP_RUNS, THINNED
 from runs.thinned import SUMMARY, kept, mark, removes
 
@@ -58,7 +59,7 @@ def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
     """Packs the repetitions (paths below `results`) that need no tables; returns their number. The same runs give the
     same bytes. Raises OSError.
     """
-    chosen = sorted(path for path in repetitions if _needs_no_table(results / path))
+    chosen = sorted(path for path in repetitions if needs_no_table(results / path))
     with files.whole(file) as out, tarfile.open(fileobj=out, mode="w:xz", preset=9) as archive:
         for path in chosen:
             for name, content in _members(results / path):
@@ -68,8 +69,11 @@ def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
     return len(chosen)
 
 
-def _needs_no_table(repetition: Path) -> bool:
-    return kept(repetition) == SUMMARY or (repetition / MEASURES).is_file()
+def needs_no_table(repetition: Path) -> bool:
+    """Whether a repetition can be published: it kept its summary only, or its measures are stored."""
+    return kept(repetition) == SUMMARY or (
+        (repetition / MEASURES).is_file() and not record.derived_damage(repetition, MEASURES)
+    )
 
 
 def _members(repetition: Path) -> Iterator[tuple[str, bytes]]:

@@ -44,6 +44,17 @@ def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Pat
 
 
 def _by_repetition(runs: StoredRuns) -> dict[int, list[str]]:
-    """The runs of all sets by repetition, so that a new repetition changes no archive of another."""
-    table = run_list.with_other_sets(runs).partition_by("repetition", as_dict=True)
-    return {number: rows["run"].to_list() for (number,), rows in sorted(table.items())}
+    """The runs of all sets by repetition, so that a new repetition changes no archive of another. Runs of an earlier
+    spec are left out: an archive has no plan, so nobody could tell them from runs of the present spec.
+    """
+    by_repetition: dict[int, list[str]] = {}
+    for row in run_list.with_other_sets(runs).sort("repetition").iter_rows(named=True):
+        if not runs.is_of_earlier_spec(row):
+            by_repetition.setdefault(row["repetition"], []).append(row["run"])
+    return by_repetition
+
+
+def unpublished(runs: StoredRuns) -> int:
+    """How many runs the archives lack, because figures need their tables."""
+    paths = [path for of_repetition in _by_repetition(runs).values() for path in of_repetition]
+    return sum(not archive.needs_no_table(runs.results / path) for path in paths)

@@ -7,7 +7,6 @@ that the figure can name its runs and say how many it left out.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,14 +19,13 @@ import polars as pl
 
 from analysis import distributions, whole
 from analysis.figures import algorithms
-from analysis.papers import imported_runs
+from analysis.papers import imported_runs, measures
 from analysis.papers.imported_runs import SweepConditions
 from analysis.papers.paper import NS3, Paper
-from lib import files, parquet, regular
+from lib import parquet, regular
 from lib.errors import InputError
-from runs import record, run_table
-from runs.names import ENVIRONMENT, MEASURES
-from runs.thinned import SUMMARY
+from runs import run_table
+from runs.names import ENVIRONMENT
 
 
 class StoredRun:
@@ -64,32 +62,11 @@ class StoredRun:
         """postcards, tcp or joined, whole. Raises InputError if it was not kept."""
         return self._parquet(f"{name}.parquet")
 
-    def measure(self, name: str, compute: Callable[[StoredRun], Any]) -> Any:
-        """`compute(self)`, a value of JSON from tables. It is stored beside the run. Published runs have no tables: of
-        them the stored value is read. Raises InputError.
+    def measure(self, name: str, kind: Any, compute: Callable[[StoredRun], Any]) -> Any:
+        """`compute(self)`, which takes tables, as a value of the type `kind`; of a published run the stored value
+        (measures.py). Raises InputError.
         """
-        if self.row["kept"] == SUMMARY:
-            stored = self._document(MEASURES)
-            if name not in stored:
-                path = self.directory / MEASURES
-                raise InputError(f"{path}: has no {name}; delete this run, and run the sweep again")
-            return stored[name]
-        value = json.loads(json.dumps(compute(self)))  # the same types as from the file
-        self._store(name, value)
-        return value
-
-    def _store(self, name: str, value: Any) -> None:
-        """Adds to the stored measures. A results directory that cannot be written is left as it is."""
-        path = self.directory / MEASURES
-        try:
-            known = json.loads(regular.read_text(path)) if path.exists() else {}
-        except (OSError, ValueError, RecursionError):
-            known = {}
-        if not isinstance(known, dict) or known.get(name, ...) != value:
-            known = {**known, name: value} if isinstance(known, dict) else {name: value}
-            with contextlib.suppress(OSError):
-                files.write_text(path, json.dumps(known, sort_keys=True) + "\n")
-                record.add_derived(self.directory, MEASURES)
+        return measures.measure(self.directory, name, kind, lambda: compute(self))
 
     def distribution(self, what: str, flow: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(values, how often each occurred), by value; of one flow, or of all together. Raises InputError."""
@@ -228,8 +205,7 @@ class StoredRuns:
         selected = []
         for run in (StoredRun(row, self.results) for row in rows.iter_rows(named=True)):
             lacking = [name for name in needs if run[name] is None]
-            planned = self._planned_points(run["sweep"])
-            if not run["imported"] and planned is not None and run["point"] not in planned:
+            if self.is_of_earlier_spec(run.row):
                 self.left_out[run["run"]] = LeftOut(run.label, "is of an earlier spec of this sweep", EARLIER)
             elif not (run["valid"] or run["imported"]):
                 self.left_out[run["run"]] = LeftOut(run.label, run["reasons"], NOT_VALID)
@@ -266,6 +242,11 @@ class StoredRuns:
             selected = self.select(stem, *conditions, cc=cc, **selection)
             curves[cc] = curve(selected) if selected else {"absent": self.absence(stem, cc)}
         return curves
+
+    def is_of_earlier_spec(self, row: dict[str, Any]) -> bool:
+        """Whether the present plan of a run's sweep lacks its point."""
+        planned = self._planned_points(row["sweep"])
+        return not row["imported"] and planned is not None and row["point"] not in planned
 
     def _planned_points(self, sweep: str) -> frozenset[str] | None:
         if sweep not in self._points:

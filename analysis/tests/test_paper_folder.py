@@ -153,7 +153,7 @@ def test_points__without_a_result_are_said(folder, results, capsys):
     for run in (results / "fill2026-depth/runs").glob("*f4*"):
         (run / "rep-1/summary.json").unlink()
         (run / "rep-1/ABORTED").write_text("the machine was stopped")
-    assert main(["figures", f"PAPER={folder}", "DRAW=only", f"RESULTS={results}"]) == 0, capsys.readouterr()
+    assert main(["figures", f"PAPER={folder}", "DRAW=only", f"RESULTS={results}"]) == 2
     assert "fill2026-depth: 1 point without a result" in capsys.readouterr().err
     page = (results / "figures/fill2026/fill2026.md").read_text()
     assert "0 left out, without a result: 1 point of `fill2026-depth`; " in page

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Numbers behind the figures of users that fetch and think, from synthetic transfers and runs."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from pydantic import TypeAdapter
 
 from analysis.papers.prasad2007 import (
     figure_03,
@@ -33,8 +35,8 @@ class Run(dict[str, Any]):
     def table(self, name: str) -> pl.DataFrame:
         return self.tables[name]
 
-    def measure(self, _: str, compute: Callable[[Any], Any]) -> Any:
-        return compute(self)
+    def measure(self, _: str, kind: Any, compute: Callable[[Any], Any]) -> Any:
+        return TypeAdapter(kind).validate_python(json.loads(json.dumps(compute(self))))
 
 
 def of_buffer(buffer: int, loss: float, used: float = 1.0) -> Run:

@@ -3,6 +3,7 @@
 
 import functools
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ from analysis.tests import campaign, damages, simulate
 from bufferscope.__main__ import main
 from experiments.sweep.thin import thin
 from lib.errors import InputError
-from runs import record, results, run_table
+from runs import archive, record, results, run_table
 from runs.names import ENVIRONMENT, RECORD
 from wire import wire
 
@@ -276,20 +277,45 @@ def test_table_of_runs__takes_nothing_from_damaged_files(run):
 
 
 def test_measure__of_a_run_without_tables_is_the_stored_one(run):
-    place = {"run": "run/rep-1", "kept": "all"}
-    stored = StoredRun(place, run.parent.parent)
-    assert stored.measure("drops", lambda run: run.table("postcards").height) > 0
-    value = stored.measure("pairs", lambda _: [(1, 0.1), (2, None)])
-    assert value == [[1, 0.1], [2, None]]
-    assert record.derived_damage(run) == []
+    stored = StoredRun({"run": "run/rep-1", "kept": "all"}, run.parent.parent)
+    assert stored.measure("drops", int, lambda run: run.table("postcards").height) > 0
+    pairs = list[tuple[int, float | None]]
+    value = stored.measure("pairs", pairs, lambda _: [(1, 0.1), (2, None)])
+    assert value == [(1, 0.1), (2, None)]
+    assert record.derived_damage(run, "measures.json") == []
+    assert archive.needs_no_table(run)
 
-    published = StoredRun(place | {"kept": "summary"}, run.parent.parent)
-    assert published.measure("pairs", lambda _: None) == value
-    with pytest.raises(InputError, match=r"measures.json: has no other; delete this run"):
-        published.measure("other", lambda _: None)
+    (run / "THINNED").write_text("summary")
+    assert stored.measure("pairs", pairs, lambda _: None) == value
+    with pytest.raises(InputError, match=r"measures.json: has no value of other; remove \S+, and run the sweep again"):
+        stored.measure("other", int, lambda _: 1)
+    with pytest.raises(InputError, match=r"measures.json: pairs: Input should be a valid number"):
+        stored.measure("pairs", float, lambda _: 1.0)
     (run / "measures.json").write_text("{}")
     with pytest.raises(InputError, match=r"measures.json: damaged"):
-        StoredRun(place | {"kept": "summary"}, run.parent.parent).measure("pairs", lambda _: None)
+        stored.measure("pairs", pairs, lambda _: None)
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "3", '{"drops": 7}', "[" * 100_000])
+def test_measure__replaces_a_damaged_file_where_tables_are(run, text):
+    stored = StoredRun({"run": "run/rep-1", "kept": "all"}, run.parent.parent)
+    stored.measure("drops", int, lambda _: 7)
+    (run / "measures.json").write_text(text)
+    assert not archive.needs_no_table(run) or text == '{"drops": 7}'
+    assert stored.measure("drops", int, lambda _: 7) == 7
+    assert record.derived_damage(run, "measures.json") == []
+
+
+def test_measures__of_two_processes_at_once_are_all_stored(run):
+    stored = StoredRun({"run": "run/rep-1", "kept": "all"}, run.parent.parent)
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        pool.map(functools.partial(_measure, stored), range(24))
+    assert len(json.loads((run / "measures.json").read_text())) == 24
+    assert record.derived_damage(run, "measures.json") == []
+
+
+def _measure(stored, number):
+    stored.measure(f"value {number}", int, lambda _: number)
 
 
 def test_fifo__as_any_file_of_a_run_is_refused_at_once(run, capsys):

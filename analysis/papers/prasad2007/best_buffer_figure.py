@@ -16,7 +16,7 @@ from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007 import transfers
 from analysis.papers.prasad2007.flow_classes import CLASSES, means
-from analysis.papers.prasad2007.rows import BY_NAME, LEAST_FITTED, Measured, base_rtt_s, capacity
+from analysis.papers.prasad2007.rows import BY_NAME, LEAST_FITTED, Measured, capacity
 from analysis.papers.prasad2007.throughput_figure import best
 from analysis.papers.series import Series
 from analysis.papers.stored_runs import StoredRuns
@@ -53,7 +53,7 @@ def _models(measured: Measured, form: str) -> dict[str, Any] | None:
     fit = fits.power_law if form == "PL" else fits.exponential
     if fit.b <= 0:
         return None  # loss does not fall with the buffer
-    link, rtt_s, pipe = capacity(measured.runs[0]), base_rtt_s(measured.runs[0]), measured.pipe
+    link, rtt_s, pipe = capacity(measured.runs[0]), measured.base_rtt_s, measured.pipe
     buffers = np.unique(np.geomspace(LEAST_FITTED, delay.cutoff, 80).astype(int))
     small, large = [], []
     for buffer in buffers:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from statistics import NormalDist
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
@@ -32,7 +32,16 @@ PRINTED_S, PRINTED = 10.0, "about 0.07"
 NEEDED = (0.95 - 0.68) / NormalDist().inv_cdf(1 - 0.07)  # the deviation of normal means that the printed share takes
 
 
-def above(run: StoredRun) -> dict[str, Any]:
+class Above(TypedDict):
+    """Of one run: `shares` by level and window length, the standard `deviation` of utilization by window length."""
+
+    shares: dict[str, dict[str, float]]
+    deviation: dict[str, float]
+    mean: float | None
+    largest: int | None
+
+
+def above(run: StoredRun) -> Above:
     """For each level and window length, as words, the share of windows above the level; and the largest transfer.
     Raises InputError.
     """
@@ -54,14 +63,19 @@ def above(run: StoredRun) -> dict[str, Any]:
         for level in LEVELS:
             shares[f"{level:g}"][f"{length_s:g}"] = float((used > level).mean())
         deviation[f"{length_s:g}"] = float(used.std(ddof=1))
-    largest = run.table("flows").filter("measured")["size_bytes"].max()
-    return {"shares": shares, "deviation": deviation, "mean": run["utilization_mean"], "largest": largest}
+    largest = run.table("flows").filter("measured")["size_bytes"].cast(pl.Int64).to_list()
+    return {
+        "shares": shares,
+        "deviation": deviation,
+        "mean": run["utilization_mean"],
+        "largest": max(largest, default=None),
+    }
 
 
 def prepare(runs: StoredRuns) -> Data:
     """Means over runs, by level and length of the windows."""
     scaled, full = (
-        [run.measure("windows", above) for run in runs.select(stem, **OF_USERS)] for stem in (STEM, FULL_STEM)
+        [run.measure("windows", Above, above) for run in runs.select(stem, **OF_USERS)] for stem in (STEM, FULL_STEM)
     )
     return {
         "provenance": runs.provenance(), "scaled": _mean(scaled), "full": _mean(full),
@@ -73,11 +87,11 @@ def prepare(runs: StoredRuns) -> Data:
     }  # fmt: skip
 
 
-def _deviation(runs: list[dict[str, Any]]) -> Interval | None:
+def _deviation(runs: list[Above]) -> Interval | None:
     return mean_interval(run["deviation"].get(f"{PRINTED_S:g}") for run in runs)
 
 
-def _mean(runs: list[dict[str, Any]]) -> dict[float, Series]:
+def _mean(runs: list[Above]) -> dict[float, Series]:
     result: dict[float, Series] = {}
     for level in LEVELS:
         estimates = {

@@ -59,7 +59,8 @@ def draw(data: Data) -> look.Figure:
         for fit, style in ((curve["fits"].power_law, "--"), (curve["fits"].exponential, ":")):
             ax.plot(buffers, [fit.loss(buffer) for buffer in buffers], style, color=ORANGE if shade == BLUE else shade,
                     linewidth=0.8, label=FORMS[fit.form] if shade == BLUE else None)  # fmt: skip
-    lossy = [point.value for curve in data["curves"].values() for point in curve["loss"].values() if point.value > 0]
+    drawn = [*data["curves"].values(), *data.get("ns3", {}).get("curves", {}).values()]
+    lossy = [point.value for curve in drawn for point in curve["loss"].values() if point.value > 0]
     ax.set_ylim(min(lossy, default=0.1) / 2, 1)
     ax.set_xlabel("buffer B (packets)")
     ax.set_ylabel("dropped share p")

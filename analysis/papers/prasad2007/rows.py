@@ -59,7 +59,8 @@ def base_rtt_s(run: StoredRun) -> float:
     """T_o: the harmonic mean of the base RTTs of the run's transfers. The spec's paths cannot be used: few users
     cover only some of the paths. Raises InputError.
     """
-    return float(run.measure("base_rtt_s", _base_rtt_s))
+    value: float = run.measure("base_rtt_s", float, _base_rtt_s)
+    return value
 
 
 def _base_rtt_s(run: StoredRun) -> float:
@@ -80,6 +81,8 @@ class Measured:
         self.loss: Series = series(runs, "buffer_packets", loss)
         self.delay_s: Series = series(runs, "buffer_packets", queueing_s)
         self.used: Series = series(runs, "buffer_packets", "utilization_mean")
+        base_rtts_s = [base_rtt_s(run) for run in runs]  # of each run, because any run may be the first of another set
+        self.base_rtt_s = base_rtts_s[0]
 
     @classmethod
     def of(cls, runs: StoredRuns, row: Row) -> Measured | None:
@@ -90,7 +93,7 @@ class Measured:
     @property
     def pipe(self) -> float:
         """C T_o in packets."""
-        return capacity(self.runs[0]) * base_rtt_s(self.runs[0])
+        return capacity(self.runs[0]) * self.base_rtt_s
 
     @cached_property
     def delay_fit(self) -> loss_fits.DelayFit | None:
@@ -131,7 +134,7 @@ class Measured:
         run = self.runs[0]
         group = run.summary["spec"]["transfers"][0]
         cycle_s = run["users"] * group["mean_wire_bytes"] * 8 / run["rate_bps"] - group["mean_think_ns"] / 1e9
-        return (cycle_s / MEAN_RTTS - base_rtt_s(run)) * capacity(run) / self.delay_fit.f
+        return (cycle_s / MEAN_RTTS - self.base_rtt_s) * capacity(run) / self.delay_fit.f
 
     def by_buffer(self) -> dict[int, list[StoredRun]]:
         """The runs of each buffer."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import polars as pl
 
@@ -18,6 +18,16 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 ASKED = 0.25  # the largest relative difference between a bin's throughput and its model's
 UNITS = 1e6
+
+
+class BySize(NamedTuple):
+    """Transfers of one run in bins of size, the dropped share, the fitted v of the S-model, timeouts, transfers."""
+
+    bins: list[transfers.Bin]
+    loss: float
+    v: float | None
+    timeouts: int | None
+    transfers: int
 
 
 def figure(name: str, buffer_packets: int, scaled_packets: int, caption: str) -> PaperFigure:
@@ -34,19 +44,16 @@ def prepare(buffers: tuple[int, int], runs: StoredRuns) -> Data:
     data: Data = {"provenance": runs.provenance(), "bins": []}
     if not selected:
         return data
-    measured = selected[0].measure("sizes", by_size)
-    return data | measured | {"bins": [transfers.Bin(*each) for each in measured["bins"]]}
+    measured: BySize = selected[0].measure("sizes", BySize, by_size)
+    return data | measured._asdict()
 
 
-def by_size(run: StoredRun) -> dict[str, Any]:
-    """The bins of a run's transfers, its loss, the fitted v, timeouts and transfers. Raises InputError."""
+def by_size(run: StoredRun) -> BySize:
+    """Raises InputError."""
     loss, flows = series.loss(run) or 0.0, transfers.early(run)
     timeouts = int(flows["timeouts"].sum()) if flows["timeouts"].null_count() < len(flows) else None
     v = transfers.fitted_v(flows, loss)
-    return {
-        "bins": transfers.bins(flows, loss, v), "loss": loss, "v": v,
-        "timeouts": timeouts, "transfers": len(flows),
-    }  # fmt: skip
+    return BySize(transfers.bins(flows, loss, v), loss, v, timeouts, len(flows))
 
 
 def draw(data: Data) -> look.Figure:

@@ -8,7 +8,7 @@ input link's packets cannot arrive at the queue closer together than their trans
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import polars as pl
@@ -48,7 +48,8 @@ def prepare(stem: str, sources: str, runs: StoredRuns) -> Data:
         "rtts_ms": sorted({path["rtt_ns"] / 1e6 for path in spec["paths"]}),
     }  # fmt: skip
     return data | {
-        "spec": numbers, "handshakes": run.measure("handshakes", handshake_excess), "gaps": run.measure("gaps", gaps),
+        "spec": numbers, "handshakes": run.measure("handshakes", list[tuple[int, float]], handshake_excess),
+        "gaps": run.measure("gaps", Gaps, gaps),
     }  # fmt: skip
 
 
@@ -60,7 +61,16 @@ def handshake_excess(run: StoredRun) -> list[tuple[int, float]]:
     return list(least.iter_rows())
 
 
-def gaps(run: StoredRun) -> dict[str, float]:
+class Gaps(TypedDict):
+    """Gaps of one run, and the number of input links that carried packets."""
+
+    count: int
+    links: int
+    least_ns: float
+    back_to_back: float
+
+
+def gaps(run: StoredRun) -> Gaps:
     """Gaps between successive packets of an input link: their number, the least excess of a gap over the packet's
     transmission time on that link (ns), and the share of gaps without excess. Raises InputError.
     """

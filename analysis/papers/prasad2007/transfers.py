@@ -54,22 +54,29 @@ def l_flows(flows: pl.DataFrame) -> pl.DataFrame:
 
 def have_events(runs: Iterable[StoredRun]) -> bool:
     """Whether all runs counted the congestion events of their transfers: earlier runs did not. Raises InputError."""
-    return all(run.measure("has_events", lambda run: EVENTS in run.table("flows").columns) for run in runs)
+    counted = [run.measure("has_events", bool, lambda run: EVENTS in run.table("flows").columns) for run in runs]
+    return all(counted)
 
 
 def median_bps(runs: Iterable[StoredRun], sizes: tuple[int, int]) -> Interval | None:
     """Median throughput of transfers with these sizes: the mean over runs of each run's median."""
-    name = f"median_bps, {sizes[0]} bytes and more"
-    medians = (run.measure(name, lambda run: of_sizes(early(run), sizes)["throughput_bps"].median()) for run in runs)
-    return mean_interval(value for value in medians if isinstance(value, float))
+    name = f"median_bps, {sizes[0]} to {sizes[1]} bytes"
+    medians = [
+        run.measure(name, float | None, lambda run: of_sizes(early(run), sizes)["throughput_bps"].median())
+        for run in runs
+    ]
+    return mean_interval(value for value in medians if value is not None)
 
 
 def mean_bps(name: str, runs: Iterable[StoredRun], pick: Callable[[pl.DataFrame], pl.DataFrame]) -> Interval | None:
     """Mean throughput of the transfers that `pick` selects; `name` is what it selects. The paper's models predict
     means.
     """
-    means = (run.measure(f"mean_bps, {name}", lambda run: pick(early(run))["throughput_bps"].mean()) for run in runs)
-    return mean_interval(value for value in means if isinstance(value, float))
+    means = [
+        run.measure(f"mean_bps, {name}", float | None, lambda run: pick(early(run))["throughput_bps"].mean())
+        for run in runs
+    ]
+    return mean_interval(value for value in means if value is not None)
 
 
 class Bin(NamedTuple):
