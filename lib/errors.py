@@ -13,7 +13,7 @@ from lib.terminal import complain
 class BadValue(NamedTuple):
     """An error in an experiment's parameters.
 
-    `key`, its `value` as given (None: there is none), the problem, and the file of origin ('': none).
+    `value` is as the user gave it (None: no value); `origin` is the file that has the key ('': no file).
     """
 
     key: str

@@ -29,8 +29,8 @@ def of_signal(number: int) -> int:
 
 
 def of_parts(statuses: Iterable[int]) -> Exit:
-    """The exit status of a command from those of its parts: NOTHING if all of them failed, DOUBTFUL if some of them
-    failed or are doubtful.
+    """The exit status of a command with several parts: NOTHING if every part failed, DOUBTFUL if some parts failed or
+    are doubtful.
     """
     distinct = set(statuses)
     return Exit(distinct.pop()) if len(distinct) == 1 else Exit.DOUBTFUL if distinct else Exit.DONE

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Reads and writes files, possibly as root, in directories that other users may write to. Symbolic links are not
-followed and FIFOs are not waited for: where a file is expected, either is an OSError. Writes are atomic.
+"""Reads and writes files, possibly as root, in directories that other users may write to. A symbolic link or a FIFO in
+place of a file raises OSError: no link is followed, and no open waits for the other end of a FIFO. Writes are atomic.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def directory(path: Path | str, within: int | None = None) -> Iterator[int]:
 
 
 def open_regular(path: Path | str, flags: int, within: int | None = None) -> int:
-    """A descriptor of a regular file; to write, it must have no other hard link. A new file gets the run's owner."""
+    """A descriptor of a regular file. A file that is opened for writing must have no other hard link: its data might
+    belong to another user. A new file gets the run's owner.
+    """
     descriptor = os.open(path, flags | SAFE, 0o666, dir_fd=within)
     try:
         status = os.fstat(descriptor)
@@ -81,8 +83,8 @@ def link(path: Path, target: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file, a link, or a directory with its content, if there is one. Raises OSError. shutil.rmtree alone
-    would wait for the writer of a FIFO.
+    """Removes a file, a link, or a directory with its content; does nothing if `path` does not exist. Raises OSError.
+    shutil.rmtree is called for directories only: it opens `path`, and a FIFO would block it.
     """
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -107,5 +109,5 @@ def _new(path: Path) -> tuple[Path, int]:
 
 
 def _temporaries(path: Path) -> Iterator[Path]:
-    """Not drawn at random: in the virtual-time machine nothing may depend on entropy."""
+    """Candidates for a temporary name. Not random: nothing in the virtual-time machine may depend on entropy."""
     return (path.with_name(f".{path.name}.{os.getpid()}.{number}") for number in range(MOST_TRIES))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 class NotOurs(OSError):
-    """A directory of another user is where one of ours should be."""
+    """An existing directory belongs to another user."""
 
 
 def sudo_user() -> pwd.struct_passwd | None:
@@ -75,8 +75,8 @@ def make(directory: Path) -> None:
 
 
 def claim(directory: Path) -> None:
-    """Makes a directory. An existing one must be no link and belong to us: in another user's directory, that user could
-    plant links under the names that we write. Raises NotOurs, OSError.
+    """Makes a directory. An existing directory must not be a link and must pass `is_ours`: its owner could plant links
+    under the names that we write. Raises NotOurs, OSError.
     """
     make(directory)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Opens regular files only. Opening a FIFO waits for a writer, and a device may never end: here both are errors at
-once. A program that reads a directory of unknown origin opens every file by this module.
+"""Opens regular files only. Opening a FIFO blocks until a writer comes, and reading a device may never end: both raise
+OSError at once. A program that reads a directory of unknown origin opens every file with this module.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ $(OBJ)/%.o: %.c | $(OBJ)
 	$(call say,CC)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-# What lies beside the directory: lib/, wire/.
+# Sources in the neighbouring directories lib/ and wire/.
 $(OBJ)/%.o: ../%.c | $(OBJ)/lib $(OBJ)/wire
 	$(call say,CC)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<

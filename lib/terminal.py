@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Text for a terminal. A line with the name of a file, or with words of a command line or another program, is printed
-by `say` or `complain`.
+"""Text for a terminal. `say` and `complain` escape control characters. They print every line that has the name of a
+file, or words of a command line or another program.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def complain(line: str) -> None:
 
 
 def one_line(error: object) -> str:
-    """Anything as text that does not break a line of output."""
+    """The text of any object as one line of at most 200 characters."""
     return " ".join(str(error).split())[:200]
 
 

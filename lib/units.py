@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Quantities with units, spelled as in tc(8), read exactly.
 
-A quantity is a decimal number and a unit, nothing between: `200mbit`, `10ms`, `300kb`, `166p`, `0.5bdp`. Letters may be
-of either case. Amounts are fractions, so nothing is lost between the text and the integer that is used.
+A quantity is a decimal number and a unit without a space: `200mbit`, `10ms`, `300kb`, `166p`, `0.5bdp`. Units are
+case-insensitive. Amounts are fractions, so the text becomes an integer without a rounding error.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-# Dimension -> unit -> size in the dimension's base unit, which comes first. Messages list these units; ALIASES has
-# the other spellings of tc. k, m and g are powers of 1000 everywhere, and ki, mi and gi of 1024 (IEC 80000-13); in tc
-# k, m and g of sizes are powers of 1024. As in tc, `bps` is bytes per second.
+# Dimension -> unit -> size in the dimension's base unit. The base unit comes first. Messages list these units; ALIASES
+# has the other spellings of tc. k, m and g are powers of 1000 everywhere; ki, mi and gi are powers of 1024
+# (IEC 80000-13). tc differs for sizes: its k, m and g are powers of 1024. As in tc, `bps` is bytes per second.
 DIMENSIONS: dict[str, dict[str, int]] = {
     "rate": {
         "bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12,
@@ -78,7 +78,7 @@ def parse(value: object, dimensions: tuple[str, ...]) -> Quantity:
 
 
 def notes(given: Mapping[str, object]) -> list[str]:
-    """A line for each rate in bytes per second among texts by key: many who write gbps mean gbit."""
+    """A note for each rate in bytes per second among the values of `given`: many users who write gbps mean gbit."""
     lines = []
     for key, text in given.items():
         try:

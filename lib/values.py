@@ -20,8 +20,8 @@ _IN_WORDS = {3: "three", SIX_DECIMALS: "six"}
 def quantity(
     *dimensions: str, low: str = "", high: str = "", why: str = "", positive: bool = False, exact: bool = True
 ) -> Callable[[object], units.Quantity]:
-    """Quantities of `dimensions`. `low` and `high` bound those of the first dimension, `why` gives the reason of the
-    bounds. `exact` refuses fractions of a base unit.
+    """Quantities of `dimensions`. `low` and `high` bound the quantities of the first dimension; `why` is the reason of
+    the bounds. `exact` refuses fractions of a base unit.
     """
 
     def read(value: object) -> units.Quantity:
@@ -70,7 +70,7 @@ def number(
         amount = Fraction(match[1]) / (100 if match[2] else 1)
         if not least <= amount <= most or (open_ends and amount in (least, most)):
             raise ValueError(f"is out of bounds; {form}")
-        if open_ends and float(amount) in (least, most):  # it has more digits than a float
+        if open_ends and float(amount) in (least, most):  # float() rounded it to the bound
             raise ValueError(f"cannot be distinguished from {float(amount):g}; {form}")
         return amount
 
@@ -78,7 +78,7 @@ def number(
 
 
 def choice(*choices: str, problem: str = "is not known") -> Callable[[object], str]:
-    """One of `choices`, in letters of either case."""
+    """One of `choices`, case-insensitive."""
 
     def read(value: object) -> str:
         text = str(value).strip().lower()
@@ -90,7 +90,7 @@ def choice(*choices: str, problem: str = "is not known") -> Callable[[object], s
 
 
 def optional(read: Callable[[object], Any]) -> Callable[[object], Any]:
-    """A reader that leaves None alone."""
+    """A reader that returns None for None, and calls `read` for other values."""
     return lambda value: value if value is None else read(value)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The words of a command line: KEY=VALUE, --key VALUE, --key=VALUE. If make calls, its words are read from MAKEFLAGS in
-the environment, as the user typed them: no shell interprets a value.
+"""The words of a command line: KEY=VALUE, --key VALUE, --key=VALUE. If make started the command, the words come from
+MAKEFLAGS in the environment, as the user typed them: no shell interprets a value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PATHS = ("PATH",)
 
 
 class Key(NamedTuple):
-    """A key of a command. `meaning` states everything that is allowed, `default` is as a user would write it. Shell
+    """A key of a command. `meaning` lists all allowed values; `default` is written as a user would write it. Shell
     completion offers `values`: SWITCH for a key whose value may be left out, PATHS for the name of a file.
     """
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The file ABORTED of a repetition that did not finish. Its first line is the cause, one word that programs
-evaluate; the rest is the reason, for people.
+"""The file ABORTED of a repetition that did not finish. Its first line is the cause: one word, for programs. The rest
+is the reason, for people.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from runs.names import ABORTED
 
 
 class Cause(Enum):
-    """A repetition that was stopped does not count as an attempt: it is done again."""
+    """Why a repetition ended early. A stopped repetition does not count as an attempt: the job runs again."""
 
     FAILED = "failed"
     STOPPED = "stopped"  # by a signal
-    KILLED = "killed"  # with the runner
+    KILLED = "killed"  # together with the runner
 
 
 class Aborted(NamedTuple):
@@ -34,7 +34,7 @@ def text(cause: Cause, reason: str) -> str:
 
 
 def read(repetition: Path) -> Aborted | None:
-    """The content of ABORTED; None if the repetition has no such file. A file that cannot be read is a failure."""
+    """The content of ABORTED; None if the repetition has no such file. A file that cannot be read means FAILED."""
     try:
         content = regular.read_text(repetition / ABORTED, "replace")
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Archives of a sweep's runs: the files of each run that KEEP=summary keeps, without its page. With an archive a set
-that takes hours to run can be published and extended on another machine. A run that kept tables is packed without them
-if what the figures take from them is stored beside it (MEASURES).
+"""Archives of a sweep's runs. An archive has the files that KEEP=summary keeps, without report.html. With an archive a
+set of runs that took hours can be published, and extended on another machine. A run with tables is packed without them
+if it has MEASURES, the values that figures take from the tables; without MEASURES the run is left out.
 
 Members are <sweep>/runs/<job>/rep-1/<file>. A run is moved to its place only when all of its files are unpacked.
 """
@@ -88,7 +88,7 @@ def _members(repetition: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def unpack(file: Path, results: Path) -> int:
-    """Unpacks the runs without a directory in `results` (an unfinished run has one), and returns their number. Raises
+    """Unpacks the runs that have no directory in `results` (an unfinished run has one); returns their number. Raises
     InputError for a file that `pack` cannot have made, OSError.
     """
     owner.make(results)
@@ -111,7 +111,7 @@ def unpack(file: Path, results: Path) -> int:
 
 
 def _place(unpacked: Path, repetition: Path) -> bool:
-    """Moves a whole repetition to its place, unless something is there. Raises OSError."""
+    """Moves an unpacked repetition to its place. Returns False if the place is taken. Raises OSError."""
     if os.path.lexists(repetition):
         return False
     job = repetition.parent

@@ -7,23 +7,23 @@ import re
 
 SWEEP_RUNS = "runs"
 REPETITION_NAME = re.compile(r"rep-([0-9]{1,9})")
-REPETITION = "rep-1"  # of a sweep's job, which has one
+REPETITION = "rep-1"  # the only repetition of a sweep's job
 JOB_NAME = re.compile(r".*-r([0-9]{1,9})")  # ends with the number of the repetition
 EARLIER_ATTEMPTS = "attempt-*"  # beside rep-1 in a job's directory
 LATEST = "latest"  # a link to the newest complete run
 
-# In a repetition, raw: the analysis reads them.
+# Raw files of a repetition: the input of the analysis.
 SPEC_FILE = "spec.yaml"
 POSTCARDS_FILE = "postcards.bsp"
 TCP_FILE = "tcp.bst"
 GOODPUT_FILE = "goodput.bsg"
 FLOWS_FILE = "flows.bsf"  # of runs with finite flows
-ENVIRONMENT = "environment.json"  # the last of the raw files: with it the repetition is recorded
+ENVIRONMENT = "environment.json"  # written last of the raw files: it marks the repetition as recorded
 
-# In a repetition, derived.
-SUMMARY = "summary.json"  # the last of the derived files
-PAGE = "report.html"  # of a sweep, too
-MEASURES = "measures.json"  # what papers' figures take from tables
+# Derived files of a repetition.
+SUMMARY = "summary.json"  # written last of the derived files
+PAGE = "report.html"  # a sweep has one, too
+MEASURES = "measures.json"  # the values that figures of papers take from the run's tables
 
 RECORD = "digests.json"
 ABORTED = "ABORTED"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""digests.json, the record of a repetition: the SHA-256 of every file. It finds damage that keeps a file's form, and
-files of another run.
+"""digests.json, the record of a repetition: the SHA-256 of every file. The digests detect damage that leaves a file
+well-formed, and files of another run.
 
 The runner and `make import` write the digests of the raw files when the last raw file is closed. The analysis adds the
 digests of the derived files each time it writes them. A program that reads a file of a run calls `raw_damage` or
@@ -25,7 +25,7 @@ VERSION = 1
 ALGORITHM = "sha256"
 MARK = "has_digests"  # true in environment.json: the raw files' digests were written when the run was made
 LONGEST_NAME = 255  # characters of a file name, with its directory
-HASHED_AT_ONCE = 2  # files; hashing works without the interpreter's lock
+HASHED_AT_ONCE = 2  # files, one thread each: hashlib releases the GIL
 _RESTORE = "restore it from a copy, or run the experiment again"
 _WITHOUT = "an earlier version made it, or it did not finish), so damage cannot be excluded"
 _REPLAY = "make replay writes it anew from raw files"
@@ -89,20 +89,20 @@ def read(directory: Path) -> Record | None:
 
 
 def raw_damage(directory: Path, only: Sequence[str] | None = None, readable: Sequence[str] = ()) -> list[Damage]:
-    """The raw files that differ from the record; `only` limits the comparison to these names. `readable` are the names
-    that the analysis reads as raw files: such a file is also damage if the record lacks it. Without a record nothing is
-    damage.
+    """The raw files that differ from the record; `only` limits the comparison to these names. `readable` lists the
+    names that the analysis reads as raw files: an existing file of these names is damage if the record lacks it.
+    Without a record there is no damage.
     """
     return _damage(directory, only, readable, derived=False)
 
 
 def derived_damage(directory: Path, *names: str) -> list[Damage]:
-    """Those of the derived files `names` that differ from the record, or are not in it."""
+    """The derived files among `names` that differ from the record, or exist although the record lacks them."""
     return _damage(directory, names, names, derived=True)
 
 
 def lines(damage: Iterable[Damage]) -> str:
-    """The first, and how many more there are."""
+    """The first damage as text, with the number of further ones."""
     first, *others = damage
     return f"{first}{f' (and {len(others)} more)' if others else ''}"
 
@@ -113,7 +113,7 @@ def unrecorded(directory: Path) -> str | None:
 
 
 def unrecorded_among(directories: Iterable[Path], where: Path) -> str | None:
-    """The same of several repetitions, below `where`."""
+    """Like `unrecorded`, in one line for several repetitions below `where`."""
     lacking = [_lacks_raw(directory) for directory in directories]
     if not any(lacking):
         return None
@@ -142,8 +142,8 @@ def write_raw(directory: Path, last: Mapping[str, bytes]) -> None:
 
 
 def with_derived(directory: Path, derived: Mapping[str, str]) -> str:
-    """The text of the record with these digests of derived files. The digests of raw files stay, unless the record is
-    damaged: then they are unknown and left out.
+    """The text of the record with these digests of derived files. The digests of raw files stay. If the record is
+    damaged, the digests of raw files are unknown and left out.
     """
     try:
         known = read(directory)
@@ -153,8 +153,8 @@ def with_derived(directory: Path, derived: Mapping[str, str]) -> str:
 
 
 def text_of_what_if(repetition: Path, derived: Mapping[str, str]) -> str:
-    """The text of a what-if's record. Its raw part is the run's own: a what-if copied into another run differs there.
-    Raises ValueError if the run's record is damaged.
+    """The text of a what-if's record. Its raw part is a copy of the raw part of the run's record: a what-if that was
+    moved into another run differs there. Raises ValueError if the run's record is damaged.
     """
     known = read(repetition)
     return _text(Record(known.raw if known else None, derived))
@@ -206,7 +206,7 @@ def _difference(directory: Path, name: str, expected: str) -> str | None:
 
 def _is_part(value: Any) -> bool:
     """Whether `value` is null, or an object of relative file names with digests. Anyone can compute the record's own
-    digest, so it does not exclude other content.
+    digest, so a correct digest does not exclude other content.
     """
     return value is None or (
         isinstance(value, dict) and all(_is_file_name(name) and isinstance(text, str) for name, text in value.items())

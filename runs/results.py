@@ -4,9 +4,9 @@
 A repetition is recorded when it has environment.json, and complete when it has summary.json. The digests of its raw
 files (digests.json) are written before environment.json. A repetition that ended before it was recorded gets the file
 ABORTED (aborted.py). If the runner was killed, the next command writes ABORTED, and names each repetition that was
-recorded but not analysed. A lock on each run directory tells unfinished runs from running ones; the kernel releases it
-with the last process of the run. So several experiments may run in one results directory, if the machine has the
-processors (machine.py).
+recorded but not analysed. Every running run holds a lock on its directory, and the kernel releases the lock with the
+run's last process; an unfinished run without a lock was killed. So several experiments may run in one results
+directory, if the machine has the processors (machine.py).
 
 Users may share a results directory, and one of them may be root. Directories themselves are locked: a lock file would
 have an owner, who could keep others out. Each command marks and names only the runs of its own user.
@@ -99,7 +99,7 @@ def mark_killed(results: Path) -> list[Path]:
     marked = []
     for path, repetition in _ended(results):
         if not any(files.exists(name, repetition) for name in (ENVIRONMENT, ABORTED)):
-            with contextlib.suppress(OSError):  # its directory may not be written to
+            with contextlib.suppress(OSError):  # this user may not write to the directory
                 _mark(repetition, Cause.KILLED, "the runner was killed before the end")
                 marked.append(path)
     return marked

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The table of all runs, one row per repetition: `results/index.parquet`, made from summary.json and environment.json.
 
-The index is a cache that cannot be stale: a row is reused only while its summary is the same file. All other summaries
-are read again. Rows of deleted repetitions are dropped.
+The index is a cache that cannot be stale: a row is reused only while its summary has the same modification time. All
+other summaries are read again. Rows of deleted repetitions are dropped.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ COLUMNS = tuple(SCHEMA)
 
 
 class Place(NamedTuple):
-    """The columns that follow from a repetition's place: the summary has none of them."""
+    """The columns that follow from a repetition's place in the results: the summary does not have them."""
 
     run: str  # path below the results
     sweep: str | None
@@ -105,7 +105,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "imported": summary.get("imported") is not None,  # from another tool's captures, without a ledger
         "cc": mix(groups),
         "flows": _flows([*groups, *_list(spec.get("datagrams"))], spec.get("datagram_flows")),
-        "traffic": spec.get("traffic", "long"),  # before there was other traffic, specs did not say
+        "traffic": spec.get("traffic", "long"),  # specs older than the other kinds of traffic lack the key
         **{
             name: spec.get(name)
             for name in ("mode", "rate_bps", "rtt_ns", "mtu_bytes", "ecn_threshold_packets", "access_bps")
@@ -155,15 +155,15 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
 def point(spec: Mapping[str, Any]) -> str:
     """A short stable name of a resolved spec's parameters, the same for all its repetitions."""
     parameters = {key: value for key, value in spec.items() if key not in NOT_OF_A_POINT}
-    if "congestion_sources" in parameters:  # a job's have texts, a run's have only digests
+    if "congestion_sources" in parameters:  # a job's sources have their text, a run's sources only digests
         digests = [{k: v for k, v in source.items() if k != "text"} for source in parameters["congestion_sources"]]
         parameters["congestion_sources"] = digests
     return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def planned_points(sweep: Path) -> frozenset[str] | None:
-    """The points in the plan of a sweep's directory: stored runs of other points are of an earlier spec. None without a
-    readable plan, and for a search, which plans as it goes.
+    """The points in a sweep's plan. A stored run of another point belongs to an earlier spec. None if the plan cannot
+    be read, or if the sweep is a search: a search plans its points as it goes.
     """
     try:
         plan = json.loads(regular.read_text(sweep / PLAN))
@@ -246,7 +246,7 @@ def repetitions(results: Path) -> Iterator[Path]:
 
 
 def read(results: Path) -> polars.DataFrame:
-    """The current table of every analysed repetition below `results`. Without a readable summary a row is not valid."""
+    """The table of every analysed repetition below `results`. If a summary cannot be read, its row is not valid."""
     known = _index(results)
     cached = {} if known is None else {entry["run"]: entry for entry in known.iter_rows(named=True)}
     rows = []
@@ -296,8 +296,8 @@ def read_table(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) 
 
 def drawn_alike(row: Mapping[str, Any]) -> tuple[Any, Any] | None:
     """The key of identical runs: rows with the same conditions and the same key are one run that was done twice. In
-    virtual time, where a seed gives the same bytes, the key is seed and number of the repetition. None: no other run is
-    identical.
+    virtual time the same seed gives the same bytes, so the key is the seed and the number of the repetition. None: no
+    other run is identical, as in real time.
     """
     drawn = row.get("seed"), row.get("repetition")
     return drawn if row.get("clock") == "virtual" and None not in drawn else None
@@ -348,7 +348,7 @@ def is_number(value: Any) -> bool:
 
 
 def _tcp(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:
-    """Profile and options of the hosts' TCP; all None if it is unknown, or ns-3's own."""
+    """Profile and options of the hosts' TCP; all None if the options are unknown, or ns-3's defaults."""
     default_of_ns3 = spec.get("switch") == "ns3" and "tcp" not in spec
     unknown = imported or spec.get("traffic") == "open-loop" or default_of_ns3
     values = None if unknown else spec.get("tcp", LINUX)

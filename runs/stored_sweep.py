@@ -89,8 +89,8 @@ class Stored:
         }
 
     def value(self, row: Row, key: str) -> Any:
-        """The value of a parameter in a row: of the run table where it has the column, else the spec's text. A column
-        of text may lack what the spec says: the table has no CC of a run with only finite flows.
+        """The value of a parameter in a row: from its column of the run table if there is one, else the spec's text. A
+        text column may be empty although the spec has the parameter: a run with only finite flows has no `cc`.
         """
         column = COLUMN.get(key)
         if column is None or (row[column] is None and run_table.SCHEMA[column] == pl.String):
