@@ -14,8 +14,8 @@ NETEM, SIMULATOR = "tc", "ns3"
 
 
 def resolve(spec: Any, rtt_ns: int, delay: str, wrong: Callable[[str, str], None]) -> int | None:
-    """ACK_DELAY in ns; None if it is not given. `delay` is the run's DELAY, `rtt_ns` the least RTT of the flows. `spec`
-    is of experiments/spec.py. Calls `wrong` if the run cannot have this delay.
+    """ACK_DELAY in ns; None if it is not given. `delay` is the run's DELAY, `rtt_ns` the least RTT of the flows, `spec`
+    a Spec (experiments/spec.py). Calls `wrong` if the run cannot have this delay.
     """
     if spec.ack_delay is None:
         return None

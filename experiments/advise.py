@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The command `advise`. With MEASURE=1 it measures the least buffer first: a search in virtual time (sweep/) on the
-operator's own link, or on a smaller one where that would take too long. Then the link itself is run with the result
-(advise_link.py), in the time that is left of BUDGET.
+"""The command `advise`. MEASURE=1 first measures the least buffer, by a search in virtual time (sweep/) on the
+operator's link. If that search would take too long, it runs on a scaled link; then the operator's link is run with the
+result (advise_link.py), in the time that is left of BUDGET.
 
-BUDGET is time of the idle reference machine, so the same command always measures the same. A smaller link keeps the
-RTT, the MTU and, as far as possible, the number of flows. First the rate falls until a flow's share of the BDP is
-LEAST_WINDOW packets, then rate and number of flows fall together.
+BUDGET is time of the idle reference machine, so the same command always does the same measurements. A scaled link keeps
+the RTT, the MTU and, as far as possible, the number of flows. First the rate is lowered until a flow's share of the BDP
+is LEAST_WINDOW packets. Then the rate and the number of flows are lowered together.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["KEYS", "run"]
 
-# Of BUDGET, for one run of the search. Of its about 15 runs (7 steps, 8 more seeds) most wait for others, so on two
-# processors they take about as long as 10: a third of BUDGET. Seeds that disagree can double that (28 runs were seen).
+# The share of BUDGET for one run of the search. A search has about 15 runs (7 steps, 8 more seeds). Most runs depend on
+# earlier ones, so on two processors a search takes as long as 10 runs in sequence: a third of BUDGET. If seeds
+# disagree, it can take twice as long (28 runs were observed).
 RUN_SHARE = 1 / 30
 LEAST_BUDGET_S, MOST_BUDGET_S = 60, 86_400
 SEEDS = 5  # of each bound; with fewer, the interval of a mean of runs is so wide that it leaves most bounds open
@@ -44,7 +45,7 @@ MOST_RATE_BPS = 100 * 10**9
 
 
 class Scaled(NamedTuple):
-    """The link that is measured: a share of the rate and of the flows of the link that was asked about."""
+    """The measured link: a share of the rate and of the flows of the operator's link."""
 
     rate_bps: int
     flows: int
@@ -84,7 +85,7 @@ def _budget_s(text: str, errors: list[BadValue]) -> float:
 
 
 def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
-    """Adds an error for each value that rules accept and a run does not."""
+    """Adds an error for each value that the rules accept and a run refuses."""
     try:
         link = parameters.read({key: value for key, value in given.items() if key not in ("json", "advise")}).link
     except SpecError:
@@ -104,8 +105,8 @@ def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
 
 
 def scaled(link: Link, run_s: float) -> Scaled:
-    """The largest link whose run takes at most `run_s` of the idle reference machine, and which keeps windows and flows
-    as the head of this file says. A run of the smallest one may take longer.
+    """The largest link whose run takes at most `run_s` on the idle reference machine. Rate and flows are lowered in the
+    order given in the head of this file. If even the smallest link takes longer, the result is the smallest link.
     """
     bdp, flows, rate_bps = link.bdp, link.flows, link.rate_bps
 
@@ -146,8 +147,8 @@ def _rtts(window: float) -> tuple[int, int]:
 
 
 def measure(question: Question, results: str, by_rules: int, budget_s: float) -> Measurement:
-    """Searches for the least buffer of the link, or of a scaled one; then runs the link itself with it, if the search
-    was of another link. `by_rules` is the buffer to start with by rules. Raises SpecError, RunError, Interrupted.
+    """Searches for the least buffer of the link, or of a scaled link. After a search on a scaled link, runs the link
+    itself with the result. `by_rules` is the buffer that the rules advise. Raises SpecError, RunError, Interrupted.
     """
     import polars
 
@@ -214,7 +215,7 @@ def search(question: Question, share: Scaled) -> Sweep:
 
 
 def is_whole(question: Question, share: Scaled) -> bool:
-    """Whether the link that is measured is the one that was asked about."""
+    """Whether the measured link is the operator's link."""
     return (share.rate_bps, share.flows) == (question.link.rate_bps, question.link.flows)
 
 

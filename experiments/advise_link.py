@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The last step of advise MEASURE=1 if the search ran on a scaled link: runs on the link itself, with the buffer that
-the search found, scaled to the link, and with the rules' larger buffers. As many run at once as there are processors,
-and the next ones only if none of these is enough. All together take no longer than the search has left of BUDGET.
+the search found, scaled to the link, and with the rules' larger buffers. Runs are done in parallel, one per processor.
+The next runs start only if no buffer so far is enough. All runs together fit into the rest of BUDGET.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from lib.errors import Interrupted, RunError, SpecError
 if TYPE_CHECKING:
     from analysis.advise.link import Link
 
-KEPT = "summary"  # of a run, when it is analysed
-BUDGET_OVER_LEFT = 1.5  # of what the search leaves
+KEPT = "summary"  # the files that stay of a run after its analysis
+BUDGET_OVER_LEFT = 1.5  # BUDGET over the time that the search leaves of BUDGET
 MOST_RUNS = 3  # the carried-over buffer, the rule's, the BDP
 
 
@@ -43,7 +43,7 @@ class Limits(NamedTuple):
 
     @classmethod
     def of(cls, link: Link, probe: Callable[[str], Host], left_s: float) -> Limits:
-        """`left_s` is what the search leaves of BUDGET."""
+        """`left_s` is the part of BUDGET that the search leaves."""
         from experiments.resolve import resolve
 
         given = {key: value for key, value in base(link).items() if key != "name"}
@@ -107,7 +107,7 @@ def _said(link: Link, packets: int, used: float | None) -> str:
 def _utilizations(
     link: Link, buffers: list[int], results: Path, probe: Callable[[str], Host]
 ) -> dict[int, float | None]:
-    """By buffer in packets: the 1st percentile of utilization over 10 RTTs in a run of the link, None if that is not
+    """The 1st percentile of utilization over 10 RTTs in a run of the link, by buffer in packets; None if the run is not
     valid. Raises SpecError, RunError, Interrupted.
     """
     rate, rtt = units.show(link.rate_bps, "rate"), units.show(link.rtt_ns, "time")

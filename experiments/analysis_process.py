@@ -33,9 +33,9 @@ def analyse(repetition: Path, alone: bool = False, keep: str = KEEP[0]) -> dict[
     """Derives tables, figures, report and summary of `repetition`; returns the summary. Raises RunError, Interrupted.
 
     Under sudo, the run's files are given to the caller of sudo, and the analysis runs as that user: root parses no
-    files, and the user can remove every result. The analysis and its helper processes end with this process. `alone`
-    does without helpers: each imports matplotlib, which is too much for many analyses at once. A valid repetition that
-    will be thinned to `keep` gets no file that thinning would remove.
+    files, and the user can remove every result. The analysis and its helper processes end with this process. With
+    `alone` there are no helpers: each helper imports matplotlib, too expensive for many analyses at once. A valid
+    repetition that will be thinned to `keep` gets no file that thinning would remove.
     """
     with disk.explained(repetition, Path(tempfile.gettempdir())):
         return _analyse(repetition, alone, keep)

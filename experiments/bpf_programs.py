@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The congestion controls that a run in real time loads as BPF: users' own, and ours that this kernel lacks.
+"""The congestion controls that a run in real time loads as BPF: the users' algorithms, and our algorithms that this
+kernel lacks.
 
-Congestion controls have one list of names for the whole machine, and two runs may be at work at once. So each run
-registers its algorithms under names of its own, and every record has the plain names.
+The kernel has one list of congestion controls for the whole machine, and two runs may be active at once. So each run
+registers its algorithms under unique kernel names. All results have the plain names.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def _refuse_rate(spec: Spec, wire_bytes: int, can: Capabilities, wrong: Wrong) -
 
 
 def rate_pps(rate_bps: int, wire_bytes: int, can: Capabilities) -> int | None:
-    """The rate in full packets per second; None if the target takes bits per second."""
+    """The rate in full-size packets per second; None if the target takes bits per second."""
     return units.nearest(Fraction(rate_bps, 8 * wire_bytes)) if can.rate_unit == "pps" else None
 
 
@@ -87,8 +87,8 @@ def on_testbed(can: Capabilities) -> bool:
 
 
 def default_delay(can: Capabilities, testbed: bool) -> str:
-    """Where the RTT comes from by default: from links, the target's own or in the lab those of a delay line. A testbed
-    may have a delay line, too.
+    """The default of DELAY. In the lab `switch`: links of the target or of a delay line have the RTT. On a testbed
+    `switch` if the target has links, else `tc`; such a testbed may have a delay line, for DELAY=switch.
     """
     return "tc" if testbed and not can.links else "switch"
 

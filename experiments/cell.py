@@ -3,11 +3,11 @@
 
     runner -> keeper -> init (PID 1 of the cell) -> worker, and all that it starts
 
-keeper and init ask the kernel for SIGKILL when their parent ends. The end of init is the end of every process in the
-cell, and with these go its network namespaces, veths, packet rings, BPF programs and mounts. So nothing has to be
-undone, not even after SIGKILL of the runner. The cell is a session of its own: a Ctrl-C reaches only the runner, which
-passes it on, and the worker can stop its programs in their right order. keeper exists because unshare(2) would change
-the runner itself; init because programs that detach themselves need a parent that reaps them.
+keeper and init ask the kernel for SIGKILL when their parent ends. When init ends, the kernel kills every process in the
+cell, and then frees the cell's network namespaces, veths, packet rings, BPF programs and mounts. So nothing has to be
+undone, not even after SIGKILL of the runner. The cell has its own session: a Ctrl-C reaches only the runner, the runner
+passes it on, and the worker stops its programs in the right order. keeper exists because unshare(2) would change the
+runner itself. init exists because programs that daemonize need a parent that reaps them.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def forwarded() -> list[signal.Signals]:
 
 
 def run(work: Callable[[], Any]) -> Any:
-    """Calls `work` in a new cell and returns what it returns (as JSON carries it).
+    """Calls `work` in a new cell and returns its result, which passes through JSON.
 
     Raises RunError as `work` does or if the cell cannot be made, Interrupted after SIGINT, SIGTERM or SIGHUP. The first
-    of these is passed on to `work`, where it raises Interrupted; another one ends the cell at once.
+    signal is passed on to `work`, where it raises Interrupted. A second signal ends the cell at once.
     Everything in the cell is gone when this returns, except that the kernel tears network devices down a little later.
     """
     if os.geteuid() != 0:
@@ -54,7 +54,7 @@ def run(work: Callable[[], Any]) -> Any:
     runner = os.getpid()
     sys.stdout.flush()
     sys.stderr.flush()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # lose none between a fork and its handlers
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # no signal is lost between fork and handlers
     keeper = os.fork()
     if keeper == 0:
         os.close(read_end)
@@ -75,7 +75,7 @@ def _outcome(result: bytes, status: int, signals: list[int]) -> Any:
         message = json.loads(result)
     except ValueError:
         message = {}
-    if signals:  # even if the work has ended: what follows it shall not begin
+    if signals:  # even if the work has ended: the caller must not go on
         raise Interrupted(signals[0])
     if "result" in message:
         return message["result"]
@@ -108,7 +108,7 @@ class _Forwarding(SignalHandler):
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         self.signals.append(number)
-        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+        with contextlib.suppress(ProcessLookupError):  # the process has ended by itself
             os.kill(self.pid, number if len(self.signals) == 1 else signal.SIGKILL)
 
 
@@ -166,10 +166,10 @@ def _shell_status(status: int) -> int:
 
 
 def _init(alive: int, report: int, work: Callable[[], Any]) -> int:
-    """PID 1: makes the cell private, starts the worker, reaps whatever ends, and ends with the worker."""
+    """PID 1: makes the cell private, starts the worker, reaps all orphans, and ends with the worker."""
     syscalls.die_with_parent()
     if not os.read(alive, 1):
-        return 1  # the keeper ended before the line above; its PID says nothing in this namespace
+        return 1  # the keeper ended before die_with_parent(); getppid() is 0 in any case in this PID namespace
     os.close(alive)
     syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
     restricted = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
@@ -194,7 +194,7 @@ def _init(alive: int, report: int, work: Callable[[], Any]) -> int:
 def _worker(report: int, work: Callable[[], Any]) -> int:
     def stop(number: int, frame: FrameType | None) -> None:
         for other in FORWARDED:
-            signal.signal(other, signal.SIG_IGN)  # the clean-up that follows is not interrupted again
+            signal.signal(other, signal.SIG_IGN)  # another signal must not interrupt the clean-up
         interrupt(number)
 
     nothing = os.open(os.devnull, os.O_RDONLY)

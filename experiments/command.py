@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The commands `experiment` and `show`: an experiment of a spec file and the words together, run or printed."""
+"""The commands `experiment` and `show` run or print an experiment. The command line's words override its spec file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     yes = words.pop("yes", "0") == "1"
     spec = _resolve(words, file, errors, inventory=inventory)
     if spec.clock == "virtual" and spec.switch != "ns3" and virtual_lab.prepare():
-        spec = _resolve(words, file, errors)  # once more, now that its kernel can be asked
+        spec = _resolve(words, file, errors)  # again: now the new kernel can be queried
     for line in units.notes(words):
         complain(line)
     return runner.run(spec, Path(results or host.CHECKOUT / "results").absolute(), inventory, yes)
@@ -82,7 +82,7 @@ def _resolve(
 
 
 def _default_clock(given: dict[str, Any]) -> str:
-    """The default of CLOCK: that of the machine for the soft switch, else real time."""
+    """The default of CLOCK: the machine's default for the soft switch, real time for other targets."""
     from experiments import host
 
     return host.default_clock() if str(given.get("target", "soft")).strip().lower() == "soft" else "real"

@@ -17,7 +17,7 @@ Values = Mapping[str, float]
 
 
 class Outcome(NamedTuple):
-    """The part of a repetition's summary, which may be long, that the terminal needs: its measured numbers by name."""
+    """The part of a repetition's summary that the terminal needs. `values` has the measured numbers by their paths."""
 
     number: int
     values: Values
@@ -35,16 +35,16 @@ class Quantity(NamedTuple):
     name: str
     path: str
     factor: float
-    form: str  # of the number
-    label: str  # after it
+    form: str  # the format of the number
+    label: str  # printed after the number
 
 
 class Row(NamedTuple):
-    """A line of the terminal; without one of its quantities it is left out."""
+    """A line of the terminal. The line is left out if one of its quantities is missing."""
 
     name: str
     quantities: tuple[Quantity, ...]
-    single: bool = False  # only of a single repetition
+    single: bool = False  # shown for a single repetition only
 
 
 def _quantity(path: str, form: str, label: str = "", factor: float = 1.0) -> Quantity:
@@ -180,7 +180,7 @@ def warn(one: Outcome, label: str = "") -> None:
 
 
 def show_one(one: Outcome, took: str) -> None:
-    """Prints a single repetition. If it is not valid, that comes first."""
+    """Prints a single repetition. If the repetition is not valid, the warning comes first."""
     if not one.valid:
         warn(one)
     say(one.sentence)
@@ -191,7 +191,7 @@ def show_one(one: Outcome, took: str) -> None:
 
 
 def show_all(outcomes: Sequence[Outcome]) -> None:
-    """Prints several repetitions: the valid ones together, then each. If none is valid, the numbers are of all."""
+    """Prints several repetitions: first the valid ones together, then each. If none is valid, all count together."""
     ordered = sorted(outcomes)
     valid = [one for one in ordered if one.valid]
     counted = valid or ordered

@@ -41,7 +41,7 @@ class SwitchSettings:
     flow_settings: tuple[tuple[FlowKey, Mapping[str, int]], ...]
     shared_links_bps: Mapping[int, int] = field(default_factory=dict)  # access links of source addresses, by number
     nic_rate_bps: int = 0  # at which the sender's NIC spaces bursts; 0: without limit
-    drop_cost_permille: int = 0  # of its transmission time that a packet dropped at departure takes
+    drop_cost_permille: int = 0  # share of its transmission time that a packet dropped at departure takes
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ IN_THE_LAB = Attached(
 
 
 def configure(switches: Switches, settings: SwitchSettings, attached: Attached = IN_THE_LAB) -> None:
-    """Makes the switches ready for traffic. Forwarding comes last: nothing passes a switch that is half configured."""
+    """Makes the switches ready for traffic. Forwarding is set last, so that nothing passes a half-configured switch."""
     measured = switches.measured
     if isinstance(measured, SoftSwitch):
         _set_links(measured, settings)
@@ -96,7 +96,7 @@ def _set_links(switch: SoftSwitch, settings: SwitchSettings) -> None:
 
 
 def _set_delay_line(line: SoftSwitch, settings: SwitchSettings, attached: Attached) -> None:
-    """Both directions of the path behind the bottleneck: delay, and nothing else. No queue of the line is watched."""
+    """Sets the delay of both directions of the path behind the bottleneck. No queue of the line is watched."""
     _set_port(line, LINE_TO_RECEIVER, 0, settings.forth_ns)
     _set_port(line, LINE_TO_SENDER, 0, settings.back_ns)
     line.set_forwarding(attached.macs[RECEIVER.port], LINE_TO_RECEIVER)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A user's own congestion control: `CC=./mycc.c`, or `./mycc.bpf.c` for BPF alone.
 
-The file's stem is the algorithm's name. The text becomes a part of the resolved experiment, so that a job of a sweep
-needs no file, on this machine or another one; a run's directory gets it as a file.
+The file's stem is the algorithm's name. The source text becomes a part of the resolved experiment, so a sweep's job
+needs no file, on this machine or another one. A run's directory gets the text as a file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DIRECTORY = "congestion"  # of the sources, in the directory of a repetition
 
 
 class Source(NamedTuple):
-    """A user's source file. `sha256` is its text's."""
+    """A user's source file. `sha256` is the digest of `text`."""
 
     name: str
     file: str
@@ -58,8 +58,8 @@ def read(word: str) -> Source:
 
 
 def problem(source: Source, host: Host, clock: str, where: str) -> str | None:
-    """Why this source cannot run; continues a sentence that begins with the value. `where`: the switch or target whose
-    hosts have no congestion control of ours, if any.
+    """Why this source cannot run; continues a sentence that begins with the value. `where` names the switch or target
+    if its hosts cannot have our congestion controls, else it is empty.
     """
     if where:
         return f"names a file, which {where} cannot run; allowed: the name of an algorithm, as in cubic"

@@ -17,14 +17,14 @@ FLOW_S = 3e-3  # its sockets and records
 VIRTUAL_S = 0.08  # a second of virtual time: timers and progress reports
 PACKET_S = 6e-6  # two TCP stacks, the switch, postcard and trace record
 BYTE_S = 0.3e-9  # copies and checksums
-PROCESS_PACKET_S = 150e-6  # more, where the switch is a process: it waits, wakes and copies
-OTHER_PACKET_S = 700e-6  # more again, where it is BMv2
+PROCESS_PACKET_S = 150e-6  # in addition if the switch is a process: it waits, wakes and copies
+OTHER_PACKET_S = 700e-6  # in addition if the switch is BMv2
 LEAST_LOOKS = 100  # progress reports of a run
 LOOK_EVERY_S = 10.0  # approximate wall time between reports: a machine that is silent for much longer counts as hung
 REAL_OVERHEAD_S = 6.0  # of a lab in real time, before and after the traffic
 ANALYSIS_S = 2.5  # most of it figures
 ANALYSIS_PACKET_S = 4e-6
-SUMMARY_S = 0.5  # the same of a run that keeps no tables of packets and no figures
+SUMMARY_S = 0.5  # analysis of a run that keeps neither packet tables nor figures
 SUMMARY_PACKET_S = 2e-6
 
 
@@ -37,13 +37,13 @@ def traffic_s(spec: Resolved) -> float:
 
 
 def driver_traffic_s(packets: float, frame_bytes: int, flows: int, virtual_s: float) -> float:
-    """The same in virtual time with the switch as a driver."""
+    """Wall time of the traffic in virtual time, if the switch is a driver."""
     return packets * (PACKET_S + BYTE_S * frame_bytes) + FLOW_S * flows + VIRTUAL_S * virtual_s
 
 
 def tick_s(spec: Resolved) -> float:
-    """Virtual time between two progress reports. It must follow from the spec only: each report changes the machine's
-    schedule, and the same spec must give the same bytes.
+    """Virtual time between two progress reports. The interval must depend on the spec only: each report changes the
+    machine's schedule, and the same spec must give the same bytes.
     """
     looks = max(LEAST_LOOKS, math.ceil(traffic_s(spec) / LOOK_EVERY_S))
     return spec.traffic_ns / 1e9 / looks
@@ -57,7 +57,7 @@ def analysis_s(spec: Resolved, keep: str = KEEP[0]) -> float:
 
 
 def repetition_s(spec: Resolved, slow: float = 1.0, keep: str = KEEP[0]) -> float:
-    """Wall time of the whole repetition. The traffic of real time takes as long on a slow machine."""
+    """Wall time of the whole repetition. In real time a slow machine does not prolong the traffic."""
     recorded_s = (spec.connect_ns + spec.traffic_ns) / 1e9 + REAL_OVERHEAD_S
     return slow * analysis_s(spec, keep) + (
         slow * (SETUP_S + traffic_s(spec)) if spec.clock == "virtual" else recorded_s

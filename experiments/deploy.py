@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`make deploy TARGET=...`: Ansible installs what machines need for a target. make itself deploys `soft`.
 
-BMv2 runs on this machine, in the lab, or is a machine of an inventory, as a Tofino always is. Ansible's output is
-shown.
+BMv2 runs in the lab of this machine, or on a machine of an inventory. A Tofino is always a machine of an inventory.
+Ansible's output is shown.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def read_inventory(inventory: Path) -> dict[str, Any]:
 def environment() -> dict[str, str]:
     """The environment of Ansible: without the user's configuration of Ansible and the variables of a calling make."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "MAKE", "MFLAGS"))}
-    kept.pop("CC", None)  # our make means a congestion control; a build under Ansible would take it for a compiler
+    kept.pop("CC", None)  # CC is our congestion control; a build under Ansible would take CC for a compiler
     return kept | {"ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg")}
 
 

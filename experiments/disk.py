@@ -16,8 +16,8 @@ from lib.errors import RunError
 if TYPE_CHECKING:
     from experiments.resolved import Resolved
 
-# With less than this the run stops, while files can still be closed properly: room for a second of blocks of both raw
-# files, at the rates that this machine can carry, and for the summaries.
+# If less is free, the run stops while files can still be closed properly. The reserve has room for one second of blocks
+# of both raw files, at the rates that this machine can carry, and for the summaries.
 RESERVE_BYTES = 64 << 20
 DERIVED_SHARE = 1.5  # Parquet of postcards, of trace records and of their join, relative to the raw files
 LOGS_AND_FIGURES_BYTES = 16 << 20

@@ -34,7 +34,7 @@ def describe(program: dict[str, str]) -> dict[str, Any]:
 
 
 def without_checkout(text: str) -> str:
-    """Paths of this checkout, relative to it: where it lies says nothing of a run, and runs are published."""
+    """The text with paths relative to this checkout. Runs are published, and the checkout's location is irrelevant."""
     return text.replace(f"{host.CHECKOUT}/", "").replace(str(host.CHECKOUT), ".")
 
 
@@ -153,7 +153,7 @@ def _versions() -> dict[str, str]:
 
 
 def _first_line(path: str) -> str:
-    """A kernel file's first line, '' where there is no such file."""
+    """The first line of a kernel file; '' if there is no such file."""
     try:
         return Path(path).read_text(errors="replace").split("\n", 1)[0].strip()
     except OSError:

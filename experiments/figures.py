@@ -97,7 +97,7 @@ def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
 
 
 def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
-    """Raises SpecError with all that is wrong."""
+    """Raises SpecError with all errors."""
     paper = _paper(given, errors)
     draws, clock = given.get("draw", ""), given.get("clock", "virtual")
     if draws not in ("", "only"):
@@ -248,7 +248,7 @@ def conditions(paper: Paper) -> dict[str, SweepConditions]:
 
 
 def _in_common(sweep: spec.Sweep) -> SweepConditions:
-    """Raises ValueError for a number of flows or a buffer that cannot be compared."""
+    """The conditions that all points of `sweep` share. Raises ValueError if flows or buffer cannot be compared."""
     varied = {key for point in sweep.points for key in point}
     same = {key: value for key, value in ({"mode": DEFAULT_MODE} | sweep.base).items() if key not in varied}
     return SweepConditions(
@@ -266,8 +266,8 @@ def take_published(asked: Asked) -> None:
 
 @contextlib.contextmanager
 def _published_aside(asked: Asked) -> Iterator[Path | None]:
-    """The published runs in a results directory of their own that is removed afterwards, since SHOW=1 changes nothing;
-    None without RUNS=published. Raises InputError, OSError.
+    """The published runs in a temporary results directory; None without RUNS=published. The directory is removed
+    afterwards: SHOW=1 changes nothing. Raises InputError, OSError.
     """
     if not asked.from_published:
         yield None
@@ -295,9 +295,9 @@ def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.
 
 
 def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> int:
-    """Runs the missing runs, in an order that gives most figures if it is stopped early: all sweeps' first repetitions
-    come before their second ones, and searches, which take longest, come last in each round. A sweep that cannot be run
-    does not stop the others. Returns the worst status of a sweep.
+    """Runs the missing runs. The order gives the most figures if the command is stopped early: all sweeps' first
+    repetitions come before the second ones, and searches, which take longest, come last in each round. A sweep that
+    cannot be run does not stop the others. Returns the worst status of a sweep.
     """
     probe = probe or prober(build=True, ns3=asked.ns3)
     whole_sweeps = sweeps_to_run(asked, probe)

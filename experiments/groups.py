@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The key `groups` of a spec file: a list of groups, each with keys of its own. A spec without it is one group.
+"""The key `groups` of a spec file: a list of groups, each with its own keys. A spec without `groups` is one group.
 
 A group has the keys of an experiment, read by the same readers and checked by the same rules: an entry is the run's
 spec with the traffic keys of the group. RTT, ACK_DELAY and ECN of the run are the defaults of its groups.
@@ -25,7 +25,8 @@ Wrong = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class Entry:
-    """The traffic of a spec without `groups`, or one of its groups. `errors` are those of its keys; `wrong` adds one.
+    """The traffic of a spec without `groups`, or one of its groups. `errors` has its keys' errors; `wrong` adds an
+    error.
     `number` is the group's place in the file; None without `groups`.
     """
 
@@ -55,7 +56,9 @@ class Entry:
 
 
 def entries(spec: Spec, given: Mapping[str, object], errors: dict[str, BadValue], wrong: Wrong) -> list[Entry]:
-    """The groups of the spec, or the spec itself. Errors of groups go to `errors`, too (collect)."""
+    """The groups of the spec, or the spec itself. An entry has the errors of its group; `collect` adds them to the
+    run's.
+    """
     if spec.groups is None:
         return [Entry(spec, given, errors, wrong)]
     for key in sorted(given.keys() & {*GROUP_KEYS, "finite_cc"} - {*DEFAULTS_OF_GROUPS}):

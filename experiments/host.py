@@ -26,23 +26,23 @@ class Host:
 
     congestion_controls: tuple[str, ...] | None  # None: not known before the kernel is built
     netem: bool
-    clock: str = "real"  # the clock it is a host for
-    kernel: str = "this machine's kernel"  # whose congestion controls these are
-    for_programs: tuple[str, ...] | None = None  # those that sockets without privileges may have; None: all
+    clock: str = "real"  # the clock of the host's experiments
+    kernel: str = "this machine's kernel"  # the kernel that has `congestion_controls`, in words
+    for_programs: tuple[str, ...] | None = None  # congestion controls for sockets without privileges; None: all
     bpf_lacks: str = ""  # what the kernel lacks to run congestion controls as BPF, if anything
-    testbed: bool = False  # it stands for the machines of an inventory, which nobody has asked
+    testbed: bool = False  # the host stands for the machines of an inventory, whose features are not probed
 
 
 OF_TESTBED = Host(None, netem=True, kernel="the machines' kernels", testbed=True)
 
 
 def default_clock() -> str:
-    """Real time for root: it needs no kernel to be built first (docs/measurements.md)."""
+    """Real time for root, because real time needs no kernel build first (docs/measurements.md)."""
     return "real" if os.geteuid() == 0 else "virtual"
 
 
 def probe(want_netem: bool) -> Host:
-    """The features of this host. Looking for netem takes root and a network namespace, so it happens only if wanted."""
+    """The features of this host. Probing netem needs root and a network namespace, so it is done only on request."""
     lacks = objects.lacking()
     ours = () if lacks else objects.own_sources()
     names = tuple(sorted({*in_kernel(), *ours}))

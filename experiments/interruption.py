@@ -38,5 +38,5 @@ def interrupt(number: int) -> NoReturn:
 
 
 def forget() -> None:
-    """A dropped Interrupted is not raised again, as the caller has learned of it in another way."""
+    """Stops raising a dropped Interrupted again: the caller has learned of the signal in another way."""
     signal.setitimer(signal.ITIMER_REAL, 0)

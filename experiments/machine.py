@@ -36,10 +36,10 @@ def all_processors(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def free_processors(name: str, most: int) -> Iterator[list[int]]:
-    """Holds up to `most` processors that no other experiment has, the last processor first, and gives their numbers.
+    """Holds up to `most` processors that no other experiment has, the last processor first, and yields their numbers.
 
-    If all are taken, it gives one that is shared. RunError if an experiment in real time runs, or if each has
-    MOST_SHARE experiments.
+    If every processor is taken, holds one shared processor. RunError if an experiment in real time runs, or if each
+    processor has MOST_SHARE experiments.
     """
     with contextlib.ExitStack() as held:
         processors: list[int] = []
@@ -81,7 +81,7 @@ def alone(name: str) -> Iterator[None]:
 
 
 def _holder(name: str) -> str:
-    """The listening process, as the kernel reports it. Between its bind and its listen no process is known."""
+    """The process that holds the lock, as the kernel reports it; unknown between the process's bind and listen."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.setblocking(False)  # a full queue must not block
         try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The time that this machine needs now, over the time of the idle reference machine. Costs (cost.py) are processor time
-of the reference machine. The wall time of a run differs from its cost if the processor is another one, or if other
-programs run beside it.
+"""How much slower this machine is now than the idle reference machine. Costs (cost.py) are processor time of the
+reference machine. The wall time of a run differs from its cost if the processor is another one, or if other programs
+run at the same time.
 
 A fixed piece of work is timed in as many processes as will run at once. Its processor time depends on the processor,
 and on other work on the same core's second thread. The time that it waits depends on other programs, and on the share
@@ -46,7 +46,7 @@ class Speed(NamedTuple):
 
 
 def measure(at_once: int) -> Speed:
-    """Takes some 0.2 s, as long as WORK takes."""
+    """Times WORK in `at_once` processes, MOST_PROCESSES at most. Takes some 0.2 s."""
     command = [sys.executable, "-I", "-S", "-c", WORK]
     count = min(max(at_once, 1), MOST_PROCESSES)
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]

@@ -79,8 +79,8 @@ def _clients(spec: Resolved) -> list[str]:
 
 
 def _outside(target: str) -> list[str]:
-    """A line for each of the target's own programs that a virtual machine does not find: there PATH is always the same,
-    so that runs repeat to the byte.
+    """A line for each of the target's own programs that a virtual machine does not find. PATH is a constant in virtual
+    machines, so that runs repeat to the byte.
     """
     return [
         f"{name} is {host.tool(name)}; in virtual time it is sought in {PATH}: install it there"

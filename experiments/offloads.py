@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The keys of an experiment for its hosts' NICs: OFFLOADS, NIC_RATE, COALESCE.
 
-With OFFLOADS=on a sender's TCP hands down super-segments (TSO, GSO). In virtual time the kernel cuts them in the ns of
-their transmission, and the access link of the sender's port spaces the segments at NIC_RATE. At both hosts a received
-frame waits up to COALESCE for others, and GRO merges the segments of a flow. On a testbed the machines' own NICs do it.
+With OFFLOADS=on a sender's TCP hands down super-segments (TSO, GSO). In virtual time the kernel segments them in the ns
+of their transmission, and the access link of the sender's port spaces the segments at NIC_RATE. At both hosts a
+received frame waits up to COALESCE for others, and GRO merges the segments of a flow. On a testbed the machines' NICs
+do all this.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lib.values import choice, optional, quantity
 
 Read = BeforeValidator
 SWITCH = ("off", "on")
-# The NIC must not be the bottleneck: its own queue has no limit, and would be the one that fills.
+# The NIC must not be the bottleneck: the NIC's queue has no limit, and would fill in place of the measured queue.
 LEAST_NIC_RATE_BPS, NIC_RATE_PER_RATE = 10**10, 4
 DEFAULT_COALESCE_NS = 20_000
 LEAST_COALESCE, MOST_COALESCE = "1us", "10ms"

@@ -2,8 +2,8 @@
 """The keys of an experiment for its senders' bursts and windows: PACING and WINDOW.
 
 PACING starts TCP's own pacing, for every congestion control whose pace follows from its window. BBR paces itself,
-whatever PACING says. WINDOW is the kernel's clamp of the congestion window. No socket option sets the clamp: in virtual
-time the kernel's traffic device does, in real time a BPF program (hosts/congestion_bpf/window.bpf.c).
+whatever PACING says. WINDOW is the kernel's clamp of the congestion window. No socket option sets the clamp. In virtual
+time the kernel's traffic device sets it, in real time a BPF program (hosts/congestion_bpf/window.bpf.c).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ FIRST_ADDRESS = IPv4Address("10.77.0.16")  # beside the addresses of experiments
 
 
 class Path(NamedTuple):
-    """`access_link` is its number, from 1; 0: none. `ack_delay_ns` is its group's; None: the run's."""
+    """`access_link` is the link's number, from 1; 0: none. `ack_delay_ns` is the group's; None: the run's."""
 
     src_addr: str
     rtt_ns: int
@@ -53,7 +53,7 @@ def read_rtts(read_one: Callable[[object], Quantity]) -> Callable[[object], tupl
 
 
 def rtts_ns(spec: Any) -> list[int] | None:
-    """RTTS as given. Here and below, `spec` is of experiments/spec.py, which imports this module."""
+    """RTTS as given. Here and below, `spec` is a Spec of experiments/spec.py, which imports this module."""
     return None if spec.rtts is None else [units.whole(rtt) for rtt in spec.rtts]
 
 
@@ -98,13 +98,13 @@ def refuse_access(spec: Any, wrong: Callable[[str, str], None]) -> None:
 
 
 def paths(spec: Any) -> tuple[Path, ...]:
-    """All paths of the finite flows of `spec` (experiments/resolved.py)."""
+    """All paths of the finite flows of `spec`, a Resolved (experiments/resolved.py)."""
     return tuple(path for group in _by_group(spec) for path in group)
 
 
 def of_group(spec: Any, number: int) -> tuple[Path, ...]:
-    """The paths of group `number` of `spec.transfers`: without `groups`, all groups share them. None if all flows have
-    the run's RTT and no access link.
+    """The paths of group `number` of `spec.transfers`. Without `groups` all groups share their paths. Empty if all
+    flows have the run's RTT and no access link.
     """
     by_group = _by_group(spec)
     return by_group[number] if len(by_group) > 1 else by_group[0]
@@ -145,14 +145,14 @@ def link_of_flows(spec: Any) -> list[int]:
 
 
 def _settings_of_long(spec: Any) -> list[Any]:
-    """Whatever has links of long flows that finite flows do not share."""
+    """The holders of links for long flows only: each group of a file, or a run without finite flows."""
     if any(group.is_own for group in spec.groups):
         return list(spec.groups)
     return [spec] if spec.groups and not spec.transfers else []
 
 
 def _settings(spec: Any) -> list[Any]:
-    """Whatever has the RTTs and links of finite flows: each group for itself, or the run for all."""
+    """The holders of the RTTs and links of finite flows: each group of a file, or the run for all groups."""
     if not spec.transfers:
         return []
     return list(spec.transfers) if spec.transfers[0].is_own else [spec]
@@ -165,7 +165,7 @@ def _by_group(spec: Any) -> list[tuple[Path, ...]]:
         own_ns = settings.ack_delay_ns if settings and settings is not spec else None
         pairs = _pairs(settings, links_before) if settings else []
         if [(spec.forth_extra_ns(rtt_ns, own_ns), link) for rtt_ns, link in pairs] == [(0, 0)]:
-            pairs = []  # the bottleneck's delay is the group's
+            pairs = []  # the bottleneck link has the delay of the whole group
         groups.append(tuple(Path(_address(count + number), *pair, own_ns) for number, pair in enumerate(pairs)))
         count += len(pairs)
         links_before += (settings.access_links or 0) if settings else 0

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Runs Ansible on the lab's hosts: one process for all playbooks of a step, because each start costs a second.
 
-A failure is reported in the sentences of Ansible's callback. All other output is in the repetition's logs. `plan` runs
-nothing: it asks the same playbooks what they would run, for hosts that do not exist yet.
+A failure is reported with the messages of our callback plugin (ansible/plugins/callback). All other output is in the
+repetition's logs. `plan` runs nothing: the same playbooks list the programs that they would run, for hosts that do not
+exist yet.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def run(
     variables_file = scratch / "vars.json"
     variables_file.write_text(json.dumps(variables))
     program = host.tool("ansible-playbook")
-    assert program  # found by missing.py before
+    assert program  # missing.py has checked this
     command = [program, "-i", str(inventory), "-e", f"@{variables_file}", "-v"]
     command += [str(ANSIBLE / f"playbooks/{name}.yml") for name in playbooks]
     with log.open("a") as output:

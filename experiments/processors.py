@@ -13,7 +13,7 @@ from pathlib import Path
 
 def keep_one_free() -> dict[str, list[int]]:
     """Takes the last processor from this process and its children. Returns the processors of the switch and of all
-    others; a single processor is shared.
+    other programs. If there is only one processor, all share it.
     """
     every = sorted(os.sched_getaffinity(0))
     if len(every) == 1:

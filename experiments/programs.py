@@ -27,7 +27,7 @@ from lib.values import choice, optional
 Read = BeforeValidator
 PORT = 1443  # of the server; finite flows have 2000 and up, long flows 5201 and up
 MOST_COMMAND_BYTES = 16 << 10
-OUTPUT_BYTES = 16 << 20  # so much of each output stream is kept
+OUTPUT_BYTES = 16 << 20  # kept of each output stream
 MEMORY_MIB = 512  # of a virtual machine, for both programs
 SCRATCH = "/run/program-"  # in the cell's or the machine's own /run
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -18,7 +18,7 @@ from experiments.traffic import TrafficPlan
 
 
 class Sizes(NamedTuple):
-    """`tcp_mib` is for the buffers of all sockets, and a part of `machine_mib`, which is an upper bound."""
+    """`tcp_mib` is the memory of all socket buffers. `machine_mib` includes `tcp_mib`, and is an upper bound."""
 
     pool_packets: int
     frame_bytes: int
@@ -30,7 +30,8 @@ class Sizes(NamedTuple):
 
 class Durations(NamedTuple):
     """`unmeasured_ns` is the part of `traffic_ns` before the measurement. `round_trip_ns` is the longest RTT of all
-    flows on the idle path. In virtual time the traffic is polled every `tick_s`. The last two are wall time.
+    flows on the idle path. In virtual time the traffic is polled every `tick_s`. `repetition_s` and `analysis_s` are
+    wall time.
     """
 
     connect_ns: int
@@ -44,10 +45,10 @@ class Durations(NamedTuple):
 
 @dataclass(frozen=True)
 class RunPlan:
-    """`stored_spec` is the content of spec.yaml, `congestion_sources` those of files beside it. `kernel_names` are the
-    names that the kernel has for the run's BPF congestion controls, by their plain names. `setup` are the playbooks'
-    variables without the run's directory. `machine_seed` seeds everything random in a virtual
-    machine, and `kernel_parameters` are words of its command line.
+    """`stored_spec` is the content of spec.yaml; `congestion_sources` are source files that are stored beside it.
+    `kernel_names` maps the plain names of the run's BPF congestion controls to their names in the kernel. `setup` has
+    the playbooks' variables, except the run's directory. `machine_seed` seeds everything random in a virtual machine.
+    `kernel_parameters` are words of the virtual machine's kernel command line.
     """
 
     title: str

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Resolves the traffic of a spec, entry by entry (groups.py): long flows, finite flows, datagrams; and which keys mean
-anything with which kind of traffic.
+"""Resolves the traffic of a spec, entry by entry (groups.py): long flows, finite flows, datagrams. Refuses keys that
+have no meaning with a kind of traffic.
 """
 
 from __future__ import annotations
@@ -192,8 +192,8 @@ def time_ns(quantity: Quantity, rtt_ns: int) -> int:
 
 
 def start_spread_ns(quantity: Quantity | None, generator: str | None, rtt_ns: int) -> int:
-    """By default one RTT. In virtual time, flows with one RTT that all begin in the same ns behave the same in every
-    run: another SEED would give the same sample.
+    """START_SPREAD in ns; by default one RTT. If flows with equal RTTs all began in the same ns, they would behave the
+    same in every run in virtual time: another SEED would give the same sample.
     """
     if quantity is None:
         return rtt_ns if generator == "epoll" else 0

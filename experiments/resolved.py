@@ -19,9 +19,9 @@ from lib import units
 from lib.frames import ETHERNET_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 
 MAX_POOL_BYTES = 2 << 30
-WINDOWS_UNSENT = 2  # that a socket holds in reserve, of a flow's fair share
-UNSENT_BYTES = 256 << 10  # or these, if windows are small: two writes, so that a writer is rarely woken
-MOST_UNSENT_BYTES = 128 << 20  # of all sockets together, beyond the windows
+WINDOWS_UNSENT = 2  # windows of a flow's fair share that a socket holds unsent
+UNSENT_BYTES = 256 << 10  # the least reserve if windows are small: two writes, so that a writer is rarely woken
+MOST_UNSENT_BYTES = 128 << 20  # bound of UNSENT_BYTES of all sockets together
 LEAST_UNSENT_BYTES = 32 << 10  # two initial windows of 1448 bytes a segment
 POOL_PACKET_BYTES = 2176  # of a packet in the switch, beside its frame: headers as fields, headroom, events
 POOL_MARGIN = 8192
@@ -67,7 +67,7 @@ class Resolved:
     duration_ns: int
     warmup_ns: int
     start_spread_ns: int
-    load: float | None  # this and the next three: of open-loop traffic
+    load: float | None  # `load`, `sizes`, `arrivals` and `datagram_flows` are of open-loop traffic
     sizes: str | None
     arrivals: str | None
     datagram_flows: int | None
@@ -131,17 +131,17 @@ class Resolved:
         return self.back_ns if group.ack_delay_ns is None else group.ack_delay_ns
 
     def forth_extra_ns(self, rtt_ns: int, ack_delay_ns: int | None) -> int:
-        """A flow's delay of the data direction, minus the least delay of any flow. `ack_delay_ns` is its group's."""
+        """A flow's delay of the data direction, minus the least delay of any flow. `ack_delay_ns` is the group's."""
         return rtt_ns - (self.back_ns if ack_delay_ns is None else ack_delay_ns) - self.least_forth_ns
 
     @property
     def least_back_ns(self) -> int:
-        """Propagation delay of the link of all ACKs. Single groups have more."""
+        """Propagation delay of the link that all ACKs cross. Some groups have an additional delay."""
         return min(map(self.back_of, self.tcp_groups), default=self.back_ns)
 
     @property
     def least_forth_ns(self) -> int:
-        """Propagation delay of the link of all data. Single flows have more."""
+        """Propagation delay of the link that all data crosses. Some flows have an additional delay."""
         forth_ns = [(group.rtt_ns or self.rtt_ns) - self.back_of(group) for group in self.tcp_groups]
         return min(forth_ns, default=self.rtt_ns - self.back_ns)
 
@@ -205,9 +205,9 @@ class Resolved:
 
     @property
     def unsent_bytes(self) -> int | None:
-        """The most bytes that a socket takes ahead of sending them: two windows of a flow's fair share. None: as many
-        as its buffer holds. That is two of the largest window that the flow ever had, and of many flows that start
-        after each other most once have the whole link. The memory of a virtual machine has no room for these.
+        """The most unsent bytes that a socket holds: two windows of a flow's fair share. None: as many as the socket's
+        buffer holds. A send buffer grows to twice the largest window that the flow ever had. If many flows start one
+        after another, most flows once have the whole link, and a virtual machine has no memory for so large buffers.
         """
         if self.clock != "virtual" or self.flows < 2 or self.program:
             return None
@@ -279,7 +279,7 @@ class Resolved:
 
     @property
     def pool_bytes(self) -> int:
-        """Memory of these packets."""
+        """Memory of `pool_packets`."""
         return self.pool_packets * self._pool_packet_bytes
 
     @property
@@ -296,7 +296,7 @@ class Resolved:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Resolved:
-        """The inverse of `to_dict`, for another process. Nothing is checked: not for files of users."""
+        """The inverse of `to_dict`, for another process. Nothing is checked, so it must not read files of users."""
         groups = tuple(Group(**group) for group in content["groups"])
         finite = tuple(Transfers(**group) for group in content.get("transfers", ()))
         datagrams = tuple(Datagrams(**group) for group in content.get("datagrams", ()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The plan of one repetition: all that follows from its spec, computed once, with a part for each step of the run.
+"""The plan of one repetition: everything that follows from its spec, computed once, in one part per step of the run.
 
 A run reads its parameters only from here. The modules that carry a part out (topology, configure, traffic) define the
 part's type and know nothing of specs.
@@ -40,7 +40,8 @@ from hosts.traffic.transfers import draw, server_ports
 
 MOST_PORT = 65535
 MOST_WINDOW_BYTES = 256 << 20
-# Of the sender, before a switch that reads frames from a ring: BMv2's holds 32, and a burst takes no virtual time.
+# The sender's NIC rate before a switch that reads frames from a ring. BMv2's ring has room for 32 frames, and without a
+# rate a burst would arrive in the same ns of virtual time.
 NIC_BPS = 100 * 10**9
 LINES = "lines"  # the inventory's group of delay lines
 SEED_BITS = 48  # of SEED and repetition
@@ -59,7 +60,7 @@ class FlowProcess(NamedTuple):
         return self.group.cc if isinstance(self.group, Group) else None
 
     def ports(self) -> dict[str, int]:
-        """In a plan of hosts/traffic."""
+        """The keys of this process in a plan of hosts/traffic."""
         names = ("flows", "server_port", "first_client_port")
         return {name: getattr(self, name) for name in names}
 
@@ -143,15 +144,15 @@ def finite_ports(spec: Resolved, repetition: int) -> list[range]:
 
 
 def _seed(spec: Resolved, repetition: int) -> int:
-    """Of the traffic."""
+    """The seed of the traffic."""
     return spec.seed << 16 | repetition
 
 
 def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
     """Each flow's delay beyond RTT: even steps from 0 to RTT_SPREAD, shuffled among the flows by SEED and repetition.
 
-    Random draws would change the distribution of RTTs between repetitions. Even steps change only which flow has which.
-    Of RTTS, flow k has element k mod their number before they are shuffled. Each group of `groups` has its own RTTs.
+    Random draws would change the distribution of RTTs between repetitions. Even steps change only the flows' order.
+    With RTTS, flow k gets RTT k mod their number, before the shuffle. Each group of `groups` has its own RTTs.
     Datagrams have no RTT.
     """
     of_run = sum(group.flows or 0 for group in spec.groups if not group.is_own)
@@ -212,7 +213,7 @@ def _flows(spec: Resolved, processes: list[FlowProcess], delays_ns: list[int]) -
 
 
 def _forth_extra_ns(spec: Resolved, group: Group | Datagrams, extra_ns: int) -> int:
-    """The data direction's delay of a flow beyond the bottleneck's. `extra_ns`: of the flow's RTT beyond RTT."""
+    """The data direction's delay of a flow beyond the bottleneck's. `extra_ns` is the flow's RTT minus the run's."""
     return extra_ns if isinstance(group, Datagrams) else spec.forth_extra_ns(spec.rtt_ns + extra_ns, group.ack_delay_ns)
 
 
@@ -224,7 +225,7 @@ def _access_bps(spec: Resolved, group: Group | Datagrams) -> int:
 def _settings(
     spec: Resolved, flows: tuple[Flow, ...], processes: list[FlowProcess], finite: list[range]
 ) -> SwitchSettings:
-    """Delays of both directions. DELAY=tc: netem on the receiver has the whole RTT."""
+    """The switches' settings. With DELAY=tc the links have no delay: netem on the receiver has the whole RTT."""
     forth_ns, back_ns = (0, 0) if spec.delay == "tc" else (spec.least_forth_ns, spec.least_back_ns)
     return SwitchSettings(
         rate_bps=spec.rate_bps,
@@ -404,7 +405,7 @@ def _setup(
     traced_ports = f"{FIRST_SERVER_PORT}-{FIRST_SERVER_PORT + max(len(processes), 1) - 1}"
     if spec.program and not finite:
         traced_ports = "1-65535"
-    # Collector and tracer report each second; in virtual time twice between two looks at the traffic.
+    # Collector and tracer report each second; in virtual time twice between two progress reports.
     status_ms = max(1, int(cost.tick_s(spec) * 500)) if spec.clock == "virtual" else 1000
     status = ["--status", "--status-ms", str(status_ms)]
     watch = ["--no-watch"] if spec.clock == "virtual" else []
@@ -453,7 +454,9 @@ def _windows(spec: Resolved, processes: list[FlowProcess], finite: list[range]) 
 
 
 def _spec_of_roles(spec: Resolved, bpf: Programs) -> dict[str, Any]:
-    """The roles set sockets' congestion controls, so they get the kernel's names. They need no source texts."""
+    """The spec for the roles. Roles set sockets' congestion controls, so the spec has the algorithms' kernel names. The
+    source texts are left out.
+    """
     content = spec.to_dict() | congestion.without_text(spec.congestion_sources)
     for key in ("groups", "transfers"):
         content[key] = [group | {"cc": bpf.name(group["cc"])} for group in content.get(key, [])]

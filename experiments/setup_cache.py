@@ -2,10 +2,10 @@
 """Caches the steps of the hosts' set-up. Asking Ansible takes 3 s of processor time, as long as everything else that a
 short run does outside of its machine. All repetitions of an experiment have the same steps.
 
-The steps follow from the variables and from the files in ansible/, because no role asks for facts of this machine. Two
-rules let runs share steps. Ansible gets only the keys of the spec that roles read; a test compares the list with the
-roles. And it gets marks in place of values that roles only hand on to a program (PASSED_ON): the marks are replaced
-afterwards. So runs of other rates, buffers and lengths ask Ansible nothing.
+The steps depend only on the variables and on the files in ansible/, because no role asks for facts of this machine. Two
+rules let runs share cached steps. First, Ansible gets only the keys of the spec that roles read; a test compares the
+list with the roles. Second, Ansible gets placeholders for values that roles only pass on to a program (PASSED_ON); the
+values are filled in afterwards. So runs that differ in rate, buffer or length share one cache entry.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from experiments import host, playbooks
 from experiments.steps import SetupStep
 
 DIRECTORY = host.BUILD / "plans"
-# The keys of the spec that roles read. The time of netem and its packets count only if netem delays.
+# The keys of the spec that roles read. They read bdp_packets only if netem makes the delay.
 READ_KEYS = ("mode", "delay", "traffic", "generator", "rtt_ns", "tcp", "offloads")
 READ_KEYS_OF_NETEM = ("bdp_packets",)
 # Variables that are an argument, or a list of arguments, of a program.
 PASSED_ON = ("tune_window_bytes", "switch_frame_bytes", "switch_options", "collector_options", "tracer_options")
-FIRST_MARK = 7_700_000_000_000  # a number, because some roles check that
+FIRST_MARK = 7_700_000_000_000  # placeholders are numbers, because some roles check for a number
 MOST_KEPT = 2000  # some 3 kB each; the oldest are removed
 
 
@@ -51,7 +51,9 @@ def _plan(names: tuple[str, ...], variables: dict[str, Any], log: Path, scratch:
 
 
 def _read_by_roles(spec: dict[str, Any]) -> dict[str, Any]:
-    """The part of a spec that decides the steps. Numbers of flows matter only where they set the number of servers."""
+    """The part of a spec that decides the steps. Numbers of flows matter with iperf3 only: they set the servers'
+    number.
+    """
     keys = READ_KEYS + (READ_KEYS_OF_NETEM if spec["delay"] == "tc" else ())
     counted = ("cc", "flows") if spec["generator"] == "iperf3" else ("cc",)
     groups = [{key: group[key] for key in counted} for group in spec["groups"]]
@@ -60,7 +62,7 @@ def _read_by_roles(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unmarked(argv: list[str], values: dict[str, Any]) -> list[str]:
-    """The arguments, with each mark replaced by its value or values."""
+    """The arguments, with each placeholder replaced by its value or values."""
     words: list[str] = []
     for word in argv:
         value = values.get(word, word)

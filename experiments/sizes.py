@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Memory that a run needs: of the switch, the tracer, TCP, and of a virtual machine with all of them.
+"""The memory of a run: the switch, the tracer, TCP, and a virtual machine with all of them.
 
 The figures are measured (docs/measurements.md). A virtual machine takes from the host only the memory that it touches,
 so every sum here is an upper bound.
@@ -16,14 +16,14 @@ from experiments.resolved import POOL_PACKET_BYTES, Resolved
 FRAME_EXTRA_BYTES = 18  # Ethernet header and a VLAN tag
 BODY_BYTES = 1280  # of a packet in a driver, beside the pool: the skb that holds the sender's pages
 SEGMENT_BYTES = 1024  # of a segment in a socket's buffer, beside its bytes on the wire
-# Segments in sockets per packet of window, beside those that are not sent: slow start may overshoot by one window, and
-# the receiver may hold one more window out of order.
+# Sent segments in sockets per packet of window: slow start may overshoot by one window, and the receiver may hold one
+# more window out of order.
 SEGMENTS_PER_WINDOW_PACKET = 3
-# Segments not sent, where nothing but the send buffer bounds them: it holds two windows.
+# Unsent segments per packet of window, if only the send buffer bounds them: the send buffer holds two windows.
 UNSENT_PER_WINDOW_PACKET = 1
-# Without SACK a flow learns of one loss in an RTT. Meanwhile it sends a segment for each duplicate ACK, and the
-# receiver holds all that came after the first loss. With 12, 100 Reno flows at 1.4 Gb/s and 80 to 100 ms reached TCP's
-# limit of memory.
+# Without SACK a flow learns of one loss per RTT. Meanwhile it sends a segment for each duplicate ACK, and the receiver
+# holds every segment after the first loss. A value of 12 was too small: 100 Reno flows at 1.4 Gb/s and 80 to 100 ms
+# reached TCP's memory limit.
 SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK = 31
 FLOW_TCP_BYTES = 48 << 10  # of a flow's buffers, beyond its windows
 SOCKETS = 2  # of a flow
@@ -86,8 +86,8 @@ def _trace_ring_mib(spec: Resolved) -> int:
 
 
 def _trace_read_ms(spec: Resolved, ring_mib: int) -> int:
-    """How often a tracer in virtual time empties its ring: as rarely as the ring allows, because each time wakes a
-    process.
+    """The interval at which a tracer in virtual time empties its ring: as long as the ring allows, because each reading
+    wakes a process.
     """
     period_s = min(ring_mib / _trace_mib_a_second(spec), MOST_TRACER_PERIOD_S)
     return int(1000 * max(period_s, TRACER_PERIOD_S))

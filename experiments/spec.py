@@ -196,7 +196,7 @@ def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:
                 errors[key] = BadValue(key.upper(), None, problem)
             else:
                 errors[key] = BadValue(key.upper(), given.get(key), str(error["ctx"]["error"]))
-        if "spec_version" in errors:  # a newer version may mean anything by the rest
+        if "spec_version" in errors:  # in a newer version the other keys may have another meaning
             errors = {"spec_version": errors["spec_version"]}
             return Spec(), errors
         return Spec.model_validate({key: value for key, value in given.items() if key not in errors}), errors

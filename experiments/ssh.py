@@ -13,7 +13,7 @@ from typing import Any
 from lib.errors import RunError
 
 PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]+")
-# Prompts would wait forever behind a progress bar.
+# BatchMode: a prompt would wait forever behind a progress bar.
 SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 
 

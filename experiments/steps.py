@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The steps of the hosts' set-up: programs that the Ansible roles would run. playbooks.plan lists them; they run here.
-
-This is for a lab that Ansible cannot reach. The roles stay the only definition of a host's set-up.
+"""The steps of the hosts' set-up: the programs that the Ansible roles would run. playbooks.plan lists the steps, and
+this module runs them in a lab that Ansible cannot reach. The roles stay the only definition of a host's set-up.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ SWITCH_DAEMONS = tuple(f"{name}_switch" for name in RUN_TARGETS if name != "soft
 
 @dataclass(frozen=True)
 class Switches:
-    """`links` is None if neither switch has links: then netem delays."""
+    """`links` is None if neither switch has links: netem then makes the delay."""
 
     measured: Switch
     links: SoftSwitch | None
@@ -97,7 +97,7 @@ class Switches:
         return packets_waiting(self.measured.counters())
 
     def frames_moved(self) -> dict[str, int]:
-        """Counters that do not change while no frame passes the links."""
+        """Counters that change only if a frame passes the links."""
         if not self.links:
             return {}
         return {name: value for name, value in self.links.stats().items() if name.endswith("x_frames")}

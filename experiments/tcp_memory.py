@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""How often TCP ran short of memory. It then shrinks socket buffers, which limit flows in place of the queue."""
+"""How often TCP ran short of memory. Under memory pressure TCP shrinks socket buffers, and then the buffers limit flows
+in place of the queue.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ NETSTAT = Path("/proc/thread-self/net/netstat")
 
 
 def pressures(namespaces: Iterable[str]) -> dict[str, int]:
-    """Times that TCP entered memory pressure on behalf of each namespace's sockets, since it was made."""
+    """How often TCP entered memory pressure for a socket of each namespace, since the namespace was made."""
     result = {}
     for name in namespaces:
         with syscalls.in_network_namespace(topology.netns(name)):

@@ -27,7 +27,7 @@ def _number(name: str) -> Callable[[object], Any]:
 
 
 class TcpKeys(BaseModel):
-    """The keys as given; None: as the profile has it."""
+    """The keys as given; None: the value of the profile."""
 
     profile: Annotated[str, Read(choice(*PROFILES))] = "linux"
     initcwnd: Annotated[int | None, Read(_number("initcwnd"))] = None
@@ -41,9 +41,9 @@ class TcpKeys(BaseModel):
 
 
 KEYS = tuple(TcpKeys.model_fields)
-# Without SACK Linux has none of these, whatever their settings say.
+# Options that have no effect in Linux without SACK.
 NEED_SACK = ("rack", "tlp", "comp_sack_slack", "comp_sack_nr")
-# What ns-3's TCP does not have, with the value that says so; None: no value does.
+# Options that ns-3's TCP lacks, with the value that means "absent"; None: no value means that.
 LINUX_ONLY: dict[str, int | str | None] = {
     "rack": "off", "tlp": "off", "frto": "off", "comp_sack_slack": None, "comp_sack_nr": 0,
 }  # fmt: skip

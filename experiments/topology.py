@@ -20,7 +20,7 @@ from experiments.cell import NETNS
 from lib import syscalls
 from lib.errors import RunError
 
-SWITCH = "switch"  # the soft switch; that of another target is called TARGET_switch
+SWITCH = "switch"  # the soft switch; another target's switch is called TARGET_switch
 LINE = "line"
 INTERFACE = "eth0"
 SUBNET_BITS = 16  # the sender may have 1000 addresses beside the hosts' (experiments/paths.py)
@@ -31,7 +31,7 @@ COLLECTOR_MTU_BYTES = 1500
 
 @dataclass(frozen=True)
 class LabHost:
-    """A namespace that is a host, and the switch port that it hangs on. `ipv6` is '' where it has none."""
+    """A host of the lab: a namespace, connected to the switch port `port`. `ipv6` is '' if the host has none."""
 
     name: str
     port: int
@@ -60,7 +60,8 @@ SENDER = LabHost("sender", 1, "10.77.0.1", "fd77::1")
 RECEIVER = LabHost("receiver", 2, "10.77.0.2", "fd77::2")
 COLLECTOR = LabHost("collector", 3, "10.78.0.2")
 HOSTS = (SENDER, RECEIVER, COLLECTOR)
-# The delay line's ports, and its interface towards the switch. The other interface has the name of the switch's.
+# The delay line's ports, and its interface towards the switch. Its other interface is called as the switch's interface
+# towards the receiver.
 LINE_TO_SENDER, LINE_TO_RECEIVER = 1, 2
 LINE_INTERFACE = "to_switch"
 QDISC_PACKETS = 1_000_000  # more than any window

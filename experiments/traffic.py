@@ -19,15 +19,15 @@ from runs import results
 MAX_FLOWS = 10_000
 FIRST_SERVER_PORT = 5201
 FIRST_FINITE_SERVER_PORT = 6001
-# The roles reserve all of them: iperf3's control connections come from ephemeral ports, whose default range these
-# overlap.
+# The roles reserve all client ports: they overlap the default range of ephemeral ports, from which iperf3's control
+# connections take theirs.
 FIRST_CLIENT_PORT = 30_000
 CLIENT_PORT_OFFSETS = 1_000  # of the first flow's port, drawn for each repetition
 LAST_CLIENT_PORT = FIRST_CLIENT_PORT + CLIENT_PORT_OFFSETS + MAX_FLOWS - 2
 
 
 class Flow(NamedTuple):
-    """One flow, data direction."""
+    """One flow in the data direction."""
 
     src_addr: str
     dst_addr: str
@@ -51,8 +51,8 @@ class UserProgram(NamedTuple):
 
 @dataclass(frozen=True)
 class TrafficPlan:
-    """The host program's name ('': none), the flows in the order of their numbers, and the program's options
-    (hosts/traffic); and the user's programs.
+    """`program` is the host program's name ('': none), and `options` are its options (hosts/traffic). `flows` are in
+    the order of their numbers. `user` are the user's programs.
     """
 
     program: str
@@ -83,7 +83,7 @@ def start_all(
 
 
 class TrafficProgram:
-    """A running host program. Entered as a context, it is ended when the context is."""
+    """A running host program. As a context manager it terminates the program at the end."""
 
     def __init__(self, name: str, where: str, command: list[str], directory: Path) -> None:
         """Starts `command` in the namespace of the host `where`."""

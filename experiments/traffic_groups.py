@@ -12,8 +12,8 @@ DEFAULT_LOAD = Fraction(4, 5)
 
 @dataclass(frozen=True, kw_only=True)
 class OwnSettings:
-    """The settings that a group of a file's `groups` has of its own. Without `groups` all of them are None, and the
-    run's settings hold.
+    """The settings that belong to a group of a file's `groups`. Without `groups` all of them are None, and the run's
+    settings apply.
 
     `number` is the group's place in the file. A group of datagrams has no other setting of its own.
     """

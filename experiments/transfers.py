@@ -19,7 +19,7 @@ from lib.frames import IPV4_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
 
 LONG, PROGRAM, OPEN_LOOP = "long", "program", "open-loop"
 TRAFFIC = (LONG, *KINDS, PROGRAM, OPEN_LOOP)
-FINITE_FLOW_S = 10  # no finite flow of a load below 1 is open for longer, on the average
+FINITE_FLOW_S = 10  # bound of the mean time that a finite flow is open, if the load is below 1
 MOST_TRANSFERS = 2_000_000  # in a run: each has a record and a row
 DEFAULT_USERS = 100
 DEFAULT_THINK = "exponential:1s"
@@ -111,8 +111,8 @@ def finite_kinds(traffic: str) -> list[str]:
 def resolve(
     spec: Any, cc: str | None, wire_bytes: int, wrong: Wrong, own: Mapping[str, Any] = MappingProxyType({})
 ) -> list[Transfers]:
-    """The groups of finite flows of `spec` (experiments/spec.py). `cc` is their congestion control if FINITE_CC is not
-    given; None if there are several. `own` are settings of the group. Calls `wrong` with the key and the problem of
+    """The groups of finite flows of `spec` (experiments/spec.py). Without FINITE_CC their congestion control is `cc`;
+    `cc` is None if CC names several. `own` are settings of the group. Calls `wrong` with the key and the problem of
     each value that makes no sense.
     """
     names = finite_kinds(spec.traffic)
@@ -157,7 +157,7 @@ def refuse_too_many(groups: tuple[Transfers, ...], traffic_ns: int, wrong: Wrong
         wrong("sizes" if groups[0].kind == "finite" else "users", f"makes about {problem}")
 
 
-# Key -> the kinds of traffic that it is for.
+# Key -> the kinds of traffic that have the key.
 KEYS_OF_KINDS = {
     "flows": (LONG, OPEN_LOOP),
     "start_spread": (LONG,),

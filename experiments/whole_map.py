@@ -43,7 +43,7 @@ def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
 
 
 def spreads_ns() -> dict[tuple[str, int], int]:
-    """The spread of RTTs by sweep and least RTT, in ns, of all papers' sweeps of one rate and one RTT a flow. Raises
+    """The spread of RTTs in ns, by sweep and least RTT, for every point of the papers' sweeps that gives RTT. Raises
     SpecError.
     """
     spreads: dict[tuple[str, int], int] = {}

@@ -56,7 +56,7 @@ def load_spec(directory: Path) -> dict[str, Any]:
 
 
 def idle_rtt_ns(spec: dict[str, Any]) -> int:
-    """RTT of a packet that belongs to no flow. If groups have ACK delays of their own, every flow's RTT is longer."""
+    """RTT of a packet that belongs to no flow. With ACK delays of groups it can be shorter than every flow's RTT."""
     return int(spec.get("idle_rtt_ns", spec["rtt_ns"]))
 
 
