@@ -151,8 +151,8 @@ def _seed(spec: Resolved, repetition: int) -> int:
 def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
     """Each flow's delay beyond RTT: even steps from 0 to RTT_SPREAD, shuffled among the flows by SEED and repetition.
 
-    Random draws would change the distribution of RTTs between repetitions. Even steps change only the flows' order.
-    With RTTS, flow k gets RTT k mod their number, before the shuffle. Each group of `groups` has its own RTTs.
+    Random draws would change the distribution of RTTs between repetitions. Even steps change only which flow has which
+    RTT. With RTTS, flow k gets RTT k mod their number before the shuffle. Each group of `groups` has its own RTTs.
     Datagrams have no RTT.
     """
     of_run = sum(group.flows or 0 for group in spec.groups if not group.is_own)

@@ -29,26 +29,26 @@ class Lab(ABC):
         return missing.of(self.spec)
 
     def memory_shortage(self, at_once: int) -> str | None:
-        """The message if there is no memory for `at_once` repetitions at once; None if there is."""
+        """The message if memory does not suffice for `at_once` repetitions at the same time; None if it does."""
         return None
 
     @contextmanager
     def processors(self) -> Iterator[list[int]]:
-        """Holds the processors of the experiment. Gives one for each repetition that may run at once; none if
-        repetitions run one after the other. RunError if other experiments have the processors.
+        """Holds the processors of the experiment. Yields one processor for each repetition that may run at the same
+        time; none if repetitions run one after the other. RunError if other experiments have the processors.
         """
         with machine.all_processors(machine.NAME):
             yield []
 
     @abstractmethod
     def record(self, number: int, directory: Path, processor: int | None) -> None:
-        """Leaves the raw files of repetition `number` (from 1) in `directory`, the last one by results.record. Raises
+        """Writes the raw files of repetition `number` (from 1) to `directory`, and then calls results.record. Raises
         RunError, Interrupted.
         """
 
 
 class ParallelLab(Lab):
-    """Repetitions run at once, one per processor: other work on the machine does not affect virtual time."""
+    """A lab in virtual time. Repetitions run in parallel, one per processor: nothing else disturbs virtual time."""
 
     @contextmanager
     def processors(self) -> Iterator[list[int]]:

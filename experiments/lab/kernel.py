@@ -43,14 +43,14 @@ class Kernel(ABC):
 
     @abstractmethod
     def traffic_start_ns(self) -> int:
-        """A time of CLOCK_MONOTONIC by which all flows can be connected. May wait."""
+        """The CLOCK_MONOTONIC time at which the traffic starts: all flows can be connected by then. May wait."""
 
     @abstractmethod
     def record(self, directory: Path, world: dict[str, Any]) -> None:
         """Called last, when all raw files are closed."""
 
     def user(self) -> programs.User:
-        """The user that the user's programs run as: the user of this process, or the caller of sudo."""
+        """The user who runs the programs of TRAFFIC=program: the user of this process, or the caller of sudo."""
         return programs.caller()
 
     def claim_processors(self) -> dict[str, list[int]]:
@@ -62,7 +62,7 @@ class Kernel(ABC):
         return
 
     def align(self) -> None:
-        """Waits until a point in time that does not depend on the duration of earlier steps."""
+        """Waits until a time that does not depend on the duration of earlier steps."""
         return
 
     def describe(self, program: dict[str, str]) -> dict[str, Any]:

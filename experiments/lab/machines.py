@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The machines of a testbed, over ssh: reserves them for one run, fetches its files, and reaches the control socket of
-the soft switch or of BMv2.
+"""The machines of a testbed, over ssh: reserves the machines for one run, fetches the run's files, and connects to the
+control socket of the soft switch or of BMv2.
 
 Ansible prepares the machines, starts and stops their programs. This module has the connections that last for the run.
 """
@@ -48,11 +48,11 @@ class Machine(NamedTuple):
     login: tuple[str, ...]  # the ssh command
     becomes_root: bool
     python: str
-    directory: str  # of our programs
-    state_directory: str  # of former settings
+    directory: str  # of our programs on the machine
+    state_directory: str  # of the settings that the machine had before a run
 
     def command(self, module: str, *words: str) -> list[str]:
-        """Runs a module of `hosts` there, as root. No word is read by a shell."""
+        """The command that runs a module of `hosts` on the machine as root. Words are quoted for the remote shell."""
         program = [*(("sudo", "-n") if self.becomes_root else ()), self.python, "-m", module, *words]
         return [*self.login, f"cd {shlex.quote(self.directory)} && exec {shlex.join(program)}"]
 
@@ -61,7 +61,7 @@ class Machine(NamedTuple):
         return f"{self.directory}/{SWEEP_RUNS}/{run}"
 
     def ask(self, *words: str) -> str:
-        """The output of a program there. Raises RunError."""
+        """The output of a program on the machine. Raises RunError."""
         try:
             done = subprocess.run(
                 [*self.login, shlex.join(words)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -74,7 +74,7 @@ class Machine(NamedTuple):
         return done.stdout.strip()
 
     def mac(self) -> str:
-        """The address of its interface in the experiment's network. Raises RunError."""
+        """The MAC address of the machine's first interface in the experiment's network. Raises RunError."""
         return self.ask("cat", str(ADDRESSES / self.interfaces[0] / "address"))
 
     def facts(self) -> dict[str, Any]:
@@ -136,9 +136,9 @@ def at_places(machines: Iterable[Machine]) -> list[Machine]:
 
 @contextlib.contextmanager
 def leased(machines: Iterable[Machine], run: str, neighbours: Mapping[str, Neighbour]) -> Iterator[None]:
-    """Reserves the machines for a run. At the end of the run or of this process, they stop the run's programs, restore
-    their settings and remove the run's files. Meanwhile each machine knows its neighbour (`neighbours`, by place).
-    Raises RunError if a machine is not available.
+    """Reserves the machines for a run. At the end of the run or of this process, each machine stops the run's programs,
+    restores its settings and removes the run's files. `neighbours` has the machines' neighbours during the run, by
+    place. Raises RunError if a machine is not available.
     """
     leases = [_Lease(machine, run, neighbours.get(machine.place)) for machine in at_places(machines)]
     silence = threading.Event()
@@ -169,7 +169,7 @@ class _Lease:
         self._process = subprocess.Popen(
             machine.command("hosts.lease", *words),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-            start_new_session=True,  # Ctrl-C is for the runner, which then ends the lease in order
+            start_new_session=True,  # Ctrl-C must reach only the runner: the runner ends the lease in order
         )  # fmt: skip
 
     def wait(self) -> None:
@@ -194,7 +194,7 @@ class _Lease:
             )
 
     def _line(self) -> str:
-        """The first line of its output, without its end; "" if none came in time."""
+        """The first line of the lease's output, without its end; "" if there is none within ANSWER_S."""
         output, line = cast(BinaryIO, self._process.stdout), b""
         deadline = time.monotonic() + ANSWER_S
         while not line.endswith(b"\n") and len(line) < 4096:
@@ -221,7 +221,7 @@ class _Lease:
             stdin.close()
 
     def finish(self) -> None:
-        """Waits for the end of the clean-up, and reports what it left."""
+        """Waits for the end of the machine's clean-up, and reports the problems that remain."""
         self._process.stdin = None  # closed; communicate would write to it
         try:
             said, why = self._process.communicate(timeout=END_S)
@@ -229,7 +229,7 @@ class _Lease:
             self._process.kill()
             said, why = b"", f"it has not cleaned up within {END_S:.0f} s".encode()
         if not self._held:
-            return  # wait() said why
+            return  # wait() has reported the reason
         try:
             problems = [str(line) for line in json.loads(said.strip().splitlines()[-1])["problems"]]
         except (IndexError, ValueError, KeyError, TypeError):
@@ -247,7 +247,7 @@ def _give_signs(leases: list[_Lease], silence: threading.Event) -> None:
 
 
 def _all(waits: Iterable[Any]) -> None:
-    """Calls each function. Raises RunError with the lines of all that failed."""
+    """Calls each function. Raises RunError with the lines of all failures."""
     lines: list[str] = []
     for wait in waits:
         try:
@@ -259,8 +259,8 @@ def _all(waits: Iterable[Any]) -> None:
 
 
 def fetch(machines: Iterable[Machine], run: str, directory: Path, scratch: Path, most_bytes: int) -> None:
-    """Moves the files of a run from all machines into `directory`: packed by tar there, and checked here (unpack.py).
-    Raises RunError.
+    """Fetches the files of a run from all machines into `directory`. tar packs the files on the machine; unpack.py
+    checks them here. Raises RunError.
     """
     for machine in at_places(machines):
         packed, where = scratch / f"{machine.name}.tar", f"{SWEEP_RUNS}/{run}/{REPETITION}"
@@ -278,7 +278,9 @@ def fetch(machines: Iterable[Machine], run: str, directory: Path, scratch: Path,
 
 
 def _receive(machine: Machine, words: list[str], file: Path, most_bytes: int) -> None:
-    """The output of a program there, as a file. Raises RunError if it fails, stands still, or has more bytes."""
+    """Writes the output of a program on the machine to `file`. Raises RunError if the program fails, is silent for
+    ANSWER_S, or sends more than twice `most_bytes`.
+    """
     with file.open("wb") as output, subprocess.Popen(
         [*machine.login, shlex.join(words)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
@@ -331,7 +333,7 @@ class Relay:
 
 @contextlib.contextmanager
 def bmv2_switch(machine: Machine, port: int) -> Iterator[Bmv2Switch]:
-    """A connection to the simple_switch that has the Thrift port `port` there. Raises SwitchError, RunError."""
+    """A connection to the simple_switch on the machine, whose Thrift port is `port`. Raises SwitchError, RunError."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         process = subprocess.Popen(
@@ -353,7 +355,7 @@ def bmv2_switch(machine: Machine, port: int) -> Iterator[Bmv2Switch]:
 
 
 def _first_line(connection: socket.socket) -> bytes:
-    """The first line with its end, or what came of it in time."""
+    """The first line with its end; only a part of the line if the rest does not arrive within ANSWER_S."""
     connection.settimeout(ANSWER_S)
     line = b""
     with contextlib.suppress(OSError):
@@ -363,7 +365,7 @@ def _first_line(connection: socket.socket) -> bytes:
 
 
 def soft_switch(machine: Machine, path: str) -> SoftSwitch:
-    """A connection to the soft switch whose control socket is `path` there. Raises SwitchError."""
+    """A connection to the soft switch on the machine, whose control socket is `path`. Raises SwitchError."""
     return SoftSwitch(path, Relay(machine, path))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The lab in the ns-3 simulator (simulator/): the same flows, starts and ports, through the same queue and links, with
-ns-3's TCP. A second opinion on what real TCP does in the other labs.
+ns-3's TCP. The simulation is a second opinion on the results of Linux's TCP in the other labs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CONGESTION_CONTROLS = (
 )  # fmt: skip
 START_MONO_NS = 60 * 10**9  # as in virtual time
 LEAST_INTERVAL_NS = 1000  # of goodput
-LINUX_MEMORY_PER_BYTE = 2  # of a segment in a socket's buffer, at most; ns-3 counts its bytes alone
+LINUX_MEMORY_PER_BYTE = 2  # most memory per byte of a segment in a Linux socket's buffer; ns-3 counts bytes only
 BOTTLENECK, COLLECTOR_PORT = "2", "3"
 
 
@@ -100,8 +100,8 @@ def options(spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, directory: Path
 
 
 def flow_lines(plan: RunPlan, flows: LongFlowsPlan) -> str:
-    """Standard input of the simulator: the flows of tcp_flows without the settings of Linux's TCP, each with its delay
-    and its access link. A long flow has its own; finite flows have those of their source address.
+    """Standard input of the simulator: the flows of tcp_flows without the settings of Linux's TCP, but with delay and
+    access link. Every long flow has its own delay and link; a finite flow has those of its source address.
     """
     paths = {key.src_addr: own for key, own in plan.settings.flow_settings if isinstance(key, SourceAddress)}
     of_long = [
@@ -143,7 +143,7 @@ def simulate(words: list[str], flows: str, directory: Path, processor: int | Non
 def documents(
     spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, outcome: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The JSON files of a repetition, by name without .json. Only stations that a simulation has are in them."""
+    """The JSON files of a repetition, by name without .json. Their fields are limited to the parts of a simulation."""
     samples = outcome["idle_rtt_ns"]
     made = (
         outcome["arrival_drops"] + outcome["departure_drops"] + outcome["departed"]
@@ -198,7 +198,7 @@ def traffic_report(outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def world(plan: RunPlan, outcome: dict[str, Any], wall_s: float) -> dict[str, Any]:
-    """environment.json."""
+    """The content of environment.json."""
     traffic_s = plan.durations.traffic_ns / 1e9
     simulated = {
         "simulator": outcome["simulator"], "events": outcome["events"],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The virtual-time kernel with users' congestion controls: a kernel for each set of sources, beside the usual one, so
-that runs at the same time do not exchange their kernels.
+"""The virtual-time kernel with users' congestion controls. Each set of sources has its own kernel, beside the usual
+one, so that concurrent runs do not replace each other's kernel.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from virtual.kernel.progress import BuildProgress
 from virtual.machine import MachineError
 
 OWN = BUILD / "own"
-MOST_KEPT = 8  # of 8 MB each; the least recently used go
-NAMED = "named.json"  # the congestion controls of a kernel that was asked
+MOST_KEPT = 8  # kernels of 8 MB each; the least recently used are removed
+NAMED = "named.json"  # cache of the congestion controls that a kernel has registered
 MOST_ERRORS = 3
 
 
 def kernel_of(sources: list[dict[str, str]] | None) -> Path:
-    """The directory of the kernel that runs with these sources; the usual kernel's without any. Builds it if it is not
-    current. Raises RunError with the compiler's reason.
+    """The directory of the kernel with these sources. Builds this kernel if it is out of date. Without sources, the
+    directory of the usual kernel. Raises RunError with the compiler's errors.
     """
     if not sources:
         return BUILD

@@ -24,7 +24,7 @@ LEAD_NS = 400_000_000
 
 
 class RealLab(Lab):
-    """One experiment at a time: everything else that runs disturbs it."""
+    """One experiment at a time: any other work on the machine disturbs real time."""
 
     def missing(self) -> list[str]:
         lines = super().missing()
@@ -64,7 +64,7 @@ class RealKernel(Kernel):
     def settle(self, division: dict[str, list[int]]) -> None:
         processors.move(int((RUNTIME / "softswitch.pid").read_text()), division["switch"])
         for file in (RUNTIME / f"{name}.pid" for name in SWITCH_DAEMONS):
-            if file.exists():  # its threads would wait for each other on one processor
+            if file.exists():  # the daemon has threads, which would wait for each other on one processor
                 processors.move(int(file.read_text()), sorted({*division["switch"], *division["others"]}))
 
     def describe(self, program: dict[str, str]) -> dict[str, Any]:

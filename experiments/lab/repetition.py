@@ -27,19 +27,19 @@ from lib.errors import RunError
 from runs import results
 from runs.names import SPEC_FILE
 
-# The order in which daemons are stopped. The sources of events and postcards end before the programs that record them.
-# If nothing failed, stop_sinks has ended the sinks before. A congestion control is removed last, after its sockets.
-# Stopping a daemon that was never started does nothing: a run has one of the two sinks, and may have another switch.
+# The order in which daemons are stopped. If nothing failed, the switches have been drained and stop_sinks has ended the
+# sinks before, so nothing is left to record. A congestion control is removed last, after its sockets. Stopping a daemon
+# that was never started does nothing: a run has one of the two sinks, and may have another switch.
 SINKS = ("iperf_servers", "traffic_sink")
 DAEMONS = (
     "tcp_trace", *SINKS, "collector", *SWITCH_DAEMONS, "softswitch", "congestion_control",
 )  # fmt: skip
-USER_SERVER = "user_server"  # of the user's own programs, if there are any
+USER_SERVER = "user_server"  # the server of TRAFFIC=program
 STOP_S = 10.0
-ABORT_S = 3.0  # for each program when the run has failed anyway
+ABORT_S = 3.0  # for each program, if the run has failed already
 DRAIN_S = 5.0  # beyond the longest way through the switch
 # TCP_DELACK_MAX of include/net/tcp.h. If the full queue dropped the RST of an ended flow, the receiver sends its last
-# ACK when this timer expires, and the sender answers with another RST, which is a packet of the ledger.
+# ACK when this timer expires. The sender answers with another RST, and the ledger must count this packet, too.
 DELAYED_ACK_S = 0.2
 IDLE_RTT_SAMPLES = 20
 IDLE_RTT_INTERVAL_S = 0.01
@@ -107,7 +107,7 @@ def timed(phases: dict[str, float], name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stopped_at_the_end() -> Iterator[None]:
-    """If its body fails, the programs are asked to end: raw files then end with a whole block."""
+    """If the body fails, stops the programs in order, so that raw files end with a whole block."""
     try:
         yield
     except BaseException:
@@ -136,7 +136,7 @@ def measure_idle_rtt(directory: Path) -> None:
 def carry_traffic(
     switches: Switches, plan: TrafficPlan, directory: Path, kernel: Kernel, progress: ProgressDisplay
 ) -> dict[str, Any]:
-    """Starts the flows and watches over them until they end. Returns the switches' counters from before."""
+    """Starts the flows and monitors the run until they end. Returns the switches' counters from before the traffic."""
     before = switches.before()
     switches.reset_lateness()
     sampler = Sampler(switches, directory / "logs")
@@ -213,9 +213,9 @@ def drain(switches: Switches, round_trip_ns: int) -> None:
 
 
 def stop_sinks(switches: Switches, round_trip_ns: int) -> None:
-    """Ends the receiving programs while the switches still count. If the queue dropped the RST of a flow, its
-    connection is still open at the receiver. Our sink resets it, which nothing answers; iperf3 closes it, and the
-    drain waits for the sender's answer. Raises RunError.
+    """Ends the receiving programs while the switches still count. If the queue dropped the RST of a flow, the flow's
+    connection is still open at the receiver. Our sink resets this connection, and a reset has no answer. iperf3 closes
+    it, and the drain waits for the sender's answer. Raises RunError.
     """
     if errors := [error for name in SINKS for error in stop_program(name, STOP_S)]:
         raise RunError(*errors)
@@ -243,5 +243,5 @@ def stop_program(name: str, timeout_s: float) -> list[str]:
         errors.append(str(error))
     for file in RUNTIME.glob(f"{name}.*"):
         if file.suffix in (".json", ".exit"):
-            file.unlink(missing_ok=True)  # reported once; another stop does not repeat it
+            file.unlink(missing_ok=True)  # another stop must not report the error again
     return errors

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The lab on a testbed: the machines of an inventory, reached over ssh, and a switch that also runs between
 experiments. The bottleneck gets the experiment's policy, and gets its former policy back afterwards. linux_testbed.py
-has switches that are programs.
+is for switches that are started for each run.
 """
 
 from __future__ import annotations
@@ -46,13 +46,15 @@ DRAIN_S = 2.0
 IDLE_SAMPLES = 20
 TC_AT = "receiver-egress"  # as in ansible/playbooks/group_vars/all.yml
 MOST_SHARE = 2  # most bytes of a run's files, over their estimate
-SMALL_FILES_BYTES = 64 << 20  # of logs and documents, beyond it
+SMALL_FILES_BYTES = 64 << 20  # for logs and documents, in addition
 ON_LINUX = ("soft", "bmv2")  # targets whose switch is a program that a run starts and stops
 
 
 @dataclass(frozen=True)
 class Testbed:
-    """The part of an inventory that the runner needs. The key of `machines` is the part in a run (PARTS)."""
+    """The part of an inventory that the runner needs. The keys of `machines` and `variables` are parts of a run
+    (PARTS).
+    """
 
     inventory: Path
     machines: Mapping[str, Machine]
@@ -67,7 +69,8 @@ class Testbed:
         return {part: machine.place for part, machine in self.machines.items()}
 
 
-# Parts of a run: the group of the inventory, and what its host must have, with an example. {target} is the target's.
+# Parts of a run: the group in the inventory, and the variables that its host needs, with examples. {target} stands for
+# the name of the target.
 PARTS = {
     "switch": ("{target}", {}),
     "sender": ("senders", {"bufferscope_interface": "enp1s0", "bufferscope_address": "198.51.100.2"}),
@@ -145,7 +148,7 @@ class InventoryLab(Lab):
 
     @contextmanager
     def processors(self) -> Iterator[list[int]]:
-        """None: the run needs no processors of this machine, and leases reserve the other machines."""
+        """Yields no processor: the run needs none of this machine, and leases reserve the other machines."""
         yield []
 
     def record(self, number: int, directory: Path, processor: int | None) -> None:
@@ -201,8 +204,8 @@ def write_spec(plan: RunPlan, testbed: Testbed, directory: Path) -> None:
 def played(
     spec: Resolved, plan: RunPlan, directory: Path, testbed: Testbed, addresses: Mapping[str, str]
 ) -> Iterator[Callable[..., None]]:
-    """Reserves and prepares the machines, and starts programs. At the end it always stops the programs, fetches their
-    files and restores the machines. `addresses` are the destination and the source of postcards.
+    """Reserves and prepares the machines, and starts programs. At the end, even after a failure, stops the programs,
+    fetches their files and restores the machines. `addresses` are the destination and the source of postcards.
     """
     run = run_of(directory)
     machines = list(testbed.machines.values())
@@ -262,7 +265,7 @@ def _lines_of(end: Callable[[], None]) -> list[str]:
 
 
 def _neighbours(testbed: Testbed) -> dict[str, Neighbour]:
-    """For the sender's machine the receiver as its neighbour, for the receiver's machine the sender; keys: places."""
+    """The neighbours by place: the receiver is the neighbour of the sender's machine, and vice versa."""
     sender, receiver = testbed.machines["sender"], testbed.machines["receiver"]
     address = "bufferscope_address"
     return {
@@ -278,7 +281,7 @@ class Hosts:
         self._testbed = testbed
         self._machines = at_places(testbed.machines[part] for part in parts)
         self._before = self._ask()
-        self._passed(self._before)  # before the traffic: an old deployment has no such counts
+        self._passed(self._before)  # fails here, before the traffic, if an old deployment lacks these counts
 
     def _ask(self) -> dict[str, dict[str, Any]]:
         with ThreadPoolExecutor(len(self._machines)) as pool:
@@ -340,8 +343,8 @@ def _collector(switch: Switch) -> Collector:
 
 @contextmanager
 def _configured(switch: Switch, policy: Policy, testbed: Testbed) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Sets policy and postcards of the bottleneck; gives its port number, and the switch's counts from before the first
-    postcard. Restores the former settings afterwards.
+    """Sets policy and postcards of the bottleneck. Yields the bottleneck's port number, and the switch's counters from
+    before the first postcard. Restores the former settings afterwards.
     """
     ports, bottleneck = switch.ports(), testbed.variable("switch", "bottleneck_port")
     if bottleneck not in ports:
@@ -360,7 +363,7 @@ def _configured(switch: Switch, policy: Policy, testbed: Testbed) -> Iterator[tu
 
 
 def converted(policy: Policy, switch: Switch, conversion: Conversion) -> Policy:
-    """The policy in a unit that the switch compares: packets become cells where it has only cells."""
+    """The policy in a unit that the switch compares: packets become cells if the switch compares cells only."""
     units = switch.capabilities.depth_units
     if isinstance(policy, Unwatched) or policy.unit in units:
         return policy

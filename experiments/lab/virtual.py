@@ -132,7 +132,9 @@ def machine_job(plan: RunPlan, directory: Path, processor: int | None, kernel: P
 
 
 def refused_parameters(spec: Resolved, kernel: Path) -> list[str]:
-    """The first parameter of `spec` that is malformed, or that `kernel` lacks or keeps at another value after boot."""
+    """A line for the first parameter of `spec` that is malformed, that `kernel` lacks, or that `kernel` does not
+    accept.
+    """
     given = spec.cc_parameters
     if not given:
         return []
@@ -146,7 +148,7 @@ def refused_parameters(spec: Resolved, kernel: Path) -> list[str]:
 
 
 def write_job(plan: RunPlan, directory: Path) -> None:
-    """Writes the spec, and the file that the inside reads: the plan, and the steps of its hosts' set-up."""
+    """Writes spec.yaml, and the file for virtual_inside.py: the plan, and the steps of the hosts' set-up."""
     scratch = directory / "logs/ansible"
     scratch.mkdir()
     try:
@@ -186,7 +188,7 @@ class Pace:
         return None if pace is None else round(pace, 3)
 
     def left_s(self, traffic_s: float) -> float | None:
-        """Wall time until `traffic_s` of traffic are done; None if nothing is known yet."""
+        """Wall time until `traffic_s` of traffic are done; None before the second sample."""
         pace = self._pace()
         return None if pace is None else pace * max(0.0, traffic_s - self.samples[-1][1])
 
@@ -217,8 +219,8 @@ def record(directory: Path, job: MachineJob, phases: dict[str, float], pace: Pac
 
 
 def busy_program(plan: RunPlan, began_s: float | None, directory: Path) -> list[str]:
-    """One line that names the user's program that stopped virtual time; empty if none did. The busy process
-    started at `began_s`. Its program has the plan that was written last before `began_s`.
+    """One line that names the user's program that stopped virtual time; empty if no program did. The busy process
+    started at `began_s`. It belongs to the program whose plan was the last to be written before `began_s`.
     """
     started = [
         (path.stat().st_mtime, program)
@@ -236,7 +238,7 @@ def busy_program(plan: RunPlan, began_s: float | None, directory: Path) -> list[
 
 
 def failed(error: MachineError, job: MachineJob) -> list[str]:
-    """The error lines of a machine that failed, and where its console log is if there is one."""
+    """The error lines of a machine that failed, with the path of its console log if the log exists."""
     return [str(error), *([f"its console is in {job.console}"] if job.console.exists() else [])]
 
 

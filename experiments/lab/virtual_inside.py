@@ -34,13 +34,13 @@ from virtual.messages import Speaker
 JOB = Path("logs/job.pickle")  # the plan and the steps of the hosts' set-up
 OUTCOME = Path("logs/outcome.json")
 DRIVER = Path("/dev/bufferscope-switch")
-# The traffic starts at a fixed time, later than any set-up ends, and every step before it at a whole STEP_NS: no result
-# depends on how long the steps took. Waiting takes no wall time here.
+# The traffic starts at a fixed time after any set-up, and every earlier step starts at a multiple of STEP_NS. So no
+# result depends on the duration of a step. Waiting takes no wall time in virtual time.
 START_MONO_NS = 60 * 10**9
 STEP_NS = 200_000_000
 LEAD_NS = 10**9  # for the traffic program, before the start
-# The memory of all TCP sockets: half of all memory, or more if the plan says so. The default, a sixteenth of this small
-# memory, would limit windows.
+# TCP sockets together may have half of the memory, or more if the plan says so. The kernel's default is a sixteenth; of
+# a virtual machine's small memory that would limit windows.
 TCP_MEMORY = Path("/proc/sys/net/ipv4/tcp_mem")
 TCP_MEMORY_SHARE = 0.5
 
@@ -65,7 +65,9 @@ def main(directory: Path) -> int:
 
 
 def write_job(directory: Path, plan: RunPlan, steps: list[SetupStep], user: programs.User) -> None:
-    """Called outside. A pickle, so that the inside needs no parser of specs: its imports would take a second."""
+    """Called outside. The job is a pickle, so that the virtual machine imports no parser of specs, which takes a
+    second.
+    """
     (directory / JOB).write_bytes(pickle.dumps((plan, steps, user)))
 
 
@@ -82,14 +84,14 @@ def allow_tcp_memory(plan: RunPlan) -> None:
 
 
 def check_parameters(given: dict[str, str]) -> None:
-    """Raises RunError if this kernel has not taken a parameter of a congestion control."""
+    """Raises RunError if this kernel has not accepted a parameter of a congestion control."""
     problem = cc_parameters.refused(given, offers.parameters([name.split(".")[0] for name in given]))
     if problem:
         raise RunError(problem)
 
 
 class VirtualKernel(Kernel):
-    """The kernel that this process runs in. `steps` set its hosts up; `outcome` gets the description of the world."""
+    """The kernel of this virtual machine. `steps` set its hosts up; `outcome` gets the facts for environment.json."""
 
     def __init__(self, plan: RunPlan, steps: list[SetupStep], user: programs.User, outcome: dict[str, Any]) -> None:
         super().__init__(plan)
@@ -110,7 +112,7 @@ class VirtualKernel(Kernel):
 
     def start_programs(self, directory: Path) -> None:
         if self.plan.traffic.user:  # unprivileged programs may use only the algorithms that this namespace allows
-            from experiments import host  # other runs need not load it
+            from experiments import host  # here, so that other runs do not load the module
 
             host.ALLOWED.write_text(host.CONGESTION_CONTROLS.read_text())
         run_steps(self.steps, directory / "logs/ansible.log", self.align)

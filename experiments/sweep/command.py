@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command `sweep`: runs a sweep, or with SHOW=1 shows what it would run. 0: all runs are valid, 2: some are not,
-1: none is, or nothing was begun.
+"""The command `sweep`: runs a sweep, or with SHOW=1 lists the runs that it would do. Exit status: 0 all runs are valid;
+2 some are not valid; 1 none is valid, or nothing was started.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def whole(words: dict[str, Any], key: str, errors: list[BadValue], most: int) ->
 
 
 def prober(build: bool, ns3: bool = False):  # type: ignore[no-untyped-def]
-    """A function that returns the host of a clock, or that of ns-3. With `build` it first builds the kernel of virtual
-    time.
+    """A function that returns the host of a clock, or the host of ns-3. With `build` the function first builds the
+    virtual-time kernel.
     """
     from experiments import host
     from experiments.lab import ns3 as ns3_lab

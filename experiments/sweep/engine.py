@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Runs jobs at once with GNU parallel, which schedules and ends them. A job's result is read from its directory alone.
+"""Runs jobs in parallel. GNU parallel schedules and ends them. A job's result is read from its directory alone.
 
 No value of a spec reaches the shell of GNU parallel: the command is a constant, job names have only lower-case letters,
-digits and '-', and the rest is in the environment. GNU parallel and its jobs end with this process, even by SIGKILL.
+digits and '-', and the rest is in the environment. GNU parallel and its jobs end with this process, even after SIGKILL.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from runs.job_state import make_room
 from runs.names import PLAN, REPETITION, SWEEP_RUNS
 
 COMMAND = 'exec "$BUFFERSCOPE_PYTHON" -m bufferscope job SWEEP="$BUFFERSCOPE_SWEEP" NAME={}'
-# On a remote lab: the job's directory comes back as one file. If that file is missing, another lab gets the job. Files
-# of an earlier, killed sweep are removed first.
+# On a remote lab: the job's directory is sent back as one file. If that file is missing, another lab gets the job.
+# Files of an earlier, killed sweep are removed first.
 COMMAND_AWAY = (
     'rm -rf runs/{} {}.tar; "$BUFFERSCOPE_CHECKOUT/.venv/bin/python" -m bufferscope job SWEEP=. NAME={}; '
     "test -d runs/{}/rep-1 && tar -cf {}.tar runs/{} && rm -rf runs/{}"
 )
 HOME = ".engine"  # in the sweep's directory: GNU parallel's files; the next call removes those of a killed call
-AWAY = ".away"  # in the sweep's directory: files from labs, until they are complete
+AWAY = ".away"  # in the sweep's directory: files from labs, until a job's files are complete
 TRIES_AWAY = 3
 MOST_SHARE = 2  # a lab may send this many times the estimated bytes of a repetition's files
 POLL_S = 0.5
@@ -55,8 +55,8 @@ def run(
     directory: Path, names: list[str], at_once: int, watch: Callable[[], None], labs: list[RemoteLab] | None = None
 ) -> None:
     """Runs the jobs `names` of the sweep in `directory` in that order, and calls `watch` every POLL_S. An exception of
-    `watch` ends all jobs. With `labs` the jobs run there, on each lab as many as it has processors, or `at_once` if
-    that is not 0. Raises RunError if the engine itself fails. The caller holds the lock of the sweep's directory.
+    `watch` ends all jobs. With `labs` the jobs run on the labs, `at_once` on each lab; 0 means one per processor of the
+    lab. Raises RunError if the engine itself fails. The caller holds the lock of the sweep's directory.
     """
     bad = [name for name in names if not JOB_ID.fullmatch(name)]
     if bad:
@@ -110,7 +110,7 @@ def _home(directory: Path) -> Iterator[Path]:
 
 
 def _away(directory: Path, home: Path, labs: list[RemoteLab]) -> list[str]:
-    """Arguments for jobs on remote labs: the plan is sent, and a job's directory comes back and is removed there."""
+    """Arguments for jobs on remote labs: the plan is sent, a job's directory is sent back and removed on the lab."""
     shutil.rmtree(directory / AWAY, ignore_errors=True)
     (directory / AWAY).mkdir()
     shutil.copy(directory / PLAN, directory / AWAY / PLAN)
@@ -147,7 +147,7 @@ def _bring_in(directory: Path, home: Path, names: list[str], came: set[str]) -> 
 
 
 def _environment(directory: Path, home: Path, labs: list[RemoteLab] | None) -> dict[str, str]:
-    """The environment of GNU parallel, without the user's own settings of it."""
+    """The environment of GNU parallel, without the user's settings for GNU parallel."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PARALLEL")}
     return kept | {
         "PARALLEL_HOME": str(home),
@@ -161,7 +161,7 @@ def _environment(directory: Path, home: Path, labs: list[RemoteLab] | None) -> d
 
 
 def _begin() -> None:
-    """Runs in the child before GNU parallel: restores the signals of _end(), which this process may ignore."""
+    """Runs in the child before GNU parallel. This process may ignore signals that _end() sends; the child must not."""
     for number in FORWARDED:
         signal.signal(number, signal.SIG_DFL)
     syscalls.die_with_parent()

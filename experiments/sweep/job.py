@@ -88,7 +88,7 @@ def _run(spec: Resolved, run_directory: Path, keep: str) -> int:
 
 @contextlib.contextmanager
 def _processors(lab: Lab) -> Iterator[list[int]]:
-    """The processors of the lab; waits without limit while other experiments have them."""
+    """The processors of the lab. Waits without limit while other experiments hold the processors."""
     with contextlib.ExitStack() as held:
         while True:
             try:
@@ -101,7 +101,7 @@ def _processors(lab: Lab) -> Iterator[list[int]]:
 
 
 def _abort(run_directory: Path, lines: list[str]) -> None:
-    """Marks the attempt with its error lines, and makes its directory if necessary."""
+    """Marks the attempt as failed, with its error lines; makes the repetition's directory if necessary."""
     for line in lines:
         say(line)
     with contextlib.suppress(OSError):

@@ -16,7 +16,7 @@ from lib.terminal import counted
 
 
 class Need(NamedTuple):
-    """Counts also the runs that a search is expected to ask for."""
+    """All runs of a sweep, with those that a search is expected to add."""
 
     runs: int
     done: int
@@ -24,8 +24,8 @@ class Need(NamedTuple):
     clock: str
     at_once: int
     duration_s: float
-    kept_bytes: int  # at most, of the missing runs when they are done
-    passing_bytes: int  # at most, of running jobs, before they are thinned
+    kept_bytes: int  # upper bound, of the missing runs when they are done
+    passing_bytes: int  # upper bound, of running jobs before they are thinned
 
     @property
     def bytes(self) -> int:
@@ -33,8 +33,8 @@ class Need(NamedTuple):
 
 
 def of(sweep: Sweep, now: Round, todo: list[Job], at_once: int, slow: float = 1.0) -> Need:
-    """The needs of `todo` and of expected jobs, on a machine that is so `slow` (machine_speed.py). `now` has at least
-    one job.
+    """The needs of `todo` and of expected jobs, on a machine with the slowness `slow` (machine_speed.py). `now` has at
+    least one job.
     """
     todo_s = sum(cost.repetition_s(job.spec, slow, sweep.keep) for job in todo) / max(min(at_once, len(todo)), 1)
     more_s = (slow if now.jobs[0].spec.clock == "virtual" else 1.0) * now.more_cost_s / min(at_once, now.more_at_once)
@@ -60,7 +60,7 @@ def headline(sweep: Sweep, need: Need, directory: Path) -> str:
 
 
 def headline_of_set(needs: Sequence[Need], results: Path) -> str:
-    """The same for several sweeps, one after the other. `needs` has at least one."""
+    """Like `headline`, for several sweeps that run one after the other. `needs` has at least one sweep."""
     total = needs[0]._replace(
         runs=sum(need.runs for need in needs),
         done=sum(need.done for need in needs),

@@ -12,9 +12,9 @@ PLAIN_EVERY_S = 30.0
 
 
 class SweepProgress(Terminal):
-    """`cost_s` is the expected duration of all `jobs` one after the other, by cost.py. Finished jobs show how fast this
-    machine is, and how many jobs run at once; before there are any, `slow` does (machine_speed.py). `done` jobs need
-    nothing more.
+    """`cost_s` is the expected duration of all `jobs` in sequence (cost.py). Finished jobs give the pace of this
+    machine. Before the first job has finished, `slow` (machine_speed.py) and `at_once` give it. `done` counts finished
+    jobs.
     """
 
     def __init__(self, title: str, at_once: int, slow: float = 1.0) -> None:
@@ -27,29 +27,29 @@ class SweepProgress(Terminal):
         self.ended_s = 0.0  # when the last job ended, after the beginning
 
     def expect(self, jobs: int, done: int, cost_s: float) -> None:
-        """Sets the number of jobs, of done jobs, and the expected cost of the others."""
+        """Sets the number of jobs, the number of done jobs, and the expected cost of the other jobs."""
         self.jobs, self.done, self.cost_s = jobs, done, self.done_cost_s + cost_s
 
     def finished(self, cost_s: float, valid: bool, ended_s: float | None = None) -> None:
-        """Counts a finished job of that cost. `ended_s`: when it ended, after the beginning; None: now."""
+        """Counts a finished job of that cost. `ended_s` is the time of its end since the beginning; None: now."""
         self.done += 1
         self.not_valid += not valid
         self.done_cost_s += cost_s
         self.ended_s = time.monotonic() - self.begin_s if ended_s is None else ended_s
 
     def again(self, jobs: int, cost_s: float) -> None:
-        """Counts finished jobs that were not valid, and are tried again at that cost."""
+        """Takes back finished jobs that were not valid: they are tried again at that cost."""
         self.done -= jobs
         self.not_valid -= jobs
         self.tried_again += jobs
         self.cost_s += cost_s
 
     def left_s(self, elapsed_s: float, running_cost_s: float = 0.0) -> float:
-        """Time left if the finished jobs took until `ended_s`: at first by expected costs, then by the measured pace.
-        Since then the running jobs have gone on, at most until their end.
+        """The time left. At first the pace is the expected one, later the measured pace of the finished jobs. The time
+        since `ended_s` counts as progress of the running jobs, but not as more than `running_cost_s`.
         """
         left_s = max(0.0, self.cost_s - self.done_cost_s)
-        trust = min(1.0, self.done_cost_s / max(self.cost_s, 1e-9) * 10)  # in the measured pace, after a tenth
+        trust = min(1.0, self.done_cost_s / max(self.cost_s, 1e-9) * 10)  # full after a tenth of the cost
         measured = self.ended_s / self.done_cost_s if self.done_cost_s else 0.0
         pace = trust * measured + (1 - trust) * self.slow / self.at_once
         return max(pace * left_s - (elapsed_s - self.ended_s), pace * max(0.0, left_s - running_cost_s))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Machines that run a sweep's jobs instead of this one: the group `labs` of an inventory, reached over ssh, each with a
-checkout of the same commit (make deploy INVENTORY=...). Labs are independent: any job runs on any of them.
+"""Machines that run a sweep's jobs in place of this machine: the group `labs` of an inventory, reached over ssh, each
+with a checkout of the same commit (make deploy INVENTORY=...). Labs are independent: every lab can run every job.
 
 GNU parallel passes the arguments of ssh to a shell, so only arguments without special characters are accepted.
 """
@@ -30,7 +30,7 @@ class RemoteLab(NamedTuple):
     name: str
     ssh: tuple[str, ...]
     checkout: str
-    processors: int = 1  # known when the machine has answered
+    processors: int = 1  # the real number is known only after the machine has answered
 
     @property
     def login(self) -> str:

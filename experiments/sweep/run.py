@@ -57,8 +57,8 @@ class Options(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """Runs jobs, about `at_once` of them at once. `start` takes the names of jobs and returns when these have ended.
-    `missing` names what this machine lacks for any job; other machines check themselves.
+    """Runs jobs, about `at_once` at the same time. `start` takes the names of jobs and returns when these jobs have
+    ended. `missing` lists requirements of all jobs that this machine lacks; other machines check themselves.
     """
 
     at_once: int
@@ -89,8 +89,8 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, say_page: 
 
 
 def page(directory: Path, papers: Iterable[Paper] | None = None) -> Path | None:
-    """Makes the sweep's report and returns its path. An error is reported and changes nothing else: the runs are done,
-    and the result is None.
+    """Makes the sweep's report and returns its path. After an error, which is reported, the result is None: the runs
+    are done, and the sweep does not fail.
     """
     from analysis.sweep_report import write
     from lib.errors import InputError
@@ -122,8 +122,8 @@ def missing(
     more: Path | None = None,
 ) -> needs.Need:
     """The needs of the missing jobs, by the run table and the stored runs, on a machine with the slowness `slow`. Runs
-    and writes nothing. `more`: another results directory, with runs that are counted where `options.results` has none.
-    Raises SpecError, RunError.
+    and writes nothing. `more` is another results directory: its run of a job counts if `options.results` has no run of
+    this job. Raises SpecError, RunError.
     """
     jobs, directory = planned(sweep, probe), options.results / sweep.name
     attempts = Attempts(options.attempts, jobs.first[0].spec.clock == "virtual")
@@ -139,7 +139,7 @@ def missing(
 
 
 def slowness(options: Options) -> float:
-    """How slow this machine is now with all its processors at work; 1 if other machines run the jobs."""
+    """The slowness of this machine with all processors busy (machine_speed.py); 1 if other machines run the jobs."""
     if options.inventory or options.engine == SLURM:
         return 1.0
     return machine_speed.slowness(options.at_once or len(os.sched_getaffinity(0)))
@@ -203,7 +203,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
                     progress.again(len(ended), sum(map(job_s, ended)))
             table = run_table.write(options.results)
             jobs.write_tables(directory, table, given_up(directory, attempts))
-            if todo or not now.more:  # jobs that are left after all attempts would be left again
+            if todo or not now.more:  # jobs without a valid run after all attempts would have none after more rounds
                 return now.jobs
 
 
@@ -254,8 +254,8 @@ def tidy(sweep: Sweep, jobs: list[Job], directory: Path) -> None:
 
 
 class Watch:
-    """Called while jobs run: shows their progress, keeps the index fresh, and ends all jobs after a signal or if the
-    disk is full.
+    """Called while jobs run: shows their progress and keeps the index fresh. Raises after a signal, or if the disk is
+    full, so that the engine ends the jobs.
     """
 
     def __init__(
@@ -309,7 +309,7 @@ def _ending(repetition: Path) -> tuple[int, int, int] | None:
 def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
     """The number of jobs at once: one in real time, else one per processor, fewer if memory is short. Raises RunError.
 
-    With `away` it is the number on each lab; 0: one per processor of the lab.
+    With `away` the result is the number of jobs on each lab; 0: one per processor of the lab.
     """
     if jobs[0].spec.clock != "virtual":
         if asked and asked > 1:

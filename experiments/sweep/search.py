@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Searches for the least buffer by bisection: the next measurements, and the result of those so far. Pure functions.
+"""Searches for the least buffer by bisection: the next measurements, and the result of the measurements so far. Pure
+functions.
 
 A buffer is enough if the whole Student's t interval of its repetitions' mean meets the criterion, and not enough if the
 whole interval misses the criterion (analysis/least_buffer.py, which figures use too). Otherwise the buffer is undecided
@@ -38,7 +39,7 @@ class LeastBuffer(NamedTuple):
 
 
 def next_steps(measured: Measured, low: int, high: int, reps: int, search: Search) -> list[Measurement]:
-    """The next measurements between `low` and `high` packets; none if the result is as narrow as it can be."""
+    """The next measurements between `low` and `high` packets; none if no measurement can make the result narrower."""
     ends = [Measurement(packets, reps) for packets in sorted({low, high}) if len(measured.get(packets, ())) < reps]
     if ends:
         return ends
@@ -78,13 +79,13 @@ def least_buffer(measured: Measured, low: int, high: int, reps: int, search: Sea
 
 
 def steps_at_most(low: int, high: int, width: float) -> int:
-    """Most buffers that a search without noise measures."""
+    """The most buffers that a search without noise measures."""
     halvings = math.log2(max(math.log(high / low) / math.log1p(width), 1)) if high > low else 0
     return 2 + math.ceil(halvings)
 
 
 def _more(packets: int, values: Sequence[float | None], reps: int, search: Search) -> Measurement | None:
-    """More repetitions of a buffer: the missing ones, or twice as many if they leave open whether it is enough."""
+    """More repetitions of a buffer: the missing ones; if the buffer is undecided, twice as many as so far."""
     if len(values) < reps:
         return Measurement(packets, reps)
     if verdict(values, search.least) is None and len(values) < search.most_reps:
@@ -93,7 +94,7 @@ def _more(packets: int, values: Sequence[float | None], reps: int, search: Searc
 
 
 def _edges(measured: Measured, search: Search) -> list[Measurement]:
-    """The bounds that have fewer repetitions than the search asks of its result."""
+    """The bounds of the result that have fewer repetitions than `edge_reps`."""
     between = bounds(measured, search.least)
     return [
         Measurement(int(packets), search.edge_reps)
@@ -103,7 +104,7 @@ def _edges(measured: Measured, search: Search) -> list[Measurement]:
 
 
 def _middles(measured: Measured, search: Search) -> list[int]:
-    """The middle of each gap that is too wide: between the bounds, or between a bound and the open buffers."""
+    """The middle of each gap that is too wide: between the bounds, or between a bound and the undecided buffers."""
     between = bounds(measured, search.least)
     inside = [packets for packets in sorted(measured) if between.low < packets < between.high]
     gaps = [(between.low, inside[0]), (inside[-1], between.high)] if inside else [(between.low, between.high)]

@@ -39,7 +39,7 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass
 class PointSearch:
-    """The search of one point between two buffers, in packets; `spec` is that of the smaller."""
+    """The search of one point between two buffers, in packets. `spec` is the experiment with the smaller buffer."""
 
     point: Point
     spec: Resolved
@@ -134,7 +134,7 @@ class Searches:
         return point_search.jobs[key]
 
     def _expected(self, point_search: PointSearch) -> int:
-        """Runs of a search without noise."""
+        """The most runs of a search without noise."""
         of_edges = 2 * max(self.search.edge_reps - self.sweep.reps, 0)
         return steps_at_most(point_search.low, point_search.high, self.search.width) * self.sweep.reps + of_edges
 

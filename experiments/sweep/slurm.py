@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs a sweep's jobs as array jobs of Slurm, a task for each, on nodes that share the sweep's directory and the
+"""Runs a sweep's jobs as array jobs of Slurm, one task per job, on nodes that share the sweep's directory and the
 checkout.
 
 The scheduler owns the tasks: they go on when this process ends, in any way. The next call follows the tasks that are in
@@ -38,7 +38,7 @@ exec "$BUFFERSCOPE_PYTHON" -m bufferscope job SWEEP="$BUFFERSCOPE_SWEEP" NAME="$
 PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
 HOME = ".slurm"  # in the sweep's directory: lists of jobs, and the output of tasks before their own log began
 ASK_EVERY_S = 5.0  # interval of queries to the scheduler
-PATIENCE_S = 600.0  # how long a scheduler may not answer
+PATIENCE_S = 600.0  # longest time without an answer of the scheduler
 ANSWER_S = 60.0
 TIME_FACTOR, TIME_MORE_S = 3.0, 600.0  # a task's time limit is factor x the estimate of its job + more
 MOST_TASKS = 1000  # tasks per array; fewer if the scheduler allows fewer (MaxArraySize)
@@ -59,8 +59,8 @@ class Queued(NamedTuple):
     """A job that is in the scheduler's queue."""
 
     array: str  # number of the array job
-    runs: bool  # else it waits
-    reason: str  # why it waits, in Slurm's words
+    runs: bool  # False: the job waits
+    reason: str  # why the job waits, in Slurm's words
 
 
 def check() -> None:
@@ -111,9 +111,9 @@ def state(directory: Path) -> str:
 
 
 def run(directory: Path, names: list[str], at_once: int, watch: Callable[[], None], size: Size) -> None:
-    """Runs the jobs `names` of the sweep in `directory`, `at_once` at most if that is not 0, and calls `watch` every
-    ASK_EVERY_S. If `watch` raises RunError, no job can go on, and the tasks are ended. After any other exception the
-    tasks go on. Raises RunError.
+    """Runs the jobs `names` of the sweep in `directory`, at most `at_once` at the same time (0: no limit), and calls
+    `watch` every ASK_EVERY_S. A RunError of `watch` means that no job can go on, so it ends the tasks. After any other
+    exception the tasks go on. Raises RunError.
     """
     bad = [name for name in names if not JOB_ID.fullmatch(name)]
     if bad:
@@ -216,7 +216,7 @@ def _name(directory: Path) -> str:
 
 
 def _ask(*command: str) -> str:
-    """Runs a command of Slurm without the user's settings of these commands, which could hide tasks."""
+    """Runs a command of Slurm. The user's settings of the command are left out, because they could hide tasks."""
     return _said(list(command), "", {name: value for name, value in os.environ.items() if not OF_USER.match(name)})
 
 

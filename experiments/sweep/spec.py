@@ -20,7 +20,7 @@ from lib.values import choice, number, whole_number
 from runs.thinned import KEEP
 
 CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p01"}  # of the run table
-# A sweep gives these once; those of its runs are derived.
+# A sweep has one value of these keys; the values of its runs are derived.
 OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")
 VERSIONS = {"real": "CLOCK=real", "ns3": "SWITCH=ns3", "smoke": "SMOKE=1"}  # the word that selects a version
 IMPLIES = {"real": "clock", "ns3": "switch"}  # version -> the key that its name need not repeat
@@ -28,10 +28,10 @@ VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "headlines
 LIKE_SECTIONS = (*VERSION_SECTIONS, *VERSIONS)
 SECTIONS = ("name", "about", "like", *LIKE_SECTIONS)
 HEADLINES = ("reps", "points")
-PARTS = {"like", "base", "grid", "points"}  # every sweep has one of these, and no experiment
+PARTS = {"like", "base", "grid", "points"}  # every sweep has one of these keys; an experiment has none
 SEARCH = ("criterion", "least", "low", "high", "width", "most_reps", "edge_reps")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-UNSET = "none"  # in place of a value: the key is as if nobody had given it
+UNSET = "none"  # this value unsets the key, which then has its default
 MOST_RUNS = 100_000
 MOST_REPS = 1000
 SHORT = {"duration": "100rtt", "warmup": "60rtt"}  # if the file has no short version of its own
@@ -71,20 +71,20 @@ class Sweep:
     reps: int
     seed: int
     base: Point
-    points: tuple[Point, ...]  # the changes of each to `base`
+    points: tuple[Point, ...]  # each as changes to `base`
     search: Search | None
     file: str
     note: str = ""  # about a short version, if the file has none of its own
-    optional_cc: frozenset[str] = frozenset()  # points with one of these are left out where the kernel lacks it
+    optional_cc: frozenset[str] = frozenset()  # points with one of these are left out if the kernel lacks it
     headlines: Headlines = NO_HEADLINES
 
     @property
     def most_reps(self) -> int:
-        """The repetitions of the points that have most."""
+        """The largest number of repetitions of a point."""
         return max(self.reps, self.headlines.reps)
 
     def limited(self, most_reps: int) -> Sweep:
-        """The sweep with at most so many repetitions of each point."""
+        """The sweep with at most `most_reps` repetitions of each point."""
         headlines = self.headlines._replace(reps=min(self.headlines.reps, most_reps))
         return replace(self, reps=min(self.reps, most_reps), headlines=headlines)
 
@@ -205,7 +205,7 @@ def _like(given: object, file: Path, wrong: Any) -> dict[str, Any]:
 
 
 def _overridden(content: dict[str, Any], version: str, wrong: Any) -> dict[str, Any]:
-    """The content, overridden by a version."""
+    """The content, overridden by its section for a version."""
     instead = content.get(version)
     if not isinstance(instead, dict):
         problem = f"is missing, or no mapping: this sweep has no {version} version; leave {VERSIONS[version]} out"
@@ -241,7 +241,7 @@ def _listed(content: dict[str, Any]) -> list[Any]:
 
 
 def _ends(values: Any) -> Any:
-    """The first and the last of a list."""
+    """The first and the last value of a list."""
     return [values[0], values[-1]] if isinstance(values, list) and len(values) > 2 else values
 
 
