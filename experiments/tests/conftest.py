@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Shared by tests of the cell and of whole runs: lists everything that such a test could leave on this host."""
+"""For tests of the cell and of whole runs: lists everything that such a test could leave behind on this host."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from lib.errors import RunError
 # Every process of the tests inherits this variable. Other users' experiments on this host do not have it.
 os.environ["BUFFERSCOPE_TESTS"] = str(os.getpid())
 MARK = f"BUFFERSCOPE_TESTS={os.getpid()}".encode()
-# A busy machine may make a run in real time late. Then the run's reasons start with these words.
+# First words of reasons that a busy machine can cause: a run in real time is late.
 LATE = ("fidelity: ", "delay: ")
 # On a busy machine the kernel may withhold events from a tracer that lost none itself (NOTES.md).
 HIDDEN = "have no trace event"
@@ -27,13 +27,13 @@ LAB_NAMES = {"sender", "receiver", "collector", "switch", "bmv2_switch", "line"}
 def world() -> dict[str, set[str]]:
     """Processes that these tests started in a cell, and the lab's namespaces, interfaces, mounts and files.
 
-    BPF programs need no check: the BPF programs of a cell end with its processes, since bpffs, which is listed, would
-    show any that were pinned.
+    BPF programs need no check: a BPF program of a cell ends with the cell's processes unless it is pinned, and bpffs,
+    where it would be pinned, is listed.
     """
     own = Path("/proc/self/ns/pid").readlink()
     inside = set()
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the process has just ended
             is_zombie = (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
             is_ours = MARK in (process / "environ").read_bytes().split(b"\0")
             if is_ours and not is_zombie and (process / "ns/pid").readlink() != own:
@@ -55,7 +55,7 @@ def names(directory: str) -> set[str]:
 
 
 def faults(summary: dict[str, Any], *late: str) -> list[str]:
-    """Reasons against a run that a busy machine does not excuse: losses, and deviations from the spec.
+    """Reasons against a run that are faults of our code: losses, and deviations from the spec. Lateness is not a fault.
 
     `late`: first words of further reasons that a busy machine excuses on the run's target.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Lets tests run a testbed's code without hosts: nothing is held, asked or fetched."""
+"""Lets tests run a testbed's code without hosts: no machine is reserved or queried, and no file is fetched."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs inside the virtual-time kernel: two hosts around the switch driver, tuned as a run tunes them, one set of TCP
-options after the other. Writes as JSON what passed the sender's interface; test_tcp_options.py judges it.
+"""Runs inside the virtual-time kernel: two hosts around the switch driver, tuned as in a run, with one set of TCP
+options after the other. Writes the packets at the sender's interface as JSON; test_tcp_options.py checks them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ SO_RCVBUFFORCE, SO_TIMESTAMPNS, ETH_P_ALL, SACK_PERMITTED = 33, 35, 3, 4
 DELAY_NS, RATE_BPS = 10_000_000, 10_000_000
 FRAME_BYTES = 1514
 LONG_BYTES = 300_000
-# A burst whose last two segments find the queue full. With one lost segment a probe waits for a delayed ACK, too.
+# A burst whose last two segments meet a full queue. If only one segment is lost, a probe also waits for a delayed ACK.
 SHORT_SEGMENTS, SHORT_QUEUE = 6, 4
-LATER_S = 0.01  # the queue is empty again, and no ACK has come yet
+LATER_S = 0.01  # the queue is empty again, and no ACK has arrived yet
 LOSSY_QUEUE, FAST_BPS = 20, 10 * RATE_BPS  # packets come closer than the timer of compressed ACKs
 
-# Cases in this order: each has to undo what the one before it set.
+# The order matters: each case has to undo the settings of the case before it.
 CASES: dict[str, list[str]] = {
     "paper": ["initcwnd=2", "acks=each", "sack=off", "rack=off", "tlp=off", "frto=off", "comp_sack_nr=0"],
     "linux": [],
@@ -95,7 +95,7 @@ def exchange(data_bytes: int, later_bytes: int = 0) -> list[dict[str, Any]]:
             packets = []
             while packet := next_packet(capture):
                 packets.append(packet)
-    return [packet for packet in packets if client_port in packet.pop("ports")]  # none of the connection before
+    return [packet for packet in packets if client_port in packet.pop("ports")]  # not those of the previous connection
 
 
 def next_packet(capture: socket.socket) -> dict[str, Any] | None:

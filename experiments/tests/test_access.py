@@ -54,7 +54,7 @@ def test_access__may_be_any_rate_of_a_link() -> None:
 
 def test_pool__holds_every_window_in_the_access_queues_up_to_its_bound() -> None:
     without, few, many = resolved(flows=100), access(flows=100), access(flows=10_000)
-    room = (few.pool_packets - without.pool_packets) * 7 // 8  # clones have the rest
+    room = (few.pool_packets - without.pool_packets) * 7 // 8  # clones have an eighth of the pool
     assert room == pytest.approx(100 * few.access_packets(few.access_bps), abs=2)
     assert few.access_packets(few.access_bps) * few.mtu_bytes > (few.access_buffer_bytes or 0) >= 128 << 10
     assert few.longest_rtt_ns == without.longest_rtt_ns + few.access_packets(few.access_bps) * SERIAL_NS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""advise MEASURE=1: how a link is scaled, what is said about the result, and a whole measurement."""
+"""advise MEASURE=1: the scaling of a link, the sentences about the result, and a whole measurement."""
 
 import re
 from pathlib import Path
@@ -41,7 +41,7 @@ def scale_of(**given: str) -> tuple[Scaled, parameters.Question]:
         ({"rate": "10gbit", "rtt": "40ms", "flows": "500"}, 175, True),
         ({"rate": "100gbit", "rtt": "100ms", "flows": "10000"}, 124, True),
         ({"rate": "10gbit", "rtt": "100ms", "flows": "1"}, 1, True),
-        ({"rate": "1gbit", "rtt": "10ms", "flows": "100000"}, 813, True),  # windows of less than a packet stay so
+        ({"rate": "1gbit", "rtt": "10ms", "flows": "100000"}, 813, True),  # windows below one packet stay so
     ],
 )
 def test_scale__keeps_windows_then_flows_and_stays_in_the_budget(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""UDP bursts of slow start in virtual time: they come whole, and their queue is that of the theory. Periodic datagrams:
-their gaps are exact, and the same seed gives the same bytes.
+"""UDP bursts of slow start in virtual time: bursts arrive whole, and the queue agrees with theory. Periodic datagrams:
+the gaps are exact, and the same seed gives the same bytes.
 """
 
 import json
@@ -59,7 +59,7 @@ def test_bursts__come_whole_and_their_queue_is_the_theorys(tmp_path: Path) -> No
     starts = np.flatnonzero(np.r_[True, (np.diff(came) > 100) | (np.diff(flow) != 0)])
     sizes, counts = np.unique(np.diff(starts), return_counts=True)
     whole = np.isin(sizes, (2, 4, 8))
-    assert counts[whole].sum() > 0.995 * counts.sum()  # two bursts of a flow may come at once
+    assert counts[whole].sum() > 0.995 * counts.sum()  # two bursts of a flow may coincide
     assert counts[whole] / counts.sum() == pytest.approx([1 / 3] * 3, abs=4 / 3 / np.sqrt(counts.sum()))
 
 

@@ -154,7 +154,7 @@ def test_signal__that_python_discards_still_ends_the_work() -> None:
         time.sleep(60)
         raise RunError("the signal was lost")
 
-    with pytest.raises(RunError, match="status 143"):  # nobody sent it to the runner
+    with pytest.raises(RunError, match="status 143"):  # the signal did not go to the runner
         cell.run(work)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The words that a run ends with: on a valid run, on several, and on one that is not valid."""
+"""The results on the terminal: of a valid run, of several runs, and of a run that is not valid."""
 
 import copy
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The cost of an experiment is said before it starts, is about right, and needs a yes if it is high."""
+"""The cost of an experiment is announced before the start, is about right, and needs the user's yes if it is high."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def test_cost__that_is_refused_leaves_nothing(tmp_path: Path, capsys: pytest.Cap
 
 
 class Sampled(threading.Thread):
-    """How fast the machine is while a run goes on, sampled every few seconds."""
+    """The speed of the machine during a run, sampled every few seconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,8 +84,8 @@ class Sampled(threading.Thread):
 def test_estimates__of_time_and_disk_are_those_of_real_runs(
     given: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run in virtual time computes throughout: its wall time is the processor time of its processes, plus their waits
-    for other processes. On a busy machine these waits are random, so then only the processor time is judged.
+    """A run in virtual time never sleeps: its wall time is the processor time of its processes, plus their waits for
+    other processes. On a busy machine these waits are random, so only the processor time is checked there.
     """
     spec = resolved(**given)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -118,7 +118,7 @@ def test_slowness__grows_with_other_work_on_the_processor() -> None:
     os.sched_setaffinity(0, {min(allowed)})  # children inherit it
     times = []
     try:
-        for _ in range(5):  # one after the other: the rest of the machine's work is about the same for both of a pair
+        for _ in range(5):  # in pairs: the machine's other work is about the same for both of a pair
             alone = machine_speed.slowness(1)
             busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every command that the documentation shows is one that works: examples are passed to the resolver, word by word."""
+"""Every command in the documentation works: the words of each example go through the resolver."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from bufferscope.__main__ import main
 from experiments import host
 from experiments.host import CHECKOUT, Host
 
-# A command on a line of its own or between backticks. A mere form (KEY=VALUE..., a bare name) does not count.
+# A command on its own line or between backticks. A pattern (KEY=VALUE..., a bare name) does not count.
 COMMAND = re.compile(
     r"(?:^|`)(?:make experiment|(?:\.venv/bin/)?bufferscope (?:experiment|show)) +([^`\n]*)", re.MULTILINE
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The messages for bad input, word by word: golden/errors.txt holds each command line and all that it prints.
+"""The messages for bad input, word by word: golden/errors.txt has each command line and its whole output.
 
 To accept new texts: UPDATE_GOLDEN=1 .venv/bin/pytest experiments/tests/test_errors.py, and review the difference.
 """

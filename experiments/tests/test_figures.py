@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""make figures: its words, the order of sweeps, and one figure of a short sweep really measured and drawn."""
+"""make figures: its parameters, the order of sweeps, and one figure that is measured by a short sweep and drawn."""
 
 import json
 import re
@@ -29,7 +29,7 @@ from virtual.kernel import config
 
 HOSTS = {
     "virtual": Host((*config.OF_LINUX, *config.OURS), netem=True, clock="virtual"),
-    "real": Host(("bbr", "cubic", "reno"), netem=True),  # no Linux distribution has Scalable TCP ready
+    "real": Host(("bbr", "cubic", "reno"), netem=True),  # as in Linux distributions, without Scalable TCP
 }
 
 
@@ -113,7 +113,7 @@ def test_sweeps__are_all_at_a_rate_for_real_time_too_with_the_same_bdp() -> None
 
 
 class Sweeps:
-    """Stands in for running sweeps, and records the requests."""
+    """Takes the place of running sweeps, and records the requests."""
 
     def __init__(self, status: int = 0, refuses: str = "") -> None:
         self.asked: list[tuple[str, int]] = []
@@ -309,7 +309,7 @@ def test_show__says_what_is_missing_and_runs_nothing(
 def test_show__counts_published_runs_and_leaves_the_results_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The runs that another machine published are done, those of the results directory come first."""
+    """Published runs count as done. A run in the results directory takes precedence over the published run."""
     paper = registry.find("enachescu2006")
     (stem,) = sweeps_of(paper.choose("6"))
     sweep = plan.offered(spec.read(paper.specs / f"{stem}.yaml", {}, False), probe)
@@ -332,7 +332,7 @@ def test_show__counts_published_runs_and_leaves_the_results_alone(
 
 
 def make_summary(sweep: Path, job: plan.Job, *, valid: bool) -> None:
-    """Writes what remains of a job's run with KEEP=summary."""
+    """Writes the files of a job's run that KEEP=summary keeps."""
     repetition = sweep / "runs" / job.id / "rep-1"
     repetition.mkdir(parents=True)
     verdict = {"valid": valid, "reasons": [] if valid else ["queue: lost a packet"], "utilization": {}}

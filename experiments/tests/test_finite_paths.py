@@ -104,7 +104,7 @@ def links(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @virtual
 def test_classes__have_their_rtt_to_the_ns(classes: Path) -> None:
-    """The time from SYN to SYN-ACK less the SYN's sojourn; each reading of the clock takes 1 ns of virtual time."""
+    """The time from SYN to SYN-ACK minus the SYN's sojourn time. A reading of the clock takes 1 ns of virtual time."""
     summary = summary_of(classes)
     assert summary["valid"], summary["reasons"]
     flows = pl.read_parquet(repetition(classes) / "flows.parquet").filter(pl.col("connected_mono_ns") > 0)
@@ -152,7 +152,7 @@ def test_links__space_the_packets_of_all_their_flows(links: Path) -> None:
         back_to_back = gaps_ns <= np.ceil(least_ns)
         assert back_to_back.sum() > 0.2 * len(gaps_ns)
         flow = cards["flow"][mine]
-        assert ((flow[1:] != flow[:-1]) & back_to_back).any()  # it is one link of several flows
+        assert ((flow[1:] != flow[:-1]) & back_to_back).any()  # several flows share the link
     users = pl.read_parquet(repetition(links) / "flows.parquet").group_by("user").agg(pl.col("path").n_unique())
     assert (users["path"] == 1).all()
 
@@ -164,7 +164,7 @@ def test_thousand_links__space_the_packets_of_flows_that_draw_them(tmp_path: Pat
              "THINK=exponential:200ms", "BUF=40p", "WARMUP=0.5s", "DURATION=3s")  # fmt: skip
     run(tmp_path, *words)
     summary = summary_of(tmp_path)
-    assert summary["valid"], summary["reasons"]  # access_reasons has looked at every gap
+    assert summary["valid"], summary["reasons"]  # access_reasons has checked every gap
     loaded = load(repetition(tmp_path))
     cards = loaded.postcards
     link = access_link_of_flows(loaded)[cards["flow"]]
@@ -203,8 +203,8 @@ def test_links__of_another_rate_are_a_reason(links: Path, tmp_path: Path) -> Non
 
 @virtual
 def test_connections_whose_reset_was_lost__end_while_the_switch_counts(tmp_path: Path) -> None:
-    # The queue of 6 packets drops the RST of at least one of these users: with sinks that end last there was a postcard
-    # more than packets.
+    # The queue of 6 packets drops the RST of at least one of these users. When sinks ended after the count, there was
+    # one postcard more than packets.
     words = (
         "CLOCK=virtual", "TRAFFIC=closed-loop", "CC=reno", "USERS=500", "RATE=100mbit", "ACCESS=10mbit",
         "ACCESS_LINKS=20", "RTTS=30ms,39ms,48ms,57ms,66ms,74ms,83ms,92ms,101ms,110ms", "SIZES=pareto:80000b:1.5",

@@ -45,8 +45,8 @@ runner.record(choose(spec), 1, run)
 
 
 def on_a_small_disk(program: str, tmp_path: Path, kib: int) -> str:
-    """The last line of a Python program's error output. It is given a directory on a file system of `kib` KiB, and a
-    directory elsewhere.
+    """The last line of a Python program's error output. The program's arguments are a directory on a file system of
+    `kib` KiB, and a directory elsewhere.
     """
     full, runtime = tmp_path / "full", tmp_path / "runtime"
     for directory in (full, runtime):

@@ -99,7 +99,7 @@ def test_plan__no_two_groups_share_a_port_or_an_address(tmp_path: Path) -> None:
 def test_plan__each_group_has_its_share_of_the_rtt_in_each_direction(tmp_path: Path) -> None:
     plan = run_plan.plan_run(resolved(**given(tmp_path)), 1)
     settings = plan.settings
-    # The links have the least delay of any group; groups without an ACK_DELAY have the run's.
+    # The links have the least delay of all groups; groups without an ACK_DELAY have the run's.
     assert (settings.forth_ns, settings.back_ns, plan.stored_spec["idle_rtt_ns"]) == (1 * MS, 1 * MS, 2 * MS)
     assert [flow.extra_delay_ns // MS for flow in plan.traffic.flows] == [6, 6, 9, 0, 0]
     assert plan.stored_spec["extra_delays_ns"] == [0, 0, 20 * MS, 0, 0]
@@ -111,8 +111,8 @@ def test_plan__each_group_has_its_share_of_the_rtt_in_each_direction(tmp_path: P
 
 
 def test_plan__a_group_whose_acks_take_longer_leaves_other_groups_their_rtt() -> None:
-    """A finite group with one RTT and no access link usually needs no path. Here it does: its data direction needs a
-    longer delay than the shared link has for the other group.
+    """A finite group with one RTT and no access link usually needs no path. This group needs one: its data direction
+    has a longer delay than the shared link, whose delay fits the other group.
     """
     finite = {"traffic": "finite", "cc": "reno"}
     spec = resolved(rtt="10ms", groups=[finite, {"cc": "reno", "flows": "1", "ack_delay": "8ms"}])
@@ -252,7 +252,7 @@ def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> N
 
 @virtual
 def test_run__finite_flows_have_the_rtt_of_their_group(recorded: Path, loaded: Run) -> None:
-    """Measured from SYN to SYN-ACK, minus the SYN's sojourn. The access link adds its transmission time."""
+    """The RTT is the time from SYN to SYN-ACK minus the SYN's sojourn. The access link adds its transmission time."""
     flows = pl.read_parquet(recorded / "flows.parquet").drop_nulls("base_rtt_ns")
     flows = flows.filter(pl.col("connected_mono_ns") > 0, pl.col("retransmits") == 0)
     cards = loaded.postcards
@@ -350,7 +350,7 @@ class TestRealTime:
         took_ns = (flows["ended_mono_ns"] - flows["connected_mono_ns"]).to_numpy()
         assert took_ns[groups == 2].min() >= 10 * 20 * MS  # 20 packets, 2 a round trip
         assert took_ns[groups == 3].min() < 10 * 20 * MS
-        # A frame is never early, and late by the scheduler.
+        # A frame is never early, but the scheduler can delay it.
         sink = json.loads((repetition(tmp_path / "results") / "traffic_sink.json").read_text())["flows"]
         accepted = {flow["src_port"]: flow["first_mono_ns"] for flow in sink}
         cards = loaded.postcards

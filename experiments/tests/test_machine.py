@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The machine is one experiment's at a time, and free again however that ends. The tests use a lock of another name."""
+"""One experiment at a time holds the machine, which is free again however the experiment ends. The tests use a lock
+with another name.
+"""
 
 import os
 import signal

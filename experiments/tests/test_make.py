@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Parameters as make hands them on: exactly, all of them, and through no shell."""
+"""make passes on all parameters, unchanged and through no shell."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def test_made__are_the_words_of_the_command_line(tmp_path: Path, words: tuple[st
     ],
 )
 def test_deploy__is_told_every_word(words: tuple[str, ...], is_called: bool) -> None:
-    """Words that make does not use reach the program, which refuses them."""
+    """Words that make does not use reach the program, and the program refuses them."""
     command = ["make", "--no-print-directory", "--dry-run", "--assume-old=build/deployed", *words]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
     assert ("bufferscope deploy --make" in done.stdout) is is_called, done.stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The published map is that of the committed tables, and PAPER=all takes no word that it would ignore."""
+"""The published map agrees with the committed tables, and PAPER=all refuses every parameter that it would ignore."""
 
 from __future__ import annotations
 

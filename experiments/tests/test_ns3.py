@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""SWITCH=ns3: a simulated run is valid like any other, its queue is the P4 program's, and a seed decides every byte."""
+"""SWITCH=ns3: a simulated run is valid as other runs are, its queue acts like the P4 program's, and a seed determines
+every byte.
+"""
 
 from __future__ import annotations
 
@@ -65,8 +67,8 @@ def flows_of(repetition: Path) -> pl.DataFrame:
 @pytest.mark.skipif(not virtual.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 @pytest.mark.parametrize("more", [(), ALL_APART], ids=["alike", "apart"])
 def test_finite_flows__are_those_of_linux_and_take_as_long(tmp_path: Path, more: tuple[str, ...]) -> None:
-    """The same flows on the same paths at the same times; completion times differ as the stacks do, 73.1 and 73.3 ms
-    if all flows are alike.
+    """Both have the same flows on the same paths at the same times. Completion times differ because the TCP stacks do:
+    73.1 and 73.3 ms if all flows are alike.
     """
     repetitions: list[Path] = []
     for name, words in (("ns3", ("SWITCH=ns3",)), ("linux", ("CLOCK=virtual",))):

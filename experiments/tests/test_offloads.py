@@ -100,7 +100,7 @@ def test_burst__is_a_super_segment_at_the_rate_of_the_nic(runs: dict[str, Path])
 
 @pytest.mark.long
 def test_gro__merges_the_segments_of_an_interval(runs: dict[str, Path]) -> None:
-    """The bottleneck delivers a segment every 72 us: none within 1 us, four within 300 us."""
+    """The bottleneck delivers a segment every 72 us: no second segment within 1 us, four within 300 us."""
     on, merged = measured(runs["on"]), measured(runs["merged"])
     assert on.segments_per_ack < 2.2
     assert 3 < merged.segments_per_ack < 6

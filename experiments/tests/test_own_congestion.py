@@ -153,7 +153,7 @@ def test_tutorial__its_commands_in_virtual_time_give_valid_runs(tmp_path: Path) 
 
 @pytest.mark.usefixtures("in_virtual_time")
 def test_a_mix__of_an_own_a_built_in_and_a_paced_algorithm_is_valid_in_virtual_time(tmp_path: Path) -> None:
-    """The switch sees which group is paced: no two packets of its flows come in the same us."""
+    """The arrivals at the switch show which group is paced: under 2 % of a paced flow's gaps are shorter than 1 us."""
     assert run(tmp_path, "CLOCK=virtual", f"SPEC={MIX}", "DURATION=3s", "WARMUP=1s")["valid"]
     loaded = load(tmp_path / "latest/rep-1")
     assert groups_of(tmp_path) == ["mycc", "cubic", "reno"]
@@ -289,10 +289,10 @@ class TestRealTime:
 
 
 def of_tests(program: str) -> list[int]:
-    """Processes of that program that these tests have started."""
+    """Processes of a program that these tests have started."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the process has just ended
             if (process / "comm").read_text().strip() == program and MARK in (process / "environ").read_bytes():
                 found.append(int(process.name))
     return found

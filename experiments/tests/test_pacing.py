@@ -179,7 +179,7 @@ def test_pacing__of_linux_is_twice_as_fast_before_a_loss_and_off_is_in_bursts(ru
 
 @pytest.mark.long
 def test_window__bounds_what_is_in_flight(runs: dict[str, Path]) -> None:
-    """A Poisson process of one window per RTT has more than a window in flight in every other RTT, at most two."""
+    """With PACING=poisson more than one window is in flight in about every other RTT; the bound is two windows."""
     for name, results in runs.items():
         most = in_flight(results).max()
         assert (WINDOW < most <= 2 * WINDOW) if "poisson" in name else most == WINDOW, name
@@ -227,8 +227,8 @@ def test_window__binds_every_congestion_control_with_losses(tmp_path: Path) -> N
 
 
 def test_fq__sends_at_the_pace_of_slow_start(runs: dict[str, Path]) -> None:
-    """Two windows an RTT, as without a loss the window stays below half of the slow-start threshold. A late packet
-    halves the next gap, so two gaps together are compared.
+    """The pace is two windows per RTT: without a loss the window stays below half of the slow-start threshold. A late
+    packet halves the next gap, so the test compares sums of two gaps.
     """
     gaps, wire_ns = gaps_ns(runs["fq"]), 1538 * 8 * 10  # a packet at 100 Mb/s
     assert gaps.min() > wire_ns

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""TRAFFIC=program: a user's client and server through the bottleneck. Flows are those that the postcards name, the
-ledger holds every packet, and a program that fails or stops virtual time ends the run with one line.
+"""TRAFFIC=program: a user's client and server send through the bottleneck. Postcards define the flows, the ledger
+counts every packet, and a program that fails or stops virtual time ends the run with one line.
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From what was given to SI units: defaults, rounding, rules between keys; and every spec that is shipped."""
+"""From given parameters to SI units: defaults, rounding, rules between keys; and every shipped spec."""
 
 import contextlib
 from functools import partial
@@ -65,7 +65,7 @@ def test_resolve__traffic_of_epoll_takes_what_was_asked_for() -> None:
     assert resolved(generator="epoll", start_spread="0ns").start_spread_ns == 0
     assert resolved(generator="iperf3", start_spread="0ns").start_spread_ns == 0
     assert resolved(clock="virtual").generator == "epoll"
-    assert problems(clock="virtual", generator="iperf3").keys() == {"GENERATOR"}  # it spins, which never ends there
+    assert problems(clock="virtual", generator="iperf3").keys() == {"GENERATOR"}  # iperf3 spins for ever there
 
 
 def test_trace_ring__holds_what_comes_between_two_looks() -> None:

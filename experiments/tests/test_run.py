@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whole runs through the real command line: a short one to its report, and the ways in which one can fail."""
+"""Whole runs through the real command line: a short run up to its report, and runs that fail in various ways."""
 
 import contextlib
 import json
@@ -64,7 +64,7 @@ def ended(run: subprocess.Popen[str]) -> tuple[int, str, list[str]]:
     """Status, standard output, and lines of standard error."""
     output, errors = run.communicate(timeout=240)
     if "error: another experiment is running" in errors:
-        pytest.skip(errors.strip())  # it began after `free_machine` had looked
+        pytest.skip(errors.strip())  # the other run began after `free_machine` had looked
     return run.returncode, output, errors.splitlines()
 
 
@@ -110,7 +110,7 @@ class TestRun:
     def test_run__leaves_a_complete_result(self, tmp_path: Path) -> None:
         with socket.socket() as iperf3, socket.socket(type=socket.SOCK_DGRAM) as collector:
             for busy, port in ((iperf3, FIRST_SERVER_PORT), (collector, POSTCARD_PORT)):
-                busy.bind(("0.0.0.0", port))  # a busy port of the host is not one of the lab
+                busy.bind(("0.0.0.0", port))  # a busy port of the host is not busy in the lab
             status, output, errors = ended(started(tmp_path, *SHORT))
         assert status in (0, runner.EXIT_NOT_VALID), errors
         own = the_repetition(tmp_path, "short")
@@ -128,7 +128,7 @@ class TestRun:
         assert len(counts) == 1
         assert counts.pop() > 3000
         assert ledger["tcp_events_lost"] == ledger["ring_drops"] == 0
-        # A machine that stands still sends nothing; only then is a gap in the traffic excused.
+        # A stalled machine sends nothing. Only a stall excuses a gap in the traffic.
         assert (0.8 if summary["valid"] else 0.2) < summary["utilization"]["mean"] <= 1.0
         assert 0 < summary["queue_depth_packets"]["max"] <= 16
         assert len(summary["flows"]) == 4
@@ -136,7 +136,7 @@ class TestRun:
         switch = json.loads((own / "switch.json").read_text())
         assert (switch["settings"]["2"]["rate"], switch["settings"]["2"]["delay"]) == (50_000_000, 2_000_000)
         idle = json.loads((own / "idle_rtt.json").read_text())
-        assert 4_000_000 <= idle["min_ns"] < 8_000_000  # the fastest of many is not late on any machine
+        assert 4_000_000 <= idle["min_ns"] < 8_000_000  # the fastest of many samples is not late on any machine
         world = json.loads((own / "environment.json").read_text())
         assert world["program"]["digest"] == switch["program"]["digest"]
         assert world["hosts"].keys() == {"switch", "sender", "receiver", "collector"}

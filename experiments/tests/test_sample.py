@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Status lines are read while programs still write them; and percentiles of histograms."""
+"""Reading status lines while programs still write them; percentiles of histograms."""
 
 import contextlib
 import io

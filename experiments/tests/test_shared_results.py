@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Root in a directory that others may write to: it owns the files it made, follows no link, waits for no FIFO, and
-escapes names when it prints them.
+"""Root in a directory that other users may write to: root gives its files to the caller of sudo, changes no other
+owner, follows no link, waits for no FIFO, and escapes names on the terminal.
 """
 
 import fcntl
@@ -52,7 +52,7 @@ def uid(path: Path) -> int:
 
 
 def as_user(work: Callable[[], object]) -> None:
-    """Runs `work` as USER, who never was root."""
+    """Runs `work` as USER, without root's rights and without SUDO_UID."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -69,7 +69,7 @@ def as_user(work: Callable[[], object]) -> None:
 
 
 def in_time(work: Callable[[], object]) -> None:
-    """Fails where `work` waits for a FIFO that nobody else opens."""
+    """Fails if `work` waits for a FIFO that nobody else opens."""
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(20)
@@ -88,7 +88,7 @@ def run_in(directory: Path, name: str = "x") -> Path:
 
 
 def test_root__gives_the_caller_of_sudo_what_it_made_and_nothing_else(shared: Path) -> None:
-    os.chown(shared, 12345, 12345)  # somebody's, with others' files
+    os.chown(shared, 12345, 12345)  # another user's directory, with other users' files
     (shared / "kept").write_text("root's")
     run = run_in(shared)
     assert uid(shared) == 12345
@@ -258,7 +258,7 @@ def test_names__are_printed_as_a_terminal_may_show_them(
     left.mkdir(parents=True)
     (left / "environment.json").write_text("{}")
     monkeypatch.setattr(missing, "of", lambda _: [])
-    monkeypatch.setattr(machine, "NAME", f"\0bufferscope-test-{os.getpid()}")  # an experiment beside does not matter
+    monkeypatch.setattr(machine, "NAME", f"\0bufferscope-test-{os.getpid()}")  # independent of other experiments
     monkeypatch.delenv("SUDO_UID")
     room = iter((None, RunError("make room")))
 

@@ -14,7 +14,7 @@ from lib.errors import RunError
 def test_run_each__gives_every_number_and_never_shares_a_processor(tmp_path: Path) -> None:
     def work(number: int, processor: int) -> None:
         mark = tmp_path / f"processor-{processor}"
-        mark.mkdir()  # fails if other work is on this processor
+        mark.mkdir()  # fails if this processor has other work
         time.sleep(0.02)
         mark.rmdir()
         (tmp_path / str(number)).touch()

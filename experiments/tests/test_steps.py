@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The roles as a list of programs: the same list every time, with every argument that Ansible would have passed."""
+"""The roles as a list of programs: always the same list, with every argument that Ansible would pass."""
 
 import json
 import os
@@ -156,7 +156,7 @@ def test_plan__from_the_cache_is_that_of_ansible(tmp_path: Path, monkeypatch: py
 
 
 def test_roles__read_no_other_key_of_the_spec() -> None:
-    """Another key would be undefined where the steps are planned, or have its default there."""
+    """While steps are planned, any other key would be undefined or have its default."""
     texts = [path.read_text() for path in setup_cache._files(playbooks.ANSIBLE) if path.suffix == ".yml"]
     read = {key for text in texts for key in re.findall(r"bufferscope_spec\.(\w+)", text)}
     of_tune = {"buffer_packets", "mtu_bytes"}  # its own window, which tune_window_bytes replaces

@@ -113,7 +113,7 @@ def test_deploy__of_the_soft_switch_does_nothing_beyond_make() -> None:
 
 
 def test_deploy__repeats_after_the_targets_program_changed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A simple_switch that is exchanged after a deployment may be too old."""
+    """A simple_switch that was replaced after a deployment may be too old."""
     program = tmp_path / "simple_switch"
     played = []
 
@@ -165,7 +165,7 @@ def test_run__on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
     assert ledger["frames_admitted"] == ledger["frames_at_line"] == ledger["frames_delivered"]
     assert ledger["replies_sent"] == ledger["replies_delivered"] > 500
     assert ledger["postcards_at_switch"] == ledger["postcards_on_the_wire"]
-    # A machine that stalls sends nothing meanwhile, so a run that is not valid has a lower bound.
+    # A stalled machine sends nothing, so a run that is not valid has a smaller lower bound.
     assert (0.5 if summary["valid"] else 0.2) < summary["utilization"]["mean"] < 1.05
     assert summary["queue_depth_packets"]["max"] <= summary["buffer_packets"]
     assert summary["rate"]["kept_pps"] == 4064

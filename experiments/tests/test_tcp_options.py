@@ -168,7 +168,9 @@ def test_tlp__off_lets_a_lost_tail_wait_for_the_timeout(exchanged: dict[str, Any
 
 
 def test_rack__off_does_not_believe_one_sack(exchanged: dict[str, Any]) -> None:
-    """One segment beyond the loss arrives: RACK repairs after an RTT, counting to three waits for the timeout."""
+    """One segment after the lost one arrives. RACK retransmits after an RTT; three duplicate ACKs never come, so
+    without RACK the sender waits for the timeout.
+    """
     waits = {case: Connection(exchanged, case, "middle").repaired_after_ms for case in ("tlp", "rack")}
     assert waits["tlp"] < 50
     assert waits["rack"] > 200

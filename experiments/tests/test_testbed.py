@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs on the machines of an inventory: refused inventories, and the requests to a fake switch and to Ansible. No
-playbook is played.
+"""Runs on the machines of an inventory: refused inventories, and the requests to a fake switch and to Ansible. Ansible
+runs no playbook.
 """
 
 from __future__ import annotations

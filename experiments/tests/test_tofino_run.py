@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A whole run with TARGET=tofino but for the hosts and the chip: the runner, the tofino backend on tables in memory,
-and the analysis. Ansible plays nothing: instead the files of a recorded run are put in place, converted to a Tofino's.
+"""A whole run with TARGET=tofino without hosts and chip: the runner, the tofino backend on tables in memory, and the
+analysis. In place of Ansible's playbooks, the test copies the files of a recorded run, converted to a Tofino's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CHIPS = {"tf1": "tofino", "tf2": "tofino2"}
 
 
 class Chip:
-    """A device in memory that has carried packets before, and counts those of a recorded run as it is played."""
+    """A device in memory that has carried packets before. During the run it counts the packets of a recorded run."""
 
     def __init__(self, name: str, directory: Path) -> None:
         self.device = Device(name)
@@ -56,7 +56,7 @@ class Chip:
         self.count("before")
 
     def count(self, when: str) -> None:
-        """Sets the counters that the recorded run had `before` it or after it."""
+        """Sets the counters of the recorded run: those from `before` the run, or those from after it."""
         document = json.loads((self.recorded / "switch.json").read_text())
         state = document["before"] if when == "before" else document
         for name, ports in state["counters"].items():
@@ -74,7 +74,7 @@ class Chip:
 
 
 def hosts(tmp_path: Path) -> testbed.Testbed:
-    """A switch, and two hosts of which the sender is also the collector."""
+    """A switch, and two hosts. The sender is also the collector."""
     places = {"switch": "tofino", "sender": "one", "receiver": "two", "collector": "one"}
     variables = {
         "switch": {"switch_address": "memory", "bottleneck_port": "1/1"},

@@ -89,8 +89,8 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @virtual
 def test_records__equal_their_packets_times_plus_the_links(finite: Path) -> None:
-    """Each reading of the clock takes 1 ns of virtual time. A program that runs in the same ns, such as the one that
-    looks at the traffic, delays a few records by a us or two.
+    """Each reading of the clock takes 1 ns of virtual time. Another program that runs in the same ns, such as the
+    runner taking a sample, delays a few records by a us or two.
     """
     flows = flows_of(finite).filter(pl.col("end") == "finished")
     loaded = load(repetition(finite))
@@ -122,7 +122,7 @@ def test_finite__offer_their_load_and_are_all_in_the_ledger(finite: Path) -> Non
     (group,) = summary["finite_flows"]
     drawn = group["measured"]
     assert abs(drawn / (2 * group["flows_per_s"]) - 1) < 1e-9
-    # Poisson: the number of flows in the window has the standard deviation of its square root.
+    # Poisson: the standard deviation of the number of flows in the window is the square root of the mean.
     planned = 0.5 * 50e6 / (8 * (14 * 1538 + 368)) * 2
     assert abs(drawn - planned) < 4 * math.sqrt(planned)
     assert group["offered_fraction"] == pytest.approx(drawn / planned * 0.5, rel=0.05)
@@ -135,7 +135,7 @@ def test_finite__offer_their_load_and_are_all_in_the_ledger(finite: Path) -> Non
     assert queue["bursts_packets"] == [10, 4]
     depth = queue["time_mean_depth_data_packets"]
     assert 0 < depth["measured"] < summary["queue_depth_packets"]["time_mean"]
-    # ACK-clocked bursts come slower than at once, and so queue less.
+    # ACK-clocked bursts arrive more slowly than back to back, so the queue is shorter.
     assert 0.5 * depth["theory"] < depth["measured"] < depth["theory"] + 4 * depth["standard_error"]
     page = (repetition(finite) / "report.html").read_text()
     assert "Finite flows" in page

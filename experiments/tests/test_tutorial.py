@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every command of docs/tutorial.md runs, in its order, and leaves what the text says."""
+"""Every command of docs/tutorial.md runs, in the tutorial's order, with the results that the text names."""
 
 import re
 import shlex

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whole runs in virtual time: exact, the same bytes again, by any user, and gone without a trace however they end."""
+"""Whole runs in virtual time: exact, reproducible to the byte, for any user, and without leftovers however they end."""
 
 import compileall
 import contextlib
@@ -86,7 +86,7 @@ def machines(directory: Path) -> list[int]:
     """Processes that were started for a run in `directory`."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cwd"):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the process has just ended
             if path.readlink() == directory:
                 found.append(int(path.parent.name))
     return found
@@ -121,12 +121,12 @@ def test_run__is_exact_and_complete(first: Path) -> None:
 
 
 def test_run__starts_few_processes_and_wakes_them_rarely(first: Path) -> None:
-    """Each process and each wake-up inside costs round trips between processes of the host. Most processes are ip and
-    ethtool. A packet wakes the sink, and its ACK the sender, threads of the kernel.
+    """Each process and each wake-up in the virtual machine costs round trips between processes of the host. Most
+    processes are ip and ethtool. A packet wakes the sink and its ACK wakes the sender; both are kernel threads.
     """
     repetition = first / "latest/rep-1"
     load = json.loads((repetition / "environment.json").read_text())["load"]
-    assert load["before"]["processes"] <= 90  # 82 when this was written, kernel threads included
+    assert load["before"]["processes"] <= 90  # 82 at the time of writing, kernel threads included
     packets = json.loads((repetition / "summary.json").read_text())["ledger"]["switch_packets"]
     assert load["after"]["context_switches"] - load["before"]["context_switches"] < 2.5 * packets
 
@@ -143,7 +143,9 @@ def test_run__another_seed_is_another_sample(first: Path, tmp_path: Path) -> Non
 
 
 def test_run__set_up_that_takes_other_steps_gives_the_same_bytes(tmp_path: Path) -> None:
-    """A module not compiled before is looked for in vain, which takes time; BBR draws at random and shows it."""
+    """Looking for the bytecode of a module that was never compiled takes virtual time. BBR draws random numbers, so its
+    run would show a difference.
+    """
     checkout = tmp_path / "checkout"
     copy_checkout(checkout)
     bbr = ("CLOCK=virtual", "CC=bbr", "FLOWS=4", "RATE=50mbit", "RTT=4ms", "DURATION=0.4s", "WARMUP=0.2s")
@@ -223,12 +225,14 @@ def test_run__leaves_nothing_behind_when_it_is_ended(tmp_path: Path, number: int
         assert runner.wait(60) == status
     assert wait_for(lambda: not machines(repetition))
     assert shared_memory() == before
-    if number != signal.SIGKILL:  # then the next experiment says so
+    if number != signal.SIGKILL:  # after SIGKILL the next experiment marks the run
         assert (repetition / "ABORTED").read_text() == f"stopped\nended by {signal.Signals(number).name}\n"
 
 
 def test_executors__give_the_same_packets(tmp_path: Path) -> None:
-    """The kernel sends and discards, or the programs do. Only times of SYNs differ, by the us of a failed open()."""
+    """Either the kernel sends and discards, or the programs do. Only the times of SYNs differ, by the us of a failed
+    open().
+    """
     program = (
         "import sys; from experiments.lab import virtual as lab; from bufferscope.__main__ import main\n"
         "job = lab.machine_job\n"

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def inside(name: str, function: Callable[[], T]) -> T:
-    """Calls `function` in a thread that enters the namespace `name`. Sockets that it opens stay there."""
+    """Calls `function` in a thread that enters the namespace `name`. Sockets of `function` stay in that namespace."""
 
     def enter() -> T:
         with syscalls.in_network_namespace(Path("/run/netns", name)):

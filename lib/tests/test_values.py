@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Readers of values: the values that they accept, and their errors for all others."""
+"""Readers of values: the values that readers accept, and the errors for all other values."""
 
 from collections.abc import Callable
 from fractions import Fraction

@@ -116,7 +116,7 @@ def test_running__ends_with_its_last_process_even_after_sigkill(tmp_path: Path) 
         assert runner.stdout.readline() == runner.stdout.readline() == b"ready\n"
         runner.kill()
         runner.wait()
-        assert results.mark_killed(tmp_path) == []  # its child goes on
+        assert results.mark_killed(tmp_path) == []  # the runner's child goes on
         os.killpg(runner.pid, signal.SIGKILL)
     assert wait_for(lambda: results.mark_killed(tmp_path) == [first])
 

@@ -27,7 +27,7 @@ def probe(clock: str) -> Host:
 
 @pytest.fixture
 def write_spec(tmp_path: Path) -> Callable[..., Path]:
-    """A function: text, and (old, new) replacements in it -> a spec file."""
+    """A function that makes a spec file from a text and (old, new) replacements in the text."""
 
     def write(*changes: tuple[str, str], text: str = SPEC) -> Path:
         for old, new in changes:

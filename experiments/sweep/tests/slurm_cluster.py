@@ -58,7 +58,7 @@ def missing() -> str:
 
 
 class Cluster:
-    """A running cluster; its commands need `environment`."""
+    """A running cluster. Slurm's commands need `environment`."""
 
     def __init__(self, home: Path, most: int) -> None:
         self.home = home

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sweeps on other machines: the variables that are read from an inventory, and a whole sweep over a real sshd on
-loopback.
-"""
+"""Sweeps on other machines: the variables of an inventory, and a whole sweep over a real sshd on loopback."""
 
 import contextlib
 import json
@@ -88,7 +86,7 @@ def free_port() -> int:
 
 @pytest.fixture
 def loopback(tmp_path: Path) -> Iterator[Path]:
-    """Two labs: this machine, over an sshd that listens on loopback only, and one that does not answer."""
+    """Two labs: this machine, over an sshd that listens on loopback only, and a lab that does not answer."""
     if MISSING:
         pytest.skip(f"missing: {' '.join(MISSING)} (Debian packages openssh-server, rsync, openssh-client, parallel)")
     if os.geteuid() != 0:

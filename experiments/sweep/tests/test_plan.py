@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Plans: every point checked before anything runs, names that stay, a random order, first repetitions first."""
+"""Plans: every point is checked before anything runs, names are stable, first repetitions precede, in random order."""
 
 import json
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def test_names__stay_and_differ_where_runs_do(small: Sweep) -> None:
     assert len(names) == 12
     assert all(plan.JOB_ID.fullmatch(name) for name in names)
     more = replace(small, reps=5, points=(*small.points, {"cc": "reno", "flows": "9"}))
-    assert names < {job.id for job in plan.jobs(more, probe)}  # what is done already still counts
+    assert names < {job.id for job in plan.jobs(more, probe)}  # runs that are done still count
     assert not names & {job.id for job in plan.jobs(replace(small, seed=8), probe)}
     mix = replace(small, points=({"cc": "cubic:3,bbr:2"},))
     assert plan.jobs(mix, probe)[0].id.startswith("cubic-bbr-n5-b20-")
@@ -111,7 +111,7 @@ def test_shipped_sweeps__in_real_time_are_the_same_in_packets_and_rtts(file: Pat
         times = (spec.duration_ns, spec.warmup_ns, spec.start_spread_ns)
         return spec.buffer_packets, spec.bdp_packets, spec.generator, *(time / spec.rtt_ns for time in times)
 
-    real = planned({"clock": "real"}, ("bbr", "cubic", "reno"))  # what any kernel has
+    real = planned({"clock": "real"}, ("bbr", "cubic", "reno"))  # congestion controls of any kernel
     assert real
     for spec in real.values():
         assert (spec.clock, spec.rate_bps) == ("real", 100_000_000)

@@ -17,7 +17,7 @@ Measure = Callable[[int, int], float | None]  # packets, repetition
 def searched(
     measure: Measure, reps: int = 2, search: Search = SEARCH
 ) -> tuple[LeastBuffer, dict[int, list[float | None]]]:
-    """The result, and all that was measured for it."""
+    """The result, and all measurements of the search."""
     measured: dict[int, list[float | None]] = {}
     for _ in range(100):
         steps = next_steps(measured, LOW, HIGH, reps, search)
@@ -66,7 +66,7 @@ def test_search__with_noise_is_wider_or_has_more_repetitions_but_holds_the_edge(
 
 
 def test_search__with_an_open_zone_gives_that_zone() -> None:
-    """Between 40 and 80 packets every other repetition succeeds, and no number of them decides it."""
+    """Between 40 and 80 packets every other repetition succeeds, so more repetitions never decide."""
 
     def measure(packets: int, repetition: int) -> float:
         return 0.5 if packets < 40 else 1.0 if packets > 80 else 0.98 + 0.02 * (repetition % 2)

@@ -31,7 +31,7 @@ def searches(write_spec: Callable[..., Path]) -> Searches:
 
 
 def rows(jobs: list[Job]) -> polars.DataFrame:
-    """The run table of these jobs, if each algorithm really needed NEEDED."""
+    """The run table of these jobs, if NEEDED were the least buffers."""
     return polars.DataFrame(
         [
             {
@@ -84,7 +84,7 @@ def test_searches__do_without_runs_that_will_not_be_valid(write_spec: Callable[.
     jobs = search.next(rows([]), set()).jobs
     lost = {job.id for job in jobs if job.repetition == 2}
     done = rows([job for job in jobs if job.repetition == 1])
-    assert len(search.next(done, lost).jobs) > len(jobs)  # the others decide
+    assert len(search.next(done, lost).jobs) > len(jobs)  # the other repetitions decide
     assert search.next(done, set()).jobs == jobs
     search.write_tables(tmp_path, done, lost)
     assert "2 runs are not valid" in polars.read_parquet(tmp_path / TABLE)["note"][0]

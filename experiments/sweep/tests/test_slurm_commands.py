@@ -15,7 +15,7 @@ SIZE = slurm.Size(2500, 40.0)
 
 
 class Commands:
-    """Stand-ins on the PATH: each notes its words and its environment, and prints a file's text."""
+    """Stand-ins on the PATH. Each records its arguments and its environment, and prints a file's text."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sweep specs: the runs that they make, the changes by words and SMOKE, and one clear line for each error."""
+"""Sweep specs: their runs, changes by parameters and SMOKE, and one clear line for each error."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -104,7 +104,7 @@ def test_read__names_the_command_for_the_spec_of_an_experiment(tmp_path: Path) -
 
 
 def like(write_spec: Write, text: str, *replaced: tuple[str, str], path: str = "below/link.yaml") -> Path:
-    """A spec with `like:` a file of this text."""
+    """A spec whose `like` names a file with this text."""
     file = write_spec(("about:", f"like: {path}\nabout:"), *replaced)
     (file.parent / "below").mkdir(exist_ok=True)
     (file.parent / "below/link.yaml").write_text(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The state of a job from its directory, the files that are kept, and the files that another attempt removes."""
+"""The state of a job from its directory, the files that KEEP keeps, and the files that another attempt removes."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ VALID = {"valid": True, "spec": {}, "utilization": {}}
 
 
 def attempt(run: Path, files: Mapping[str, object]) -> Path:
-    """A repetition with such files, "_" for the dot in their names."""
+    """A repetition with these files; "_" stands for the dot in a name."""
     name = "rep-1"
     (run / name).mkdir(parents=True)
     for file, content in files.items():
@@ -39,7 +39,7 @@ def attempt(run: Path, files: Mapping[str, object]) -> Path:
         ({"environment_json": "{}"}, State.RECORDED, 0, ""),
         ({"summary_json": "{"}, State.TO_DO, 0, ""),
         ({"summary_json": "[" * 100_000}, State.TO_DO, 0, ""),
-        ({"summary_json": {"valid": True}}, State.TO_DO, 0, ""),  # no figure could be drawn from it
+        ({"summary_json": {"valid": True}}, State.TO_DO, 0, ""),  # no figure could use this summary
         ({"summary_json": VALID | {"reasons": 3}, "environment_json": "{}"}, State.RECORDED, 0, ""),
         ({"summary_json": "{", "environment_json": "{}", "THINNED": "tables\n"}, State.TO_DO, 0, ""),
         ({"summary_json": VALID}, State.VALID, 1, ""),
@@ -102,7 +102,7 @@ def test_attempts__are_kept_apart_and_counted(tmp_path: Path) -> None:
         (None, False, State.ABORTED, 3),
         (None, False, State.NOT_VALID, 3),
         (None, True, State.ABORTED, 3),
-        (None, True, State.NOT_VALID, 1),  # it would give the same bytes again
+        (None, True, State.NOT_VALID, 1),  # another attempt would give the same bytes
         (2, True, State.NOT_VALID, 2),
         (5, False, State.ABORTED, 5),
     ],
@@ -182,7 +182,7 @@ def test_time_left__goes_from_the_expected_to_the_seen() -> None:
     progress.finished(490.0, valid=False, ended_s=1000.0)
     assert progress.left_s(1000.0) == 1000.0  # twice the time that was expected of jobs one after the other
     assert (progress.done, progress.not_valid) == (2, 1)
-    progress.expect(jobs=200, done=2, cost_s=1500.0)  # more than was thought
+    progress.expect(jobs=200, done=2, cost_s=1500.0)  # more jobs than expected before
     assert progress.left_s(1000.0) == 3000.0
     progress.finished(1500.0, valid=True, ended_s=9000.0)
     assert progress.left_s(9000.0) == 0.0

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Whole sweeps in virtual time: killed, stopped, resumed, retried. The engine ends with the process that started it."""
+"""Whole sweeps in virtual time: killed, stopped, resumed, retried. The engine ends with the process that started the
+engine.
+"""
 
 import fcntl
 import json

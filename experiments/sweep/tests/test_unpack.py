@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Unpacking a lab's archive takes files of a run, never links, devices, modes, other paths or too much."""
+"""Unpacking a lab's archive accepts files of a run, up to a bound, but no links, devices, modes or other paths."""
 
 import io
 import os
@@ -32,7 +32,7 @@ def member(name: str, text: bytes = b"x", **fields: object) -> tuple[tarfile.Tar
 
 @pytest.fixture
 def pack(tmp_path: Path) -> Callable[..., Path]:
-    """A function: members beside the usual ones -> an archive in a directory of its own."""
+    """A function that makes an archive with the usual members and the given ones, in a directory of its own."""
 
     def make(*more: tuple[tarfile.TarInfo, bytes]) -> Path:
         path = tmp_path / "away/packed.tar"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A job of a sweep counts as finished because of the files in its directory, whatever the clock of a lab says."""
+"""The files in a job's directory decide whether the job has finished; the clock of a lab does not matter."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from runs.job_state import make_room
 from runs.names import ABORTED, REPETITION, SUMMARY, SWEEP_RUNS
 
 VALID = {"valid": True, "spec": {}, "utilization": {}}
-BEHIND_S = 1_000_000_000  # what the clock of a lab without NTP says
+BEHIND_S = 1_000_000_000  # time of the files by the clock of a lab without NTP
 
 
 def ended(own: Path, file: str, content: object, at_s: float) -> None:
