@@ -18,7 +18,7 @@ COUNTERS = ("dropped", "errors", "carrier_errors")
 
 
 def lost(namespaces: Iterable[str]) -> dict[str, int]:
-    """Frames lost by each interface of the lab on sending, since it was made: `NAMESPACE/INTERFACE` -> frames."""
+    """Frames that each interface of the lab failed to send since it was made: `NAMESPACE/INTERFACE` -> frames."""
     counted = statistics(namespaces).items()
     return {name: sum(stats["tx"].get(counter, 0) for counter in COUNTERS) for name, stats in counted}
 

@@ -28,7 +28,7 @@ MOST_PROGRAMS = 1 << PLACE_BITS
 
 @dataclass(frozen=True)
 class Programs:
-    """By the plain name of each algorithm: its BPF object (`objects`), and its name in the kernel (`names`)."""
+    """`objects` maps the plain name of each algorithm to its BPF object, `names` to its name in the kernel."""
 
     objects: Mapping[str, Path] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def load_and_check(spec: Resolved) -> list[str]:
 
 
 def programs(spec: Resolved, repetition: int) -> Programs:
-    """Raises ObjectError."""
+    """The BPF programs of a repetition. Raises ObjectError."""
     wanted = _objects(spec)
     return Programs(wanted, {name: kernel_name(name, repetition, place) for place, name in enumerate(wanted)})
 

@@ -56,7 +56,7 @@ def module(algorithm: str) -> str:
 
 
 def boot_parameters(given: Mapping[str, str] | None) -> dict[str, str]:
-    """The kernel's command line."""
+    """The parameters in the form of the kernel's command line."""
     words = [(*name.split("."), value) for name, value in (given or {}).items()]
     return {f"{module(algorithm)}.{parameter}": value for algorithm, parameter, value in words}
 

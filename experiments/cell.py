@@ -85,7 +85,7 @@ def _outcome(result: bytes, status: int, signals: list[int]) -> Any:
 
 
 class SignalHandler(ABC):
-    """Handles the signals of `forwarded` while it is entered."""
+    """Base class of contexts that handle the signals of `forwarded`."""
 
     def __enter__(self) -> Self:
         self.before = {number: signal.signal(number, self.handle) for number in forwarded()}

@@ -20,7 +20,7 @@ ASK_BYTES = 5 * 10**9
 
 def ask(spec: Resolved, at_once: int, yes: bool) -> float:
     """Prints the expected time and disk space. Returns how slow this machine is (machine_speed.py). Raises RunError if
-    time or disk need an answer and get no yes.
+    time or disk space need the user's yes and do not get it.
     """
     slow = machine_speed.slowness(min(at_once, spec.reps))
     rounds = math.ceil(spec.reps / max(at_once, 1))

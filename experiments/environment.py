@@ -95,8 +95,8 @@ def hosts(namespaces: Iterable[str]) -> dict[str, Any]:
 
 
 def load() -> dict[str, Any]:
-    """How busy the machine is: since boot the processor times in ns (steal: taken by the hypervisor), the processes
-    that were started and the switches between them; and load averages.
+    """How busy the machine is. Since boot: processor times in ns (steal: taken by the hypervisor), started processes,
+    context switches. Also the load averages.
     """
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]

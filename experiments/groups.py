@@ -25,9 +25,10 @@ Wrong = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class Entry:
-    """The traffic of a spec without `groups`, or one of its groups. `errors` has its keys' errors; `wrong` adds an
-    error.
-    `number` is the group's place in the file; None without `groups`.
+    """The traffic of a spec without `groups`, or one of its groups.
+
+    `errors` are the errors of the entry's keys; `wrong` adds one. `number` is the group's place in the file; None
+    without `groups`.
     """
 
     spec: Spec

@@ -29,7 +29,7 @@ class Host:
     clock: str = "real"  # the clock of the host's experiments
     kernel: str = "this machine's kernel"  # the kernel that has `congestion_controls`, in words
     for_programs: tuple[str, ...] | None = None  # congestion controls for sockets without privileges; None: all
-    bpf_lacks: str = ""  # what the kernel lacks to run congestion controls as BPF, if anything
+    bpf_lacks: str = ""  # a feature that BPF congestion controls need and the kernel lacks; "" if there is none
     testbed: bool = False  # the host stands for the machines of an inventory, whose features are not probed
 
 

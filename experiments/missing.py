@@ -90,7 +90,7 @@ def _outside(target: str) -> list[str]:
 
 
 def _missing_for_real_time() -> list[str]:
-    """Missing requirements of a lab on this machine's kernel. In virtual time a lab is root on its own kernel."""
+    """Missing requirements of a lab on this machine's kernel. A lab in virtual time has its own kernel, and is root."""
     lines = []
     if os.geteuid() != 0:
         lines.append(

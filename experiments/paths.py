@@ -3,7 +3,7 @@
 access links, too: flow k of a group takes link k mod their number.
 
 The switch cannot know 2,000,000 5-tuples beforehand. So a path is a source address of the sender, with a delay and an
-access link in the switch; the addresses of one access link share it. By default each pair of RTT and link is a path.
+access link in the switch; several addresses can share an access link. By default each pair of RTT and link is a path.
 SERVERS gives the number of paths instead. Flow or user k takes path k mod their number, in an order that SEED deals;
 with PATH_OF=transfer each flow of a user draws a path (hosts/traffic/transfers.py).
 """

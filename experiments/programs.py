@@ -25,7 +25,7 @@ from lib import owner
 from lib.values import choice, optional
 
 Read = BeforeValidator
-PORT = 1443  # of the server; finite flows have 2000 and up, long flows 5201 and up
+PORT = 1443  # of the server; below the ports of long and finite flows (experiments/traffic.py)
 MOST_COMMAND_BYTES = 16 << 10
 OUTPUT_BYTES = 16 << 20  # kept of each output stream
 MEMORY_MIB = 512  # of a virtual machine, for both programs
@@ -154,7 +154,7 @@ def hosts(program: Mapping[str, Any]) -> dict[str, str]:
 
 
 def plan(program: Mapping[str, Any], name: str, seed: int, duration_ns: int, alone: bool) -> dict[str, Any]:
-    """The plan of one of the programs; its start and its user are added when it starts."""
+    """The plan of one program. Start time and user are added when the program starts."""
     addresses = {host.name: host.ipv4 for host in (SENDER, RECEIVER)}
     at = {who: addresses[where] for who, where in hosts(program).items()}
     values = {

@@ -243,7 +243,7 @@ def _check_congestion_controls_of(entry: groups.Entry, run: Spec, host: Host) ->
 
 
 def _without_ours(where: resolve_traffic.Where, run: Spec) -> str:
-    """The switch or target whose hosts have no congestion control of ours; "" if they have."""
+    """The switch or target, if its hosts cannot have our congestion controls; "" if they can."""
     return "SWITCH=ns3" if run.switch == "ns3" else "a testbed" if where.testbed else ""
 
 

@@ -31,7 +31,7 @@ class Where:
     switch: str
     testbed: bool
     delay: str  # where the RTT comes from
-    bpf_lacks: str  # what real time lacks for congestion controls and window bounds with BPF; "" if nothing
+    bpf_lacks: str  # a feature that congestion controls and window bounds need in real time and lack; "" if none
     wire_bytes: int
 
 
@@ -119,7 +119,9 @@ def datagram_flows(spec: Spec, number: int | None = None) -> int:
 
 
 def _datagrams(entry: Entry) -> list[Datagrams]:
-    """Open-loop traffic beside other traffic. If it is the only traffic, without `groups`, resolved.py has it."""
+    """Open-loop traffic beside other traffic. Open-loop traffic alone, without `groups`, has fields of Resolved
+    instead.
+    """
     spec = entry.spec
     if OPEN_LOOP not in transfers.kinds(spec.traffic) or (entry.number is None and spec.traffic == OPEN_LOOP):
         return []

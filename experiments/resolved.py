@@ -185,7 +185,7 @@ class Resolved:
         return self._bottleneck_rtt_ns + max(waits_ns, default=0)
 
     def _sharing(self, group: OwnSettings) -> int:
-        """Long flows that share an access link of the group, at most."""
+        """The most long flows that share one access link of the group."""
         links = group.access_links if group.is_own else self.access_links
         if not links or not isinstance(group, Group):
             return 1
@@ -225,7 +225,7 @@ class Resolved:
 
     @property
     def flows_at_once(self) -> int:
-        """Number of flows that are open at the same time, at most."""
+        """The most flows that are open at the same time."""
         return self.flows + math.ceil(sum(group.open_flows(self.traffic_ns) for group in self.transfers))
 
     @property
@@ -268,8 +268,8 @@ class Resolved:
 
     @property
     def pool_packets(self) -> int:
-        """Most packets that the switch holds at once: a full buffer, packets on its links, and arriving bursts. Access
-        queues get what MAX_POOL_BYTES leaves them; a run whose pool overflows is not valid.
+        """The most packets that the switch holds at once: a full buffer, packets on its links, and arriving bursts.
+        Access queues get the rest of MAX_POOL_BYTES. If the pool overflows, the run is not valid.
         """
         in_flight = Fraction(self.rate_bps * (self.rtt_ns + self.rtt_spread_ns), 8 * 10**9 * self.wire_bytes)
         ahead = max(self.buffer_packets, self.ecn_threshold_packets or 0) + units.nearest(in_flight)

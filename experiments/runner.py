@@ -125,7 +125,7 @@ def conclude(spec: Resolved, number: int, directory: Path, begin_s: float) -> Ou
 
 
 class Ending(SignalHandler):
-    """While it is entered, SIGINT, SIGTERM and SIGHUP raise Interrupted in this process, unless they are ignored."""
+    """A context in which SIGINT, SIGTERM and SIGHUP raise Interrupted in this process, unless they are ignored."""
 
     def __init__(self) -> None:
         self.number = 0  # of the last signal

@@ -48,7 +48,7 @@ class Switches:
         return plain(self.measured.counters())
 
     def about(self) -> dict[str, Any]:
-        """Name and digest of the program, and what runs it."""
+        """Name and digest of the P4 program, and facts about the switch that runs it."""
         if isinstance(self.measured, SoftSwitch):
             return dict(self.measured.about())
         return asdict(self.measured.program())
@@ -61,7 +61,7 @@ class Switches:
         return asdict(clock_join.measure(lambda: 1000 * read_us()[0], self.measured.capabilities.time_step_ns))
 
     def state(self) -> dict[str, Any]:
-        """The content of switch.json after the traffic: program, settings and counters; a delay line's are apart."""
+        """The content of switch.json after the traffic: program, settings and counters; `line` has the delay line's."""
         measured = self.measured
         state: dict[str, Any] = {
             "target": measured.target,

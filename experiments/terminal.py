@@ -42,7 +42,9 @@ class Terminal:
             self.live.stop()
 
     def write(self, done: float, head: str, detail: str, plain: str, always: bool = False) -> None:
-        """Shows the share `done` with `head`, and `detail` beneath; or `plain`, if its time has come or `always`."""
+        """On a terminal, updates a bar for the share `done`, with `head` and `detail`. Elsewhere prints `plain`, if
+        `always` or if the last line is old enough.
+        """
         if self.live:
             from rich.text import Text
 

@@ -60,8 +60,8 @@ SENDER = LabHost("sender", 1, "10.77.0.1", "fd77::1")
 RECEIVER = LabHost("receiver", 2, "10.77.0.2", "fd77::2")
 COLLECTOR = LabHost("collector", 3, "10.78.0.2")
 HOSTS = (SENDER, RECEIVER, COLLECTOR)
-# The delay line's ports, and its interface towards the switch. Its other interface is called as the switch's interface
-# towards the receiver.
+# The delay line's ports, and its interface towards the switch. Its other interface has the same name as the switch's
+# interface towards the receiver.
 LINE_TO_SENDER, LINE_TO_RECEIVER = 1, 2
 LINE_INTERFACE = "to_switch"
 QDISC_PACKETS = 1_000_000  # more than any window

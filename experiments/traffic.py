@@ -33,7 +33,7 @@ class Flow(NamedTuple):
     dst_addr: str
     src_port: int
     dst_port: int
-    extra_delay_ns: int  # beyond that of the bottleneck's link
+    extra_delay_ns: int  # in addition to the delay of the bottleneck's link
     access_bps: int = 0  # of its own link; 0: none
     access_link: int = 0  # the number of a shared link, from 1; 0: none
 

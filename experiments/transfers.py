@@ -60,7 +60,7 @@ class Transfers(OwnSettings):
         return self.users * duration_ns / self.mean_think_ns
 
     def open_flows(self, duration_ns: int) -> float:
-        """Number of flows that are open at the same time, at most. With a load above 1 the excess stays open."""
+        """The most flows that are open at the same time. With a load above 1 the excess flows stay open."""
         lasting = self.flows(min(FINITE_FLOW_S * 10**9, duration_ns))
         excess = max(0.0, 1 - 1 / self.load) * self.flows(duration_ns) if self.load else 0.0
         return max(lasting, excess) if self.think_from != "end" else self.users

@@ -36,7 +36,7 @@ class State(Enum):
 
 
 class JobState(NamedTuple):
-    """A job's state, how many attempts have ended, and why the last attempt is not valid ('': it is)."""
+    """A job's state, the number of ended attempts, and why the last attempt is not valid ('': it is valid)."""
 
     state: State
     attempts: int

@@ -230,7 +230,7 @@ def environment(repetition: Path) -> dict[str, Any]:
 
 
 def repetitions(results: Path) -> Iterator[Path]:
-    """Every analysed repetition of a results directory, or of a sweep's or a run's; by name."""
+    """Every analysed repetition of a results directory, a sweep's directory or a run's directory, sorted by name."""
     for directory in _directories(results):
         if REPETITION_NAME.fullmatch(directory.name):
             if (directory / SUMMARY).exists():
@@ -278,8 +278,8 @@ def write(results: Path) -> polars.DataFrame:
 
 
 def read_table(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) -> polars.DataFrame:
-    """Columns `needed`, and of `also` the existing ones, of any run table: Parquet or CSV, also with the names of a
-    summary (spec.rate_bps, utilization.p01). Raises ValueError if the file is not a run table, OSError.
+    """The columns `needed`, and the existing columns of `also`, of any run table in Parquet or CSV. Columns may have
+    the names of a summary (spec.rate_bps, utilization.p01). Raises ValueError if the file is not a run table, OSError.
     """
     regular.check(path)
     try:

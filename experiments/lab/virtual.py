@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The lab in virtual time, from outside: plans a repetition, boots a machine for it, shows its progress.
 
-Needs no privileges: every namespace, qdisc and interface belongs to the kernel inside, and ends with it.
+Needs no privileges: every namespace, qdisc and interface belongs to the virtual machine's kernel, and ends with it.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ MOST_RUNS = 100_000
 MOST_REPS = 1000
 SHORT = {"duration": "100rtt", "warmup": "60rtt"}  # if the file has no short version of its own
 
-Point = dict[str, Any]  # values are text, except that of the key `groups`
+Point = dict[str, Any]  # values are text, except the value of `groups`
 
 
 class Search(NamedTuple):
