@@ -77,9 +77,9 @@ def read(path: Path) -> dict[str, Any]:
 
 def _parse(path: Path, text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise InputError(f"{path}: its description of the run (the file's comment) is damaged; export the run again")
-    return found
+    return document

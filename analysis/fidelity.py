@@ -107,18 +107,21 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
     return facts | recounted
 
 
-def recounted_facts(found: Recount) -> tuple[np.ndarray, dict[str, Any]]:
+def recounted_facts(recount: Recount) -> tuple[np.ndarray, dict[str, Any]]:
     """(difference of each depth in cells from the recount, in full packets; facts about the depths in cells)."""
-    whole = found.full_packet_cells or 1
-    delay = found.delay_ns
-    return -(-found.errors_cells // whole), {
+    whole = recount.full_packet_cells or 1
+    delay = recount.delay_ns
+    return -(-recount.errors_cells // whole), {
         "postcard_delay_us": None if delay is None else {"min": delay[0] / 1e3, "max": delay[1] / 1e3},
-        "cell_bytes": found.cell_bytes,
-        "depth_error_cells": {"p99": float(np.percentile(found.errors_cells, 99)), "max": int(found.errors_cells.max())}
-        if len(found.errors_cells)
+        "cell_bytes": recount.cell_bytes,
+        "depth_error_cells": {
+            "p99": float(np.percentile(recount.errors_cells, 99)),
+            "max": int(recount.errors_cells.max()),
+        }
+        if len(recount.errors_cells)
         else dict.fromkeys(("p99", "max")),
-        "depth_gaps_mono_ns": found.gaps_mono_ns[:MOST_GAPS],
-        "packets_without_postcards": found.lost_packets,
+        "depth_gaps_mono_ns": recount.gaps_mono_ns[:MOST_GAPS],
+        "packets_without_postcards": recount.lost_packets,
     }
 
 
@@ -216,24 +219,25 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
 
 
 def _recount_reasons(run: Run) -> list[str]:
-    found = run.recount
-    if found is None:
+    recount = run.recount
+    if recount is None:
         return []
     reasons = []
-    if found.gaps_mono_ns:
-        start, end = found.gaps_mono_ns[0]
+    if recount.gaps_mono_ns:
+        start, end = recount.gaps_mono_ns[0]
         since = start - int(run.postcards["enqueue_mono_ns"][0])
         reasons.append(
-            f"queue: {counted(found.lost_packets, 'packet')} without postcards; depths may be too low by as many in "
-            f"{counted(len(found.gaps_mono_ns), 'window')} (fidelity.depth_gaps_mono_ns; the first begins "
+            f"queue: {counted(recount.lost_packets, 'packet')} without postcards; depths may be too low by as many in "
+            f"{counted(len(recount.gaps_mono_ns), 'window')} (fidelity.depth_gaps_mono_ns; the first begins "
             f"{since / 1e9:.6f} s after the first packet and takes {(end - start) / 1e3:.1f} us); all others are right"
         )
-    if found.cell_bytes is None:
+    if recount.cell_bytes is None:
         reasons.append("switch.json: does not say cell_bytes; depths in cells are not compared with the recount")
-    if found.first_depth_cells:
+    if recount.first_depth_cells:
         reasons.append(
-            f"queue: before the first packet with a postcard, packets without postcards held {found.first_depth_cells} "
-            "cells: depths are too low until the queue is empty for the first time; keep the path idle before a run"
+            "queue: before the first packet with a postcard, packets without postcards held "
+            f"{recount.first_depth_cells} cells: depths are too low until the queue is empty for the first time; "
+            "keep the path idle before a run"
         )
     return reasons
 

@@ -157,8 +157,8 @@ def lateness(run: Run) -> dict[str, float | None]:
         histogram_percentiles(group.get("lateness_ns") if isinstance(group, dict) else None, p50=50, p99=99, p999=99.9)
         for group in _sent(run)
     ]
-    unknown = [found for found in of_groups if found["p99"] is None]
-    return unknown[0] if unknown else max(of_groups, key=lambda found: found["p99"] or 0.0)
+    unknown = [late for late in of_groups if late["p99"] is None]
+    return unknown[0] if unknown else max(of_groups, key=lambda late: late["p99"] or 0.0)
 
 
 def lateness_reasons(run: Run) -> list[str]:

@@ -77,9 +77,9 @@ def recount(cards: Columns, spec: dict[str, Any], switch: dict[str, Any]) -> Rec
         of_port = cards["egress_port"] == port
         queue = _Queue(cards, np.flatnonzero(of_port & ~at_ingress), spec["rate_bps"])
         if cell_bytes and len(queue.rows):
-            told = cards["depth_cells"][queue.rows].astype(np.int64)
-            errors.append(np.abs(told - queue.depth(-(-(queue.bytes + (extra_bytes or 0)) // cell_bytes))))
-            result.first_depth_cells = max(result.first_depth_cells, int(told[0]))
+            reported_cells = cards["depth_cells"][queue.rows].astype(np.int64)
+            errors.append(np.abs(reported_cells - queue.depth(-(-(queue.bytes + (extra_bytes or 0)) // cell_bytes))))
+            result.first_depth_cells = max(result.first_depth_cells, int(reported_cells[0]))
         gaps, lost = queue.gaps(cards)
         result.gaps_mono_ns += gaps
         result.lost_packets += lost

@@ -35,24 +35,24 @@ class Difference(NamedTuple):
 def differences(first: Spec, second: Spec) -> list[Difference]:
     """The settings whose values differ, the clock first."""
     both = (first, second)
-    found = [_of(both, "CLOCK", lambda spec: spec.get("clock", "real"))]
-    found += [_of(both, name, _of_groups(key)) for name, key in (("CC", "cc"), ("FLOWS", "flows"))]
-    found += [_of(both, "GROUPS", _own_settings), _of(both, "BUF", lambda spec: spec["buffer_packets"], _buffer)]
+    compared = [_of(both, "CLOCK", lambda spec: spec.get("clock", "real"))]
+    compared += [_of(both, name, _of_groups(key)) for name, key in (("CC", "cc"), ("FLOWS", "flows"))]
+    compared += [_of(both, "GROUPS", _own_settings), _of(both, "BUF", lambda spec: spec["buffer_packets"], _buffer)]
     if first.get("buffer_given") == second.get("buffer_given"):
-        found = [each for each in found if each is None or each.name != "BUF"]
+        compared = [each for each in compared if each is None or each.name != "BUF"]
     skipped = {*DERIVED, "clock", "groups", "buffer_packets"}
-    skipped |= {*OF_CLOCK} if found[0] else set()
+    skipped |= {*OF_CLOCK} if compared[0] else set()
     skipped |= {*OF_MODE} if first["mode"] != second["mode"] else set()
     skipped |= {key for key in IN_RTTS if _ratio(first, key, "rtt_ns") == _ratio(second, key, "rtt_ns")}
     skipped |= {
         key for key in OF_BUFFER if _ratio(first, key, "buffer_packets") == _ratio(second, key, "buffer_packets")
     }
-    found += [
+    compared += [
         _of(both, WORDS.get(key, _word(key)), lambda spec, key=key: spec.get(key), _amount(key))  # type: ignore[misc]
         for key in dict.fromkeys((*first, *second))
         if key not in skipped
     ]
-    return [each for each in found if each]
+    return [each for each in compared if each]
 
 
 def _of(

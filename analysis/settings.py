@@ -165,10 +165,10 @@ def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
 
 def _in_cells(run: Run, threshold: int, *, in_bytes: bool) -> int:
     """The threshold that the control plane sets on a switch that counts cells. ValueError if their size is unknown."""
-    can, told = capabilities(run), run.documents["switch"].get("capabilities")
+    can, switch_capabilities = capabilities(run), run.documents["switch"].get("capabilities")
     assert can is not None
     assert run.recount is not None
-    extra = number(told, "queued_extra_bytes") if isinstance(told, dict) else None
+    extra = number(switch_capabilities, "queued_extra_bytes") if isinstance(switch_capabilities, dict) else None
     can = replace(can, cell_bytes=run.recount.cell_bytes, queued_extra_bytes=int(extra or 0))
     quantity = parse(f"{threshold}{'b' if in_bytes else 'p'}", ("bytes" if in_bytes else "packets",))
     return convert(quantity, can, Conversion(run.spec["mtu_bytes"], run.spec["rate_bps"], run.spec["rtt_ns"])).value

@@ -38,21 +38,21 @@ def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
             flows.setdefault(entry["cc"], []).append(entry["flow"])
     begin_ns = window.end_ns - part_ns
     sending = np.unique(queue["flow"][arrivals_in(queue, begin_ns, window.end_ns)])
-    found = []
+    lines = []
     for name, numbers in flows.items():
         if not len(np.intersect1d(sending, numbers)):
-            found.append(
+            lines.append(
                 f"traffic: no flow of {name} sent anything in the last {part_ns / 1e9:.2f} s of the measurement: does "
                 "its congestion window become 0?"
             )
             continue
         zero = _zero_windows(run, numbers, begin_ns, window.end_ns)
         if zero > MOST_ZERO_WINDOWS:
-            found.append(
+            lines.append(
                 f"traffic: the congestion window of {name} was 0 in {zero:.0%} of the trace's records of the last "
                 f"{part_ns / 1e9:.2f} s: it sent little but probes"
             )
-    return found
+    return lines
 
 
 def _zero_windows(run: Run, numbers: list[int], begin_ns: int, end_ns: int) -> float:

@@ -192,22 +192,22 @@ def _aggregate(a: Analysis) -> dict[str, float | None]:
 
 def _groups(a: Analysis) -> dict[str, Any]:
     """The results of each group, if there are several."""
-    found = groups.summarize(a.run, a.queue, a.good, a.window)
-    return {"groups": found} if found else {}
+    of_groups = groups.summarize(a.run, a.queue, a.good, a.window)
+    return {"groups": of_groups} if of_groups else {}
 
 
 def _cells(a: Analysis) -> dict[str, Any]:
     """Depths and threshold as a switch that counts cells has them; empty for other switches."""
-    found = a.run.recount
-    if found is None:
+    recount = a.run.recount
+    if recount is None:
         return {}
     spec, cards = a.run.spec, a.queue
     kept = {name: column[postcards.admitted(cards)] for name, column in cards.items()}
     packets = spec["ecn_threshold_packets"] if spec["mode"] == "ecn" else spec["buffer_packets"]
     return {
         "cells": {
-            "cell_bytes": found.cell_bytes,
-            "full_packet_cells": found.full_packet_cells,
+            "cell_bytes": recount.cell_bytes,
+            "full_packet_cells": recount.full_packet_cells,
             "threshold_cells": int(cards["threshold"][0]) if len(cards["threshold"]) else None,
             "threshold_packets": packets,
             "threshold_bytes": None if packets is None else packets * (spec["mtu_bytes"] + ETHERNET_BYTES),

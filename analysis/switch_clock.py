@@ -314,10 +314,10 @@ def _solved(
     """The least value of goal * x with matrix * x <= limit."""
     from scipy.optimize import linprog  # takes long to import, and few runs need it
 
-    found = linprog(goal, A_ub=matrix, b_ub=limit, bounds=free, method="highs")
-    if found.status != 0:
-        raise AssertionError(f"linprog: {found.message}")
-    return float(found.fun)
+    solution = linprog(goal, A_ub=matrix, b_ub=limit, bounds=free, method="highs")
+    if solution.status != 0:
+        raise AssertionError(f"linprog: {solution.message}")
+    return float(solution.fun)
 
 
 def _not_sent(cards: Columns, tcp: Columns, came: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

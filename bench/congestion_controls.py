@@ -87,23 +87,23 @@ def laws(row: str) -> Row:
     pacing, ecn = ("PACING=exact",) if row in PACED else (), MARKS.get(row, ())
     with recorded(*LAWS, f"CC={PACED.get(row, row)}", *pacing, *ecn) as (repetition,):
         (flow,) = flows(repetition)
-        found = reactions(flow, CWR if ecn else RECOVERY)
+        reductions = reactions(flow, CWR if ecn else RECOVERY)
         summary = summary_of(repetition)
         drained = summary["drained_fraction"]["of_buffer"]
         alpha = _alpha(repetition) if ecn else ""
         return (
-            row, str(sum(not each.slow_start for each in found)), _ratio(found), _growth(flow, found),
+            row, str(sum(not each.slow_start for each in reductions)), _ratio(reductions), _growth(flow, reductions),
             _percent(drained["median"] if drained else None), _percent(summary["utilization"]["mean"]),
             f"{summary['queue_depth_packets']['p01']} / {summary['queue_depth_packets']['p50']}", alpha,
         )  # fmt: skip
 
 
-def _ratio(found: list[Reaction]) -> str:
-    return "" if all(each.slow_start for each in found) else f"{reduction(found):.3f}"
+def _ratio(reductions: list[Reaction]) -> str:
+    return "" if all(each.slow_start for each in reductions) else f"{reduction(reductions):.3f}"
 
 
-def _growth(flow: Flow, found: list[Reaction]) -> str:
-    grown = growth(flow, [each for each in found if not each.slow_start])
+def _growth(flow: Flow, reductions: list[Reaction]) -> str:
+    grown = growth(flow, [each for each in reductions if not each.slow_start])
     return f"{grown[:, 1].mean():.2f}" if len(grown) else ""
 
 

@@ -91,10 +91,14 @@ def _last_two(run: Path) -> tuple[Path, Path]:
 def read(path: Path) -> Compared:
     """The analysed repetitions of a run, or one. Raises InputError."""
     is_one = (path / SPEC_FILE).is_file() or REPETITION_NAME.fullmatch(path.name)
-    found = [path] if is_one else sorted(path.glob("rep-*"), key=lambda each: (len(each.name), each.name))
-    repetitions = [each for each in found if (each / SUMMARY).exists()]
+    candidates = [path] if is_one else sorted(path.glob("rep-*"), key=lambda each: (len(each.name), each.name))
+    repetitions = [each for each in candidates if (each / SUMMARY).exists()]
     if not repetitions:
-        what = "is not analysed; bufferscope replay does it" if found else "is no run; allowed: one, as results/latest"
+        what = (
+            "is not analysed; bufferscope replay does it"
+            if candidates
+            else "is no run; allowed: one, as results/latest"
+        )
         raise InputError(f"{path}: {what}")
     read_all = []
     for number, repetition in enumerate(repetitions, 1):
@@ -143,14 +147,14 @@ def _sentence(each: Compared) -> str:
     return ranked[(len(ranked) - 1) // 2].sentence
 
 
-def _about_settings(found: list[Difference]) -> list[str]:
-    if not found:
+def _about_settings(differing: list[Difference]) -> list[str]:
+    if not differing:
         return ["Settings: the same in both."]
-    parts = [f"{each.name} {each.first} | {each.second}" for each in found]
-    if len(found) == 1:
+    parts = [f"{each.name} {each.first} | {each.second}" for each in differing]
+    if len(differing) == 1:
         return [f"One setting differs: {parts[0]}"]
-    texts = [f"{len(found)} settings differ, so no single one explains the numbers: {'; '.join(parts)}"]
-    if found[0].name == "CLOCK":
+    texts = [f"{len(differing)} settings differ, so no single one explains the numbers: {'; '.join(parts)}"]
+    if differing[0].name == "CLOCK":
         texts.append(
             "The clocks differ: real time adds the lateness of a machine with other work (docs/virtual-time.md)."
         )

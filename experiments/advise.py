@@ -188,10 +188,10 @@ def measure(question: Question, results: str, by_rules: int, budget_s: float) ->
     if status == 1 or not table.exists():
         raise RunError(f"{directory / sweep.name}: no run is valid, so nothing was measured")
     (row,) = polars.read_parquet(table).iter_rows(named=True)
-    found = answer(question, share, row)
-    if limits is None or found.packets is None:
-        return found
-    return try_on_link(link, found, by_rules, limits, directory, probe)
+    measurement = answer(question, share, row)
+    if limits is None or measurement.packets is None:
+        return measurement
+    return try_on_link(link, measurement, by_rules, limits, directory, probe)
 
 
 def search(question: Question, share: Scaled) -> Sweep:

@@ -69,15 +69,15 @@ def base(link: Link) -> dict[str, str]:
 
 
 def try_on_link(
-    link: Link, found: Measurement, by_rules: int, limits: Limits, results: Path, probe: Callable[[str], Host]
+    link: Link, measurement: Measurement, by_rules: int, limits: Limits, results: Path, probe: Callable[[str], Host]
 ) -> Measurement:
     """The measurement with the runs of the link. Raises Interrupted."""
-    assert found.packets is not None
-    lines = list(found.lines)
+    assert measurement.packets is not None
+    lines = list(measurement.lines)
     if not limits.runs:
-        return found._replace(lines=[*lines, f"There is {limits.text}: the answer is not measured."])
-    packets = found.packets
-    larger = sorted({by_rules, whole(link.bdp)} - {found.packets})
+        return measurement._replace(lines=[*lines, f"There is {limits.text}: the answer is not measured."])
+    packets = measurement.packets
+    larger = sorted({by_rules, whole(link.bdp)} - {measurement.packets})
     tried = [packets, *(each for each in larger if each > packets)][: limits.runs]
     for first in range(0, len(tried), limits.at_once):
         together = tried[first : first + limits.at_once]
@@ -85,7 +85,7 @@ def try_on_link(
             used = _utilizations(link, together, results, probe)
         except (RunError, SpecError) as problem:
             text = problem.lines[0] if isinstance(problem, RunError) else str(problem.errors[0])
-            return found._replace(lines=[*lines, f"Your link itself could not be run: {text}"])
+            return measurement._replace(lines=[*lines, f"Your link itself could not be run: {text}"])
         lines += [_said(link, packets, used[packets]) for packets in together]
         enough = [packets for packets in together if (of := used[packets]) is not None and of >= link.utilization]
         if enough:

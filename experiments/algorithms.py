@@ -28,11 +28,11 @@ def show(words: dict[str, Any], errors: list[BadValue]) -> int:
         offer = offers.ask(virtual_lab.KERNEL) if built else offers.Offer(config.OF_LINUX, {})
     except MachineError as error:
         raise RunError(str(error)) from None
-    lacks, in_kernel, ours = objects.lacking(), host.in_kernel(), objects.own_sources()
+    lacks, in_kernel, own_sources = objects.lacking(), host.in_kernel(), objects.own_sources()
     rows = [("name", "virtual time", "real time", "parameters in virtual time (CC_PARAMETERS=name.parameter=value)")]
-    for name in sorted({*offer.congestion_controls, *config.OURS, *in_kernel, *ours}):
+    for name in sorted({*offer.congestion_controls, *config.OURS, *in_kernel, *own_sources}):
         virtual = "ours" if name in config.OURS else "Linux" if name in offer.congestion_controls else ABSENT
-        real = "this kernel" if name in in_kernel else "ours, as BPF" if name in ours and not lacks else ABSENT
+        real = "this kernel" if name in in_kernel else "ours, as BPF" if name in own_sources and not lacks else ABSENT
         own = offer.parameters.get(name, {})
         rows.append((name, virtual, real, " ".join(f"{key}={value}" for key, value in own.items())))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]

@@ -61,17 +61,17 @@ def _resolve(
     from_file = load_yaml(Path(file)) if file else {}
     given = from_file | words
     if str(given.get("switch", "")).strip().lower() == "ns3":
-        found = ns3.probe()
+        probed = ns3.probe()
     elif inventory:
-        found = host.OF_TESTBED
+        probed = host.OF_TESTBED
     elif str(given.get("clock", _default_clock(given))).strip().lower() == "virtual":
         if not only_show:
             print("looking at the virtual-time kernel and the parameters", flush=True)
-        found = virtual_lab.probe()
+        probed = virtual_lab.probe()
     else:
-        found = host.probe(want_netem=str(given.get("delay", "")).strip().lower() == "tc")
+        probed = host.probe(want_netem=str(given.get("delay", "")).strip().lower() == "tc")
     try:
-        spec = resolve(given, found)
+        spec = resolve(given, probed)
     except SpecError as failure:
         for error in failure.errors:
             key = error.key.lower().partition("[")[0]

@@ -69,8 +69,8 @@ def entries(spec: Spec, given: Mapping[str, object], errors: dict[str, BadValue]
 
 
 def _entry(run: Spec, number: int, values: Mapping[str, str]) -> Entry:
-    of_group, found = validate({key: value for key, value in values.items() if key in GROUP_KEYS})
-    errors = {key: error._replace(key=f"groups[{number}].{key}") for key, error in found.items()}
+    of_group, problems = validate({key: value for key, value in values.items() if key in GROUP_KEYS})
+    errors = {key: error._replace(key=f"groups[{number}].{key}") for key, error in problems.items()}
     inherited = {key: getattr(run, key) for key in DEFAULTS_OF_GROUPS if key not in values}
     spec = run.model_copy(update={key: getattr(of_group, key) for key in GROUP_KEYS} | inherited | {"finite_cc": None})
 
@@ -96,14 +96,14 @@ def _entry(run: Spec, number: int, values: Mapping[str, str]) -> Entry:
     return Entry(spec, values, errors, wrong, number)
 
 
-def traffic(found: list[Entry]) -> str:
+def traffic(entries: list[Entry]) -> str:
     """The kinds of all entries, in the order of TRAFFIC."""
-    used = {kind for entry in found for kind in kinds(entry.spec.traffic)}
+    used = {kind for entry in entries for kind in kinds(entry.spec.traffic)}
     return ",".join(kind for kind in TRAFFIC if kind in used)
 
 
-def collect(found: list[Entry], errors: dict[str, BadValue]) -> None:
+def collect(entries: list[Entry], errors: dict[str, BadValue]) -> None:
     """Adds the errors of groups to those of the run."""
-    for entry in found:
+    for entry in entries:
         if entry.number is not None:
             errors |= {error.key: error for error in entry.errors.values()}

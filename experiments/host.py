@@ -44,8 +44,8 @@ def default_clock() -> str:
 def probe(want_netem: bool) -> Host:
     """The features of this host. Probing netem needs root and a network namespace, so it is done only on request."""
     lacks = objects.lacking()
-    ours = () if lacks else objects.own_sources()
-    names = tuple(sorted({*in_kernel(), *ours}))
+    own_sources = () if lacks else objects.own_sources()
+    names = tuple(sorted({*in_kernel(), *own_sources}))
     return Host(
         names, want_netem and _has_netem(), "real", for_programs=tuple(ALLOWED.read_text().split()), bpf_lacks=lacks
     )

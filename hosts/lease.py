@@ -108,7 +108,7 @@ def others(*directories: Path) -> list[int]:
     """Other processes that have a path in these directories as an argument, or write a log there (even a deleted log).
     hosts.daemon did not start these processes, or their pid files are gone.
     """
-    found = []
+    pids = []
     inside = tuple(os.fsencode(directory) + b"/" for directory in directories)
     for process in Path("/proc").glob("[0-9]*"):
         paths: list[bytes] = []
@@ -116,8 +116,8 @@ def others(*directories: Path) -> list[int]:
             paths += (process / "cmdline").read_bytes().split(b"\0")
             paths += [os.fsencode((process / "fd" / number).readlink()) for number in ("1", "2")]
         if int(process.name) != os.getpid() and any(path.startswith(inside) for path in paths):
-            found.append(int(process.name))
-    return found
+            pids.append(int(process.name))
+    return pids
 
 
 def end_others(*directories: Path) -> None:

@@ -92,7 +92,7 @@ def unpack(file: Path, results: Path) -> int:
     InputError for a file that `pack` cannot have made, OSError.
     """
     owner.make(results)
-    found: set[str] = set()
+    repetitions: set[str] = set()
     with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=results) as scratch:
         try:
             with tarfile.open(file, mode="r:xz") as archive:
@@ -102,12 +102,12 @@ def unpack(file: Path, results: Path) -> int:
                     name = MEMBER.fullmatch(member.name)
                     if not name or not member.isreg() or count > MOST_MEMBERS or total > MOST_BYTES:
                         raise ValueError(f"{member.name!a:.200} is not a file of a packed run")
-                    found.add(name[1])
+                    repetitions.add(name[1])
                     archive.extract(member, scratch, set_attrs=False, filter="data")
         # tarfile raises TypeError for a truncated header
         except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, TypeError) as error:
             raise InputError(f"{file} is not an archive of runs: {error}") from None
-        return sum(_place(Path(scratch) / repetition, results / repetition) for repetition in sorted(found))
+        return sum(_place(Path(scratch) / repetition, results / repetition) for repetition in sorted(repetitions))
 
 
 def _place(unpacked: Path, repetition: Path) -> bool:

@@ -139,12 +139,12 @@ def busiest_began_s(pid: int) -> float | None:
 
 def _user_space(pid: int) -> dict[str, tuple[int, int]]:
     """Processor time and start, in ticks, of the processes in the machine's session except its kernel. proc(5)"""
-    found = {}
+    states = {}
     for path in PROC.glob("[0-9]*"):
         fields = _fields(path)
         if fields and fields[3] == str(pid) and path.name != str(pid):
-            found[path.name] = (sum(map(int, fields[11:13])), int(fields[19]))
-    return found
+            states[path.name] = (sum(map(int, fields[11:13])), int(fields[19]))
+    return states
 
 
 def _fields(process: Path) -> list[str]:

@@ -73,13 +73,13 @@ def ask(kernel: Path, boot_parameters: Mapping[str, str] | None = None) -> Offer
 
 def parameters(names: list[str]) -> dict[str, dict[str, str]]:
     """The parameters of the running kernel's congestion controls. A module is named like its file, tcp_cubic."""
-    found = {}
+    values = {}
     for name in names:
         directories = [MODULES / module / "parameters" for module in (f"tcp_{name}", name)]
         files = [file for directory in directories if directory.is_dir() for file in sorted(directory.iterdir())]
         if files:
-            found[name] = {file.name: _value(file) for file in files}
-    return found
+            values[name] = {file.name: _value(file) for file in files}
+    return values
 
 
 def _value(file: Path) -> str:

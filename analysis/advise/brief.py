@@ -62,12 +62,12 @@ def start(link: Link, runs: Sequence[StoredRun]) -> Start:
     refuted: list[str] = []
     for advice in sorted(candidates, key=lambda advice: advice.packets):
         verdict = judge(advice.rule, unequal, list(runs))
-        found = Start(max(whole(advice.packets), 1), advice, unequal, verdict, refuted)
+        start_buffer = Start(max(whole(advice.packets), 1), advice, unequal, verdict, refuted)
         counted, kept = trials(verdict)
         if 2 * kept >= counted:
-            return found
+            return start_buffer
         refuted = [*refuted, f"{kept} of {counted} runs kept what {advice.rule.name} promises"]
-    return found
+    return start_buffer
 
 
 def trials(verdict: Verdict) -> tuple[int, int]:

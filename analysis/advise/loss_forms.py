@@ -62,8 +62,8 @@ def _accepted(numbers: list[tuple[str, float]]) -> list[LossForm]:
     """One result per capacity ratio and form: the form is accepted if more than half of its rows accept it."""
     rows: dict[tuple[float, str], list[float]] = {}
     for what, value in numbers:
-        if found := ROW.match(what):
-            rows.setdefault((float(found[1]), found[2]), []).append(value)
+        if match := ROW.match(what):
+            rows.setdefault((float(match[1]), match[2]), []).append(value)
     forms = []
     for (gamma, form), values in rows.items():
         accepted = sum(value >= ACCEPTED for value in values)
@@ -76,7 +76,7 @@ def _fitted(numbers: list[tuple[str, float]]) -> list[LossForm]:
     """The fits of Figure 10 by capacity ratio. The paper says that neither form fits there, so neither is accepted."""
     fits: dict[float, list[str]] = {}
     for what, _ in numbers:
-        if found := FIT.match(what):
-            name = "power" if found[2] == "PL" else "exponential"
-            fits.setdefault(float(found[1]), []).append(f"{name} R² {found[3]}")
+        if match := FIT.match(what):
+            name = "power" if match[2] == "PL" else "exponential"
+            fits.setdefault(float(match[1]), []).append(f"{name} R² {match[3]}")
     return [LossForm(gamma, "", f"Figure 10: {', '.join(texts)}") for gamma, texts in fits.items()]

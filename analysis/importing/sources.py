@@ -179,8 +179,8 @@ def _add(parts: _FileParts, path: Path) -> None:
         parts.config = _config(path)
     elif captures.is_capture(path):
         capture = captures.read(path)
-        if (found := described.read(path)) and not parts.config.values:
-            parts.config = Config(found, str(path))
+        if (description := described.read(path)) and not parts.config.values:
+            parts.config = Config(description, str(path))
         parts.cards.append(capture.cards)
         parts.source.remarks += [f"{capture.others} other packets in {path.name}"] * bool(capture.others)
         short = f"{capture.cut_short} postcards in {path.name} are cut short, and left out: too few bytes were captured"

@@ -81,8 +81,8 @@ def _line(ax: Any, rule: Rule, shade: str, points: Sequence[Point], bdp: float) 
     flows = np.geomspace(FIRST_FLOWS, LAST_FLOWS, 200)
     flows = flows[(flows >= 1) & (flows <= bdp / LEAST_WINDOW)]
     ax.plot(flows, heights(flows), color=shade, linewidth=0.7, linestyle="--", zorder=1)
-    found = region(rule, [point for point in points if point.senders in rule.senders])
-    for first, last in spans(found.held_at, found.failed_at):
+    rule_region = region(rule, [point for point in points if point.senders in rule.senders])
+    for first, last in spans(rule_region.held_at, rule_region.failed_at):
         held = np.geomspace(max(first * 0.93, 1), last * 1.07, 60)
         ax.plot(held, heights(held), color=shade, linewidth=6, alpha=0.3, solid_capstyle="butt", zorder=1)
 

@@ -120,10 +120,10 @@ def _without_variants(points: list[Point]) -> list[Point]:
 
 def tables(docs: Path) -> list[Path]:
     """The published run tables. Raises InputError if there is none."""
-    found = sorted(docs.glob(f"*{TABLE_END}"))
-    if not found:
+    paths = sorted(docs.glob(f"*{TABLE_END}"))
+    if not paths:
         raise InputError(f"{docs}: no published run table *{TABLE_END}; allowed: docs/results of a checkout")
-    return found
+    return paths
 
 
 def _settings(table: pl.DataFrame) -> list[str]:
@@ -156,12 +156,12 @@ def _point(criterion: Criterion, paper: str, rows: list[dict[str, Any]]) -> Poin
     measured = by_buffer(rows, criterion.column)
     if not any(value is not None for values in measured.values() for value in values):
         return None
-    found = bounds(measured, criterion.least)
-    if found.low <= 0 and math.isinf(found.high):
+    bracket = bounds(measured, criterion.least)
+    if bracket.low <= 0 and math.isinf(bracket.high):
         return None  # the repetitions contradict each other at every buffer
     return Point(
         criterion, paper, first["cc"], first["flows"], senders(first), first["mode"], first["rate_bps"],
-        first[MEAN_RTT], first["access_bps"], first["window_packets"], first[PIPE], found.low, found.high,
+        first[MEAN_RTT], first["access_bps"], first["window_packets"], first[PIPE], bracket.low, bracket.high,
         len(measured), tuple(row["run"] for row in rows), " ".join(sorted({row["sweep"] for row in rows})),
     )  # fmt: skip
 

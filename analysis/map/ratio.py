@@ -64,13 +64,13 @@ def _of_figure(path: Path, table: pl.DataFrame) -> list[Best]:
     drawn = table.filter(pl.col("figures").str.split(";").list.contains(word))
     best = []
     for row in numbers.iter_rows(named=True):
-        found = BEST.match(row["what"])
-        if found is None or row["measured"] is None:
+        match = BEST.match(row["what"])
+        if match is None or row["measured"] is None:
             continue
-        runs = drawn if found[1] is None else drawn.filter(pl.col("users") * _scale(row) == int(found[1][1:]))
+        runs = drawn if match[1] is None else drawn.filter(pl.col("users") * _scale(row) == int(match[1][1:]))
         if not len(runs):
             raise InputError(f"{path}: no run of {PAPER}{'-runs.parquet'} has {row['what']}; publish {PAPER} again")
-        best.append(_best(word, CLASSES[found[2]], row, runs))
+        best.append(_best(word, CLASSES[match[2]], row, runs))
     return best
 
 

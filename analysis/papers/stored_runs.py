@@ -142,8 +142,8 @@ class LeftOut(NamedTuple):
 
 def kinds(left_out: Iterable[LeftOut]) -> str:
     """Why runs were left out, in a few words: "not valid or lacking numbers"."""
-    found = {run.kind for run in left_out}
-    return " or ".join(kind for kind in KINDS if kind in found)
+    present = {run.kind for run in left_out}
+    return " or ".join(kind for kind in KINDS if kind in present)
 
 
 @dataclass

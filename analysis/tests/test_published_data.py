@@ -84,9 +84,9 @@ def test_facts__say_how_near_the_runs_are_and_where_the_least_buffers_lie() -> N
     ]  # fmt: skip
     data = {
         "points": points, "ccs": ["reno"], "bdp": 100.0, "beside": True,
-        "least": {"ours": beside._least(points, "ours"), "published": beside._least(points, "published")},
+        "least": {"measured": beside._least(points, "measured"), "published": beside._least(points, "published")},
     }  # fmt: skip
-    assert data["least"] == {"ours": {("reno", 4): (43, 109)}, "published": {("reno", 4): (109, 131)}}
+    assert data["least"] == {"measured": {("reno", 4): (43, 109)}, "published": {("reno", 4): (109, 131)}}
     facts: dict[str, Any] = {fact.what: fact for fact in beside.facts(data)}
     assert facts["Reno, 4 percentiles of depth: median distance"].measured.value == pytest.approx(0.03)
     assert facts["Reno, 4 percentiles of depth: share within 0.08 BDP"].measured.value == 1

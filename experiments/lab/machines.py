@@ -334,19 +334,19 @@ class Relay:
 @contextlib.contextmanager
 def bmv2_switch(machine: Machine, port: int) -> Iterator[Bmv2Switch]:
     """A connection to the simple_switch on the machine, whose Thrift port is `port`. Raises SwitchError, RunError."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
+    relay, relay_inside = socket.socketpair()
+    with relay, relay_inside:
         process = subprocess.Popen(
             machine.command("hosts.control_relay", "--tcp", str(port)),
-            stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.PIPE, start_new_session=True,
+            stdin=relay_inside.fileno(), stdout=relay_inside.fileno(), stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
-        theirs.close()
+        relay_inside.close()
         try:
-            if _first_line(ours) != control_relay.CONNECTED:
+            if _first_line(relay) != control_relay.CONNECTED:
                 process.kill()
                 why = _last(process.stderr.read() if process.stderr else b"") or f"no answer within {ANSWER_S:.0f} s"
                 raise RunError(f"{machine.name} ({machine.place}): simple_switch is not reached: {why}")
-            with Bmv2Switch(f"127.0.0.1:{port}", ours) as switch:
+            with Bmv2Switch(f"127.0.0.1:{port}", relay) as switch:
                 switch.program()
                 yield switch
         finally:

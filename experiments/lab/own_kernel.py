@@ -49,8 +49,8 @@ def kernel_of(sources: list[dict[str, str]] | None) -> Path:
 
 def _compilers_reason(text: str) -> str:
     """The compiler's errors in users' files, by the names of these files; else the whole text."""
-    found = re.findall(rf"\S*{re.escape(stage.USERS)}/(\S+: .*)", text)
-    errors = [line for line in found if "error" in line or "undefined" in line]
+    messages = re.findall(rf"\S*{re.escape(stage.USERS)}/(\S+: .*)", text)
+    errors = [line for line in messages if "error" in line or "undefined" in line]
     more = f" (and {len(errors) - MOST_ERRORS} more)" if len(errors) > MOST_ERRORS else ""
     return f"gcc for the virtual-time kernel: {'; '.join(errors[:MOST_ERRORS])}{more}" if errors else text
 

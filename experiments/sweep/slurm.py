@@ -84,7 +84,7 @@ def queued(directory: Path) -> dict[str, Queued]:
     """The jobs of the sweep in `directory` that are in the queue. Raises RunError if the scheduler does not answer, or
     if the job of one of the sweep's tasks is unknown.
     """
-    found: dict[str, Queued] = {}
+    by_job: dict[str, Queued] = {}
     lists: dict[str, list[str]] = {}
     said = _ask("squeue", "--me", "--array", "--noheader", f"--name={_name(directory)}", "--format=%k|%F|%K|%T|%r")
     for line in said.splitlines():
@@ -94,12 +94,12 @@ def queued(directory: Path) -> dict[str, Queued]:
                 raise ValueError(f"its comment is {comment!a}, not ours")
             if comment not in lists:
                 lists[comment] = (directory / HOME / f"jobs-{comment}").read_text().splitlines()
-            found[lists[comment][int(index)]] = Queued(array, state == "RUNNING", reason)
+            by_job[lists[comment][int(index)]] = Queued(array, state == "RUNNING", reason)
         except (OSError, ValueError, IndexError) as error:
             raise RunError(
                 f"Slurm: which job of {directory} array job {array} runs is unknown ({error}); scancel {array} ends it"
             ) from None
-    return found
+    return by_job
 
 
 def state(directory: Path) -> str:
@@ -136,7 +136,7 @@ def run(directory: Path, names: list[str], at_once: int, watch: Callable[[], Non
 def _follow(directory: Path, names: set[str], watch: Callable[[], None]) -> None:
     """Waits until none of the jobs is in the queue."""
     answered_s = time.monotonic()
-    told: set[str] = set()
+    announced: set[str] = set()
     while True:
         try:
             watch()
@@ -154,10 +154,10 @@ def _follow(directory: Path, names: set[str], watch: Callable[[], None]) -> None
         if not tasks:
             return
         answered_s = time.monotonic()
-        reasons = {task.reason for task in tasks.values() if not task.runs} - ORDINARY - told
+        reasons = {task.reason for task in tasks.values() if not task.runs} - ORDINARY - announced
         for reason in sorted(reasons):
             complain(f"note: jobs wait in Slurm's queue: {reason} (squeue --me has more)")
-        told |= reasons
+        announced |= reasons
 
 
 def _submit_all(directory: Path, names: list[str], at_once: int, size: Size) -> None:
@@ -206,8 +206,8 @@ def _submit(directory: Path, names: list[str], at_once: int, size: Size, after: 
 
 
 def _most_tasks() -> int:
-    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", _ask("scontrol", "show", "config"), re.MULTILINE)
-    return max(1, min(MOST_TASKS, int(found[1]) - 1 if found else MOST_TASKS))
+    match = re.search(r"^MaxArraySize\s*=\s*(\d+)", _ask("scontrol", "show", "config"), re.MULTILINE)
+    return max(1, min(MOST_TASKS, int(match[1]) - 1 if match else MOST_TASKS))
 
 
 def _name(directory: Path) -> str:

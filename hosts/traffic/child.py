@@ -97,12 +97,14 @@ def carry_out_all(tasks: Sequence[Task]) -> list[tuple[int, list[str]]]:
         end_all(programs)
         said = [_said(task.name, output) for task, (_, output) in zip(tasks, outputs)]
     results = []
-    for task, program, found, lines in zip(tasks, programs, errors, said):
-        found += [line for line in lines if line not in found]
-        if program.returncode and not found:
+    for task, program, problems, lines in zip(tasks, programs, errors, said):
+        problems += [line for line in lines if line not in problems]
+        if program.returncode and not problems:
             full = room.full(Path(tempfile.gettempdir()))
-            found.append(f"{task.name} ended with status {program.returncode} and said nothing{full and f'; {full}'}")
-        results.append((program.returncode, found))
+            problems.append(
+                f"{task.name} ended with status {program.returncode} and said nothing{full and f'; {full}'}"
+            )
+        results.append((program.returncode, problems))
     return results
 
 

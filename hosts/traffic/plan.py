@@ -98,23 +98,23 @@ def _overlaps(processes: list[Process], read: Reader) -> None:
     """
     client_ports: dict[int, int] = {}
     servers: dict[int, int] = {}
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for process in processes:
         name = f"groups[{process.group}]"
         ports = range(process.first_client_port, process.first_client_port + process.flows)
         has_server = not read.refused(f"{name}.server_port")
         has_clients = not read.refused(f"{name}.first_client_port") and not read.refused(f"{name}.flows")
         if has_server and (other := servers.setdefault(process.server_port, process.group)) != process.group:
-            found.setdefault(f"{name}.server_port/{other}", f"{process.server_port} is also of groups[{other}]")
+            problems.setdefault(f"{name}.server_port/{other}", f"{process.server_port} is also of groups[{other}]")
         if has_clients:
             clash = next((port for port in ports if client_ports.get(port, process.group) != process.group), None)
             if clash is not None:
                 other = client_ports[clash]
-                found.setdefault(f"{name}.first_client_port/{other}", f"port {clash} is also of groups[{other}]")
+                problems.setdefault(f"{name}.first_client_port/{other}", f"port {clash} is also of groups[{other}]")
             client_ports |= dict.fromkeys(ports, process.group)
         if (has_clients and ports[-1] > MOST_PORT) or process.server_port > MOST_PORT:
-            found.setdefault(name, f"its ports go beyond {MOST_PORT}; begin lower")
-    read.errors += [f"{place.partition('/')[0]}: {problem}" for place, problem in found.items()]
+            problems.setdefault(name, f"its ports go beyond {MOST_PORT}; begin lower")
+    read.errors += [f"{place.partition('/')[0]}: {problem}" for place, problem in problems.items()]
 
 
 _GROUP_KEYS = ("cc", "flows", "server_port", "first_client_port")

@@ -25,11 +25,11 @@ KINDS = {mixes.STEM: ("with short flows", BLUE), mixes.ALONE: ("long flows alone
 
 def prepare(runs: StoredRuns) -> Data:
     """Brackets by kind and number of long flows."""
-    found = {
+    by_stem = {
         stem: {n: brackets.of_utilization(of, LEVEL) for n, of in grouped(runs.select(stem), "flows").items()}
         for stem in KINDS
     }
-    return {"provenance": runs.provenance(), "brackets": found}
+    return {"provenance": runs.provenance(), "brackets": by_stem}
 
 
 def draw(data: Data) -> look.Figure:

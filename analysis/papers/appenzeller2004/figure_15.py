@@ -130,9 +130,9 @@ def table(data: Data) -> str:
     ]
     for flows, printed in PRINTED.items():
         for multiple, packets, *percents in zip(MULTIPLES, *printed, strict=True):
-            ours = [_cell(data["measured"], profile, flows, packets) for profile in PROFILES]
-            ours += [_cell(ns3, PAPER, flows, packets)] if ns3 else []
-            lines.append(f"| {flows} | {multiple} | {packets} | " + " | ".join([*map(str, percents), *ours]) + " |")
+            cells = [_cell(data["measured"], profile, flows, packets) for profile in PROFILES]
+            cells += [_cell(ns3, PAPER, flows, packets)] if ns3 else []
+            lines.append(f"| {flows} | {multiple} | {packets} | " + " | ".join([*map(str, percents), *cells]) + " |")
     return "\n".join(lines) + "\n\nIn brackets: without the 43 packets of the FIFO."
 
 

@@ -38,13 +38,13 @@ def sawteeth(trace: PacketTrace) -> list[Sawtooth]:
     """Every whole period within the measurement window."""
     times, window = trace.window(trace.flows[0]["id"])
     drops = [start for start, _, _ in trace.losses()]
-    found = []
+    teeth = []
     for start, end in itertools.pairwise(drops):
         inside = window[slice(*np.searchsorted(times, (start, end)))]
         depths = trace.queue_steps(start, end)[1]
         period_s = (end - start) / 1e9
-        found.append(Sawtooth(start, period_s, int(inside.max()), int(inside.min()), int(depths.min())))
-    return found
+        teeth.append(Sawtooth(start, period_s, int(inside.max()), int(inside.min()), int(depths.min())))
+    return teeth
 
 
 def share_without_queue(trace: PacketTrace) -> float:

@@ -31,13 +31,13 @@ LENGTHS = tuple(sorted({round(1.5**step) for step in range(1, 22)}))  # slots, u
 def shares(arrived_ns: np.ndarray, slot_ns: float, buffer_packets: int) -> dict[int, float]:
     """For each length: the share of packets with length + B others or more in the `length` slots before them."""
     at = np.arange(len(arrived_ns))
-    found = {}
+    share_by_slots = {}
     for slots in LENGTHS:
         others = at - np.searchsorted(arrived_ns, arrived_ns - slots * slot_ns, side="left")
         whole = arrived_ns >= arrived_ns[0] + slots * slot_ns  # the interval is in the recording
         if whole.any():
-            found[slots] = float((others[whole] >= slots + buffer_packets).mean())
-    return found
+            share_by_slots[slots] = float((others[whole] >= slots + buffer_packets).mean())
+    return share_by_slots
 
 
 def of_run(run: StoredRun) -> Data:
@@ -55,8 +55,8 @@ def of_run(run: StoredRun) -> Data:
 
 def prepare(runs: StoredRuns) -> Data:
     """Each run's shares, by S."""
-    found = [of_run(run) for run in runs.select(STEM, traffic="open-loop")]
-    return {"provenance": runs.provenance(), "runs": sorted(found, key=lambda each: each["slots"])}
+    each_run = [of_run(run) for run in runs.select(STEM, traffic="open-loop")]
+    return {"provenance": runs.provenance(), "runs": sorted(each_run, key=lambda each: each["slots"])}
 
 
 def draw(data: Data) -> look.Figure:
@@ -67,8 +67,8 @@ def draw(data: Data) -> look.Figure:
     look.log_axis(ax.xaxis)
     ax.set_yscale("log")
     for each, shade in zip(data["runs"], SHADES, strict=False):
-        seen = {length: share for length, share in each["shares"].items() if share > 0}
-        ax.plot(list(seen), list(seen.values()), "o-", color=shade, linewidth=0.7, markersize=3,
+        positive = {length: share for length, share in each["shares"].items() if share > 0}
+        ax.plot(list(positive), list(positive.values()), "o-", color=shade, linewidth=0.7, markersize=3,
                 label=f"S = {each['slots']:g}")  # fmt: skip
     widest = data["runs"][-1]
     for place in (math.log(widest["packets"]), widest["slots"] * widest["packets"]):

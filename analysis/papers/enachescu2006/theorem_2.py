@@ -116,8 +116,8 @@ def draw(data: Data) -> look.Figure:
         return look.absent(left)
     for load, panel in data["panels"].items():
         shade, points = SHADES.get(load, GREY), panel["by_buffer"]
-        seen = {size: point for size, point in points.items() if point.value > 0}
-        look.interval_bars(left, list(seen), seen.values(), shade, "o", f"ρ = {load:g}")
+        positive = {size: point for size, point in points.items() if point.value > 0}
+        look.interval_bars(left, list(positive), positive.values(), shade, "o", f"ρ = {load:g}")
         left.plot(list(points), [queues.md1_loss(load, size) for size in points], ":", color=shade, linewidth=0.7)
         bursts = {w: point.value for w, point in panel["bursts"].items()}
         constant = least(panel["curves"])

@@ -39,9 +39,9 @@ def prepare(row: str, form: str, runs: StoredRuns) -> Data:
                   "beside_ns3": BY_NAME[row].beside_ns3}  # fmt: skip
     if measured is None:
         return data
-    found = means(measured.by_buffer())
+    class_means = means(measured.by_buffer())
     return data | {
-        "curves": found.best_known, "by_size": found.by_size, "counted": found.by_events is not None,
+        "curves": class_means.best_known, "by_size": class_means.by_size, "counted": class_means.by_events is not None,
         "models": _models(measured, form),
     }  # fmt: skip
 

@@ -31,11 +31,11 @@ def figure(name: str, row: str, form: str, caption: str, neither: dict[str, str]
 
 def prepare(row: str, form: str, neither: dict[str, str], runs: StoredRuns) -> Data:
     """Loss by buffer, and both fits."""
-    found = {row: Measured.of(runs, BY_NAME[row])}
+    measured = {row: Measured.of(runs, BY_NAME[row])}
     for stem, name in neither.items():
         selected = runs.select(stem, **OF_USERS)
-        found[name] = Measured(selected) if selected else None
-    curves = {name: {"loss": each.loss, "fits": each.forms} for name, each in found.items() if each is not None}
+        measured[name] = Measured(selected) if selected else None
+    curves = {name: {"loss": each.loss, "fits": each.forms} for name, each in measured.items() if each is not None}
     return {"provenance": runs.provenance(), "curves": curves, "form": form, "of_paper": row}
 
 

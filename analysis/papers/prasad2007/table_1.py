@@ -44,14 +44,14 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _numbers(row: Row, measured: Measured) -> dict[str, Any]:
-    found = means(measured.by_buffer())
-    tops: dict[str, Interval | None] = {name: best(points) for name, points in found.best_known.items()}
+    class_means = means(measured.by_buffer())
+    tops: dict[str, Interval | None] = {name: best(points) for name, points in class_means.best_known.items()}
     return {
         "think_s": measured.runs[0].summary["spec"]["transfers"][0]["mean_think_ns"] / 1e9,
         "gamma": row.gamma, "used": measured.used[max(measured.used)],
         "fits": measured.forms,
         "delay": measured.delay_fit, "best": tops, "pipe": measured.pipe,
-        "predicted_cutoff": measured.predicted_cutoff(), "counted": found.by_events is not None,
+        "predicted_cutoff": measured.predicted_cutoff(), "counted": class_means.by_events is not None,
     }  # fmt: skip
 
 

@@ -45,12 +45,12 @@ class Point(NamedTuple):
     flows: int
     buffer: int
     which: str  # of PERCENTILES
-    ours: tuple[float, ...]  # one number per run
+    measured: tuple[float, ...]  # one number per run
     published: int | None
 
     @property
     def mean(self) -> float:
-        return float(np.mean(self.ours))
+        return float(np.mean(self.measured))
 
     @property
     def difference(self) -> float:
@@ -59,10 +59,10 @@ class Point(NamedTuple):
     @property
     def is_inside(self) -> bool | None:
         """Whether the published run is inside our runs' spread; None for a single run, which has no spread."""
-        count = len(self.ours)
+        count = len(self.measured)
         if self.published is None or count < 2:
             return None
-        spread = float(np.std(self.ours, ddof=1)) * math.sqrt(1 + 1 / count)
+        spread = float(np.std(self.measured, ddof=1)) * math.sqrt(1 + 1 / count)
         return bool(abs(self.difference) <= stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * spread + ROUNDING)
 
 
@@ -77,7 +77,7 @@ def prepare(runs: StoredRuns) -> Data:
             curves[cc] = ""
     exact = bdp(selected[0]) if selected else math.nan
     return {"points": points, "ccs": list(curves), "bdp": exact, "beside": runs.beside is not None,
-            "least": {"ours": _least(points, "ours"), "published": _least(points, "published")},
+            "least": {"measured": _least(points, "measured"), "published": _least(points, "published")},
             "provenance": runs.provenance()}  # fmt: skip
 
 
@@ -91,8 +91,8 @@ def _points(cc: str, own: list[StoredRun], beside: Published | None) -> list[Poi
         for buffer, runs in grouped(same, "buffer_packets").items():
             row = published.get((cc, flows, buffer), {})
             for which in PERCENTILES:
-                ours = tuple(float(run[f"depth_{which}_packets"]) for run in runs)
-                points.append(Point(cc, flows, buffer, which, ours, row.get(which)))
+                depths = tuple(float(run[f"depth_{which}_packets"]) for run in runs)
+                points.append(Point(cc, flows, buffer, which, depths, row.get(which)))
     return points
 
 
@@ -102,8 +102,8 @@ def _least(points: list[Point], whose: str) -> dict[tuple[str, int], tuple[float
     """
     enough: dict[tuple[str, int], dict[int, bool]] = {}
     for point in points:
-        if point.which == "p01" and (whose == "ours" or point.published is not None):
-            numbers = point.ours if whose == "ours" else (float(point.published or 0),)
+        if point.which == "p01" and (whose == "measured" or point.published is not None):
+            numbers = point.measured if whose == "measured" else (float(point.published or 0),)
             enough.setdefault((point.cc, point.flows), {})[point.buffer] = min(numbers) >= 1
     brackets = {}
     for key, of_buffer in enough.items():
@@ -178,23 +178,23 @@ def _rooms(data: Data) -> list[Fact]:
             p for p in data["points"] if (p.cc, p.flows, p.which) == ("reno", n, "p01") and p.buffer in ABOUT_ONE_BDP
         ]
         if len(about) == len(ABOUT_ONE_BDP):
-            ours = float(np.mean([point.buffer - point.mean for point in about]))
-            theirs = [point.buffer - point.published for point in about if point.published is not None]
-            published = f"{np.mean(theirs):.3g} packets" if len(theirs) == len(about) else ""
+            mean_room = float(np.mean([point.buffer - point.mean for point in about]))
+            published_rooms = [point.buffer - point.published for point in about if point.published is not None]
+            published = f"{np.mean(published_rooms):.3g} packets" if len(published_rooms) == len(about) else ""
             what = f"Reno, n = {n}: B less the 1st percentile, mean of B = {ABOUT_ONE_BDP[0]} and {ABOUT_ONE_BDP[1]}"
-            rows.append(Fact(what, published, None, exactly(ours), "packets", headline=True))
+            rows.append(Fact(what, published, None, exactly(mean_room), "packets", headline=True))
     return rows
 
 
 def _brackets(data: Data) -> list[Fact]:
     rows = []
-    for (cc, n), (low, high) in data["least"]["ours"].items():
-        theirs = data["least"]["published"].get((cc, n))
-        said = f"{theirs[0]:.0f} to {theirs[1]:.0f} packets" if theirs else ""
+    for (cc, n), (low, high) in data["least"]["measured"].items():
+        published = data["least"]["published"].get((cc, n))
+        said = f"{published[0]:.0f} to {published[1]:.0f} packets" if published else ""
         value = high if math.isfinite(high) else low
         what = f"{algorithms.name(cc)}, n = {n}: least buffer by the notebook's criterion, of the buffers tried"
-        found = Interval(value, low, high, 1)
-        rows.append(Fact(what, said, None, found, "packets", headline=cc == "reno" and n in LEAST_FLOWS))
+        bracket = Interval(value, low, high, 1)
+        rows.append(Fact(what, said, None, bracket, "packets", headline=cc == "reno" and n in LEAST_FLOWS))
     return rows
 
 
@@ -208,15 +208,17 @@ def table(data: Data) -> str:
     lines = ["| CC | n | B | runs | ours p1/p50/p99 | published | difference (packets) | difference (BDP) | inside |",
              "|---" * 9 + "|"]  # fmt: skip
     for (cc, n, buffer), points in rows.items():
-        ours, missing = "/".join(f"{point.mean:.0f}" for point in points), points[0].published is None
-        theirs = "–" if missing else "/".join(str(point.published) for point in points)
+        measured, missing = "/".join(f"{point.mean:.0f}" for point in points), points[0].published is None
+        published = "–" if missing else "/".join(str(point.published) for point in points)
         packets = "–" if missing else "/".join(f"{point.difference:+.0f}" for point in points)
         over = "–" if missing else "/".join(f"{point.difference / data['bdp']:+.2f}" for point in points)
         inside = sum(bool(point.is_inside) for point in points)
         known = sum(point.is_inside is not None for point in points)
-        count = len(points[0].ours)
-        lines.append(f"| {algorithms.name(cc)} | {n} | {buffer} | {count} | {ours} | {theirs} | {packets} | {over} | "
-                     f"{f'{inside} of {known}' if known else '–'} |")  # fmt: skip
+        count = len(points[0].measured)
+        lines.append(
+            f"| {algorithms.name(cc)} | {n} | {buffer} | {count} | {measured} | {published} | {packets} | {over} | "
+            f"{f'{inside} of {known}' if known else '–'} |"
+        )
     body = "\n".join(lines).replace("-", "−").replace("|−−−", "|---")
     return f"<details><summary>{len(rows)} points</summary>\n\n{body}\n\n</details>"
 

@@ -166,8 +166,8 @@ def table(data: Data) -> str:
     for change in data["changes"]:
         cells = []
         for key in keys:
-            found = data["groups"][key].get(change)
-            cells.append("/".join(f"{found[which].value:.0f}" for which in PERCENTILES) if found else "–")
+            percentiles = data["groups"][key].get(change)
+            cells.append("/".join(f"{percentiles[which].value:.0f}" for which in PERCENTILES) if percentiles else "–")
         lines.append(f"| {change} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -26,7 +26,7 @@ SIDESTEP = 1.05
 class Ends(NamedTuple):
     """2.5th and 95th percentile of congestion windows over BDP/n, by the notebook's estimator."""
 
-    ours: tuple[float, float]
+    measured: tuple[float, float]
     published: tuple[float, ...] | None
 
 
@@ -46,8 +46,8 @@ def as_notebook(runs: StoredRuns, stem: str, by: str) -> dict[str, dict[float, E
     ends: dict[str, dict[float, Ends]] = {}
     for cc in runs.paper.algorithms:
         for x, group in grouped(runs.select(stem, cc=cc, imported=False), by).items():
-            ours = notebook.over_buffers(group)
-            if ours is None:
+            of_buffers = notebook.over_buffers(group)
+            if of_buffers is None:
                 continue
             points = {(run["flows"], run["buffer_packets"]) for run in group}
             published = []
@@ -55,7 +55,7 @@ def as_notebook(runs: StoredRuns, stem: str, by: str) -> dict[str, dict[float, E
                 rows = notebook.near(runs.beside.deltas.filter(cc=cc, flows=n), buffer)
                 published += rows.select("lower", "upper").rows()
             mean = tuple(np.mean(published, axis=0).tolist()) if len(published) == len(points) else None
-            ends.setdefault(cc, {})[x] = Ends(ours, mean)
+            ends.setdefault(cc, {})[x] = Ends(of_buffers, mean)
     return ends
 
 
@@ -118,7 +118,7 @@ def facts_as_notebook(ends: dict[str, dict[float, Ends]], where: str) -> list[Fa
             for number, end in enumerate(("2.5th", "95th")):
                 said = f"published: {both.published[number]:.3g}" if both.published else ""
                 what = f"{algorithms.name(cc)}, {where.format(x)}: {end} percentile of cwnd over BDP/n (notebook)"
-                rows.append(Fact(what, said, None, exactly(both.ours[number]), ""))
+                rows.append(Fact(what, said, None, exactly(both.measured[number]), ""))
     return rows
 
 
