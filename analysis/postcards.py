@@ -29,7 +29,7 @@ def wire_bytes(packet_bytes: np.ndarray) -> np.ndarray:
     return np.maximum(packet_bytes, LEAST_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
 
 
-class Arrivals:
+class PostcardArrivals:
     """Arrival times of loaded postcards by the postcards' numbers, for readers that go through the raw file again."""
 
     def __init__(self, cards: Columns) -> None:

@@ -6,7 +6,7 @@ ten times that rate. The soft switch's run with the same parameters stands besid
 from __future__ import annotations
 
 from bench import lab
-from bench.lab import Outcome
+from bench.lab import BenchRun
 from bench.report import BenchRow
 from experiments import missing as lacking
 
@@ -33,7 +33,7 @@ def measure(short: bool) -> list[BenchRow]:
     return rows
 
 
-def _rows(rate: str, ran: list[Outcome], soft: Outcome) -> list[BenchRow]:
+def _rows(rate: str, ran: list[BenchRun], soft: BenchRun) -> list[BenchRow]:
     off = [outcome.summary["fidelity"]["depth_mismatches"] for outcome in ran]
     where, peer = f"bmv2: 4 Cubic at {rate}, 20 ms, virtual time", f"soft switch: {_figures(soft)}"
     return [
@@ -44,7 +44,7 @@ def _rows(rate: str, ran: list[Outcome], soft: Outcome) -> list[BenchRow]:
     ]  # fmt: skip
 
 
-def _figures(outcome: Outcome) -> str:
+def _figures(outcome: BenchRun) -> str:
     summary = outcome.summary
     depth = summary["queue_depth_packets"]
     return (

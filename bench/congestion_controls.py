@@ -24,8 +24,8 @@ from analysis.statistics import mean_interval
 from bench.window_laws import (
     CWR,
     RECOVERY,
-    Flow,
     Reaction,
+    WindowTrace,
     beginnings,
     dctcp_alphas,
     dispersion,
@@ -102,7 +102,7 @@ def _ratio(reductions: list[Reaction]) -> str:
     return "" if all(each.slow_start for each in reductions) else f"{reduction(reductions):.3f}"
 
 
-def _growth(flow: Flow, reductions: list[Reaction]) -> str:
+def _growth(flow: WindowTrace, reductions: list[Reaction]) -> str:
     grown = growth(flow, [each for each in reductions if not each.slow_start])
     return f"{grown[:, 1].mean():.2f}" if len(grown) else ""
 

@@ -23,7 +23,7 @@ from analysis.metrics import arrivals_in, bottleneck, measurement_window
 from analysis.theory import sawtooth
 from analysis.theory.single_flow import bdp_packets
 from bench import depth_figure, lab
-from bench.lab import Outcome
+from bench.lab import BenchRun
 from bench.report import RESULTS, BenchRow
 
 NEEDS_ROOT = False  # only rows in real time need root; without root they are skipped
@@ -96,7 +96,7 @@ def _sample(name: str, parameters: Iterable[str], clock: str, short: bool) -> li
     return samples
 
 
-def depth_distribution(outcome: Outcome) -> np.ndarray:
+def depth_distribution(outcome: BenchRun) -> np.ndarray:
     """Share of the packets that found each depth, in the measurement window."""
     run = load(outcome.repetition)
     _, queue = bottleneck(run)

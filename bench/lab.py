@@ -20,7 +20,7 @@ RUN_DIRECTORIES = RESULTS / "runs"  # keeps only the runs of each part's last be
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BenchRun:
     """One repetition."""
 
     repetition: Path
@@ -62,7 +62,7 @@ def prepare(part: str) -> None:
         raise RuntimeError("the virtual-time kernel could not be built: see above, and make kernel")
 
 
-def run(part: str, *parameters: str, clock: str = "virtual") -> list[Outcome]:
+def run(part: str, *parameters: str, clock: str = "virtual") -> list[BenchRun]:
     """Runs an experiment; returns all repetitions. Raises RuntimeError with the experiment's stderr if it fails."""
     command = [sys.executable, "-m", "bufferscope", "experiment", f"CLOCK={clock}", "YES=1", *parameters]
     results = CHECKOUT / RUN_DIRECTORIES / part
@@ -75,4 +75,4 @@ def run(part: str, *parameters: str, clock: str = "virtual") -> list[Outcome]:
         raise RuntimeError(f"{' '.join(command[1:])}: {result.stderr.strip() or result.stdout.strip()}")
     print(f"  {wall_s:5.1f} s  {clock} {' '.join(parameters)}", file=sys.stderr, flush=True)
     paths = sorted((results / LATEST).resolve().glob("rep-*"), key=lambda path: int(path.name[4:]))
-    return [Outcome(path, wall_s / len(paths), json.loads((path / SUMMARY).read_text())) for path in paths]
+    return [BenchRun(path, wall_s / len(paths), json.loads((path / SUMMARY).read_text())) for path in paths]

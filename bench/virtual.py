@@ -20,7 +20,7 @@ import numpy as np
 
 from analysis.raw import load_postcards
 from bench import lab, ns3
-from bench.lab import Outcome
+from bench.lab import BenchRun
 from bench.report import BenchRow
 from runs.names import GOODPUT_FILE, POSTCARDS_FILE, TCP_FILE
 
@@ -34,7 +34,7 @@ DRAINED = {"reno": "about all", "cubic": "60-70 %", "bbr": "about 25 %", "scalab
 FLOWS = (1, 16)
 
 
-def run(*parameters: str, clock: str = "virtual") -> Outcome:
+def run(*parameters: str, clock: str = "virtual") -> BenchRun:
     """Runs an experiment with one repetition. Raises RuntimeError with the experiment's stderr if it fails."""
     (outcome,) = lab.run("virtual", *parameters, clock=clock)
     return outcome
@@ -42,7 +42,7 @@ def run(*parameters: str, clock: str = "virtual") -> Outcome:
 
 def measure(short: bool) -> list[BenchRow]:
     lab.prepare("virtual")
-    outcomes: list[Outcome] = []
+    outcomes: list[BenchRun] = []
     rows = [
         *_default(short, outcomes),
         *_at_once(short, outcomes),
@@ -65,7 +65,7 @@ def _row(name: str, value: float, unit: str, **more: Any) -> BenchRow:
     return BenchRow(name=f"virtual: {name}", value=value, unit=unit, **more)
 
 
-def _default(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
+def _default(short: bool, outcomes: list[BenchRun]) -> list[BenchRow]:
     length = ["DURATION=100rtt", "WARMUP=20rtt"] if short else []
     runs = [run(*DEFAULT, "NAME=default", *length) for _ in range(1 if short else RUNS)]
     outcomes += runs
@@ -86,7 +86,7 @@ def _default(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
     ]  # fmt: skip
 
 
-def _phases(outcome: Outcome) -> str:
+def _phases(outcome: BenchRun) -> str:
     """The wall time of each phase of a run."""
     environment = json.loads((outcome.repetition / "environment.json").read_text())
     phases = environment["phases_s"]
@@ -95,14 +95,14 @@ def _phases(outcome: Outcome) -> str:
     return f"plan {phases['plan']:.1f} s, machine {machine_s:.1f} s, commands and analysis {analysis_s:.1f} s"
 
 
-def _at_once(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
+def _at_once(short: bool, outcomes: list[BenchRun]) -> list[BenchRow]:
     """Two concurrent runs on two processors against a single run; both are measured alternately."""
     if len(os.sched_getaffinity(0)) < 2:
         print("bench: this machine has one processor, so no two runs are timed at once", file=sys.stderr)
         return []
     length = ["DURATION=100rtt", "WARMUP=20rtt"] if short else []
 
-    def one(number: int) -> Outcome:
+    def one(number: int) -> BenchRun:
         (outcome,) = lab.run(f"virtual/at-once-{number}", *DEFAULT, "NAME=at-once", *length)
         return outcome
 
@@ -120,7 +120,7 @@ def _at_once(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
     ]  # fmt: skip
 
 
-def _papers(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
+def _papers(short: bool, outcomes: list[BenchRun]) -> list[BenchRow]:
     """The link of Spang et al. (2021). BBR's ProbeRTT comes every 10 s, so a run of 1 s has none."""
     length = ["DURATION=100rtt", "WARMUP=50rtt"] if short else ["DURATION=1000rtt"]
     rows = []
@@ -135,7 +135,7 @@ def _papers(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
     return rows
 
 
-def _drained(name: str, outcome: Outcome, paper: str) -> BenchRow:
+def _drained(name: str, outcome: BenchRun, paper: str) -> BenchRow:
     drained = outcome.summary["drained_fraction"]
     over_rtt = _range(drained["of_bdp_mean_over_rtt"])
     return _row(
@@ -149,7 +149,7 @@ def _range(share: dict[str, float | None]) -> str:
     return "none" if share["min"] is None else f"{share['min']:.2f} to {share['max']:.2f}"
 
 
-def _many_flows(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
+def _many_flows(short: bool, outcomes: list[BenchRun]) -> list[BenchRow]:
     """A packet must not cost more wall time because there are many flows."""
     wide = ("RATE=100gbit", "RTT=1ms", "MTU=9000", f"DURATION={20 if short else 200}rtt", "WARMUP=20rtt")
     narrow = ("RATE=1gbit", *(("DURATION=50rtt", "WARMUP=20rtt") if short else ()))
@@ -171,7 +171,7 @@ def _many_flows(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
     return rows
 
 
-def _executors(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
+def _executors(short: bool, outcomes: list[BenchRun]) -> list[BenchRow]:
     """The same experiment with the switch as a driver and as a process."""
     length = f"DURATION={100 if short else 500}rtt"
     driver, process = (
@@ -191,7 +191,7 @@ def _executors(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
     ]  # fmt: skip
 
 
-def _beside_ns3(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
+def _beside_ns3(short: bool, outcomes: list[BenchRun]) -> list[BenchRow]:
     """One Reno flow in the lab and in ns-3, measured alternately."""
     if not ns3.SIMULATOR.exists():
         print(f"bench: {ns3.SIMULATOR} is missing, so ns-3 is not compared: make simulator", file=sys.stderr)
@@ -211,7 +211,7 @@ def _beside_ns3(short: bool, outcomes: list[Outcome]) -> list[BenchRow]:
     ]  # fmt: skip
 
 
-def _exactness(outcomes: Iterable[Outcome]) -> list[BenchRow]:
+def _exactness(outcomes: Iterable[BenchRun]) -> list[BenchRow]:
     """The worst values over all frames of all runs with the driver."""
     in_virtual = (outcome.summary for outcome in outcomes if outcome.summary["clock"] == "virtual")
     summaries = [summary for summary in in_virtual if summary["lab"]["switch"] == "driver"]

@@ -26,7 +26,7 @@ UNPACED_SEGMENTS = 10  # Linux sends the first ten of a connection without gaps
 
 
 @dataclass(frozen=True)
-class Flow:
+class WindowTrace:
     """The ACKs of one flow, in the order of their times."""
 
     ns: np.ndarray
@@ -50,18 +50,18 @@ class Reaction(NamedTuple):
     end: int
 
 
-def flows(repetition: Path) -> list[Flow]:
+def flows(repetition: Path) -> list[WindowTrace]:
     """Each flow of the trace."""
     tcp = load_tcp(repetition / TCP_FILE)[0]
     probes = np.flatnonzero(tcp["event"] == PROBE)
     return [_flow(tcp, probes[tcp["flow"][probes] == flow]) for flow in np.unique(tcp["flow"][probes])]
 
 
-def _flow(tcp: Columns, rows: np.ndarray) -> Flow:
+def _flow(tcp: Columns, rows: np.ndarray) -> WindowTrace:
     counts = {
         name: tcp[name][rows].astype(np.int64) for name in ("packets_out", "sacked_out", "lost_out", "retrans_out")
     }
-    return Flow(
+    return WindowTrace(
         ns=tcp["mono_ns"][rows].astype(np.int64),
         cwnd=tcp["cwnd_packets"][rows].astype(np.int64),
         ssthresh=tcp["ssthresh_packets"][rows].astype(np.int64),
@@ -71,12 +71,12 @@ def _flow(tcp: Columns, rows: np.ndarray) -> Flow:
     )
 
 
-def beginnings(flow: Flow, state: int) -> np.ndarray:
+def beginnings(flow: WindowTrace, state: int) -> np.ndarray:
     """The ACKs that put the flow into `state` from the open state."""
     return np.flatnonzero((flow.ca_state[:-1] <= DISORDER) & (flow.ca_state[1:] == state))
 
 
-def reactions(flow: Flow, state: int = RECOVERY) -> list[Reaction]:
+def reactions(flow: WindowTrace, state: int = RECOVERY) -> list[Reaction]:
     """Every whole stay in `state` that began from the open state and was not interrupted by a timeout."""
     calm = flow.ca_state <= DISORDER
     result = []
@@ -101,7 +101,7 @@ def reduction(losses: list[Reaction]) -> float:
     return float(np.median(ratios))
 
 
-def growth(flow: Flow, losses: list[Reaction]) -> np.ndarray:
+def growth(flow: WindowTrace, losses: list[Reaction]) -> np.ndarray:
     """Rows of (window, its growth) in packets for each RTT between two reactions, in congestion avoidance."""
     rows = []
     for before, after in pairwise(losses):
@@ -117,7 +117,7 @@ def growth(flow: Flow, losses: list[Reaction]) -> np.ndarray:
     return np.array(rows, dtype=float).reshape(-1, 2)
 
 
-def cubic_constant(flow: Flow, before: Reaction, after: Reaction) -> float:
+def cubic_constant(flow: WindowTrace, before: Reaction, after: Reaction) -> float:
     """C of W(t) = C (t - K)^3 + W_max, in packets/s^3, from the time until half of the reduction is regained. The time
     to W_max itself would be inexact, because the curve is flat there.
     """

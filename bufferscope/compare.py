@@ -14,7 +14,7 @@ from analysis import in_words, setting_differences, whole
 from analysis.distributions import NAME as DISTRIBUTIONS
 from analysis.setting_differences import Difference
 from analysis.statistics import difference_interval, mean_interval
-from experiments.conclusion import ROWS, Outcome, Quantity, Row, outcome
+from experiments.conclusion import ROWS, ConclusionRow, Outcome, ShownQuantity, outcome
 from lib import files, owner, parquet
 from lib.errors import BadValue, InputError, SpecError
 from lib.exit_codes import Exit
@@ -176,7 +176,7 @@ def _has_marks(first: Compared, second: Compared) -> bool:
     return any(one.values.get("marks") for each in (first, second) for one in each.outcomes)
 
 
-def _title(row: Row, quantity: Quantity) -> str:
+def _title(row: ConclusionRow, quantity: ShownQuantity) -> str:
     """A number's name. For the queue's depth the unit moves from the number's label to the name."""
     label = quantity.label.strip().removesuffix(" packets").removesuffix(", in the queue")
     return f"{row.name} (packets) {label}" if row.name == "queue" else f"{row.name} {label}".strip()
@@ -192,7 +192,7 @@ def _values(first: Compared, second: Compared, path: str) -> tuple[list[float], 
     return mine, other
 
 
-def _row(name: str, quantity: Quantity, mine: list[float], other: list[float]) -> tuple[str, str, str, str] | None:
+def _row(name: str, quantity: ShownQuantity, mine: list[float], other: list[float]) -> tuple[str, str, str, str] | None:
     """A line of the table; None if a run lacks the number."""
     difference = difference_interval(mine, other)
     if difference is None:
@@ -221,7 +221,7 @@ def _share_rows(first: Compared, second: Compared) -> list[tuple[str, str, str, 
     names = dict.fromkeys(name for run in per_run for shares in run for name in shares)
     if len(names) < 2:
         return []
-    quantity = Quantity("", "", 100, "{:.1f} %", "")
+    quantity = ShownQuantity("", "", 100, "{:.1f} %", "")
     rows = []
     for name in names:
         mine, other = ([value for shares in run if (value := shares.get(name)) is not None] for run in per_run)

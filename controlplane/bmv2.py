@@ -19,7 +19,7 @@ from controlplane import bmv2_client, bmv2_queues
 from controlplane.identity import committed_digest, refuse_other_program
 from controlplane.lock import only_writer
 from controlplane.policy import Policy
-from controlplane.program import ACTIONS, MIRROR_SESSION, PROGRAM, Entry, ProgramSwitch
+from controlplane.program import ACTIONS, MIRROR_SESSION, PROGRAM, ProgramEntry, ProgramSwitch
 from controlplane.schema import Field, Schema, short
 from controlplane.schema_files import BUILD, from_p4info
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
@@ -68,18 +68,18 @@ class Bmv2Switch(ProgramSwitch):
         path = BUILD / f"{PROGRAM}.p4info.txtpb"
         return from_p4info(path.read_text(), path.name)
 
-    def entries(self, table: str) -> dict[int, Entry]:
+    def entries(self, table: str) -> dict[int, ProgramEntry]:
         return {key: entry for key, (_, entry) in self._rows(table).items()}
 
-    def default_entry(self, table: str) -> Entry:
+    def default_entry(self, table: str) -> ProgramEntry:
         with self._asking(f"table {table}, default"):
             entry = self._client.standard.bm_mt_get_default_entry(CONTEXT, self.schema.table(table).name)
         return self._entry(table, entry)
 
-    def check_entry(self, table: str, key: int | None, entry: Entry) -> None:
+    def check_entry(self, table: str, key: int | None, entry: ProgramEntry) -> None:
         self._action(table, key, entry)
 
-    def write_entry(self, table: str, key: int, entry: Entry) -> None:
+    def write_entry(self, table: str, key: int, entry: ProgramEntry) -> None:
         known = self.schema.table(table)
         action, data = self._action(table, key, entry)
         handle = self._rows(table).get(key, (None,))[0]
@@ -94,7 +94,7 @@ class Bmv2Switch(ProgramSwitch):
             options = self._types.BmAddEntryOptions()
             self._client.standard.bm_mt_add_entry(CONTEXT, known.name, [match], action, data, options)
 
-    def write_default(self, table: str, entry: Entry) -> None:
+    def write_default(self, table: str, entry: ProgramEntry) -> None:
         action, data = self._action(table, None, entry)
         with self._asking(f"table {table}, default, action {entry.action} {dict(entry.arguments)}"):
             self._client.standard.bm_mt_set_default_action(CONTEXT, self.schema.table(table).name, action, data)
@@ -205,7 +205,7 @@ class Bmv2Switch(ProgramSwitch):
     def _notes(self) -> bmv2_queues.Notes:
         return bmv2_queues.Notes(self._client.simple_switch, self._client.simple_switch_types)
 
-    def _rows(self, table: str) -> dict[int, tuple[int, Entry]]:
+    def _rows(self, table: str) -> dict[int, tuple[int, ProgramEntry]]:
         """Key -> (BMv2's handle, entry)."""
         with self._asking(f"table {table}"):
             rows = self._client.standard.bm_mt_get_entries(CONTEXT, self.schema.table(table).name)
@@ -214,15 +214,17 @@ class Bmv2Switch(ProgramSwitch):
             for row in rows
         }
 
-    def _entry(self, table: str, action_entry: object) -> Entry:
+    def _entry(self, table: str, action_entry: object) -> ProgramEntry:
         name, data = getattr(action_entry, "action_name", None), getattr(action_entry, "action_data", None) or []
         if name is None:
-            return Entry("NoAction", {})
+            return ProgramEntry("NoAction", {})
         _, arguments = self.schema.action(self.schema.table(table), name)
         arguments_and_values = zip((argument.name for argument in arguments), data, strict=True)
-        return Entry(short(name), {argument: int.from_bytes(value, "big") for argument, value in arguments_and_values})
+        return ProgramEntry(
+            short(name), {argument: int.from_bytes(value, "big") for argument, value in arguments_and_values}
+        )
 
-    def _action(self, table: str, key: int | None, entry: Entry) -> tuple[str, list[bytes]]:
+    def _action(self, table: str, key: int | None, entry: ProgramEntry) -> tuple[str, list[bytes]]:
         known = self.schema.table(table)
         try:
             values = self.schema.check(known, key, *entry)

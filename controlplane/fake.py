@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from controlplane.identity import committed_digest, refuse_other_program
-from controlplane.program import PROGRAM, Entry, ProgramSwitch
+from controlplane.program import PROGRAM, ProgramEntry, ProgramSwitch
 from controlplane.schema_files import committed_schemas
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
 from controlplane.targets import TARGETS
@@ -24,8 +24,8 @@ class Memory:
 
     ports: dict[str, int] = field(default_factory=lambda: {"1": 1, "2": 2, "3": 3})
     program: ProgramIdentity = field(default_factory=lambda: ProgramIdentity(PROGRAM, committed_digest()))
-    entries: dict[str, dict[int, Entry]] = field(default_factory=dict)
-    defaults: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, dict[int, ProgramEntry]] = field(default_factory=dict)
+    defaults: dict[str, ProgramEntry] = field(default_factory=dict)
     counters: dict[str, dict[int, Count]] = field(default_factory=dict)
     queues: dict[int, Queue] = field(default_factory=dict)
     mirror_port: int | None = None
@@ -36,10 +36,10 @@ class Memory:
 
 MEMORIES: dict[str, Memory] = {}
 BEFORE_ANYTHING = {
-    "forward": Entry("unknown_host", {}),
-    "queue_policy": Entry("unwatched", {}),
-    "postcards": Entry("silent", {}),
-    "collector": Entry("NoAction", {}),
+    "forward": ProgramEntry("unknown_host", {}),
+    "queue_policy": ProgramEntry("unwatched", {}),
+    "postcards": ProgramEntry("silent", {}),
+    "collector": ProgramEntry("NoAction", {}),
 }
 
 
@@ -77,25 +77,25 @@ class FakeSwitch(ProgramSwitch):
     def ports(self) -> dict[str, int]:
         return dict(self.memory.ports)
 
-    def entries(self, table: str) -> dict[int, Entry]:
+    def entries(self, table: str) -> dict[int, ProgramEntry]:
         self._check_table(table)
         return dict(self.memory.entries.get(table, {}))
 
-    def default_entry(self, table: str) -> Entry:
+    def default_entry(self, table: str) -> ProgramEntry:
         self._check_table(table)
         return self.memory.defaults.get(table, BEFORE_ANYTHING[table])
 
-    def check_entry(self, table: str, key: int | None, entry: Entry) -> None:
+    def check_entry(self, table: str, key: int | None, entry: ProgramEntry) -> None:
         with self._naming():
             for schema in self.schemas:
                 schema.check(schema.table(table), key, *entry)
 
-    def write_entry(self, table: str, key: int, entry: Entry) -> None:
+    def write_entry(self, table: str, key: int, entry: ProgramEntry) -> None:
         self.check_entry(table, key, entry)
         self._written()
         self.memory.entries.setdefault(table, {})[key] = entry
 
-    def write_default(self, table: str, entry: Entry) -> None:
+    def write_default(self, table: str, entry: ProgramEntry) -> None:
         self.check_entry(table, None, entry)
         self._written()
         self.memory.defaults[table] = entry

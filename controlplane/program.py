@@ -44,7 +44,7 @@ ACTIONS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
-class Entry(NamedTuple):
+class ProgramEntry(NamedTuple):
     """An action, by its short name, and its arguments by name."""
 
     action: str
@@ -55,15 +55,15 @@ class ProgramSwitch(Switch):
     """The part of a Switch that the tables of the P4 program implement. Each table has at most one key."""
 
     @abc.abstractmethod
-    def entries(self, table: str) -> dict[int, Entry]:
+    def entries(self, table: str) -> dict[int, ProgramEntry]:
         """All entries by key."""
 
     @abc.abstractmethod
-    def check_entry(self, table: str, key: int | None, entry: Entry) -> None:
+    def check_entry(self, table: str, key: int | None, entry: ProgramEntry) -> None:
         """SwitchError if names or widths do not fit the program on the switch; changes nothing."""
 
     @abc.abstractmethod
-    def write_entry(self, table: str, key: int, entry: Entry) -> None:
+    def write_entry(self, table: str, key: int, entry: ProgramEntry) -> None:
         """Adds the entry, or replaces the entry with the same key."""
 
     @abc.abstractmethod
@@ -71,10 +71,10 @@ class ProgramSwitch(Switch):
         """Idempotent: a missing entry is not an error."""
 
     @abc.abstractmethod
-    def default_entry(self, table: str) -> Entry: ...
+    def default_entry(self, table: str) -> ProgramEntry: ...
 
     @abc.abstractmethod
-    def write_default(self, table: str, entry: Entry) -> None: ...
+    def write_default(self, table: str, entry: ProgramEntry) -> None: ...
 
     @abc.abstractmethod
     def read_counter(self, name: str, cells: Iterable[int]) -> dict[int, Count]:
@@ -103,7 +103,7 @@ class ProgramSwitch(Switch):
         return {mac_text(key): entry.arguments["egress_port"] for key, entry in entries if entry.action == "send_to"}
 
     def set_forwarding(self, mac: str, port: int) -> None:
-        self.write_entry("forward", mac_number(mac), Entry("send_to", {"egress_port": port}))
+        self.write_entry("forward", mac_number(mac), ProgramEntry("send_to", {"egress_port": port}))
 
     def delete_forwarding(self, mac: str) -> None:
         self.delete_entry("forward", mac_number(mac))
@@ -127,26 +127,26 @@ class ProgramSwitch(Switch):
     def set_policy(self, port: int, policy: Policy) -> None:
         self.write_entry("queue_policy", port, self._policy_entry(policy))
 
-    def _policy_entry(self, policy: Policy) -> Entry:
+    def _policy_entry(self, policy: Policy) -> ProgramEntry:
         match policy:
             case TailDrop(threshold, unit):
-                return Entry("tail_drop", {"threshold": threshold, **self.unit_arguments(unit)})
+                return ProgramEntry("tail_drop", {"threshold": threshold, **self.unit_arguments(unit)})
             case Ecn(threshold, hard_limit, unit):
                 bounds = {"threshold": threshold, "hard_limit": hard_limit}
-                return Entry("ecn", {**bounds, **self.unit_arguments(unit)})
+                return ProgramEntry("ecn", {**bounds, **self.unit_arguments(unit)})
             case EgressThreshold(threshold, mark, unit):
                 does = {"threshold": threshold, "mark_instead_of_drop": int(mark)}
-                return Entry("egress_threshold", {**does, **self.unit_arguments(unit)})
-        return Entry("unwatched", {})
+                return ProgramEntry("egress_threshold", {**does, **self.unit_arguments(unit)})
+        return ProgramEntry("unwatched", {})
 
     def postcards(self, port: int) -> int | None:
         entry = self.entries("postcards").get(port) or self.default_entry("postcards")
         return entry.arguments["switch_id"] if entry.action == "report" else None
 
     def set_postcards(self, port: int, switch_id: int | None) -> None:
-        entry = Entry("silent", {})
+        entry = ProgramEntry("silent", {})
         if switch_id is not None:
-            entry = Entry("report", {"switch_id": switch_id, "ns_per_tick": self.capabilities.time_step_ns})
+            entry = ProgramEntry("report", {"switch_id": switch_id, "ns_per_tick": self.capabilities.time_step_ns})
         self.write_entry("postcards", port, entry)
 
     def collector(self) -> Collector | None:
@@ -174,7 +174,7 @@ class ProgramSwitch(Switch):
             "src_port": collector.src_port,
             "dst_port": collector.dst_port,
         }
-        self.write_default("collector", Entry("send_to_collector", arguments))
+        self.write_default("collector", ProgramEntry("send_to_collector", arguments))
         self.set_mirror_port(collector.port)
 
     def counters(self) -> dict[str, dict[int, Count]]:

@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 
 from controlplane.identity import refuse_other_program
 from controlplane.lock import only_writer
-from controlplane.program import COPY_BYTES, COUNTERS, MIRROR_SESSION, Entry, ProgramSwitch
+from controlplane.program import COPY_BYTES, COUNTERS, MIRROR_SESSION, ProgramEntry, ProgramSwitch
 from controlplane.schema import Field, Schema, Table, short
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
 from controlplane.targets import TARGETS
@@ -32,7 +32,7 @@ MAX_CELLS = 2**32 - 1
 
 
 @dataclass(frozen=True)
-class FiveTuple:
+class ControlTuple:
     """One direction of a flow; addresses are IPv4 or IPv6 text, protocol is 6 (TCP) or 17 (UDP)."""
 
     src_addr: str
@@ -60,7 +60,7 @@ class SourcePort:
     src_port: int
 
 
-FlowKey = FiveTuple | SourcePort | SourceAddress
+FlowKey = ControlTuple | SourcePort | SourceAddress
 
 
 class Transport(Protocol):
@@ -166,21 +166,21 @@ class SoftSwitch(ProgramSwitch):
         tables = [_table(line) for line in self.request("table", "list")]
         return Schema(f"the program of the switch at {self.path}", {table.name: table for table in tables})
 
-    def entries(self, table: str) -> dict[int, Entry]:
+    def entries(self, table: str) -> dict[int, ProgramEntry]:
         rows = [line.split(" = ") for line in self._dump(table) if not line.startswith("default ")]
         return {int(key.split(" ")[1], 0): self._entry(table, action.split(" ")) for key, action in rows}
 
-    def default_entry(self, table: str) -> Entry:
+    def default_entry(self, table: str) -> ProgramEntry:
         (line,) = [line for line in self._dump(table) if line.startswith("default ")]
         return self._entry(table, line.split(" ")[2:])
 
-    def check_entry(self, table: str, key: int | None, entry: Entry) -> None:
+    def check_entry(self, table: str, key: int | None, entry: ProgramEntry) -> None:
         self._words(table, key, entry)
 
-    def write_entry(self, table: str, key: int, entry: Entry) -> None:
+    def write_entry(self, table: str, key: int, entry: ProgramEntry) -> None:
         self.request("table", "set", table, hex(key), "=", *self._words(table, key, entry))
 
-    def write_default(self, table: str, entry: Entry) -> None:
+    def write_default(self, table: str, entry: ProgramEntry) -> None:
         self.request("table", "default", table, *self._words(table, None, entry))
 
     def delete_entry(self, table: str, key: int) -> None:
@@ -291,13 +291,13 @@ class SoftSwitch(ProgramSwitch):
     def _dump(self, table: str) -> list[str]:
         return self.request("table", "dump", table)
 
-    def _entry(self, table: str, words: list[str]) -> Entry:
+    def _entry(self, table: str, words: list[str]) -> ProgramEntry:
         action, *values = words
         _, arguments = self.schema.action(self.schema.table(table), action)
         named_values = zip((argument.name for argument in arguments), values, strict=True)
-        return Entry(short(action), {name: int(value, 0) for name, value in named_values})
+        return ProgramEntry(short(action), {name: int(value, 0) for name, value in named_values})
 
-    def _words(self, table: str, key: int | None, entry: Entry) -> list[str | int]:
+    def _words(self, table: str, key: int | None, entry: ProgramEntry) -> list[str | int]:
         try:
             return [entry.action, *self.schema.check(self.schema.table(table), key, *entry)]
         except SwitchError as error:

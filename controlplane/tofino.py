@@ -16,7 +16,7 @@ from controlplane import sde_tables
 from controlplane.bfrt import DeviceTables, TableEntry, Value
 from controlplane.identity import refuse_other_program
 from controlplane.policy import Ecn, Policy, TailDrop, Unit
-from controlplane.program import ACTIONS, COUNTERS, MIRROR_SESSION, Entry, ProgramSwitch
+from controlplane.program import ACTIONS, COUNTERS, MIRROR_SESSION, ProgramEntry, ProgramSwitch
 from controlplane.schema import Schema, by_end, short
 from controlplane.schema_files import committed_tofino
 from controlplane.switch import Capabilities, Count, FrontPanel, ProgramIdentity, Queue, SwitchError
@@ -80,27 +80,27 @@ class TofinoSwitch(ProgramSwitch):
     def ports(self) -> dict[str, int]:
         return dict(self._names)
 
-    def entries(self, table: str) -> dict[int, Entry]:
+    def entries(self, table: str) -> dict[int, ProgramEntry]:
         known = self._tables.schema.table(table)
         with self._naming():
             rows = self._tables.read_all(known.name)
         return {_number(key[known.keys[0].name]): _entry(row) for key, row in rows}
 
-    def default_entry(self, table: str) -> Entry:
+    def default_entry(self, table: str) -> ProgramEntry:
         with self._naming():
             return _entry(self._tables.read_default(self._tables.schema.table(table).name))
 
-    def check_entry(self, table: str, key: int | None, entry: Entry) -> None:
+    def check_entry(self, table: str, key: int | None, entry: ProgramEntry) -> None:
         with self._naming():
             self._tables.schema.check(self._tables.schema.table(table), key, *entry)
 
-    def write_entry(self, table: str, key: int, entry: Entry) -> None:
+    def write_entry(self, table: str, key: int, entry: ProgramEntry) -> None:
         self.check_entry(table, key, entry)
         known = self._tables.schema.table(table)
         with self._naming():
             self._tables.add_or_modify(known.name, {known.keys[0].name: key}, self._row(table, entry))
 
-    def write_default(self, table: str, entry: Entry) -> None:
+    def write_default(self, table: str, entry: ProgramEntry) -> None:
         self.check_entry(table, None, entry)
         with self._naming():
             self._tables.modify_default(self._tables.schema.table(table).name, self._row(table, entry))
@@ -267,7 +267,7 @@ class TofinoSwitch(ProgramSwitch):
         with self._naming():
             self._tables.add_or_modify(sde_tables.PORT, key, row)
 
-    def _row(self, table: str, entry: Entry) -> TableEntry:
+    def _row(self, table: str, entry: ProgramEntry) -> TableEntry:
         full, _ = self._tables.schema.action(self._tables.schema.table(table), entry.action)
         return TableEntry(dict(entry.arguments), full)
 
@@ -310,10 +310,10 @@ def _limit_of(policy: Policy) -> int | None:
     return policy.hard_limit if isinstance(policy, Ecn) else None
 
 
-def _entry(row: TableEntry) -> Entry:
+def _entry(row: TableEntry) -> ProgramEntry:
     if row.action is None:
-        return Entry("NoAction", {})
-    return Entry(short(row.action), {name: _number(value) for name, value in row.fields.items()})
+        return ProgramEntry("NoAction", {})
+    return ProgramEntry(short(row.action), {name: _number(value) for name, value in row.fields.items()})
 
 
 def _number(value: Value) -> int:

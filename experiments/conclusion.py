@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
     report: Path
 
 
-class Quantity(NamedTuple):
+class ShownQuantity(NamedTuple):
     """A number of Outcome.values: its path in the summary, and how people read it."""
 
     name: str
@@ -39,69 +39,69 @@ class Quantity(NamedTuple):
     label: str  # printed after the number
 
 
-class Row(NamedTuple):
+class ConclusionRow(NamedTuple):
     """A line of the terminal. The line is left out if one of its quantities is missing."""
 
     name: str
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[ShownQuantity, ...]
     single: bool = False  # shown for a single repetition only
 
 
-def _quantity(path: str, form: str, label: str = "", factor: float = 1.0) -> Quantity:
-    return Quantity(path, path, factor, form, label)
+def _quantity(path: str, form: str, label: str = "", factor: float = 1.0) -> ShownQuantity:
+    return ShownQuantity(path, path, factor, form, label)
 
 
-def _lateness(path: str, most: str) -> tuple[Quantity, ...]:
+def _lateness(path: str, most: str) -> tuple[ShownQuantity, ...]:
     named = (("p50", " median"), ("p99", " p99"), ("max", most))
     return tuple(_quantity(f"{path}.{name}", "{:.0f} us", label) for name, label in named)
 
 
 ROWS = (
-    Row("utilization", (
+    ConclusionRow("utilization", (
         _quantity("utilization.mean", "{:.2f} %", " mean", 100),
         _quantity("utilization.p01", "{:.2f} %", " in the worst 1 % of windows", 100),
     )),
-    Row("delay", (
+    ConclusionRow("delay", (
         _quantity("queue_delay_ns.p50", "{:.4g} ms", " median", 1e-6),
         _quantity("queue_delay_ns.p99", "{:.4g} ms", " p99", 1e-6),
         _quantity("queue_delay_ns.max", "{:.4g} ms", " most, in the queue", 1e-6),
     )),
-    Row("queue", (
+    ConclusionRow("queue", (
         _quantity("queue_depth_packets.p01", "{:.0f}", " p1"),
         _quantity("queue_depth_packets.p50", "{:.0f}", " median"),
         _quantity("queue_depth_packets.p99", "{:.0f}", " p99"),
         _quantity("queue_depth_packets.max", "{:.0f}", " most packets"),
     )),
-    Row("theory", (
+    ConclusionRow("theory", (
         _quantity("open_loop.mean_depth_packets.measured", "{:.3f}", " packets mean depth"),
         _quantity("open_loop.mean_depth_packets.theory", "{:.3f}", " expected"),
         _quantity("open_loop.mean_depth_packets.standard_error", "{:.2g}", " standard error"),
     )),
-    Row("goodput", (_quantity("goodput_bps", "{:.4g} Mb/s", "", 1e-6),)),
-    Row("fairness", (_quantity("jain_index", "{:.3f}", " (Jain: 1 is equal)"),)),
-    Row("drops", (
+    ConclusionRow("goodput", (_quantity("goodput_bps", "{:.4g} Mb/s", "", 1e-6),)),
+    ConclusionRow("fairness", (_quantity("jain_index", "{:.3f}", " (Jain: 1 is equal)"),)),
+    ConclusionRow("drops", (
         _quantity("drops", "{:.0f}", " packets"),
         _quantity("drop_fraction", "{:.3g} %", " of all", 100),
     )),
-    Row("marks", (
+    ConclusionRow("marks", (
         _quantity("marks", "{:.0f}", " packets"),
         _quantity("mark_fraction", "{:.3g} %", " of all", 100),
     )),
-    Row("postcards", (
+    ConclusionRow("postcards", (
         _quantity("ledger.postcards_sent", "{:.0f}", " sent"),
         _quantity("ledger.postcards_rows", "{:.0f}", " analysed"),
     ), single=True),
-    Row("trace", (
+    ConclusionRow("trace", (
         _quantity("ledger.tcp_events", "{:.0f}", " records"),
         _quantity("ledger.tcp_events_lost", "{:.0f}", " lost"),
     ), single=True),
-    Row("lateness", _lateness("fidelity.lateness_us", " most, of frames"), single=True),
-    Row("kept rate", (
+    ConclusionRow("lateness", _lateness("fidelity.lateness_us", " most, of frames"), single=True),
+    ConclusionRow("kept rate", (
         _quantity("rate.kept_pps", "{:.0f}", " packets/s"),
         _quantity("rate.measured_pps", "{:.1f}", " packets/s measured back to back"),
     ), single=True),
-    Row("delay line", _lateness("fidelity.line.lateness_us", " most late"), single=True),
-    Row("rate error", (_quantity("fidelity.rate_error_fraction", "{:.4f} %", "", 100),), single=True),
+    ConclusionRow("delay line", _lateness("fidelity.line.lateness_us", " most late"), single=True),
+    ConclusionRow("rate error", (_quantity("fidelity.rate_error_fraction", "{:.4f} %", "", 100),), single=True),
 )  # fmt: skip
 BRIEF = ("utilization.mean", "queue_delay_ns.p50", "queue_delay_ns.p99", "drop_fraction")  # for each repetition
 BY_PATH = {quantity.path: quantity for row in ROWS for quantity in row.quantities}
@@ -142,7 +142,7 @@ def lines(outcomes: Sequence[Outcome]) -> list[str]:
     return texts
 
 
-def _spread(quantity: Quantity, values: Sequence[float]) -> str:
+def _spread(quantity: ShownQuantity, values: Sequence[float]) -> str:
     """The number, or the mean and the range of several; "" without one."""
     if not values:
         return ""
@@ -160,8 +160,8 @@ def _share_lines(outcomes: Sequence[Outcome]) -> list[str]:
         each = [share for one in outcomes for share in one.shares if share.cc == mine.cc]
         fractions = [share.fraction for share in each if share.fraction is not None]
         rates = [share.goodput_bps for share in each]
-        parts = [_spread(Quantity("", "", 1e-6, "{:.4g} Mb/s", ""), rates)]
-        parts += [_spread(Quantity("", "", 100, "{:.1f} %", " of the goodput"), fractions)] if fractions else []
+        parts = [_spread(ShownQuantity("", "", 1e-6, "{:.4g} Mb/s", ""), rates)]
+        parts += [_spread(ShownQuantity("", "", 100, "{:.1f} %", " of the goodput"), fractions)] if fractions else []
         equal = mine.flows / sum(share.flows for share in outcomes[0].shares)
         texts.append(
             f"  {mine.name:<12} {', '.join(parts)}, by {mine.flows} flow{'s' * (mine.flows > 1)} "

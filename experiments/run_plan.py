@@ -12,7 +12,7 @@ import sys
 from typing import Any, NamedTuple
 
 from controlplane.policy import EGRESS_ECN, EGRESS_MODES, Ecn, EgressThreshold, Policy, TailDrop, Unit
-from controlplane.soft import FiveTuple, SourceAddress, SourcePort
+from controlplane.soft import ControlTuple, SourceAddress, SourcePort
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS
 from experiments import capabilities, congestion, cost, host, pacing, paths, programs, topology, transfers
@@ -234,7 +234,7 @@ def _settings(
         queues={host.port: queue(spec, host.port) for host in HOSTS},
         policy=policy(spec),
         flow_settings=tuple(
-            (FiveTuple(flow.src_addr, flow.dst_addr, TCP, flow.src_port, flow.dst_port), own)
+            (ControlTuple(flow.src_addr, flow.dst_addr, TCP, flow.src_port, flow.dst_port), own)
             for flow in flows
             if (own := _flow_settings(flow))
         )

@@ -24,7 +24,7 @@ def _root_for_software_tests(request):
         pytest.skip("needs root and iproute2, to make network namespaces")
 
 
-class Pair:
+class HostPair:
     """Sides "a" (10.77.0.1, fd77::1) and "b" (10.77.0.2, fd77::2), each with eth0 and its loopback up."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ def _ip(*words: str) -> None:
 
 @pytest.fixture
 def pair():
-    namespaces = Pair()
+    namespaces = HostPair()
     try:
         namespaces.make()
         yield namespaces

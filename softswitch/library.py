@@ -61,7 +61,7 @@ class _Output(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class Output:
+class SentFrame:
     due_ns: int
     departure_ns: int
     port: int
@@ -149,18 +149,18 @@ class Core:
     def lookahead_ns(self) -> int:
         return self._library.core_lookahead_ns(self._core)
 
-    def take(self, until_ns: int = NEVER_NS) -> list[Output]:
+    def take(self, until_ns: int = NEVER_NS) -> list[SentFrame]:
         """All outputs that are due up to until_ns; releases them."""
         outputs, raw = [], _Output()
         while self._library.core_take_output(self._core, ctypes.c_uint64(until_ns), ctypes.byref(raw)):
             frame = ctypes.string_at(raw.frame, raw.frame_bytes)
             if raw.body:
                 frame += self.bodies.pop(raw.body)[raw.body_offset :][: raw.bytes - raw.frame_bytes]
-            outputs.append(Output(raw.due_ns, raw.departure_ns, raw.port, frame, raw.back_to_back))
+            outputs.append(SentFrame(raw.due_ns, raw.departure_ns, raw.port, frame, raw.back_to_back))
             self._library.core_release(self._core, ctypes.byref(raw))
         return outputs
 
-    def run(self, until_ns: int = 2**62) -> list[Output]:
+    def run(self, until_ns: int = 2**62) -> list[SentFrame]:
         self.advance(until_ns)
         return self.take(until_ns)
 

@@ -92,14 +92,14 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if " " in text else text
 
 
-class Machine:
+class VirtualMachine:
     """A machine that runs while its context is open."""
 
     def __init__(self, job: MachineJob) -> None:
         self.job = job
         self.command = [str(job.kernel), *command_line(job)]
 
-    def __enter__(self) -> Machine:
+    def __enter__(self) -> VirtualMachine:
         shortage = memory.problem(self.job.memory_mib)
         if shortage:
             raise MachineError(shortage)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from virtual.kernel import digests
-from virtual.machine import Machine, MachineError, MachineJob
+from virtual.machine import MachineError, MachineJob, VirtualMachine
 from virtual.messages import Speaker
 
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -59,7 +59,7 @@ def ask(kernel: Path, boot_parameters: Mapping[str, str] | None = None) -> Offer
         offered: dict[str, dict[str, str]] = {}
         status = None
         try:
-            with Machine(job) as machine:
+            with VirtualMachine(job) as machine:
                 for message in machine.messages():
                     status = message.get("end", status)
                     if "congestion_control" in message:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from analysis.advise import rules
-from analysis.advise.evidence import Evidence, StoredRun
+from analysis.advise.evidence import Evidence, EvidenceRun
 from analysis.advise.judge import Verdict, judge
 from analysis.advise.link import Link
 from analysis.advise.rule import Advice
@@ -51,7 +51,7 @@ class Start(NamedTuple):
     refuted: list[str]
 
 
-def start(link: Link, runs: Sequence[StoredRun]) -> Start:
+def start(link: Link, runs: Sequence[EvidenceRun]) -> Start:
     """The smallest of the three rules that our runs do not contradict, or the largest rule."""
     unequal = replace(link, delta=max(link.delta, MEASURED_DELTA[link.cc]))
     candidates = [
@@ -162,7 +162,7 @@ def _decides(link: Link) -> str:
     )
 
 
-def _confidence(begin: Start, runs: Sequence[StoredRun]) -> str:
+def _confidence(begin: Start, runs: Sequence[EvidenceRun]) -> str:
     """A word and its reason: runs on links like this one count, runs elsewhere are named as such."""
     link, verdict = begin.link, begin.verdict
     own = [run for run in runs if run.cc == link.cc]

@@ -28,7 +28,7 @@ HELD_BACK = ("window_packets", "access_bps")  # set if more than congestion cont
 ALSO = ("clock", "seed", "repetition", "pacing", *HELD_BACK)
 
 
-class StoredRun(NamedTuple):
+class EvidenceRun(NamedTuple):
     """One repetition."""
 
     cc: str
@@ -55,13 +55,13 @@ class StoredRun(NamedTuple):
         return not (rule.needs_delta and self.delta is None) and not (rule.most_losing and self.flows_losing is None)
 
 
-ASKED = 6  # the first fields of a StoredRun are parameters; the others are measured
+ASKED = 6  # the first fields of an EvidenceRun are parameters; the others are measured
 
 
 class Evidence(NamedTuple):
     """The runs that count, the number of runs left out, the files read, and one line for each unreadable file."""
 
-    runs: list[StoredRun]
+    runs: list[EvidenceRun]
     left_out: int
     sources: list[str]
     problems: list[str]
@@ -71,7 +71,7 @@ def load(directory: Path) -> Evidence:
     """All runs below `directory`; none if it does not exist. An unreadable file is a problem, not an error. A run that
     several sweeps made counts once.
     """
-    runs: dict[object, StoredRun] = {}
+    runs: dict[object, EvidenceRun] = {}
     sources, problems, left_out = [], [], 0
     for path in _files(directory):
         try:
@@ -117,7 +117,7 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
         yield from run_table.read_table(path, COLUMNS, ALSO).iter_rows(named=True)
 
 
-def _run(row: Mapping[str, Any]) -> StoredRun | None:
+def _run(row: Mapping[str, Any]) -> EvidenceRun | None:
     """The run in a row; None if the run does not count."""
     numbers = [row[name] for name in ("flows", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets")]
     usable = all((number := _number(value)) is not None and number > 0 for value in numbers)
@@ -127,7 +127,7 @@ def _run(row: Mapping[str, Any]) -> StoredRun | None:
         return None
     if row["valid"] is not True or not long_flows or not usable or not cc or "," in cc:
         return None
-    return StoredRun(
+    return EvidenceRun(
         str(cc), int(numbers[0]), int(numbers[1]), int(numbers[2]), int(numbers[3]), float(numbers[4]),
         *(_number(row[name]) for name in MEASURED),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from analysis.advise.evidence import StoredRun
+from analysis.advise.evidence import EvidenceRun
 from analysis.advise.link import Link
 from analysis.advise.rule import Advice, Rule
 
@@ -26,7 +26,7 @@ Number = TypeVar("Number", int, float)
 class Trial(NamedTuple):
     """A run as a trial of a rule."""
 
-    run: StoredRun
+    run: EvidenceRun
     link: Link
     asks: float  # the buffer in packets that the rule asks for on the run's link
     kept: bool  # the run kept the rule's promise
@@ -102,7 +102,7 @@ def span_of(least: float, most: float) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def judge(rule: Rule, asked: Link, runs: list[StoredRun]) -> Verdict:
+def judge(rule: Rule, asked: Link, runs: list[EvidenceRun]) -> Verdict:
     """Judges the rule, with the parameters of the question's link, by the runs of the link's congestion control."""
     trials = [trial for run in runs if (trial := _trial(rule, asked, run)) is not None]
     inside = _nearest(rule, asked, [trial for trial in trials if not trial.is_outside])
@@ -135,7 +135,7 @@ def judge(rule: Rule, asked: Link, runs: list[StoredRun]) -> Verdict:
     )
 
 
-def _trial(rule: Rule, asked: Link, run: StoredRun) -> Trial | None:
+def _trial(rule: Rule, asked: Link, run: EvidenceRun) -> Trial | None:
     """The trial of a rule by a run; None if the run cannot judge the rule."""
     if run.cc != asked.cc or (run.flows == 1) != (rule.runs_of == "one") or not run.tells(rule):
         return None

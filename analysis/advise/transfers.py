@@ -21,7 +21,7 @@ from analysis.advise.loss_forms import LossForm
 from analysis.advise.parameters import Question
 from analysis.amounts import whole
 from analysis.map import ratio
-from analysis.map.ratio import LARGE, PAPER, SMALL, Best
+from analysis.map.ratio import LARGE, PAPER, SMALL, BestBuffer
 from analysis.theory import capacity_ratio
 from hosts.traffic.draw_words import in_base_units, is_distribution, read_distribution
 from lib import units
@@ -33,7 +33,7 @@ NEAR = 3.0  # a factor in capacity ratio and BDP, for medium confidence
 class Answer(NamedTuple):
     """What the published runs say about one class of transfers on the asked link."""
 
-    runs: list[Best]
+    runs: list[BestBuffer]
     low: float  # to `high`: range of the best buffers on the asked link, packets
     high: float
     is_open: bool  # the largest buffer of the runs was the best, or within 5 % of it
@@ -72,7 +72,7 @@ def _regime(gamma: float, forms: Sequence[LossForm]) -> str:
     return f"{ratio_text}{nearest.text} (our runs at {nearest.gamma:g}: {nearest.evidence})."
 
 
-def _answer(link: Link, gamma: float, bests: Sequence[Best], transfers: str) -> Answer | None:
+def _answer(link: Link, gamma: float, bests: Sequence[BestBuffer], transfers: str) -> Answer | None:
     """The best buffers of the nearest runs, scaled to the link; None without runs."""
     of_class = [best for best in bests if best.transfers == transfers]
     if not of_class:
@@ -83,12 +83,12 @@ def _answer(link: Link, gamma: float, bests: Sequence[Best], transfers: str) -> 
     return Answer(runs, min(carried), max(carried), any(ratio.is_open(best) for best in runs))
 
 
-def _distance(best: Best, link: Link, gamma: float) -> tuple[float, float]:
+def _distance(best: BestBuffer, link: Link, gamma: float) -> tuple[float, float]:
     """Logarithmic distances: of the capacity ratio, which decides, and of the BDP for ties."""
     return round(abs(math.log(best.gamma / gamma)), 9), round(abs(math.log(best.bdp / link.bdp)), 9)
 
 
-def _factor(link: Link, gamma: float, best: Best) -> float:
+def _factor(link: Link, gamma: float, best: BestBuffer) -> float:
     if gamma > 1:
         return 1.0
     share = link.bdp / best.bdp

@@ -18,7 +18,7 @@ from analysis import imported, whole
 from analysis.exporting import pcapng
 from analysis.load import load_switch, recorded_clock_offset_ns
 from analysis.packets import card_columns, packet_headers, packet_kinds
-from analysis.postcards import Arrivals
+from analysis.postcards import PostcardArrivals
 from analysis.switch_clock import is_free
 from analysis.targets import SOFT
 from analysis.unwrap import switch_time
@@ -41,7 +41,7 @@ def write(repetition: Path, output: Path) -> int:
     spec, switch = load_spec(repetition), load_switch(repetition)
     recorded_offset_ns = recorded_clock_offset_ns(switch)
     loaded = whole.load_whole(repetition).postcards if is_free(spec) else None
-    arrivals = None if loaded is None else Arrivals(loaded)
+    arrivals = None if loaded is None else PostcardArrivals(loaded)
     if arrivals is None and _has_own_clock(spec) and recorded_offset_ns is None:
         raise InputError(
             f"{repetition / 'switch.json'}: does not say what the switch's clock showed, so its times are not known; "

@@ -64,7 +64,7 @@ def run_facts(a: Analysis) -> Data:
     }
 
 
-class Unit(NamedTuple):
+class AxisUnit(NamedTuple):
     """A unit of the queue's depth: its name, and its size in packets."""
 
     name: str
@@ -74,10 +74,10 @@ class Unit(NamedTuple):
         return f"{packets / self.packets:.3g} {self.name}" if self.packets != 1 else f"{packets:.0f}"
 
 
-PACKETS = Unit("packets", 1)
+PACKETS = AxisUnit("packets", 1)
 
 
-def unit_of(spec: Data) -> Unit:
+def unit_of(spec: Data) -> AxisUnit:
     """The unit in which the user gave the buffer: BDP, kB, ms or packets."""
     try:
         given = units.parse(str(spec.get("buffer_given")), ("bdp", "packets", "bytes", "time"))
@@ -85,9 +85,9 @@ def unit_of(spec: Data) -> Unit:
         return PACKETS
     return {
         "packets": PACKETS,
-        "bdp": Unit("BDP", spec["bdp_packets"]),
-        "bytes": Unit("kB", 1000 / (spec["mtu_bytes"] + ETHERNET_BYTES)),
-        "time": Unit("ms", spec["rate_bps"] / (8e3 * spec["wire_bytes"])),
+        "bdp": AxisUnit("BDP", spec["bdp_packets"]),
+        "bytes": AxisUnit("kB", 1000 / (spec["mtu_bytes"] + ETHERNET_BYTES)),
+        "time": AxisUnit("ms", spec["rate_bps"] / (8e3 * spec["wire_bytes"])),
     }[given.dimension]
 
 

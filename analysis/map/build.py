@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from analysis.map import figure, page, points, ratio, rules
-from analysis.map.points import Point, Spreads
-from analysis.map.ratio import Best
+from analysis.map.points import MapPoint, Spreads
+from analysis.map.ratio import BestBuffer
 from analysis.papers import look
 
 NAME = "map"
@@ -34,20 +34,20 @@ def publish(docs: Path, spreads: Spreads) -> list[Path]:
     return [*files, path]
 
 
-def write_numbers(point_rows: list[Point], bests: list[Best], output: Path) -> Path:
+def write_numbers(point_rows: list[MapPoint], bests: list[BestBuffer], output: Path) -> Path:
     """Writes the CSV, and returns it."""
     path = output / NUMBERS
     numbers(point_rows, bests).write_csv(path, float_precision=4)
     return path
 
 
-def numbers(point_rows: list[Point], bests: list[Best]) -> pl.DataFrame:
+def numbers(point_rows: list[MapPoint], bests: list[BestBuffer]) -> pl.DataFrame:
     """One row per point or best buffer: criterion, conditions, bounds; for a point also the verdict on each rule."""
     rows = [_row_of_point(point) for point in point_rows] + [_row_of_best(best) for best in bests]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _row_of_point(point: Point) -> dict[str, object]:
+def _row_of_point(point: MapPoint) -> dict[str, object]:
     return {
         "criterion": point.criterion.key, "paper": point.paper, "cc": point.cc, "flows": point.flows,
         "senders": point.senders, "drops": point.drops, "rate_bps": point.rate_bps, "rtt_ns": point.mean_rtt_ns,
@@ -60,7 +60,7 @@ def _row_of_point(point: Point) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _row_of_best(best: Best) -> dict[str, object]:
+def _row_of_best(best: BestBuffer) -> dict[str, object]:
     return {
         "criterion": f"{best.transfers}: {ratio.CRITERION}", "paper": ratio.PAPER, "flows": best.users,
         "senders": "closed loop of users", "rate_bps": best.rate_bps, "rtt_ns": best.rtt_ns,
@@ -70,7 +70,7 @@ def _row_of_best(best: Best) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _provenance(docs: Path, point_rows: list[Point], bests: list[Best]) -> dict[str, object]:
+def _provenance(docs: Path, point_rows: list[MapPoint], bests: list[BestBuffer]) -> dict[str, object]:
     """The runs that the map shows, for the figure's footer."""
     used = {run for point in point_rows for run in point.runs} | {run for best in bests for run in best.runs}
     rows = pl.concat([pl.read_parquet(path) for path in points.tables(docs)], how="diagonal")

@@ -15,9 +15,9 @@ import numpy as np
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, BLUE, BROWN, GREY, OLIVE, ORANGE, SKY, Data
 from analysis.map import ratio
-from analysis.map.points import BBR, CRITERIA, PACED, SENDERS, SLOW_ACCESS, UNPACED, Point
-from analysis.map.ratio import LARGE, SMALL, Best
-from analysis.map.rules import LEAST_WINDOW, RULES, Rule, region, spans
+from analysis.map.points import BBR, CRITERIA, PACED, SENDERS, SLOW_ACCESS, UNPACED, MapPoint
+from analysis.map.ratio import LARGE, SMALL, BestBuffer
+from analysis.map.rules import LEAST_WINDOW, RULES, MapRule, region, spans
 from analysis.papers import look
 from analysis.theory import capacity_ratio
 
@@ -34,7 +34,7 @@ def draw(data: Data) -> look.Figure:
     """`data`: points, bests, and provenance."""
     panels = len(CRITERIA) + 1
     figure, axes = look.new_figure(WIDTH_IN, panels * PANEL_IN + LEGEND_IN, panels, 1)
-    points: list[Point] = data["points"]
+    points: list[MapPoint] = data["points"]
     for letter, ax, criterion in zip("abc", axes[:, 0], CRITERIA, strict=False):
         ax.set_title(f"({letter}) Least buffer with which {criterion.text}", loc="left", pad=3)
         _panel(ax, [point for point in points if point.criterion == criterion])
@@ -45,7 +45,7 @@ def draw(data: Data) -> look.Figure:
     return figure
 
 
-def _panel(ax: Any, points: Sequence[Point]) -> None:
+def _panel(ax: Any, points: Sequence[MapPoint]) -> None:
     ax.set_xscale("log")
     ax.set_yscale("log")
     bdp = _paced_bdp(points)
@@ -65,14 +65,14 @@ def _panel(ax: Any, points: Sequence[Point]) -> None:
     ax.set_ylabel("buffer over BDP")
 
 
-def _paced_bdp(points: Sequence[Point]) -> float:
+def _paced_bdp(points: Sequence[MapPoint]) -> float:
     """The commonest BDP of points with limited windows, without unpaced senders. Buffers are drawn over the BDP, so
     only the logarithmic rule depends on this choice.
     """
     return float(mode(round(point.bdp) for point in points if point.senders != UNPACED and point.window_packets))
 
 
-def _line(ax: Any, rule: Rule, shade: str, points: Sequence[Point], bdp: float) -> None:
+def _line(ax: Any, rule: MapRule, shade: str, points: Sequence[MapPoint], bdp: float) -> None:
     """Draws the rule as a thin line, broad where the rule held for the senders that the paper states it for."""
 
     def heights(flows: np.ndarray) -> list[float]:
@@ -87,7 +87,7 @@ def _line(ax: Any, rule: Rule, shade: str, points: Sequence[Point], bdp: float) 
         ax.plot(held, heights(held), color=shade, linewidth=6, alpha=0.3, solid_capstyle="butt", zorder=1)
 
 
-def _draw_point(ax: Any, point: Point, x: float) -> None:
+def _draw_point(ax: Any, point: MapPoint, x: float) -> None:
     shade = algorithms.color(point.cc)
     face = shade if point.drops == DROPS_ON_ARRIVAL else "white"
     style: dict[str, Any] = {"color": shade, "markerfacecolor": face, "markeredgewidth": 0.7, "zorder": 3}
@@ -106,7 +106,7 @@ def _arrow(ax: Any, x: float, y: float, factor: float, style: dict[str, Any]) ->
     ax.annotate("", (x, y * factor), (x, y), arrowprops=line | style)
 
 
-def _ratio_panel(ax: Any, bests: Sequence[Best]) -> None:
+def _ratio_panel(ax: Any, bests: Sequence[BestBuffer]) -> None:
     """Draws the best buffers of Prasad et al.'s closed loops, and lines for the paper's rules where it has any."""
     ax.set_title("(d) Buffer with the highest throughput of transfers", loc="left", pad=3)
     ax.set_xscale("log")
@@ -160,7 +160,7 @@ def _fast_rule(gamma: float, bdp: float) -> float | None:
     return capacity_ratio.EX_LARGEST_PACKETS / bdp if gamma > 1 else None
 
 
-def _handles(points: Sequence[Point]) -> list[Any]:
+def _handles(points: Sequence[MapPoint]) -> list[Any]:
     from matplotlib.lines import Line2D
 
     shown = sorted({point.cc for point in points}, key=lambda cc: list(algorithms.NAMES).index(cc))

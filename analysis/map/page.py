@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.map.points import CRITERIA, SENDERS, Point
+from analysis.map.points import CRITERIA, SENDERS, MapPoint
 from analysis.map.rules import RULES, region
 from lib.errors import InputError
 
@@ -13,7 +13,7 @@ NAME = "README.md"
 BEGIN, END = "<!-- map: written by make figures PAPER=all PUBLISH=1 -->", "<!-- end of map -->"
 
 
-def table(points: list[Point]) -> str:
+def table(points: list[MapPoint]) -> str:
     """One row per rule and kind of senders, one column per criterion."""
     lines = [
         f"| rule | senders | {' | '.join(criterion.key for criterion in CRITERIA)} |",
@@ -30,7 +30,7 @@ def table(points: list[Point]) -> str:
     return "\n".join(lines)
 
 
-def with_table(path: Path, points: list[Point]) -> str:
+def with_table(path: Path, points: list[MapPoint]) -> str:
     """The page with the table of these points. Raises InputError if the page has no place for it."""
     text = path.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)

@@ -50,7 +50,7 @@ CRITERIA = (
 )
 
 
-class Point(NamedTuple):
+class MapPoint(NamedTuple):
     """The least buffer of one group is more than `low` and at most `high` packets. `low` is 0 if the smallest buffer
     was not too small; `high` is infinite if the largest buffer was not enough.
     """
@@ -89,7 +89,7 @@ class Point(NamedTuple):
         return (self.high if self.low <= 0 else self.low) / self.bdp
 
 
-def read(docs: Path, spreads: Spreads) -> list[Point]:
+def read(docs: Path, spreads: Spreads) -> list[MapPoint]:
     """The points of every run table in `docs`, by criterion, senders, flows and algorithm. Raises InputError."""
     points = []
     for path in tables(docs):
@@ -106,12 +106,12 @@ def read(docs: Path, spreads: Spreads) -> list[Point]:
     return sorted(_without_variants(points), key=_order)
 
 
-def _without_variants(points: list[Point]) -> list[Point]:
+def _without_variants(points: list[MapPoint]) -> list[MapPoint]:
     """Leaves out groups with a single buffer that vary a detail of hosts or switch, if a group with several buffers has
     the same criterion, paper, algorithm, flows, senders and BDP.
     """
 
-    def link(point: Point) -> tuple[Any, ...]:
+    def link(point: MapPoint) -> tuple[Any, ...]:
         return point.criterion.key, point.paper, point.cc, point.flows, point.senders, point.bdp
 
     searched = {link(point) for point in points if point.buffers > 1}
@@ -148,7 +148,7 @@ def _groups(runs: pl.DataFrame, settings: list[str], spreads: Spreads, paper: st
     return [list(group.values()) for group in groups.values()]
 
 
-def _point(criterion: Criterion, paper: str, rows: list[dict[str, Any]]) -> Point | None:
+def _point(criterion: Criterion, paper: str, rows: list[dict[str, Any]]) -> MapPoint | None:
     """A group's point; None if its senders cannot fill more of the link than asked, or no run has the measurement."""
     first = rows[0]
     if offered(first) <= criterion.least:
@@ -159,7 +159,7 @@ def _point(criterion: Criterion, paper: str, rows: list[dict[str, Any]]) -> Poin
     bracket = bounds(measured, criterion.least)
     if bracket.low <= 0 and math.isinf(bracket.high):
         return None  # the repetitions contradict each other at every buffer
-    return Point(
+    return MapPoint(
         criterion, paper, first["cc"], first["flows"], senders(first), first["mode"], first["rate_bps"],
         first[MEAN_RTT], first["access_bps"], first["window_packets"], first[PIPE], bracket.low, bracket.high,
         len(measured), tuple(row["run"] for row in rows), " ".join(sorted({row["sweep"] for row in rows})),
@@ -185,7 +185,7 @@ def senders(row: Mapping[str, Any]) -> str:
     return UNPACED if row["pacing"] in (None, "off") else PACED
 
 
-def _order(point: Point) -> tuple[Any, ...]:
+def _order(point: MapPoint) -> tuple[Any, ...]:
     return (
         CRITERIA.index(point.criterion), SENDERS.index(point.senders), point.flows, point.cc, point.paper, point.drops,
         point.bdp, point.low, point.high, point.runs, point.sweeps,

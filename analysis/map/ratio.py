@@ -26,7 +26,7 @@ FULL_SCALE = "packets at full scale"
 CRITERION = "highest throughput, and buffers within 5 % of it"
 
 
-class Best(NamedTuple):
+class BestBuffer(NamedTuple):
     """The buffer with the highest throughput; `low` to `high`: the buffers within 5 % of it, as far as runs go."""
 
     figure: str
@@ -48,7 +48,7 @@ def has_runs(docs: Path) -> bool:
     return (docs / f"{PAPER}-runs.parquet").is_file()
 
 
-def read(docs: Path) -> list[Best]:
+def read(docs: Path) -> list[BestBuffer]:
     """The best buffers of all published figures. Raises InputError if a file is missing or malformed."""
     table_path = docs / f"{PAPER}-runs.parquet"
     try:
@@ -58,7 +58,7 @@ def read(docs: Path) -> list[Best]:
         raise InputError(f"{docs}: {str(error).splitlines()[0]}; publish {PAPER} again") from None
 
 
-def _of_figure(path: Path, table: pl.DataFrame) -> list[Best]:
+def _of_figure(path: Path, table: pl.DataFrame) -> list[BestBuffer]:
     numbers = pl.read_csv(path, infer_schema_length=None)
     word = path.stem.removeprefix("figure_").lstrip("0")
     drawn = table.filter(pl.col("figures").str.split(";").list.contains(word))
@@ -79,18 +79,18 @@ def _scale(row: Mapping[str, object]) -> int:
     return 10 if row["unit"] == FULL_SCALE else 1
 
 
-def _best(figure: str, transfers: str, row: dict[str, float], runs: pl.DataFrame) -> Best:
+def _best(figure: str, transfers: str, row: dict[str, float], runs: pl.DataFrame) -> BestBuffer:
     run = runs.row(0, named=True)
     rtts = [int(rtt) for rtt in (run["rtts_ns"] or str(run["rtt_ns"])).split(",")]
     rtt_ns, rate_bps = round(harmonic_mean(rtts)), run["rate_bps"] * _scale(row)
     low, high = (row[name] if row[name] is not None else row["measured"] for name in ("low", "high"))
-    return Best(
+    return BestBuffer(
         figure, run["users"] * _scale(row), transfers, run["rate_bps"] / run["access_bps"], rate_bps, rtt_ns,
         bdp_packets(rate_bps, rtt_ns, wire_bytes_of_ip(run["mtu_bytes"])), row["measured"], low, high,
         run["flow_sizes"], tuple(runs["run"]),
     )  # fmt: skip
 
 
-def is_open(best: Best) -> bool:
+def is_open(best: BestBuffer) -> bool:
     """Whether the largest buffer of the runs is within 5 % of the best."""
     return math.isinf(best.high)

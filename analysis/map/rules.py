@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from analysis.amounts import whole
-from analysis.map.points import BBR, PACED, SLOW_ACCESS, UNPACED, Point
+from analysis.map.points import BBR, PACED, SLOW_ACCESS, UNPACED, MapPoint
 from analysis.theory import tiny_buffers
 from analysis.theory.many_flows import MEASURED_DELTA, sqrt_rule
 from analysis.theory.single_flow import bdp_rule
@@ -17,7 +17,7 @@ LEAST_WINDOW = 2.0  # packets: for smaller windows the logarithm asks for next t
 HELD, TOO_SMALL, OPEN = "held", "too small", "open"
 
 
-class Rule(NamedTuple):
+class MapRule(NamedTuple):
     """`buffer`: packets from BDP, flows and largest window; `senders`: the kinds that the paper states the rule for."""
 
     column: str  # of the CSV
@@ -28,21 +28,21 @@ class Rule(NamedTuple):
 
 
 RULES = (
-    Rule("bdp", "BDP", "rule of thumb", lambda bdp, _n, _w: bdp_rule(bdp), (UNPACED,)),
-    Rule("sqrt_n", "BDP/√n", "Appenzeller et al.", lambda bdp, n, _w: sqrt_rule(bdp, n), (UNPACED,)),
-    Rule("delta_sqrt_n", f"{DELTA:g} BDP/√n", "Spang et al. with their Δ",
+    MapRule("bdp", "BDP", "rule of thumb", lambda bdp, _n, _w: bdp_rule(bdp), (UNPACED,)),
+    MapRule("sqrt_n", "BDP/√n", "Appenzeller et al.", lambda bdp, n, _w: sqrt_rule(bdp, n), (UNPACED,)),
+    MapRule("delta_sqrt_n", f"{DELTA:g} BDP/√n", "Spang et al. with their Δ",
          lambda bdp, n, _w: DELTA * sqrt_rule(bdp, n), (UNPACED, BBR)),
-    Rule("log_w", f"{tiny_buffers.LOG_FACTOR:g} log₁₀ W", "Enachescu et al.",
+    MapRule("log_w", f"{tiny_buffers.LOG_FACTOR:g} log₁₀ W", "Enachescu et al.",
          lambda _bdp, _n, window: tiny_buffers.log_window_buffer(max(window, LEAST_WINDOW)), (PACED, SLOW_ACCESS)),
 )  # fmt: skip
 
 
-def window(point: Point) -> float:
+def window(point: MapPoint) -> float:
     """W of a point: the limit of the flows' windows, or a flow's share of the BDP."""
     return float(point.window_packets or point.bdp / point.flows)
 
 
-def judge(rule: Rule, point: Point) -> str:
+def judge(rule: MapRule, point: MapPoint) -> str:
     """Whether the rule's buffer was enough: HELD from the point's upper bound on, TOO_SMALL up to its lower bound.
     Between the bounds no run decides (OPEN).
     """
@@ -72,7 +72,7 @@ class Region(NamedTuple):
         )
 
 
-def region(rule: Rule, points: Iterable[Point]) -> Region:
+def region(rule: MapRule, points: Iterable[MapPoint]) -> Region:
     """The region of a rule among these points."""
     verdicts: dict[int, list[str]] = {}
     for point in points:

@@ -89,7 +89,7 @@ MEASURES = (
 )
 
 
-class Comparison(NamedTuple):
+class ClockComparison(NamedTuple):
     """One measure of a point in virtual and in real time, and the difference below which they are the same."""
 
     virtual: Interval
@@ -118,7 +118,7 @@ class ClockPoint(NamedTuple):
 
     label: str
     cc: str
-    values: tuple[Comparison | None, ...]
+    values: tuple[ClockComparison | None, ...]
 
 
 def prepare(sweeps: tuple[str, ...], runs: StoredRuns) -> Data:
@@ -163,9 +163,9 @@ def _label(run: StoredRun) -> str:
     return f"{algorithms.name(run['cc'])}, {flows}, B = {run['buffer_over_bdp']:.2g} BDP"
 
 
-def _both(measure: ClockMeasure, virtual: list[StoredRun], real: list[StoredRun]) -> Comparison | None:
+def _both(measure: ClockMeasure, virtual: list[StoredRun], real: list[StoredRun]) -> ClockComparison | None:
     first, second = (mean_interval(measure.of(run) for run in runs) for runs in (virtual, real))
-    return None if first is None or second is None else Comparison(first, second, measure.grain(real[0]))
+    return None if first is None or second is None else ClockComparison(first, second, measure.grain(real[0]))
 
 
 # Drawing --------------------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def draw(data: Data) -> look.Figure:
     return figure
 
 
-def _panel(ax: look.Axes, measure: ClockMeasure, points: list[tuple[str, Comparison | None]]) -> None:
+def _panel(ax: look.Axes, measure: ClockMeasure, points: list[tuple[str, ClockComparison | None]]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     drawn = [(cc, both) for cc, both in points if both is not None]

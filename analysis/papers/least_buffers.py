@@ -23,7 +23,7 @@ from runs.run_table import drawn_alike
 NO_LEAST = "no least buffer"
 
 
-class Search(NamedTuple):
+class StoredSearch(NamedTuple):
     """A sweep that searches for the least buffer with which a column of the run table is at least `enough`."""
 
     stem: str
@@ -31,7 +31,7 @@ class Search(NamedTuple):
     enough: float
 
 
-class LeastBuffer(NamedTuple):
+class BufferBracket(NamedTuple):
     """The least buffer (packets) by all runs with one algorithm and number of flows."""
 
     runs: list[StoredRun]
@@ -70,7 +70,7 @@ class LeastBuffer(NamedTuple):
         return f"not monotone: {', '.join(each)} packets"
 
 
-def least_buffers(runs: StoredRuns, search: Search, cc: str, **equal: int) -> dict[int, LeastBuffer]:
+def least_buffers(runs: StoredRuns, search: StoredSearch, cc: str, **equal: int) -> dict[int, BufferBracket]:
     """The least buffer for each number of flows of the search, from runs with the column values `equal`."""
     needs = (search.column,)
     searched = runs.select(search.stem, needs=needs, cc=cc, **equal)
@@ -94,10 +94,10 @@ def _distinct(runs: Iterable[StoredRun]) -> dict[tuple[Any, ...], list[StoredRun
     return groups
 
 
-def _judge(runs: list[StoredRun], search: Search) -> LeastBuffer:
+def _judge(runs: list[StoredRun], search: StoredSearch) -> BufferBracket:
     measured = by_buffer((run.row for run in runs), search.column)
     means = {buffer: mean_interval(values) for buffer, values in sorted(measured.items())}
-    return LeastBuffer(
+    return BufferBracket(
         runs,
         bounds(measured, search.enough, float(runs[0]["flows"])),
         contradiction(measured, search.enough),

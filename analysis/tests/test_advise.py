@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from analysis.advise import brief, memory, parameters, rules
-from analysis.advise.evidence import Evidence, StoredRun
+from analysis.advise.evidence import Evidence, EvidenceRun
 from analysis.advise.link import Link
 from analysis.theory import many_flows
 from bufferscope.__main__ import main
@@ -415,7 +415,7 @@ def runs_of(**values):
         "cc": "cubic", "flows": 1, "rate_bps": 10**8, "rtt_ns": 2 * 10**7, "mtu_bytes": 1500, "buffer_packets": 70.0,
         "utilization_mean": 0.95, "utilization_p01": 0.9, "nonempty": 0.8, "delta": 2.0, "flows_losing": 1.0,
     }  # fmt: skip
-    return StoredRun(**(row | values))
+    return EvidenceRun(**(row | values))
 
 
 def test_start__leaves_a_rule_that_our_runs_contradict():

@@ -123,13 +123,13 @@ def test_smoke__compares_short_versions_with_each_other(put, tmp_path):
     ],
 )
 def test_intervals__meet_if_they_have_something_in_common(first, other, said):
-    assert clocks.Comparison(first, other, 0.0).meet is said
+    assert clocks.ClockComparison(first, other, 0.0).meet is said
 
 
 def test_intervals__meet_to_a_packet():
     depth = Interval(0.5, 0.5, 0.5, 3)
-    assert clocks.Comparison(depth, Interval(0.506, None, None, 1), 0.006).meet is True
-    assert clocks.Comparison(depth, Interval(0.507, None, None, 1), 0.006).meet is False
+    assert clocks.ClockComparison(depth, Interval(0.506, None, None, 1), 0.006).meet is True
+    assert clocks.ClockComparison(depth, Interval(0.507, None, None, 1), 0.006).meet is False
 
 
 def test_facts__count_agreeing_points_and_name_the_worst(put, tmp_path):

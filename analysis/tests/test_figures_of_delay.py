@@ -129,7 +129,7 @@ def test_drops__stand_above_the_label_of_the_buffer_on_a_phone(analysed):
 @pytest.mark.parametrize("figure", [queue_and_windows, queue_depth_distribution, depth_against_window, zoom_on_loss])
 def test_depths__are_in_the_unit_in_which_the_buffer_was_given(analysed, figure):
     data = figure.prepare(analysed)
-    data["facts"]["unit"] = common.Unit("BDP", 41)
+    data["facts"]["unit"] = common.AxisUnit("BDP", 41)
     drawn = figure.draw(data)
     labels = [label for ax in drawn.axes for label in (ax.get_xlabel(), ax.get_ylabel())]
     depths = [label for label in labels if "queue" in label and "(" in label]

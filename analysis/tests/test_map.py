@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from analysis.map import page, points, rules
-from analysis.map.points import BBR, CRITERIA, PACED, SLOW_ACCESS, UNPACED, Point
+from analysis.map.points import BBR, CRITERIA, PACED, SLOW_ACCESS, UNPACED, MapPoint
 from analysis.map.rules import HELD, OPEN, RULES, TOO_SMALL
 from lib.errors import InputError
 
 BDP, SQRT, DELTA, LOG = RULES
 
 
-def point(**values: Any) -> Point:
+def point(**values: Any) -> MapPoint:
     row: dict[str, Any] = {
         "criterion": CRITERIA[0], "paper": "p", "cc": "reno", "flows": 100, "senders": UNPACED, "drops": "tail-drop",
         "rate_bps": 10**9, "mean_rtt_ns": 10**7, "access_bps": None, "window_packets": None, "bdp": 1000.0,
         "low": 50.0, "high": 100.0, "buffers": 3, "runs": ("a",), "sweeps": "s",
     }  # fmt: skip
-    return Point(**(row | values))
+    return MapPoint(**(row | values))
 
 
 def test_rule__is_judged_only_outside_the_bounds() -> None:

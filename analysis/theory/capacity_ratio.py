@@ -152,14 +152,14 @@ def pl_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: flo
     return math.exp(float(optimize.brentq(slope, low, high, xtol=1e-14)))
 
 
-class Best(NamedTuple):
+class ModelBuffer(NamedTuple):
     """The buffer with the highest throughput in the EX-form."""
 
     buffer: float  # 0, the stationary point, or math.inf
     stationary: float | None  # where the derivative changes sign; None: not above 0
 
 
-def ex_l_buffer(pipe: float, b: float, f: float, largest: float = math.inf) -> Best:
+def ex_l_buffer(pipe: float, b: float, f: float, largest: float = math.inf) -> ModelBuffer:
     """L-model, EX-form: throughput has its *minimum* at 2 / (f b) (f - b C T_o / 2) (equation 10), so the best buffer
     is 0 or `largest`.
 
@@ -172,13 +172,13 @@ def ex_l_buffer(pipe: float, b: float, f: float, largest: float = math.inf) -> B
         check_positive(name, value)
     least = 2 / (f * b) * (f - b * pipe / 2)
     if least <= 0:
-        return Best(largest, None)
+        return ModelBuffer(largest, None)
     if largest < math.inf and b * largest / 2 > math.log1p(f * largest / pipe):
-        return Best(largest, least)
-    return Best(0.0, least)
+        return ModelBuffer(largest, least)
+    return ModelBuffer(0.0, least)
 
 
-def ex_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: float = S_MODEL_V) -> Best:
+def ex_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: float = S_MODEL_V) -> ModelBuffer:
     """S-model, EX-form: the best buffer, 0 or the larger root of f D / (v M) + (a f - a b C T_o) e^(-bB) = a b f B
     e^(-bB) (equation 11).
 
@@ -192,13 +192,13 @@ def ex_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: flo
     # ln of both sides, since e^(b C T_o / f) overflows: x - ln x = y, whose left side has its minimum 1 at x = 1.
     y = math.log(v * segments * a / rtts) + b * pipe / f - 1
     if y <= 1:
-        return Best(0.0, None)
+        return ModelBuffer(0.0, None)
     x = float(optimize.brentq(lambda x: x - math.log(x) - y, 1.0, 2 * y + 2, xtol=1e-13))
     root = (x + 1) / b - pipe / f
     if root <= 0:
-        return Best(0.0, None)
+        return ModelBuffer(0.0, None)
 
     def log_time(buffer: float) -> float:  # of a transfer, up to a constant
         return math.log(rtts + v * segments * a * math.exp(-b * buffer)) + math.log(pipe + f * buffer)
 
-    return Best(root if log_time(root) < log_time(0.0) else 0.0, root)
+    return ModelBuffer(root if log_time(root) < log_time(0.0) else 0.0, root)

@@ -18,7 +18,7 @@ import numpy as np
 from analysis.amounts import si
 from analysis.exporting import pcapng
 from analysis.packets import card_columns, packet_headers, packet_kinds
-from analysis.postcards import Arrivals
+from analysis.postcards import PostcardArrivals
 from analysis.raw import Columns
 from controlplane.policy import EGRESS_ECN, EGRESS_MODES
 from lib.errors import InputError
@@ -73,7 +73,7 @@ def arrivals(repetition: Path, recorded: Columns) -> dict[str, np.ndarray]:
     """
     if not len(recorded["flags"]):
         raise InputError(f"{repetition}: no packet arrived at the bottleneck's queue; nothing can be replayed")
-    loaded, port = Arrivals(recorded), recorded["egress_port"][0]
+    loaded, port = PostcardArrivals(recorded), recorded["egress_port"][0]
     parts = []
     for rows, _, _ in pcapng.stored(repetition):
         cards = card_columns(rows)

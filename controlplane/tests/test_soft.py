@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
-from controlplane.soft import MAX_REQUEST_BYTES, FiveTuple, SoftSwitch, SourceAddress
+from controlplane.soft import MAX_REQUEST_BYTES, ControlTuple, SoftSwitch, SourceAddress
 from controlplane.switch import Collector, Count, SwitchError
 from softswitch.tests.core_driver import Core, wire_bits
 
@@ -91,7 +91,7 @@ def test_set_port__keeps_settings_that_are_not_named(switch: SoftSwitch) -> None
 
 def test_set_flow__delays_one_flow(core: Core, switch: SoftSwitch) -> None:
     switch.set_forwarding("02:bf:00:00:00:02", 2)
-    switch.set_flow(FiveTuple("10.77.0.1", "10.77.0.2", 17, 30000, 5201), delay=500)
+    switch.set_flow(ControlTuple("10.77.0.1", "10.77.0.2", 17, 30000, 5201), delay=500)
     for port in (30000, 30001):
         core.receive(0, 1, frame(port))
     assert [output.due_ns for output in core.run()] == [0, 500]
@@ -119,7 +119,7 @@ def test_set_flows__needs_few_requests_for_many_flows(core: Core, switch: SoftSw
     switch.set_forwarding("02:bf:00:00:00:02", 2)
     requests.clear()
     ports = range(30_000, 31_000)
-    switch.set_flows((FiveTuple("10.77.0.1", "10.77.0.2", 17, port, 5201), {"delay": port}) for port in ports)
+    switch.set_flows((ControlTuple("10.77.0.1", "10.77.0.2", 17, port, 5201), {"delay": port}) for port in ports)
     assert len(requests) < len(ports) / 50
     assert max(requests) <= MAX_REQUEST_BYTES
     for port in (ports[0], ports[499], ports[-1], ports[-1] + 1):
@@ -135,8 +135,8 @@ def test_set_flows__needs_few_requests_for_many_flows(core: Core, switch: SoftSw
     core.receive(0, 1, frame(ports[0]))
     assert [output.due_ns for output in core.run()] == [7 + wire_bits(len(frame(ports[0]))) * 1000 // 1488]
     switch.request("flow", "clear")
-    switch.set_flows((FiveTuple("10.77.0.1", "10.77.0.2", 17, port, 5201), {"delay": port}) for port in ports)
-    flows = [(FiveTuple("10.77.0.1", "10.77.0.2", 17, port, 5202), {"delay": port}) for port in ports[:70]]
+    switch.set_flows((ControlTuple("10.77.0.1", "10.77.0.2", 17, port, 5201), {"delay": port}) for port in ports)
+    flows = [(ControlTuple("10.77.0.1", "10.77.0.2", 17, port, 5202), {"delay": port}) for port in ports[:70]]
     with pytest.raises(SwitchError, match=r"'flow set 10\.77.*\.\.\.': flow table full") as refused:
         switch.set_flows(flows)
     assert len(str(refused.value)) < 500

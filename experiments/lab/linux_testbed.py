@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.bmv2_client import DEFAULT_PORT as THRIFT_PORT
-from controlplane.soft import FiveTuple, FlowKey
+from controlplane.soft import ControlTuple, FlowKey
 from controlplane.switch import Collector
 from controlplane.targets import TARGETS
 from experiments.configure import IN_THE_LAB, POSTCARD_PORT, Attached, SwitchSettings, configure
@@ -95,7 +95,7 @@ def _at_addresses(settings: SwitchSettings, testbed: Testbed) -> SwitchSettings:
     }
 
     def there(flow: FlowKey) -> FlowKey:
-        if isinstance(flow, FiveTuple):
+        if isinstance(flow, ControlTuple):
             return replace(flow, src_addr=of[flow.src_addr], dst_addr=of[flow.dst_addr])
         return replace(flow, src_addr=of[flow.src_addr])
 

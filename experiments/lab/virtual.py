@@ -31,7 +31,7 @@ from virtual.kernel.build import BUILD, INTERRUPTED, ensure
 from virtual.kernel.digests import read_json
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import BuildProgress
-from virtual.machine import Machine, MachineError, MachineJob
+from virtual.machine import MachineError, MachineJob, VirtualMachine
 
 KERNEL = BUILD / "linux"
 KERNEL_JSON = BUILD / "kernel.json"
@@ -101,7 +101,7 @@ class VirtualLab(ParallelLab):
             job = machine_job(plan, directory, processor, kernel)
             pace = Pace()
             try:
-                with Machine(job) as virtual_machine:
+                with VirtualMachine(job) as virtual_machine:
                     for message in virtual_machine.messages():
                         pace.hear(message)
                         show(progress, plan.durations, message, pace, self.slow)

@@ -22,7 +22,7 @@ from experiments.sweep.spec import Search
 Measured = Mapping[int, Sequence[float | None]]  # packets -> a number for each repetition, None if it has no valid run
 
 
-class Measurement(NamedTuple):
+class TriedBuffer(NamedTuple):
     """A buffer, and the number of its repetitions, earlier ones included."""
 
     packets: int
@@ -38,15 +38,15 @@ class LeastBuffer(NamedTuple):
     note: str
 
 
-def next_steps(measured: Measured, low: int, high: int, reps: int, search: Search) -> list[Measurement]:
+def next_steps(measured: Measured, low: int, high: int, reps: int, search: Search) -> list[TriedBuffer]:
     """The next measurements between `low` and `high` packets; none if no measurement can make the result narrower."""
-    ends = [Measurement(packets, reps) for packets in sorted({low, high}) if len(measured.get(packets, ())) < reps]
+    ends = [TriedBuffer(packets, reps) for packets in sorted({low, high}) if len(measured.get(packets, ())) < reps]
     if ends:
         return ends
     more = [_more(packets, values, reps, search) for packets, values in sorted(measured.items())]
     if any(more):
         return [step for step in more if step]
-    middles = [Measurement(packets, reps) for packets in _middles(measured, search)]
+    middles = [TriedBuffer(packets, reps) for packets in _middles(measured, search)]
     return middles or _edges(measured, search)
 
 
@@ -84,20 +84,20 @@ def steps_at_most(low: int, high: int, width: float) -> int:
     return 2 + math.ceil(halvings)
 
 
-def _more(packets: int, values: Sequence[float | None], reps: int, search: Search) -> Measurement | None:
+def _more(packets: int, values: Sequence[float | None], reps: int, search: Search) -> TriedBuffer | None:
     """More repetitions of a buffer: the missing ones; if the buffer is undecided, twice as many as so far."""
     if len(values) < reps:
-        return Measurement(packets, reps)
+        return TriedBuffer(packets, reps)
     if verdict(values, search.least) is None and len(values) < search.most_reps:
-        return Measurement(packets, min(2 * len(values), search.most_reps))
+        return TriedBuffer(packets, min(2 * len(values), search.most_reps))
     return None
 
 
-def _edges(measured: Measured, search: Search) -> list[Measurement]:
+def _edges(measured: Measured, search: Search) -> list[TriedBuffer]:
     """The bounds of the result that have fewer repetitions than `edge_reps`."""
     between = bounds(measured, search.least)
     return [
-        Measurement(int(packets), search.edge_reps)
+        TriedBuffer(int(packets), search.edge_reps)
         for packets in (between.low, between.high)
         if packets in measured and len(measured[int(packets)]) < search.edge_reps
     ]

@@ -21,7 +21,7 @@ from experiments.resolved import Resolved
 from experiments.sweep import plan
 from experiments.sweep.plan import Job
 from experiments.sweep.rounds import Round
-from experiments.sweep.search import Measurement, least_buffer, next_steps, steps_at_most
+from experiments.sweep.search import TriedBuffer, least_buffer, next_steps, steps_at_most
 from experiments.sweep.spec import CRITERIA, Point, Search, Sweep
 from lib import files
 from lib.errors import BadValue, SpecError
@@ -104,7 +104,7 @@ class Searches:
 
     def _replay(
         self, point_search: PointSearch, values: dict[str, float | None], given_up: set[str]
-    ) -> tuple[list[Job], list[Measurement], dict[int, list[float | None]]]:
+    ) -> tuple[list[Job], list[TriedBuffer], dict[int, list[float | None]]]:
         """Replays the search: its jobs, the measurements that wait for runs, and the measured numbers."""
         measured: dict[int, list[float | None]] = {}
         jobs: list[Job] = []

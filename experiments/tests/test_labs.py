@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.soft import FiveTuple
+from controlplane.soft import ControlTuple
 from experiments.host import CHECKOUT, Host
 from experiments.lab.choice import choose
 from experiments.lab.linux_testbed import LinuxTestbedLab
@@ -40,7 +40,9 @@ def test_plan__has_the_flows_of_its_options_and_settings() -> None:
     (group,) = plan.traffic.options["groups"]
     assert [flow.src_port for flow in plan.traffic.flows] == [group["first_client_port"] + i for i in range(3)]
     delayed = {
-        (tuple_.src_port, own["delay"]) for tuple_, own in plan.settings.flow_settings if isinstance(tuple_, FiveTuple)
+        (tuple_.src_port, own["delay"])
+        for tuple_, own in plan.settings.flow_settings
+        if isinstance(tuple_, ControlTuple)
     }
     assert delayed == {(flow.src_port, flow.extra_delay_ns) for flow in plan.traffic.flows if flow.extra_delay_ns}
     assert plan.stored_spec["extra_delays_ns"] == [flow.extra_delay_ns for flow in plan.traffic.flows]

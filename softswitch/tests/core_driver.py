@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from lib.frames import LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
-from softswitch.library import BUILD, COVERAGE, NEVER_NS, ROOT, Core, Output, library, make
+from softswitch.library import BUILD, COVERAGE, NEVER_NS, ROOT, Core, SentFrame, library, make
 
 __all__ = [
-    "BUILD", "COVERAGE", "NEVER_NS", "ROOT", "Core", "Output", "frame_to", "library", "make", "wire_bits",
+    "BUILD", "COVERAGE", "NEVER_NS", "ROOT", "Core", "SentFrame", "frame_to", "library", "make", "wire_bits",
 ]  # fmt: skip
 
 
@@ -21,6 +21,6 @@ def frame_to(port: int, length: int = 100, ask: int = 0, fill: bytes = b"\0") ->
     return head + fill * (length - len(head))
 
 
-def departures(outputs: list[Output], port: int = 2) -> list[int]:
+def departures(outputs: list[SentFrame], port: int = 2) -> list[int]:
     """Departure times (ns) from `port`."""
     return [output.departure_ns for output in outputs if output.port == port]

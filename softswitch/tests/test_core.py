@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import pytest
 
-from .core_driver import NEVER_NS, Core, Output, departures, frame_to, make, wire_bits
+from .core_driver import NEVER_NS, Core, SentFrame, departures, frame_to, make, wire_bits
 from .fifo_model import Fate, fifo
 
 INGRESS_DROP, EGRESS_DROP, MULTICAST, ABSENT_SESSION = 1, 2, 4, 8
@@ -24,7 +24,7 @@ RECORD_NAMES = (
 )  # fmt: skip
 
 
-def record(output: Output) -> dict[str, int]:
+def record(output: SentFrame) -> dict[str, int]:
     return dict(zip(RECORD_NAMES, RECORD.unpack_from(output.frame, 14), strict=True))
 
 
@@ -431,7 +431,7 @@ def test_lookahead__counts_a_mirror_port_that_carries_data() -> None:
 
 
 def test_runs__with_the_same_input_are_the_same() -> None:
-    def run(chunk: int) -> list[Output]:
+    def run(chunk: int) -> list[SentFrame]:
         rng = random.Random(3)
         core = Core()
         core.set("port set 2 rate 50000000 delay 10000", "mirror set 1 3", f"test mirror {MIRROR_EGRESS}")
@@ -451,7 +451,7 @@ def test_runs__with_the_same_input_are_the_same() -> None:
 def test_bodies__outside_of_the_core_change_nothing(mirrored: int, truncated: str) -> None:
     rng = random.Random(f"{mirrored} {truncated}")
     whole, split = Core(packets=256), Core(packets=256)
-    outputs: list[list[Output]] = [[], []]
+    outputs: list[list[SentFrame]] = [[], []]
     for core in (whole, split):
         core.set("port set 2 rate 992000000 limit_packets 40 delay 5000", f"mirror set 1 3{truncated}")
         core.set(f"test mirror {mirrored}")

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controlplane.program import Entry
+from controlplane.program import ProgramEntry
 from p4src.tests import bmv2_target
 from softswitch.tests.differential import compare
 from softswitch.tests.differential.compare import (
@@ -79,7 +79,7 @@ class TestComparison:
             if port in (1, 2, 3):
                 other = "unwatched" if entry and entry.action != "unwatched" else "tail_drop"
                 arguments = {} if other == "unwatched" else {"threshold": 0, "in_bytes": 0}
-                pair.soft.control.write_entry("queue_policy", port, Entry(other, arguments))
+                pair.soft.control.write_entry("queue_policy", port, ProgramEntry(other, arguments))
         with pytest.raises(Different, match=r"frames differ. Again: .* DIFFERENTIAL=1:24\d\d"):
             compare_all(pair, SEED, self.NUMBER, state)
 

@@ -11,7 +11,7 @@ import pytest
 
 from wire.wire import POSTCARD
 
-from .core_driver import Core, Output, make
+from .core_driver import Core, SentFrame, make
 from .fifo_model import fifo
 
 RATE_BPS = 200_000_000
@@ -36,7 +36,7 @@ def udp(length: int, number: int) -> bytes:
     return head + bytes(length - len(head))
 
 
-def cards(outputs: list[Output]) -> Iterator[dict[str, int]]:
+def cards(outputs: list[SentFrame]) -> Iterator[dict[str, int]]:
     for output in outputs:
         if output.port == 3:
             assert len(output.frame) == HEADERS_BYTES + POSTCARD.length
@@ -52,7 +52,7 @@ def random_arrivals(rng: random.Random, count: int) -> list[tuple[int, int]]:
     return arrivals
 
 
-def feed(core: Core, arrivals: list[tuple[int, int]], rng: random.Random) -> list[Output]:
+def feed(core: Core, arrivals: list[tuple[int, int]], rng: random.Random) -> list[SentFrame]:
     outputs = []
     for number, (arrival_ns, length) in enumerate(arrivals):
         assert core.receive(arrival_ns, 1, udp(length, number)) == 0

@@ -10,7 +10,7 @@ from .errors import BadProgram
 from .expressions import Expressions
 from .names import Names
 from .program import Json, Program
-from .tables import Table, Tables
+from .tables import MatchTable, Tables
 
 
 class Control:
@@ -132,7 +132,7 @@ class Control:
                 lines[0] += f"\t/* {where} */"
         return lines
 
-    def _table(self, table: Table, meet: str | None) -> list[str]:
+    def _table(self, table: MatchTable, meet: str | None) -> list[str]:
         exits = any(
             primitive["op"] == "exit"
             for action in table.action_ids
@@ -158,7 +158,7 @@ class Control:
             return [f"{variable} = {call};", *leave, *self._branch(table, variable, meet)]
         return self._branch(table, call, meet)
 
-    def _branch(self, table: Table, test: str, meet: str | None) -> list[str]:
+    def _branch(self, table: MatchTable, test: str, meet: str | None) -> list[str]:
         next_tables = table.json["next_tables"]
         if table.branches == "hit":
             hit, miss = (self._region(next_tables.get(way), meet) for way in ("__HIT__", "__MISS__"))
@@ -180,6 +180,6 @@ class Control:
             lines += ["\t" + line for line in [*self._region(following, meet), "break;"]]
         return [*lines, "}"]
 
-    def _constants(self, table: Table) -> list[str]:
+    def _constants(self, table: MatchTable) -> list[str]:
         entry = table.json["default_entry"]
         return [str(int(value, 16)) for value in entry["action_data"]]

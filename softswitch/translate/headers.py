@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from .cfile import Function, block, function
 from .expressions import mask, storage
-from .program import Field, Program
+from .program import HeaderField, Program
 
 # (C expression, bits) of consecutive fields that together are whole bytes.
 Chunk = list[tuple[str, int]]
@@ -67,7 +67,7 @@ def load(base: str, offset: int, chunk: Chunk) -> list[str]:
     return lines
 
 
-def struct(c_name: str, fields: list[Field], header: bool) -> list[str]:
+def struct(c_name: str, fields: list[HeaderField], header: bool) -> list[str]:
     members = [f"{storage(field.bits)} {field.c_name};\t/* {field.bits} bits */" for field in fields]
     return block(f"struct {c_name} {{", (["bool valid;"] if header else []) + (members or ["char nothing;"]), "};")
 

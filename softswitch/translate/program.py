@@ -50,7 +50,7 @@ NS_PER_TICK = 1000  # without this field: simple_switch's us
 
 
 @dataclass(frozen=True)
-class Field:
+class HeaderField:
     name: str
     c_name: str
     bits: int
@@ -66,7 +66,7 @@ class Header:
     c_text: str
     metadata: bool
     standard: bool
-    fields: dict[str, Field]
+    fields: dict[str, HeaderField]
 
     @property
     def bits(self) -> int:
@@ -87,7 +87,7 @@ class Program:
         self.problems: list[Unsupported] = []
         self.functions = Names()  # of the C file: functions, and structs of header types
         self.members = Names("valid", "length_in", "length", "truncate_bytes", "port_in", "exited", members=True)
-        self.types: dict[str, tuple[str, dict[str, Field]]] = {}
+        self.types: dict[str, tuple[str, dict[str, HeaderField]]] = {}
         self.headers: dict[str, Header] = {}
         self._read_types()
         self._read_headers()
@@ -125,7 +125,7 @@ class Program:
         except Unsupported as problem:
             self.problems.append(problem)
 
-    def field(self, reference: Json, where: str) -> tuple[Header, Field]:
+    def field(self, reference: Json, where: str) -> tuple[Header, HeaderField]:
         """The field of a reference ["header", "field"], except `$valid$` (see expressions)."""
         header_name, field_name = reference
         header = self.header(header_name, where)
@@ -163,7 +163,7 @@ class Program:
                     why = f"{bits} bits, at most {MAX_BITS} are possible"
                     self.problems.append(Unsupported(where, f"field {name}", why))
                     bits = 8
-                fields[name] = Field(name, names.unique(name), bits, bool(rest and rest[0]))
+                fields[name] = HeaderField(name, names.unique(name), bits, bool(rest and rest[0]))
             self.types[header_type["name"]] = (self.functions.unique(header_type["name"]), fields)
 
     def _read_headers(self) -> None:

@@ -19,7 +19,7 @@ MAX_ENTRIES = 1 << 24
 
 
 @dataclass
-class Key:
+class TableKey:
     name: str
     match: str
     bits: int
@@ -28,11 +28,11 @@ class Key:
 
 
 @dataclass
-class Table:
+class MatchTable:
     json: Json
     where: str
     name: str  # in C: members and descriptions are named after it
-    keys: list[Key]
+    keys: list[TableKey]
     key_words: int
     match: str  # exact, lpm, ternary
     action_ids: list[int]
@@ -72,7 +72,7 @@ class Tables:
         self.program = program
         self.actions = actions
         self.names = names  # of members of struct pipeline
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, MatchTable] = {}
         self.made: list[Function] = []
 
     def read(self, pipeline: Json) -> None:
@@ -87,7 +87,7 @@ class Tables:
                 self.tables[json["name"]] = table
                 self._apply(table)
 
-    def _table(self, json: Json) -> Table:
+    def _table(self, json: Json) -> MatchTable:
         where = self.program.where(json)
         if json.get("type", "simple") != "simple":
             raise Unsupported(where, f"table {json['name']} with an action profile", "use the actions themselves")
@@ -97,7 +97,7 @@ class Tables:
             raise Unsupported(where, f"idle timeout of table {json['name']}", "delete entries from the control plane")
         if json.get("max_size", 0) > MAX_ENTRIES:
             raise Unsupported(where, f"table {json['name']} of {json['max_size']} entries", f"at most {MAX_ENTRIES}")
-        keys: list[Key] = []
+        keys: list[TableKey] = []
         at = 0
         for item in json["key"]:
             key = self._key(json, item, at, where)
@@ -113,7 +113,7 @@ class Tables:
             raise Unsupported(where, f"a key of {at} words in table {json['name']}", "at most 64 are possible")
         ids = list(json["action_ids"])
         default = json.get("default_entry") or {}
-        table = Table(json, where, self.names.unique(json["name"]), keys, at, match, ids, 0, False)
+        table = MatchTable(json, where, self.names.unique(json["name"]), keys, at, match, ids, 0, False)
         for action in ids:
             words = 0
             table.argument_at[action] = []
@@ -128,17 +128,17 @@ class Tables:
         table.hidden = not keys and bool(fixed)
         return table
 
-    def _key(self, table: Json, json: Json, at: int, where: str) -> Key:
+    def _key(self, table: Json, json: Json, at: int, where: str) -> TableKey:
         name = word(json.get("name") or ".".join(json["target"]))
         kind = json["match_type"]
         if kind == "valid":
-            return Key(name, "exact", 1, at, [self.program.header(json["target"], where).c_text + ".valid"])
+            return TableKey(name, "exact", 1, at, [self.program.header(json["target"], where).c_text + ".valid"])
         if kind == "optional":
             kind = "ternary"
         if kind not in _MATCHES:
             raise Unsupported(where, f"match kind {kind} of table {table['name']}", f"use {', '.join(_MATCHES)}")
         if json["target"][1] == "$valid$":
-            return Key(name, kind, 1, at, [self.program.header(json["target"][0], where).c_text + ".valid"])
+            return TableKey(name, kind, 1, at, [self.program.header(json["target"][0], where).c_text + ".valid"])
         header, member = self.program.field(json["target"], where)
         if kind == "range" and member.bits > 64:
             construct = f"a range of {member.bits} bits in table {table['name']}"
@@ -150,11 +150,11 @@ class Tables:
         if not header.metadata:
             # The fields of an invalid header match as 0.
             texts = [f"{header.c_text}.valid ? {part} : 0" for part in texts]
-        return Key(name, kind, member.bits, at, texts)
+        return TableKey(name, kind, member.bits, at, texts)
 
     # Applying
 
-    def _apply(self, table: Table) -> None:
+    def _apply(self, table: MatchTable) -> None:
         next_tables = table.json["next_tables"]
         if "__HIT__" in next_tables or "__MISS__" in next_tables:
             table.branches = "hit" if next_tables.get("__HIT__") != next_tables.get("__MISS__") else "none"
@@ -183,7 +183,7 @@ class Tables:
         table.apply = function(name, body, comment=title, returns=returns)
         self.made.append(table.apply)
 
-    def _find(self, table: Table) -> list[str]:
+    def _find(self, table: MatchTable) -> list[str]:
         qualifier = "" if table.match == "lpm" else "const "
         lines = block(
             f"{qualifier}uint64_t key[{table.key_words}] = {{",
@@ -213,7 +213,7 @@ class Tables:
             lines += ["if (!row)", "\t" + default]
         return lines
 
-    def _run(self, table: Table) -> list[str]:
+    def _run(self, table: MatchTable) -> list[str]:
         lines = []
         for index, action in enumerate(table.action_ids):
             made = self.actions.functions.get(action)
@@ -222,14 +222,14 @@ class Tables:
             lines += [f"case {index}:", f"\t{made.call(*self._arguments(table, action))};", "\tbreak;"]
         return ["switch (row->action) {", *lines, "}"] if lines else []
 
-    def _arguments(self, table: Table, action: int) -> list[str]:
+    def _arguments(self, table: MatchTable, action: int) -> list[str]:
         texts = []
         for _, bits, at in table.argument_at[action]:
             first = f"row->words[{table.argument_start + at}]"
             texts.append(f"P4_WIDE({first}, row->words[{table.argument_start + at + 1}])" if bits > 64 else first)
         return texts
 
-    def next_node(self, table: Table, action: int) -> str | None:
+    def next_node(self, table: MatchTable, action: int) -> str | None:
         """The next node after `action`."""
         name = self.program.actions[action]["name"]
         return table.json["next_tables"].get(name, table.json.get("base_default_next"))
@@ -246,7 +246,7 @@ class Tables:
             lines.append(f"uint8_t rows_{table.name}[{total}] __attribute__((aligned(8)));")
         return lines
 
-    def visible(self) -> list[Table]:
+    def visible(self) -> list[MatchTable]:
         return [table for table in self.tables.values() if not table.hidden]
 
     def descriptions(self) -> list[str]:
@@ -257,7 +257,7 @@ class Tables:
         opening = "static const struct p4_table_info *const table_infos[] = {"
         return [*lines, *block(opening, names or ["NULL,"], "};"), ""]
 
-    def _description(self, table: Table) -> list[str]:
+    def _description(self, table: MatchTable) -> list[str]:
         lines: list[str] = []
         if table.keys:
             items = [f"{{ {string(k.name)}, {k.bits}, {_MATCHES[k.match]}, {k.word} }}," for k in table.keys]
@@ -310,7 +310,7 @@ class Tables:
                 lines += self._const_entry(table, entry, last)
         return lines
 
-    def _data(self, table: Table, entry: Json, filler: str) -> list[str]:
+    def _data(self, table: MatchTable, entry: Json, filler: str) -> list[str]:
         """The words of an entry's arguments, padded to the length of the table's rows."""
         words: list[str] = []
         for (_, bits, _), value in zip(table.argument_at[entry["action_id"]], entry["action_data"], strict=True):
@@ -318,7 +318,7 @@ class Tables:
         words += [filler] * (table.argument_words - len(words))
         return words or [filler]
 
-    def _const_entry(self, table: Table, entry: Json, last_priority: int) -> list[str]:
+    def _const_entry(self, table: MatchTable, entry: Json, last_priority: int) -> list[str]:
         values: list[str] = []
         masks: list[str] = []
         # In simple_switch the smallest number is the highest priority; here and in P4Runtime the largest is.

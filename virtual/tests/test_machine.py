@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from virtual import endings, machine, memory
-from virtual.machine import Machine, MachineError, MachineJob, command_line
+from virtual.machine import MachineError, MachineJob, VirtualMachine, command_line
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -49,7 +49,7 @@ def test_command_line__refuses_more_than_the_kernel_reads(tmp_path: Path) -> Non
 
 def test_messages__come_until_the_end(tmp_path: Path) -> None:
     script = 'echo boot; echo \'bufferscope: {"phase":"a"}\'; echo \'bufferscope: {"end":0}\'; echo reboot: Power down'
-    with Machine(job(tmp_path, script)) as running:
+    with VirtualMachine(job(tmp_path, script)) as running:
         assert list(running.messages()) == [{"phase": "a"}, {"end": 0}]
 
 
@@ -63,14 +63,14 @@ def test_messages__come_until_the_end(tmp_path: Path) -> None:
     ],
 )
 def test_messages__an_early_end_is_an_error_with_its_cause(tmp_path: Path, script: str, ending: str) -> None:
-    with Machine(job(tmp_path, script)) as running, pytest.raises(MachineError, match=ending):
+    with VirtualMachine(job(tmp_path, script)) as running, pytest.raises(MachineError, match=ending):
         list(running.messages())
 
 
 def test_messages__a_machine_that_says_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endings, "HANG_S", 0.5)
     monkeypatch.setattr(endings, "IDLE_SHARE", 0.5)  # the script's start takes some processor time
-    with Machine(job(tmp_path, "sleep 60")) as running:
+    with VirtualMachine(job(tmp_path, "sleep 60")) as running:
         with pytest.raises(MachineError, match="has said nothing"):
             list(running.messages())
         pid = running.process.pid
@@ -80,7 +80,7 @@ def test_messages__a_machine_that_says_nothing_is_ended(tmp_path: Path, monkeypa
 
 def test_machine__without_room_for_its_memory_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "problem", lambda needed_mib: f"no room for {needed_mib} MiB")
-    with pytest.raises(MachineError, match="no room for 64 MiB"), Machine(job(tmp_path)):
+    with pytest.raises(MachineError, match="no room for 64 MiB"), VirtualMachine(job(tmp_path)):
         pass
     assert not (tmp_path / "logs/console.log").exists()
 

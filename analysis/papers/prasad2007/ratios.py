@@ -28,7 +28,7 @@ CLEAR = 1.0  # decimal logarithm of an evidence ratio from which on one form is 
 PRINTED = 1.0
 
 
-class Curve(NamedTuple):
+class RatioCurve(NamedTuple):
     """Loss by buffer at one capacity ratio, and the decimal logarithm of the evidence for the power law."""
 
     loss: Series
@@ -45,12 +45,12 @@ def prepare(runs: StoredRuns) -> Data:
     return {"provenance": runs.provenance(), "curves": curves, "crossing": crossing(curves)}
 
 
-def _curve(measured: Measured) -> Curve:
+def _curve(measured: Measured) -> RatioCurve:
     fits = measured.forms
-    return Curve(measured.loss, math.log10(max(fits.evidence_for_power_law, 1e-300)) if fits else None)
+    return RatioCurve(measured.loss, math.log10(max(fits.evidence_for_power_law, 1e-300)) if fits else None)
 
 
-def crossing(curves: dict[float, Curve]) -> Interval | None:
+def crossing(curves: dict[float, RatioCurve]) -> Interval | None:
     """The ratio at which the evidence changes its side, interpolated between logarithms. The interval begins at the
     largest ratio below it with clear evidence for the power law, and ends at the least ratio above it with clear
     evidence for the exponential; an end without such a ratio is open. None if the evidence does not change sides once.

@@ -9,7 +9,7 @@ from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, absent
-from analysis.papers.least_buffers import NO_LEAST, LeastBuffer, least_buffers
+from analysis.papers.least_buffers import NO_LEAST, BufferBracket, least_buffers
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import bdp, pooled
 from analysis.papers.spang2021.artifact import Published
@@ -223,7 +223,7 @@ def _many(cc: str, curve: Data) -> list[Fact]:
     return [Fact(what, "", -0.5, exponent, "", why, headline=cc == "reno")]
 
 
-def _fact(what: str, paper: str, predicted: float | None, least: LeastBuffer, flows: int) -> Fact:
+def _fact(what: str, paper: str, predicted: float | None, least: BufferBracket, flows: int) -> Fact:
     return Fact(what, paper, predicted, least.interval, "packets", least.note, NO_LEAST, headline=flows == 1)
 
 

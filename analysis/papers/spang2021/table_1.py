@@ -12,7 +12,7 @@ from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.spang2021 import table_conditions, table_rows
 from analysis.papers.spang2021.searches import NONEMPTY, USED
-from analysis.papers.spang2021.table_conditions import Assumption
+from analysis.papers.spang2021.table_conditions import MeasuredAssumption
 from analysis.papers.spang2021.table_rows import RuleRow
 from analysis.papers.stored_runs import StoredRuns
 
@@ -108,7 +108,7 @@ def _cells(row: RuleRow) -> list[list[tuple[str, str]]]:
     ]
 
 
-def _marked(condition: Assumption) -> str:
+def _marked(condition: MeasuredAssumption) -> str:
     return f"{MARKS[condition.holds] if condition.is_judged else NUMBER} {condition.text}"
 
 

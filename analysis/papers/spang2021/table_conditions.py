@@ -28,7 +28,7 @@ NEAR = 0.2  # how far from a rule, as a share of it, the least buffer may be
 FAIR = 1.5  # the largest Delta that is still called fair
 
 
-class Assumption(NamedTuple):
+class MeasuredAssumption(NamedTuple):
     """An assumption of a rule with the measured number. `holds` is None if it is open, or no run has the number."""
 
     text: str
@@ -57,26 +57,28 @@ class RunsAtLeast(NamedTuple):
         return None if estimate is None else estimate.value
 
 
-def used_enough(runs: StoredRuns, cc: str) -> Assumption:
+def used_enough(runs: StoredRuns, cc: str) -> MeasuredAssumption:
     """The other criterion: the least buffer for a utilization, beside the buffer that the rule asks for."""
     least = least_buffers(runs, USED, cc, flows=1).get(1)
     asked = single_flow.single_flow_buffer(cc, bdp(least.runs[0]), USED.enough) if least else None
     if least is None or asked is None:
-        return Assumption(f"least buffer for {USED.enough:.0%} used: no run says", None)
+        return MeasuredAssumption(f"least buffer for {USED.enough:.0%} used: no run says", None)
     if not least.is_known:
-        return Assumption(f"for {USED.enough:.0%} used: {NO_LEAST}, {least.note}", False)
+        return MeasuredAssumption(f"for {USED.enough:.0%} used: {NO_LEAST}, {least.note}", False)
     point = least.bounds
     high = "∞" if math.isinf(point.high) else f"{point.high:.3g}"
-    return Assumption(
+    return MeasuredAssumption(
         f"for {USED.enough:.0%} used: {point.low:.3g} to {high} packets, asked {asked:.3g}",
         is_near(asked, point.low, point.high),
     )
 
 
-def losses_when_full(searched: RunsAtLeast | None) -> Assumption:
+def losses_when_full(searched: RunsAtLeast | None) -> MeasuredAssumption:
     """Assumption 3: W = BDP + B when packets are lost."""
     ratio = searched.mean(lambda run: _fullness(run, searched.bdp)) if searched else None
-    return Assumption(f"W/(BDP + B) at a loss: {rounded(ratio)}", None if ratio is None else abs(ratio - 1) < 0.1)
+    return MeasuredAssumption(
+        f"W/(BDP + B) at a loss: {rounded(ratio)}", None if ratio is None else abs(ratio - 1) < 0.1
+    )
 
 
 def _fullness(run: StoredRun, bdp: float) -> float | None:
@@ -86,7 +88,7 @@ def _fullness(run: StoredRun, bdp: float) -> float | None:
     return float(np.median(shares)) if shares else None
 
 
-def falls(runs: StoredRuns, cc: str) -> Assumption:
+def falls(runs: StoredRuns, cc: str) -> MeasuredAssumption:
     """Whether a lone flow's window falls from W to b W after a loss, as in Figure 1. The fall, (1 - b) W, decides how
     big a buffer must be, so the tolerance NEAR applies to the fall.
 
@@ -99,8 +101,8 @@ def falls(runs: StoredRuns, cc: str) -> Assumption:
     fall = mean_interval(_fall(run) for run in selected)
     rule = f"(b = {1 - asked:.3g}, 1 − b ± {NEAR:.0%})"
     if fall is None:
-        return Assumption(f"{cc}: falls to b W {rule}: no run with all packets says", None)
-    return Assumption(f"{cc}: falls to {1 - fall.value:.3g} W {rule}, B = BDP", is_near(asked, *fall.ends))
+        return MeasuredAssumption(f"{cc}: falls to b W {rule}: no run with all packets says", None)
+    return MeasuredAssumption(f"{cc}: falls to {1 - fall.value:.3g} W {rule}, B = BDP", is_near(asked, *fall.ends))
 
 
 def _fall(run: StoredRun) -> float | None:
@@ -114,7 +116,7 @@ def _fall(run: StoredRun) -> float | None:
     return float(np.median(shares)) if shares else None
 
 
-def silence(runs: StoredRuns) -> Assumption:
+def silence(runs: StoredRuns) -> MeasuredAssumption:
     """The longest gap between arrivals while the sender learns of a loss, in runs whose packets were all kept."""
     gaps, needed = [], []
     for run in runs.select(PACKETS, needs=NEEDS, cc="reno", flows=1):
@@ -126,9 +128,9 @@ def silence(runs: StoredRuns) -> Assumption:
             gaps.append(gap / 1e6)
             needed.append((bdp(run) + run["buffer_packets"]) / 2 / bdp(run) * run["rtt_ns"] / 1e6)
     if not gaps:
-        return Assumption("silent after a loss: no run with all packets says", None)
+        return MeasuredAssumption("silent after a loss: no run with all packets says", None)
     text = f"longest silence after a loss {np.mean(gaps):.2g} ms (PRR sends on), not {np.mean(needed):.2g} ms"
-    return Assumption(text, bool(np.mean(gaps) > 0.5 * np.mean(needed)))
+    return MeasuredAssumption(text, bool(np.mean(gaps) > 0.5 * np.mean(needed)))
 
 
 def _longest_gap_ns(run: StoredRun) -> float | None:
@@ -143,10 +145,10 @@ def _longest_gap_ns(run: StoredRun) -> float | None:
     return float(np.median(gaps)) if gaps else None
 
 
-def uniform(searched: RunsAtLeast | None) -> Assumption:
+def uniform(searched: RunsAtLeast | None) -> MeasuredAssumption:
     """Theorem 4: all windows within a third of (BDP + B)/n."""
     if searched is None:
-        return Assumption("windows within a third of their mean: no run says", None)
+        return MeasuredAssumption("windows within a third of their mean: no run says", None)
 
     def share(run: StoredRun) -> float:
         values, counts = run.distribution("in_flight_packets")
@@ -155,36 +157,38 @@ def uniform(searched: RunsAtLeast | None) -> Assumption:
 
     inside = searched.mean(share)
     text = f"{rounded(inside)} of windows within a third of (BDP + B)/n"
-    return Assumption(text, None if inside is None else inside > 0.98)
+    return MeasuredAssumption(text, None if inside is None else inside > 0.98)
 
 
-def few_lose(searched: RunsAtLeast | None, n: int) -> Assumption:
+def few_lose(searched: RunsAtLeast | None, n: int) -> MeasuredAssumption:
     """Theorem 5's bound on the flows that lose in one RTT, checked at the 99th percentile of the base RTTs with a loss.
     The mean would not do: it can be within the bound although many RTTs exceed the bound.
     """
     if searched is None:
-        return Assumption("how many flows lose in an RTT: no run says", None)
+        return MeasuredAssumption("how many flows lose in an RTT: no run says", None)
     losing, delta = searched.mean("flows_losing_per_rtt"), searched.mean("delta")
     most = searched.mean(lambda run: run.percentile("flows_losing", 99))
     if losing is None or delta is None or most is None:
-        return Assumption("how many flows lose in an RTT: no run says", None)
+        return MeasuredAssumption("how many flows lose in an RTT: no run says", None)
     bound = many_flows.flows_seeing_loss(searched.bdp, n, delta)
     text = f"{rounded(losing)} flows lose in an RTT on average, {rounded(most)} at the 99th percentile"
-    return Assumption(f"{text}, at most {rounded(bound)}", most <= bound)
+    return MeasuredAssumption(f"{text}, at most {rounded(bound)}", most <= bound)
 
 
-def windows_of_two(searched: RunsAtLeast | None) -> Assumption:
+def windows_of_two(searched: RunsAtLeast | None) -> MeasuredAssumption:
     low = searched.mean("window_p01_packets") if searched else None
-    return Assumption(f"1st percentile of windows {rounded(low)}, at least 2", None if low is None else low >= 2)
+    return MeasuredAssumption(
+        f"1st percentile of windows {rounded(low)}, at least 2", None if low is None else low >= 2
+    )
 
 
-def number(name: str, value: float | None) -> Assumption:
+def number(name: str, value: float | None) -> MeasuredAssumption:
     """A number that a rule is computed from, beside its conditions."""
-    return Assumption(f"{name} = {rounded(value)}", None, is_judged=False)
+    return MeasuredAssumption(f"{name} = {rounded(value)}", None, is_judged=False)
 
 
-def fair(delta: float | None) -> Assumption:
-    return Assumption(f"fair: Δ = {rounded(delta)}", None if delta is None else delta <= FAIR)
+def fair(delta: float | None) -> MeasuredAssumption:
+    return MeasuredAssumption(f"fair: Δ = {rounded(delta)}", None if delta is None else delta <= FAIR)
 
 
 def rounded(value: float | None) -> str:

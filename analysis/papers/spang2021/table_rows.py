@@ -15,7 +15,7 @@ from analysis.papers.least_buffers import NO_LEAST, least_buffers
 from analysis.papers.series import bdp, grouped, nearest
 from analysis.papers.spang2021 import table_conditions as conditions
 from analysis.papers.spang2021.searches import NONEMPTY
-from analysis.papers.spang2021.table_conditions import NEAR, NEEDS, Assumption, RunsAtLeast
+from analysis.papers.spang2021.table_conditions import NEAR, NEEDS, MeasuredAssumption, RunsAtLeast
 from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
@@ -34,7 +34,7 @@ class RuleRow(NamedTuple):
     rule: str
     assumes: str
     source: str
-    conditions: list[Assumption]
+    conditions: list[MeasuredAssumption]
     predicted: float | None
     measured: Interval | None
     kind: str = "number"  # "most", "least": `predicted` is a bound; "distance": `measured` is |B / rule - 1|
@@ -73,7 +73,8 @@ def rows(runs: StoredRuns) -> list[RuleRow]:
         *_one_flow(runs, lone),
         *_many_flows(int(flows), reno, bbr),
         RuleRow("O(1)", "Reno, bounded windows, Poisson pacing", "[17]",
-                [Assumption("no run of this set paces at random, nor is its link over-provisioned", None, False)],
+                [MeasuredAssumption("no run of this set paces at random, nor is its link over-provisioned", None,
+                                    False)],
                 None, None),
         _theorem_7(runs),
     ]  # fmt: skip
@@ -92,7 +93,7 @@ def _one_flow(runs: StoredRuns, lone: dict[str, RunsAtLeast | None]) -> list[Rul
     far = {cc: distance for cc in FALLING if (distance := _distance(lone[cc], cc))}
     falls = {cc: conditions.falls(runs, cc) for cc in FALLING}
     lossy = lone["bbr"].mean("loss_events") if lone["bbr"] else None
-    in_place_of_a_fall = Assumption(
+    in_place_of_a_fall = MeasuredAssumption(
         f"loss events a run: {conditions.rounded(lossy)}", None if lossy is None else lossy > 0
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from experiments.sweep.search import LeastBuffer, Measurement, least_buffer, next_steps, steps_at_most
+from experiments.sweep.search import LeastBuffer, TriedBuffer, least_buffer, next_steps, steps_at_most
 from experiments.sweep.spec import Search
 
 SEARCH = Search("nonempty", 0.99, "3p", "249p", 0.1, most_reps=8)
@@ -96,16 +96,16 @@ def test_search__goes_on_with_runs_that_are_not_valid() -> None:
 
 
 def test_next_steps__are_the_ends_first_then_what_is_missing() -> None:
-    assert next_steps({}, LOW, HIGH, 2, SEARCH) == [Measurement(3, 2), Measurement(249, 2)]
-    assert next_steps({3: [0.5], 249: [1.0, 1.0]}, LOW, HIGH, 2, SEARCH) == [Measurement(3, 2)]
-    assert next_steps({3: [0.5] * 2, 249: [0.9, 1.0]}, LOW, HIGH, 2, SEARCH) == [Measurement(249, 4)]
-    assert next_steps({3: [0.5] * 2, 249: [1.0] * 2}, LOW, HIGH, 2, SEARCH) == [Measurement(27, 2)]
+    assert next_steps({}, LOW, HIGH, 2, SEARCH) == [TriedBuffer(3, 2), TriedBuffer(249, 2)]
+    assert next_steps({3: [0.5], 249: [1.0, 1.0]}, LOW, HIGH, 2, SEARCH) == [TriedBuffer(3, 2)]
+    assert next_steps({3: [0.5] * 2, 249: [0.9, 1.0]}, LOW, HIGH, 2, SEARCH) == [TriedBuffer(249, 4)]
+    assert next_steps({3: [0.5] * 2, 249: [1.0] * 2}, LOW, HIGH, 2, SEARCH) == [TriedBuffer(27, 2)]
     assert least_buffer({3: [0.5] * 2, 249: [1.0] * 2}, LOW, HIGH, 2, SEARCH) == LeastBuffer(3, 249, 4, "not finished")
 
 
 def test_search__of_one_buffer_ends() -> None:
     measured = {5: [1.0]}
-    assert next_steps({}, 5, 5, 1, SEARCH) == [Measurement(5, 1)]
+    assert next_steps({}, 5, 5, 1, SEARCH) == [TriedBuffer(5, 1)]
     assert next_steps(measured, 5, 5, 1, SEARCH) == []
 
 

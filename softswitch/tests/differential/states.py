@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, field
 
 from controlplane.bmv2 import Bmv2Switch
-from controlplane.program import Entry
+from controlplane.program import ProgramEntry
 from controlplane.soft import SoftSwitch
 
 ATTACHED = (1, 2, 3)  # ports with a link on both switches; frames arrive there
@@ -27,10 +27,10 @@ class State:
     """`policies`, `postcards`: by egress port, None: no entry. `registers`: (name, port) -> value, of all PORTS."""
 
     forward: dict[int, int]  # destination MAC -> port
-    policies: dict[int, Entry | None]
-    default_policy: Entry
-    postcards: dict[int, Entry | None]
-    collector: Entry
+    policies: dict[int, ProgramEntry | None]
+    default_policy: ProgramEntry
+    postcards: dict[int, ProgramEntry | None]
+    collector: ProgramEntry
     mirror_port: int | None  # None: there is no such session
     registers: dict[tuple[str, int], int] = field(default_factory=dict)
 
@@ -39,7 +39,7 @@ class State:
         for mac in set(before.forward if before else ()) - set(self.forward):
             switch.delete_entry("forward", mac)
         for mac, port in self.forward.items():
-            switch.write_entry("forward", mac, Entry("send_to", {"egress_port": port}))
+            switch.write_entry("forward", mac, ProgramEntry("send_to", {"egress_port": port}))
         for table, entries in (("queue_policy", self.policies), ("postcards", self.postcards)):
             for port, entry in entries.items():
                 if entry is None:
@@ -74,7 +74,7 @@ def state(chance: random.Random, mirrored: bool) -> State:
         forward=forward,
         policies={
             **{port: _policy(chance, registers, port) if chance.random() < 0.9 else None for port in PORTS},
-            MARKER_PORT: Entry("unwatched", {}),
+            MARKER_PORT: ProgramEntry("unwatched", {}),
         },
         default_policy=_policy(chance, registers, chance.choice(PORTS)),
         postcards={port: _postcards(chance) for port in PORTS},
@@ -98,7 +98,7 @@ def _registers(chance: random.Random) -> dict[tuple[str, int], int]:
     return values
 
 
-def _policy(chance: random.Random, registers: dict[tuple[str, int], int], port: int) -> Entry:
+def _policy(chance: random.Random, registers: dict[tuple[str, int], int], port: int) -> ProgramEntry:
     """Thresholds at the current depth, one below, one above, at both ends of the range, or anywhere."""
     in_bytes = chance.randrange(2)
     unit = "bytes" if in_bytes else "packets"
@@ -114,29 +114,31 @@ def _policy(chance: random.Random, registers: dict[tuple[str, int], int], port: 
 
     match chance.choice(("unwatched", "tail_drop", "tail_drop", "ecn", "ecn", "egress_threshold", "egress_threshold")):
         case "tail_drop":
-            return Entry("tail_drop", {"threshold": bound(), "in_bytes": in_bytes})
+            return ProgramEntry("tail_drop", {"threshold": bound(), "in_bytes": in_bytes})
         case "ecn":
-            return Entry("ecn", {"threshold": bound(), "hard_limit": bound(), "in_bytes": in_bytes})
+            return ProgramEntry("ecn", {"threshold": bound(), "hard_limit": bound(), "in_bytes": in_bytes})
         case "egress_threshold":
             mark = chance.randrange(2)
-            return Entry("egress_threshold", {"threshold": bound(), "mark_instead_of_drop": mark, "in_bytes": in_bytes})
-    return Entry("unwatched", {})
+            return ProgramEntry(
+                "egress_threshold", {"threshold": bound(), "mark_instead_of_drop": mark, "in_bytes": in_bytes}
+            )
+    return ProgramEntry("unwatched", {})
 
 
-def _postcards(chance: random.Random) -> Entry | None:
+def _postcards(chance: random.Random) -> ProgramEntry | None:
     match chance.choice(("report", "report", "report", "silent", None)):
         case "report":
             ticks = chance.choice((1, 1000, 0, 0xFFFF))
-            return Entry("report", {"switch_id": chance.choice((0, 7, 0xFFFF)), "ns_per_tick": ticks})
+            return ProgramEntry("report", {"switch_id": chance.choice((0, 7, 0xFFFF)), "ns_per_tick": ticks})
         case "silent":
-            return Entry("silent", {})
+            return ProgramEntry("silent", {})
     return None
 
 
-def _collector(chance: random.Random) -> Entry:
+def _collector(chance: random.Random) -> ProgramEntry:
     if chance.random() < 0.2:
-        return Entry("NoAction", {})
-    return Entry(
+        return ProgramEntry("NoAction", {})
+    return ProgramEntry(
         "send_to_collector",
         {
             "switch_mac": chance.choice((0x02BF00000103, chance.getrandbits(48))),

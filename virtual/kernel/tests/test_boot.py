@@ -15,7 +15,7 @@ import pytest
 from virtual import offers
 from virtual.kernel import config
 from virtual.kernel.build import BUILD
-from virtual.machine import Machine, MachineJob
+from virtual.machine import MachineJob, VirtualMachine
 
 KERNEL = BUILD / "linux"
 CHECKOUT = Path(__file__).parents[3]
@@ -42,7 +42,7 @@ def observe(tmp_path_factory: pytest.TempPathFactory) -> Observe:
         job = MachineJob(
             KERNEL, init, directory, console, 256, seed, parameters=unused, environment={"PYTHONPATH": str(CHECKOUT)}
         )
-        with Machine(job) as machine:
+        with VirtualMachine(job) as machine:
             assert list(machine.messages())[-1] == {"end": 0}
         content: dict[str, Any] = json.loads((directory / "observed.json").read_text())
         return content
