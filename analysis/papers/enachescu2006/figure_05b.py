@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from analysis.figures.common import BLACK, Data
 from analysis.papers import look
-from analysis.papers.enachescu2006 import panel
+from analysis.papers.enachescu2006 import model, panel
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import Series, grouped, series
@@ -13,7 +13,7 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
     "utilization against the rate of each flow's access link; Reno with large windows on 1 Gb/s, 10 packets of buffer. "
-    "Lines: what the access links offer."
+    "Dashed: what the access links offer."
 )
 STEM = "access"
 CARRIED = 0.95  # the curve counts as linear while the link carries this share of the access links' rates
@@ -46,8 +46,8 @@ def draw(data: Data) -> look.Figure:
         full = data["rate_mbps"] / n
         rates = [rate for rate in curve.points if rate < full]
         line = [(rate, rate / full) for rate in (*rates, full)]
-        panel.model_line(ax, line, None, curve.shade)
-    ax.plot([], [], color=BLACK, linewidth=0.7, label="offered")
+        panel.model_line(ax, line, None, curve.shade, model.EQUAL)
+    ax.plot([], [], panel.STYLES[model.EQUAL], color=BLACK, linewidth=0.7, label="offered")
     ax.legend(loc="lower center", frameon=False)
     return figure
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from analysis.figures.common import GREY, Data, level
 from analysis.papers import brackets, look
 from analysis.papers.enachescu2006 import panel
 from analysis.papers.facts import Fact
-from analysis.papers.series import series
+from analysis.papers.series import Series, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 ENOUGH = 0.8
@@ -28,10 +28,10 @@ def prepare(runs: StoredRuns, stem: str, kind: Callable[[StoredRun], str], first
     }
 
 
-def draw(data: Data) -> look.Figure:
+def draw(data: Data, curves: Callable[[Mapping[str, Series]], list[panel.Curve]] = panel.numbered) -> look.Figure:
     """One panel, buffers logarithmic."""
     figure, ax = look.new_panel(look.PAGE_IN, 3.0)
-    if panel.draw(ax, panel.numbered(data["curves"]), "buffer B (packets)"):
+    if panel.draw(ax, curves(data["curves"]), "buffer B (packets)"):
         level(ax, ENOUGH, "", GREY, ":", look.LABEL_POINTS)
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return figure

@@ -23,6 +23,7 @@ class Curve(NamedTuple):
     shade: str
     marker: str
     points: Series
+    style: str = "-"
 
 
 def by_sender(curves: Mapping[str, Series]) -> list[Curve]:
@@ -47,8 +48,9 @@ def draw(ax: look.Axes, curves: Sequence[Curve], x_label: str, log: bool = True)
         look.log_axis(ax.xaxis)
     for curve in curves:
         places = list(curve.points)
-        ax.plot(places, [point.value for point in curve.points.values()], color=curve.shade, linewidth=0.7)
+        ax.plot(places, [point.value for point in curve.points.values()], curve.style, color=curve.shade, linewidth=0.7)
         look.interval_bars(ax, places, curve.points.values(), curve.shade, curve.marker, curve.label)
+    ax.margins(x=0.03)  # else the axes cut the outer markers in half
     ax.set_xlabel(x_label)
     ax.set_ylabel("utilization u")
     ax.set_ylim(0, 1.05)

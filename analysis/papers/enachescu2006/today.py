@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from analysis.figures import algorithms
-from analysis.papers.enachescu2006 import kinds
+from analysis.papers.enachescu2006 import kinds, panel
 from analysis.papers.paper import PaperFigure
+from analysis.papers.series import Series
 from analysis.papers.stored_runs import StoredRun
 
 CAPTION = (
@@ -15,6 +17,7 @@ CAPTION = (
     "cap of windows, SACK and RACK on, delayed ACKs. TSO: the sender's NIC of 10 Gb/s cuts segments of up to 64 kB."
 )
 STEM = "today"
+CCS = ("reno", "cubic", "bbr", "bbr3")
 PACINGS = {"linux": "Linux's pacing", "exact": "even pacing", "fq": "fq"}
 
 
@@ -24,11 +27,25 @@ def kind(run: StoredRun) -> str:
     return ", ".join(word for word in words if word)
 
 
+STYLES = {"": "-", "Linux's pacing": "--", "even pacing": ":", "fq": "-."}
+
+
+def curves(by_kind: Mapping[str, Series]) -> list[panel.Curve]:
+    """The colour shows the algorithm, the line the pacing, the marker TSO."""
+    shades = {algorithms.name(cc): algorithms.color(cc) for cc in CCS}
+    drawn = []
+    for name, points in sorted(by_kind.items()):
+        algorithm, *more = name.split(", ")
+        pacing = next((word for word in more if word in STYLES), "")
+        drawn.append(panel.Curve(name, shades[algorithm], "s" if "TSO" in more else "o", points, STYLES[pacing]))
+    return drawn
+
+
 FIGURE = PaperFigure(
     "today",
     CAPTION,
     (STEM,),
     partial(kinds.prepare, stem=STEM, kind=kind),
-    kinds.draw,
+    partial(kinds.draw, curves=curves),
     partial(kinds.facts, printed={}, most_packets=20, headline=True),
 )
