@@ -16,6 +16,7 @@ from analysis.papers.prasad2007 import (
     flow_classes,
     ratios,
     rows,
+    size_figure,
     throughput_figure,
     topology_figure,
     transfers,
@@ -144,6 +145,11 @@ def test_bins__have_means_and_models_of_each_transfer() -> None:
     assert transfers.bins(table, 0.01, v=3.0)[0].fitted_bps == pytest.approx(8 * 10_000 / (0.05 * (3 + 0.21)))
     assert transfers.bins(table, 0.0)[0].large_bps is None
     assert transfers.fitted_v(table, 0.01) == pytest.approx((4 * (20 - 3)) / (0.01 * 28))
+    run |= {"arrivals": 1000, "drops": 10}
+    run.tables["flows"] = run.tables["flows"].with_columns(timeouts=pl.lit(2))
+    measured = run.measure("sizes", size_figure.BySize, size_figure.by_size)
+    assert measured.bins == transfers.bins(table, 0.01, measured.v)
+    assert (measured.loss, measured.timeouts, measured.flows) == (0.01, 2 * len(table), len(table))
 
 
 def test_best_buffer__has_an_interval_of_buffers_that_are_as_good() -> None:
@@ -165,11 +171,12 @@ def test_share_of_time__counts_whole_windows_above_a_level() -> None:
     )
     summary = {"bottleneck_port": 2, "measurement_window_mono_ns": [0, 10 * 10**9]}
     row = {"rate_bps": 800_000, "utilization_mean": 0.5}
-    result = figure_03.above(Run(row, summary, postcards=cards, flows=flows([5], [1.0])))  # type: ignore[arg-type]
-    assert result["shares"]["0.9"]["1"] == pytest.approx(0.5)
-    assert result["shares"]["0.95"]["3"] == 0
-    assert result["deviation"]["1"] == pytest.approx(0.527, abs=0.001)  # of five 0 and five 1
-    assert "10" not in result["shares"]["0.9"]
+    run = Run(row, summary, postcards=cards, flows=flows([5], [1.0]))
+    result = run.measure("windows", figure_03.Above, figure_03.above)
+    assert result.shares["0.9"]["1"] == pytest.approx(0.5)
+    assert result.shares["0.95"]["3"] == 0
+    assert result.deviation["1"] == pytest.approx(0.527, abs=0.001)  # of five 0 and five 1
+    assert "10" not in result.shares["0.9"]
 
 
 def test_crossing__is_where_the_evidence_changes_sides() -> None:
@@ -207,8 +214,8 @@ def test_topology__gaps_and_handshakes_are_those_of_each_link_and_rtt() -> None:
     paths = [{"access_link": 1 + number % 2} for number in range(4)]
     summary = {"bottleneck_port": 2, "spec": {"paths": paths, "access_bps": 8_000_000}}
     run: Any = Run({}, summary, postcards=cards, flows=table)
-    gaps = topology_figure.gaps(run)
-    assert (gaps["count"], gaps["links"], gaps["least_ns"]) == (3, 2, -10)  # the last is 10 ns too close
-    assert gaps["back_to_back"] == pytest.approx(2 / 3)
-    excess = topology_figure.handshake_excess(run)
+    gaps = run.measure("gaps", topology_figure.Gaps, topology_figure.gaps)
+    assert (gaps.number, gaps.links, gaps.least_ns) == (3, 2, -10)  # the last is 10 ns too close
+    assert gaps.back_to_back == pytest.approx(2 / 3)
+    excess = run.measure("handshakes", list[tuple[int, float]], topology_figure.handshake_excess)
     assert excess == [(20_000_000, pytest.approx(0.005)), (40_000_000, pytest.approx(0.01))]

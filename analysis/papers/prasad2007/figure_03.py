@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from statistics import NormalDist
-from typing import TypedDict
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -32,7 +32,7 @@ PRINTED_S, PRINTED = 10.0, "about 0.07"
 NEEDED = (0.95 - 0.68) / NormalDist().inv_cdf(1 - 0.07)  # the deviation of normal means that the printed share takes
 
 
-class Above(TypedDict):
+class Above(NamedTuple):
     """Of one run: `shares` by level and window length, the standard `deviation` of utilization by window length."""
 
     shares: dict[str, dict[str, float]]
@@ -64,12 +64,7 @@ def above(run: StoredRun) -> Above:
             shares[f"{level:g}"][f"{length_s:g}"] = float((used > level).mean())
         deviation[f"{length_s:g}"] = float(used.std(ddof=1))
     largest = run.table("flows").filter("measured")["size_bytes"].cast(pl.Int64).to_list()
-    return {
-        "shares": shares,
-        "deviation": deviation,
-        "mean": run["utilization_mean"],
-        "largest": max(largest, default=None),
-    }
+    return Above(shares, deviation, run["utilization_mean"], max(largest, default=None))
 
 
 def prepare(runs: StoredRuns) -> Data:
@@ -79,23 +74,23 @@ def prepare(runs: StoredRuns) -> Data:
     )
     return {
         "provenance": runs.provenance(), "scaled": _mean(scaled), "full": _mean(full),
-        "means": {"a tenth of the rate": mean_interval(run["mean"] for run in scaled),
-                  "full scale": mean_interval(run["mean"] for run in full)},
+        "means": {"a tenth of the rate": mean_interval(run.mean for run in scaled),
+                  "full scale": mean_interval(run.mean for run in full)},
         "deviations": {"a tenth of the rate": _deviation(scaled), "full scale": _deviation(full)},
-        "largest": {"a tenth of the rate": max((run["largest"] for run in scaled), default=None),
-                    "full scale": max((run["largest"] for run in full), default=None)},
+        "largest": {"a tenth of the rate": max((run.largest for run in scaled), default=None),
+                    "full scale": max((run.largest for run in full), default=None)},
     }  # fmt: skip
 
 
 def _deviation(runs: list[Above]) -> Interval | None:
-    return mean_interval(run["deviation"].get(f"{PRINTED_S:g}") for run in runs)
+    return mean_interval(run.deviation.get(f"{PRINTED_S:g}") for run in runs)
 
 
 def _mean(runs: list[Above]) -> dict[float, Series]:
     result: dict[float, Series] = {}
     for level in LEVELS:
         estimates = {
-            length: mean_interval(run["shares"][f"{level:g}"].get(f"{length:g}") for run in runs) for length in TIMES_S
+            length: mean_interval(run.shares[f"{level:g}"].get(f"{length:g}") for run in runs) for length in TIMES_S
         }
         result[level] = {length: estimate for length, estimate in estimates.items() if estimate is not None}
     return result

@@ -21,13 +21,13 @@ UNITS = 1e6
 
 
 class BySize(NamedTuple):
-    """Transfers of one run in bins of size, the dropped share, the fitted v of the S-model, timeouts, transfers."""
+    """Transfers of one run in bins of size, the dropped share, the fitted v of the S-model, timeouts, number."""
 
     bins: list[transfers.Bin]
     loss: float
     v: float | None
     timeouts: int | None
-    transfers: int
+    flows: int
 
 
 def figure(name: str, buffer_packets: int, scaled_packets: int, caption: str) -> PaperFigure:
@@ -111,7 +111,7 @@ def facts(data: Data) -> list[Fact]:
         far = sum(each.bytes_share for each in data["bins"] if not is_near(each, fitted=True))
         rows.append(Fact("the same bytes, with the fitted v", "below 0.15", None, exactly(far), "of all"))
     if data["timeouts"] is not None:
-        rows.append(Fact("timeouts", "", None, exactly(data["timeouts"] / data["transfers"]), "a transfer"))
+        rows.append(Fact("timeouts", "", None, exactly(data["timeouts"] / data["flows"]), "a transfer"))
     for each in data["bins"]:
         name, model = nearer(each)
         what = (

@@ -8,7 +8,7 @@ input link's packets cannot arrive at the queue closer together than their trans
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -61,10 +61,10 @@ def handshake_excess(run: StoredRun) -> list[tuple[int, float]]:
     return list(least.iter_rows())
 
 
-class Gaps(TypedDict):
+class Gaps(NamedTuple):
     """Gaps of one run, and the number of input links that carried packets."""
 
-    count: int
+    number: int
     links: int
     least_ns: float
     back_to_back: float
@@ -87,11 +87,10 @@ def gaps(run: StoredRun) -> Gaps:
     gap_ns = np.diff(cards["enqueue_mono_ns"].to_numpy().astype(np.int64))[follows]
     took_ns = wire_bytes(cards["packet_bytes"].to_numpy()[1:][follows]) * 8 * 10**9 // spec["access_bps"]
     beyond_ns = gap_ns - took_ns
-    return {
-        "count": len(beyond_ns), "links": cards["link"].n_unique(),
-        "least_ns": float(beyond_ns.min()) if len(beyond_ns) else np.nan,
-        "back_to_back": float((beyond_ns <= 1).mean()) if len(beyond_ns) else np.nan,
-    }  # fmt: skip
+    return Gaps(
+        len(beyond_ns), cards["link"].n_unique(), float(beyond_ns.min()) if len(beyond_ns) else np.nan,
+        float((beyond_ns <= 1).mean()) if len(beyond_ns) else np.nan,
+    )  # fmt: skip
 
 
 def draw(data: Data) -> look.Figure:
@@ -154,7 +153,7 @@ def facts(data: Data) -> list[Fact]:
         rtt_ns, worst = max(excess, key=lambda pair: pair[1])
         what = f"idle RTT, the {len(excess)} of the spec: largest share by which the fastest handshake was longer"
         rows.append(Fact(f"{what} (of {rtt_ns / 1e6:g} ms; accepted up to 0.01)", "", 0.0, exactly(worst), ""))
-    what = f"input links ({gap['links']:,} used, {gap['count']:,} gaps): least time beyond a packet's transmission"
-    rows.append(Fact(f"{what} (accepted from 0 on)", "", 0.0, exactly(gap["least_ns"]), "ns"))
-    rows.append(Fact("input links: share of packets back to back", "", None, exactly(gap["back_to_back"]), ""))
+    what = f"input links ({gap.links:,} used, {gap.number:,} gaps): least time beyond a packet's transmission"
+    rows.append(Fact(f"{what} (accepted from 0 on)", "", 0.0, exactly(gap.least_ns), "ns"))
+    rows.append(Fact("input links: share of packets back to back", "", None, exactly(gap.back_to_back), ""))
     return rows
