@@ -29,9 +29,9 @@ def access_reasons(run: Run, queue: Columns) -> list[str]:
         rates = np.zeros(max(shared) + 1, dtype=np.int64)
         rates[list(shared)] = list(shared.values())
         reasons += _too_close(queue, link, rates[link], "access link")
-    own = _own_rates_bps(run)
-    if own.any():
-        reasons += _too_close(queue, np.arange(len(own)), own, "flow")
+    rates_bps = _own_rates_bps(run)
+    if rates_bps.any():
+        reasons += _too_close(queue, np.arange(len(rates_bps)), rates_bps, "flow")
     return reasons
 
 

@@ -120,8 +120,8 @@ def _traffic(spec: Mapping[str, Any]) -> str:
         return f"Open-loop traffic at {100 * spec['load']:g} % of the rate ({sizes_text(spec['sizes'])})"
     groups = [f"{group.get('flows')} {algorithms.name(group['cc'])}" for group in spec["groups"]]
     if groups:
-        one = len(groups) == 1 and spec["groups"][0].get("flows") == 1
-        groups[-1] += " flow" if one else " flows"
+        is_single = len(groups) == 1 and spec["groups"][0].get("flows") == 1
+        groups[-1] += " flow" if is_single else " flows"
     finite = [transfers_text(group) for group in spec.get("transfers") or ()]
     of_user = ["the user's programs"] if spec.get("program") else []
     text = " and ".join([*groups, *finite, *of_user])

@@ -115,12 +115,12 @@ def captions(summary: dict[str, Any]) -> dict[str, str]:
     elif needed and needed < summary["buffer_packets"]:
         depth += " Shaded depths are more than BDP/√n below full: by that rule the queue never falls so far."
     of_many = CAPTIONS_OF_MANY_FLOWS if summary.get("flows_distribution") else {}
-    own = {"queue_depth_distribution": depth}
+    more = {"queue_depth_distribution": depth}
     if summary.get("finite_flows"):
-        own["queue_and_windows"] = CAPTIONS["queue_and_windows"].split(" The queue follows", 1)[0] + (
+        more["queue_and_windows"] = CAPTIONS["queue_and_windows"].split(" The queue follows", 1)[0] + (
             " Windows are those of long flows: finite flows are not traced."
         )
-    return CAPTIONS | of_many | own
+    return CAPTIONS | of_many | more
 
 
 def kept_up(summary: dict[str, Any]) -> str:

@@ -78,11 +78,11 @@ def _of_groups(key: str) -> Callable[[Spec], str]:
 
 def _own_settings(spec: Spec) -> str:
     """The groups' own settings beside algorithm and number of flows."""
-    own = [
+    texts = [
         " ".join(f"{key}={value}" for key, value in group.items() if key not in ("cc", "flows") and value is not None)
         for group in spec.get("groups") or ()
     ]
-    return "; ".join(text or "none" for text in own) if any(own) else "none"
+    return "; ".join(text or "none" for text in texts) if any(texts) else "none"
 
 
 def _buffer(spec: Spec) -> str:

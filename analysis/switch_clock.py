@@ -250,14 +250,14 @@ def _slope(departure: np.ndarray, rx: np.ndarray) -> float:
     if len(hull) < 2:
         return 0.0
     right = min(max(int(np.searchsorted(at[hull], middle)), 1), len(hull) - 1)
-    one, other = hull[right - 1], hull[right]
-    return float(np.clip((ahead[other] - ahead[one]) / (at[other] - at[one]), -MAX_DRIFT, MAX_DRIFT))
+    left, right_end = hull[right - 1], hull[right]
+    return float(np.clip((ahead[right_end] - ahead[left]) / (at[right_end] - at[left]), -MAX_DRIFT, MAX_DRIFT))
 
 
-def _is_above(one: int, between: int, other: int, at: np.ndarray, ahead: np.ndarray) -> bool:
+def _is_above(left: int, between: int, right: int, at: np.ndarray, ahead: np.ndarray) -> bool:
     """Whether the point between two others lies on or above their connection."""
-    rise = (ahead[other] - ahead[one]) * (at[between] - at[one])
-    return bool((ahead[between] - ahead[one]) * (at[other] - at[one]) >= rise)
+    rise = (ahead[right] - ahead[left]) * (at[between] - at[left])
+    return bool((ahead[between] - ahead[left]) * (at[right] - at[left]) >= rise)
 
 
 def _extremes(at: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -68,9 +68,9 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
         raise InputError(f"{paths[1]}: is RUN itself; allowed: another run, or another repetition of it")
     first, second = map(read, paths)
     for each in (first, second):
-        for one in each.not_valid:
-            complain(f"{one.report.parent}: NOT VALID: {one.reasons[0]}")
-        if each.not_valid and not any(one.valid for one in each.outcomes):
+        for invalid in each.not_valid:
+            complain(f"{invalid.report.parent}: NOT VALID: {invalid.reasons[0]}")
+        if each.not_valid and not any(result.valid for result in each.outcomes):
             complain(f"{each.name}: no repetition is valid, so its numbers are no measurement")
     for line in lines(first, second):
         say(line)
@@ -111,7 +111,8 @@ def read(path: Path) -> Compared:
         read_all.append((repetition, summary, outcome(number, summary, repetition)))
     counting = [each for each in read_all if each[2].valid] or read_all
     directories, summaries, outcomes = map(list, zip(*counting, strict=True))
-    return Compared(str(path), directories, summaries, outcomes, [one for *_, one in read_all if not one.valid])
+    not_valid = [result for *_, result in read_all if not result.valid]
+    return Compared(str(path), directories, summaries, outcomes, not_valid)
 
 
 def lines(first: Compared, second: Compared) -> list[str]:
@@ -143,7 +144,7 @@ def lines(first: Compared, second: Compared) -> list[str]:
 
 def _sentence(each: Compared) -> str:
     """The verdict sentence of the repetition whose utilization is the median."""
-    ranked = sorted(each.outcomes, key=lambda one: one.values.get("utilization.mean", 0.0))
+    ranked = sorted(each.outcomes, key=lambda outcome: outcome.values.get("utilization.mean", 0.0))
     return ranked[(len(ranked) - 1) // 2].sentence
 
 
@@ -173,7 +174,7 @@ def _about_versions(first: Compared, second: Compared) -> list[str]:
 
 
 def _has_marks(first: Compared, second: Compared) -> bool:
-    return any(one.values.get("marks") for each in (first, second) for one in each.outcomes)
+    return any(outcome.values.get("marks") for each in (first, second) for outcome in each.outcomes)
 
 
 def _title(row: ConclusionRow, quantity: ShownQuantity) -> str:
@@ -186,7 +187,7 @@ def _values(first: Compared, second: Compared, path: str) -> tuple[list[float], 
     """The number of each repetition. An outcome without marks has no value for marks, which then counts as 0."""
     known = {"marks": 0.0} if path == "marks" else {}
     mine, other = (
-        [value for one in each.outcomes if (value := one.values.get(path, known.get(path))) is not None]
+        [value for outcome in each.outcomes if (value := outcome.values.get(path, known.get(path))) is not None]
         for each in (first, second)
     )
     return mine, other
@@ -216,7 +217,8 @@ def _row(name: str, quantity: ShownQuantity, mine: list[float], other: list[floa
 def _share_rows(first: Compared, second: Compared) -> list[tuple[str, str, str, str]]:
     """Each algorithm's share of the goodput, if both runs have it and one has several."""
     per_run = [
-        [{share.name: share.fraction for share in one.shares} for one in each.outcomes] for each in (first, second)
+        [{share.name: share.fraction for share in outcome.shares} for outcome in each.outcomes]
+        for each in (first, second)
     ]
     names = dict.fromkeys(name for run in per_run for shares in run for name in shares)
     if len(names) < 2:

@@ -33,8 +33,8 @@ def show(words: dict[str, Any], errors: list[BadValue]) -> int:
     for name in sorted({*offer.congestion_controls, *config.OURS, *in_kernel, *own_sources}):
         virtual = "ours" if name in config.OURS else "Linux" if name in offer.congestion_controls else ABSENT
         real = "this kernel" if name in in_kernel else "ours, as BPF" if name in own_sources and not lacks else ABSENT
-        own = offer.parameters.get(name, {})
-        rows.append((name, virtual, real, " ".join(f"{key}={value}" for key, value in own.items())))
+        defaults = offer.parameters.get(name, {})
+        rows.append((name, virtual, real, " ".join(f"{key}={value}" for key, value in defaults.items())))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
         first = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))

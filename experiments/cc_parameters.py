@@ -83,12 +83,12 @@ def refused(given: Mapping[str, str], after_boot: Parameters) -> str | None:
     """The problem of the first parameter that the kernel lacks, or that differs from the given value after boot."""
     for name, value in given.items():
         algorithm, parameter = name.split(".")
-        own = after_boot.get(algorithm, {})
-        if parameter not in own:
-            allowed = f"allowed: {', '.join(sorted(own))}" if own else "that algorithm has none"
+        kept = after_boot.get(algorithm, {})
+        if parameter not in kept:
+            allowed = f"allowed: {', '.join(sorted(kept))}" if kept else "that algorithm has none"
             return f"CC_PARAMETERS={name}={value} sets no parameter of {algorithm}; {allowed} (make cc)"
-        if not _same(value, own[parameter]):
-            return f"CC_PARAMETERS={name}={value} is refused by the kernel; it keeps {own[parameter]}"
+        if not _same(value, kept[parameter]):
+            return f"CC_PARAMETERS={name}={value} is refused by the kernel; it keeps {kept[parameter]}"
     return None
 
 

@@ -157,7 +157,7 @@ def _share_lines(outcomes: Sequence[Outcome]) -> list[str]:
     """A line for each algorithm; none if there is only one."""
     texts = []
     for mine in outcomes[0].shares if len(outcomes[0].shares) > 1 else ():
-        each = [share for one in outcomes for share in one.shares if share.cc == mine.cc]
+        each = [share for outcome in outcomes for share in outcome.shares if share.cc == mine.cc]
         fractions = [share.fraction for share in each if share.fraction is not None]
         rates = [share.goodput_bps for share in each]
         parts = [_spread(ShownQuantity("", "", 1e-6, "{:.4g} Mb/s", ""), rates)]
@@ -170,34 +170,34 @@ def _share_lines(outcomes: Sequence[Outcome]) -> list[str]:
     return texts
 
 
-def warn(one: Outcome, label: str = "") -> None:
+def warn(outcome: Outcome, label: str = "") -> None:
     """Reports that a repetition is not valid, which of its results still hold, and every reason."""
     complain(f"NOT VALID{label}: do not draw conclusions from this run")
-    for line in one.still_true:
+    for line in outcome.still_true:
         complain(f"  still true: {line}" if not line.startswith(("Not true", "Nothing is known")) else f"  {line}")
-    for reason in one.reasons:
+    for reason in outcome.reasons:
         complain(f"  because: {reason}")
 
 
-def show_one(one: Outcome, took: str) -> None:
+def show_one(outcome: Outcome, took: str) -> None:
     """Prints a single repetition. If the repetition is not valid, the warning comes first."""
-    if not one.valid:
-        warn(one)
-    say(one.sentence)
-    for line in lines([one]):
+    if not outcome.valid:
+        warn(outcome)
+    say(outcome.sentence)
+    for line in lines([outcome]):
         say(line)
     say(f"  {'took':<12} {took}")
-    say(f"  {'report':<12} {one.report}")
+    say(f"  {'report':<12} {outcome.report}")
 
 
 def show_all(outcomes: Sequence[Outcome]) -> None:
     """Prints several repetitions: first the valid ones together, then each. If none is valid, all count together."""
     ordered = sorted(outcomes)
-    valid = [one for one in ordered if one.valid]
+    valid = [outcome for outcome in ordered if outcome.valid]
     counted = valid or ordered
-    for one in ordered:
-        if not one.valid:
-            warn(one, f", repetition {one.number}")
+    for outcome in ordered:
+        if not outcome.valid:
+            warn(outcome, f", repetition {outcome.number}")
     which = f"{len(counted)} {'valid ' * (0 < len(valid) < len(ordered))}repetitions"
     one_only = len(counted) == 1
     say(f"Repetition {counted[0].number}, the only valid one:" if one_only else f"{which}, mean (least to most):")
@@ -205,23 +205,25 @@ def show_all(outcomes: Sequence[Outcome]) -> None:
         say(line)
     say(_sentence_of(counted))
     say("each repetition: utilization, delay median, p99, packets dropped" + _names(ordered))
-    for one in ordered:
-        values = [BY_PATH[path].form.format(BY_PATH[path].factor * one.values[path]) for path in BRIEF
-                  if path in one.values]  # fmt: skip
-        values += [f"{100 * share.fraction:.1f} %" for share in one.shares if share.fraction is not None and _many(one)]
-        verdict = "" if one.valid else "  NOT VALID"
-        say(f"  {one.number:<4} {'  '.join(f'{value:>9}' for value in values)}   {one.report}{verdict}")
+    for outcome in ordered:
+        values = [BY_PATH[path].form.format(BY_PATH[path].factor * outcome.values[path]) for path in BRIEF
+                  if path in outcome.values]  # fmt: skip
+        values += [
+            f"{100 * share.fraction:.1f} %" for share in outcome.shares if share.fraction is not None and _many(outcome)
+        ]
+        verdict = "" if outcome.valid else "  NOT VALID"
+        say(f"  {outcome.number:<4} {'  '.join(f'{value:>9}' for value in values)}   {outcome.report}{verdict}")
 
 
 def _sentence_of(outcomes: Sequence[Outcome]) -> str:
     """The sentence of the repetition whose utilization is the median."""
-    ranked = sorted(outcomes, key=lambda one: one.values.get("utilization.mean", 0.0))
+    ranked = sorted(outcomes, key=lambda outcome: outcome.values.get("utilization.mean", 0.0))
     middle = ranked[(len(ranked) - 1) // 2]
     return middle.sentence if len(outcomes) == 1 else f"Repetition {middle.number}, the median: {middle.sentence}"
 
 
-def _many(one: Outcome) -> bool:
-    return len(one.shares) > 1
+def _many(outcome: Outcome) -> bool:
+    return len(outcome.shares) > 1
 
 
 def _names(outcomes: Sequence[Outcome]) -> str:

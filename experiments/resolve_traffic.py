@@ -50,8 +50,8 @@ def resolve(entries: list[Entry], generator: str | None, where: Where) -> Traffi
     finite: list[Transfers] = []
     datagrams: list[Datagrams] = []
     for entry in entries:
-        own = _own(entry, where)
-        of_entry = _long(entry, own)
+        settings = _own(entry, where)
+        of_entry = _long(entry, settings)
         _check(entry, generator)
         if not entry.errors.keys() & {"access", "access_links"}:
             paths.refuse_access(entry.spec, entry.wrong)
@@ -59,7 +59,7 @@ def resolve(entries: list[Entry], generator: str | None, where: Where) -> Traffi
             paths.refuse(entry.spec, entry.given, entry.wrong)
         cc = of_entry[0].cc if len(of_entry) == 1 else one_cc(entry.spec)
         long += of_entry
-        finite += transfers.resolve(entry.spec, cc, where.wire_bytes, entry.wrong, own)
+        finite += transfers.resolve(entry.spec, cc, where.wire_bytes, entry.wrong, settings)
         datagrams += _datagrams(entry)
     return Traffic(tuple(long), tuple(finite), tuple(datagrams))
 
@@ -94,21 +94,21 @@ def _ack_delay_ns(entry: Entry, where: Where) -> int | None:
     return ack_delay.resolve(entry.spec, entry.rtts_ns[0], where.delay, entry.wrong)
 
 
-def _long(entry: Entry, own: Mapping[str, Any]) -> list[Group]:
+def _long(entry: Entry, settings: Mapping[str, Any]) -> list[Group]:
     """The long flows with their numbers. FLOWS is the number of a single group, by default 16."""
     spec, errors = entry.spec, entry.errors
     if LONG not in transfers.kinds(spec.traffic):
         return []
     given_groups = tuple(spec.cc)
     if len(given_groups) == 1 and given_groups[0].flows is None:
-        return [Group(given_groups[0].cc, DEFAULT_FLOWS if spec.flows is None else spec.flows, **own)]
+        return [Group(given_groups[0].cc, DEFAULT_FLOWS if spec.flows is None else spec.flows, **settings)]
     total = sum(group.flows for group in given_groups)
     if total > MAX_FLOWS:
         entry.wrong("cc", f"has {total} flows; allowed: 1 to {MAX_FLOWS}, as FLOWS")
     elif spec.flows is not None and spec.flows != total and not errors.keys() & {"cc", "flows"}:
         problem = f"is not the sum of CC={entry.given.get('cc')}, {total}; allowed: {total}, or no FLOWS at all"
         entry.wrong("flows", problem)
-    return [Group(group.cc, group.flows, **own) for group in given_groups]
+    return [Group(group.cc, group.flows, **settings) for group in given_groups]
 
 
 def datagram_flows(spec: Spec, number: int | None = None) -> int:

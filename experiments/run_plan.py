@@ -234,9 +234,9 @@ def _settings(
         queues={host.port: queue(spec, host.port) for host in HOSTS},
         policy=policy(spec),
         flow_settings=tuple(
-            (ControlTuple(flow.src_addr, flow.dst_addr, TCP, flow.src_port, flow.dst_port), own)
+            (ControlTuple(flow.src_addr, flow.dst_addr, TCP, flow.src_port, flow.dst_port), settings)
             for flow in flows
-            if (own := _flow_settings(flow))
+            if (settings := _flow_settings(flow))
         )
         + tuple((SourceAddress(path.src_addr), _path_settings(spec, path)) for path in paths.paths(spec))
         + _ack_settings(spec, processes, finite),
@@ -248,8 +248,8 @@ def _settings(
 
 def _flow_settings(flow: Flow) -> dict[str, int]:
     """The settings of the switch's links for this flow."""
-    own = {"delay": flow.extra_delay_ns, "access": flow.access_bps, "link": flow.access_link}
-    return {name: value for name, value in own.items() if value}
+    settings = {"delay": flow.extra_delay_ns, "access": flow.access_bps, "link": flow.access_link}
+    return {name: value for name, value in settings.items() if value}
 
 
 def _path_settings(spec: Resolved, path: paths.Path) -> dict[str, int]:

@@ -92,7 +92,7 @@ def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> bool:
             outcomes.append(conclude(lab.spec, number, directory, begin))
     if len(outcomes) > 1:
         show_all(outcomes)
-    return all(one.valid for one in outcomes)
+    return all(each.valid for each in outcomes)
 
 
 def record(lab: Lab, number: int, directory: Path, processor: int | None = None) -> None:
@@ -115,13 +115,13 @@ def conclude(spec: Resolved, number: int, directory: Path, begin_s: float) -> Ou
     """Analyses a repetition. Shows its results and the time since `begin_s`; with several repetitions only one line."""
     of = f" repetition {number} of {spec.reps}" if spec.reps > 1 else ""
     print(f"analysing{of}", flush=True)
-    one = outcome(number, analyse(directory / f"rep-{number}"), directory / f"rep-{number}")
+    result = outcome(number, analyse(directory / f"rep-{number}"), directory / f"rep-{number}")
     time_taken = took(spec, time.monotonic() - begin_s)
     if spec.reps == 1:
-        show_one(one, time_taken)
+        show_one(result, time_taken)
     else:
-        say(f"  {'valid' if one.valid else 'NOT VALID'}, after {time_taken}")
-    return one
+        say(f"  {'valid' if result.valid else 'NOT VALID'}, after {time_taken}")
+    return result
 
 
 class Ending(SignalHandler):

@@ -13,17 +13,17 @@ from lib import units
 def of_spec(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:
     """Values by column. None: the run has no such value, or the value is unknown."""
     groups = _groups(spec)
-    own = [group for group in groups if group.get("number") is not None]
-    links = [value for group in (spec, *own) if isinstance(value := group.get("access_links"), int)]
+    numbered = [group for group in groups if group.get("number") is not None]
+    links = [value for group in (spec, *numbered) if isinstance(value := group.get("access_links"), int)]
     no_tcp = not spec.get("groups") and not spec.get("transfers")
     ecn = spec.get("ecn", "on" if spec.get("mode") in MARKING_MODES else "off")
-    of_groups = [str(group.get("ecn") or ecn) for group in own if _is_tcp(group)]
+    of_groups = [str(group.get("ecn") or ecn) for group in numbered if _is_tcp(group)]
     return {
-        "rtts_ns": ",".join(map(str, _rtts_ns(spec, own))) or None,
+        "rtts_ns": ",".join(map(str, _rtts_ns(spec, numbered))) or None,
         "access_links": sum(links) or None,
         "ecn": None if imported or no_tcp else ",".join(dict.fromkeys(of_groups)) or ecn,
         "ack_delay_ns": spec.get("ack_delay_ns"),
-        "groups": " + ".join(map(_text, own)) or None,
+        "groups": " + ".join(map(_text, numbered)) or None,
     }
 
 
@@ -38,10 +38,10 @@ def _is_tcp(group: Mapping[str, Any]) -> bool:
     return "cc" in group
 
 
-def _rtts_ns(spec: Mapping[str, Any], own: list[Mapping[str, Any]]) -> list[int]:
+def _rtts_ns(spec: Mapping[str, Any], numbered: list[Mapping[str, Any]]) -> list[int]:
     """The distinct RTTs, from RTTS or from all groups; empty if the run has a single RTT or a spread."""
     listed = spec.get("rtts_ns")
-    for group in own:
+    for group in numbered:
         listed = [*(listed or []), *(group.get("rtts_ns") or [group.get("rtt_ns")])]
     return sorted({rtt for rtt in listed or () if isinstance(rtt, int)})
 

@@ -165,11 +165,11 @@ def _decides(link: Link) -> str:
 def _confidence(begin: Start, runs: Sequence[EvidenceRun]) -> str:
     """A word and its reason: runs on links like this one count, runs elsewhere are named as such."""
     link, verdict = begin.link, begin.verdict
-    own = [run for run in runs if run.cc == link.cc]
-    if not own:
+    same_cc = [run for run in runs if run.cc == link.cc]
+    if not same_cc:
         return f"low: we have no runs of {link.cc} flows."
-    most_bdp = max(run.link(link).bdp for run in own)
-    reach = f"our {link.cc} runs go to {max(run.flows for run in own)} flows and a BDP of {most_bdp:.0f} packets"
+    most_bdp = max(run.link(link).bdp for run in same_cc)
+    reach = f"our {link.cc} runs go to {max(run.flows for run in same_cc)} flows and a BDP of {most_bdp:.0f} packets"
     smaller = "".join(f"; only {text}" for text in begin.refuted)
     counted, kept = trials(verdict)
     if not counted:

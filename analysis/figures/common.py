@@ -116,17 +116,17 @@ def group_text(group: Data) -> str:
         text = f"{group.get('flows')} {group['cc']}"
     else:
         text = f"{group.get('load'):g} of the rate in UDP ({sizes_text(group['sizes'])}, {group.get('arrivals')})"
-    own = []
+    settings = []
     if group.get("rtt_ns"):
         rtts = group.get("rtts_ns") or [group["rtt_ns"]]
         least, most = min(rtts), max(*rtts, group["rtt_ns"] + (group.get("rtt_spread_ns") or 0))
-        own.append(si(least / 1e9, "s") if least == most else f"{si(least / 1e9, 's')} to {si(most / 1e9, 's')}")
-    own += [f"ACKs {si(group['ack_delay_ns'] / 1e9, 's')}"] if group.get("ack_delay_ns") is not None else []
-    own += [f"access {si(group['access_bps'], 'b/s')}"] if group.get("access_bps") else []
-    own += [f"window {group['window_packets']}"] if group.get("window_packets") else []
-    own += [f"paced {group['pacing']}"] if group.get("pacing") else []
-    own += [f"ECN {group['ecn']}"] if group.get("ecn") else []
-    return f"{text} [{', '.join(own)}]" if own else text
+        settings.append(si(least / 1e9, "s") if least == most else f"{si(least / 1e9, 's')} to {si(most / 1e9, 's')}")
+    settings += [f"ACKs {si(group['ack_delay_ns'] / 1e9, 's')}"] if group.get("ack_delay_ns") is not None else []
+    settings += [f"access {si(group['access_bps'], 'b/s')}"] if group.get("access_bps") else []
+    settings += [f"window {group['window_packets']}"] if group.get("window_packets") else []
+    settings += [f"paced {group['pacing']}"] if group.get("pacing") else []
+    settings += [f"ECN {group['ecn']}"] if group.get("ecn") else []
+    return f"{text} [{', '.join(settings)}]" if settings else text
 
 
 def sizes_text(sizes: str) -> str:

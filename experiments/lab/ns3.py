@@ -103,7 +103,7 @@ def flow_lines(plan: RunPlan, flows: LongFlowsPlan) -> str:
     """Standard input of the simulator: the flows of tcp_flows without the settings of Linux's TCP, but with delay and
     access link. Every long flow has its own delay and link; a finite flow has those of its source address.
     """
-    paths = {key.src_addr: own for key, own in plan.settings.flow_settings if isinstance(key, SourceAddress)}
+    paths = {key.src_addr: settings for key, settings in plan.settings.flow_settings if isinstance(key, SourceAddress)}
     of_long = [
         {"delay": flow.extra_delay_ns, "access": flow.access_bps, "link": flow.access_link}
         for flow in plan.traffic.flows
@@ -113,11 +113,11 @@ def flow_lines(plan: RunPlan, flows: LongFlowsPlan) -> str:
     for number, line in enumerate(epoll_flows.flow_lines(flows)):
         words = line.split()
         source = next((word.removeprefix("from=") for word in words[6:] if word.startswith("from=")), "")
-        own = of_long[number] if number < len(of_long) else paths.get(source, {})
-        access = rates[own["link"]] if own.get("link") else own.get("access", 0)
-        more = {"from": source, "access": access, "link": own.get("link", 0)}
+        settings = of_long[number] if number < len(of_long) else paths.get(source, {})
+        access = rates[settings["link"]] if settings.get("link") else settings.get("access", 0)
+        more = {"from": source, "access": access, "link": settings.get("link", 0)}
         named = [f"{name}={value}" for name, value in more.items() if value]
-        lines.append(" ".join([*words[:4], str(own.get("delay", 0)), *words[4:6], *named]) + "\n")
+        lines.append(" ".join([*words[:4], str(settings.get("delay", 0)), *words[4:6], *named]) + "\n")
     return "".join(lines)
 
 

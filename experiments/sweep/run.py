@@ -130,9 +130,9 @@ def missing(
     now = jobs.next(table, given_up(directory, attempts))
     todo = []
     for job in now.jobs:
-        own = directory / SWEEP_RUNS / job.id
-        other = more / sweep.name / SWEEP_RUNS / job.id if more else own
-        if attempts.left(look(own if os.path.lexists(own / REPETITION) else other)):
+        run_directory = directory / SWEEP_RUNS / job.id
+        published_directory = more / sweep.name / SWEEP_RUNS / job.id if more else run_directory
+        if attempts.left(look(run_directory if os.path.lexists(run_directory / REPETITION) else published_directory)):
             todo.append(job)
     at_once = how_many(jobs.first, options.at_once) if options.engine == PARALLEL else slurm.processors()
     return needs.of(sweep, now, todo, options.at_once or at_once, slow)

@@ -130,13 +130,13 @@ def _groups(values: Any, generator: str, may_be_empty: bool, default: FlowSettin
         if not isinstance(group, dict):
             read.errors.append(f"groups[{index}]: give an object with cc, flows, server_port, first_client_port")
             continue
-        own = flow_settings.KEYS if generator == "epoll" else ()
-        read.unknown(group, {*_GROUP_KEYS, *own}, path)
+        setting_keys = flow_settings.KEYS if generator == "epoll" else ()
+        read.unknown(group, {*_GROUP_KEYS, *setting_keys}, path)
         cc = read.text(group, "cc", CC_NAME, "the name of a congestion control ([a-z0-9_]+)", path)
         flows = read.number(group, "flows", 1, 10000, path)
         server_port = read.number(group, "server_port", 1, 65535, path)
         first_client_port = read.number(group, "first_client_port", 1, 65535, path)
-        settings = flow_settings.parse(group, read, path, default) if own else default
+        settings = flow_settings.parse(group, read, path, default) if setting_keys else default
         whole = Process(index, cc, flows, server_port, first_client_port, settings)
         processes += split(whole, STREAMS_PER_PROCESS) if generator == "iperf3" else [whole]
     return processes

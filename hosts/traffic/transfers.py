@@ -78,8 +78,10 @@ def parse(values: Any, path: str, read: Reader, default: FlowSettings) -> Transf
     kind = read.choice(values, "kind", KINDS, f"{path}.")
     if read.refused(f"{path}.kind"):
         return None  # the kind decides which keys are allowed
-    own = {"finite": {"arrivals", "mean_gap_ns"}, "closed-loop": {"users", "think", "think_from", "path_of"}}[kind]
-    read.unknown(values, {"kind", "cc", "first_server_port", "sizes", "sources", *flow_settings.KEYS, *own}, f"{path}.")
+    more = {"finite": {"arrivals", "mean_gap_ns"}, "closed-loop": {"users", "think", "think_from", "path_of"}}[kind]
+    read.unknown(
+        values, {"kind", "cc", "first_server_port", "sizes", "sources", *flow_settings.KEYS, *more}, f"{path}."
+    )
     before = len(read.errors)
     cc = read.text(values, "cc", CC_NAME, "the name of a congestion control ([a-z0-9_]+)", f"{path}.")
     port = read.number(values, "first_server_port", 1, 65535, f"{path}.")

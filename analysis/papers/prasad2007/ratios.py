@@ -75,8 +75,9 @@ def draw(data: Data) -> look.Figure:
         return look.absent(left, right)
     from matplotlib import colormaps
 
-    left.set_xscale("log")
+    look.log_axis(left.xaxis)
     left.set_yscale("log")
+    left.margins(0.05)
     shades = colormaps["viridis_r"]
     for number, (ratio, curve) in enumerate(data["curves"].items()):
         lossy = {buffer: point.value for buffer, point in curve.loss.items() if point.value > 0}
@@ -87,7 +88,8 @@ def draw(data: Data) -> look.Figure:
     left.set_xlabel("buffer B (packets)")
     left.set_ylabel("dropped share p")
     left.legend(title="capacity ratio Γ", loc="lower left", frameon=False, ncols=2)
-    right.set_xscale("log")
+    look.log_axis(right.xaxis)
+    right.margins(0.05)
     right.axhspan(-CLEAR, CLEAR, color=GREY, alpha=0.2, linewidth=0)
     right.axvline(PRINTED, color=BLACK, linestyle=":", linewidth=0.8)
     known = {ratio: curve.evidence for ratio, curve in data["curves"].items() if curve.evidence is not None}

@@ -71,9 +71,9 @@ def prepare(runs: StoredRuns) -> Data:
     selected = runs.select(STEM, needs=tuple(f"depth_{name}_packets" for name in PERCENTILES))
     points, curves = [], {}
     for cc in runs.paper.algorithms:
-        own = [run for run in selected if run["cc"] == cc]
-        if own:
-            points += _points(cc, own, runs.beside)
+        of_cc = [run for run in selected if run["cc"] == cc]
+        if of_cc:
+            points += _points(cc, of_cc, runs.beside)
             curves[cc] = ""
     exact = bdp(selected[0]) if selected else math.nan
     return {"points": points, "ccs": list(curves), "bdp": exact, "beside": runs.beside is not None,
@@ -81,13 +81,13 @@ def prepare(runs: StoredRuns) -> Data:
             "provenance": runs.provenance()}  # fmt: skip
 
 
-def _points(cc: str, own: list[StoredRun], beside: Published | None) -> list[Point]:
+def _points(cc: str, of_cc: list[StoredRun], beside: Published | None) -> list[Point]:
     published = {}
     if beside is not None:
         for row in beside.depths.iter_rows(named=True):
             published[row["cc"], row["flows"], row["buffer_packets"]] = row
     points = []
-    for flows, same in grouped(own, "flows").items():
+    for flows, same in grouped(of_cc, "flows").items():
         for buffer, runs in grouped(same, "buffer_packets").items():
             row = published.get((cc, flows, buffer), {})
             for which in PERCENTILES:
