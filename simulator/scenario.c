@@ -25,7 +25,7 @@ static const char USAGE[] =
 	"With BYTES a flow connects at START_NS, sends BYTES and closes; without, it sends to the end.\n"
 	"START_NS of a later flow of the same USER counts from the end of that user's previous flow.\n"
 	"A WORD is from=ADDRESS, the sender's address; access=BPS, the rate of the flow's access link;\n"
-	"link=N, the shared access link 1 to 64 of this rate, instead of a link of the flow's own.\n"
+	"link=N, the shared access link 1 to 1000 of this rate, instead of a link of the flow's own.\n"
 	"  --sender ADDRESS, --receiver ADDRESS   IPv4 (default 10.77.0.1 and 10.77.0.2)\n"
 	"  --rate-bps N                           of the bottleneck, wire bits\n"
 	"  --data-delay-ns N, --ack-delay-ns N    propagation, one way each\n"

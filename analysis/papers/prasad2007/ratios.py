@@ -19,7 +19,7 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval
 
 CAPTION = (
-    "left: loss against the buffer for capacity ratios from 0.1 to 2.5; dark curves have slow input links. Right: the "
+    "left: loss against the buffer for capacity ratios from 0.1 to 10; dark curves have slow input links. Right: the "
     "evidence for the power law, from fits between 10 packets and the cutoff of the delay. Above the grey band the "
     "power law fits better by a factor of 10 or more, below it the exponential. The paper's bound is 1."
 )
@@ -112,7 +112,8 @@ def facts(data: Data) -> list[Fact]:
     for ratio, curve in data["curves"].items():
         measured = None if curve.evidence is None else exactly(curve.evidence)
         form = "PL" if ratio < PRINTED else "EX" if ratio > PRINTED else ""
-        rows.append(Fact(f"Γ = {ratio:g}: evidence ratio PL : EX, its logarithm", form, None, measured, ""))
+        what = f"Γ = {ratio:g}: evidence ratio PL : EX, its logarithm"
+        rows.append(Fact(what, form, None, measured, "", over_points=True))
     return rows
 
 
