@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Writes the derived files of a repetition: first all into a scratch directory, then each into its place, the summary
-last. An error before that leaves earlier results unchanged.
+last. An error before the first move leaves earlier results unchanged.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def derive(
     `pool` draws the figures; without a pool this process draws them. `keep`, one of thinned.KEEP: the repetition will
     be thinned to it, so files that thinning would remove are written only if the repetition is not valid.
 
-    Raises InputError if the repetition cannot be analysed and, unless `force`, if there are earlier results and a raw
-    file is damaged, or if earlier results are valid and the new ones are not. Raises OSError if a file cannot be
-    written.
+    Raises InputError if the repetition cannot be analysed. Unless `force`, also raises InputError to keep earlier
+    results: if a raw file is damaged, or if the earlier results are valid and the new ones are not. Raises OSError if a
+    file cannot be written.
     """
     with only_one(directory):
         damage = damage_of(directory)
@@ -142,7 +142,7 @@ def convert(directory: Path, output: Path) -> dict[str, int]:
 
 
 def _keep_earlier(directory: Path, damage: Sequence[str], force: bool) -> None:
-    """Raises InputError if raw files are damaged and results from before the damage exist."""
+    """Raises InputError if a raw file is damaged and earlier results exist, unless `force`."""
     if damage and (directory / SUMMARY).exists() and not force:
         raise InputError(f"{directory}: {damage[0]}; earlier results are kept (--force replaces them)")
 
@@ -180,7 +180,7 @@ def _put_in_place(scratch: Path, directory: Path, files: list[Path]) -> None:
     figures = directory / "figures"
     if figures.is_symlink() or (figures.exists() and not figures.is_dir()):  # a link could lead to another run
         in_the_way.append(figures)
-    if in_the_way:  # checked before the first move, which would mix files of two analyses
+    if in_the_way:  # checked before the first move: a failure between moves would mix two analyses
         raise InputError(f"{in_the_way[0]}: is in the way of a result; remove it; earlier results are kept")
     figures.mkdir(exist_ok=True)
     for file in files:

@@ -37,8 +37,9 @@ def distributions(a: Analysis) -> pl.DataFrame:
       histogram, this histogram of the whole run;
     * `in_flight_packets`: packets in flight of each flow at every ACK; `cwnd_packets`: its congestion window;
     * `burst_packets`: see `bursts`;
-    * `flows_losing`: number of flows with a drop, for each base RTT with a drop (Spang et al., 5.6);
-    * `flows_losing_5ms`: the same for each 5 ms with a drop, as in the paper's own notebook;
+    * `flows_losing`: the window is cut into bins of one base RTT; the value is the number of flows with a drop in a
+      bin; bins without a drop are left out (Spang et al., 5.6);
+    * `flows_losing_5ms`: the same with bins of 5 ms, as in the paper's own notebook;
     * `flows_signalled_per_excursion`: see `signalled`;
     * `utilization_ppm_10rtt`: utilization of sliding windows of 10 base RTTs, one every RTT, in millionths;
     * `depth_over_time_packets`, `aggregate_window_over_time_packets`: `count` is the ns at each value (over_time.py).
@@ -119,10 +120,10 @@ def bursts(queue: Columns, window: metrics.Window, gap_ns: float) -> np.ndarray:
 def signalled(queue: Columns, window: metrics.Window, rtt_ns: int) -> np.ndarray:
     """Number of flows with a dropped or marked packet, in each excursion of the queue to its threshold.
 
-    An excursion ends when no packet was dropped or marked for longer than a base RTT (`rtt_ns`): the queue has then
-    stayed below its threshold for so long. Senders learn of a full queue only after it has drained, so an excursion
-    lasts about one longest RTT. A cut after a fixed time would split its last drops off into an excursion of their
-    own. If the queue signals all the time, there is one long excursion.
+    An excursion ends when no packet has been dropped or marked for longer than a base RTT (`rtt_ns`). A sender learns
+    of a drop only after the full queue has drained. An excursion therefore lasts about the longest RTT: the base RTT
+    plus the delay of a full queue. Excursions do not have a fixed length, because drops after that length would count
+    as another excursion. If the queue signals all the time, there is one long excursion.
     """
     rows = metrics.arrivals_in(queue, window.start_ns, window.end_ns)
     signals = (queue["flags"][rows] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"])) != 0

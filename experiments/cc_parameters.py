@@ -21,7 +21,9 @@ Parameters = Mapping[str, Mapping[str, str]]  # algorithm -> parameter -> value
 
 
 def read_parameters(value: object) -> dict[str, str]:
-    """algorithm.parameter -> value. The message of the ValueError continues a sentence that begins with the value."""
+    """Returns {algorithm.parameter: value}. Raises ValueError; its message has no subject, because BadValue prints
+    KEY=value before it.
+    """
     if isinstance(value, Mapping):  # of a resolved experiment
         return {str(name): str(given) for name, given in value.items()}
     result: dict[str, str] = {}
@@ -37,8 +39,8 @@ def read_parameters(value: object) -> dict[str, str]:
 
 
 def problem(given: Mapping[str, str], clock: str, where: str, used: Collection[str]) -> str | None:
-    """Why the parameters cannot be set; continues a sentence that begins with the value. `where` names a switch or
-    target that does not run our kernel; `used` are the algorithms of the flows.
+    """Why the parameters cannot be set, as the `problem` of a BadValue. `where` names a switch or target that does not
+    run our kernel; `used` are the algorithms of the flows.
     """
     if where:
         return f"sets modules of the virtual-time kernel; {where} has none; allowed: with CLOCK=virtual in the lab"

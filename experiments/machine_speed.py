@@ -32,8 +32,8 @@ NOTABLE = 1.2  # below, an announcement does not mention it
 
 
 class Speed(NamedTuple):
-    """`processor` is the processor time of WORK over that of the reference machine, `waiting` the time that WORK waited
-    for a processor, over its processor time.
+    """`processor` is the processor time of WORK on this machine, divided by REFERENCE_S. `waiting` is the time that
+    WORK waited for a processor, divided by its processor time.
     """
 
     processor: float

@@ -65,8 +65,8 @@ def run_steps(steps: list[SetupStep], log: Path, before_each: Callable[[], None]
 def _run(step: SetupStep) -> subprocess.CompletedProcess[str]:
     """Runs a step in its host's namespace. Raises subprocess.TimeoutExpired.
 
-    Our own Python programs run in this process. In a virtual machine a copy of this process costs 2000 page faults, and
-    a new interpreter twice as many.
+    Our own Python programs run inside this process. In a virtual machine, a fork of this process would cost 2000 page
+    faults, and a new interpreter twice as many.
     """
     if step.argv[:2] != [sys.executable, "-m"]:
         return subprocess.run(

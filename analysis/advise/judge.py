@@ -3,9 +3,9 @@
 
 The rule is evaluated for each run's rate, RTT, MTU and flows, with the DELTA, LOSING, UTIL and RISK of the question;
 Rule.promise is the criterion. If any run has the link of the question, only such runs count; otherwise all runs count.
-Runs that break an assumption known from the inputs (algorithm, number of flows) are counted apart. Assumptions that
-only a measurement can check (Delta, flows with a loss) are reported beside the verdict, because they will fail for the
-user of the number as well.
+Runs that break an assumption known from the inputs (algorithm, number of flows) are counted apart. Runs that break an
+assumption that only a measurement can check (Delta, flows with a loss) count like others, because the user's flows may
+break it, too. The number of such runs is reported beside the verdict.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Trial(NamedTuple):
 class Verdict(NamedTuple):
     """Numbers of runs, and ranges over the counted runs (None without counted runs).
 
-    counted: runs with 1 to NEAR times the asked buffer, or with more that failed; kept: of these, achieved the promise
+    counted: runs with 1 to NEAR times the asked buffer, and runs with more buffer that failed the promise
+    kept: counted runs that achieved the promise
     more: runs with more buffer that achieved the promise, which supports nothing
     less, less_kept: runs with less buffer; of these, achieved the promise
     ratios, flows, bdp: ranges of buffer / asked buffer, of flows, of the BDP in packets
@@ -103,7 +104,7 @@ def span_of(least: float, most: float) -> str:
 
 
 def judge(rule: Rule, asked: Link, runs: list[EvidenceRun]) -> Verdict:
-    """Judges the rule, with the parameters of the question's link, by the runs of the link's congestion control."""
+    """Judges the rule by the runs with the question's congestion control. DELTA, LOSING, UTIL and RISK are as asked."""
     trials = [trial for run in runs if (trial := _trial(rule, asked, run)) is not None]
     inside = _nearest(rule, asked, [trial for trial in trials if not trial.is_outside])
     outside = _nearest(rule, asked, [trial for trial in trials if trial.is_outside])

@@ -147,7 +147,7 @@ class Question(NamedTuple):
 
 
 def read(given: Mapping[str, object]) -> Question:
-    """The question in the texts by key, completed by defaults. Raises SpecError with all errors."""
+    """Reads a question from {key: text}. A missing key gets its default. Raises SpecError with all errors."""
     errors: list[BadValue] = []
     values: dict[str, Any] = {}
     for key, parameter in PARAMETERS.items():
@@ -169,7 +169,9 @@ def read(given: Mapping[str, object]) -> Question:
 
 
 def _parts(drawn: Drawn, mtu_bytes: int) -> dict[int, float]:
-    """Cuts a distribution into PARTS equally likely parts: {packets of a flow in a part's middle: number of parts}."""
+    """Cuts a distribution into PARTS equally likely parts. The size of a part is its median in packets. Returns {size:
+    number of parts of this size}.
+    """
     quantile = draws.distribution(in_base_units(drawn, mtu_bytes)).quantile
     sizes: dict[int, float] = {}
     for part in range(PARTS):

@@ -115,7 +115,7 @@ def test_lease__whose_runner_was_killed_cleans_what_a_late_task_starts(tmp_path:
 @pytest.mark.software
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
 def test_neighbour__forgets_connections_that_no_program_has(tmp_path: Path) -> None:
-    """The side that closes first keeps its port, and iperf3 cannot bind to it."""
+    """The side that closes first stays in TIME_WAIT. Until that ends, iperf3 cannot bind to the port again."""
     script = """
 import socket, sys
 from hosts.lease import Neighbour

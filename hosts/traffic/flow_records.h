@@ -12,7 +12,7 @@ struct flow_records {
 	bool open;
 };
 
-/* Makes the file; without a path records nothing. 0, or -errno after one message. */
+/* Creates the file. If path is NULL, no flow is recorded. Returns 0, or -errno after one message. */
 int flow_records_open(struct flow_records *records, const char *path);
 
 /* Adds the record of flow number `line`. `end` is one of FLOW_END_*. */

@@ -48,7 +48,7 @@ def test_problem__says_what_is_needed_where_and_what_to_do(proc: Path, tmp_path:
 
 def test_problem__counts_what_other_machines_may_still_take(proc: Path, tmp_path: Path) -> None:
     process(proc, 10, 10, 700, 100, f"{tmp_path}/shm")
-    process(proc, 11, 10, 700, 100, f"{tmp_path}/shm")  # runs user space of the first
+    process(proc, 11, 10, 700, 100, f"{tmp_path}/shm")  # same session: a user-space process of machine 10
     process(proc, 12, 12, 900, 0, "/elsewhere")
     assert memory.problem(350) is None
     assert "has 1,000 free, of which other virtual machines may take 600;" in (memory.problem(400) or "")

@@ -28,12 +28,14 @@ MOST_LINES, MOST_PANELS = 8, 6  # limits of legibility
 LOG_FROM = 6.0  # an axis is logarithmic if its largest value is this many times its smallest
 MARKERS = "os^Dvp<>"
 PHONE_ROW = 0.8  # height of a row on a phone / its height on a page
-PHONE_LABELS = 2.5  # the labels of a phone's only panel take as much room as the labels of so many panels on a page
+PHONE_LABELS = 2.5  # a panel on a phone fits as many tick labels as each of this many panels side by side on a page
 DODGE = 0.012  # shift between lines, as a share of the axis, so that intervals do not hide each other
 
 
 class PanelLayout(NamedTuple):
-    """`x` is the parameter of the horizontal axis; values of `lines` (`panels`) have a line (panel) each."""
+    """`x` is the parameter of the horizontal axis. Each combination of values of the parameters `lines` is a line, and
+    each combination of values of the parameters `panels` is a panel.
+    """
 
     x: str
     lines: tuple[str, ...]
