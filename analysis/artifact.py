@@ -47,7 +47,7 @@ class Imported:
     rx_real_ns              CLOCK_REALTIME of the capturing machine; null in bare datagrams
     departure_depth_cells   depth of the queue at the packet's departure; a cell of Tofino 1 has 80 bytes
     drop_control            the pipes' drop bits; 0: not dropped
-    enqueue_time            low 32 bits of the switch's time; null where 0, which the published program always sends
+    enqueue_time            low 32 bits of the switch's time; 0 becomes null: the published program always sends 0
     """
 
     columns: dict[str, pl.Series]

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 COLUMNS = 1200  # pixel columns of the widest axes at report width
 MAX_DROPS_DRAWN = 4000
-# After Okabe and Ito's palette, whose light colours are darkened: lines have a contrast of 3 to the paper, text of 4.5
-# (WCAG 2.1 AA), on white and in a dark page, where style.css inverts figures. tests/test_colors.py computes both.
+# Okabe and Ito's palette with its light colours darkened. Against the background, lines have a contrast of at least 3
+# and text of at least 4.5 (WCAG 2.1 AA). This holds on a white page, and on a dark page, where style.css inverts
+# figures. tests/test_colors.py checks both pages.
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#B87400", "#00805D", "#D55E00"
 PURPLE, SKY, OLIVE, BROWN = "#CC79A7", "#3A95CC", "#8C7A00", "#7A5230"
 BLACK, GREY, LABEL_RED = "#000000", "#6A6A6A", "#B84A00"
@@ -143,8 +144,8 @@ def transfers_text(group: Data) -> str:
 
 
 def programs_text(program: Data) -> str:
-    """The user's own programs in a few words. A first argument that is not an option follows the program's name,
-    because it may be an interpreter's script.
+    """The user's own programs in a few words: for each, its name and its first argument. The argument may be an
+    interpreter's script; an option is left out.
     """
     words = ([word for word in program.get(key, ())[:2] if not word.startswith("-")] for key in ("server", "client"))
     server, client = (" ".join(PurePath(word).name for word in two) for two in words)

@@ -45,7 +45,7 @@ EXPECTED_OVERHEAD_S = 30.0
 DRAIN_S = 2.0
 IDLE_SAMPLES = 20
 TC_AT = "receiver-egress"  # as in ansible/playbooks/group_vars/all.yml
-MOST_SHARE = 2  # most bytes of a run's files, over their estimate
+MOST_SHARE = 2  # limit of the bytes of a run's files, as a multiple of their estimate
 SMALL_FILES_BYTES = 64 << 20  # for logs and documents, in addition
 ON_LINUX = ("soft", "bmv2")  # targets whose switch is a program that a run starts and stops
 

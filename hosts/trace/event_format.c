@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BYTES = 1 << 20 }; /* larger offsets and sizes are refused: sub-buffers have 256 KiB at most */
+enum { MAX_BYTES = 1 << 20 }; /* a larger offset or size is damage: it exceeds every sub-buffer */
 
 /* Parses the number that follows key in the line. */
 static bool number_after(const char *line, const char *end, const char *key, uint32_t *number)
