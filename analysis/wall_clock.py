@@ -18,7 +18,7 @@ from runs.verdict import Area
 
 MAX_GAP_ERROR = 0.1
 CLOCK_SLACK_NS = 100_000  # allowed change of the offset, beyond the uncertainty of its two measurements
-MAX_UNCERTAINTY_RTT_FRACTION = 0.05  # of times that were inferred from postcards
+MAX_UNCERTAINTY_RTT_FRACTION = 0.05  # allowed uncertainty of times inferred from postcards, in base RTTs
 _NO_DEPARTURE = "it computes no departure that a frame could be late against"
 NOT_KNOWN = {
     "departures": _NO_DEPARTURE,
@@ -49,7 +49,7 @@ def link_facts(run: Run, queue: dict[str, np.ndarray]) -> dict[str, Any]:
     """Gaps and rates of back-to-back departures. The ideal gap is a packet's transmission time at RATE."""
     if run.recount is not None:
         gaps, sizes, ideal_ns = run.recount.gaps_ns, run.recount.gap_bytes, run.recount.ideal_gaps_ns
-    else:  # in packets per second, all take the same time
+    else:  # with a rate in packets per second, each packet takes the same time
         gaps, sizes, waited = departures(queue)
         gaps, sizes = gaps[waited], sizes[waited]
         ideal_ns = np.full(len(gaps), run.spec["wire_bytes"] * 8e9 / run.spec["rate_bps"])

@@ -19,8 +19,8 @@ from lib import units
 from lib.frames import ETHERNET_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 
 MAX_POOL_BYTES = 2 << 30
-WINDOWS_UNSENT = 2  # windows of a flow's fair share that a socket holds unsent
-UNSENT_BYTES = 256 << 10  # the least reserve if windows are small: two writes, so that a writer is rarely woken
+WINDOWS_UNSENT = 2  # limit of a socket's unsent bytes, in windows of the flow's fair share
+UNSENT_BYTES = 256 << 10  # the same limit if windows are small: two writes, so that a writer is rarely woken
 MOST_UNSENT_BYTES = 128 << 20  # bound of UNSENT_BYTES of all sockets together
 LEAST_UNSENT_BYTES = 32 << 10  # two initial windows of 1448 bytes a segment
 POOL_PACKET_BYTES = 2176  # of a packet in the switch, beside its frame: headers as fields, headroom, events
@@ -77,7 +77,7 @@ class Resolved:
     rtts_ns: list[int] | None = None  # of classes of flows; None: RTT and RTT_SPREAD apply
     access_bps: int | None = None  # rate of each long flow's own link, or of each link that finite flows share
     access_links: int | None = None  # number of links that finite flows share
-    servers: int | None = None  # number of paths of finite flows; None: each pair of RTT and access link
+    servers: int | None = None  # number of paths of finite flows; None: one for each pair of RTT and access link
     tcp: dict[str, int | str] | None = None  # None: Linux's defaults, and not in spec.yaml
     offloads: dict[str, int] | None = None  # None: off, and not in spec.yaml
     pacing: str | None = None  # None: off, and not in spec.yaml
@@ -165,8 +165,9 @@ class Resolved:
     def setup_ns(self) -> int:
         """The longest time between the starts of several iperf3 processes; 0 for a single process.
 
-        A process connects its flows one after the other. Each takes a round trip through a queue that other flows
-        already fill: twice that, and a second for SYNs that are dropped and sent again (RFC 6298).
+        A process connects its flows one after the other. Each connection takes a round trip through a queue that other
+        flows already fill. The result is twice the time of these round trips, plus a second for SYNs that are dropped
+        and sent again (RFC 6298).
         """
         processes = self.process_flows
         if self.generator != "iperf3" or len(processes) <= 1:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """M/M/1/B: Poisson arrivals, exponential services, at most B packets, the one in transmission included.
 
-Enachescu et al. (equation 3) and Prasad et al. (section 5) use this model. `load` is the offered load in mean
-services; it may be 1 or more. ValueError unless load > 0 and B >= 1. B need not be whole: some formulas are inverted.
+Enachescu et al. (equation 3) and Prasad et al. (section 5) use this model. `load` (rho) is the mean
+number of packets that arrive in a mean service time; it may be 1 or more. ValueError unless load > 0 and B >= 1. B need
+not be whole, because other modules solve these formulas for B.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from __future__ import annotations
 from analysis.papers.stored_runs import StoredRun
 
 PACKETS_PER_S = 155e6 / 8 / 1500
-FIFO_PACKETS = 43  # 64 kB of the router's output FIFO, behind the buffer that its limit counts
+FIFO_PACKETS = 43  # 64 kB in the router's output FIFO; the router's buffer limit does not count them
 
 
 def bdp(rtt_s: float) -> float:
