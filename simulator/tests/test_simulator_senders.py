@@ -50,7 +50,7 @@ def test_access_link__of_a_flow_spaces_its_packets_exactly(tmp_path):
 
 
 def test_access_link__that_flows_share_spaces_the_packets_of_all(tmp_path):
-    word = f"access={ACCESS_BPS} link=3"
+    word = f"access={ACCESS_BPS} link=1000"
     simulate(tmp_path / "run", flows=f"reno 30000 5201 0 0 {word}\nreno 2000 6001 0 0 900000 0 {word}\n", **FAST)
     table = full_frames(tmp_path / "run")
     assert (np.unique(table["flow"], return_counts=True)[1] > 100).all()
