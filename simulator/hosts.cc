@@ -20,7 +20,8 @@ Host new_host(const struct scenario &scenario, Ipv4Address address, std::functio
 	Ptr<Ipv4> ipv4 = node->GetObject<Ipv4>();
 	const uint32_t interface = ipv4->AddInterface(port);
 
-	ipv4->AddAddress(interface, Ipv4InterfaceAddress(address, Ipv4Mask("255.255.255.0")));
+	// The sources of 1,000 paths need more than a /24.
+	ipv4->AddAddress(interface, Ipv4InterfaceAddress(address, Ipv4Mask("255.255.0.0")));
 	ipv4->SetUp(interface);
 	return {node, port};
 }

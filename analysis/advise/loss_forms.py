@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The form in which loss falls with the buffer, by capacity ratio, from our published figures of Prasad et al.
 
-The rows of Table 1 say which form was accepted. Figure 10 has fits at capacity ratios between those of Table 1.
+The rows of Table 1 and the figure Ratios say which form was accepted, for Pareto sizes. Figure 10 has fits for
+exponential sizes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from analysis.map.ratio import PAPER
 from lib.errors import InputError
 
 ROW = re.compile(r"^\d+/\d+/([0-9.]+): evidence ratio (PL|EX) : (?:PL|EX), its logarithm")
+RATIO = re.compile(r"^Γ = ([0-9.]+): evidence ratio PL : EX, its logarithm")
 FIT = re.compile(r"^Γ = ([0-9.]+), (PL|EX)-form: b \(R² ([0-9.]+)")
 ACCEPTED = 1.0  # least logarithm of the evidence ratio with which a form is accepted
 TEXTS = {
@@ -33,6 +35,7 @@ class LossForm(NamedTuple):
     gamma: float
     form: str
     evidence: str
+    exponential_sizes: bool = False  # else Pareto sizes
 
     @property
     def text(self) -> str:
@@ -41,12 +44,14 @@ class LossForm(NamedTuple):
 
 def read(docs: Path) -> list[LossForm]:
     """Raises InputError if a figure's numbers are missing."""
-    return [*_accepted(_numbers(docs, "table_1")), *_fitted(_numbers(docs, "figure_10"))]
+    of_table = _accepted(_numbers(docs, "table_1"))
+    return [*of_table, *_of_ratios(_numbers(docs, "ratios")), *_fitted(_numbers(docs, "figure_10"))]
 
 
-def nearest(forms: Sequence[LossForm], gamma: float) -> LossForm:
-    """The form measured at the capacity ratio nearest to `gamma` on a logarithmic scale."""
-    return min(forms, key=lambda form: abs(math.log(form.gamma / gamma)))
+def nearest(forms: Sequence[LossForm], gamma: float, exponential_sizes: bool = False) -> LossForm:
+    """The form measured at the capacity ratio nearest to `gamma` on a logarithmic scale, with sizes of this kind."""
+    alike = [form for form in forms if form.exponential_sizes == exponential_sizes]
+    return min(alike or forms, key=lambda form: abs(math.log(form.gamma / gamma)))
 
 
 def _numbers(docs: Path, name: str) -> list[tuple[str, float]]:
@@ -72,6 +77,16 @@ def _accepted(numbers: list[tuple[str, float]]) -> list[LossForm]:
     return forms
 
 
+def _of_ratios(numbers: list[tuple[str, float]]) -> list[LossForm]:
+    """One result per capacity ratio of the figure Ratios."""
+    forms = []
+    for what, value in numbers:
+        if match := RATIO.match(what):
+            form = "PL" if value >= ACCEPTED else "EX" if value <= -ACCEPTED else ""
+            forms.append(LossForm(float(match[1]), form, f"Ratios: evidence of 10 to the {abs(value):.2g}"))
+    return forms
+
+
 def _fitted(numbers: list[tuple[str, float]]) -> list[LossForm]:
     """The fits of Figure 10 by capacity ratio. The paper says that neither form fits there, so neither is accepted."""
     fits: dict[float, list[str]] = {}
@@ -79,4 +94,4 @@ def _fitted(numbers: list[tuple[str, float]]) -> list[LossForm]:
         if match := FIT.match(what):
             name = "power" if match[2] == "PL" else "exponential"
             fits.setdefault(float(match[1]), []).append(f"{name} R² {match[3]}")
-    return [LossForm(gamma, "", f"Figure 10: {', '.join(texts)}") for gamma, texts in fits.items()]
+    return [LossForm(gamma, "", f"Figure 10: {', '.join(texts)}", True) for gamma, texts in fits.items()]

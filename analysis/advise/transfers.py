@@ -53,7 +53,7 @@ def lines(question: Question, docs: Path) -> list[str]:
     small, large = (_answer(link, gamma, bests, name) for name in (SMALL, LARGE))
     packets, share = _large_share(link)
     return [
-        _regime(gamma, forms),
+        _regime(gamma, forms, question.flow_sizes),
         f"Small transfers: {_small(link, gamma, small)}",
         f"Large transfers (above 1 MB: {share:.2g} % of yours, {packets:.2g} % of their packets): "
         f"{_large(link, gamma, large)}",
@@ -63,12 +63,12 @@ def lines(question: Question, docs: Path) -> list[str]:
     ]
 
 
-def _regime(gamma: float, forms: Sequence[LossForm]) -> str:
+def _regime(gamma: float, forms: Sequence[LossForm], sizes: str | None) -> str:
     ratio_text = f"Regime: output over input is {gamma:.3g}: "
     if not forms:
         word = "falls as a power of the buffer" if gamma < 1 else "falls exponentially with the buffer"
         return f"{ratio_text}by the paper loss {word}; no published run is at hand to test it."
-    nearest = loss_forms.nearest(forms, gamma)
+    nearest = loss_forms.nearest(forms, gamma, exponential_sizes=(sizes or "").startswith("exponential"))
     return f"{ratio_text}{nearest.text} (our runs at {nearest.gamma:g}: {nearest.evidence})."
 
 

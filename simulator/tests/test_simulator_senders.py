@@ -67,7 +67,7 @@ def test_access_link__has_the_rate_that_its_bits_need(tmp_path):
 
 
 def test_source__is_that_of_its_flow_and_its_record(tmp_path):
-    finite = ("2000 6001 0 0 20000 0 from=10.77.0.16", "2001 6001 0 30000000 20000 0 from=10.77.0.17")
+    finite = ("2000 6001 0 0 20000 0 from=10.77.0.16", "2001 6001 0 30000000 20000 0 from=10.77.3.17")
     lines = "reno 30000 5201 0 0\n" + "".join(f"reno {words}\n" for words in finite)
     summary = simulate(tmp_path / "run", flows=lines, **FAST)
     assert summary["finite"]["finished"] == 2
