@@ -29,7 +29,7 @@ MAX_CLAMPED_FRACTION = 1e-3  # of the switch's arrivals: clamped arrivals have w
 NOT_SIMULATED = dict.fromkeys(("lateness_us", "rate_error_fraction"), "simulated frames are on time by construction")
 PERCENTS = {"p50": 50.0, "p99": 99.0, "p999": 99.9}
 LINE_PORT = 2  # the delay line's port to the receiver: LINE_TO_RECEIVER of experiments/topology.py
-MOST_GAPS = 1000  # most spans listed in which depths may be too low
+MOST_GAPS = 1000  # at most so many spans in which depths may be too low are listed
 POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # departure to receive stamp; a lone CPU can stall for seconds
 
 
@@ -59,7 +59,9 @@ def histogram_percentiles(buckets: Any, **names: float) -> dict[str, float | Non
 
 
 def lateness_max_ns(lateness: Any, *, collectors: bool, ports: set[str]) -> float | None:
-    """The largest lateness (an upper bucket edge) over `ports`, the collectors' ports, or over all other ports."""
+    """The largest lateness (an upper bucket edge): over the collectors' `ports` if `collectors`, else over all others.
+    None if a histogram is malformed or there is none.
+    """
     histograms = [
         histogram(buckets)
         for port, buckets in (lateness.items() if isinstance(lateness, dict) else ())
@@ -173,8 +175,8 @@ def cpu_fractions(environment: dict[str, Any]) -> dict[str, float | None]:
 def depth_errors(queue: dict[str, np.ndarray], tick_ns: int = 0) -> np.ndarray:
     """Absolute difference in packets (int64) of each depth to an independent recount from arrivals and departures.
 
-    Packets with equal arrival times have an unknown order and count as 0. A packet that leaves within `tick_ns` of an
-    arrival counts either way.
+    Packets with equal arrival times have an unknown order: their difference counts as 0. A packet that leaves within
+    `tick_ns` of an arrival counts either way.
     """
     came = queue["enqueue_mono_ns"]
     if not len(came):

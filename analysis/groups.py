@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Groups of flows of a run: the group of each flow, and the summary's `groups` with the results of each group.
 
-Groups are in the order of the file's `groups`. Without such a file, long flows come first, then finite flows, then
-datagrams.
+Groups have the order of `groups` in the user's spec file. In a run without `groups` in a file, long flows come first,
+then finite flows, then datagrams.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ CARD = wire.POSTCARD.const
 REASON = "imported: no ledger, so nobody knows whether everything was recorded"
 HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES + TIMESTAMP_OPTION_BYTES
 MAX_UTILIZATION = 1.05  # mean; above 1 because bytes are inferred from sequence numbers, and times are the collector's
-DEPTHS_FILE = "queue_depth_histogram.csv"  # (packets, count), of a source with no more than a depth histogram
+DEPTHS_FILE = "queue_depth_histogram.csv"  # (packets, count), of a source that has a depth histogram and no postcards
 NULL_DEPTHS: dict[str, Any] = dict.fromkeys(("mean", "p01", "p50", "p99", "max", "time_mean"))
 
 
@@ -39,14 +39,14 @@ def unknown(spec: dict[str, Any]) -> frozenset[str]:
 
 
 def unavailable(spec: dict[str, Any]) -> frozenset[str]:
-    """Postcard columns that cannot be inferred either: they are null in the tables."""
+    """Postcard columns that the source lacks and that cannot be inferred. They are null in the tables."""
     return unknown(spec) - ({"packet_bytes"} if unknown(spec) else set())
 
 
 def complete(spec: dict[str, Any], cards: dict[str, np.ndarray]) -> None:
-    """Infers depth_packets from cells and packet_bytes from sequence numbers, if the source has neither. In place.
+    """Infers depth_packets if the source has depths in cells, and packet_bytes if the source lacks them. In place.
 
-    A packet takes MTU / cell_bytes cells, as in Spang et al.'s loader.
+    A packet takes MTU / cell_bytes cells, as in Spang et al.'s loader. Its bytes follow from sequence numbers.
     """
     cell_bytes = spec["imported"].get("cell_bytes")
     if isinstance(cell_bytes, int) and cell_bytes > 0:
@@ -57,8 +57,8 @@ def complete(spec: dict[str, Any], cards: dict[str, np.ndarray]) -> None:
 
 
 def _packet_bytes(cards: dict[str, np.ndarray], mtu_bytes: int) -> np.ndarray:
-    """Frame lengths in bytes. A packet's payload ends at the flow's next sequence number; a packet without one, or with
-    one further than a full packet away, is a full packet.
+    """Frame lengths in bytes. A packet's payload ends at the flow's next sequence number. If there is none, or it is
+    more than a full packet away, the packet is assumed to be full.
     """
     most = mtu_bytes - (HEADER_BYTES - ETHERNET_BYTES)
     if not len(cards["flow"]):
@@ -100,7 +100,7 @@ def load_depths(directory: Path) -> Depths | None:
 
 
 def queue_depth(depths: Depths) -> dict[str, float | int | None]:
-    """The summary's depth of the queue, from a histogram of the whole run, which has no mean over time."""
+    """The summary's queue depth, from the depth histogram of the whole run. A histogram has no mean over time."""
     packets, counts = depths
     total = counts.sum()
     if not total:
@@ -140,7 +140,7 @@ def mask(summary: dict[str, Any]) -> None:
 
 
 def reasons(spec: dict[str, Any], postcards: int, arrivals: int, utilization: float | None) -> list[str]:
-    """The reasons against an imported run. `arrivals` counts the postcards in the measurement window."""
+    """The reasons why an imported run is not valid. `arrivals` counts the postcards in the measurement window."""
     result = [REASON, *spec["imported"].get("notes", [])]
     if postcards and not arrivals:
         result.append(

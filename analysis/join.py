@@ -5,9 +5,9 @@
 * by sequence number: the record of the ACK that first covered the packet's last byte;
 * retransmissions: the trace record of the retransmit that sent this copy.
 
-Linux fires tcp_probe before it processes the segment (net/ipv4/tcp_input.c, tcp_rcv_established), so a record shows the
-state that its own ACK is about to change: the ACK that covered a byte is the record *before* the first whose snd_una
-is past it.
+Linux fires tcp_probe before it processes the segment (net/ipv4/tcp_input.c, tcp_rcv_established), so a record has
+snd_una from before its own ACK. The ACK that covered a byte is therefore the record *before* the first record whose
+snd_una is past the byte.
 
 The join goes through the flows in batches, to bound the memory, and works on all flows of a batch at once
 (by_flow.py).
@@ -47,7 +47,7 @@ class Segments:
     retransmission: np.ndarray  # bool: its bytes had arrived at the queue before
     reordered: np.ndarray  # bool: first arrival of its bytes, but after later bytes
     trace_row: np.ndarray  # latest record of the flow at or before the arrival
-    ack_row: np.ndarray  # ACK that first covered the packet; only of packets that left the queue and were sent once
+    ack_row: np.ndarray  # ACK that first covered the packet; only of first transmissions that left the queue
     retransmit_row: np.ndarray  # trace record of the retransmit; only of retransmissions
     header_bytes: np.ndarray  # by flow number: Ethernet, IP and TCP headers of a data packet; 0 without packets
     skipped: int = 0  # arrivals that left a hole in their flow's sequence numbers

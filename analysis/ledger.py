@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The ledger: packet counts of every station between the switch and the tables, and every loss counter.
 
-A document that lacks one of its counters is a reason against the run as well: an unchecked count is not a right count.
+A run is not valid either if a document lacks one of its counters: a count that nobody could check may be wrong.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OF_SOFT_SWITCH = frozenset((
     "ring_drops", "tx_errors", "queue_drops", "oversize", "truncated", "checksums_missing", "clone_drops",
     "pool_exhausted", "arrivals_clamped",
 ))  # fmt: skip
-ENDS = ("before", "after")  # the traffic: when counters were read
+ENDS = ("before", "after")  # counters are read before and after the traffic
 MAX_NUMBER = 1 << 64  # counters have at most 64 bits
 Entries = dict[str, int | None]
 
@@ -101,7 +101,7 @@ def _sum(values: Any) -> int | None:
 
 @dataclass(frozen=True)
 class Stream:
-    """One numbered stream of postcards: those of one port made at ingress, or those made at egress."""
+    """The postcards of one port that were made at ingress, or at egress. Each stream has its own sequence numbers."""
 
     switch_id: int
     egress_port: int
@@ -177,7 +177,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
     }
     absent = NOT_SIMULATED if is_simulated(run) else frozenset()
     if is_shared(switch):
-        absent |= {"backlog_drops"}  # between namespaces of one machine
+        absent |= {"backlog_drops"}  # such drops occur only between namespaces of one machine
     if not rules(run).drops_tell or _lacks_soft_switch(run):
         absent |= OF_SOFT_SWITCH
     if run.flow_records is not None or run.spec.get("program") or run.spec.get("machines"):
@@ -314,8 +314,8 @@ def _finite_entries(run: Run) -> dict[str, Any]:
 
 def _path_entries(run: Run) -> dict[str, Any]:
     """Frames at every station in both directions since the start of the traffic, for a target that does not count its
-    losses. A delay line behind it is a station, too, if there is one. Empty for the soft switch, which counts its
-    losses, and for a switch that also runs between experiments.
+    losses. If a delay line follows the target, the delay line is a station, too. Empty for the soft switch, which
+    counts its losses. Also empty for a switch that runs between experiments, unless a delay line follows.
     """
     switch = run.documents["switch"]
     earlier, line = switch.get("before"), switch.get("line")
@@ -355,7 +355,7 @@ def _difference(before: float | None, after: float | None) -> int | None:
 
 
 Chain = tuple[tuple[str, str], ...]
-# Neighbours in a chain must have equal counts. Each entry has the end of its clause in a message.
+# Neighbours in a chain must have equal counts. An entry is a counter, and the words that follow its count in a message.
 _CHAINS: tuple[Chain, ...] = (
     (
         ("switch_packets", "packets came to watched queues"),
@@ -454,7 +454,7 @@ _SOURCES = {
 
 
 def chain_reasons(chain: Chain, entries: Entries) -> list[str]:
-    """One line for each two neighbours of a chain with unequal counts. Stations that the path lacks are left out."""
+    """One line for each pair of neighbours with unequal counts. Stations that the path lacks are skipped."""
     return [
         f"{Area.LEDGER}: {here} {clause}, {there} {next_clause} ({there - here:+d}); see logs/ and run again"
         for (name, clause), (next_name, next_clause) in pairwise(step for step in chain if step[0] in entries)

@@ -62,10 +62,10 @@ class Run:
     flows: Flows  # by flow number, the value of the columns "flow"
     traffic: list[dict[str, Any]] = field(default_factory=list)  # the flows of traffic.json, with "flow" numbers
     goodput: Columns | None = None  # records of our own sink; None with another receiver
-    flow_records: Columns | None = None  # of a run with finite flows: every flow's, and "flow" numbers (-1: no packet)
+    flow_records: Columns | None = None  # with finite flows: one of each flow, with its "flow" number (-1: no packet)
     depths: imported.Depths | None = None  # of an imported run that has a depth histogram in place of postcards
-    clock: switch_clock.SwitchClock | None = None  # how times were placed if the clock cannot be read
-    recount: recount.Recount | None = None  # of a switch that counts cells: how its depths were recounted
+    clock: switch_clock.SwitchClock | None = None  # if the switch's clock cannot be read: the estimate
+    recount: recount.Recount | None = None  # of a switch that counts cells: its recounted depths
     not_as_recorded: list[str] = field(default_factory=list)  # one line for each raw file that differs from its digest
 
     def damage(self) -> list[str]:
@@ -210,8 +210,8 @@ def _placed(
 
 def _place_goodput(goodput: Columns, postcards: Columns, spec: dict[str, Any], interval_ns: Any) -> None:
     """Shifts the intervals of a receiver on another machine to the sender's clock, by whole intervals, in place. The
-    first data reach the receiver half an RTT after they came to the queue; if netem delays, a whole RTT after with
-    netem at the receiver's ingress, else at once. The clocks' drift is not corrected.
+    shift assumes a delay from the queue to the receiver for the first data: half an RTT without netem, a whole RTT
+    with netem at the receiver's ingress, and none with netem elsewhere. The clocks' drift is not corrected.
     """
     sent = postcards["enqueue_mono_ns"][admitted(postcards) & (postcards["packet_bytes"] > NO_DATA_BYTES)]
     times = goodput["interval_mono_ns"]

@@ -49,8 +49,8 @@ class RawFile:
 
 
 def _overlay(stored: np.dtype, fields: tuple[tuple[str, int], ...], order: str) -> np.dtype:
-    """A dtype that reads a stored record as integers. NumPy has none of 48 or 128 bits: 48 bits are the low part of a
-    64-bit integer that starts 2 bytes earlier, 128 bits are two halves.
+    """A dtype that reads a stored record as integers. NumPy has no integers of 48 or 128 bits. A 48-bit field becomes
+    the low part of a 64-bit integer that starts 2 bytes earlier. A 128-bit field becomes two 64-bit halves.
     """
     names, formats, offsets = [], [], []
     if "rx_mono_ns" in (stored.fields or {}):
@@ -114,7 +114,7 @@ def load_postcards(path: Path, clock_offset_ns: int = 0) -> tuple[Columns, FlowT
 
 
 def sort_postcards(columns: Columns) -> None:
-    """Sorts by enqueue_mono_ns, in place. Of equal times, the later packet met the deeper queue."""
+    """Sorts by enqueue_mono_ns, in place. Postcards of the same ns are sorted by depth: a later packet finds more."""
     _sort(columns, "enqueue_mono_ns", "depth_packets")
 
 
@@ -183,7 +183,7 @@ def known(tcp: Columns, *names: str) -> np.ndarray:
 
 
 def _flow_words(records: np.ndarray) -> np.ndarray:
-    """The input of FlowTable.numbers. Trace records are TCP."""
+    """The input of FlowTable.numbers. Records without the field ip_protocol (trace, flows) are of TCP."""
     words = np.empty((WORDS, len(records)), dtype=np.uint64)
     for row, name in enumerate(("src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo")):
         words[row] = records[name]

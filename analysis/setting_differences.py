@@ -2,7 +2,7 @@
 """The settings in which two runs differ, in the user's words.
 
 A setting that follows from another setting is not counted: the BDP follows from RATE, the switch from CLOCK, the
-threshold from MODE, and a buffer or a duration from the BDP or the RTT in which it was given.
+threshold from MODE. A buffer that was given in BDPs follows from the BDP, a duration in RTTs from the RTT.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _word(key: str) -> str:
 
 
 def _amount(key: str) -> Callable[[Spec], str]:
-    """The value with its unit, which the key ends with."""
+    """The value as text. A rate (key `..._bps`) or a time (`..._ns`) has its unit; other values have none."""
 
     def text(spec: Spec) -> str:
         value = spec.get(key)

@@ -2,9 +2,9 @@
 """Measures the tables of docs/congestion.md: `python -m bench.congestion_controls TABLE [ROW,ROW...]`, TABLE one of
 laws, gaps, shares, versions, sqrt_n.
 
-Every run is in virtual time, and the words of its runs are printed above each table. With the same words the same
-kernel gives the same numbers to anyone. A row is a congestion control of the kernel, or one of PACED. A run that is not
-valid is an error, not a row.
+Every run is in virtual time. The parameters of the runs are printed above each table. The same parameters and the same
+kernel give the same numbers on every machine. A row is a congestion control of the kernel, or one of PACED. A run that
+is not valid is an error, not a row.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _percent(share: float | None) -> str:
 
 
 def gaps(row: str) -> Row:
-    """Reno with W = 32 on an idle path, row by PACING: gaps at the switch in units of srtt/W."""
+    """One Reno flow with W = 32 on an idle path; `row` is its PACING. Gaps at the switch are in units of srtt/W."""
     with recorded(*GAPS, "CC=reno", f"PACING={row}") as (repetition,):
         (flow,) = flows(repetition)
         settled = flow.cwnd == flow.cwnd.max()
@@ -155,8 +155,8 @@ def _beside(group: str, other: str, *words: str) -> Row:
 
 
 def sqrt_n(row: str) -> Row:
-    """Flows of Reno, or of Reno with 1/w, and BDP/sqrt(n) of buffer: does the queue run empty, how many flows halve
-    their windows in one RTT (Lemma 9 bounds their number by n^2/(BDP/Delta) + sqrt(n)), and the cost of such windows.
+    """n flows of Reno, or of Reno with 1/w, with a buffer of BDP/sqrt(n). The row shows whether the queue runs empty,
+    how many flows halve their windows in one RTT (Lemma 9: at most n^2/(BDP/Delta) + sqrt(n)), drops and fairness.
     """
     cc, n = row.split()
     with recorded(*SQRT_N, f"CC={cc}", f"FLOWS={n}", f"BUF={SQRT_N_BUFFERS[int(n)]}p") as (repetition,):

@@ -72,12 +72,12 @@ def _flow(tcp: Columns, rows: np.ndarray) -> WindowTrace:
 
 
 def beginnings(flow: WindowTrace, state: int) -> np.ndarray:
-    """The ACKs that put the flow into `state` from the open state."""
+    """The ACKs that put the flow into `state` from Open or Disorder."""
     return np.flatnonzero((flow.ca_state[:-1] <= DISORDER) & (flow.ca_state[1:] == state))
 
 
 def reactions(flow: WindowTrace, state: int = RECOVERY) -> list[Reaction]:
-    """Every whole stay in `state` that began from the open state and was not interrupted by a timeout."""
+    """Every stay in `state` that began and ended in Open or Disorder, so without a timeout in between."""
     calm = flow.ca_state <= DISORDER
     result = []
     for begin in beginnings(flow, state):
@@ -94,7 +94,7 @@ def reactions(flow: WindowTrace, state: int = RECOVERY) -> list[Reaction]:
 
 
 def reduction(losses: list[Reaction]) -> float:
-    """Median of window after over window before, outside of slow start. Raises ValueError if there is none."""
+    """Median of window after over window before, outside of slow start. ValueError without such a reaction."""
     ratios = [loss.after / loss.before for loss in losses if not loss.slow_start]
     if not ratios:
         raise ValueError("the flow reacted to nothing outside of slow start")

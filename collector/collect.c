@@ -17,12 +17,12 @@ enum {
 	ROUND_BATCHES = 64,	    /* between two checks of clock, block age and signals */
 	NAP_NS = 1000000,	    /* 1 ms; the socket buffer holds hundreds of ms */
 	LONG_NAP_NS = 8000000,	    /* less than CLOCK_SAMPLE_NS, the interval between samples of the clock */
-	LONG_NAP_BYTES = 64 << 20,  /* least socket buffer: 8 long naps at 1 M datagrams/s */
+	LONG_NAP_BYTES = 64 << 20,  /* least socket buffer for long naps: holds 8 of them at 1 M datagrams/s */
 	NAP_DATAGRAMS = 512,	    /* if fewer arrive in a nap, the next is longer */
 	WAIT_NS = 100000000,	    /* maximum on an idle socket; bounds the age of a partial block */
 	IDLE_WAIT_NS = 1000000000,  /* the same without a partial block */
 	BLOCK_AGE_NS = 500000000,   /* half of the 1 s within which a partial block must be written */
-	CLOCK_SAMPLE_NS = 10000000, /* stamps of at most this time before a step is noticed are in doubt */
+	CLOCK_SAMPLE_NS = 10000000, /* stamps from this time before a clock step is noticed are in doubt */
 };
 
 static volatile sig_atomic_t stop_requested;
@@ -167,7 +167,7 @@ static int take_batch(struct collector *collector)
 	return 0;
 }
 
-/* Takes up to a round of batches, *taken datagrams. True: more datagrams may be waiting. */
+/* Takes at most ROUND_BATCHES batches; *taken becomes their number of datagrams. True: more may be waiting. */
 static bool take_round(struct collector *collector, int *taken)
 {
 	*taken = 0;

@@ -220,7 +220,7 @@ def _depth(option: str, text: str, switch: Switch, number: int, conversion: Conv
 
 
 def _conversion(options: argparse.Namespace, spec: SwitchSpec | None, switch: Switch, number: int) -> Conversion:
-    """Rate, RTT and MTU: from the command line, else from the file. Without either, the rate in force."""
+    """Rate, RTT and MTU: from the command line, else from the file. If neither has a rate, the rate in force counts."""
     port = spec.ports.get(options.port) if spec else None
     rate = _option("--rate", options.rate, quantity("rate")) or ((port.rate or port.speed) if port else None)
     rtt = _option("--rtt", options.rtt, quantity("time")) or (spec.rtt if spec else None)

@@ -42,7 +42,9 @@ class Programs:
         return {"kernel_names": dict(self.names)} if self.names else {}
 
     def of_roles(self, windows: list[str], seed: int) -> dict[str, Any]:
-        """The playbooks' variables. `windows` are bounds by server ports, FIRST-LAST=SEGMENTS."""
+        """The playbooks' variables. `windows` are upper bounds of the senders' congestion
+        windows by range of server ports: FIRST-LAST=SEGMENTS.
+        """
         wanted = [f"{self.names[name]}={path}" for name, path in self.objects.items()]
         return {
             **({"congestion_control_programs": wanted, "congestion_control_seed": seed} if wanted else {}),

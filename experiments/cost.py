@@ -12,9 +12,9 @@ import math
 from experiments.resolved import Resolved
 from runs.thinned import KEEP, OF_PACKETS, removes
 
-SETUP_S = 3.2  # the plan, the boot, the hosts, and their end
-FLOW_S = 3e-3  # its sockets and records
-VIRTUAL_S = 0.08  # a second of virtual time: timers and progress reports
+SETUP_S = 3.2  # the plan; boot, set-up and end of the machine and its hosts
+FLOW_S = 3e-3  # for each flow: its sockets and records
+VIRTUAL_S = 0.08  # for each second of virtual time: timers and progress reports
 PACKET_S = 6e-6  # two TCP stacks, the switch, postcard and trace record
 BYTE_S = 0.3e-9  # copies and checksums
 PROCESS_PACKET_S = 150e-6  # in addition if the switch is a process: it waits, wakes and copies
@@ -37,7 +37,7 @@ def traffic_s(spec: Resolved) -> float:
 
 
 def driver_traffic_s(packets: float, frame_bytes: int, flows: int, virtual_s: float) -> float:
-    """Wall time of the traffic in virtual time, if the switch is a driver."""
+    """Wall time of traffic that runs for `virtual_s` of virtual time, with the switch as a driver."""
     return packets * (PACKET_S + BYTE_S * frame_bytes) + FLOW_S * flows + VIRTUAL_S * virtual_s
 
 

@@ -29,7 +29,7 @@ KEYS = {
     "inventory": Key("machines of the target, or labs (default for tofino: ansible/inventories/testbed)", values=PATHS),
     "check": Key("1: say what would change on the machines, and change nothing", "0", ("0", "1")),
 }
-OTHERS = ("spec", "results")  # of make experiment, which deploys first
+OTHERS = ("spec", "results")  # keys of make experiment that are not keys of a spec
 LABS = "labs"  # the group of machines that run sweeps
 
 

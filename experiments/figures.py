@@ -70,7 +70,7 @@ class Asked(NamedTuple):
     from_published: bool  # begin with the published runs
     real: bool  # run the sweeps' real-time versions
     second: bool = False  # run the paper's second set
-    beside: Any = None  # published numbers, as the paper reads them
+    beside: Any = None  # published numbers, as paper.read_beside returns them
     reps: int | None = None  # most repetitions of each point
     only_show: bool = False
     ns3: bool = False  # run the sweeps' versions for ns-3

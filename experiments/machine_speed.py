@@ -28,7 +28,7 @@ REFERENCE_S = 0.125  # processor time of WORK on the machine on which the costs 
 # of 10 to 18, a run waits half as long.
 SHARES = 2.0
 MOST_PROCESSES = 8
-NOTABLE = 1.2  # below, an announcement does not mention it
+NOTABLE = 1.2  # below this slowness, an announcement does not mention it
 
 
 class Speed(NamedTuple):

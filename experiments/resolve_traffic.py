@@ -31,7 +31,7 @@ class Where:
     switch: str
     testbed: bool
     delay: str  # where the RTT comes from
-    bpf_lacks: str  # a feature that congestion controls and window bounds need in real time and lack; "" if none
+    bpf_lacks: str  # a feature that BPF congestion controls and window bounds need and the kernel lacks; "" if none
     wire_bytes: int
 
 
@@ -95,7 +95,7 @@ def _ack_delay_ns(entry: Entry, where: Where) -> int | None:
 
 
 def _long(entry: Entry, settings: Mapping[str, Any]) -> list[Group]:
-    """The long flows with their numbers. FLOWS is the number of a single group, by default 16."""
+    """The groups of long flows. If CC has one group without a number, FLOWS is its number of flows (default 16)."""
     spec, errors = entry.spec, entry.errors
     if LONG not in transfers.kinds(spec.traffic):
         return []

@@ -51,8 +51,8 @@ def _plan(names: tuple[str, ...], variables: dict[str, Any], log: Path, scratch:
 
 
 def _read_by_roles(spec: dict[str, Any]) -> dict[str, Any]:
-    """The part of a spec that decides the steps. Numbers of flows matter with iperf3 only: they set the servers'
-    number.
+    """The part of a spec that decides the steps. Numbers of flows matter with iperf3 only, because they
+    set the number of iperf3 servers.
     """
     keys = READ_KEYS + (READ_KEYS_OF_NETEM if spec["delay"] == "tc" else ())
     counted = ("cc", "flows") if spec["generator"] == "iperf3" else ("cc",)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs repetitions in virtual time in parallel, one on each processor.
 
-Each repetition is a child process, which the kernel ends with its parent.
+Each repetition is a child process. The kernel ends the child when its parent ends.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Switches:
             self.links.reset_lateness()
 
     def lateness(self) -> list[tuple[int, int]]:
-        """(upper edge in ns, frames) of the link towards the receiver."""
+        """The lateness histogram of the link towards the receiver: (upper edge in ns, frames)."""
         return self.links.lateness(self.bottleneck_link) if self.links else []
 
     def queue_length(self) -> int:

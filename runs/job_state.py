@@ -4,8 +4,10 @@
 runs/<job>/rep-1/summary.json     analysed; the summary has the verdict
 runs/<job>/rep-1/environment.json recorded, with its raw files kept: only the analysis is missing
 runs/<job>/rep-1/ABORTED          failed, or was stopped by a signal (aborted.py)
-runs/<job>/rep-1                  otherwise: stopped or killed; the job runs again, which does not count as an attempt
+runs/<job>/rep-1                  otherwise: killed before its end
 runs/<job>/attempt-<k>            earlier attempts that ended and were not valid
+
+A job that was stopped or killed runs again, and the interrupted run does not count as an attempt.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class FiniteFlows
 	const Senders &senders;
 	uint64_t end_mono_ns = 0;
 	std::vector<uint32_t>
-		next; /* the same user's next flow, by flow; 0: none (a next flow is never line 0) */
+		next; /* by flow: the same user's next flow; 0: none (flow 0 is nobody's next flow) */
 	std::unordered_map<uint32_t, std::unique_ptr<Sender>> open;
 };
 

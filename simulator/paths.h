@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The parts of a path to the receiver that differ between flows: an access link before the queue (a flow's own, or
- * shared) and a delay behind the queue. The semantics of softswitch/runtime/links.c, written a second time on purpose.
+ * shared) and a delay behind the queue. The semantics are those of softswitch/runtime/links.c, implemented
+ * independently on purpose.
  */
 #ifndef SIMULATOR_PATHS_H
 #define SIMULATOR_PATHS_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A network device that hands every IP packet to a function, at once: links and queues are the bottleneck's.
+ * A network device that hands every IP packet to a function at once. Links and queues are simulated elsewhere
+ * (bottleneck.h, paths.h).
  */
 #ifndef SIMULATOR_PORT_H
 #define SIMULATOR_PORT_H

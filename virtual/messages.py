@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 KMSG = "/dev/kmsg"
-MAX_BYTES = 900  # the kernel cuts a record from user space at 976 (kernel/printk/printk.c, PRINTKRECORD_MAX)
+# The kernel refuses a longer record from user space: at most 1024 bytes in Linux 6.12 (kernel/printk/internal.h,
+# PRINTKRB_RECORD_MAX), fewer in older kernels.
+MAX_BYTES = 900
 MARK = "bufferscope: "
 _LINE = re.compile(rf"^(?:\[ *(\d+\.\d+)\] ?)?{MARK}(\{{.*\}})\s*$")
 

@@ -21,7 +21,7 @@ class Link:
     utilization: float  # the target
     mtu_bytes: int = 1500
     delta: float = 1.0  # Delta of almost fairness
-    losing: float | None = None  # s: flows beyond n^2 / (Delta BDP) that see a loss in one RTT
+    losing: float | None = None  # s of equation 3: flows beyond n^2 / (Delta BDP) that see a loss in one RTT
     risk: float = 0.025  # accepted probability
     window_bytes: float | None = None  # largest window of a flow
     input_bps: int | None = None  # highest rate at which one flow can arrive

@@ -42,7 +42,9 @@ def _full(link: Link) -> Promise:
 
 
 def _wanted(link: Link) -> Promise:
-    """UTIL over any ten RTTs. A run resolves ten RTTs to one packet, so the most is full use minus one packet."""
+    """UTIL over any ten RTTs. Utilization over ten RTTs has a resolution of one packet. A promise of 100 % is therefore
+    judged as one packet less than full use.
+    """
     return Promise(P01, min(link.utilization, 1 - 1 / (UTILIZATION_WINDOW_RTTS * max(link.bdp, 1))))
 
 
@@ -108,7 +110,7 @@ def _most_losing(link: Link) -> float:
 
 
 def _few_lose(link: Link) -> Assumption:
-    """At most n^2 / (Delta BDP) + sqrt(n) flows see a loss. LOSING is the number of flows beyond the first term."""
+    """At most n^2 / (Delta BDP) + sqrt(n) flows see a loss. LOSING is the part of their number above the first term."""
     most = _most_losing(link)
     holds = None if link.losing is None else link.losing <= math.sqrt(link.flows)
     return Assumption(f"at most {most:.4g} of {link.flows} flows see a loss in one RTT", holds)

@@ -55,7 +55,7 @@ def prepare(a: Analysis) -> Data:
 
 
 def draw(data: Data) -> Figure:
-    """Utilization in percent on an axis that starts at the least value."""
+    """Utilization in percent, on an axis that starts just below the least value."""
     facts = data["facts"]
     figure, (ax,) = common.new_figure(facts, 3.4)
     ax.set_xlabel("time since traffic started (s)")

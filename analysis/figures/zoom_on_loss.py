@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from analysis.analyse import Analysis
 
-BEFORE_RTTS, AFTER_RTTS = 2, 6  # longest RTTs
+BEFORE_RTTS, AFTER_RTTS = 2, 6  # multiples of the longest RTT
 MAX_LOSERS_DRAWN = 6
 
 
@@ -70,7 +70,7 @@ def _moment(a: Analysis) -> tuple[int | None, bool]:
 
 
 def _queue(a: Analysis, moment: int, start: int, end: int) -> tuple[np.ndarray, np.ndarray, set[int]]:
-    """Steps of the queue's length; times and depths of drops; the flows with a drop in the first longest RTT."""
+    """Steps of the queue's length; times and depths of drops; flows with a drop within a.rtt_max_ns after `moment`."""
     from wire import wire
 
     rtt = a.rtt_max_ns  # upper bound of a packet's sojourn time, with the buffer of the spec
@@ -92,7 +92,7 @@ def _steps(times: np.ndarray, values: np.ndarray, moment: int, start: int, end: 
 
 
 def draw(data: Data) -> Figure:
-    """Axes with one time axis in ms from the drop. With several flows a third one shows the flows with a drop."""
+    """Panels with a common time axis in ms from the drop. With several flows, the third shows the flows with a drop."""
     facts = data["facts"]
     rows = 1 if not facts["windows"] else 3 if data.get("each") else 2
     figure, axes = common.new_figure(facts, max(2.7 * rows, 3.2), rows, sharex=True)

@@ -23,7 +23,7 @@ PORT = CARD["POSTCARD_UDP_PORT"]
 VERSIONS = {1: wire.POSTCARD_1, CARD["POSTCARD_VERSION"]: wire.POSTCARD}
 WORDS = {"src_addr", "dst_addr"}  # fields of 128 bits
 TURN = 1 << SWITCH_TIME_BITS  # ns until the switch's clock wraps around: 78 h
-NEAR_NS = 1_000_000_000  # limit of the differences between delays of intact postcards
+NEAR_NS = 1_000_000_000  # a postcard whose delay differs from the median by more is damaged, or another switch's
 
 
 @dataclass
@@ -121,7 +121,7 @@ def _nearest(ns: np.ndarray) -> np.ndarray:
 
 
 def _columns(cards: np.ndarray, layout: wire.Format) -> dict[str, np.ndarray]:
-    """All fields but the version; an address is two halves."""
+    """The fields by name, without the version. An address is a row of two 64-bit halves."""
     result, at = {}, 0
     for name, bits in layout.fields:
         field = cards[:, at : at + bits // 8]

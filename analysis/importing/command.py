@@ -143,7 +143,9 @@ def _experiment(read: Callable[[], sources.Experiment], run: Path) -> int:
 
 
 def _import_one(experiment: sources.Experiment, repetition: Path) -> int:
-    """Writes and analyses an experiment in a scratch directory, then renames that. After a failure nothing remains."""
+    """Writes and analyses an experiment in a scratch directory, then renames the directory. After a failure nothing
+    remains.
+    """
     from analysis.replay import drawing_pool, replay
 
     scratch = repetition.with_name(".importing")

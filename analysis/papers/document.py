@@ -88,8 +88,8 @@ def _folded(facts: list[Fact], columns: Mapping[str, str]) -> str:
 
 
 def _table(facts: Iterable[Fact], columns: Mapping[str, str]) -> str:
-    """`columns` has the titles of the other sets of runs, by the name of a Fact's number; sets without any number are
-    not in it. This table leaves ns-3's column out if none of its facts has a number of ns-3.
+    """`columns` maps the Fact field of each other set of runs (`second`, `ns3`) to its column's title, without sets
+    that have no numbers. This table leaves ns-3's column out if none of its facts has a number of ns-3.
     """
     facts = list(facts)
     if all(fact.ns3_text == "–" for fact in facts):

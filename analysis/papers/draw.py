@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Draws figures of a paper into a directory; with all of them come the page and the list of runs."""
+"""Draws figures of a paper into a directory. If all figures are drawn, also writes the page and the list of runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NS3 = "ns3"  # the key of ns-3's data in the data of a figure
 
 
 def draw(runs: StoredRuns, output: Path, figures: tuple[PaperFigure, ...]) -> list[DrawnFigure]:
-    """Raises InputError if stored runs cannot be read, OSError."""
+    """Raises OSError, and InputError if stored runs cannot be read."""
     output.mkdir(parents=True, exist_ok=True)
     drawn = [draw_one(runs, output, figure) for figure in figures]
     if figures == runs.paper.figures:
@@ -27,8 +27,8 @@ def draw(runs: StoredRuns, output: Path, figures: tuple[PaperFigure, ...]) -> li
 
 
 def draw_one(runs: StoredRuns, output: Path, figure: PaperFigure) -> DrawnFigure:
-    """One figure and the CSV of its numbers, with those of the second set of runs and of ns-3 if there are any. The
-    data prepared from ns-3's runs are `ns3` in the figure's data: `draw` and `table` may show them.
+    """Draws one figure and writes the CSV of its numbers. If there is a second set of runs, or runs of ns-3, the CSV
+    has their numbers, too. The key `ns3` of the figure's data holds the data of ns-3's runs, for `draw` and `table`.
     """
     runs, second = runs.unselected(), runs.second_set()
     data = figure.prepare(runs)

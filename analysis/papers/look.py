@@ -34,7 +34,7 @@ NS3: dict[str, Any] = {
     "markerfacecolor": "none",
     "markersize": 5.6,
     "markeredgewidth": 0.8,
-}  # a diamond around the point beside it
+}  # a hollow diamond, large enough to surround the marker of the same point
 
 
 def new_figure(width_in: float, height_in: float, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
@@ -58,7 +58,7 @@ def new_panel(width_in: float, height_in: float) -> tuple[Figure, Any]:
 def footer(figure: Figure, provenance: Data) -> None:
     """One line under the figure: the number of runs that it shows (or the name of a single run), and the number of runs
     that were left out. The paper's page lists the runs that were left out; the list of runs beside the page names all.
-    In a narrow figure the line has no commits, and if it is still too long, no names.
+    A line that is too long for the figure omits the commits, and if it is still too long, the clocks and the names.
     """
     used, left_out = provenance["used"], provenance["left_out"]
     count = f"{len(used)} run{'s' * (len(used) != 1)}"
@@ -86,7 +86,7 @@ def split(curves: Data) -> tuple[Data, list[str]]:
 
 
 def log2_axis(ax: Axes, values: Sequence[float], margin: float) -> None:
-    """A horizontal axis in powers of two, with a tick at each value and `margin` times as far on both sides."""
+    """A logarithmic x axis (base 2) from first value / `margin` to last value * `margin`, with a tick at each value."""
     ax.set_xscale("log", base=2)
     ax.set_xlim(values[0] / margin, values[-1] * margin)
     ax.set_xticks(values, [str(value) for value in values])
@@ -168,7 +168,7 @@ def interval_bars(
 
 
 def ns3_points(ax: Axes, x: Iterable[float], intervals: Iterable[Interval], shade: str) -> None:
-    """Numbers of ns-3's runs: diamonds with the colour of the curve that they stand beside."""
+    """Results of ns-3 as hollow diamonds. `shade` is the colour of the lab's curve with which they are compared."""
     for at, estimate in zip(x, intervals, strict=True):
         if estimate.low is not None and estimate.high is not None:
             ax.plot([at, at], [estimate.low, estimate.high], color=shade, linewidth=0.5)

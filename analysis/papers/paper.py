@@ -102,7 +102,7 @@ class Paper:
         return tuple(sorted(path.stem for path in self.specs.glob("*.yaml")))
 
     def sweep_name(self, stem: str, smoke: bool = False, suffix: str = "") -> str:
-        """The directory of a sweep, or of its short version, in results; of another set by its suffix."""
+        """The directory of a sweep in results. `smoke` selects the short version, `suffix` another set of the sweep."""
         return f"{self.key}-{stem}{suffix}{SMOKE * smoke}"
 
     def output_name(self, smoke: bool = False) -> str:

@@ -40,8 +40,8 @@ def _of_sets(runs: StoredRuns, *suffixes: str) -> pl.DataFrame:
 
 
 def table(runs: StoredRuns, used: Mapping[str, Sequence[str]]) -> pl.DataFrame:
-    """The paper's rows and ns-3's, with the column FIGURES. `used` has the labels of each figure's runs, by its word.
-    Raises InputError.
+    """The paper's rows and ns-3's, with the column FIGURES. `used` maps a figure's word, such as 5a, to the labels
+    of the figure's runs. Raises InputError.
     """
     listed = pl.concat([rows(runs), of_ns3(runs)])
     by_figure = {figure: set(labels) for figure, labels in used.items()}

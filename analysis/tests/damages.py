@@ -20,7 +20,7 @@ from wire import wire
 
 KINDS = ("raw", "derived", "swapped")
 BLOCKS = {".bsp": "BLOCK_POSTCARDS", ".bst": "BLOCK_TCP", ".bsg": "BLOCK_GOODPUT"}  # by a raw file's suffix
-Files = dict[str, bytes | None]  # by path below a directory; None: no regular file
+Files = dict[str, bytes | None]  # by path below a directory; None: not a regular file
 
 
 def derived_of(names: Iterable[str]) -> list[str]:

@@ -107,8 +107,9 @@ def _header_bytes(frame_bytes: np.ndarray, seq: np.ndarray, control: np.ndarray,
 
 
 def _order(seq: np.ndarray, seq_end: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """A packet is late if it starts below the highest byte so far. A late packet is reordered if it is the first to
-    start in a hole between the timely packets, of the whole flow.
+    """A packet is late if it starts below the highest byte so far. All other packets of the flow are timely. A late
+    packet that starts in a hole between timely packets is reordered, unless an earlier late packet has the same start.
+    Every other late packet is a retransmission.
     """
     high, skipped = int(seq[0]), 0
     timely: list[int] = []
@@ -142,7 +143,7 @@ def _new_bytes(seq: np.ndarray, payload: np.ndarray) -> np.ndarray:
 
 
 def _ack(tcp: Columns, rows: np.ndarray, una: np.ndarray, end: int, came: int) -> int:
-    """The last record before snd_una reaches `end`, unless it is earlier than `came`."""
+    """The last record before snd_una reaches `end`; NONE if that record is earlier than `came` or does not exist."""
     past = np.flatnonzero(una >= end)
     if not len(past) or not past[0] or tcp["mono_ns"][rows[past[0] - 1]] < came:
         return NONE

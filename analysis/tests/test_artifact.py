@@ -65,7 +65,7 @@ def test_capture__gives_every_field(vector, tmp_path):
 
 
 def test_ports__keep_their_lowest_bit(tmp_path):
-    """The published decoders mask it out of the ingress port: every pair of 9 bits must come back."""
+    """The published decoders mask out the lowest bit of the ingress port. Here all 9 bits of each port must be kept."""
     chance = random.Random(3)
     ports = [(chance.getrandbits(9), port) for port in range(512)]
     cards = [
@@ -185,7 +185,7 @@ def test_bare_datagrams__have_no_time(tmp_path):
 
 
 def test_fuzz__random_cards_among_noise_come_back(tmp_path):
-    """Random fields, random link trailers, and between them packets with random bytes flipped or cut off."""
+    """Postcards with random fields and random link trailers, among frames of random bytes."""
     chance = random.Random(11)
     cards, frames = [], []
     for _ in range(2000):

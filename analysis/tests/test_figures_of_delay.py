@@ -55,7 +55,7 @@ def texts(figure):
 
 
 def is_beyond(box, axes_box):
-    """A tick that matplotlib has, and does not draw, because it lies beyond the axis."""
+    """Whether a tick label lies beyond the axis: matplotlib has such labels, and does not draw them."""
     if axes_box is None:
         return False
     return (box.y0 + box.y1) / 2 > axes_box.y1 + 1 or (box.x0 + box.x1) / 2 > axes_box.x1 + 1

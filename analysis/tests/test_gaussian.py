@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The Gaussian model of many flows against Appenzeller et al.'s numbers, and against windows that are drawn."""
+"""The Gaussian model of many flows against Appenzeller et al.'s numbers, and against randomly drawn windows."""
 
 import math
 
@@ -37,8 +37,9 @@ def test_utilization__example_that_is_misprinted_is_not_its_formulas():
 )  # fmt: skip
 def test_utilization__is_the_model_of_figure_15(flows, multiple, packets, percent):
     buffer = multiple * many_flows.sqrt_rule(OC3_BDP, flows)
-    assert abs(buffer - packets) <= max(1, multiple)  # rows 2 and 3 times are those of a whole row 1
-    # Without the queue in the mean window, with the line card's FIFO; 200 flows at 1 x is cut (99.986), not rounded.
+    assert abs(buffer - packets) <= max(1, multiple)  # the paper's rows 2x and 3x are multiples of the rounded row 1x
+    # The paper's mean window excludes the queue, and its buffer includes the line card's FIFO. For 200 flows at 1x the
+    # paper truncates 99.986 to 99.9.
     utilization = gaussian.utilization(OC3_BDP, buffer + FIFO, flows, mean_queue=0) * 100
     assert utilization == pytest.approx(percent, abs=0.087 if (flows, multiple) == (200, 1) else 0.05)
 
@@ -75,7 +76,8 @@ def test_required_buffer__of_full_utilization_or_a_single_flow_has_no_end():
 
 @pytest.mark.parametrize("flows", [3, 30])
 def test_deviation_and_empty_probability__are_those_of_drawn_windows(flows):
-    # Theorem 4 as it stands: independent, uniform in (1 +- 1/3) (BDP + B) / n. Small B, so that there is much to count.
+    # Theorem 4 as it stands: independent, uniform in (1 +- 1/3) (BDP + B) / n. With a small B the
+    # queue is often empty.
     bdp, buffer = 1000.0, 0.35 * 1000 / math.sqrt(flows)
     mean = (bdp + buffer) / flows
     draws = np.random.default_rng(3).uniform(2 / 3 * mean, 4 / 3 * mean, (200_000, flows)).sum(axis=1)

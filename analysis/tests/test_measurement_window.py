@@ -54,7 +54,7 @@ def test_window__ends_with_the_first_flow():
 
 
 def test_recorded_run__with_an_end_noted_late_is_measured_until_its_flows_ended(tmp_path):
-    """The recorded flows stop 0.17 s after the end that traffic.json notes; here it notes an end 0.4 s later."""
+    """The recorded flows stop 0.17 s after `end_mono_ns` of traffic.json. The test sets `end_mono_ns` 0.4 s later."""
     directory = shutil.copytree(RECORDED / "real/rep-1", tmp_path / "real/rep-1")
     traffic = json.loads((directory / "traffic.json").read_text())
     traffic["end_mono_ns"] += 400_000_000

@@ -33,7 +33,7 @@ def stored(tmp_path_factory):
 
 @pytest.fixture
 def run(stored, tmp_path):
-    """A copy of the first."""
+    """A copy of the first stored run."""
     with campaign.undrawn():
         yield Path(shutil.copytree(stored[0], tmp_path / "run" / "rep-1"))
 
@@ -43,7 +43,7 @@ def export(run, kind) -> int:
 
 
 def refused(run, capsys, said: str, kinds=(*OF_POSTCARDS, *TABLES), whatif=True, replay=True) -> None:
-    """Every command says the one line and leaves nothing."""
+    """Every command fails with one line on stderr that contains `said`, prints nothing else and changes no file."""
     before = damages.files(run.parent.parent)
     replays = [[f"RUN={run}", "BUF=5p"]] * whatif + [[f"RUN={run}"]] * replay
     capsys.readouterr()
@@ -105,7 +105,7 @@ def test_other_raw_files__of_another_run_changed_or_gone_are_refused(run, stored
             path.unlink()
             if data is not None:
                 path.write_bytes(data)
-            if data is not None or name != "spec.yaml":  # without it there is no repetition
+            if data is not None or name != "spec.yaml":  # without spec.yaml the directory is no repetition
                 refused(run, capsys, f"{name}: ", ("flent",))
             path.write_bytes(whole[name] or b"")
     (run / "goodput.bsg").write_bytes(b"")
@@ -137,7 +137,7 @@ def test_derived_files__that_differ_from_the_record_are_refused(run, stored, cap
                 refused(run, capsys, "whatif-1: summary.json: damaged", kinds)
             path.write_bytes(data)
     (run / "joined.parquet").write_bytes(b"x")
-    assert main(["replay", f"RUN={run}"]) == 0  # which makes them anew
+    assert main(["replay", f"RUN={run}"]) == 0  # a replay writes all derived files again
     assert damages.files(run) == whole
 
 
@@ -154,7 +154,7 @@ def test_forced_replay__of_damaged_files_is_not_valid_and_stays_damaged(run, cap
     assert main(["replay", f"RUN={run}"]) == 0
     assert damages.files(run) == whole
     (run / "spec.yaml").write_text((run / "spec.yaml").read_text().replace("rtt_ns: 10000000", "rtt_ns: 1"))
-    assert main(["replay", f"RUN={run}", "FORCE=1"]) == 1  # everything would be computed for another experiment
+    assert main(["replay", f"RUN={run}", "FORCE=1"]) == 1  # with a changed spec.yaml every number would be wrong
     assert "spec.yaml: damaged" in capsys.readouterr().err
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Windows of 0: a congestion control that has stopped in Linux, usual in ns-3's fast recovery alone."""
+"""Windows of 0 show a stopped congestion control, except in ns-3's fast recovery, where they are usual."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def loss_of_window(window: float) -> float:
     """l = 0.76 / w^2: loss rate of a Reno flow with a mean window of w packets (Appenzeller et al., 5.1.1, after
     Morris).
 
-    Half the window means four times the loss rate. At most 1. ValueError unless w > 0.
+    Half the window means four times the loss rate. The result is at most 1. ValueError unless w > 0.
     """
     check_positive("a window", window)
     return min(0.76 / window**2, 1.0)

@@ -60,9 +60,9 @@ def almost_fair_utilization(flows: float, delta: float) -> float:
 def buffer_for_utilization(bdp: float, flows: float, delta: float, utilization: float) -> float:
     """(Delta / sqrt(n) - (1 - u)) BDP, not below 0: least buffer for which the utilization of no instant falls below u.
 
-    Theorem 5 with Lemma 2 of Spang et al.: W >= BDP + B - Delta BDP / sqrt(n), and u = W / BDP. It is Theorem 6 for
-    u = 1, and 0 where Theorem 7 has u or more without a buffer. The model has no bursts: twenty packets are needed
-    for those (Spang et al., 3.6). ValueError unless 0 <= u <= 1.
+    Theorem 5 with Lemma 2 of Spang et al.: W >= BDP + B - Delta BDP / sqrt(n), and u = W / BDP. For u = 1
+    this is Theorem 6. The result is 0 if Theorem 7 promises u or more without a buffer. The model has no bursts;
+    bursts need a buffer of 20 packets (Spang et al., 3.6). ValueError unless 0 <= u <= 1.
     """
     _check(flows, delta, bdp)
     check_share("a utilization", utilization, ends=True)
@@ -115,8 +115,8 @@ def desynchronized_buffer(bdp: float, flows: float, delta: float, extra: float) 
 def fraction_losing_buffer(bdp: float, flows: float, fraction: float) -> float:
     """(p BDP - 2 n (1 - p)) / (2 - p): full utilization if a fraction p of n fair Reno flows sees a loss. Not below 0.
 
-    Spang et al., Table 1, prints O(p BDP - n + n p) for it. Of p n equal windows of (BDP + B) / n each halves, the
-    others grow by one: BDP + B - p (BDP + B) / 2 + n (1 - p) >= BDP gives the constants. p = 1 is the BDP rule.
+    Spang et al., Table 1, prints this bound as O(p BDP - n + n p). All windows are (BDP + B) / n. p n windows halve,
+    the others grow by one. BDP + B - p (BDP + B) / 2 + n (1 - p) >= BDP gives the constants. p = 1 is the BDP rule.
     ValueError unless n >= 1, BDP > 0 and 0 <= p <= 1.
     """
     check_at_least("flows", flows, 1)
@@ -126,10 +126,10 @@ def fraction_losing_buffer(bdp: float, flows: float, fraction: float) -> float:
 
 
 def bbr_buffer(bdp: float, flows: float, delta: float, risk: float) -> float:
-    """Delta BDP sqrt(ln(1 / delta)) / sqrt(2 n): above it P(utilization < 1) <= delta, the `risk`, of n BBR v1 flows
-    that probe for bandwidth (Spang et al., Theorem 8, equation 2).
+    """Delta BDP sqrt(ln(1 / delta)) / sqrt(2 n), for n BBR v1 flows that probe for bandwidth. With a larger buffer
+    P(utilization < 1) <= delta, the `risk` (Spang et al., Theorem 8, equation 2).
 
-    No condition on how many flows see a loss. ValueError unless 0 < risk < 1. See bbr_buffer_sharp.
+    The theorem has no condition on how many flows see a loss. ValueError unless 0 < risk < 1. See bbr_buffer_sharp.
     """
     _check(flows, delta, bdp)
     check_share("a risk", risk)
@@ -147,9 +147,9 @@ def bbr_buffer_sharp(bdp: float, flows: float, delta: float, risk: float) -> flo
 
 
 def random_decrease_flows(bdp: float, flows: float, delta: float, risk: float = math.exp(-0.5)) -> float:
-    """n^2 / (BDP / Delta) + sqrt(2 n ln(1 / delta)): a bound on the flows that decrease their windows in one RTT. It is
-    exceeded with probability delta, the `risk`, at most, if each flow that sees a loss decreases its window with
-    p = 1 / w (Spang et al., Lemma 9, appendix D).
+    """n^2 / (BDP / Delta) + sqrt(2 n ln(1 / delta)): a bound on the flows that decrease their windows in one RTT, if
+    each flow that sees a loss decreases its window with p = 1 / w. The number of flows exceeds the bound with
+    probability delta, the `risk`, at most (Spang et al., Lemma 9, appendix D).
 
     Lemma 9 has the risk exp(-1/2), for which the second term is sqrt(n). The lemma's n^2 / (BDP / Delta) is right,
     since p <= Delta n / BDP. Equation 5 of the appendix prints n^2 / (Delta BDP), and the line after it no Delta.
@@ -161,10 +161,11 @@ def random_decrease_flows(bdp: float, flows: float, delta: float, risk: float = 
 
 
 def least_flows_that_shrink_window(flows: float, least_losing_window: float) -> float:
-    """n / (1 + w / 2): fewer flows that halve their windows leave the aggregate window of n Reno flows growing.
+    """n / (1 + w / 2): if fewer flows halve their windows, the aggregate window of n Reno flows still grows.
 
-    Spang et al., appendix C; w is the smallest window among those that halve, the others grow by one packet per RTT. So
-    one fair flow of BDP / n alone does not shrink it if BDP / n < n - 1 (its 4.2; BDP / n < 2 (n - 1) is enough).
+    Spang et al., appendix C. w is the smallest window among those that halve; the others grow by one packet per RTT. So
+    one halved window of BDP / n does not shrink the aggregate window if BDP / n < n - 1 (Spang et al., 4.2;
+    BDP / n < 2 (n - 1) is enough).
     ValueError unless n >= 1 and w > 0.
     """
     check_at_least("flows", flows, 1)

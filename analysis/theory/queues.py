@@ -87,12 +87,13 @@ def md1_depth_distribution(load: float, states: int) -> np.ndarray:
 def mg1k_depth_distribution(
     load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, buffer: int
 ) -> np.ndarray:
-    """P(depth = 0 .. buffer) at arrivals if an arrival at depth `buffer` is dropped; the last is the loss.
+    """P(depth = 0 .. buffer) at arrivals if an arrival at depth `buffer` is dropped. The last probability is the
+    loss.
 
-    M/G/1/K with K = `buffer`, the packet in transmission counted. The numbers left behind by departures have the same
-    proportions q_j, j < K, as without limit; then p_j = q_j / (q_0 + rho Q), Q = sum q_j, and p_K = 1 - Q / (q_0 + rho
-    Q) (Cooper 1981, Introduction to Queueing Theory, 5.9). Any load above 0. ValueError unless K is whole, 1 to
-    MOST_STATES - 1.
+    M/G/1/K with K = `buffer`, the packet in transmission counted. Departures leave j < K packets behind with
+    probabilities in the same ratios q_j as without a limit. So p_j = q_j / (q_0 + rho Q), Q = sum q_j, and
+    p_K = 1 - Q / (q_0 + rho Q) (Cooper 1981, Introduction to Queueing Theory, 5.9). Any load above 0. ValueError unless
+    K is whole, 1 to MOST_STATES - 1.
     """
     check_load(load, below=np.inf)
     check_whole("a buffer", buffer, 1)

@@ -17,7 +17,7 @@ from scipy import optimize
 from analysis.theory import mm1b, queues
 from analysis.theory.checks import check_at_least, check_load, check_positive, check_share, check_whole
 
-OVERFLOWS = 300.0  # ln of the ratio between the states' probabilities of M/D/1/B from which on doubles overflow
+OVERFLOWS = 300.0  # ln of the ratio of M/D/1/B's largest to smallest state probability; above this, doubles overflow
 LOG_FACTOR = 5.0  # packets for each power of ten of the largest window
 LEAST_LOSS = 1e-12  # M/D/1/B's loss is a difference of sums; smaller values are rounding errors
 
@@ -43,8 +43,8 @@ def buffer_for_drops(load: float, drops: float) -> float:
 
 
 def log_window_buffer(largest_window: float) -> float:
-    """5 log10(W): the buffer that paced flows with windows of W packets at most are given in Figure 6 (Enachescu et
-    al., section IV-A). ValueError unless W >= 1.
+    """5 log10(W): the buffer of Figure 6 for paced flows with windows of at most W packets (Enachescu et al., section
+    IV-A). ValueError unless W >= 1.
     """
     check_at_least("a largest window", largest_window, 1)
     return LOG_FACTOR * math.log10(largest_window)
@@ -122,7 +122,7 @@ def tcp_md1b_load(fair_window: float, buffer: int, largest_window: float = math.
 
 
 def _md1b_log_loss(load: float, buffer: float) -> float:
-    if buffer * math.log(load) > OVERFLOWS:  # the queue is never empty: what the link cannot send is lost
+    if buffer * math.log(load) > OVERFLOWS:  # the queue is never empty: all load above 1 is lost
         return math.log1p(-1 / load)
     return math.log(max(queues.md1_loss(load, int(buffer)), LEAST_LOSS))
 

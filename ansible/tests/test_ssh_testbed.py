@@ -31,8 +31,8 @@ SHIFT_S = {"switch": 7200, "collector": 30_000}
 LONG = ("TARGET=soft", "CC=cubic", "FLOWS=4", "RATE=20mbit", "RTT=20ms", "WARMUP=500ms", "DURATION=60s")
 WORDS = (*LONG[:-1], "DURATION=2s")
 AT_INGRESS = wire.POSTCARD.const["POSTCARD_AT_INGRESS"]
-BUSY = ("frames left port", "quieter machine")  # in the reasons on a busy machine
-BUSY_WITH_BMV2 = (*BUSY, "report a depth", "rate was off", "link: ")  # its threads are late, too
+BUSY = ("frames left port", "quieter machine")  # in the reasons that a busy machine causes
+BUSY_WITH_BMV2 = (*BUSY, "report a depth", "rate was off", "link: ")  # BMv2's threads are late, too
 TIMEOUT_S = 300
 
 pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")]
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason
 
 @dataclass
 class Machines:
-    """Namespaces in which the hosts can be reached, and the hosts' first processes."""
+    """`pid`: a process in the namespaces from which the hosts can be reached. `hosts`: each host's first process."""
 
     directory: Path
     pid: int
@@ -157,7 +157,7 @@ def test_experiment__over_ssh_has_all_its_packets_and_leaves_nothing(testbed: Ma
     assert set(environment["hosts"]) == set(testbed.hosts)
     assert testbed.left() == {}
 
-    # The switch's clock: every time is within the stated uncertainty of its true one.
+    # The switch's clock: every computed time is within the stated uncertainty of the true time.
     run = load(repetition)
     assert run.clock
     assert run.clock.uncertainty_ns

@@ -33,7 +33,7 @@ HashableKey = tuple[tuple[str, Value], ...]
 
 
 class Device:
-    """A device's state. Tests may set `program_name`, and `writes_left`, after which the connection is lost once."""
+    """A device's state. Tests may set `program_name`, and `writes_left`, the writes until the connection is lost."""
 
     def __init__(self, chip: str) -> None:
         schema, _ = committed_tofino(chip)
@@ -60,7 +60,9 @@ class Device:
         self._add_port(INTERNAL_PORT)
 
     def _add_port(self, port: int) -> None:
-        """Shuffles the port's queues in the group: code that confuses the two numberings then fails."""
+        """Each queue of the port gets different numbers in the port and in the port group. So code that confuses
+        queue_nr with pg_queue fails.
+        """
         pipe, within = port >> 7, port & 127
         group, place = divmod(within, PORTS_PER_GROUP)
         queues = [place * QUEUES_PER_PORT + (queue + 3) % QUEUES_PER_PORT for queue in range(QUEUES_PER_PORT)]

@@ -12,9 +12,9 @@ PLAIN_EVERY_S = 30.0
 
 
 class SweepProgress(Terminal):
-    """`cost_s` is the expected duration of all `jobs` in sequence (cost.py). Finished jobs give the pace of this
-    machine. Before the first job has finished, `slow` (machine_speed.py) and `at_once` give it. `done` counts finished
-    jobs.
+    """`cost_s` is the expected duration of all `jobs` in sequence (cost.py). `done` counts finished jobs. The pace is
+    wall time per cost: at first `slow` (machine_speed.py) / `at_once`; once a tenth of the cost is done, the measured
+    pace of the finished jobs.
     """
 
     def __init__(self, title: str, at_once: int, slow: float = 1.0) -> None:
@@ -24,7 +24,7 @@ class SweepProgress(Terminal):
         self.slow = slow
         self.jobs = self.done = self.not_valid = self.tried_again = 0
         self.cost_s = self.done_cost_s = 0.0
-        self.ended_s = 0.0  # when the last job ended, after the beginning
+        self.ended_s = 0.0  # from the beginning to the end of the last finished job
 
     def expect(self, jobs: int, done: int, cost_s: float) -> None:
         """Sets the number of jobs, the number of done jobs, and the expected cost of the other jobs."""
@@ -45,8 +45,8 @@ class SweepProgress(Terminal):
         self.cost_s += cost_s
 
     def left_s(self, elapsed_s: float, running_cost_s: float = 0.0) -> float:
-        """The time left. At first the pace is the expected one, later the measured pace of the finished jobs. The time
-        since `ended_s` counts as progress of the running jobs, but not as more than `running_cost_s`.
+        """The time left. The time since `ended_s` counts as progress of the running jobs, but not as more than
+        `running_cost_s`.
         """
         left_s = max(0.0, self.cost_s - self.done_cost_s)
         trust = min(1.0, self.done_cost_s / max(self.cost_s, 1e-9) * 10)  # full after a tenth of the cost

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""ACCESS: a link of its own for each flow. Runs in virtual time show its spacing to the ns; plans show its memory."""
+"""ACCESS: each flow has its own access link, or flows share ACCESS_LINKS links. Runs in virtual time check the spacing
+of packets to the ns. Plans check the memory for the links' queues.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -51,7 +51,7 @@ def test_words__are_all_checked_before_anything_runs() -> None:
         "FIGURE=99 is not known; allowed: 1, 2, 3, 4, 5a, 5b, 6, 7, 8, 9, 10, 11a, 11b, table1, beside, "
         "factors, arrival, clocks, or several of these with commas between them",
     ]
-    assert refused("PAPER=spang2021", "FIGURE=besi")[0].startswith("FIGURE=besi is not known")  # of beside
+    assert refused("PAPER=spang2021", "FIGURE=besi")[0].startswith("FIGURE=besi is not known")  # no prefix of "beside"
     papers = "appenzeller2004, enachescu2006, prasad2007, spang2021"
     known = f"is not known; allowed: {papers}, or a folder whose __init__.py has a PAPER (CONTRIBUTING.md)"
     assert refused() == [f"PAPER {known}"]
@@ -108,7 +108,7 @@ def test_sweeps__are_all_at_a_rate_for_real_time_too_with_the_same_bdp() -> None
             tuple(sorted(point.items())) for point in of_clock["virtual"].points
         }
         for clock, sweep in of_clock.items():
-            given = {"buf": "1bdp"} | sweep.given(sweep.points[0])  # a search has none
+            given = {"buf": "1bdp"} | sweep.given(sweep.points[0])  # a search gives no buffer
             assert resolve(given, HOSTS[clock]).bdp_packets == 166
 
 
@@ -155,7 +155,7 @@ def test_what_a_set_needs__is_the_sum_of_what_is_kept_and_the_most_of_what_passe
     ecn, search = (run.missing(sweep, probe, options, run_table.read(tmp_path)) for sweep in sweeps)
     assert (ecn.runs, ecn.certain, search.certain) == (60, True, False)
     assert search.runs > 2 * 32
-    assert ecn.kept_bytes > search.kept_bytes / search.runs * ecn.runs  # tables are kept
+    assert ecn.kept_bytes > search.kept_bytes / search.runs * ecn.runs  # the ecn sweep keeps tables
     figures.say_what_is_missing(sweeps, probe, options)
     needed = disk.mib(ecn.kept_bytes + search.kept_bytes + max(ecn.passing_bytes, search.passing_bytes))
     said = capsys.readouterr().out

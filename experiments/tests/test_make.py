@@ -65,7 +65,7 @@ def test_deploy__is_told_every_word(words: tuple[str, ...], is_called: bool) -> 
 
 @pytest.fixture
 def analysed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
-    """The arguments of each call of the analysis, which is replaced: its own tests are in analysis/."""
+    """The arguments of each call of the analysis. A stub replaces the analysis: its own tests are in analysis/."""
     calls: list[tuple[str, bool]] = []
 
     def replay_all(run: Path, force: bool, alone: bool, keep: str) -> int:

@@ -64,7 +64,7 @@ def test_unsent_bytes__are_a_share_of_the_window_and_bounded_for_all_flows_toget
 @pytest.mark.long
 @pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 def test_memory__holds_flows_that_once_had_the_whole_link(tmp_path: Path) -> None:
-    """When send buffers held two of a flow's largest windows, these flows used up 586 MiB after 8 s."""
+    """When send buffers held two of a flow's largest windows, these flows exhausted the machine's 586 MiB after 8 s."""
     words = ("CLOCK=virtual", "CC=reno", "PROFILE=linux", "FLOWS=500", "RATE=800mbit", "RTT=90ms", "RTT_SPREAD=20ms")
     summary = run(tmp_path, *words, "MTU=1500", "BUF=291pkt", "START_SPREAD=10s", "WARMUP=10s", "DURATION=2s")
     assert faults(summary) == []

@@ -45,7 +45,7 @@ def test_simulated_queue__is_that_of_the_p4_program(tmp_path: Path, mode: str) -
 
 
 def test_slow_link__leaves_its_flows_time_to_connect(tmp_path: Path) -> None:
-    """The interval between SYNs is long there; one SYN per flow must fit before the start."""
+    """On a slow link the interval between SYNs is long. One SYN per flow must fit before the start of the traffic."""
     words = ("experiment", "SWITCH=ns3", "CC=reno", "FLOWS=2", "RATE=1mbit", "RTT=100ms", "DURATION=3s", "WARMUP=1s")
     assert main([*words, f"RESULTS={tmp_path}"]) == 0
     ledger = json.loads((tmp_path / "latest/rep-1/summary.json").read_text())["ledger"]
@@ -56,7 +56,7 @@ FINITE = (
     "TRAFFIC=finite", "CC=reno", "RATE=20mbit", "RTT=20ms", "LOAD=0.6", "SIZES=fixed:14p", "BUF=200p", "DURATION=4s",
     "WARMUP=0.5s",
 )  # fmt: skip
-# Every flow differs from others: RTTs, access links; and the TCP of old papers, which both stacks have.
+# Flows with different RTTs and access links, and the TCP of old papers, which both stacks have.
 ALL_APART = ("RTT_SPREAD=30ms", "ACCESS=10mbit", "ACCESS_LINKS=3", "PROFILE=paper")
 
 

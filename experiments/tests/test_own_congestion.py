@@ -168,7 +168,7 @@ def test_a_mix__of_an_own_a_built_in_and_a_paced_algorithm_is_valid_in_virtual_t
 
 
 def groups_of(results: Path) -> list[str]:
-    """The congestion control of each group that has some of the goodput."""
+    """The congestion control of each group that has more than a tenth of the goodput."""
     groups = json.loads((results / "latest/rep-1/summary.json").read_text())["groups"]
     return [group["cc"] for group in groups if group["share"] > 0.1]
 
@@ -199,7 +199,7 @@ def test_ours__send_the_same_packets_as_linux_byte_for_byte(tmp_path: Path) -> N
             results[whose] = tmp_path / mode[0] / whose
             summary = run(results[whose], *link, *mode, "CC=" + ",".join(form.format(name) for name in names))
             assert summary["drops"] or summary["marks"]
-        # Postcards and trace; traffic.json names the algorithms.
+        # Only postcards and trace: traffic.json has the names of the algorithms, which differ.
         assert raw(results["ours"])[:2] == raw(results["linux"])[:2], mode
 
 
@@ -262,7 +262,7 @@ class TestRealTime:
         ("program", "end"), [("", signal.SIGINT), ("", signal.SIGKILL), ("collector", signal.SIGKILL)]
     )
     def test_however_a_run_ends__no_algorithm_stays(self, tmp_path: Path, program: str, end: signal.Signals) -> None:
-        """Ctrl-C and kill -9 of the runner, and an error: one of the run's programs ends by itself."""
+        """The runner is ended by Ctrl-C or kill -9, or the run fails because its collector is killed."""
         before = registered()
         runner = started(tmp_path, f"CC={TEMPLATE}:1", "DURATION=60s", *self.LINK)
         try:

@@ -24,7 +24,7 @@ struct block_writer {
 	uint64_t next_record;  /* index of the buffer's first record, counting unwritten records */
 	uint64_t lost_records; /* set by the caller: losses known so far, cumulative */
 	uint64_t stored;       /* records on disk */
-	uint64_t write_errors; /* blocks that could not be written */
+	uint64_t write_errors; /* blocks that could not be written, and a failed sync */
 	uint64_t unwritten;    /* records in those blocks */
 	uint64_t blocks;
 };
@@ -45,7 +45,7 @@ static inline uint64_t block_writer_taken(const struct block_writer *writer)
 /* Closes and removes the file, to which nothing was written. Does nothing if no file is open. */
 void block_writer_discard(struct block_writer *writer);
 
-/* Flushes and closes. Returns 0, or -EIO if the file lacks a record. */
+/* Flushes, syncs and closes. Returns 0, or -EIO if a block could not be written or the file could not be synced. */
 int block_writer_close(struct block_writer *writer);
 
 /* Space for the next record: fill it, then call block_writer_added. Never NULL. */

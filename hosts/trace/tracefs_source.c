@@ -16,7 +16,7 @@
 #include "tracefs.h"
 
 enum {
-	SETTLE_NS = 20000000, /* for events that are being written when they are disabled */
+	SETTLE_NS = 20000000, /* for tracepoints that still write an event when they are disabled */
 	STATS_BYTES = 1024,
 };
 
@@ -140,9 +140,9 @@ static struct source_counts count(const struct source *base)
 
 		counts.lost_unseen += ring->kernel_read > ring->taken ? ring->kernel_read - ring->taken : 0;
 	}
-	if (source->damaged_pages > counts.lost_unseen) /* each lost at least one event */
+	if (source->damaged_pages > counts.lost_unseen) /* each damaged page lost at least one event */
 		counts.lost_unseen = source->damaged_pages;
-	counts.lost_unseen += source->damaged_events; /* not in the difference: ring->taken has them */
+	counts.lost_unseen += source->damaged_events; /* the difference misses them: ring->taken counts them */
 	counts.events =
 		counts.probe_events + counts.retransmit_events + counts.lost_in_rings + counts.lost_unseen;
 	return counts;

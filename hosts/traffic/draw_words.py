@@ -16,7 +16,7 @@ from lib import units
 from lib.units import Quantity
 from lib.values import number
 
-LEAST_DRAWN_SHARE = 0.75  # of a distribution's mean: below, a run's load is far from the requested load
+LEAST_DRAWN_SHARE = 0.75  # of the mean, in values that can be drawn; with less, the load is far from the requested load
 # Name in a word -> name in a plan, and its parameters: Q quantities, N numbers.
 _FORMS = {
     "fixed": (("value", "Q"),),

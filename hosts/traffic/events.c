@@ -87,7 +87,7 @@ int events_wait(struct events *events, bool block, int *sockets, enum events_wak
 			*wakeup = EVENTS_SIGNAL;
 			read_signal(events);
 		} else if (data == &events->timer) {
-			/* Nothing to read: the timer was armed again after it had expired. */
+			/* The read fails if the timer was armed again after it had expired. */
 			if (read(events->timer, &expirations, sizeof(expirations)) > 0) {
 				events->armed_ns = 0;
 				if (*wakeup != EVENTS_SIGNAL)

@@ -5,7 +5,7 @@
     closed-loop  each user thinks, sends a flow, thinks again. `think_from` end: a think time begins when the user's
                  flow has ended. start: think times run from start to start, so a user's flows can overlap
 
-`path_of` says what has a source address: user (one for all flows of a user) or transfer (each flow draws one).
+`path_of` selects how source addresses are assigned. user: all flows of a user share one. transfer: each flow draws one.
 
 Sizes, arrivals, sources and every user have random streams of their own. So draw k of user u depends neither on the
 network nor on other users. No two flows of a run have the same ports, so a flow in TIME-WAIT blocks no later flow.
@@ -63,9 +63,7 @@ class TransferGroup:
     users: int
     think: Distribution | None
     think_from: str
-    sources: tuple[
-        str, ...
-    ] = ()  # client addresses: flows or users take them in turn, or as `path_of` says; none: the host's own
+    sources: tuple[str, ...] = ()  # client addresses, assigned in turn or by `path_of`; empty: the host's address
     settings: FlowSettings = NO_SETTINGS
     path_of: str = PATH_OF[0]
 
@@ -136,7 +134,7 @@ def draw(group: TransferGroup, number: int, duration_ns: int, seed: int) -> Iter
 
 
 def _dealt_sources(group: TransferGroup, number: int, seed: int) -> list[int]:
-    """The sources in an order from the seed. Flow or user k takes element k mod their number, so use is even."""
+    """The sources, shuffled by the seed. Flow or user k takes source k mod the number of sources, so use is even."""
     dealt = list(range(max(1, len(group.sources))))
     Random(f"sources {seed} {number}").shuffle(dealt)
     return dealt
@@ -160,8 +158,8 @@ def _arriving(group: TransferGroup, number: int, duration_ns: int, seed: int) ->
 def _of_user(
     group: TransferGroup, number: int, user: int, duration_ns: int, seed: int, source: int
 ) -> Iterator[Transfer]:
-    """The flows of one user, the first after a think time: as many as fit if transfers took no time. All flows use
-    `source`, unless each flow draws a source.
+    """The flows of one user. The first flow begins after a think time. The number of flows is an upper bound: those
+    that would begin within the duration if transfers took no time. All flows use `source`, unless each draws its own.
     """
     assert group.think is not None
     random, sources = Random(f"user {seed} {number} {user}"), Random(f"sources of user {seed} {number} {user}")

@@ -34,7 +34,9 @@ class Phv:
 
 @dataclass(frozen=True)
 class Resources:
-    """`tables` counts match tables, including those that the compiler makes of single statements; no conditions."""
+    """`tables` counts match tables. The compiler also turns single statements into match tables. Conditions (gateways)
+    are not counted.
+    """
 
     compiler: str
     target: str

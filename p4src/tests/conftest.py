@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""One suite for every target: each test runs on the soft switch's core, on BMv2, and on a Tofino or its model. Without
-a target its tests are skipped, with the reason. `@needs(...)` lists the abilities that a test needs (abilities.py).
+"""One suite for every target: each test runs on the soft switch's core, on BMv2, and on a Tofino or its model. If a
+target is missing, its tests are skipped, with the reason. `@needs(...)` lists the abilities that a test needs
+(abilities.py).
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def test_assembly__without_a_parser_is_no_proof(tmp_path: Path) -> None:
 def test_compiler__whose_parser_is_blind_is_refused_and_nothing_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The stand-in compiler writes such assembly and prints nothing, like p4c's driver."""
+    """The stand-in compiler writes assembly with a blind parser and prints nothing, like p4c's driver."""
     compiler = tmp_path / "p4c"
     compiler.write_text(
         "#!/bin/sh\n"

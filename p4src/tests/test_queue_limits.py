@@ -53,7 +53,7 @@ def test_overflow__is_not_counted_as_queued(policy, limit, fits):
 
 
 def random_traffic(switch, seed):
-    """Bursts of many sizes, with a new policy for each, and no limit of the queue's own."""
+    """Bursts of random sizes. Each burst has a new policy, and the queue has no limit of its own."""
     chance = random.Random(seed)
     policies = [
         TailDrop(20), TailDrop(9000, Unit.BYTES), Ecn(5, 30), Ecn(4000, 20_000, Unit.BYTES),
@@ -71,7 +71,9 @@ def random_traffic(switch, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_depths__are_those_that_a_program_counts_itself(seed):
-    """Without overflow both ways of counting give equal frames, postcards, counters and buckets, to the byte and ns."""
+    """Without overflow, lengths from the switch and counts by the program give equal frames, postcards, counters and
+    buckets, to the byte and ns.
+    """
     filled, counted = soft(), soft()
     counted.count_by_the_program()
     assert random_traffic(filled, seed) == random_traffic(counted, seed)

@@ -21,7 +21,7 @@ ADDRESS_VARIABLE, PORTS_VARIABLE = "BUFFERSCOPE_TOFINO", "BUFFERSCOPE_TOFINO_POR
 SUITE_PORTS = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, MARKER_PORT)
 MIRRORED_S = 0.2
 MODEL_ADDRESS = "127.0.0.1:50052"
-MODEL_INTERFACES = {port: f"veth{2 * port + 1}" for port in SUITE_PORTS}  # device port n: veth2n, cabled to its peer
+MODEL_INTERFACES = {port: f"veth{2 * port + 1}" for port in SUITE_PORTS}  # device port n is veth<2n>; this is its peer
 
 
 def why_not() -> str | None:

@@ -139,7 +139,7 @@ class SwitchUnderTest(abc.ABC):
     def held(self, packets: int = 0) -> Iterator[None]:
         """Inside the context all sent frames reach RECEIVER_PORT's queue before the first leaves (ability held_queue).
 
-        `packets`: about how many frames, if many.
+        `packets`: the approximate number of frames, if it is large.
         """
         yield
 

@@ -213,7 +213,7 @@ class Parser:
         return [*lines, "}"]
 
     def _case(self, transition: Json, keys: list[tuple[str, int]]) -> str:
-        """The condition of one transition. Values and masks are the parts of the key, each padded to whole bytes."""
+        """The condition of a transition. Value and mask concatenate the key's parts, each padded to whole bytes."""
         value = int(transition["value"], 16)
         masks = mask(sum((bits + 7) // 8 * 8 for _, bits in keys))
         if transition["mask"] is not None:
@@ -237,7 +237,7 @@ class Parser:
             if op["op"] == "extract" and first["type"] == "regular" and first["value"] in self.program.headers:
                 consumed += self.program.headers[first["value"]].bytes
             elif op["op"] == "advance":
-                # A length that the packet gives can reach the end of any frame.
+                # An advance by a field of the packet can reach the end of any frame.
                 known = first["type"] == "hexstr"
                 consumed += int(first["value"], 16) // 8 if known else 2**32
             elif op["op"] == "shift":

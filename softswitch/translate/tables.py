@@ -24,7 +24,7 @@ class TableKey:
     match: str
     bits: int
     word: int
-    texts: list[str]  # C of its words, high word first
+    texts: list[str]  # C expressions of the key's words, high word first
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Tables:
             table.argument_words = max(table.argument_words, words)
         if table.argument_start + table.argument_words > MAX_ROW_WORDS:
             raise Unsupported(where, f"an entry of more than {MAX_ROW_WORDS} words in table {json['name']}", "split it")
-        # The compiler turns statements into tables with one constant action: hidden from the control plane.
+        # The compiler turns statements into tables with one constant action. They are hidden from the control plane.
         fixed = default.get("action_const", False) and default.get("action_entry_const", False)
         table.hidden = not keys and bool(fixed)
         return table

@@ -2,7 +2,8 @@
 """Selects the needed files of a kernel source, and extracts them from a package, an archive or a directory.
 
 A whole tree has 1.7 GB, most of it drivers and architectures that this kernel does not build. All files that make and
-Kconfig read are kept; code is kept only where this configuration compiles it. Archives and trees share one rule.
+Kconfig read are kept. Below the large directories (BARE), other files are kept only where this configuration compiles
+them (CODE). The rule is the same for archives and trees.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import IO
 
 from virtual.kernel.errors import KernelError
 
-NEEDED_BYTES = 600_000_000  # source 290 MB, objects 120 MB in Linux 7.3, and a margin; without the package
+NEEDED_BYTES = 600_000_000  # source 290 MB, objects 120 MB in Linux 7.3, and a margin; excludes the package
 
 # Below these, only files that Kconfig and make read are needed, except in the directories of CODE.
 BARE = ("Documentation", "arch", "drivers", "samples", "sound", "tools")

@@ -28,7 +28,7 @@ MOST_LINES, MOST_PANELS = 8, 6  # limits of legibility
 LOG_FROM = 6.0  # an axis is logarithmic if its largest value is this many times its smallest
 MARKERS = "os^Dvp<>"
 PHONE_ROW = 0.8  # height of a row on a phone / its height on a page
-PHONE_LABELS = 2.5  # a panel on a phone fits as many tick labels as each of this many panels side by side on a page
+PHONE_LABELS = 2.5  # on a phone, tick labels are thinned as for this many panels side by side on a page
 DODGE = 0.012  # shift between lines, as a share of the axis, so that intervals do not hide each other
 
 

@@ -22,14 +22,12 @@ CAPTION = (
     "its mean and deviation; a panel for each sender. Marks: the link is idle below the BDP, the queue full above "
     "BDP + B."
 )
-ENOUGH = 0.05  # asked of the distance from the normal distribution
+ENOUGH = 0.05  # largest distance from the normal distribution that counts as normal
 BARS = 60
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """By sender: the density of the first run; distance and deviation by number of flows, including the runs with other
-    numbers of flows.
-    """
+    """By sender: the density of the first run of the sweep `aggregate`; distance and deviation by number of flows."""
     densities, by_flows = {}, {}
     for profile in PROFILES:
         if selected := runs.select(aggregate.STEM, profile=profile):

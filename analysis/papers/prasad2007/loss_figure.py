@@ -40,7 +40,7 @@ def prepare(row: str, form: str, neither: dict[str, str], runs: StoredRuns) -> D
 
 
 def draw(data: Data) -> look.Figure:
-    """The axes in which the paper's form is a straight line."""
+    """Loss against the buffer, on axes on which the paper's form is a straight line."""
     figure, ax = look.new_panel(look.COLUMN_IN, 2.7)
     if not data["curves"]:
         return look.absent(ax)

@@ -13,7 +13,7 @@ bytes and the program's own header. With this value the deepest readings of BBR 
 3500 to 22500 cells by one packet; with 113 or 115 they do not.
 
 **Depth** here and in all files of bufferscope counts the packets in the queue when a packet arrives. In the long run
-departing packets leave as many behind, so a queue of k packets at departures is a depth of k - 1.
+packets leave as many behind as packets find on arrival, so a queue of k packets at departures is a depth of k - 1.
 
 **Buffers.** The program drops a departing packet if the queue, including this packet, has the threshold or more.
 """

@@ -37,9 +37,9 @@ PROPERTIES: tuple[tuple[tuple[str, ...], Any, str, Callable[[Any], str]], ...] =
     (("tcp", "comp_sack_slack_ns"), 0, "SACK timer's slack {}", lambda ns: si(ns / 1e9, "s")),
     (("warmup_ns",), 333_600_000, "warm-up of {}", lambda ns: si(ns / 1e9, "s")),
 )
-LABEL_LETTERS = 28  # of a line
-LINE = 0.45  # of a change's row, for a line of its label
-LATER_SCALABLE = "d"  # beside the set's own Scalable, which has the same colour
+LABEL_LETTERS = 28  # of a line of a label
+LINE = 0.45  # height of a line of a label / least height of a change's row
+LATER_SCALABLE = "d"  # the marker of `scalable`: the set's own Scalable (scalable_50) has the same colour
 SINGLE_SEGMENTS = "single segments (no offloads)"
 
 
@@ -92,7 +92,7 @@ def _by_change(runs: list[StoredRun]) -> dict[str, dict[str, Interval]]:
 
 
 def _shift(group: dict[str, dict[str, Interval]], change: str, which: str) -> float | None:
-    """Packets from the set's own value."""
+    """How far a change moves a percentile from the unchanged runs, in packets; None if either has no runs."""
     if change not in group or AS_THE_SET not in group:
         return None
     return group[change][which].value - group[AS_THE_SET][which].value
@@ -153,7 +153,9 @@ def facts(data: Data) -> list[Fact]:
 
 
 def table(data: Data) -> str:
-    """For each change: how far each percentile moves, and how far it then is from the published run, in BDP."""
+    """Percentiles of depth (packets) in Markdown: a column for each algorithm and number of flows; a row for the
+    published runs, for the unchanged runs and for each change. Empty without changes.
+    """
     if len(data["changes"]) < 2:
         return ""
     keys = list(data["groups"])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Figure 2: how far one flow of each algorithm drains the queue.
 
-The dashed line shows how far the algorithm's rule lets the queue fall (section 3.5): (1 - beta) (BDP + B), for BBR
-BDP / 4, below the deepest queue, which is B where packets are lost. Least and largest depth of each pixel column are
-drawn, so no packet is left out. The notebook has 20000 cells (175 packets) in place of B = BDP, and computes no number:
-its points give facts, and no panel.
+The dashed line is the least depth by the algorithm's rule (section 3.5). By the rule the queue falls below its maximum
+by (1 - beta) (BDP + B), for BBR by BDP / 4. If packets are lost, the maximum is B. Each pixel column shows its least
+and largest depth, so no packet is left out. The paper's notebook has B = 20000 cells (175 packets) instead of B = BDP,
+and computes no number. Runs with the notebook's buffer are listed as facts; they have no panel.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CAPTION = "the queue over time of one Reno, Cubic, BBR and Scalable flow, B = BD
 SWEEPS = ("single-flow", "single-flow-notebook")
 NEEDS = ("utilization_p01",)  # null in runs without packets
 CCS = ("reno", "cubic", "bbr", "scalable_50")
-COLUMNS = 700  # of an axis of COLUMN_IN at PNG_DPI
+COLUMNS = 700  # pixels of an axis in a figure that is COLUMN_IN wide, at PNG_DPI
 PAPER = {  # section 3.6
     "reno": "a full BDP, (almost) empty", "cubic": "60-70 %", "bbr": "about 25 %", "scalable_50": "11-25 %",
 }  # fmt: skip
@@ -47,7 +47,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _by_the_notebook(runs: StoredRuns, cc: str) -> Data:
-    """The drained share of the BDP with the notebook's buffer, and the rule's."""
+    """With the notebook's buffer: the share of the BDP that the queue falls, measured and by the rule."""
     selected = runs.select(SWEEPS[1], imported=False, cc=cc, flows=1)
     return {
         "drained": mean_interval(run.summary["drained_fraction"]["of_bdp"]["median"] for run in selected),
@@ -74,7 +74,9 @@ def _queue(trace: PacketTrace) -> Data:
 
 
 def _drained(runs: list[StoredRun]) -> Data:
-    """Shares of the BDP, one number per run: to the least depth, and to the least mean over one RTT."""
+    """The fall of the queue as a share of the BDP, one number per run. `drained` is the fall to the least depth,
+    `drained_mean` the fall to the least mean over one RTT. Also drops, depths and the least RTT, for `facts`.
+    """
     each = [run.summary["drained_fraction"] for run in runs]
     return {
         "drained": mean_interval(fractions["of_bdp"]["median"] for fractions in each),
@@ -148,7 +150,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def _depths(depths: list[Interval | None]) -> str:
-    """The depths between which probes drain the queue."""
+    """A clause with the queue's depths: 1st percentile, median and maximum."""
     if None in depths:
         return ""
     low, middle, most = (f"{depth.value:.3g}" for depth in depths if depth)

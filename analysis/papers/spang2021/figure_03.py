@@ -25,7 +25,7 @@ CAPTION = (
 )
 SWEEPS = ("single-flow-buffers",)
 CLIFF_PACKETS = 20  # section 3.6
-NOTEBOOK_PERCENT = 10  # "Figures 3 and 5"; the text has the 1st percentile
+NOTEBOOK_PERCENT = 10  # of the notebook "Figures 3 and 5"; the text has the 1st percentile
 TEXT, NOTEBOOK = "1st percentile (text)", "10th percentile (notebook)"
 BURSTS_AT = (CLIFF_PACKETS / 2, CLIFF_PACKETS)  # buffers with which bursts are shown
 COLUMN = 16  # characters that fit into a column
@@ -146,7 +146,7 @@ def _draw_bursts(ax: look.Axes, cc: str, panel: Data, largest: float, rarest: fl
 
 
 def facts(data: Data) -> list[Fact]:
-    """Utilization at some buffers against the model, how far off it is above the cliff, and the bursts."""
+    """Utilization at some buffers, its largest distance from the model above the cliff, and the bursts."""
     rows = []
     for cc, panel in data["panels"].items():
         who = algorithms.name(cc)

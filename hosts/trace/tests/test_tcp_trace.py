@@ -85,7 +85,8 @@ def test_trace__counts_what_the_namespace_counts_when_segments_are_lost(pair, tm
     grown = {name: after[name] - before[name] for name in after}
 
     assert grown["RetransSegs"] > 0, "nothing was lost: the test is void"
-    # RetransSegs includes the retransmissions that failed late. Some events may lack a call of BPF (MOST_UNCALLED).
+    # RetransSegs also counts retransmissions that then failed (retransmit_failures). For some events the kernel does
+    # not call BPF (MOST_UNCALLED).
     uncalled = MOST_UNCALLED * grown["InSegs"]
     assert 0 <= grown["RetransSegs"] - summary["retransmit_events"] <= summary["retransmit_failures"] + uncalled
     retransmits = records[records["event"] == RETRANSMIT]

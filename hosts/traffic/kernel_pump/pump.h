@@ -22,8 +22,8 @@ enum {
 	PUMP_READ_BYTES = 256 << 20, /* no socket buffer is larger */
 };
 
-/* A connected TCP socket. The device sends `bytes` and a FIN, then releases the socket; 0: it sends until
- * PUMP_STOP. `window_segments` bounds the congestion window, whatever the congestion control; 0: no bound.
+/* A connected TCP socket. The device sends `bytes` and a FIN, then releases the socket. With `bytes` 0 the device
+ * sends until PUMP_STOP. `window_segments` bounds the congestion window, whatever the congestion control; 0: no bound.
  */
 struct pump_send {
 	__s32 fd;
