@@ -55,6 +55,7 @@ def draw(data: Data) -> look.Figure:
     if not data["curves"]:
         return look.absent(ax)
     look.log_axis(ax.xaxis)
+    ax.margins(x=0.04)
     for users, points in data["curves"].items():
         shade = testbed.COLORS.get(users, testbed.COLORS[100])
         ax.plot(list(points), [point.value for point in points.values()], color=shade, linewidth=0.8)

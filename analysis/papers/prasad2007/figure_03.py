@@ -102,6 +102,7 @@ def draw(data: Data) -> look.Figure:
     if not any(data["scaled"].values()):
         return look.absent(ax)
     look.log_axis(ax.xaxis)
+    ax.margins(x=0.04)
     for level in LEVELS:
         points, full = data["scaled"][level], data["full"][level]
         ax.plot(list(points), [point.value for point in points.values()], color=SHADES[level], linewidth=0.8)

@@ -45,6 +45,7 @@ def draw(data: Data) -> look.Figure:
     if not data["curves"]:
         return look.absent(ax)
     ax.set_yscale("log")
+    ax.margins(x=0.04)
     if data["form"] == "PL":
         ax.set_xscale("log")
     for (name, curve), shade in zip(data["curves"].items(), (BLUE, GREEN), strict=False):

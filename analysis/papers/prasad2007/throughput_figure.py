@@ -104,6 +104,7 @@ def draw(data: Data) -> look.Figure:
             look.absent(ax)
             continue
         look.log_axis(ax.xaxis)
+        ax.margins(x=0.04)
         look.log_axis(ax.yaxis)
         for name, (_, shade) in CLASSES.items():
             points = {buffer: point.scaled(1 / UNITS) for buffer, point in classes[name].items()}
