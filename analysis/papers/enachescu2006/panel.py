@@ -49,7 +49,8 @@ def draw(ax: look.Axes, curves: Sequence[Curve], x_label: str, log: bool = True)
     for curve in curves:
         places = list(curve.points)
         ax.plot(places, [point.value for point in curve.points.values()], curve.style, color=curve.shade, linewidth=0.7)
-        look.interval_bars(ax, places, curve.points.values(), curve.shade, curve.marker, curve.label)
+        look.interval_bars(ax, places, curve.points.values(), curve.shade, curve.marker)
+        ax.plot([], [], curve.style, marker=curve.marker, color=curve.shade, linewidth=0.7, label=curve.label)
     ax.margins(x=0.03)  # else the axes cut the outer markers in half
     ax.set_xlabel(x_label)
     ax.set_ylabel("utilization u")
