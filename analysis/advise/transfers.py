@@ -25,6 +25,7 @@ from analysis.map.ratio import LARGE, PAPER, SMALL, BestBuffer
 from analysis.theory import capacity_ratio
 from hosts.traffic.draw_words import in_base_units, is_distribution, read_distribution
 from lib import units
+from lib.terminal import counted
 
 LARGE_BYTES = 1e6  # Prasad et al.'s L-flows
 NEAR = 3.0  # a factor in capacity ratio and BDP, for medium confidence
@@ -144,10 +145,11 @@ def _basis(link: Link, gamma: float, sizes_text: str, *answers: Answer | None) -
     near = all(1 / NEAR <= off[name] <= NEAR for name in ("capacity ratio", "BDP"))
     distance = ", ".join(f"{name} {_times(value)}" for name, value in off.items())
     sizes = "the same" if _are_same(sizes_text, first.sizes, link.mtu_bytes) else sizes_text
+    count = counted(min(best.repetitions for best in runs), "run")
     return (
-        f"Confidence: {'medium' if near else 'low'}: rests on {PAPER}, figure{'s' * (',' in figures)} {figures}, one "
-        f"run a point ({units.show(first.rate_bps, 'rate')}, BDP {first.bdp:.0f}p, sizes {first.sizes}); your link: "
-        f"{distance}, sizes {sizes}."
+        f"Confidence: {'medium' if near else 'low'}: rests on {PAPER}, figure{'s' * (',' in figures)} {figures}, "
+        f"{count} a point ({units.show(first.rate_bps, 'rate')}, BDP {first.bdp:.0f}p, sizes {first.sizes}); "
+        f"your link: {distance}, sizes {sizes}."
     )
 
 

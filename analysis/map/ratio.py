@@ -20,8 +20,8 @@ from lib.frames import wire_bytes_of_ip
 
 PAPER = "prasad2007"
 SMALL, LARGE = "small transfers", "large transfers"
-BEST = re.compile(r"^(?:(U\d+), )?(small|large|S-flows|L-flows)\b.*: best buffer \(interval: within 5 %")
-CLASSES = {"small": SMALL, "S-flows": SMALL, "large": LARGE, "L-flows": LARGE}
+BEST = re.compile(r"^(?:(U\d+), )?(small|large|[SL]-flows by size)\b.*: best buffer \(interval: within 5 %")
+CLASSES = {"small": SMALL, "S-flows by size": SMALL, "large": LARGE, "L-flows by size": LARGE}
 FULL_SCALE = "packets at full scale"
 CRITERION = "highest throughput, and buffers within 5 % of it"
 
@@ -41,6 +41,7 @@ class BestBuffer(NamedTuple):
     high: float
     sizes: str  # the distribution of sizes, as SIZES has it
     runs: tuple[str, ...]  # their names
+    repetitions: int  # runs with `buffer`
 
 
 def has_runs(docs: Path) -> bool:
@@ -87,7 +88,7 @@ def _best(figure: str, transfers: str, row: dict[str, float], runs: pl.DataFrame
     return BestBuffer(
         figure, run["users"] * _scale(row), transfers, run["rate_bps"] / run["access_bps"], rate_bps, rtt_ns,
         bdp_packets(rate_bps, rtt_ns, wire_bytes_of_ip(run["mtu_bytes"])), row["measured"], low, high,
-        run["flow_sizes"], tuple(runs["run"]),
+        run["flow_sizes"], tuple(runs["run"]), int(row["runs"] or 1),
     )  # fmt: skip
 
 
