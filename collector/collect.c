@@ -14,14 +14,14 @@
 #include "lib/report.h"
 
 enum {
-	ROUND_BATCHES = 64,	    /* between two checks of clock, block age and signals */
-	NAP_NS = 1000000,	    /* 1 ms; the socket buffer holds hundreds of ms */
-	LONG_NAP_NS = 8000000,	    /* less than CLOCK_SAMPLE_NS, the interval between samples of the clock */
-	LONG_NAP_BYTES = 64 << 20,  /* least socket buffer for long naps: holds 8 of them at 1 M datagrams/s */
-	NAP_DATAGRAMS = 512,	    /* if fewer arrive in a nap, the next is longer */
-	WAIT_NS = 100000000,	    /* maximum on an idle socket; bounds the age of a partial block */
-	IDLE_WAIT_NS = 1000000000,  /* the same without a partial block */
-	BLOCK_AGE_NS = 500000000,   /* half of the 1 s within which a partial block must be written */
+	ROUND_BATCHES = 64,	   /* between two checks of clock, block age and signals */
+	NAP_NS = 1000000,	   /* 1 ms; the socket buffer holds hundreds of ms */
+	LONG_NAP_NS = 8000000,	   /* less than CLOCK_SAMPLE_NS, the interval between samples of the clock */
+	LONG_NAP_BYTES = 64 << 20, /* least socket buffer for long naps: holds 8 of them at 1 M datagrams/s */
+	NAP_DATAGRAMS = 512,	   /* if fewer arrive in a nap, the next is longer */
+	WAIT_NS = 100000000,	   /* maximum on an idle socket; bounds the age of a partial block */
+	IDLE_WAIT_NS = 1000000000, /* the same without a partial block */
+	BLOCK_AGE_NS = 500000000,  /* half of the 1 s within which a partial block must be written */
 	CLOCK_SAMPLE_NS = 10000000, /* stamps from this time before a clock step is noticed are in doubt */
 };
 
