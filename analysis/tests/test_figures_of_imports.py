@@ -123,7 +123,7 @@ def test_figures__are_all_drawn_from_the_imported_directory_alone(results, capsy
     out, err = capsys.readouterr()
     assert f"{len(FIGURES)} figures from {len(TEXTS | TABLES) + 1} runs" in out
     assert (status, err.count("\n")) == (2, 2)
-    assert "no valid run for factors, arrival, clocks\n" in err
+    assert "no valid run for factors, arrival, clocks; without DRAW=only the missing runs are done\n" in err
     assert "1 run left out, not valid or without needed data" in err
     output = results / "figures/spang2021"
     for name in FIGURES:

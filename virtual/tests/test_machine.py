@@ -87,9 +87,9 @@ def test_machine__without_room_for_its_memory_is_not_started(tmp_path: Path, mon
 
 def test_machine__ends_with_its_runner_even_after_sigkill(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from virtual.machine import MachineJob, Machine\n"
+        "import sys; from pathlib import Path; from virtual.machine import MachineJob, VirtualMachine\n"
         f"d = Path({str(tmp_path)!r})\n"
-        "with Machine(MachineJob(d / 'kernel', ['/i'], d, d / 'c', 64, 1)) as m:\n"
+        "with VirtualMachine(MachineJob(d / 'kernel', ['/i'], d, d / 'c', 64, 1)) as m:\n"
         "    print(m.process.pid, flush=True); m.process.wait()"
     )
     job(tmp_path, "sleep 60 & wait")
