@@ -235,8 +235,8 @@ def _mark_reasons(run: Run, marked: np.ndarray, to_mark: np.ndarray, threshold: 
 def _spacing_reasons(run: Run, queue: Columns) -> list[str]:
     wrong = 0
     if run.spec["mode"] not in EGRESS_MODES:
-        misspaced_mono = None if run.clock is None else run.clock.misspaced
-        wrong = misspaced(queue, run.spec["rate_bps"]) if misspaced_mono is None else misspaced_mono
+        misspaced_by_clock = None if run.clock is None else run.clock.misspaced
+        wrong = misspaced(queue, run.spec["rate_bps"]) if misspaced_by_clock is None else misspaced_by_clock
     if not wrong:
         return []
     return [

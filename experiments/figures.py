@@ -380,7 +380,5 @@ def draw(asked: Asked) -> int:
         files = publish.publish(drawn, runs, asked.output, DOCS)
         say(f"published {len(files)} files -> {DOCS}")
         if number := publish.unpublished(runs):
-            say(
-                f"{counted(number, 'run')} not published: the archives hold no tables, which the figures take them from"
-            )
+            say(f"{counted(number, 'run')} not published: their figures need tables, which archives do not hold")
     return 2 if missing or left_out or lacking else 0

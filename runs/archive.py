@@ -62,7 +62,7 @@ def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
     chosen = sorted(path for path in repetitions if needs_no_table(results / path))
     with files.whole(file) as out, tarfile.open(fileobj=out, mode="w:xz", preset=9) as archive:
         for path in chosen:
-            for name, content in _members(results / path):
+            for name, content in _members(results / path, path):
                 member = tarfile.TarInfo(f"{path}/{name}")
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
@@ -76,10 +76,12 @@ def needs_no_table(repetition: Path) -> bool:
     )
 
 
-def _members(repetition: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the packed files of a repetition, by name. Raises OSError."""
+def _members(repetition: Path, path: str) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of the packed files of a repetition, by name; only those that `unpack` accepts below `path`.
+    Raises OSError.
+    """
     names = {each.name for each in repetition.iterdir() if each.is_file() and each.suffix in KEPT_SUFFIXES}
-    names = {name for name in names if not removes(SUMMARY, name) and re.fullmatch(_NAME, name)}
+    names = {name for name in names if not removes(SUMMARY, name) and MEMBER.fullmatch(f"{path}/{name}")}
     if kept(repetition) == SUMMARY:
         yield from ((name, (repetition / name).read_bytes()) for name in sorted(names))
         return

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import polars as pl
 
 from analysis.map.ratio import PAPER
+from analysis.theory.loss_fits import CLEAR
 from lib.errors import InputError
 
 ROW = re.compile(r"^\d+/\d+/([0-9.]+): evidence ratio (PL|EX) : (?:PL|EX), its logarithm")
 RATIO = re.compile(r"^Γ = ([0-9.]+): evidence ratio PL : EX, its logarithm")
 FIT = re.compile(r"^Γ = ([0-9.]+), (PL|EX)-form: b \(R² ([0-9.]+)")
-ACCEPTED = 1.0  # least logarithm of the evidence ratio with which a form is accepted
 TEXTS = {
     "PL": "loss falls as a power of the buffer: more always helps a little",
     "EX": "loss falls exponentially with the buffer: small buffers end it",
@@ -71,7 +71,7 @@ def _accepted(numbers: list[tuple[str, float]]) -> list[LossForm]:
             rows.setdefault((float(match[1]), match[2]), []).append(value)
     forms = []
     for (gamma, form), values in rows.items():
-        accepted = sum(value >= ACCEPTED for value in values)
+        accepted = sum(value >= CLEAR for value in values)
         kept = form if 2 * accepted > len(values) else ""
         forms.append(LossForm(gamma, kept, f"{accepted} of {len(values)} rows of Table 1 accept it"))
     return forms
@@ -82,7 +82,7 @@ def _of_ratios(numbers: list[tuple[str, float]]) -> list[LossForm]:
     forms = []
     for what, value in numbers:
         if match := RATIO.match(what):
-            form = "PL" if value >= ACCEPTED else "EX" if value <= -ACCEPTED else ""
+            form = "PL" if value >= CLEAR else "EX" if value <= -CLEAR else ""
             forms.append(LossForm(float(match[1]), form, f"Ratios: evidence of 10 to the {abs(value):.2g}"))
     return forms
 

@@ -19,11 +19,11 @@ REFRESH = "make figures PAPER=all PUBLISH=1"
 
 def build(docs: Path, output: Path, spreads: Spreads) -> list[Path]:
     """Draws the map of the tables in `docs` into `output`; returns the files. Raises InputError, OSError."""
-    point_rows, bests = points.read(docs, spreads), ratio.read(docs)
+    map_points, bests = points.read(docs, spreads), ratio.read(docs)
     output.mkdir(parents=True, exist_ok=True)
-    data = {"points": point_rows, "bests": bests, "provenance": _provenance(docs, point_rows, bests)}
+    data = {"points": map_points, "bests": bests, "provenance": _provenance(docs, map_points, bests)}
     look.render(NAME, figure.draw, data, output)
-    return [output / f"{NAME}.png", output / f"{NAME}.svg", write_numbers(point_rows, bests, output)]
+    return [output / f"{NAME}.png", output / f"{NAME}.svg", write_numbers(map_points, bests, output)]
 
 
 def publish(docs: Path, spreads: Spreads) -> list[Path]:
@@ -34,16 +34,16 @@ def publish(docs: Path, spreads: Spreads) -> list[Path]:
     return [*files, path]
 
 
-def write_numbers(point_rows: list[MapPoint], bests: list[BestBuffer], output: Path) -> Path:
+def write_numbers(map_points: list[MapPoint], bests: list[BestBuffer], output: Path) -> Path:
     """Writes the CSV, and returns it."""
     path = output / NUMBERS
-    numbers(point_rows, bests).write_csv(path, float_precision=4)
+    numbers(map_points, bests).write_csv(path, float_precision=4)
     return path
 
 
-def numbers(point_rows: list[MapPoint], bests: list[BestBuffer]) -> pl.DataFrame:
+def numbers(map_points: list[MapPoint], bests: list[BestBuffer]) -> pl.DataFrame:
     """One row per point or best buffer: criterion, conditions, bounds; for a point also the verdict on each rule."""
-    rows = [_row_of_point(point) for point in point_rows] + [_row_of_best(best) for best in bests]
+    rows = [_row_of_point(point) for point in map_points] + [_row_of_best(best) for best in bests]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -70,9 +70,9 @@ def _row_of_best(best: BestBuffer) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _provenance(docs: Path, point_rows: list[MapPoint], bests: list[BestBuffer]) -> dict[str, object]:
+def _provenance(docs: Path, map_points: list[MapPoint], bests: list[BestBuffer]) -> dict[str, object]:
     """The runs that the map shows, for the figure's footer."""
-    used = {run for point in point_rows for run in point.runs} | {run for best in bests for run in best.runs}
+    used = {run for point in map_points for run in point.runs} | {run for best in bests for run in best.runs}
     rows = pl.concat([pl.read_parquet(path) for path in points.tables(docs)], how="diagonal")
     rows = rows.filter(pl.col("run").is_in(sorted(used)))
     return {

@@ -17,6 +17,7 @@ from scipy import stats
 from analysis.theory.checks import check_at_least, check_positive
 
 LEAST_POINTS = 3
+CLEAR = 1.0  # decimal logarithm of an evidence ratio from which on a form is accepted: 10 to 1
 
 
 class LossFit(NamedTuple):
@@ -61,6 +62,11 @@ class Comparison(NamedTuple):
     power_law: LossFit
     exponential: LossFit
     evidence_for_power_law: float
+
+    @property
+    def log_evidence_for_power_law(self) -> float:
+        """Its decimal logarithm, at least -300. The ratio itself has no upper bound."""
+        return math.log10(max(self.evidence_for_power_law, 1e-300))
 
     @property
     def better(self) -> LossFit:

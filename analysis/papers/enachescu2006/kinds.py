@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from analysis.figures.common import GREY, Data, level
 from analysis.papers import brackets, look
 from analysis.papers.enachescu2006 import panel
 from analysis.papers.facts import Fact
-from analysis.papers.series import Series, series
+from analysis.papers.series import series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 ENOUGH = 0.8
 
 
 def prepare(runs: StoredRuns, stem: str, kind: Callable[[StoredRun], str], first: str = "") -> Data:
-    """Estimates by kind and buffer, and the least buffer of each kind; `first` comes first."""
+    """Estimates by kind and buffer, a run and the least buffer of each kind; `first` comes first."""
     kinds: dict[str, list[StoredRun]] = {}
     for run in runs.select(stem):
         kinds.setdefault(kind(run), []).append(run)
@@ -24,14 +24,15 @@ def prepare(runs: StoredRuns, stem: str, kind: Callable[[StoredRun], str], first
     return {
         "provenance": runs.provenance(),
         "curves": {name: series(same, "buffer_packets", "utilization_mean") for name, same in ordered.items()},
+        "samples": {name: same[0].row for name, same in ordered.items()},
         "brackets": {name: brackets.of_utilization(same, ENOUGH) for name, same in ordered.items()},
     }
 
 
-def draw(data: Data, curves: Callable[[Mapping[str, Series]], list[panel.Curve]] = panel.numbered) -> look.Figure:
+def draw(data: Data, curves: Callable[[Data], list[panel.Curve]] | None = None) -> look.Figure:
     """One panel, buffers logarithmic."""
     figure, ax = look.new_panel(look.PAGE_IN, 3.0)
-    if panel.draw(ax, curves(data["curves"]), "buffer B (packets)"):
+    if panel.draw(ax, curves(data) if curves else panel.numbered(data["curves"]), "buffer B (packets)"):
         level(ax, ENOUGH, "", GREY, ":", look.LABEL_POINTS)
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return figure

@@ -55,8 +55,8 @@ def of_run(run: StoredRun) -> Data:
 
 def prepare(runs: StoredRuns) -> Data:
     """Each run's shares, by S."""
-    each_run = [of_run(run) for run in runs.select(STEM, traffic="open-loop")]
-    return {"provenance": runs.provenance(), "runs": sorted(each_run, key=lambda each: each["slots"])}
+    of_runs = [of_run(run) for run in runs.select(STEM, traffic="open-loop")]
+    return {"provenance": runs.provenance(), "runs": sorted(of_runs, key=lambda each: each["slots"])}
 
 
 def draw(data: Data) -> look.Figure:

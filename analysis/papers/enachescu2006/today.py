@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 from analysis.figures import algorithms
+from analysis.figures.common import Data
 from analysis.papers.enachescu2006 import kinds, panel
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import Series
 from analysis.papers.stored_runs import StoredRun
 
 CAPTION = (
@@ -17,7 +16,6 @@ CAPTION = (
     "cap of windows, SACK and RACK on, delayed ACKs. TSO: the sender's NIC of 10 Gb/s cuts segments of up to 64 kB."
 )
 STEM = "today"
-CCS = ("reno", "cubic", "bbr", "bbr3")
 PACINGS = {"linux": "Linux's pacing", "exact": "even pacing", "fq": "fq"}
 
 
@@ -27,17 +25,18 @@ def kind(run: StoredRun) -> str:
     return ", ".join(word for word in words if word)
 
 
-STYLES = {"": "-", "Linux's pacing": "--", "even pacing": ":", "fq": "-."}
+STYLES = {"linux": "--", "exact": ":", "fq": "-."}
 
 
-def curves(by_kind: Mapping[str, Series]) -> list[panel.Curve]:
+def curves(data: Data) -> list[panel.Curve]:
     """The colour shows the algorithm, the line the pacing, the marker TSO."""
-    shades = {algorithms.name(cc): algorithms.color(cc) for cc in CCS}
     drawn = []
-    for name, points in sorted(by_kind.items()):
-        algorithm, *more = name.split(", ")
-        pacing = next((word for word in more if word in STYLES), "")
-        drawn.append(panel.Curve(name, shades[algorithm], "s" if "TSO" in more else "o", points, STYLES[pacing]))
+    for name, points in sorted(data["curves"].items()):
+        run = data["samples"][name]
+        marker = "s" if run["nic_rate_bps"] else "o"
+        drawn.append(
+            panel.Curve(name, algorithms.color(run["cc"]), marker, points, STYLES.get(run["pacing"] or "", "-"))
+        )
     return drawn
 
 

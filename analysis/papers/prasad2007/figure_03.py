@@ -77,9 +77,13 @@ def prepare(runs: StoredRuns) -> Data:
         "means": {"a tenth of the rate": mean_interval(run.mean for run in scaled),
                   "full scale": mean_interval(run.mean for run in full)},
         "deviations": {"a tenth of the rate": _deviation(scaled), "full scale": _deviation(full)},
-        "largest": {"a tenth of the rate": max((run.largest for run in scaled), default=None),
-                    "full scale": max((run.largest for run in full), default=None)},
+        "largest": {"a tenth of the rate": _largest(scaled),
+                    "full scale": _largest(full)},
     }  # fmt: skip
+
+
+def _largest(runs: list[Above]) -> int | None:
+    return max((run.largest for run in runs if run.largest is not None), default=None)
 
 
 def _deviation(runs: list[Above]) -> Interval | None:

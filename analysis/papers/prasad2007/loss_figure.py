@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import numpy as np
@@ -98,8 +97,7 @@ def coefficient(name: str, fit: LossFit, printed: str = "") -> Fact:
 
 def evidence(name: str, fits: Comparison, form: str) -> Fact:
     """The decimal logarithm of the evidence ratio for a form. The ratio itself has no upper bound."""
-    ratio = math.log10(max(fits.evidence_for_power_law, 1e-300))
-    ratio = ratio if form == "PL" else -ratio
+    ratio = fits.log_evidence_for_power_law if form == "PL" else -fits.log_evidence_for_power_law
     other = "EX" if form == "PL" else "PL"
     what = f"{name}: evidence ratio {form} : {other}, its logarithm (accepted from 1 on)"
     return Fact(what, form, None, exactly(ratio), "", headline=True, over_points=True)

@@ -17,6 +17,7 @@ from analysis.papers.prasad2007.rows import BY_NAME, OF_USERS, Measured
 from analysis.papers.series import Series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval
+from analysis.theory.loss_fits import CLEAR
 
 CAPTION = (
     "left: loss against the buffer for capacity ratios from 0.1 to 10; dark curves have slow input links. Right: the "
@@ -24,7 +25,6 @@ CAPTION = (
     "power law fits better by a factor of 10 or more, below it the exponential. The paper's bound is 1."
 )
 STEM, FAST = "ratios", BY_NAME["20/100/0.1"]
-CLEAR = 1.0  # decimal logarithm of an evidence ratio from which on one form is clearly better
 PRINTED = 1.0
 
 
@@ -47,7 +47,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 def _curve(measured: Measured) -> RatioCurve:
     fits = measured.forms
-    return RatioCurve(measured.loss, math.log10(max(fits.evidence_for_power_law, 1e-300)) if fits else None)
+    return RatioCurve(measured.loss, fits.log_evidence_for_power_law if fits else None)
 
 
 def crossing(curves: dict[float, RatioCurve]) -> Interval | None:
