@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.groups import NO_GROUP, group_of_entries, in_order
+from analysis.groups import NO_GROUP, group_of_entries
 from analysis.load import Run
 from analysis.metrics import TCP
 from analysis.paths import access_link_of_flows
 from analysis.postcards import wire_bytes
 from analysis.raw import Columns
+from analysis.spec_groups import in_order
 
 
 def access_reasons(run: Run, queue: Columns) -> list[str]:

@@ -16,24 +16,13 @@ from analysis.amounts import si
 from analysis.load import Run
 from analysis.metrics import CARD, TCP, Columns, Goodput, Window, arrivals_in, jain_index
 from analysis.postcards import wire_bytes
+from analysis.spec_groups import in_order, kind
 
 NO_GROUP = -1
-LONG, OPEN_LOOP = "long", "open-loop"
 OWN = (
     "rtt_ns", "rtt_spread_ns", "rtts_ns", "ack_delay_ns", "access_bps", "access_links", "servers",
     "window_packets", "pacing", "ecn", "load", "users", "sizes_given", "sizes",
 )  # fmt: skip
-
-
-def in_order(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """All groups of spec.yaml."""
-    groups = [*spec["groups"], *(spec.get("transfers") or ()), *(spec.get("datagrams") or ())]
-    return sorted(groups, key=lambda group: group.get("number") or 0)
-
-
-def kind(group: dict[str, Any]) -> str:
-    """The kind of traffic, in the words of TRAFFIC."""
-    return str(group.get("kind") or (LONG if "cc" in group else OPEN_LOOP))
 
 
 def group_of_entries(run: Run) -> list[int]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from analysis import algorithm_names
 from analysis.amounts import count, si
-from analysis.figures import algorithms
-from analysis.figures.common import sizes_text, transfers_text
+from analysis.traffic_in_words import sizes_text, transfers_text
 from lib import units
 from runs.verdict import Area
 
@@ -30,7 +30,7 @@ class Share(NamedTuple):
 
     @property
     def name(self) -> str:
-        return algorithms.name(self.cc)
+        return algorithm_names.name(self.cc)
 
 
 def shares(summary: Summary) -> list[Share]:
@@ -118,7 +118,7 @@ def _traffic(spec: Mapping[str, Any]) -> str:
     """The traffic as the subject of a sentence."""
     if spec.get("traffic") == "open-loop":
         return f"Open-loop traffic at {100 * spec['load']:g} % of the rate ({sizes_text(spec['sizes'])})"
-    groups = [f"{group.get('flows')} {algorithms.name(group['cc'])}" for group in spec["groups"]]
+    groups = [f"{group.get('flows')} {algorithm_names.name(group['cc'])}" for group in spec["groups"]]
     if groups:
         is_single = len(groups) == 1 and spec["groups"][0].get("flows") == 1
         groups[-1] += " flow" if is_single else " flows"

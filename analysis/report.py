@@ -13,11 +13,11 @@ from analysis.amounts import number
 from analysis.exactness import LIMITS
 from analysis.figures import names
 from analysis.figures.canvas import PHONE
-from analysis.figures.common import group_text, sizes_text, traffic_text, transfers_text
-from analysis.groups import in_order
 from analysis.page.figure import embed
 from analysis.page.glossary import terms
+from analysis.spec_groups import in_order
 from analysis.targets import SOFT
+from analysis.traffic_in_words import group_text, sizes_text, traffic_text, transfers_text
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 MAX_FLOWS_LISTED = 256

@@ -18,6 +18,7 @@ from analysis.flow_rows import flow_rows
 from analysis.join import NONE
 from analysis.ledger import number
 from analysis.loss import flows_losing_per_rtt
+from analysis.spec_groups import LONG, in_order, kind
 from analysis.sums import dot
 from analysis.theory import many_flows, single_flow
 from analysis.validity import idle_rtt
@@ -258,7 +259,7 @@ def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
 
     `not_counted` names the other kinds of traffic of the run.
     """
-    others = [kind for kind in dict.fromkeys(map(groups.kind, groups.in_order(a.run.spec))) if kind != groups.LONG]
+    others = [other for other in dict.fromkeys(map(kind, in_order(a.run.spec))) if other != LONG]
     spec = a.run.spec
     bdp = _bdp_packets(spec)
     buffer = spec["buffer_packets"]

@@ -3,21 +3,13 @@
 
 from __future__ import annotations
 
+from analysis.algorithm_names import name as name  # part of this module's interface
 from analysis.figures.common import BLUE, DISTINCT, GREEN, GREY, ORANGE, PURPLE, RED, SKY
 
-NAMES = {
-    "reno": "Reno", "cubic": "Cubic", "bbr": "BBR", "bbr2": "BBRv2", "bbr3": "BBRv3", "scalable": "Scalable",
-    "scalable_50": "Scalable (Linux 5.5)",
-}  # fmt: skip
 COLORS = {
     "reno": BLUE, "cubic": RED, "bbr": GREEN, "bbr2": SKY, "bbr3": ORANGE, "scalable": PURPLE, "scalable_50": PURPLE,
 }  # fmt: skip
 MARKERS = {"reno": "o", "cubic": "s", "bbr": "^", "bbr2": "v", "bbr3": "<", "scalable": "D", "scalable_50": "D"}
-
-
-def name(cc: str) -> str:
-    """The usual name; the kernel's name if the algorithm is not listed here."""
-    return NAMES.get(cc, cc)
 
 
 def color(cc: str) -> str:

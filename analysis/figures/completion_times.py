@@ -14,6 +14,7 @@ import numpy as np
 
 from analysis.figures import canvas, common
 from analysis.figures.common import BLACK, DISTINCT, GREY, Data
+from analysis.traffic_in_words import transfers_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +47,7 @@ def prepare(a: Analysis) -> Data:
         shown = _sample(took_s)
         groups.append(
             {
-                "name": common.transfers_text(of_group),
+                "name": transfers_text(of_group),
                 "sizes": sizes[shown],
                 "took_s": took_s[shown],
                 "finished": finished[shown],

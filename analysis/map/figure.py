@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis import algorithm_names
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, BLUE, BROWN, GREY, OLIVE, ORANGE, SKY, Data
 from analysis.map import ratio
@@ -163,7 +164,7 @@ def _fast_rule(gamma: float, bdp: float) -> float | None:
 def _handles(points: Sequence[MapPoint]) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    shown = sorted({point.cc for point in points}, key=lambda cc: list(algorithms.NAMES).index(cc))
+    shown = sorted({point.cc for point in points}, key=lambda cc: list(algorithm_names.NAMES).index(cc))
     by_name = {algorithms.name(cc).partition(" (")[0]: algorithms.color(cc) for cc in shown}
     colours = [Line2D([], [], color=shade, marker="o", linestyle="", label=name) for name, shade in by_name.items()]
     kinds = [

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from analysis import algorithm_names
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.metrics import UTILIZATION_WINDOW_RTTS
@@ -192,7 +193,7 @@ def draw(data: Data) -> look.Figure:
     handles = [
         Line2D([], [], color=algorithms.color(cc), marker=algorithms.marker(cc), markerfacecolor="none", linestyle="",
                label=algorithms.name(cc))
-        for cc in sorted(present, key=[*algorithms.NAMES, *present].index)
+        for cc in sorted(present, key=[*algorithm_names.NAMES, *present].index)
     ]  # fmt: skip
     handles.append(Line2D([], [], color=GREY, marker="o", linestyle="", label="filled: intervals do not meet"))
     handles.append(Line2D([], [], color=GREY, linewidth=0.7, label="equal"))
