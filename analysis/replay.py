@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
@@ -17,12 +18,19 @@ from runs.names import SPEC_FILE
 from runs.thinned import KEEP
 
 
-def replay_all(run: Path, force: bool = False, alone: bool = False, keep: str = KEEP[0]) -> int:
+def replay_all(
+    run: Path, force: bool = False, alone: bool = False, keep: str = KEEP[0], ready: Callable[[], bool] = lambda: True
+) -> int:
     """Analyses a repetition, or each one of a run; returns the exit status. `alone` draws in this process; `keep` is
-    that of `derive`.
+    that of `derive`. `ready` is called when everything is imported, and before `run` is read; if it is false, nothing
+    is analysed.
     """
-    each = [run] if (run / SPEC_FILE).exists() else sorted(path for path in run.glob("rep-*") if path.is_dir())
     with nullcontext() if alone else drawing_pool() as pool:
+        import analysis.derive  # noqa: F401  takes about as long as the analysis of a small run
+
+        if not ready():
+            return Exit.DONE
+        each = [run] if (run / SPEC_FILE).exists() else sorted(path for path in run.glob("rep-*") if path.is_dir())
         return of_parts([replay(directory, pool, force, keep=keep) for directory in each or [run]])
 
 

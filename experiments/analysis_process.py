@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from experiments import disk, host
 from lib import files, owner, syscalls
@@ -29,6 +30,68 @@ raise SystemExit(f"it has no {', '.join(missing)}" if missing else 0)
 """
 
 
+class Analyst:
+    """The process that will analyse a repetition. It imports its packages, which takes a second, and waits: started
+    while the repetition is recorded, it answers a second earlier. It ends with this process, or with the context.
+    """
+
+    def __init__(self, repetition: Path, alone: bool = False, keep: str = KEEP[0]) -> None:
+        """Raises RunError if it cannot be started. See `analyse` for the arguments."""
+        self.repetition = repetition
+        self._output = _log(repetition)
+        owner.give(repetition)
+        user = owner.sudo_user()
+        words = [f"RUN={repetition}", f"ALONE={alone:d}", f"KEEP={keep}", "WAIT=1"]
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "bufferscope", "replay", *words], stdin=subprocess.PIPE,
+                stdout=self._output, stderr=self._output, start_new_session=True,
+                preexec_fn=syscalls.die_with_parent, **_as(user),
+            )  # fmt: skip
+        except OSError as error:
+            self._output.close()
+            raise RunError(_cannot(user, error.strerror)) from None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the process and its helpers."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        assert self._process.stdin
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._output.close()
+
+    def analyse(self) -> dict[str, Any]:
+        """The summary of the repetition, whose files are complete now. Raises RunError, Interrupted."""
+        with disk.explained(self.repetition, Path(tempfile.gettempdir())):
+            owner.give(self.repetition)
+            assert self._process.stdin
+            with contextlib.suppress(BrokenPipeError):  # it has ended: its status and its log say why
+                self._process.stdin.write(b"\n")
+                self._process.stdin.flush()
+            status = self._process.wait()
+            self._output.seek(0)
+            lines = self._output.read().splitlines()[-LAST_LINES:]
+            if not (self.repetition / SUMMARY).exists():
+                raise RunError(
+                    f"the analysis ended with status {status} and no summary (log: {self.repetition / LOG})",
+                    *lines,
+                    *_again(self.repetition),
+                )
+            try:
+                return verdict.read(self.repetition)
+            except (OSError, ValueError) as error:
+                raise RunError(f"{self.repetition}: {verdict.unread(error)}") from None
+
+
 def analyse(repetition: Path, alone: bool = False, keep: str = KEEP[0]) -> dict[str, Any]:
     """Derives tables, figures, report and summary of `repetition`; returns the summary. Raises RunError, Interrupted.
 
@@ -37,41 +100,12 @@ def analyse(repetition: Path, alone: bool = False, keep: str = KEEP[0]) -> dict[
     `alone` there are no helpers: each helper imports matplotlib, too expensive for many analyses at once. A valid
     repetition that will be thinned to `keep` gets no file that thinning would remove.
     """
-    with disk.explained(repetition, Path(tempfile.gettempdir())):
-        return _analyse(repetition, alone, keep)
-
-
-def _analyse(repetition: Path, alone: bool, keep: str) -> dict[str, Any]:
-    log = repetition / LOG
-    user = owner.sudo_user()
-    with _log(repetition) as output:
-        owner.give(repetition)
-        words = [f"RUN={repetition}", f"ALONE={alone:d}", f"KEEP={keep}"]
-        try:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "bufferscope", "replay", *words],
-                stdout=output, stderr=output, start_new_session=True, preexec_fn=syscalls.die_with_parent, **_as(user),
-            )  # fmt: skip
-        except OSError as error:
-            raise RunError(_cannot(user, error.strerror), *_again(repetition)) from None
-        try:
-            status = process.wait()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
-        output.seek(0)
-        lines = output.read().splitlines()[-LAST_LINES:]
-    if not (repetition / SUMMARY).exists():
-        raise RunError(
-            f"the analysis ended with status {status} and no summary (log: {log})",
-            *lines,
-            *_again(repetition),
-        )
     try:
-        return verdict.read(repetition)
-    except (OSError, ValueError) as error:
-        raise RunError(f"{repetition}: {verdict.unread(error)}") from None
+        analyst = Analyst(repetition, alone, keep)
+    except RunError as error:
+        raise RunError(*error.lines, *_again(repetition)) from None
+    with analyst:
+        return analyst.analyse()
 
 
 def user_problem() -> str | None:
@@ -81,7 +115,13 @@ def user_problem() -> str | None:
         return None
     try:
         done = subprocess.run(
-            [sys.executable, "-c", LOOK], capture_output=True, text=True, errors="replace", check=False, **_as(user)
+            [sys.executable, "-c", LOOK],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            **_as(user),
         )
     except OSError as error:
         return _cannot(user, error.strerror)
@@ -90,7 +130,7 @@ def user_problem() -> str | None:
 
 def _as(user: pwd.struct_passwd | None) -> dict[str, Any]:
     """Arguments of Popen: in the checkout, as that user."""
-    always = {"cwd": host.CHECKOUT, "stdin": subprocess.DEVNULL}
+    always = {"cwd": host.CHECKOUT}
     if not user:
         return always
     identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}

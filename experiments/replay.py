@@ -5,6 +5,7 @@ command makes a what-if instead (whatif.py).
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ KEYS = {
                  SWITCH),
     "keep": Key("write only the files of a valid run that a sweep with this KEEP keeps: all, tables, flows, summary",
                 KEEP[0], KEEP),
+    "wait": Key("1: load everything, and read the run only after a line on standard input (none: analyse nothing)", "0",
+                SWITCH),
     "alone": Key("1: draw in this process: slower for one run, faster where many are analysed at once", "0", SWITCH),
     **{
         key: Key(f"what-if: {parameters.KEYS[key].meaning} (default: as in the run)",
@@ -49,7 +52,13 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
         return whatif.whatif(run, asked)
     from analysis.replay import replay_all
 
-    return replay_all(run, force=given.get("force") == "1", alone=given.get("alone") == "1", keep=keep)
+    return replay_all(
+        run,
+        force=given.get("force") == "1",
+        alone=given.get("alone") == "1",
+        keep=keep,
+        ready=(lambda: bool(sys.stdin.readline())) if given.get("wait") == "1" else lambda: True,
+    )
 
 
 def is_run(directory: Path) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from experiments import cell, consent, disk, host
-from experiments.analysis_process import analyse, user_problem
+from experiments.analysis_process import Analyst, analyse, user_problem
 from experiments.announce import headline, took
 from experiments.cell import SignalHandler
 from experiments.conclusion import Outcome, outcome, show_all, show_one
@@ -82,22 +82,28 @@ def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> bool:
     outcomes = []
     if len(processors) > 1:
         begin = time.monotonic()
-        recorded = run_each(lambda number, processor: record(lab, number, directory, processor), numbers, processors)
+        recorded = run_each(
+            lambda number, processor: record(lab, number, results.create_repetition(directory, number), processor),
+            numbers, processors,
+        )  # fmt: skip
         for number in recorded:
-            outcomes.append(conclude(lab.spec, number, directory, begin))
+            outcomes.append(conclude(lab.spec, number, results.repetition_path(directory, number), begin))
     else:
         for number in numbers:
             begin = time.monotonic()
-            record(lab, number, directory, *processors)
-            outcomes.append(conclude(lab.spec, number, directory, begin))
+            repetition = results.create_repetition(directory, number)
+            # In real time the imports would take processor time from the switch.
+            early = Analyst(repetition) if lab.spec.clock == "virtual" else contextlib.nullcontext()
+            with early as analyst:
+                record(lab, number, repetition, *processors)
+                outcomes.append(conclude(lab.spec, number, repetition, begin, analyst))
     if len(outcomes) > 1:
         show_all(outcomes)
     return all(each.valid for each in outcomes)
 
 
-def record(lab: Lab, number: int, directory: Path, processor: int | None = None) -> None:
+def record(lab: Lab, number: int, repetition: Path, processor: int | None = None) -> None:
     """Records the raw files of one repetition. Marks the repetition if recording fails or is stopped."""
-    repetition = results.create_repetition(directory, number)
     try:
         with disk.explained(repetition, Path(tempfile.gettempdir())):
             lab.record(number, repetition, processor)
@@ -111,11 +117,13 @@ def record(lab: Lab, number: int, directory: Path, processor: int | None = None)
         raise
 
 
-def conclude(spec: Resolved, number: int, directory: Path, begin_s: float) -> Outcome:
-    """Analyses a repetition. Shows its results and the time since `begin_s`; with several repetitions only one line."""
+def conclude(spec: Resolved, number: int, repetition: Path, begin_s: float, analyst: Analyst | None = None) -> Outcome:
+    """Analyses a repetition, in the waiting process if there is one. Shows its results and the time since `begin_s`;
+    with several repetitions only one line.
+    """
     of = f" repetition {number} of {spec.reps}" if spec.reps > 1 else ""
     print(f"analysing{of}", flush=True)
-    result = outcome(number, analyse(directory / f"rep-{number}"), directory / f"rep-{number}")
+    result = outcome(number, analyst.analyse() if analyst else analyse(repetition), repetition)
     time_taken = took(spec, time.monotonic() - begin_s)
     if spec.reps == 1:
         show_one(result, time_taken)

@@ -148,13 +148,18 @@ def create(results: Path, name: str, now_s: float) -> Path:
     raise RunError(f"cannot make {results / stem}: it and 998 others of its name exist; remove some")
 
 
+def repetition_path(run: Path, number: int) -> Path:
+    """The directory of repetition `number` (from 1)."""
+    return run / f"rep-{number}"
+
+
 def create_repetition(run: Path, number: int) -> Path:
-    """The directory of repetition `number` (from 1), with its directory of logs."""
-    repetition = run / f"rep-{number}"
-    repetition.mkdir()
-    (repetition / "logs").mkdir()
-    owner.give(repetition)
-    return repetition
+    """Makes the directory of repetition `number`, with its directory of logs."""
+    directory = repetition_path(run, number)
+    directory.mkdir()
+    (directory / "logs").mkdir()
+    owner.give(directory)
+    return directory
 
 
 def abort(repetition: Path, cause: Cause, reason: str) -> None:

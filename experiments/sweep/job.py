@@ -78,7 +78,7 @@ def _run(spec: Resolved, run_directory: Path, keep: str) -> int:
             lab = choose(spec)
             with _processors(lab) as processors:
                 runner.check_room(lab, run_directory, len(processors))
-                runner.record(lab, 1, run_directory, *processors[:1])
+                runner.record(lab, 1, results.create_repetition(run_directory, 1), *processors[:1])
         if not analyse(repetition, alone=spec.clock == "virtual", keep=keep).get("valid"):
             return runner.EXIT_NOT_VALID
     thin(repetition, keep)

@@ -40,7 +40,7 @@ run = results.create(full, "x", 0)
 room = os.open(full / "fill", os.O_WRONLY | os.O_CREAT)
 os.posix_fallocate(room, 0, (int(sys.argv[3]) << 10) - 32768)
 spec = resolve({"duration": "1s", "warmup": "0s", "generator": "epoll"}, Host(("cubic",), netem=False))
-runner.record(choose(spec), 1, run)
+runner.record(choose(spec), 1, results.create_repetition(run, 1))
 """
 
 

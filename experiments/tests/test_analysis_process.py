@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""The process that waits until a repetition is recorded, and then analyses it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from analysis.tests.recordings import RECORDED
+from experiments.analysis_process import Analyst, analyse
+from lib.errors import RunError
+from runs import results
+from runs.names import SUMMARY
+
+REPETITION = RECORDED / "virtual/rep-1"
+
+
+def test_an_analyst_who_waits__reads_what_is_recorded_meanwhile(tmp_path: Path):
+    directory = results.create_repetition(tmp_path, 1)
+    with Analyst(directory, alone=True) as analyst:
+        shutil.copytree(REPETITION, directory, dirs_exist_ok=True)
+        summary = analyst.analyse()
+    copy = shutil.copytree(REPETITION, tmp_path / "after/rep-1")
+    (copy / "logs").mkdir(exist_ok=True)
+    assert summary == analyse(copy, alone=True)
+
+
+def test_an_analyst_without_a_recording__writes_nothing_and_leaves_no_process(tmp_path: Path):
+    directory = results.create_repetition(tmp_path, 1)
+    with Analyst(directory) as analyst:
+        assert _processes(directory) >= {analyst.pid}
+    assert not _processes(directory)
+    assert sorted(path.name for path in directory.rglob("*")) == ["analysis.log", "logs"]
+
+
+def test_an_analysis_that_was_killed__is_an_error_with_the_command_that_tries_again(tmp_path: Path):
+    directory = results.create_repetition(tmp_path, 1)
+    with Analyst(directory, alone=True) as analyst:
+        shutil.copytree(REPETITION, directory, dirs_exist_ok=True)
+        os.kill(analyst.pid, signal.SIGKILL)
+        with pytest.raises(RunError, match=r"status -9 and no summary.*tries again"):
+            analyst.analyse()
+    assert not (directory / SUMMARY).exists()
+
+
+def _processes(directory: Path) -> set[int]:
+    """The processes that have `directory` on their command line."""
+    numbers = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if str(directory) in (process / "cmdline").read_text(errors="replace"):
+                numbers.add(int(process.name))
+    return numbers
