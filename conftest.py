@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""For all tests: restores SIGINT and SIGHUP, so that the programs that tests start can be ended with them. A shell's
-background job inherits SIGINT as ignored, and a job under nohup(1) SIGHUP; their child processes would inherit that.
+"""For all tests: restores SIGINT and SIGHUP, so that these signals can end the programs that tests start. A shell's
+background job ignores SIGINT, a job under nohup(1) ignores SIGHUP, and child processes inherit ignored signals.
 """
 
 import signal

@@ -130,7 +130,7 @@ def become(name: str, keys: Path) -> None:
 
 
 def start(name: str, keys: Path, log: Path, shift_s: int) -> int:
-    """Starts a host, waits until its namespaces exist, and returns its first process."""
+    """Starts a host, waits until its namespaces exist, and returns the pid of its first process."""
     unshare = [
         "unshare",
         "--net",
@@ -212,7 +212,7 @@ def main() -> int:
     parser.add_argument("--host", help="be this host")
     parser.add_argument("--gate", type=int, help="file descriptor to wait on, before being a host")
     parser.add_argument("--inside", action="store_true", help="build in the present namespaces")
-    parser.add_argument("--shift", action="append", default=[], metavar="HOST=SECONDS", help="of its monotonic clock")
+    parser.add_argument("--shift", action="append", default=[], metavar="HOST=SECONDS", help="shift of a host's clock")
     parser.add_argument("--line", action="store_true", help="put a delay line behind the switch")
     parser.add_argument("command", nargs="*")
     options = parser.parse_args()

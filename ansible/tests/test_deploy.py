@@ -26,7 +26,7 @@ def test_deploy__twice_in_the_lab_changes_nothing() -> None:
 
 
 def test_deploy__copies_the_needed_files_to_a_remote_host_once(tmp_path: Path) -> None:
-    """An SSH host's deployment with a local connection in place of SSH: no checkout, only what was copied."""
+    """An SSH host's deployment with a local connection in place of SSH: no checkout, only copied files."""
     if not (CHECKOUT / "build/collector").exists():
         pytest.skip("not built: collector (make build)")
     inventory = {

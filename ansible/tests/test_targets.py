@@ -19,7 +19,7 @@ import pytest
 from ansible.tests.conftest import ANSIBLE, CHECKOUT, Played, play
 
 DEPLOY = ANSIBLE / "playbooks/deploy.yml"
-ASSEMBLY = CHECKOUT / "p4src/tests/assembly"  # of compilers with the fault and without
+ASSEMBLY = CHECKOUT / "p4src/tests/assembly"  # from compilers with and without p4c's parser fault
 COMPILER = """#!/bin/sh
 # Writes the files of the Tofino compiler, and logs each call.
 [ "$1" = --version ] && { echo "bf-p4c 9.13.4 (SHA: 0)"; exit 0; }

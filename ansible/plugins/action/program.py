@@ -40,7 +40,7 @@ DOCUMENTATION = """
 
 
 class ActionModule(ActionBase):
-    """Result: rc, stdout and stderr as of ansible.builtin.command, changed, and `answer`, the program's object."""
+    """Result: rc, stdout, stderr as in ansible.builtin.command; `answer`, the printed JSON object; its `changed`."""
 
     TRANSFERS_FILES = False
 

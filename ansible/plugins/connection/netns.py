@@ -30,7 +30,7 @@ DOCUMENTATION = """
         netns:
             description:
                 - Name of the namespace, as C(ip netns list) shows it. Letters, digits, '_', '-' and '.' only.
-                - The inventory's host name unless said otherwise.
+                - By default the inventory's host name.
             vars:
                 - name: inventory_hostname
                 - name: ansible_host
