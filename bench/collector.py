@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The collector from veth to disk, compared with a sink that discards. The generator runs as fast as one core allows.
+"""The collector from veth to disk, at a steady rate and at the generator's full speed, beside a sink that discards.
 
-On two cores the generator takes nearly one of them. Receiving alone and storing alone are measured, too.
+At full speed the generator takes nearly one core. Receiving alone and storing alone are measured, too.
 """
 
 from __future__ import annotations

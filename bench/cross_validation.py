@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Does virtual time give the same results as real time? The same specs run in both, at rates where real time is
-faithful. The rows compare queue depth, utilization, drops and the sawtooth's period, and the queue with closed forms.
+faithful. Rows compare queue depth, utilization, drops and the sawtooth's period. Other rows compare virtual time with
+closed forms.
 
 A run is one observation, however many packets it has, because its packets depend on each other. Runs of the same clock
 are compared, too: their distance is the noise level.

@@ -41,7 +41,7 @@ def _at_mtu_1500(seconds: int, runs: int) -> list[dict]:
     rows = []
     for bursts in (False, True):
         let_tcp_burst(bursts)
-        # Bounds hold for hosts as in a run. With bursts the bridge handles large GSO packets, not single segments.
+        # Only hosts as in a run have `must` bounds: with bursts the bridge handles large GSO packets, not segments.
         bounds = ({"aim": 2.5}, {"aim": 0.4}) if bursts else ({"must": 1.8, "aim": 2.5}, {"must": 0.4, "aim": 0.6})
         hosts = "hosts that send bursts" if bursts else "hosts as in a run"
         rows += _tcp_beside_the_bridge(seconds, runs, hosts, *bounds)
@@ -53,8 +53,8 @@ def _at_mtu_1500(seconds: int, runs: int) -> list[dict]:
 
 
 def let_tcp_burst(bursts: bool) -> None:
-    """Allows hosts to send super-segments, or forbids it. In a run hosts send single segments (hosts/tune/bursts.py),
-    which costs the hosts more than the switch.
+    """Allows hosts to send super-segments, or forbids it. In a run hosts send single segments (hosts/tune/bursts.py).
+    Single segments cost the hosts more than the switch.
     """
     for host in (topology.SENDER, topology.RECEIVER):
         segments = "65535" if bursts else "1"

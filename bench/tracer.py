@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The tracer at more than 200 k events/s: losses, and the cost of an event in the traced kernel and in the reader.
 
-With BPF if this kernel has it, and with trace events. Only BPF measures the cost in the kernel.
+Measures BPF and trace events, if this kernel has them. Only BPF reports the cost in the kernel.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from lib.words import Key
 
 
 class Command(NamedTuple):
-    """`first`: keys of the first words, which may omit them. `others`: a key that the module does not list is
-    refused (`refused`), read by the module itself (`module`), or ignored in a call by make (`make`), because another
+    """`first`: keys of the first words; these words may omit their key. `others`: a key that the module does not list
+    is refused (`refused`), read by the module itself (`module`), or ignored in a call by make (`make`), because another
     goal of make may use it.
     """
 
@@ -45,7 +45,7 @@ _ALL = (
         "experiments/specs/spang2021/twenty-packets.yaml SMOKE=1", first=("spec",), others="module",
     ),
     Command(
-        "figures", "run what is missing for a paper's figures, and draw them", "experiments.figures",
+        "figures", "run the missing part of a paper's sweeps, and draw its figures", "experiments.figures",
         "spang2021 FIGURE=5a SMOKE=1", "run_command", first=("paper",),
     ),
     Command("runs", "list the analysed runs, newest last", "bufferscope.run_list", "cc=cubic flows=16 --valid"),
@@ -86,16 +86,16 @@ _ALL = (
         "advise-parameters", "explain every parameter of advise", "bufferscope.help_text", "", "advise_parameters", ""
     ),
     Command(
-        "deploy", "install what the machines of a target or of labs need", "experiments.deploy", "TARGET=bmv2",
+        "deploy", "install packages and programs on a target's machines or labs", "experiments.deploy", "TARGET=bmv2",
         "deploy", others="module",
     ),
     Command(
         "kernel", "build the kernel of the virtual-time lab", "virtual.kernel.command",
         "KERNEL_PACKAGE=linux-source-6.12", others="make",
     ),
-    Command("p4", "compile the P4 program again, and say what changed", "p4src.compile.command", keys=""),
+    Command("p4", "compile the P4 program again, and list the changed files", "p4src.compile.command", keys=""),
     Command(
-        "bench", "measure what the documentation claims", "bench.command", "switch,targets SHORT=1", first=("parts",)
+        "bench", "measure the documentation's claims", "bench.command", "switch,targets SHORT=1", first=("parts",)
     ),
     Command(
         "completion", "print a shell's completion of commands, keys and values", "bufferscope.completion", "bash",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command `compare`: the numbers of two runs side by side, with the difference and, where both have repetitions,
-its interval; the settings in which the runs differ; and a figure of both queues.
+"""The command `compare`. It prints the settings in which two runs differ and their numbers side by side, with each
+difference and, if both runs have several repetitions, its interval. It draws both queues in one figure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 KEYS = {
     "run": Key("a run, or a repetition of one: results/latest, results/latest/rep-1", values=PATHS),
-    "with": Key("the run to compare it with (default: the run before it, which is then the first)", values=PATHS),
+    "with": Key("the run to compare RUN with, shown as B (default: the run before RUN, shown as A)", values=PATHS),
     "output": Key("the figure, a file whose name ends with .png, .svg or .pdf (default: in figures/ beside RUN)",
                   values=PATHS),
 }  # fmt: skip
@@ -89,7 +89,7 @@ def _last_two(run: Path) -> tuple[Path, Path]:
 
 
 def read(path: Path) -> Compared:
-    """The analysed repetitions of a run, or one. Raises InputError."""
+    """Reads the analysed repetitions of a run, or a single repetition. Raises InputError."""
     is_one = (path / SPEC_FILE).is_file() or REPETITION_NAME.fullmatch(path.name)
     candidates = [path] if is_one else sorted(path.glob("rep-*"), key=lambda each: (len(each.name), each.name))
     repetitions = [each for each in candidates if (each / SUMMARY).exists()]
@@ -134,8 +134,8 @@ def lines(first: Compared, second: Compared) -> list[str]:
     repetitions = (len(first.outcomes), len(second.outcomes))
     if max(repetitions) > 1:
         texts.append(
-            "In parentheses: 95 % Student's t intervals over repetitions, of B - A Welch's. An interval that reaches "
-            "impossible values, as less than 0 drops, is of too few repetitions."
+            "In parentheses: 95 % Student's t intervals over repetitions, for B - A Welch's. An interval with "
+            "impossible values, such as less than 0 drops, comes from too few repetitions."
         )
     if min(repetitions) == 1:
         texts.append("A single repetition has no interval: another seed may differ by as much. REPS=3 gives intervals.")
@@ -215,7 +215,7 @@ def _row(name: str, quantity: ShownQuantity, mine: list[float], other: list[floa
 
 
 def _share_rows(first: Compared, second: Compared) -> list[tuple[str, str, str, str]]:
-    """Each algorithm's share of the goodput, if both runs have it and one has several."""
+    """Shares of the goodput, for algorithms of both runs. No rows if the runs have only one algorithm."""
     per_run = [
         [{share.name: share.fraction for share in outcome.shares} for outcome in each.outcomes]
         for each in (first, second)

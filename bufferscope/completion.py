@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A shell's completion, written from the table of commands: a Tab starts no Python."""
+"""Prints a shell's completion script, generated from the table of commands, so that a Tab starts no Python."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ CALLER = 3  # frames up from here: the line that calls bufferscope.open
 
 
 class StoredRun:
-    """`directory` is the repetition. Everything else is read when it is first asked for, and checked then."""
+    """`directory` is the repetition. The summary is read and checked at once, everything else at its first use."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -117,8 +117,8 @@ class StoredRun:
 
 class Plots:
     """A method for each figure of the report: `run.plot.queue_and_windows()` returns a matplotlib Figure, which a
-    notebook shows. The first one analyses the raw files. Raises InputError for damage, and for a figure that this run
-    has no data for.
+    notebook shows. The first figure analyses the raw files. Raises InputError for damage, and for a figure without data
+    in this run.
     """
 
     def __init__(self, run: StoredRun) -> None:

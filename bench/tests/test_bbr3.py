@@ -98,7 +98,7 @@ def test_probe_rtt__halves_the_bdp_every_five_seconds(alone: Trace) -> None:
 
 
 def test_loss__bounds_the_volume_and_leaves_headroom(tmp_path: Path) -> None:
-    """With BUF=0.25bdp probes lose more than 2 %. Then the flow keeps 15 % less in flight than a probe that lost."""
+    """With BUF=0.25bdp probes lose more than 2 %. Then the flow keeps 15 % less in flight than at that loss."""
     link = ("RATE=20mbit", "RTT=20ms", "BUF=0.25bdp", "DURATION=8s", "WARMUP=0s")
     summary = run(tmp_path, "CLOCK=virtual", "CC=bbr3", "FLOWS=1", *link)
     assert summary["drops"]

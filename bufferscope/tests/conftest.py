@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A results directory with two recorded runs, analysed once for all tests; tests copy what they change."""
+"""A results directory with two recorded runs, analysed once for all tests. A test copies a run before changing it."""
 
 import shutil
 from pathlib import Path

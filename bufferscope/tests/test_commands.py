@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table of commands: each is reachable, explains itself, and refuses what it does not know in one line."""
+"""The table of commands: each is reachable, explains itself, and refuses unknown words in one line."""
 
 import re
 import signal

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command compare: which numbers count, how they are put side by side, and what it says about settings, validity
-and clocks. The runs are recorded and simulated ones.
+"""The command compare: the numbers that count, the table, and the lines about settings, validity and clocks. Some of
+the compared runs are recorded, the others simulated.
 """
 
 import json

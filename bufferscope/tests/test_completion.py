@@ -18,7 +18,7 @@ from experiments.host import CHECKOUT
 from lib.words import PATHS
 
 Lines = dict[str, list[str]]
-# A widget of zsh's own line editor completes each line of $1, and writes what compadd matched to $2.
+# A widget of zsh's line editor completes each line of the file {lines}, and appends compadd's matches to {out}.
 ZSH = """
 compdef() {{ :; }}
 source {script}
@@ -55,7 +55,7 @@ def in_bash(lines: list[str], script: Path) -> Lines:
 
 
 def in_zsh(lines: list[str], script: Path) -> Lines:
-    """The same of zsh, which completes only in a terminal."""
+    """The completions that zsh offers for each line. zsh completes only in a terminal."""
     if not shutil.which("zsh"):
         pytest.skip("no zsh: apt-get install zsh")
     given, out, setup = (script.with_name(name) for name in ("lines", "out", "setup"))
