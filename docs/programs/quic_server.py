@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A QUIC server: `quic_server.py ADDRESS PORT [reno|cubic]`. Each stream asks for a number of bytes and gets them.
 
-It makes a new certificate at each start. Ed25519 signatures always have the same length, so that packets do, too.
+It makes a new certificate at each start. All Ed25519 signatures have the same length, so packets have the same lengths
+in every run.
 """
 
 import asyncio
