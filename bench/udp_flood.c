@@ -27,8 +27,10 @@ struct flood {
 
 static int fail(const char *doing)
 {
-	fprintf(stderr, "udp_flood: %s: %s\n", doing, strerror(errno));
-	return -errno;
+	int err = errno; /* fprintf may change errno */
+
+	fprintf(stderr, "udp_flood: %s: %s\n", doing, strerror(err));
+	return -err;
 }
 
 static uint64_t mono_now_ns(void)
