@@ -21,7 +21,7 @@ from analysis.spec_groups import in_order, kind
 NO_GROUP = -1
 OWN = (
     "rtt_ns", "rtt_spread_ns", "rtts_ns", "ack_delay_ns", "access_bps", "access_links", "servers",
-    "window_packets", "pacing", "ecn", "load", "users", "sizes_given", "sizes",
+    "window_packets", "pacing", "ecn", "initcwnd", "acks", "load", "users", "sizes_given", "sizes",
 )  # fmt: skip
 
 

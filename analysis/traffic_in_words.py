@@ -12,6 +12,7 @@ from analysis.amounts import si
 from analysis.spec_groups import in_order
 from hosts.traffic.open_loop import flow_packets
 
+ACKS = {"each": "an ACK for each segment", "delayed": "delayed ACKs"}
 Spec = dict[str, Any]
 Group = dict[str, Any]
 
@@ -42,6 +43,8 @@ def group_text(group: Group) -> str:
     settings += [f"window {group['window_packets']}"] if group.get("window_packets") else []
     settings += [f"paced {group['pacing']}"] if group.get("pacing") else []
     settings += [f"ECN {group['ecn']}"] if group.get("ecn") else []
+    settings += [f"initial window {group['initcwnd']}"] if group.get("initcwnd") else []
+    settings += [ACKS[group["acks"]]] if group.get("acks") else []
     return f"{text} [{', '.join(settings)}]" if settings else text
 
 

@@ -2,7 +2,7 @@
 """The key `groups` of a spec file: a list of groups, each with its own keys. A spec without `groups` is one group.
 
 A group has the keys of an experiment, read by the same readers and checked by the same rules: an entry is the run's
-spec with the traffic keys of the group. RTT, ACK_DELAY and ECN of the run are the defaults of its groups.
+spec with the traffic keys of the group. Some keys of the run are the defaults of its groups (DEFAULTS_OF_GROUPS).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from lib import units
 from lib.errors import BadValue
 from lib.values import unknown_key
 
-DEFAULTS_OF_GROUPS = ("rtt", "ack_delay", "ecn")  # the run may give these, too
+DEFAULTS_OF_GROUPS = ("rtt", "ack_delay", "ecn", "initcwnd", "acks")  # the run may give these, too
 OF_THE_RUN = {*KEYS} - {*GROUP_KEYS, "finite_cc", "groups"}
-OF_TCP = ("rtt", "ack_delay", "access", "window", "pacing", "ecn")  # refuse_keys knows the others
+OF_TCP = ("rtt", "ack_delay", "access", "window", "pacing", "ecn", "initcwnd", "acks")  # refuse_keys knows the others
 Wrong = Callable[[str, str], None]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from experiments import ack_delay, pacing, paths, transfers
+from experiments import ack_delay, pacing, paths, tcp_options, transfers
 from experiments.groups import Entry
 from experiments.spec import ARRIVALS, Spec
 from experiments.traffic import MAX_FLOWS
@@ -84,6 +84,7 @@ def _own(entry: Entry, where: Where) -> dict[str, Any]:
         "servers": spec.servers,
         **bounds,
         "ecn": spec.ecn,
+        **tcp_options.of_group(entry.given, spec),
     }
 
 

@@ -15,7 +15,7 @@ from controlplane.policy import EGRESS_ECN, EGRESS_MODES, Ecn, EgressThreshold, 
 from controlplane.soft import ControlTuple, SourceAddress, SourcePort
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS
-from experiments import capabilities, congestion, cost, host, pacing, paths, programs, topology, transfers
+from experiments import capabilities, congestion, cost, host, pacing, paths, programs, tcp_options, topology, transfers
 from experiments.bpf_programs import NO_PROGRAMS, Programs
 from experiments.cell import RUNTIME
 from experiments.configure import POSTCARD_PORT, TCP, SwitchSettings
@@ -432,6 +432,7 @@ def _setup(
         **pacing.setup(spec.pacing_of_host),
         **bpf.of_roles(_windows(spec, processes, finite) if spec.clock == "real" else [], seed),
         "tune_ecn": "on" if spec.with_ecn else "off",
+        **_port_tcp(spec, processes, finite),
         **({"program_cc": spec.program["cc"]} if spec.program else {}),
         "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, MOST_WINDOW_BYTES),
         "switch_frame_bytes": sized.frame_bytes,
@@ -439,6 +440,21 @@ def _setup(
         "switch_options": ["--packets", str(sized.pool_packets), "--drop-user", "nobody", *watch],
         "collector_options": [*status, *buffers],
         "tracer_options": [*status, *read, "--ring-mib", str(sized.trace_ring_mib), "--port", traced_ports],
+    }
+
+
+def _port_tcp(spec: Resolved, processes: list[FlowProcess], finite: list[range]) -> dict[str, list[str]]:
+    """First windows and ACKs of groups, which the hosts know by the ports of their servers."""
+    words = [
+        tcp_options.words_of_ports(ports, vars(group), spec.tcp)
+        for group, ports in _server_ports(spec, processes, finite)
+    ]
+    of_groups = [word for word in words if word]
+    if not of_groups:
+        return {}
+    return {
+        "sender_port_tcp": [f"dport:{word}" for word in of_groups],
+        "receiver_port_tcp": [f"sport:{word}" for word in of_groups],
     }
 
 

@@ -178,7 +178,8 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys, program
 # The keys that a group of `groups` may have.
 GROUP_KEYS = (
     "traffic", "cc", "flows", "rtt", "rtt_spread", "rtts", "ack_delay", "access", "access_links", "servers",
-    "window", "pacing", "ecn", "load", "sizes", "arrivals", "users", "think", "think_from", "path_of",
+    "window", "pacing", "ecn", "initcwnd", "acks", "load", "sizes", "arrivals", "users", "think", "think_from",
+    "path_of",
 )  # fmt: skip
 KEYS = (*Spec.__annotations__, *tcp_options.KEYS, *offloads.KEYS, *pacing.KEYS, *programs.KEYS)
 

@@ -7,11 +7,12 @@ experiment `tcp` has every option. hosts/tune/tcp_options.py defines the options
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator
 
+from hosts.tune.port_routes import OPTIONS as OF_PORTS
 from hosts.tune.tcp_options import LINUX, MOST_SLACK, OPTIONS, PROFILES, SWITCH
 from lib import units
 from lib.values import choice, optional, quantity, whole_number
@@ -87,6 +88,21 @@ def resolve(keys: TcpKeys, traffic: str, switch: str | None, wrong: Wrong) -> di
                 wrong(key, f"is an option of Linux's TCP; ns-3 has none; allowed: {_without(key)} with SWITCH=ns3")
         return values | {_option(key): value for key, value in LINUX_ONLY.items() if value is not None}
     return values
+
+
+def of_group(given: Collection[str], keys: TcpKeys) -> dict[str, Any]:
+    """The options that a group of `groups` gives its flows, by name. All others are sysctls, of the whole host."""
+    return {key: getattr(keys, key) for key in OF_PORTS if key in given}
+
+
+def words_of_ports(ports: range, of_group: Mapping[str, Any], of_run: Mapping[str, Any] | None) -> str:
+    """The options of a group whose servers have `ports`, for --port-tcp of hosts/tune behind its direction; "" if the
+    group has none of its own.
+    """
+    if all(of_group[key] is None for key in OF_PORTS):
+        return ""
+    values = {key: (of_run or LINUX)[key] if of_group[key] is None else of_group[key] for key in OF_PORTS}
+    return f"{ports.start}-{ports[-1]}:" + ",".join(f"{key}={value}" for key, value in values.items())
 
 
 def _without(key: str) -> str:

@@ -28,7 +28,9 @@ class OwnSettings:
     servers: int | None = None
     window_packets: int | None = None
     pacing: str | None = None
-    ecn: str | None = None  # None: as the run
+    ecn: str | None = None  # None: as the run, also in the next two
+    initcwnd: int | None = None
+    acks: str | None = None
 
     @property
     def is_own(self) -> bool:

@@ -97,10 +97,10 @@ def test_replay__hands_the_run_on_as_it_is(
         (("RUN=/nowhere",), "error: RUN=/nowhere is not a run directory; allowed: one in results/, or a rep-<k> of one,"
          " as in make replay RUN=results/latest"),
         (("RUN=/nowhere", "FORCE=yes"), "error: FORCE=yes is not known; allowed: 0, 1"),
-        (("RUN=/nowhere", "CC=reno"), "error: CC is not a parameter of replay; allowed: RUN, FORCE, KEEP, WAIT, ALONE, "
-         "BUF, MODE, ECN_THRESHOLD, RATE"),
-        (("RUN=/nowhere", "SPEC=x"), "error: SPEC is not a parameter of replay; allowed: RUN, FORCE, KEEP, WAIT, ALONE, "
-         "BUF, MODE, ECN_THRESHOLD, RATE"),
+        (("RUN=/nowhere", "CC=reno"), "error: CC is not a parameter of replay; allowed: RUN, FORCE, KEEP, WAIT, "
+         "ALONE, BUF, MODE, ECN_THRESHOLD, RATE"),
+        (("RUN=/nowhere", "SPEC=x"), "error: SPEC is not a parameter of replay; allowed: RUN, FORCE, KEEP, WAIT, "
+         "ALONE, BUF, MODE, ECN_THRESHOLD, RATE"),
         (("RUN=/no\x1b[31m",), "error: 'RUN=/no\\x1b[31m is not a run directory; allowed: one in results/, or a rep-<k>"
          " of one, as in make replay RUN=results/latest'"),
     ],

@@ -24,6 +24,7 @@ from hosts.tune import (
     congestion,
     inventory,
     offloads,
+    port_routes,
     qdiscs,
     routes,
     settings,
@@ -141,6 +142,22 @@ def plan_routes(options: argparse.Namespace, saved: dict[str, dict[str, str]]) -
     return changes
 
 
+def plan_port_routes(options: argparse.Namespace, saved: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """{selector: (present, wanted routes)} of the ports whose routes must change; None: no routes of their own. Ports
+    of an earlier call that this call does not name lose theirs.
+    """
+    named = dict(options.port_tcp or [])
+    if not named and not saved:
+        return {}
+    present = port_routes.read_all()
+    wanted = dict.fromkeys(present.keys() & saved.keys()) | {
+        selector: port_routes.wanted(options.interface, values) for selector, values in named.items()
+    }
+    return {
+        selector: (present.get(selector), lines) for selector, lines in wanted.items() if present.get(selector) != lines
+    }
+
+
 def restore(read: Callable[[str], Any], write: Callable[[str, Any], None], name: str, former: Any) -> bool:
     """Restores one setting, unless this host no longer has it. Returns whether the setting had to change."""
     changed = read(name) not in (former, None)
@@ -157,6 +174,7 @@ RESTORE: dict[str, Callable[[str, Any], bool]] = {
     "rx_usecs": partial(restore, coalescing.read, coalescing.write),
     "qdiscs": partial(restore, qdiscs.read, qdiscs.write),
     "routes": partial(restore, routes.attributes_of, routes.write),
+    "port_routes": partial(restore, port_routes.read, port_routes.write),
 }
 
 
@@ -181,6 +199,7 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
     saved = state.load(options.state)
     wrong_sysctls = plan_sysctls(options, saved.get("sysctls", {}))
     wrong_routes = plan_routes(options, saved.get("routes", {}))
+    wrong_port_routes = plan_port_routes(options, saved.get("port_routes", {}))
     kept, former = options.offloads == "on", saved.get("offloads", {})
     wrong_offloads = {each: plan_offloads(each, kept, former.get(each)) for each in options.interface}
     wrong_offloads = {interface: plan for interface, plan in wrong_offloads.items() if plan[1]}
@@ -197,6 +216,8 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
         after.update({f"{interface} {word}": str(wanted) for interface, (_, wanted) in changes.items()})
     before.update({route: routes.shown(present) for route, (present, _) in wrong_routes.items()})
     after.update({route: routes.shown(wanted) for route, (_, wanted) in wrong_routes.items()})
+    before.update({selector: port_routes.shown(present) for selector, (present, _) in wrong_port_routes.items()})
+    after.update({selector: port_routes.shown(lines) for selector, (_, lines) in wrong_port_routes.items()})
     result: dict[str, Any] = {"changed": bool(before), "before": before, "after": after}
     if not result["changed"]:
         return result
@@ -208,6 +229,7 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
         "rx_usecs": {interface: present for interface, (present, _) in wrong_coalescing.items()},
         "qdiscs": {interface: present for interface, (present, _) in wrong_qdiscs.items()},
         "routes": {route: present for route, (present, _) in wrong_routes.items()},
+        "port_routes": {selector: present for selector, (present, _) in wrong_port_routes.items()},
     }
     # values that an earlier call saved take precedence, because they are the original ones
     merged = {kind: {**before_call[kind], **saved.get(kind, {})} for kind in before_call}
@@ -223,6 +245,8 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
             qdiscs.write(interface, kind)
         for route, (_, attributes) in wrong_routes.items():
             routes.write(route, attributes)
+        for selector, (_, lines) in wrong_port_routes.items():
+            port_routes.write(selector, lines)
         for name, (_, value) in wrong_sysctls.items():
             sysctls.write(name, value)
     except TuneError as error:
@@ -249,6 +273,7 @@ def undo(options: argparse.Namespace) -> dict[str, Any]:
     after.update({f"{i} rx-usecs": str(usecs) for i, usecs in saved.get("rx_usecs", {}).items()})
     after.update({f"{i} qdisc": kind for i, kind in saved.get("qdiscs", {}).items()})
     after.update({route: routes.shown(attributes) for route, attributes in saved.get("routes", {}).items()})
+    after.update({selector: port_routes.shown(lines) for selector, lines in saved.get("port_routes", {}).items()})
     return {"changed": changed, "before": {}, "after": after}
 
 
@@ -293,6 +318,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     change.add_argument("--reserve-ports", type=parse_ports, help="FIRST-LAST: client ports of the experiment")
     change.add_argument(
         "--tcp", type=tcp_options.parse, action="append", metavar="NAME=VALUE", help="a TCP option; may be repeated"
+    )
+    change.add_argument(
+        "--port-tcp",
+        type=port_routes.parse,
+        action="append",
+        metavar="dport|sport:FIRST-LAST:NAME=VALUE,...",
+        help="initcwnd and acks of the packets to or from some ports; may be repeated",
     )
     change.add_argument("--offloads", choices=("off", "on"), default="off", help="on leaves them as they are")
     change.add_argument("--rx-usecs", type=parse_usecs, help="how long a received frame waits for others")

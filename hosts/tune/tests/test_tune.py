@@ -3,10 +3,11 @@
 
 import argparse
 import json
+import re
 
 import pytest
 
-from hosts.tune import bursts, coalescing, offloads, routes, settings, sysctls, tcp_options
+from hosts.tune import bursts, coalescing, offloads, port_routes, routes, settings, sysctls, tcp_options
 from hosts.tune.commands import CommandError, TuneError
 
 TUNE = "hosts.tune.tune"
@@ -304,6 +305,68 @@ def test_tcp_options__failure_puts_routes_back(pair, tmp_path):
     assert done.returncode == 1
     assert "earlier changes of this call are undone" in done.stderr
     assert routes_of(pair) == route
+
+
+@pytest.mark.software
+def test_port_tcp__gives_some_ports_routes_that_others_do_not_have(pair, tmp_path):
+    state = tmp_path / "state.json"
+    apply = ["apply", "--state", state, "--interface", "eth0"]
+    before, route, rules = values(pair), routes_of(pair), rules_of(pair)
+    two = ["--port-tcp", "dport:5201-5201:initcwnd=2,acks=delayed", "--port-tcp", "dport:5202-5210:acks=each"]
+
+    first = tune(pair, *apply, *two)
+    assert first["before"]["dport 5201-5201"] == "none"
+    assert first["after"]["dport 5202-5210"].endswith("quickack 1")
+    assert [initcwnd(pair, port) for port in (5201, 5202, 5210, 5211)] == ["2", "", "", ""]
+    assert tune(pair, *apply, *two)["changed"] is False
+
+    # Another experiment on the same host replaces the routes of ports.
+    tune(pair, *apply, "--tcp", "initcwnd=4", "--port-tcp", "dport:5201-5202:initcwnd=10")
+    assert [initcwnd(pair, port) for port in (5201, 5203)] == ["", "4"]
+    tune(pair, *apply)
+    assert (routes_of(pair), rules_of(pair)) == (route, rules)
+    tune(pair, *apply, *two)
+    tune(pair, "undo", "--state", state)
+    assert (values(pair), routes_of(pair), rules_of(pair)) == (before, route, rules)
+
+
+@pytest.mark.software
+def test_port_tcp__failure_removes_the_rules(pair, tmp_path):
+    state, rules = tmp_path / "state.json", rules_of(pair)
+    code = (
+        "import sys; from hosts.tune import settings, tune;"
+        "settings.IPV6_SYSCTLS['addr_gen_mode'] = '99';"
+        f"sys.exit(tune.main(['apply', '--state', {str(state)!r}, '--interface', 'eth0',"
+        "'--port-tcp', 'sport:5201-5300:acks=each']))"
+    )
+    done = pair.run("a", "python3", "-c", code, check=False)
+    assert (done.returncode, rules_of(pair)) == (1, rules), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("dport:5201-5200:acks=each", "give dport:FIRST-LAST:NAME=VALUE, or sport:"),
+        ("port:1-2:acks=each", "give dport:FIRST-LAST:NAME=VALUE, or sport:"),
+        ("dport:1-70000:acks=each", "give dport:FIRST-LAST:NAME=VALUE, or sport:"),
+        ("dport:1-2:sack=off", "sack belongs to the whole host; ports can have initcwnd, acks"),
+        ("dport:1-2:initcwnd=0", "give a whole number from 1 to 1024"),
+    ],
+)
+def test_port_tcp__refuses_what_routes_of_ports_cannot_have(text: str, says: str):
+    with pytest.raises(argparse.ArgumentTypeError, match=re.escape(says)):
+        port_routes.parse(text)
+
+
+def initcwnd(pair, port: int) -> str:
+    """The first window of a connection to `port` of the other host; '' is Linux's own."""
+    words = "ip", "-4", "route", "get", "10.77.0.2", "ipproto", "tcp", "dport", str(port)
+    match = re.search(r"initcwnd (\d+)", pair.run("a", *words).stdout)
+    return match[1] if match else ""
+
+
+def rules_of(pair) -> list[str]:
+    return pair.run("a", "ip", "-4", "rule", "show").stdout.splitlines()
 
 
 def routes_of(pair) -> list[str]:
