@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Checks that packets came to the bottleneck through access links of the rate in spec.yaml. A long flow has its own
+"""Checks that packets reached the bottleneck through access links of the rate in spec.yaml. A long flow has its own
 link or a shared one; a finite flow has the shared link of its path.
 """
 
@@ -17,7 +17,7 @@ from analysis.spec_groups import in_order
 
 
 def access_reasons(run: Run, queue: Columns) -> list[str]:
-    """One line for each kind of access link whose packets came closer together than the link's transmission time."""
+    """One line for each kind of access link whose packets arrived closer together than its transmission time."""
     reasons = []
     shared = {path["access_link"]: path.get("access_bps", run.spec.get("access_bps")) or 0
               for path in run.spec.get("paths") or () if path["access_link"]}  # fmt: skip

@@ -29,7 +29,7 @@ def order_by_flow(flow: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ByFlow:
-    """Rows of a table by flow number. The last number is that of all flows beyond flows.MAX_FLOWS."""
+    """Rows of a table by flow number. The last number stands for all flows beyond flows.MAX_FLOWS."""
 
     rows: np.ndarray  # by flow; in ascending order within a flow
     starts: np.ndarray  # flow n has rows[starts[n] : starts[n + 1]]

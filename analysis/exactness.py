@@ -2,8 +2,8 @@
 """Limits of a run in virtual time. The virtual clock waits for the lab, so any deviation is a fault: limits are
 absolute and hold for every frame.
 
-A switch that is a driver of the virtual-time kernel is exact. A switch process pays 1 ns for each reading of the
-clock: it computes departures as exactly, but hands frames over up to some us late.
+A switch that is a driver of the virtual-time kernel is exact. A switch process computes departures just as exactly, but
+pays 1 ns for each reading of the clock, so it hands frames over up to some us late.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def in_virtual_time(run: Run) -> bool:
 
 
 def switch_kind(run: Run) -> str:
-    """`driver`, `ns3` or `process`, the only kind in runs that do not name it."""
+    """`driver`, `ns3` or `process`. A run that names no kind is of kind `process`."""
     return str(run.spec.get("switch", "process"))
 
 

@@ -88,7 +88,7 @@ def _base_rtts_ns(run: Run) -> np.ndarray:
 
 
 def _at_the_queue(run: Run, queue: Columns, segments: Segments) -> dict[str, pl.Series]:
-    """Packets, drops, marks and congestion events of each record's flow, and when its data first came and last left."""
+    """Packets, drops, marks and congestion events of each record's flow; when its data first arrived and last left."""
     assert run.flow_records is not None
     flow, size = run.flow_records["flow"], len(run.flows) + 1  # the last place, index -1, is for flows without packets
     lost = dropped(queue)

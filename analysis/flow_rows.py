@@ -102,7 +102,7 @@ def _packet_rtts(run: Run, queue: Columns, segments: Segments, window: Window) -
 
 
 def _sorted_by_flow(by_flow: ByFlow, values: np.ndarray) -> np.ndarray:
-    """`values`, which must not be negative, of `by_flow.rows`, ascending within each flow."""
+    """The values of `by_flow.rows`, ascending within each flow. No value may be negative."""
     of_rows, flow = values[by_flow.rows], by_flow.flow()
     bits = int(of_rows.max(initial=0)).bit_length()
     if bits + len(by_flow).bit_length() < 64:  # both fit into one integer
@@ -111,7 +111,7 @@ def _sorted_by_flow(by_flow: ByFlow, values: np.ndarray) -> np.ndarray:
 
 
 def _per_flow(function: np.ufunc, by_flow: ByFlow, values: np.ndarray) -> np.ndarray:
-    """The reduction of the values (one for each of `by_flow.rows`) of each flow; 0 for a flow without rows."""
+    """Reduces each flow's values to one; 0 for a flow without rows. `values` has a value for each of `by_flow.rows`."""
     result = np.zeros(len(by_flow), dtype=values.dtype)
     filled = by_flow.counts() > 0
     if filled.any():

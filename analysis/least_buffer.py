@@ -44,8 +44,8 @@ def bounds(measured: Mapping[int, Sequence[float | None]], least: float, x: floa
 
 
 def contradiction(measured: Mapping[int, Sequence[float | None]], least: float) -> tuple[int, int] | None:
-    """(the smallest sufficient buffer, the largest insufficient one) if the criterion is not monotone, so that the
-    latter is larger; None otherwise.
+    """(the smallest sufficient buffer, the largest insufficient buffer) if the insufficient buffer is larger: then the
+    criterion is not monotone. None otherwise.
     """
     judged = {buffer: verdict(values, least) for buffer, values in measured.items()}
     enough = min((buffer for buffer, is_enough in judged.items() if is_enough is True), default=math.inf)

@@ -83,7 +83,7 @@ def _aftermath(
 
 def min_mean_depth(queue: Columns, start_ns: int, end_ns: int, width_ns: int) -> float | None:
     """Minimum over windows of `width_ns` within [start, end), one every 1/50 of the width, of the mean depth at
-    arrivals. Windows without arrivals do not count; None if all are without.
+    arrivals. Windows without arrivals do not count; None if no window has arrivals.
     """
     rows = arrivals_in(queue, start_ns, end_ns)
     came, depth = queue["enqueue_mono_ns"][rows], queue["depth_packets"][rows]

@@ -55,7 +55,7 @@ def is_time(value: Any) -> TypeGuard[int]:
 
 
 def measurement_window(run: Run, queue: Columns) -> Window:
-    """The window of the traffic in traffic.json; without these times, of the queue's first to last packet."""
+    """The window, from the traffic's times in traffic.json; without them, from the queue's first and last packet."""
     traffic, arrivals = run.documents["traffic"], queue["enqueue_mono_ns"]
     start, end = traffic.get("start_mono_ns"), traffic.get("end_mono_ns")
     if not is_time(start):
@@ -101,7 +101,7 @@ def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
 
 
 def bottleneck(run: Run) -> tuple[int | None, Columns]:
-    """The port of the bottleneck queue (if switch.json names none: the port with most postcards), and its postcards."""
+    """The port of the bottleneck queue, and its postcards. Without a port in switch.json: that with most postcards."""
     postcards = run.postcards
     ports = postcards["egress_port"]
     port = run.documents["switch"].get("bottleneck_port")
@@ -158,7 +158,7 @@ class LinkUsage:
 
 
 def sliding_starts(window: Window, width_ns: int, step_ns: int) -> np.ndarray:
-    """Starts, one every `step_ns`, of the windows of `width_ns` that fit into `window`; its own start if none fits."""
+    """Starts, one every `step_ns`, of the windows of `width_ns` that fit into `window`; if none fits, its start."""
     last = max(window.end_ns - width_ns, window.start_ns)
     return np.arange(window.start_ns, last + 1, max(step_ns, 1), dtype=np.int64)
 
@@ -311,7 +311,7 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
 
 
 def goodput_p01_bps(good: Goodput, window: Window, rtt_ns: int) -> float | None:
-    """1st percentile over sliding windows of 10 base RTTs, which Spang et al. measured with iperf."""
+    """1st percentile over sliding windows of 10 base RTTs. Spang et al. measured this percentile with iperf."""
     width = UTILIZATION_WINDOW_RTTS * rtt_ns
     if window.length_ns < width:
         return None

@@ -151,7 +151,7 @@ def datagram_reasons(entries: Entries) -> list[str]:
 
 def lateness(run: Run) -> dict[str, float | None]:
     """Percentiles of the time in us from a datagram's due time until it was sent: upper edges of buckets; `max` is
-    the last edge. With several groups, those of the group with the largest p99.
+    the last edge. Of several groups, the group with the largest p99 counts; if one is unknown, the result is, too.
     """
     of_groups = [
         histogram_percentiles(group.get("lateness_ns") if isinstance(group, dict) else None, p50=50, p99=99, p999=99.9)

@@ -34,7 +34,7 @@ def packets(run: Run, queue: Columns) -> dict[str, int | None]:
 
 
 def add_to_rows(run: Run, queue: Columns, window: Window, rows: list[dict[str, Any]]) -> None:
-    """Adds to each row of flow_rows the numbers that need no sequence numbers. Bits are of packets that came in the
+    """Adds to each row of flow_rows the numbers that need no sequence numbers. Bits are of packets that arrived in the
     window and left the queue.
     """
     if not has_program(run):

@@ -40,8 +40,8 @@ class Recount:
     full_packet_cells: int | None = None
     # |reported - recounted| of each admitted packet
     errors_cells: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    first_depth_cells: int = 0  # reported by the first packet: held by packets before it without postcards
-    gaps_mono_ns: list[tuple[int, int]] = field(default_factory=list)  # within, depths may be too low
+    first_depth_cells: int = 0  # found by the first packet: cells of earlier packets, which have no postcards
+    gaps_mono_ns: list[tuple[int, int]] = field(default_factory=list)  # spans in which depths may be too low
     lost_packets: int = 0  # within the gaps
     delay_ns: tuple[int, int] | None = None  # from the start of a transmission to the postcard's receipt: least, most
     # from the start of a transmission to the start of the next one, if the next packet was waiting
@@ -110,7 +110,7 @@ class _Queue:
         number = unwrap32(cards["card_seq"][rows], group_starts(part))
         order = np.lexsort((number, part))
         self.rows, self.number, self.part = rows[order], number[order], part[order]
-        self.follows = (np.diff(self.number) == 1) & (np.diff(self.part) == 0)  # the packet before it
+        self.follows = (np.diff(self.number) == 1) & (np.diff(self.part) == 0)  # no postcard is lost between the two
         self.came = cards["timeline_ns"][self.rows]
         self.bytes = cards["packet_bytes"][self.rows].astype(np.int64)
         self.begins = self.came + cards["sojourn_ns"][self.rows]
@@ -128,7 +128,7 @@ class _Queue:
         self.gone = np.minimum(np.searchsorted(self.ends, came, side="right"), np.arange(len(came)))
 
     def depth(self, sizes: np.ndarray) -> np.ndarray:
-        """For each packet the sum of `sizes` over the packets that came before it and had not left the queue."""
+        """For each packet the sum of `sizes` over the packets that arrived before it and had not left the queue."""
         before = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
         return before[:-1] - before[self.gone]
 
@@ -158,8 +158,8 @@ class _Queue:
         cards["depth_packets"][refused], cards["depth_bytes"][refused] = deepest, deepest_bytes
 
     def back_to_back(self) -> tuple[np.ndarray, np.ndarray]:
-        """(time from the start of each transmission to the next in ns, its bytes on the link) where the next packet had
-        come before the transmission's end, and no packet between the two lacks a postcard.
+        """(ns from the start of each transmission to the start of the next, its bytes on the link) where the next
+        packet arrived before the transmission's end, and no packet between the two lacks a postcard.
         """
         waited = (self.came[1:] < self.ends[:-1]) & (self.link_bytes[:-1] > 0) & self.follows
         return np.diff(self.begins)[waited], self.link_bytes[:-1][waited]

@@ -74,7 +74,7 @@ def mean_interval(values: Iterable[float | None]) -> Interval | None:
 
 
 def difference_interval(before: Iterable[float | None], after: Iterable[float | None]) -> Interval | None:
-    """The mean of `after` minus that of `before`, and Welch's t interval, for which the two may vary differently. A
+    """The mean of `after` minus the mean of `before`, and Welch's t interval, which allows different variances. A
     single run on either side gives no interval. Returns None if a side has no number.
     """
     first, second = mean_interval(before), mean_interval(after)
@@ -144,8 +144,8 @@ def power_law(points: Sequence[Bounds], exponent: float | None = None) -> PowerL
     """Fits y = c x^p by maximum likelihood: ln y is normal about the line, and each point is an interval that holds y.
 
     A point with low == high is a number. A point with one bound is censored: it contributes the probability of lying
-    beyond its bound, so "no buffer up to 1.5 BDP was enough" is neither dropped nor taken for 1.5 BDP. Intervals are
-    those of the profile likelihood, with Student's t for few points; for numbers they equal those of least squares.
+    beyond its bound, so "no buffer up to 1.5 BDP was enough" is neither dropped nor taken for 1.5 BDP. Intervals come
+    from the profile likelihood, with Student's t for few points; for numbers they equal those of least squares.
     With `exponent` only c is fitted. ValueError unless all points are positive and two of them (with `exponent` one)
     have two bounds and different x.
     """

@@ -16,7 +16,7 @@ def dot(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def percentile(values: np.ndarray, counts: np.ndarray, percent: int) -> int:
-    """The smallest of the ascending integers `values`, of which value i occurred counts[i] times, with at least
-    `percent` of all occurrences at or below it (the definition of metrics.percentiles). `counts` must not sum to 0.
+    """The smallest value with at least `percent` of all occurrences at or below it, as in metrics.percentiles.
+    `values` are ascending integers; values[i] occurred counts[i] times. `counts` must not sum to 0.
     """
     return int(values[np.searchsorted(counts.cumsum() * 100, percent * counts.sum())])

@@ -4,9 +4,9 @@ outside (Capabilities.clock_readable), or that runs on another machine than the 
 
 The sender's clock bounds the times of packets:
 
-- From below: a packet comes to the queue after the last trace record in which it was not sent yet (snd_nxt), an echo
-  request after it was sent.
-- From above: the ACK of a packet, or the reply to an echo request, comes at least one RTT of the links after the
+- From below: a packet arrives at the queue after the last trace record in which it was not sent yet (snd_nxt); an echo
+  request arrives after it was sent.
+- From above: the ACK of a packet, or the reply to an echo request, arrives at least one RTT of the links after the
   packet's transmission began. If the collector runs on the sender's machine, a postcard is received after its packet's
   transmission began, too.
 
@@ -76,7 +76,7 @@ class _Bounds:
 class Sender(NamedTuple):
     """The sender's data beside its trace."""
 
-    least_rtt_ns: int  # of all paths, without queues: that of the links
+    least_rtt_ns: int  # the shortest over all paths, without queues: the links' delays
     # (when sent, round trip) in ns, of the requests before and after the traffic; all were answered
     echoes: tuple[np.ndarray, ...] = ()
     has_collector: bool = True  # its clock stamps postcards
@@ -170,7 +170,7 @@ def _place_stamps(cards: Columns) -> None:
 
 
 class _Points(NamedTuple):
-    """Times that bound those of packets: rows of the postcards, and CLOCK_MONOTONIC of the sender."""
+    """Bounds of packets' times: rows of the postcards, and the bounds on CLOCK_MONOTONIC of the sender."""
 
     rows: np.ndarray
     times_ns: np.ndarray
@@ -197,8 +197,8 @@ def _bounds(cards: Columns, tcp: Columns, came: np.ndarray, sender: Sender) -> t
 def _echoes(
     cards: Columns, came: np.ndarray, measured: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(rows of echo requests, when they were sent, when their replies came). Requests have no numbers here, so
-    they are told apart only by their order. Returns none if other packets look like them, or if one is missing.
+    """(rows of echo requests, when they were sent, when their replies arrived). Requests have no numbers here: only
+    their order identifies them. Returns none if other packets look like requests, or if a request is missing.
     """
     of_ip = (cards["flags"] & (CARD["POSTCARD_HAS_IP"] | CARD["POSTCARD_HAS_PORTS"])) == CARD["POSTCARD_HAS_IP"]
     rows = np.flatnonzero(of_ip & (cards["packet_bytes"] <= MOST_ECHO_BYTES))

@@ -22,7 +22,7 @@ class Rules:
     depth_error_packets: int  # largest difference of a depth to the recount from arrivals and departures
     depth_error_fraction: float  # fraction of packets that may differ by more
     max_rate_error: float  # of back-to-back departures
-    max_utilization: float  # of one window; more than 1, since frames that are late in a window count in the next
+    max_utilization: float  # of one window; more than 1, because a frame that leaves late counts in the next window
     echo_takes_link_time: bool = True  # on the idle bottleneck
     tick_ns: int = 0  # a departure closer to an arrival than this may or may not count in the arrival's depth
     drops_tell: bool = True  # the P4 program decides every drop, so a postcard has the deciding depth
@@ -30,7 +30,7 @@ class Rules:
 
 COMPUTED = Rules(True, 0, 0.0, 1e-3, 1.001)  # of a target that computes departures
 MEASURED = Rules(False, 4, 0.01, 1e-2, 1.02)  # of a target that reports when departures happened
-WAITED_FOR = replace(MEASURED, depth_error_packets=0, depth_error_fraction=0.0)  # the same in virtual time
+WAITED_FOR = replace(MEASURED, depth_error_packets=0, depth_error_fraction=0.0)  # MEASURED, but in virtual time
 
 
 def rules(run: Run) -> Rules:

@@ -26,7 +26,7 @@ from lib import units
 
 ONE_FLOW, UNEQUAL, BDP = "one-flow", "theorem-6", "bdp"
 CHECK_WORDS = "WARMUP=100rtt DURATION=50rtt"  # a tenth of the packets of experiment's defaults
-ENOUGH_RUNS = 3  # runs on links like the question's, from which on confidence is high
+ENOUGH_RUNS = 3  # with this many runs on links like the question's, confidence is high
 
 
 class Measurement(NamedTuple):
@@ -52,7 +52,7 @@ class Start(NamedTuple):
 
 
 def start(link: Link, runs: Sequence[EvidenceRun]) -> Start:
-    """The smallest of the three rules that our runs do not contradict, or the largest rule."""
+    """The smallest of the three rules that our runs do not contradict; the largest rule if they contradict all."""
     unequal = replace(link, delta=max(link.delta, MEASURED_DELTA[link.cc]))
     candidates = [
         advice

@@ -90,8 +90,8 @@ def load(directory: Path) -> Evidence:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Summaries and run tables. Tables derived from a summary are left out (beside it, or the index above it), and so
-    are the numbers of figures (beside their pictures).
+    """Summaries and run tables. Left out are tables derived from a summary (beside the summary, or the index above it)
+    and the numbers of figures (beside their pictures).
     """
     files = sorted(path for path in directory.rglob("*") if path.name == SUMMARY or path.suffix in TABLES)
     repetitions = {path.parent for path in files if path.name == SUMMARY}

@@ -83,7 +83,7 @@ def _md1(link: Link) -> float:
 
 
 def _md1_assumptions(link: Link) -> list[Assumption]:
-    """Poisson packets, and a rule (an estimate for large buffers) that is not below the exact buffer, if known."""
+    """Packets are Poisson. The rule, an estimate for large buffers, is not below the exact buffer (if known)."""
     packets, exact = whole(_md1(link)), queues.md1_buffer(_load(link), link.risk)
     text = "the estimate of a long tail is enough"
     if exact is None:

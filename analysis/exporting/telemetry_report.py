@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Exports postcards as telemetry reports of P4.org's Telemetry Report Format 2.0 (wire/telemetry_report.def), the input
-of INT collectors, one report per datagram in a pcapng file.
+of INT collectors. The output is a pcapng file with one report per datagram.
 
-Each report has ports, queue and depth (packets), and the arrival; hop latency and departure, or the drop and its
-reason; and the IP and TCP headers, with zeros in fields that a postcard does not carry (TTL, identification, window,
-options, checksums). The node is the switch id. Marked and dropped packets are flagged as congested.
+Each report has ports, queue, depth (packets; cells if the switch counts cells) and the arrival; hop latency and
+departure, or the drop and its reason; and the IP and TCP headers. Header fields that a postcard does not carry are zero
+(TTL, identification, window, options, checksums). The node is the switch id. Marked and dropped packets are flagged as
+congested.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def write(repetition: Path, output: Path) -> int:
             cards = card_columns(rows)
             if loaded is None or arrivals is None:
                 came = switch_time(cards["enqueue_switch_ns"], mono, offset_ns)
-            else:  # depths and times as the run has them, not as this switch counts them
+            else:  # the run's recounted depths and times, not the switch's own
                 at = arrivals.rows(cards)
                 came = loaded["enqueue_mono_ns"][at]
                 cards |= {name: loaded[name][at].astype(cards[name].dtype) for name in RECOUNTED}

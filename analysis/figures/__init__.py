@@ -23,7 +23,7 @@ LACKING = {  # data that an imported run may lack -> figures that need them
 
 
 def names(spec: dict[str, Any]) -> tuple[str, ...]:
-    """The figures of a run, without those whose data an imported run, or a run without such flows, lacks."""
+    """The figures of a run. Left out: figures whose data an imported run lacks, figures of kinds of flows it lacks."""
     imported = spec.get("imported")
     lacks = imported.get("lacks") if isinstance(imported, dict) else None
     left_out = (

@@ -57,8 +57,8 @@ def title(figure: Figure, text: str) -> str:
 
 
 def note(ax: Axes, y: float, text: str, color: str, size: float = 8, va: str = "center") -> None:
-    """Text at a place of the vertical axis: in the right margin; on a phone inside, above the place or, with va="top",
-    below it.
+    """Text at height `y` of the vertical axis, in the right margin. On a phone the text is inside the axes: above `y`,
+    or below `y` with va="top".
     """
     inside = is_phone(ax.figure)
     below = va == "top"

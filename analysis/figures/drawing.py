@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Draws figures and saves them as PNG and SVG. matplotlib is slow to load and to draw, so processes of their own do it
+"""Draws figures and saves them as PNG and SVG. matplotlib is slow to load and to draw, so separate processes draw
 during the analysis.
 """
 
@@ -69,7 +69,7 @@ def save_svg(figure: Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> 
 
 
 def draw_all(a: Analysis, directory: Path, pool: Executor | None) -> list[Future[None]]:
-    """Draws all figures of a run in `pool`, or at once without one. Results of the futures raise the pool's errors."""
+    """Draws all figures of a run in `pool`; without a pool, at once. A future's result() raises its drawing's error."""
     jobs = []
     for name in names(a.run.spec):
         data = importlib.import_module(f"analysis.figures.{name}").prepare(a)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
 
 BAND_COLUMNS = 400
-ROOM_ON_PHONE = 1.22  # height of the axis of depth over the buffer
+ROOM_ON_PHONE = 1.22  # top of the depth axis / buffer, on a phone
 
 
 def prepare(a: Analysis) -> Data:
@@ -64,7 +64,7 @@ def _bands(a: Analysis, groups: list[tuple[Data, np.ndarray]], end: float) -> Da
 
 
 def draw(data: Data) -> Figure:
-    """Three axes with one time axis; only the first for traffic without windows: datagrams."""
+    """Three axes with one time axis. Runs without windows (datagrams) have only the first."""
     facts = data["facts"]
     if not facts["windows"]:
         figure, axes = common.new_figure(facts, 3.2)

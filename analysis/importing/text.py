@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Reads text traces, gzipped or not: the artifact's postcards.tr, and trace_pipe lines of tcp:tcp_probe and
-tcp:tcp_retransmit_skb from any kernel since 4.16, which the artifact's trace.tr and the tool tcp_probe contain.
+tcp:tcp_retransmit_skb from any kernel since 4.16. The artifact's trace.tr and the tool tcp_probe have such lines.
 
-polars' regular expressions split lines into columns. A last line without a newline is left by a killed writer: it is
+polars' regular expressions split lines into columns. A killed writer leaves a last line without a newline, which is
 counted and left out. Any other malformed line is an error.
 """
 

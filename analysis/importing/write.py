@@ -49,7 +49,7 @@ class Conditions:
     buffer_packets: int | None  # None: the threshold if the switch dropped there, else the largest depth
     warmup_ns: int | None = None  # None: the first third
     duration_ns: int | None = None  # None: the second third, as Spang et al.'s notebooks take it
-    window_switch_ns: tuple[int, int] | None = None  # start on the switch's clock, and length, in place of both
+    window_switch_ns: tuple[int, int] | None = None  # start on the switch's clock and length; replaces the last two
 
 
 @dataclass

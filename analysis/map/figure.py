@@ -25,7 +25,7 @@ from analysis.theory import capacity_ratio
 WIDTH_IN, PANEL_IN, LEGEND_IN = 4.0, 2.7, 1.6
 MARKERS = {UNPACED: "o", PACED: "s", SLOW_ACCESS: "^", BBR: "D"}
 SHADES = (BLACK, BROWN, SKY, OLIVE)  # of the rules, in their order
-DODGE = 1.035  # between points with the same number of flows
+DODGE = 1.035  # factor between points with the same number of flows
 FIRST_FLOWS, LAST_FLOWS = 0.8, 700
 DROPS_ON_ARRIVAL = "tail-drop"
 OF_RATIO = {SMALL: (BLUE, "v"), LARGE: (ORANGE, "^")}
@@ -67,7 +67,7 @@ def _panel(ax: Any, points: Sequence[MapPoint]) -> None:
 
 
 def _paced_bdp(points: Sequence[MapPoint]) -> float:
-    """The commonest BDP of points with limited windows, without unpaced senders. Buffers are drawn over the BDP, so
+    """The most common BDP of points with limited windows, unpaced senders excluded. Buffers are drawn over the BDP, so
     only the logarithmic rule depends on this choice.
     """
     return float(mode(round(point.bdp) for point in points if point.senders != UNPACED and point.window_packets))

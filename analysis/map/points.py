@@ -132,7 +132,7 @@ def _settings(table: pl.DataFrame) -> list[str]:
 
 
 def _groups(runs: pl.DataFrame, settings: list[str], spreads: Spreads, paper: str) -> Iterable[list[dict[str, Any]]]:
-    """Rows of the same settings and RTTs. A run that several sweeps did counts once."""
+    """Groups rows by settings and RTTs. A run that several sweeps made counts once."""
     groups: dict[tuple[Any, ...], dict[Any, dict[str, Any]]] = {}
     for row in runs.sort("sweep", "run").iter_rows(named=True):
         spread_ns = spreads.get((row["sweep"], row["rtt_ns"]))

@@ -62,7 +62,7 @@ def axes_of(ax: look.Axes, of_curves: Iterable[Mapping[int, Bracket]], x_label: 
 
 
 def draw_ns3(ax: look.Axes, x: float, edges: Bracket, shade: str) -> None:
-    """The bracket of ns-3's runs; a triangle at the known end of an open one points to the open end."""
+    """The bracket of ns-3's runs. If an end is open, a triangle at the known end points to it."""
     middle = edges.interval()
     if middle is None:
         end, marker = (edges.high, "v") if edges.high is not None else (edges.low, "^")
@@ -72,7 +72,7 @@ def draw_ns3(ax: look.Axes, x: float, edges: Bracket, shade: str) -> None:
 
 
 def draw(ax: look.Axes, x: float, edges: Bracket, shade: str, marker: str = "o") -> None:
-    """A bar with its middle; a dash at the known end of an open one."""
+    """A bar with its middle. If an end is open, a dash at the known end."""
     middle = edges.interval()
     if middle is None or middle.low is None or middle.high is None:
         ax.plot(x, edges.high or edges.low or 1, "_", color=shade, markersize=6, markeredgewidth=1.2)

@@ -40,8 +40,8 @@ def figure(sweeps: tuple[str, ...]) -> PaperFigure:
 
 
 class ClockMeasure(NamedTuple):
-    """One panel: a number of a run (None: not measured), and its name and unit. `grain` is the change of the number
-    that one packet makes: numbers that differ by less count as equal.
+    """One panel: a number of a run (None: not measured), and its name and unit. `grain` is the change of the number by
+    one packet: numbers that differ by less count as equal.
     """
 
     name: str
@@ -273,7 +273,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def table(data: Data) -> str:
-    """Every point and measure in Markdown, virtual and real side by side; and the points of real time alone."""
+    """Every point and measure in Markdown, virtual and real time side by side; then the points only real time has."""
     lines = ["| point | | virtual time | real time | real − virtual | intervals |", "|---|---|---|---|---|---|"]
     for point in data["points"]:
         for measure, both in zip(MEASURES, point.values, strict=True):

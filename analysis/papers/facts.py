@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One number of a figure: the paper's, the theory's and the measured one, side by side."""
+"""One number of a figure: the paper's number, the theory's and the measured one, side by side."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_MEASURED = "not measured"
 
 
 class Fact(NamedTuple):
-    """One number: what the paper says, what the theory predicts for this very run, what was measured."""
+    """One number: the paper's words for it, the theory's prediction for this run, and the measurement."""
 
     what: str
     paper: str  # the paper's words or number, "" if it has none

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Decides which imported runs of a results directory belong to a sweep of a paper.
 
-Figures ask for runs by sweep, and nobody else has these sweeps. An imported run therefore belongs to every sweep whose
+Figures ask for runs by sweep, but imported runs name no sweep. An imported run therefore belongs to every sweep whose
 conditions it meets: the flows, buffer and mode that all runs of the sweep have in common. The parameters that a sweep
 varies may have any value: figures choose among them, and among algorithms, themselves.
 """

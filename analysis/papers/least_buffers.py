@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The least buffer of an algorithm for each number of flows that a sweep searched it for.
+"""The least buffer of an algorithm, for each number of flows in a search.
 
 A bisection assumes that more buffer is never worse, and measures few buffers. So all other runs with that algorithm,
 number of flows and link are judged together with the search's runs. The result says where runs contradict each other.

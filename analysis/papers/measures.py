@@ -21,9 +21,9 @@ from runs.thinned import SUMMARY, kept
 
 
 def measure(directory: Path, name: str, kind: Any, compute: Callable[[], Any]) -> Any:
-    """`compute()`, which takes tables of the repetition, as a value of the type `kind` that JSON can express. Without
-    the tables the stored value. A `compute` that gives another value than before needs another `name`. Raises
-    InputError.
+    """The value of `compute()`, which reads tables of the repetition; without the tables, the stored value. JSON must
+    be able to express its type `kind`. If the value changes, `compute` needs another `name`: stored values remain.
+    Raises InputError.
     """
     if kept(directory) != SUMMARY:
         value = json.loads(json.dumps(compute()))  # the same types as from the file

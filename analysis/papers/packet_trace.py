@@ -70,7 +70,7 @@ class PacketTrace:
         return rows.select(packets)["packets"].cast(pl.Int64)
 
     def _ids(self, table: pl.DataFrame) -> np.ndarray:
-        """The experiment's id of each row's flow, -1 of others."""
+        """The experiment's id of each row's flow; -1 for flows outside the experiment."""
         ids = {flow["five_tuple"]: flow["id"] for flow in self.flows}
         return table["five_tuple"].cast(pl.String).replace_strict(ids, default=-1, return_dtype=pl.Int32).to_numpy()
 
@@ -90,8 +90,8 @@ class PacketTrace:
         return queue_steps(came, came + sojourn, depth, (flags & REFUSED) == REFUSED, start_ns, end_ns)
 
     def drops(self, start_ns: int, end_ns: int) -> tuple[np.ndarray, ...]:
-        """(times, flows, depths on arrival) of packets that were dropped in [start, end). The time is that of the
-        decision: of a drop at departure the packet's departure, else its arrival.
+        """(times, flows, depths on arrival) of packets that were dropped in [start, end). The time of a drop at
+        departure is the packet's departure, of any other drop its arrival.
         """
         rows = self.arrivals(start_ns - 3 * self.longest_rtt_ns, end_ns)
         at = rows.start + np.flatnonzero(self.queue["flags"][rows] & CARD["POSTCARD_DROPPED"])
@@ -102,8 +102,9 @@ class PacketTrace:
         return times[inside], self.queue["flow"][at][inside], self.queue["depth_packets"][at][inside]
 
     def losses(self) -> list[tuple[int, list[int], int]]:
-        """(first drop, flows that lost, end) of each loss. Drops less than AFTERMATH_RTTS longest RTTs apart are one
-        loss, which ends that long after its first drop. A loss not wholly in the measurement window is left out.
+        """(first drop, flows that lost, end) of each loss. Drops less than an aftermath (AFTERMATH_RTTS longest RTTs)
+        apart are one loss. A loss ends one aftermath after its first drop. A loss not wholly in the measurement window
+        is left out.
         """
         aftermath_ns = AFTERMATH_RTTS * self.longest_rtt_ns
         times, flows, _ = self.drops(self.start_ns, self.end_ns)

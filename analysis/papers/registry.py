@@ -38,7 +38,7 @@ def installed() -> dict[str, Paper]:
 
 
 def find(text: str) -> Paper:
-    """The paper with this key, or in the folder with this path. ValueError says what is wrong with it."""
+    """The paper with this key, or in the folder with this path. ValueError says what is wrong with key or folder."""
     if text in installed():
         return installed()[text]
     if not text or ("/" not in text and not Path(text).is_dir()):

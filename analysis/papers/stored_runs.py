@@ -29,7 +29,7 @@ from runs.names import ENVIRONMENT
 
 
 class StoredRun:
-    """One repetition: its row of the run table, and those of its files that were kept."""
+    """One repetition: its row of the run table, and its files, as far as they were kept."""
 
     def __init__(self, row: dict[str, Any], results: Path) -> None:
         self.row = row
@@ -63,7 +63,7 @@ class StoredRun:
         return self._parquet(f"{name}.parquet")
 
     def measure(self, name: str, kind: Any, compute: Callable[[StoredRun], Any]) -> Any:
-        """`compute(self)`, which takes tables, as a value of the type `kind`; of a published run the stored value
+        """The value of `compute(self)`, which reads tables, as type `kind`; for a published run, the stored value
         (measures.py). Raises InputError.
         """
         return measures.measure(self.directory, name, kind, lambda: compute(self))
@@ -217,8 +217,8 @@ class StoredRuns:
         return selected
 
     def without_result(self) -> dict[str, int]:
-        """How many planned points of each sweep have no result at all, by the sweep's name; only of sweeps that lack
-        some, and whose plan is here. A run that was ended before its analysis has no row in the run table.
+        """The number of planned points without any result, by sweep name, for sweeps that lack points and whose plan is
+        here. A run that was ended before its analysis has no row in the run table.
         """
         lacking = {}
         for stem in self.paper.stems:

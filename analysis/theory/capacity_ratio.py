@@ -111,8 +111,8 @@ def mm1b_s_buffer(pipe: float, segments: int, v: float = S_MODEL_V) -> float:
 
 
 def mm1b_l_buffer(pipe: float) -> float:
-    """B_L = 2 C T_o: best for a flow in congestion avoidance through the same queue (equation 4). ValueError unless C
-    T_o > 0.
+    """B_L = 2 C T_o: best for a flow in congestion avoidance through M/M/1/B in heavy load (equation 4). ValueError
+    unless C T_o > 0.
     """
     check_positive("C T_o", pipe)
     return 2 * pipe

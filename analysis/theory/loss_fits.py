@@ -17,7 +17,7 @@ from scipy import stats
 from analysis.theory.checks import check_at_least, check_positive
 
 LEAST_POINTS = 3
-CLEAR = 1.0  # decimal logarithm of an evidence ratio from which on a form is accepted: 10 to 1
+CLEAR = 1.0  # least decimal logarithm of the evidence ratio that accepts a form: 10 to 1
 
 
 class LossFit(NamedTuple):
@@ -65,7 +65,7 @@ class Comparison(NamedTuple):
 
     @property
     def log_evidence_for_power_law(self) -> float:
-        """Its decimal logarithm, at least -300. The ratio itself has no upper bound."""
+        """The decimal logarithm of the evidence, from -300 to 304: `compare` limits the evidence to e^700."""
         return math.log10(max(self.evidence_for_power_law, 1e-300))
 
     @property

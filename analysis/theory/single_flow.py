@@ -3,7 +3,7 @@
 
 Windows are packets in flight; windows, buffers and BDPs are packets unless stated otherwise. All results follow from
 Assumptions 1 and 3 of Spang et al.: the queue is the window minus the BDP, and losses begin at a window of BDP + B.
-The assumptions fail for bursts (its 3.6: with a buffer below about twenty packets).
+The assumptions fail for bursts (Spang et al., 3.6: with a buffer below about twenty packets).
 """
 
 from __future__ import annotations

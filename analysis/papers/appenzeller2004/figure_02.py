@@ -19,7 +19,7 @@ MIDDLE, HEIGHT = 0.55, 0.3
 
 def prepare(runs: StoredRuns) -> Data:
     """The link of the run."""
-    traces = (sawteeth.trace_of(runs, BUFFER, profile) for profile in PROFILES)  # of both senders: the link is the same
+    traces = (sawteeth.trace_of(runs, BUFFER, profile) for profile in PROFILES)  # either will do: both have the link
     trace = next((trace for trace in traces if trace is not None), None)
     data: Data = {"provenance": runs.provenance(), "link": None}
     if trace is None:

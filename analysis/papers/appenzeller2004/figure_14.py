@@ -70,7 +70,7 @@ def _in_ms(seconds: Interval) -> Interval:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Ratios, and what the measured queues predict: each of the rounds waits for the mean queue."""
+    """Ratios beside those that the measured queues predict: each round of a flow waits for the mean queue."""
     rows = []
     for n, each in data["times"].items():
         small, large = each["small"], each["large"]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Figures 4, 5 and 6: window and queue of one flow over time beside the fluid model, with B = BDP, less and more."""
+"""Figures 4, 5 and 6: window and queue of one flow over time beside the fluid model, with B equal to, below and above
+the BDP.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def _sender(runs: StoredRuns, buffer_packets: int, profile: str) -> Data:
 
 
 def draw(data: Data) -> look.Figure:
-    """Windows above, queues beneath. The model is drawn one RTT late: that long a loss stays unknown."""
+    """Windows above, queues beneath. The model is drawn one RTT late: the sender learns of a loss after one RTT."""
     legend: dict[str, Any] = {"loc": "lower right", "ncols": 3}
     figure, upper, lower, sender = two_panels.draw(data, look.PAGE_IN, legend, height_ratios=(1.3, 1))
     if sender is None:

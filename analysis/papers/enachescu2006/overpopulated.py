@@ -25,7 +25,7 @@ CAPTION = (
 STEM = "overpopulated"
 EXCESS = 5  # B; these arrivals do not depend on the runs' own buffer
 SHADES = (RED, GREEN, BLUE)
-LENGTHS = tuple(sorted({round(1.5**step) for step in range(1, 22)}))  # slots, up to 3,325
+LENGTHS = tuple(sorted({round(1.5**step) for step in range(1, 22)}))  # slots, up to 4,988
 
 
 def shares(arrived_ns: np.ndarray, slot_ns: float, buffer_packets: int) -> dict[int, float]:

@@ -2,8 +2,8 @@
 """Theorem 2: with buffers of c_B log W packets, and a flow's packets at least c_S log W slots apart, flows with random
 phases lose a packet with a probability of O(1/W^2).
 
-Evenly spaced packets are measured by buffer only, because W matters only through the buffer. The curve of a c_B has for
-each W the share at c_B ln W packets, rounded up. With packets c_S ln W slots apart each W has its own runs.
+Evenly spaced packets are measured by buffer only, because W matters only through the buffer. For each c_B a curve shows
+the share at c_B ln W packets of buffer, rounded up, over W. With packets c_S ln W slots apart, each W has its own runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STEM = "theorem-2"
 WINDOWS = (8, 16, 32, 64, 128)
 CONSTANTS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5)  # c_B
 OF_BURSTS = {0.5: 1.25, 0.8: 2.25}  # c_B of the spec's points with S = 1, 4 and 16
-OF_SPACINGS = {0.5: 1.25, 0.8: 2.5}  # c_B of the spec's points with these
+OF_SPACINGS = {0.5: 1.25, 0.8: 2.5}  # c_B of the spec's points with packets c_S ln W slots apart
 LEAST_SLOPE = -2.0
 LOWEST = 1e-7  # dropped share of the axis; leaves room for the legends
 SHADES = {0.5: BLUE, 0.8: ORANGE}

@@ -29,7 +29,7 @@ LEVELS = (0.9, 0.95)
 SHADES = {0.9: BLUE, 0.95: ORANGE}
 TIMES_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 PRINTED_S, PRINTED = 10.0, "about 0.07"
-NEEDED = (0.95 - 0.68) / NormalDist().inv_cdf(1 - 0.07)  # the deviation of normal means that the printed share takes
+NEEDED = (0.95 - 0.68) / NormalDist().inv_cdf(1 - 0.07)  # deviation at which normal means have the printed share
 
 
 class Above(NamedTuple):

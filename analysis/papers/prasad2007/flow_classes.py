@@ -58,7 +58,7 @@ class Means(NamedTuple):
 
     @property
     def best_known(self) -> dict[str, Series]:
-        """The means of the paper's classes; without them those of the classes of size."""
+        """The means by congestion events, as in the paper; if a run did not count events, the means by size."""
         return self.by_size if self.by_events is None else self.by_events
 
 

@@ -15,7 +15,7 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.theory import loss_fits
 
 MEAN_RTTS = 5.76  # E[D]: RTTs of slow start, mean over the testbed's sizes
-FULL = 0.98  # utilization from which on a link counts as saturated
+FULL = 0.98  # least utilization of a link that counts as saturated
 LEAST_FITTED = 10  # packets: section 6.2 doubts fits below 10 to 20
 SATURATED = 0.8  # delay no longer grows once d/B is below this share of the largest d/B of smaller buffers
 OF_USERS: dict[str, Any] = {"traffic": "closed-loop"}  # excludes imported runs, which do not record users
@@ -81,7 +81,8 @@ class Measured:
         self.loss: Series = series(runs, "buffer_packets", loss)
         self.delay_s: Series = series(runs, "buffer_packets", queueing_s)
         self.used: Series = series(runs, "buffer_packets", "utilization_mean")
-        base_rtts_s = [base_rtt_s(run) for run in runs]  # of each run, because any run may be the first of another set
+        # Computed for each run, which stores the value: any run may be the first of another set.
+        base_rtts_s = [base_rtt_s(run) for run in runs]
         self.base_rtt_s = base_rtts_s[0]
 
     @classmethod

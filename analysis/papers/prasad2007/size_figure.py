@@ -21,7 +21,7 @@ UNITS = 1e6
 
 
 class BySize(NamedTuple):
-    """Transfers of one run in bins of size, the dropped share, the fitted v of the S-model, timeouts, number."""
+    """One run: its transfers in bins of size, dropped share, fitted v of the S-model, timeouts, number of transfers."""
 
     bins: list[transfers.Bin]
     loss: float

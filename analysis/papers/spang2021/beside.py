@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Our depths minus the published depths, point by point (BESIDE=path), with the shares that are near.
+"""Our depths minus the published depths, point by point (BESIDE=path), and the share of points that are near.
 
-A point has one published run. It is inside our runs' spread if it lies in their 95 % prediction interval, widened by
-one packet for the rounding of both.
+Each point has one published run. The published run is inside our runs' spread if it lies in their 95 % prediction
+interval, widened by one packet because both depths are rounded.
 """
 
 from __future__ import annotations

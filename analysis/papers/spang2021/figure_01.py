@@ -27,7 +27,7 @@ CAPTION = "one Reno flow, B = BDP, the RTTs around one loss. Its window, which P
 SWEEPS = ("single-flow",)
 CC = "reno"
 NEEDS = ("utilization_p01", "in_flight_mean_packets")  # null in runs without packets or windows
-HALF = 0.5  # of the window before the loss: the window after it
+HALF = 0.5  # window after a loss / window before it
 # A window from sequence numbers counts SACKed packets until recovery ends; then it falls to half and a few packets
 HALF_IN_SEQUENCE = 0.6
 BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # longest RTTs, about the first drop
@@ -45,7 +45,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _losses(run: StoredRun) -> Data:
-    """Each loss of a run: when the sender knew of it, how far window and queue fell after it. Times in ns."""
+    """Each loss of a run: when the sender knew of the loss, and how far window and queue fell. Times in ns."""
     trace = PacketTrace(run)
     flow = trace.flows[0]["id"]
     times, window = trace.window(flow)
@@ -74,7 +74,7 @@ def _losses(run: StoredRun) -> Data:
 
 
 def _zoom(trace: PacketTrace, each: list[Data]) -> Data:
-    """Steps in ms since the first drop of the first loss that has room on both sides."""
+    """Steps in ms since the first drop of the second loss, which has room before it; of the first if it is alone."""
     drop = each[min(1, len(each) - 1)]["drop_ns"]
     start = drop - round(BEFORE_RTTS * trace.longest_rtt_ns)
     end = drop + round(AFTER_RTTS * trace.longest_rtt_ns)

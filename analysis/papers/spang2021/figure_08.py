@@ -81,7 +81,7 @@ def _shown(run: StoredRun) -> dict[str, float]:
 
 
 def _run(run: StoredRun) -> Data:
-    """One run: flows signalled (excursions by number of flows), quantiles of the queue, what Theorem 5 allows."""
+    """One run: excursions by number of signalled flows, quantiles of the queue, the flows that Theorem 5 allows."""
     trace = PacketTrace(run)
     # Computed anew: in distributions.parquet of earlier versions excursions were cut after a fixed time
     flows_signalled = signalled(trace.queue, Window(trace.traffic_ns, trace.start_ns, trace.end_ns, 0), trace.rtt_ns)

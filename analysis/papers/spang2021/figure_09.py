@@ -170,7 +170,7 @@ def _draw_losses(ax: look.Axes, runs: list[Data]) -> None:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Medians over each run's losses; intervals over runs. First those of the text's point, then the notebook's."""
+    """Medians over each run's losses; intervals over runs. First the text's point, then the notebook's points."""
     rows = _facts(data["runs"], FLOWS)
     for flows, runs in data["notebook"].items():
         where = f"notebook (n = {flows}, B = {NOTEBOOK_BUFFER} packets): "

@@ -28,7 +28,7 @@ PAPER = "a good estimate for few flows, an overestimate for many"
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Mean and 99th percentile over such RTTs, by flows, of the runs whose buffer is one BDP."""
+    """Mean and 99th percentile over the RTTs with a loss, by flows, of the runs whose buffer is one BDP."""
     selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=("utilization_p01",), cc="reno")
     as_published = runs.select(SWEEPS[1], imported=False, cc="reno", buffer_packets=notebook.LOSERS_BUFFER)
     flows = list(grouped(selected, "flows"))

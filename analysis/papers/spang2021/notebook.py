@@ -57,7 +57,7 @@ def windows_over_share(run: StoredRun) -> tuple[float, float] | None:
 
 
 def near(table: pl.DataFrame, buffer: float) -> pl.DataFrame:
-    """The published rows of the nearest buffer, if it is within NEAR_PACKETS of this one."""
+    """The published rows of the buffer nearest to `buffer`; none if it is more than NEAR_PACKETS away."""
     off = (table["buffer_packets"] - buffer).abs()
     least = off.min() if len(off) else None
     if not isinstance(least, (int, float)) or least > NEAR_PACKETS:
