@@ -81,7 +81,7 @@ def _finite_pairs(run: Run) -> np.ndarray:
 
 
 def _p01_bps(per_interval: np.ndarray, interval_ns: int, rtt_ns: int) -> float | None:
-    """1st percentile over sliding windows of the number of whole intervals nearest to 10 base RTTs."""
+    """1st percentile over sliding windows. A window has the number of whole intervals nearest to 10 base RTTs."""
     width = max(round(UTILIZATION_WINDOW_RTTS * rtt_ns / interval_ns), 1)
     if len(per_interval) < width:
         return None

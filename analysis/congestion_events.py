@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Congestion events of flows: drops of one flow within 2 RTTs of the drop before are one event.
+"""Congestion events of flows: a drop within 2 RTTs of the flow's previous drop belongs to the same event.
 
 One overflow of the queue drops several packets of a window, and a sender that counts duplicate ACKs reduces its window
 once for all of them. The number of events, not of drops, is therefore the number of reductions.

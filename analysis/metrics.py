@@ -101,7 +101,7 @@ def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
 
 
 def bottleneck(run: Run) -> tuple[int | None, Columns]:
-    """The port of the bottleneck queue, and its postcards. Without a port in switch.json: that with most postcards."""
+    """The bottleneck's port (if switch.json names none, the port with most postcards), and its queue's postcards."""
     postcards = run.postcards
     ports = postcards["egress_port"]
     port = run.documents["switch"].get("bottleneck_port")

@@ -54,8 +54,8 @@ def _key(cards: Columns) -> np.ndarray:
 
 
 def misspaced(queue: Columns, rate_bps: int, times: str = "enqueue_mono_ns") -> int:
-    """Number of packets whose transmission did not take exactly wire bits / rate, by the column `times`, which
-    has the switch's own ns.
+    """Number of packets whose transmission did not take exactly wire bits / rate. `times` names the column of arrival
+    times in the switch's own ns.
 
     The switch counts whole ns and carries the remainder while the link is busy. A transmission takes the quotient, or
     1 ns more if there is a remainder; over a busy period the extra ns add up to the remainders.

@@ -22,7 +22,7 @@ def header_bytes(
     """Ethernet, IP and TCP header bytes of each flow's data packets. Postcards do not carry the length of TCP options.
 
     A packet's payload is the step to the next sequence number, and its header is the rest of the frame. The result is
-    the flow's commonest such header: retransmissions and gaps give rarer values. A flow without a usable step is
+    the flow's most frequent header length: retransmissions and gaps give rarer values. A flow without a usable step is
     assumed to carry timestamps, the default of Linux.
     """
     group = groups(starts, len(seq))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Checks that the lab was the one spec.yaml asks for: its clock and kind of switch, the settings that the switch
-reports, and the policy and link behaviour in each postcard. All checks are exact: a run with another rate or limit is
-another experiment.
+reports, and the policy and link behaviour in each postcard. All checks are exact, because a run with another rate or
+limit is another experiment; only a chip may round its rate (MAX_ROUNDED_RATE).
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
 
 
 def _in_cells(run: Run, threshold: int, *, in_bytes: bool) -> int:
-    """The threshold that the control plane sets on a switch that counts cells. ValueError if their size is unknown."""
+    """The threshold that the control plane sets on a switch that counts cells. ValueError for an unknown cell size."""
     can, switch_capabilities = capabilities(run), run.documents["switch"].get("capabilities")
     assert can is not None
     assert run.recount is not None

@@ -348,7 +348,7 @@ def _traced(
     """
     has_value = np.flatnonzero(known(tcp, column))
     has_tcp = (cards["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0
-    has_tcp = np.flatnonzero(has_tcp & (cards["packet_bytes"] > NO_DATA_BYTES))  # a pure ACK always has snd_nxt
+    has_tcp = np.flatnonzero(has_tcp & (cards["packet_bytes"] > NO_DATA_BYTES))  # a pure ACK's number is always snd_nxt
     flows = np.unique(tcp["flow"][has_value])
     counts = np.bincount(cards["flow"][has_tcp], minlength=int(flows.max(initial=0)) + 1)[flows]
     for flow in flows[np.argsort(-counts, kind="stable")][:MOST_FLOWS].tolist():

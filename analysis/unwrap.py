@@ -2,8 +2,8 @@
 """Unwraps numbers that wrap around on the wire: TCP sequence numbers, postcard numbers, switch time.
 
 Input rows are grouped by flow: `starts` holds the first row of each group. Each row is unwrapped relative to the row
-before it: the step between the two is the one of less than half the range, forwards or backwards. A retransmitted or
-reordered packet therefore keeps its place, and a corrupt value does not shift the rows after it.
+before it: the step between the two is shorter than half the range, forwards or backwards. A retransmitted or reordered
+packet therefore keeps its place, and a corrupt value does not shift the rows after it.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from analysis.theory.many_flows import MEASURED_DELTA
 from lib import units
 
 ONE_FLOW, UNEQUAL, BDP = "one-flow", "theorem-6", "bdp"
-CHECK_WORDS = "WARMUP=100rtt DURATION=50rtt"  # a tenth of the packets of experiment's defaults
+CHECK_WORDS = "WARMUP=100rtt DURATION=50rtt"  # a tenth of the packets of `make experiment` with its defaults
 ENOUGH_RUNS = 3  # with this many runs on links like the question's, confidence is high
 
 
@@ -40,8 +40,8 @@ class Measurement(NamedTuple):
 
 
 class Start(NamedTuple):
-    """The buffer to start with, its rule, the link with the Delta that the rule was given, and the verdict of runs.
-    `refuted`: smaller rules that most of our runs contradict.
+    """The buffer to start with, its rule, the link with the rule's Delta, and the verdict of runs. `refuted`: one text
+    for each rule with a smaller buffer that most of our runs contradict.
     """
 
     packets: int
@@ -71,8 +71,8 @@ def start(link: Link, runs: Sequence[EvidenceRun]) -> Start:
 
 
 def trials(verdict: Verdict) -> tuple[int, int]:
-    """The number of runs that test a rule, and of those that kept its promise. Runs that break an assumption count
-    only if there are no others.
+    """The number of runs that test a rule, and the number of them that kept its promise. Runs that break an assumption
+    count only if there are no others.
     """
     if verdict.counted:
         return verdict.counted, verdict.kept

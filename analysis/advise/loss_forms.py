@@ -49,7 +49,9 @@ def read(docs: Path) -> list[LossForm]:
 
 
 def nearest(forms: Sequence[LossForm], gamma: float, exponential_sizes: bool = False) -> LossForm:
-    """The form measured at the capacity ratio nearest to `gamma` on a logarithmic scale, with sizes of this kind."""
+    """The form measured at the capacity ratio nearest to `gamma` on a logarithmic scale, with sizes of this kind if any
+    form has them.
+    """
     alike = [form for form in forms if form.exponential_sizes == exponential_sizes]
     return min(alike or forms, key=lambda form: abs(math.log(form.gamma / gamma)))
 

@@ -55,7 +55,7 @@ def write(repetition: Path, output: Path) -> int:
             cards = card_columns(rows)
             if loaded is None or arrivals is None:
                 came = switch_time(cards["enqueue_switch_ns"], mono, offset_ns)
-            else:  # the run's recounted depths and times, not the switch's own
+            else:  # depths and times as loaded: on the sender's clock, and recounted if the switch counts cells
                 at = arrivals.rows(cards)
                 came = loaded["enqueue_mono_ns"][at]
                 cards |= {name: loaded[name][at].astype(cards[name].dtype) for name in RECOUNTED}

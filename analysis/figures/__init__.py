@@ -23,7 +23,7 @@ LACKING = {  # data that an imported run may lack -> figures that need them
 
 
 def names(spec: dict[str, Any]) -> tuple[str, ...]:
-    """The figures of a run. Left out: figures whose data an imported run lacks, figures of kinds of flows it lacks."""
+    """The figures of a run, without figures of data that an imported run lacks or of flows that the run lacks."""
     imported = spec.get("imported")
     lacks = imported.get("lacks") if isinstance(imported, dict) else None
     left_out = (

@@ -38,7 +38,7 @@ def hexadecimal(name: str, bits: int) -> InputColumn:
 
 
 def seconds(name: str) -> InputColumn:
-    """A time in s with a decimal point, as exact integer ns."""
+    """A time in s as integer ns, without rounding: digits beyond the ns are cut off."""
     return InputColumn(name, "a time in seconds, as 1892945.576997", _nanoseconds)
 
 

@@ -53,8 +53,8 @@ def judge(rule: MapRule, point: MapPoint) -> str:
 
 
 class Region(NamedTuple):
-    """Where a rule held. `held_at`: the numbers of flows at which the rule held for every judged point; `failed_at`:
-    those at which it was too small for a point. `held`, `too_small`: numbers of points.
+    """Where a rule held. `held_at`: the numbers of flows at which the rule held for every judged point. `failed_at`:
+    the numbers of flows at which its buffer was too small for a point. `held`, `too_small`: numbers of points.
     """
 
     held_at: tuple[int, ...]
@@ -91,7 +91,7 @@ def ranges(held: Sequence[int], failed: Sequence[int]) -> str:
 
 
 def spans(held: Sequence[int], failed: Sequence[int]) -> list[tuple[int, int]]:
-    """(first, last) of each run of numbers in `held` without a number of `failed` between them."""
+    """(first, last) of each stretch of numbers in `held` without a number of `failed` between them."""
     result: list[tuple[int, int]] = []
     for n in sorted(held):
         if result and not any(result[-1][1] < other < n for other in failed):

@@ -13,8 +13,8 @@ from analysis.statistics import Interval
 
 
 class Bracket(NamedTuple):
-    """More than `low`, at most `high` packets. `low` is None if every buffer of the runs is enough, `high` is None if
-    the largest is not.
+    """More than `low`, at most `high` packets. `low` is None if every buffer of the runs is enough. `high` is None if
+    the largest buffer is not enough.
     """
 
     low: int | None

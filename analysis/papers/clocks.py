@@ -228,7 +228,7 @@ def _panel(ax: look.Axes, measure: ClockMeasure, points: list[tuple[str, ClockCo
         if measure.log:
             axis.set_major_formatter(lambda value, _: f"{value:g}")
         else:
-            axis.set_major_locator(MaxNLocator(5))  # the same on both
+            axis.set_major_locator(MaxNLocator(5))  # the same ticks on both axes
     ax.minorticks_off()
     verdicts = [both.meet for _, both in drawn]
     text = f"{verdicts.count(True)} of {len(verdicts) - verdicts.count(None)} meet"

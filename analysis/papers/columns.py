@@ -7,7 +7,7 @@ import polars as pl
 
 from controlplane.policy import MARKING_MODES
 
-NEAR = 0.02  # of a buffer
+NEAR = 0.02  # largest relative difference between equal buffers
 BDP = pl.col("buffer_packets") / pl.col("buffer_over_bdp")  # C x RTT in packets, not rounded
 IS_MARKED = pl.col("mode").is_in(MARKING_MODES)
 THRESHOLD = pl.when(pl.col("mode") == "ecn").then(pl.col("ecn_threshold_packets")).otherwise(pl.col("buffer_packets"))

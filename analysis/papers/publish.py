@@ -19,7 +19,8 @@ MOST_BYTES = 8 << 20  # of a repository that everybody clones
 
 def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Path) -> list[Path]:
     """Copies the drawn figures and the run table from `figures` to `docs`, and writes the page there. Returns the new
-    files. Raises OSError, or InputError if the files are too large or reasons do not fit; `docs` is then unchanged.
+    files. Raises OSError; InputError if the files are too large, or if a figure with reasons was not drawn: `docs` is
+    then unchanged.
     """
     paper = runs.paper
     reasons = document.read_reasons(docs / paper.reasons_name)
@@ -55,6 +56,6 @@ def _by_repetition(runs: StoredRuns) -> dict[int, list[str]]:
 
 
 def unpublished(runs: StoredRuns) -> int:
-    """How many runs the archives lack, because figures need their tables."""
+    """The number of runs that the archives lack, because figures need the runs' tables."""
     paths = [path for of_repetition in _by_repetition(runs).values() for path in of_repetition]
     return sum(not archive.needs_no_table(runs.results / path) for path in paths)

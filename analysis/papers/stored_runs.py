@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The stored runs that figures are drawn from: rows of the run table, and the small tables that lie beside them.
 
-A figure selects the runs that it draws, and gets valid runs only. The selected runs and those left out are recorded, so
-that the figure can name its runs and say how many it left out.
+A figure selects the runs that it draws, and gets only valid or imported runs. The selected runs and those left out are
+recorded, so that the figure can name its runs and say how many it left out.
 """
 
 from __future__ import annotations

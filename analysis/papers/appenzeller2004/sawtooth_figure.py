@@ -54,7 +54,7 @@ def _sender(runs: StoredRuns, buffer_packets: int, profile: str) -> Data:
 
 
 def draw(data: Data) -> look.Figure:
-    """Windows above, queues beneath. The model is drawn one RTT late: the sender learns of a loss after one RTT."""
+    """Windows above, queues beneath. The model is drawn one longest RTT late: the sender learns of a loss only then."""
     legend: dict[str, Any] = {"loc": "lower right", "ncols": 3}
     figure, upper, lower, sender = two_panels.draw(data, look.PAGE_IN, legend, height_ratios=(1.3, 1))
     if sender is None:

@@ -16,7 +16,7 @@ ENOUGH = 0.8
 
 
 def prepare(runs: StoredRuns, stem: str, kind: Callable[[StoredRun], str], first: str = "") -> Data:
-    """Estimates by kind and buffer, a run and the least buffer of each kind; `first` comes first."""
+    """Estimates by kind and buffer, and for each kind a run and the least buffer. The kind `first` comes first."""
     kinds: dict[str, list[StoredRun]] = {}
     for run in runs.select(stem):
         kinds.setdefault(kind(run), []).append(run)

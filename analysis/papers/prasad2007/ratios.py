@@ -51,9 +51,9 @@ def _curve(measured: Measured) -> RatioCurve:
 
 
 def crossing(curves: dict[float, RatioCurve]) -> Interval | None:
-    """The ratio at which the evidence changes its side, interpolated between logarithms. The interval begins at the
-    largest ratio below it with clear evidence for the power law, and ends at the least ratio above it with clear
-    evidence for the exponential; an end without such a ratio is open. None if the evidence does not change sides once.
+    """The ratio at which the evidence turns from the power law to the exponential, interpolated between logarithms. The
+    interval begins at the largest lower ratio with clear evidence for the power law, and ends at the least higher ratio
+    with clear evidence for the exponential; an end without such a ratio is open. None unless the evidence turns once.
     """
     known = [(ratio, curve.evidence) for ratio, curve in sorted(curves.items()) if curve.evidence is not None]
     changes = [at for at in range(1, len(known)) if (known[at - 1][1] > 0) != (known[at][1] > 0)]

@@ -31,7 +31,7 @@ class BySize(NamedTuple):
 
 
 def figure(name: str, buffer_packets: int, scaled_packets: int, caption: str) -> PaperFigure:
-    """The figure of one buffer at full scale. Short versions are at a tenth of it."""
+    """The figure of one buffer, at full scale. Short versions are at a tenth of the scale."""
     return PaperFigure(
         name, caption, (testbed.FULL_STEM,), partial(prepare, (buffer_packets, scaled_packets)), draw, facts
     )

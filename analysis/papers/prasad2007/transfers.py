@@ -69,7 +69,7 @@ def median_bps(runs: Iterable[StoredRun], sizes: tuple[int, int]) -> Interval | 
 
 
 def mean_bps(name: str, runs: Iterable[StoredRun], pick: Callable[[pl.DataFrame], pl.DataFrame]) -> Interval | None:
-    """Mean throughput of the transfers that `pick` selects; `name` is what it selects. The paper's models predict
+    """Mean throughput of the transfers that `pick` selects; `name` names the selection. The paper's models predict
     means.
     """
     means = [

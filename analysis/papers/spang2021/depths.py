@@ -21,8 +21,8 @@ from analysis.theory import many_flows
 NEEDS = ("depth_p01_packets",)
 SHADE = "#DEDEDE"
 PUBLISHED = RED
-ROOM = 0.92  # of a row for the highest distribution
-ROUGHEST = 48  # bins at most of a distribution: packets are few and rows low
+ROOM = 0.92  # share of a row's height for its highest bin
+ROUGHEST = 48  # most bins of a distribution: packets are few, and rows are low
 
 
 def panel(runs: list[StoredRun], times: float, beside: Published | None = None) -> Data:
