@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The last step of advise MEASURE=1 if the search ran on a scaled link: runs on the link itself, with the buffer that
-the search found, scaled to the link, and with the rules' larger buffers. Runs are done in parallel, one per processor.
-The next runs start only if no buffer so far is enough. All runs together fit into the rest of BUDGET.
+"""The last step of advise MEASURE=1 if the search ran on a scaled link: runs of the link itself. The first run has the
+buffer of the search, scaled to the link; the others have the rules' larger buffers. Runs are done in parallel, one per
+processor. The next runs start only if no buffer so far is enough. All runs together fit into the rest of BUDGET.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from analysis.advise.link import Link
 
 KEPT = "summary"  # the files that stay of a run after its analysis
-BUDGET_OVER_LEFT = 1.5  # BUDGET over the time that the search leaves of BUDGET
+BUDGET_OVER_LEFT = 1.5  # BUDGET divided by the part that the search leaves
 MOST_RUNS = 3  # the carried-over buffer, the rule's, the BDP
 
 
@@ -71,7 +71,7 @@ def base(link: Link) -> dict[str, str]:
 def try_on_link(
     link: Link, measurement: Measurement, by_rules: int, limits: Limits, results: Path, probe: Callable[[str], Host]
 ) -> Measurement:
-    """The measurement with the runs of the link. Raises Interrupted."""
+    """The measurement, extended by the runs of the link. Raises Interrupted."""
     assert measurement.packets is not None
     lines = list(measurement.lines)
     if not limits.runs:

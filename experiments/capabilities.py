@@ -88,7 +88,7 @@ def on_testbed(can: Capabilities) -> bool:
 
 def default_delay(can: Capabilities, testbed: bool) -> str:
     """The default of DELAY. In the lab `switch`: links of the target or of a delay line have the RTT. On a testbed
-    `switch` if the target has links, else `tc`; such a testbed may have a delay line, for DELAY=switch.
+    `switch` if the target has links, else `tc`. A target without links may have a delay line there, for DELAY=switch.
     """
     return "tc" if testbed and not can.links else "switch"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The results of one or several repetitions on the terminal: the verdict sentence, numbers, and where to look. Several
-repetitions give each number as mean (least to most), then a line for each.
+"""The results of one or several repetitions on the terminal: the verdict sentence, numbers, and where to look. With
+several repetitions each number is a mean (least to most), and a line for each repetition follows.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ POSTCARD_PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
 @dataclass(frozen=True)
 class SwitchSettings:
     """`forth_ns` and `back_ns` are propagation delays towards the receiver and back. `flow_settings` has the flows,
-    source ports and source addresses with a delay or a link of their own, by the names of `SoftSwitch.set_flow`.
-    `queues` has each port's queue, for a switch with queues of its own.
+    source ports and source addresses with a delay or a link of their own. The names of the settings are those of
+    `SoftSwitch.set_flow`. `queues` has each port's queue, for a switch with queues of its own.
     """
 
     rate_bps: int

@@ -30,8 +30,8 @@ TOOLS = {
 
 
 def of(spec: Resolved, in_the_lab: bool = True) -> list[str]:
-    """Everything that `spec` needs and this host lacks, one line each with what to do; empty if nothing. Outside of the
-    lab, other machines are the hosts.
+    """Everything that `spec` needs and this host lacks, one line each with what to do; empty if nothing. Without
+    `in_the_lab` the run's hosts are other machines, whose programs are not checked here.
     """
     lines = []
     if spec.clock == "real" and in_the_lab:

@@ -13,12 +13,12 @@ from hosts.traffic.transfers import PATH_OF, THINK_FROM
 from lib.words import PATHS, Key
 
 _MEANINGS = {
-    "cc": "congestion control of the flows (make cc lists them), or the file of your own, ./mycc.c; or a mix with the "
+    "cc": "congestion control of the flows (make cc lists them), or a file of your own, ./mycc.c; or a mix with the "
     "flows of each: cubic:8,bbr:8 (of long traffic)",
     "cc_parameters": "with CLOCK=virtual: parameters of congestion controls (make cc lists them), "
     "cubic.beta=800,dctcp.dctcp_shift_g=5",
     "flows": "number of flows, open-loop: of 5-tuples (default 16; of a mix: their sum)",
-    "rate": "rate of the bottleneck link: kbit, mbit, gbit (kbps, mbps: bytes per second, as tc has it)",
+    "rate": "rate of the bottleneck link: kbit, mbit, gbit (kbps, mbps: bytes per second, as in tc)",
     "rtt": "round-trip time without queueing: us, ms, s",
     "rtt_spread": "flows get 0 to this much more RTT, in even steps dealt by SEED (finite flows: 16 classes)",
     "rtts": "RTTs of classes of flows, 30ms,50ms,120ms, in place of RTT and RTT_SPREAD: dealt evenly by SEED; RTT is "
@@ -28,12 +28,12 @@ _MEANINGS = {
     "access": "rate of each long flow's own link before the bottleneck, data direction: 5mbit; with ACCESS_LINKS, of "
     "each link that flows share (default: none, a flow sends as fast as its host can)",
     "access_links": "number of links before the bottleneck, each of ACCESS and shared by its flows",
-    "servers": "number of paths of finite flows: path k has link k mod ACCESS_LINKS and the RTT of class k mod their "
-    "number (default: every pair of link and RTT)",
+    "servers": "number of paths of finite flows: path k has link k mod ACCESS_LINKS and RTT k mod the number of RTTs "
+    "(default: every pair of link and RTT)",
     "buf": "buffer of the bottleneck: 1bdp, 166p (packets), 300kB (frames of MTU + 14 bytes; k is 1000), 250us",
     "mtu": "largest IP packet in bytes, 576 to 9000",
-    "duration": "what is measured, after WARMUP: seconds (20s) or RTTs (1000rtt)",
-    "warmup": "traffic before that, which no result counts: s or rtt",
+    "duration": "measured time, after WARMUP: seconds (20s) or RTTs (1000rtt)",
+    "warmup": "traffic before the measurement, which no result counts: s or rtt",
     "mode": "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold (drops "
     "at departure), egress-ecn (marks at departure from BUF; drops only packets that are not ECN-capable)",
     "drop_cost": "with MODE=egress-threshold or egress-ecn: share of its transmission time that a dropped packet takes "
@@ -46,7 +46,8 @@ _MEANINGS = {
     "groups": "only in a file: a list of groups, each with traffic, cc, flows, rtt, window, load, ... of its own "
     "(docs/traffic.md)",
     "generator": "what sends: iperf3 (whole seconds), or epoll (our own, exact to the ns; default with CLOCK=virtual)",
-    "start_spread": "with GENERATOR=epoll: flows begin within this time, each when SEED says: s or rtt (default 1rtt)",
+    "start_spread": "with GENERATOR=epoll: flows begin within this time, each at a time that SEED draws: s or rtt "
+    "(default 1rtt)",
     "load": "of finite or open-loop traffic: share of RATE that is offered, in bits on the wire (default 0.8)",
     "sizes": "of finite flows: fixed:14p, exponential:80kB, pareto:80kB:1.5 (mean, shape; the default), "
     "lognormal:80kB:2, bimodal:2p:62p:0.1, file:PATH (lines of bytes and cumulative probability); of open-loop "
@@ -58,11 +59,11 @@ _MEANINGS = {
     "finite_cc": "congestion control of finite flows (default: CC)",
     "users": "with TRAFFIC=closed-loop: number of users (default 100)",
     "think": "with TRAFFIC=closed-loop: think time, exponential:1s (the default), fixed:200ms, pareto:1s:1.5, ...",
-    "think_from": "with TRAFFIC=closed-loop: a user thinks from the end of the flow before (end), or from its start",
+    "think_from": "with TRAFFIC=closed-loop: a user thinks from the end of the previous flow (end), or from its start",
     "path_of": "with TRAFFIC=closed-loop: all flows of a user have one path (user, the default), or each draws one "
     "(transfer)",
-    "delay": "where the RTT comes from: switch (its links, or a delay line behind one that has none; the default), or "
-    "tc (netem on the receiver; the default on a testbed)",
+    "delay": "where the RTT comes from: switch (its links, or a delay line behind a switch without links; the "
+    "default), or tc (netem on the receiver; the default on a testbed)",
     "reps": "repetitions, one after the other (CLOCK=virtual: as many at once as there are free processors)",
     "seed": "deals RTT_SPREAD's delays, chooses ports, draws starts and open-loop traffic; each repetition differs",
     "name": "names the directory in results/ (default: from CC and FLOWS)",

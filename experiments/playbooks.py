@@ -33,7 +33,7 @@ class UnfinishedError(RunError):
 def plan(playbooks: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[SetupStep]:
     """The programs that `playbooks` would run on the lab's hosts, in an order that does not depend on timing.
 
-    `scratch` is a directory for temporary files. Raises RunError with what failed.
+    `scratch` is a directory for temporary files. Raises RunError with the failures.
     """
     file = scratch / "plan.jsonl"
     file.touch()
@@ -45,8 +45,8 @@ def run(
     playbooks: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path = RUNTIME, inventory: Path = LAB,
     more_s: float = 0.0,
 ) -> None:  # fmt: skip
-    """Runs `playbooks` (names in ansible/playbooks) one after the other; they may take `more_s` longer than others.
-    Raises RunError with what failed.
+    """Runs `playbooks` (names in ansible/playbooks) one after the other. `more_s` is added to the time limit.
+    Raises RunError with the failures.
     """
     variables_file = scratch / "vars.json"
     variables_file.write_text(json.dumps(variables))

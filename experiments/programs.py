@@ -86,9 +86,9 @@ MEANINGS = {
     "server": "with TRAFFIC=program: the server and its arguments, 'python3 server.py {address} {port}'; it must "
     "listen on {port} (TCP or UDP) and stay in the foreground (docs/traffic.md)",
     "client": "with TRAFFIC=program: the client and its arguments, 'curl -so /dev/null http://{address}:{port}/file'; "
-    "when it ends, so does the traffic, if there is no other",
+    "when the client ends, the traffic ends, if there is no other traffic",
     "server_at": "the host that runs SERVER: sender (the default; what it sends crosses the bottleneck), receiver",
-    "directory": "working directory of SERVER and CLIENT (default: the present one)",
+    "directory": "working directory of SERVER and CLIENT (default: the current directory)",
     "program_cc": "congestion control of the programs' TCP, unless they choose one (default: CC)",
 }
 VALUES = {"server_at": (SENDER.name, RECEIVER.name)}

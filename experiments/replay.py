@@ -17,7 +17,7 @@ from runs.thinned import KEEP
 
 KEYS = {
     "run": Key("a run, or a repetition of one: results/latest, results/latest/rep-1", values=PATHS),
-    "force": Key("1: replace earlier results even if raw files are damaged since, or the new ones are not valid", "0",
+    "force": Key("1: replace earlier results even if raw files were damaged since, or the new ones are not valid", "0",
                  SWITCH),
     "keep": Key("write only the files of a valid run that a sweep with this KEEP keeps: all, tables, flows, summary",
                 KEEP[0], KEEP),

@@ -48,7 +48,7 @@ SEED_BITS = 48  # of SEED and repetition
 
 
 class FlowProcess(NamedTuple):
-    """One iperf3 client and its server; or all flows of epoll of one group; or a group of datagrams."""
+    """One iperf3 client and its server; or all flows of a group that epoll carries; or a group of datagrams."""
 
     group: Group | Datagrams
     flows: int
@@ -132,7 +132,9 @@ def flow_processes(spec: Resolved, repetition: int) -> list[FlowProcess]:
 
 
 def finite_ports(spec: Resolved, repetition: int) -> list[range]:
-    """The server ports of each group of finite flows: as many as the flows that SEED and `repetition` draw need."""
+    """The server ports of each group of finite flows. SEED and `repetition` draw the flows, and their number sets the
+    number of ports.
+    """
     result: list[range] = []
     first = FIRST_FINITE_SERVER_PORT
     duration_ns = spec.start_spread_ns + spec.warmup_ns + spec.duration_ns
@@ -152,8 +154,8 @@ def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
     """Each flow's delay beyond RTT: even steps from 0 to RTT_SPREAD, shuffled among the flows by SEED and repetition.
 
     Random draws would change the distribution of RTTs between repetitions. Even steps change only which flow has which
-    RTT. With RTTS, flow k gets RTT k mod their number before the shuffle. Each group of `groups` has its own RTTs.
-    Datagrams have no RTT.
+    RTT. With RTTS, flow k gets RTT k mod the number of RTTs before the shuffle. Each group of `groups` has its own
+    RTTs. Datagrams have no RTT.
     """
     of_run = sum(group.flows or 0 for group in spec.groups if not group.is_own)
     parts: list[tuple[Resolved | Group, int, str]] = [(spec, of_run, "")] if of_run else []
@@ -213,7 +215,7 @@ def _flows(spec: Resolved, processes: list[FlowProcess], delays_ns: list[int]) -
 
 
 def _forth_extra_ns(spec: Resolved, group: Group | Datagrams, extra_ns: int) -> int:
-    """The data direction's delay of a flow beyond the bottleneck's. `extra_ns` is the flow's RTT minus the run's."""
+    """A flow's delay in the data direction beyond the bottleneck's. `extra_ns` is the flow's RTT minus the run's."""
     return extra_ns if isinstance(group, Datagrams) else spec.forth_extra_ns(spec.rtt_ns + extra_ns, group.ack_delay_ns)
 
 
@@ -409,7 +411,7 @@ def _setup(
     status_ms = max(1, int(cost.tick_s(spec) * 500)) if spec.clock == "virtual" else 1000
     status = ["--status", "--status-ms", str(status_ms)]
     watch = ["--no-watch"] if spec.clock == "virtual" else []
-    # Disks take no virtual time, so few blocks wait for them; each MiB costs a virtual machine 256 page faults.
+    # Disks take no virtual time, so few blocks wait for them. Each MiB of buffers costs 256 page faults.
     buffers = ["--buffers", "8"] if spec.clock == "virtual" else []
     read = ["--read-ms", str(sized.trace_read_ms)] if spec.clock == "virtual" else []
     return {

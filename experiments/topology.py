@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The lab's network inside a cell: a namespace for each host and for the switch, a veth pair from each host to the
-switch, fixed addresses. Behind a switch without propagation delay stands another namespace, the delay line.
+switch, fixed addresses. A switch without propagation delay has another namespace behind it, the delay line.
 
     sender --1 switch 2-- receiver        sender --1 bmv2_switch 2--to_switch line to_receiver-- receiver
                  3-- collector                   3-- collector

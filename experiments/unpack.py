@@ -31,7 +31,7 @@ UNFINISHED = re.compile(rf"{REPETITION}/(.*/)?\..*|{REPETITION}/logs/ansible(/.*
 
 
 def unpack(packed: Path, name: str, into: Path, most_bytes: int) -> None:
-    """Unpacks the job `name` into `into`/runs/`name`, which it makes anew. Raises RunError with what is wrong."""
+    """Unpacks the job `name` into `into`/runs/`name`, which it makes anew. Raises RunError with the problem."""
     prefix = f"{SWEEP_RUNS}/{name}"
     shutil.rmtree(into / prefix, ignore_errors=True)
     if not hasattr(tarfile, "data_filter"):

@@ -48,7 +48,7 @@ class Lab(ABC):
 
 
 class ParallelLab(Lab):
-    """A lab in virtual time. Repetitions run in parallel, one per processor: nothing else disturbs virtual time."""
+    """A lab in virtual time. Repetitions run in parallel, one per processor: they do not disturb each other."""
 
     @contextmanager
     def processors(self) -> Iterator[list[int]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`Kernel`: what a repetition needs from the kernel in a lab of network namespaces."""
+"""`Kernel`: the kernel and the clock of a repetition in a lab of network namespaces."""
 
 from __future__ import annotations
 

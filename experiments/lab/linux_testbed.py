@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The lab on a testbed whose switch is a program on a Linux machine of its own, started for each repetition: the soft
-switch, or BMv2. BMv2 has no links, so netem delays, or the soft switch on another machine (a delay line).
+switch, or BMv2. BMv2 has no links: netem adds the delay, or a soft switch on another machine (a delay line).
 """
 
 from __future__ import annotations

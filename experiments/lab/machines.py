@@ -2,7 +2,8 @@
 """The machines of a testbed, over ssh: reserves the machines for one run, fetches the run's files, and connects to the
 control socket of the soft switch or of BMv2.
 
-Ansible prepares the machines, starts and stops their programs. This module has the connections that last for the run.
+Ansible prepares the machines, and starts and stops their programs. This module has the connections that last for the
+run.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from hosts.congestion_bpf.objects import ObjectError
 from lib.errors import RunError
 from runs import results
 
-# Time for the traffic program to start and to wait for the first flow's time; it needs a tenth on an idle machine.
+# Time for the traffic program to start before the first flow. On an idle machine the program needs a tenth of this.
 LEAD_NS = 400_000_000
 
 

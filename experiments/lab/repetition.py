@@ -37,7 +37,7 @@ DAEMONS = (
 USER_SERVER = "user_server"  # the server of TRAFFIC=program
 STOP_S = 10.0
 ABORT_S = 3.0  # for each program, if the run has failed already
-DRAIN_S = 5.0  # beyond the longest way through the switch
+DRAIN_S = 5.0  # most time that drain waits beyond the quiet time
 # TCP_DELACK_MAX of include/net/tcp.h. If the full queue dropped the RST of an ended flow, the receiver sends its last
 # ACK when this timer expires. The sender answers with another RST, and the ledger must count this packet, too.
 DELAYED_ACK_S = 0.2
@@ -215,7 +215,7 @@ def drain(switches: Switches, round_trip_ns: int) -> None:
 def stop_sinks(switches: Switches, round_trip_ns: int) -> None:
     """Ends the receiving programs while the switches still count. If the queue dropped the RST of a flow, the flow's
     connection is still open at the receiver. Our sink resets this connection, and a reset has no answer. iperf3 closes
-    it, and the drain waits for the sender's answer. Raises RunError.
+    the connection, and the drain waits for the sender's answer. Raises RunError.
     """
     if errors := [error for name in SINKS for error in stop_program(name, STOP_S)]:
         raise RunError(*errors)

@@ -39,8 +39,8 @@ DRIVER = Path("/dev/bufferscope-switch")
 START_MONO_NS = 60 * 10**9
 STEP_NS = 200_000_000
 LEAD_NS = 10**9  # for the traffic program, before the start
-# TCP sockets together may have half of the memory, or more if the plan says so. The kernel's default is a sixteenth; of
-# a virtual machine's small memory that would limit windows.
+# TCP sockets together may have half of the memory, or more if the plan says so. The kernel's default of a sixteenth
+# would limit windows, because a virtual machine has little memory.
 TCP_MEMORY = Path("/proc/sys/net/ipv4/tcp_mem")
 TCP_MEMORY_SHARE = 0.5
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Sweeps: many runs from one spec, stopped and resumed at any time. README.md of experiments/ says how to use them."""
+"""Sweeps: many runs from one spec, stopped and resumed at any time. docs/sweeps.md says how to use them."""

@@ -12,7 +12,7 @@ ATTEMPTS = 3
 
 
 class Round(NamedTuple):
-    """All jobs known now. `more` and `more_cost_s` estimate number and cost of the jobs that will be added by results.
+    """All jobs known now. `more` and `more_cost_s` estimate number and cost of the jobs that results will add.
     At most `more_at_once` of the added jobs run at the same time: a search bisects one step after the other.
     """
 

@@ -47,7 +47,7 @@ ALL_VALID, NOTHING, SOME_NOT_VALID = 0, 1, 2
 
 
 class Options(NamedTuple):
-    """Options beside the spec. `at_once` and `attempts` are None by default."""
+    """Options beside the spec. None for `at_once` and `attempts` means their defaults."""
 
     results: Path
     at_once: int | None = None
@@ -89,8 +89,8 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, say_page: 
 
 
 def page(directory: Path, papers: Iterable[Paper] | None = None) -> Path | None:
-    """Makes the sweep's report and returns its path. After an error, which is reported, the result is None: the runs
-    are done, and the sweep does not fail.
+    """Makes the sweep's report and returns its path. An error is reported, and the result is then None: the runs are
+    done, so the sweep does not fail.
     """
     from analysis.sweep_report import write
     from lib.errors import InputError

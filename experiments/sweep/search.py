@@ -7,7 +7,7 @@ whole interval misses the criterion (analysis/least_buffer.py, which figures use
 and gets more repetitions, up to most_reps. A buffer that stays undecided is not a bound, and the search goes on at both
 sides, so the result is as wide as the noise. The two bounds of the result may be measured more often (edge_reps) than
 the buffers on the way. Steps are geometric, because the wanted width is relative and the rules span two decades of
-buffers. Bisection assumes that more buffer is no worse. If measurements contradict that, the result says so.
+buffers. Bisection assumes that more buffer is no worse. If measurements contradict this, the result says so.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p
 # A sweep has one value of these keys; the values of its runs are derived.
 OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")
 VERSIONS = {"real": "CLOCK=real", "ns3": "SWITCH=ns3", "smoke": "SMOKE=1"}  # the word that selects a version
-IMPLIES = {"real": "clock", "ns3": "switch"}  # version -> the key that its name need not repeat
+IMPLIES = {"real": "clock", "ns3": "switch"}  # version -> the key that the version sets: the sweep's name leaves it out
 VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "headlines", "optional_cc", "search")
 LIKE_SECTIONS = (*VERSION_SECTIONS, *VERSIONS)
 SECTIONS = ("name", "about", "like", *LIKE_SECTIONS)
@@ -52,7 +52,7 @@ class Search(NamedTuple):
 
 
 class Headlines(NamedTuple):
-    """Points that get more repetitions than the others. A point is one if it has all values of one of `points`."""
+    """Points that get more repetitions than others. A point is a headline if it has every value of one of `points`."""
 
     reps: int
     points: tuple[Point, ...]
@@ -103,8 +103,8 @@ class Sweep:
 
 def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     """The sweep of `file`. Its values override those of the file that its key `like` names; `words` (keys in lower
-    case) override both. CLOCK=real selects its real-time version if it has one, SWITCH=ns3 its version for ns-3,
-    `smoke` the short version. Raises SpecError.
+    case) override both. CLOCK=real selects the file's real-time version, and SWITCH=ns3 its version for ns-3,
+    if the file has them. `smoke` selects the short version. Raises SpecError.
     """
     content = load_yaml(file)
     if content and not content.keys() & PARTS and content.keys() <= set(KEYS):
@@ -359,9 +359,9 @@ def _search(content: object, given: set[str], wrong: Any) -> Search | None:
 
 
 def _name(given: object, of_file: list[object], changed: Mapping[str, object], seed: object, wrong: Any) -> str:
-    """The directory's name: NAME, or the file's name with its versions and changes, so that other runs have another
-    directory. A key that a version implies is left out. The name of a short version always ends with
-    "-smoke": figures recognise it by that.
+    """The directory's name: NAME, or the file's name with its versions and changes, so that different runs have
+    different directories. A key that a version implies is left out. The name of a short version always ends with
+    "-smoke", by which figures recognise it.
     """
     if given is None:
         implied = {key for version, key in IMPLIES.items() if version in of_file[1:]}

@@ -28,7 +28,7 @@ LONG_BYTES = 300_000
 # A burst whose last two segments meet a full queue. If only one segment is lost, a probe also waits for a delayed ACK.
 SHORT_SEGMENTS, SHORT_QUEUE = 6, 4
 LATER_S = 0.01  # the queue is empty again, and no ACK has arrived yet
-LOSSY_QUEUE, FAST_BPS = 20, 10 * RATE_BPS  # packets come closer than the timer of compressed ACKs
+LOSSY_QUEUE, FAST_BPS = 20, 10 * RATE_BPS  # gaps between packets are shorter than the timer of compressed ACKs
 
 # The order matters: each case has to undo the settings of the case before it.
 CASES: dict[str, list[str]] = {
@@ -159,7 +159,7 @@ def dropped() -> int:
 
 
 def moderation() -> dict[str, Any]:
-    """A datagram that waits for the interrupt when the receiver's device goes down, and one after the device is up."""
+    """Sends a datagram that waits for its interrupt when the receiver's device goes down, and one after it is up."""
     sender = inside("sender", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     receiver = inside("receiver", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     with sender, receiver:

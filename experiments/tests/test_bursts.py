@@ -55,7 +55,7 @@ def test_bursts__come_whole_and_their_queue_is_the_theorys(tmp_path: Path) -> No
     cards = load((tmp_path / "latest").resolve() / "rep-1").postcards
     of_sender = cards["packet_bytes"] == 1514
     came, flow = cards["enqueue_mono_ns"][of_sender], cards["flow"][of_sender]
-    # A reading of the clock takes 1 ns, so packets of a burst are some ns apart; bursts are, on average, 1.2 ms.
+    # A reading of the clock takes 1 ns, so packets of a burst are some ns apart; bursts are 1.2 ms apart on average.
     starts = np.flatnonzero(np.r_[True, (np.diff(came) > 100) | (np.diff(flow) != 0)])
     sizes, counts = np.unique(np.diff(starts), return_counts=True)
     whole = np.isin(sizes, (2, 4, 8))

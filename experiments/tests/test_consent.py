@@ -113,7 +113,7 @@ def test_estimates__of_time_and_disk_are_those_of_real_runs(
 
 @pytest.mark.serial
 def test_slowness__grows_with_other_work_on_the_processor() -> None:
-    """A process that computes all the time gets half of a processor. Other work on the machine varies the results."""
+    """A busy process takes half of the processor. Other work on the machine varies the results, so the bound is low."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})  # children inherit it
     times = []

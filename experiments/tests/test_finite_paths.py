@@ -132,7 +132,7 @@ def test_classes__are_summarized_apart(classes: Path) -> None:
     assert sum(entry["measured"] for entry in group["by_rtt"]) == group["measured"]
     means = [entry["completion_s"]["mean"] for entry in group["by_rtt"]]
     assert means == sorted(means)
-    # The handshake and two rounds for 14 segments at least: the first window has 10.
+    # At least the handshake and two rounds: the first window has 10 of the 14 segments.
     assert all(entry["completion_s"]["p01"] * 1e9 >= 3 * entry["rtt_ns"] for entry in group["by_rtt"])
 
 

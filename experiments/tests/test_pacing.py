@@ -27,7 +27,7 @@ HOST = Host(("cubic", "reno"), netem=True, clock="virtual")
 WINDOW = 32
 UNPACED_SEGMENTS = 10  # tcp_update_skb_after_send in net/ipv4/tcp_output.c: the first ten of a connection
 TOLERANCE = 0.02
-# Nothing queues, and nothing is lost: 32 packets of 193 that the link holds in an RTT.
+# Nothing queues, and nothing is lost: the window is 32 packets, and the BDP is 163.
 LINK = ("CLOCK=virtual", "FLOWS=1", "RATE=100mbit", "RTT=20ms", "DURATION=1s", "WARMUP=0.5s")
 
 

@@ -104,7 +104,7 @@ def test_programs_beside_long_flows__share_the_bottleneck(tmp_path: Path) -> Non
     assert summary["goodput_bps"] == sum(flow["goodput_bps"] for flow in summary["flows"][:2])  # of TCP alone
     rates = sum(flow["wire_bps"] for flow in summary["flows"])
     assert rates == pytest.approx(20e6 * summary["utilization"]["mean"], rel=0.01)
-    assert summary["measured_s"] == 6  # the client's end is not that of the long flows
+    assert summary["measured_s"] == 6  # the client's end does not end the long flows
 
 
 @virtual

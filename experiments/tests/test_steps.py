@@ -159,5 +159,5 @@ def test_roles__read_no_other_key_of_the_spec() -> None:
     """While steps are planned, any other key would be undefined or have its default."""
     texts = [path.read_text() for path in setup_cache._files(playbooks.ANSIBLE) if path.suffix == ".yml"]
     read = {key for text in texts for key in re.findall(r"bufferscope_spec\.(\w+)", text)}
-    of_tune = {"buffer_packets", "mtu_bytes"}  # its own window, which tune_window_bytes replaces
+    of_tune = {"buffer_packets", "mtu_bytes"}  # for the role's own window, which tune_window_bytes replaces
     assert read - of_tune == {*setup_cache.READ_KEYS, *setup_cache.READ_KEYS_OF_NETEM, "groups", "transfers"}

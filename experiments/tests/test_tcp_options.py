@@ -149,7 +149,7 @@ def test_acks__each_acknowledges_every_segment(exchanged: dict[str, Any]) -> Non
     for case in ("acks", "paper"):
         connection = Connection(exchanged, case, "long")
         assert len(connection.acks) == len(connection.data) > 200
-    for case in ("linux", "again"):  # the first ones of a connection come for each segment
+    for case in ("linux", "again"):  # the first ACKs of a connection come for each segment
         connection = Connection(exchanged, case, "long")
         assert len(connection.acks) < 0.75 * len(connection.data)
 
@@ -205,7 +205,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def measured(repetition: Path) -> tuple[int, float]:
-    """Data packets that reach the queue before the first ACK, and segments an ACK."""
+    """Data packets that reach the queue before the first ACK, and segments per ACK."""
     cards = load_postcards(repetition / "postcards.bsp")[0]
     events = load_tcp(repetition / "tcp.bst")[0]
     data = (cards["packet_bytes"] > 1000) & (cards["flags"] & POSTCARD.const["POSTCARD_DROPPED"] == 0)

@@ -15,7 +15,7 @@ from experiments.lab import virtual as virtual_lab
 
 TEXT = (CHECKOUT / "docs/tutorial.md").read_text()
 LINES = [shlex.split(line) for line in re.findall(r"^    make (.+)$", TEXT, re.MULTILINE)]
-# Words of the text about a command's output.
+# Words of each command's output.
 SAYS = {
     "experiment": "Cubic",
     "replay": "Senders would have reacted",

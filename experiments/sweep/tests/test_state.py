@@ -180,7 +180,7 @@ def test_time_left__goes_from_the_expected_to_the_seen() -> None:
     progress.finished(10.0, valid=True, ended_s=20.0)
     assert 500.0 < progress.left_s(20.0) < 1900.0
     progress.finished(490.0, valid=False, ended_s=1000.0)
-    assert progress.left_s(1000.0) == 1000.0  # twice the time that was expected of jobs one after the other
+    assert progress.left_s(1000.0) == 1000.0  # 500 s of cost took 1000 s, and 500 s of cost are left
     assert (progress.done, progress.not_valid) == (2, 1)
     progress.expect(jobs=200, done=2, cost_s=1500.0)  # more jobs than expected before
     assert progress.left_s(1000.0) == 3000.0
