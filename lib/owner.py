@@ -35,14 +35,14 @@ def is_ours(descriptor: int) -> bool:
 
 
 def give_open(descriptor: int) -> None:
-    """Gives an open file or directory that this process made to the caller of sudo, if there is one."""
+    """Gives an open file or directory of this process's user to the caller of sudo, if there is one."""
     user = sudo_user()
     if user and os.fstat(descriptor).st_uid == os.geteuid():
         os.fchown(descriptor, user.pw_uid, user.pw_gid)
 
 
 def give(made: Path) -> None:
-    """Gives a file, or a directory with its contents, that this process made to the caller of sudo, if there is one.
+    """Gives the caller of sudo, if there is one, a file that this process made, or a directory with its contents.
 
     Only files of root change their owner. No link is followed, and a directory is given after its contents, so that
     nobody can move it away meanwhile.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The YAML of specs. Every scalar is text, as on the command line: a port named 010 and an address 02:10:... are not
-numbers (in YAML 1.1, 010 is 8 and 1:30 is 90). `load_typed` reads files that a program wrote: there numbers are
-numbers.
+numbers (in YAML 1.1, 010 is 8 and 1:30 is 90). `load_typed` reads files that a program wrote, where
+numbers have their types.
 
 Errors: tags; aliases, because a short file with aliases can expand without bound; a repeated key, because the parser
 alone would silently take the last.

@@ -28,7 +28,7 @@ def _checked(what: str, result: int) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Gives the caller namespaces of its own (CLONE_NEW*); a new PID namespace holds its children, not itself."""
+    """Gives the caller namespaces of its own (CLONE_NEW*); a new PID namespace holds the caller's children only."""
     _checked("unshare", _libc.unshare(ctypes.c_int(flags)))
 
 
