@@ -128,7 +128,7 @@ def replay_command(directory: Path) -> str:
 
 
 def is_recorded(repetition: Path) -> bool:
-    """Whether its raw files are complete, so that it can be analysed, now or again."""
+    """Whether a repetition's raw files are complete, so that it can be analysed."""
     return (repetition / ENVIRONMENT).exists()
 
 
