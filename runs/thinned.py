@@ -12,11 +12,13 @@ RAW = (POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, FLOWS_FILE)
 OF_PACKETS = ("postcards.parquet", "tcp.parquet", "joined.parquet")
 OF_FLOWS = ("flows.parquet",)
 LOGS_AND_FIGURES = ("logs", "figures")
+# Reports of the traffic programs with an entry for each flow. The analysis reads them, as it reads RAW.
+OF_TRAFFIC = ("traffic_sink.json", "tcp_flows.json", "simulator.json")
 # For each kept part the removed files, from the fewest to the most.
 REMOVED = {
     "tables": RAW,
     "flows": (*RAW, *OF_PACKETS, *LOGS_AND_FIGURES),
-    "summary": (*RAW, *OF_PACKETS, *OF_FLOWS, *LOGS_AND_FIGURES),
+    "summary": (*RAW, *OF_PACKETS, *OF_FLOWS, *LOGS_AND_FIGURES, *OF_TRAFFIC),
 }
 KEEP = ("all", *REMOVED)
 SUMMARY = KEEP[-1]
