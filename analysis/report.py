@@ -95,7 +95,6 @@ def render(
         sizes=sizes_text(str(summary["spec"].get("sizes"))),
         group_names=[group_text(group) for group in in_order(summary["spec"])],
         finite_names=[transfers_text(group) for group in summary["spec"].get("transfers") or ()],
-        used=[rule for rule in summary["rules"]["single_flow"] if rule["in_this_run"]],
     )
 
 

@@ -147,8 +147,8 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys, program
         1500
     )
     duration: Annotated[Any, Read(quantity("time", "rtt", positive=True))] = "1000rtt"
-    # Covers slow start with its losses, and one whole sawtooth in the slowest case of the defaults: one Reno flow with
-    # one BDP of buffer grows by one packet per RTT from 163 to 326 packets.
+    # Covers slow start with its losses, and most of the first sawtooth in the slowest case of the defaults: the window
+    # of one Reno flow with one BDP of buffer grows from 163 to 326 packets in about 245 base RTTs.
     warmup: Annotated[Any, Read(quantity("time", "rtt", low="0ns", high="3600s"))] = "200rtt"
     mode: Annotated[str, Read(choice(*WATCHED_MODES))] = "tail-drop"
     drop_cost: Annotated[Any, Read(optional(number("0", "1", decimals=3)))] = None

@@ -11,16 +11,22 @@ import shutil
 import tarfile
 from pathlib import Path
 
+from experiments import congestion
+from hosts.traffic.user_program import CLIENT, SERVER, STREAMS
 from lib import files
 from lib.errors import RunError
+from runs import thinned
 from runs.names import REPETITION, SWEEP_RUNS
 
 MOST_MEMBERS = 10_000
+RAW = "|".join(name.rpartition(".")[2] for name in thinned.RAW)
 STEM = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}"
 ALLOWED = re.compile(
     rf"""job\.log
-      | {REPETITION}(/(logs|figures))?
-      | {REPETITION}/(ABORTED|THINNED|{STEM}\.(bsp|bst|bsg|json|yaml|parquet|html))
+      | {REPETITION}(/(logs|figures|{congestion.DIRECTORY}))?
+      | {REPETITION}/(ABORTED|THINNED|{STEM}\.({RAW}|json|yaml|parquet|html))
+      | {REPETITION}/({SERVER}|{CLIENT})\.({"|".join(STREAMS)})
+      | {REPETITION}/{congestion.DIRECTORY}/{STEM}\.c
       | {REPETITION}/logs/{STEM}\.(log|json)
       | {REPETITION}/figures/{STEM}\.(png|svg)
     """,

@@ -135,7 +135,7 @@ def _draw_queue(ax: look.Axes, mode: Data, name: str, word: str) -> None:
 
 def _draw_excursions(ax: look.Axes, runs: list[Data], name: str, word: str) -> None:
     if not all(run["tells"] for run in runs):
-        look.absent(ax, text=f"{word}: {NO_MARKS}".replace("tell", "\ntell"))
+        look.absent(ax, text=f"{word}:\n{NO_MARKS}")
         return
     share = np.mean([run["excursions"] for run in runs], axis=0) * 100
     ax.bar(np.arange(len(share)), share, width=0.8, color=COLORS[name])

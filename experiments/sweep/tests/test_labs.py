@@ -128,7 +128,11 @@ def at_work(name: str) -> list[str]:
             words = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"experiments.sweep" in words and any(word.startswith(name.encode()) for word in words):
+        if (
+            b"bufferscope" in words
+            and b"job" in words
+            and any(word.startswith(f"NAME={name}".encode()) for word in words)
+        ):
             found.append(process.name)
     return found
 
@@ -143,9 +147,10 @@ def test_sweep__on_another_machine_comes_back_whole(loopback: Path, tmp_path: Pa
     killed = subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         assert wait_for(lambda: bool(list(away.glob("runs/*/rep-1/spec.yaml"))), 240)
+        name = next(away.glob("runs/*")).name
+        assert at_work(name)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
-        name = next(away.glob("runs/*")).name
         assert wait_for(lambda: not at_work(name), 60), "the job goes on though nobody waits for it"
         assert run_table.read(tmp_path / "results").height == 0
 

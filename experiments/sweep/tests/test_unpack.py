@@ -65,6 +65,16 @@ def test_unpack__takes_a_run_without_modes_and_owners(pack: Callable[..., Path])
     assert (stat.S_IMODE(about.st_mode) & 0o7133, about.st_uid) == (0, os.geteuid())
 
 
+def test_unpack__takes_every_kind_of_file_that_a_run_has(pack: Callable[..., Path]) -> None:
+    names = (
+        "postcards.bsp", "tcp.bst", "goodput.bsg", "flows.bsf", "flows.parquet", "congestion/mycc.c",
+        "client.stdout", "server.stderr", "figures/throughput-phone.svg",
+    )  # fmt: skip
+    packed = pack(*(member(f"{OWN}/rep-1/{name}") for name in names))
+    unpack(packed, JOB, packed.parent, MOST)
+    assert [name for name in names if not (packed.parent / OWN / "rep-1" / name).is_file()] == []
+
+
 def test_engine__brings_in_what_a_lab_packed(pack: Callable[..., Path], small: Sweep, tmp_path: Path) -> None:
     job = plan.jobs(small, probe)[0]._replace(id=JOB)
     plan.write(tmp_path, small, [job])
