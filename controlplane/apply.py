@@ -52,7 +52,7 @@ class ApplyError(SwitchError):
 
 
 def plan(switch: Switch, desired: Desired) -> list[Change]:
-    """The changes that `apply` makes, in order. Hosts are added last: their frames find a configured switch."""
+    """The changes that `apply` makes, in order. New hosts come last, so their first frames meet a configured switch."""
     return [
         *_front_panels(switch, desired.ports),
         *_closed_forwarding(switch, desired),

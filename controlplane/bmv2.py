@@ -194,7 +194,7 @@ class Bmv2Switch(ProgramSwitch):
                 self._client.simple_switch.mirroring_session_delete(MIRROR_SESSION)
 
     def clock_us(self) -> tuple[int, int]:
-        """(us since simple_switch started, the clock of its stamps; us since 1970), read one after the other."""
+        """(us since simple_switch started, as in its stamps; us since 1970). The clocks are read in turn."""
         with self._asking("its clock"):
             return (
                 self._client.simple_switch.get_time_elapsed_us(),
@@ -263,7 +263,7 @@ def connect(address: str) -> Bmv2Switch:
 
 
 def _program_name(config: str) -> str:
-    """The stem of the P4 file's path, which p4c writes into the JSON."""
+    """The stem of the P4 file's path. p4c writes the path into the JSON."""
     try:
         return PurePosixPath(json.loads(config)["program"]).stem
     except (ValueError, KeyError, TypeError):

@@ -22,7 +22,7 @@ LEAST_FRAME_BYTES = 60  # of Ethernet, FCS not counted
 def miscounted_drops(policy: Policy, queue: Queue) -> str:
     """The reason why the queue would refuse packets that the program has counted as queued; '' if it would not.
 
-    The program never subtracts such a packet from its depth, which grows until the policy drops every packet.
+    The program never subtracts a refused packet from its depth. The depth grows until the policy drops every packet.
     """
     if isinstance(policy, Unwatched) or queue.limit_packets is None:
         return ""

@@ -107,7 +107,7 @@ class _Device:
 
 
 def _connect(path: str) -> Transport:
-    """A character device is a driver's, a socket a process's."""
+    """The driver has a character device, the process a socket."""
     return _Device(path) if Path(path).is_char_device() else _Socket(path)
 
 

@@ -148,7 +148,7 @@ class TofinoSwitch(ProgramSwitch):
         return Unit.CELLS
 
     def policy(self, port: int) -> Policy:
-        """The port's policy. If the traffic manager drops, threshold or hard limit is the queue's limit in force."""
+        """The port's policy. For tail-drop the threshold, for ecn the hard limit, is the queue's limit in force."""
         policy = super().policy(port)
         if not isinstance(policy, TailDrop | Ecn):
             return policy

@@ -94,7 +94,7 @@ def test_apply__a_switch_that_keeps_other_settings_is_an_error(
 
 
 def test_apply__is_the_same_on_every_switch(switch: Switch) -> None:
-    """Every switch includes BMv2, whose queues have rates in packets/s."""
+    """One of the switches is BMv2, which takes rates in packets/s: the file's rate is converted."""
     ports = {"2": {"rate": "100mbit", "policy": {"mode": "tail-drop", "threshold": "0.5bdp"}, "postcards": "1"}}
     names = {str(number): name for name, number in switch.ports().items()}
     content = {**load_file(EXAMPLE), "ports": {names[port]: settings for port, settings in ports.items()}}
