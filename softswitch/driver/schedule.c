@@ -2,11 +2,11 @@
 /* One timer, set to the next event of the core or the next output, whichever is earlier. The timer's function runs as
  * a softirq and passes outputs to the stack at their due ns, or to the device's interrupt moderation.
  *
- * An arrival is processed at once and not by the timer, which saves a timer for each frame. The order is the same: at
- * one ns the core does departures first in both cases.
+ * An arrival is processed at once and not by the timer: this saves a timer for each frame. The order is the same,
+ * because at one ns the core does departures first in both cases.
  *
- * The lateness of a frame is that of the kernel's timers. It is exactly 0 in User-Mode Linux with time travel, if a
- * timer may expire in the ns in which it is set.
+ * A frame is as late as the kernel's timer is: exactly 0 ns in User-Mode Linux with time travel, if a timer may expire
+ * in the ns in which it is set.
  */
 #include <linux/etherdevice.h>
 #include <linux/ip.h>

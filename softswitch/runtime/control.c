@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Requests for ports and mirror sessions; flow_control.c answers those for flows, and the pipeline all others. A
- * request that is answered with an error has changed nothing, because all of it is read and checked first.
+ * Answers requests for ports, mirror sessions, `program` and `stats`. flow_control.c answers requests for flows and
+ * links, the pipeline all others. A request changes nothing before all of it is read and checked.
  */
 #include "control.h"
 #include "core_state.h"

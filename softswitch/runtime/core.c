@@ -7,8 +7,8 @@
 
 enum {
 	CACHE_LINE_BYTES = 64,
-	/* One packet in eight is reserved for clones. When memory runs out the core refuses new frames at the door, so
-	 * an admitted packet always gets its postcard. */
+	/* One packet in eight is reserved for clones. When memory runs out the core refuses new frames first, so there
+	 * is memory left for the postcards of admitted packets. */
 	CLONE_SHARE = 8,
 	/* Longer than any header stack and than a postcard's clone. */
 	LEAST_HEAD_BYTES = 256,

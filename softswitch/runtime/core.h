@@ -71,8 +71,8 @@ int core_attach_port(struct core *core, uint16_t port);
  */
 int core_receive(struct core *core, uint64_t arrival_ns, uint16_t port, const uint8_t *frame, uint32_t bytes);
 
-/* The number of bytes of a received frame that the core needs in its own memory: at least as far as the program reads,
- * and the whole frame if one of the program's checksums covers the payload.
+/* The number of bytes of a received frame that the core needs in its own memory: at least all bytes that the program
+ * reads. It is the whole frame if one of the program's checksums covers the payload.
  */
 uint32_t core_head_bytes(void);
 

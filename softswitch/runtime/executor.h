@@ -42,7 +42,7 @@ struct executor {
 	uint64_t loops;
 	uint64_t sleeps;
 	uint64_t mono_ns;
-	/* Called before a request is answered: updates mono_ns, and every counter that is not updated as it changes. */
+	/* Called before `stats` is answered: updates mono_ns, and every counter that is not updated as it changes. */
 	void (*measure)(struct executor *executor);
 };
 

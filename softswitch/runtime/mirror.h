@@ -21,8 +21,8 @@ struct mirror_session {
 
 struct mirror_session *mirror_find(struct core *core, uint32_t session);
 struct mirror_session *mirror_add(struct core *core, uint32_t session); /* NULL: no free session */
-/* Makes the clone that the pipeline requested; its egress_spec is the session's port. Returns NULL, and counts that,
- * if there is no such session, no free packet, or too many generations of clones.
+/* Makes the clone that the pipeline requested; its egress_spec is the session's port. Returns NULL, and counts the
+ * missing clone, if there is no such session, no free packet, or too many generations of clones.
  */
 struct core_packet *mirror_clone(struct core *core, const struct core_packet *original,
 				 enum instance_type kind);

@@ -168,7 +168,7 @@ static inline void p4_remove_header(bool *valid, uint32_t *length, uint32_t head
 }
 
 /* P4's random(): uniform over least..largest, both included; least <= largest. The result is the high
- * half of a product, which needs no division; its bias is below (largest - least) / 2^64.
+ * half of a product: no division is needed, and the bias is below (largest - least) / 2^64.
  */
 static inline uint64_t p4_random_between(uint64_t *state, uint64_t least, uint64_t largest)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The interface between a compiled P4 program and the switch core. The translator writes one C file for a program,
- * which implements the pipeline_* functions below. The core knows P4 by this interface alone.
+ * The interface between a compiled P4 program and the switch core. For each program the translator writes one C file
+ * that implements the pipeline_* functions below. The core knows P4 by this interface alone.
  *
  * Everything here builds freestanding: no libc, no floating point, no allocation, no clock.
  */

@@ -153,7 +153,7 @@ static bool ipv4_of(const char *at, const char *end, uint8_t *bytes)
 	return at == end;
 }
 
-/* RFC 4291, section 2.2: groups of hex digits, one run of zeros as "::", the last 32 bits as IPv4 if wanted.
+/* RFC 4291, section 2.2: groups of hex digits, one run of zeros as "::", the last 32 bits in hex or as IPv4.
  */
 static bool ipv6_of(const char *at, const char *end, uint8_t *bytes)
 {

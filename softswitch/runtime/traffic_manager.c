@@ -26,8 +26,8 @@ static void start_next(struct core *core, struct port *port, uint64_t now_ns)
 	heap_push(&core->departures, head);
 }
 
-/* The link stays idle for a share of a dropped packet's transmission time, as on a Tofino, whose egress drops packets
- * that its traffic manager has already scheduled.
+/* The link stays idle for a share of a dropped packet's transmission time, as on a Tofino: there egress drops packets
+ * that the traffic manager has already scheduled.
  */
 static void charge_drop(struct port *port, const struct core_packet *packet)
 {

@@ -21,7 +21,7 @@ enum {
 	READ_BATCH = 64,	  /* frames read before outputs are sent */
 	MAX_WAKE_COST_NS = 30000, /* a longer time is preemption, not wake-up latency */
 	WAKE_SPREAD_NS = 2000,
-	MAX_PATIENCE_NS = 250000,   /* bounds the lateness of clones, and the frames in rings */
+	MAX_PATIENCE_NS = 250000,   /* bounds the lateness of clones, and how full the rings get */
 	CLOCK_SAMPLE_NS = 1000000,  /* while busy; bounds how many frames a step of CLOCK_REALTIME spoils */
 	IDLE_NS = 100000000,	    /* while idle the clock offset is sampled at least this often */
 	CONTROL_EVERY_NS = 1000000, /* the control socket is polled at least this often */
@@ -79,7 +79,7 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
 	return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* The most that an event may be processed after its virtual time. */
+/* The longest allowed delay from an event's virtual time to its processing. */
 static uint64_t patience_ns(const struct shell *shell)
 {
 	uint64_t patience_ns = core_lookahead_ns(shell->core);

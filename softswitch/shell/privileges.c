@@ -39,7 +39,7 @@ static void warn(const char *action)
 	complain("%s: %s (going on without)", action, strerror(errno));
 }
 
-/* No real-time priority: the kernel throttles real-time tasks, which increases the largest lateness. */
+/* No real-time priority: the kernel throttles real-time tasks. That increases the largest lateness. */
 void privileges_schedule(bool boost)
 {
 	struct sched_attr attributes = {

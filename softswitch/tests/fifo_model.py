@@ -35,7 +35,7 @@ def fifo(
     """
     link_free = Fraction(0)
     last_event_ns = 0
-    queue: list[tuple[int, int]] = []  # (departure ns, bytes) of those admitted
+    queue: list[tuple[int, int]] = []  # (departure ns, bytes) of admitted packets
     fates = []
     for index, (arrival_ns, length) in enumerate(packets):
         queue = [entry for entry in queue if entry[0] > arrival_ns]

@@ -267,7 +267,7 @@ static void check_queue_registers(struct core *core)
 		}
 }
 
-/* Half plausible frames with every header that a program may parse, cut anywhere; half random bytes. */
+/* About half of the frames start as a program expects and end anywhere; the others are random bytes. */
 static void try_frame(struct core *core, uint64_t now_ns)
 {
 	static const uint8_t types[][2] = {{0x08, 0}, {0x86, 0xdd}, {0x81, 0}, {0x88, 0xb5}, {0x88, 0xa8}};

@@ -79,7 +79,7 @@ static void test_spans__go_from_the_first_frame_to_the_last(void)
 	check(lateness.virtual_span_ns == 1000000 && lateness.real_span_ns == 1000400);
 	lateness_reset(&lateness);
 	check(lateness.virtual_span_ns == 0 && lateness.real_span_ns == 0);
-	/* A frame at time 0 counts. A due time before the first, after a change of delay, gives no span. */
+	/* A frame at time 0 counts. If a shorter delay makes a later frame due before the first, the span is 0. */
 	lateness_count(&lateness, 5000, 0, false);
 	lateness_count(&lateness, 4000, 7000, false);
 	check(lateness.virtual_span_ns == 0 && lateness.real_span_ns == 7000);
@@ -176,7 +176,7 @@ enum {
 	TIGHT = 3,
 };
 
-/* A shell whose ports 2 and 3 send into sockets. The socket of port 2 has room for all frames, that of port 3 for a
+/* A shell whose ports 2 and 3 send into sockets. Port 2's socket has room for all frames, port 3's socket only for a
  * few.
  */
 struct rig {

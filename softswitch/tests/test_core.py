@@ -319,7 +319,7 @@ def test_stats__account_for_every_frame() -> None:
 
 
 def left_bytes(model: list[Fate], sizes: list[int]) -> list[int]:
-    """For each admitted packet, the bytes queued when it departs: of packets that arrived before its departure."""
+    """For each admitted packet, the bytes that it leaves queued: later packets that arrived before its departure."""
     packets = [(packet.arrival_ns, packet.departure_ns, size) for packet, size in zip(model, sizes, strict=True)]
     admitted = [(arrival_ns, until_ns, size) for arrival_ns, until_ns, size in packets if until_ns is not None]
     left = []

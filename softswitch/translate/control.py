@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The control flow of ingress and egress as nested C. The compiler's graph of tables and conditions has no loops, so
-the C after a branch starts at the node where all its paths meet: its nearest post-dominator."""
+"""The control flow of ingress and egress as nested C. The compiler's graph of tables and conditions has no loops. All
+paths from a branch meet at the branch's nearest post-dominator: the C after the branch starts at that node."""
 
 from __future__ import annotations
 

@@ -331,7 +331,7 @@ class Expressions:
         return Code(node.text, kind, plain=True)
 
     def _and(self, node: Node, bits: int, where: str) -> Code:
-        """An `&`. If one operand is unsigned, only as many low bits of the other operand matter as the first has."""
+        """An `&`. If one operand is unsigned and has N bits, only the N low bits of the other operand matter."""
         left, right = node.args
         for value, kept in ((left, right), (right, left)):
             covered = mask(value.high.bit_length())

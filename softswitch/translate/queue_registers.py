@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Registers that the switch fills: a program that declares registers with these names reads the queue lengths.
 
-A program that also runs on targets without such registers reads queue_registers_filled to know whether to count itself.
+A program that also runs on other targets reads queue_registers_filled: 0 means that it must count the lengths itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FORMS = {**dict.fromkeys(LENGTHS, (32, PORTS)), FLAG: (1, 1)}  # bits, elements
 
 
 def find(program: Program, arrays: list[Json]) -> dict[str, str]:
-    """The full name of each such register -> its name above. A register of the wrong form is added to `problems`."""
+    """Full name -> name in FORMS, of each such register. A register of the wrong form is added to `problems`."""
     filled: dict[str, str] = {}
     for array in arrays:
         name = array["name"].split(".")[-1]

@@ -31,7 +31,7 @@ class State:
     default_policy: ProgramEntry
     postcards: dict[int, ProgramEntry | None]
     collector: ProgramEntry
-    mirror_port: int | None  # None: there is no such session
+    mirror_port: int | None  # None: no mirror session
     registers: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def apply(self, switch: SoftSwitch | Bmv2Switch, before: State | None) -> None:

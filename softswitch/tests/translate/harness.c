@@ -3,7 +3,7 @@
  *
  *   request TEXT        a request of the control plane
  *   mirror SESSION PORT
- *   std NAME VALUE      a field that the core sets before egress, for all frames from now on
+ *   std NAME VALUE      a field that the core sets before ingress or egress, for all frames from now on
  *   frame PORT HEX      a frame through ingress, clones, egress and deparser: "KIND PORT HEX" for each output
  *   repeat COUNT HEX    ns for a frame through ingress, egress and deparser
  *

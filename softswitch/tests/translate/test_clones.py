@@ -62,7 +62,7 @@ def test_ingress_clone__is_the_frame_as_it_came_with_its_field_list(mirrored: Sw
     assert (kind, port, clone_kind, clone_port) == ("normal", "2", "ingress_clone", "7")
     assert read(out)[0].instance_type == 0
     report, rest = read(clone_out)
-    # The clone has kept fields as they were at the end of ingress. All other metadata is reset, the parser's too.
+    # Fields of the field list have their values at the end of ingress. All other metadata is reset, the parser's too.
     assert (report.instance_type, report.kept, report.not_kept) == (1, 0x4322, 0)
     assert (report.kept_ingress_port, report.egress_port, report.packet_length) == (0, 7, len(frame))
     assert rest[:7] == frame[:7]

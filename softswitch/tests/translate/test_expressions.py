@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every operation against Python's integers, for random operands and those at the ends of their ranges."""
+"""Every operation against Python's integers, for random operands and for the ends of their ranges."""
 
 from __future__ import annotations
 

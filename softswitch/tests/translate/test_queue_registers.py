@@ -25,7 +25,7 @@ def frame(length: int) -> bytes:
 
 
 def test_program__reads_the_length_of_every_queue_at_every_moment() -> None:
-    """Bursts fill two queues, whose limits refuse some packets: at each arrival the program reads the true lengths."""
+    """Bursts fill two queues until the limits refuse packets. At each arrival the program reads the true lengths."""
     core = Core(PROGRAM)
     for port in (2, 3):
         core.set(f"port set {port} rate {RATE_BPS} limit_packets 7")

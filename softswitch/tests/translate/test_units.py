@@ -14,7 +14,7 @@ PROGRAM = "stamps_ns"
 REPORT = struct.Struct(">6s6sIIHH")
 KINDS = ["normal", "ingress_clone", "egress_clone"]
 
-# 701 bytes and 24 of preamble, FCS and gap take 58 us at 100 Mbit/s; 1.05 times as many arrive as fit.
+# 701 bytes and 24 of preamble, FCS and gap take 58 us at 100 Mbit/s. The offered load is 1.05 times the link's rate.
 FRAME_BYTES, RATE_BPS, FRAME_NS, ARRIVAL_GAP_NS = 701, 10**8, 58_000, 55_238
 PACKETS = 20_000
 
