@@ -55,7 +55,6 @@ struct ring {
 	struct executor_port *counters; /* rx_* */
 	uint32_t slots;
 	uint32_t slot; /* the next slot to read */
-	uint32_t mtu_bytes;
 	int ifindex;
 	bool has_head; /* the next slot has a frame, which arrived at head_ns */
 	uint64_t head_ns;

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from analysis.figures.common import GREY, Data, level
@@ -12,7 +14,7 @@ from analysis.papers.appenzeller2004.profiles import COLORS, NAMES, PAPER, PROFI
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
-from analysis.papers.stored_runs import StoredRuns
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 
 CAPTION = (
@@ -31,14 +33,40 @@ def prepare(runs: StoredRuns) -> Data:
         trace = sawteeth.trace_of(runs, BUFFER, profile)
         if trace is None:
             continue
-        began_ns = _first_data_ns(trace)
-        end_ns = min(trace.end_ns, began_ns + round(WHOLE_S * 1e9))
-        data["whole"][profile] = sawteeth.curves(trace, began_ns, end_ns)
+        began = trace.run.measure("slow start", Began, _began)
+        data["whole"][profile] = began.whole
         data["bdp"] = trace.bdp
         if profile == PAPER:
-            data["slow_start"] = sawteeth.curves(trace, began_ns, began_ns + round(SLOW_START_S * 1e9))
-            data["rounds"] = _rounds(trace, began_ns)
+            data |= {"slow_start": began.slow_start, "rounds": began.rounds}
     return data | {"provenance": runs.provenance()}
+
+
+class Round(NamedTuple):
+    """A round of slow start: packets of its window as predicted and as counted, and the deepest queue."""
+
+    window: int
+    packets: int
+    deepest: int
+
+
+class Began(NamedTuple):
+    """One flow from its first packet on. Rounds are those of a sender whose first window is FIRST_WINDOW."""
+
+    whole: sawteeth.Curves
+    slow_start: sawteeth.Curves
+    rounds: list[Round]
+
+
+def _began(run: StoredRun) -> Began:
+    """Reads tables of the run."""
+    trace = PacketTrace(run)
+    began_ns = _first_data_ns(trace)
+    end_ns = min(trace.end_ns, began_ns + round(WHOLE_S * 1e9))
+    return Began(
+        sawteeth.curves(trace, began_ns, end_ns),
+        sawteeth.curves(trace, began_ns, began_ns + round(SLOW_START_S * 1e9)),
+        _rounds(trace, began_ns),
+    )
 
 
 def _first_data_ns(trace: PacketTrace) -> int:
@@ -47,7 +75,7 @@ def _first_data_ns(trace: PacketTrace) -> int:
     return int(trace.queue["enqueue_mono_ns"][of_flow[2]])
 
 
-def _rounds(trace: PacketTrace, began_ns: int) -> list[Data]:
+def _rounds(trace: PacketTrace, began_ns: int) -> list[Round]:
     """Packets and deepest queue of each round whose window is below the BDP: one RTT from the round's first packet."""
     rounds = []
     window, start_ns = FIRST_WINDOW, began_ns
@@ -56,7 +84,7 @@ def _rounds(trace: PacketTrace, began_ns: int) -> list[Data]:
         end_ns = start_ns + trace.rtt_ns + round(trace.packet_ns)
         sent = trace.arrivals(start_ns, end_ns)
         depths = trace.queue_steps(start_ns, end_ns)[1]
-        rounds.append({"window": window, "packets": sent.stop - sent.start, "deepest": int(depths.max())})
+        rounds.append(Round(window, sent.stop - sent.start, int(depths.max())))
         window, start_ns = 2 * window, end_ns
     return rounds
 
@@ -68,9 +96,9 @@ def draw(data: Data) -> look.Figure:
         return look.absent(*axes.flat)
     for row, what in enumerate(("window", "queue")):
         if data["slow_start"]:
-            axes[row, 0].plot(*data["slow_start"][what], color=COLORS[PAPER])
+            axes[row, 0].plot(*getattr(data["slow_start"], what), color=COLORS[PAPER])
         for profile, curve in data["whole"].items():
-            axes[row, 1].plot(*curve[what], color=COLORS[profile], linewidth=0.7, label=NAMES[profile])
+            axes[row, 1].plot(*getattr(curve, what), color=COLORS[profile], linewidth=0.7, label=NAMES[profile])
     for ax in axes[0]:
         level(ax, data["bdp"], "BDP", GREY, ":", look.LABEL_POINTS)
         ax.set_ylim(bottom=0)
@@ -90,13 +118,13 @@ def facts(data: Data) -> list[Fact]:
     """The packets and the deepest queue of each round of slow start."""
     rows = []
     for number, each in enumerate(data["rounds"], 1):
-        window = each["window"]
+        window = each.window
         sent = f"round {number} of slow start: packets"
-        rows.append(Fact(sent, "2, 4, 8 ...", window, exactly(each["packets"]), "packets"))
+        rows.append(Fact(sent, "2, 4, 8 ...", window, exactly(each.packets), "packets"))
         deepest = f"round {number}: deepest queue"
-        rows.append(Fact(deepest, "", window / 2 + 1, exactly(each["deepest"]), "packets"))
+        rows.append(Fact(deepest, "", window / 2 + 1, exactly(each.deepest), "packets"))
     if rows:
-        apart = [abs(each["packets"] - each["window"]) for each in data["rounds"]]
+        apart = [abs(each.packets - each.window) for each in data["rounds"]]
         what = "rounds of slow start: packets more or less than 2, 4, 8 ..."
         rows.insert(0, Fact(what, "doubles each RTT", 0.0, mean_interval(apart), "packets", headline=True))
     return rows

@@ -8,6 +8,7 @@ t0 is the drop, t1 the retransmission, t2 the moment when the window has halved.
 from __future__ import annotations
 
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from analysis.papers.appenzeller2004.profiles import NAMES, PROFILES
 from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
-from analysis.papers.stored_runs import StoredRuns
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
     "the RTTs around one loss, B = BDP: the packet is dropped at t0 and sent again at t1, and the window is half at "
@@ -38,25 +39,52 @@ def prepare(runs: StoredRuns) -> Data:
 
 def _sender(runs: StoredRuns, profile: str) -> Data:
     trace = sawteeth.trace_of(runs, BUFFER, profile)
-    losses = [] if trace is None else [_loss(trace, start, end) for start, _, end in trace.losses()]
-    known = [loss for loss in losses if loss]
-    if trace is None or not known:
+    measured = None if trace is None else trace.run.measure("losses", Losses, _losses)
+    if trace is None or measured is None or measured.curves is None:
         return {"absent": f"{NAMES[profile]}: no valid run with a loss"}
-    drop = known[0]["drop_ns"]
-    start_ns = drop - round(BEFORE_RTTS * trace.longest_rtt_ns)
-    end_ns = drop + round(AFTER_RTTS * trace.longest_rtt_ns)
-    return {
-        "losses": known,
-        "curves": sawteeth.curves(trace, start_ns, end_ns),
-        "shift_s": (start_ns - drop) / 1e9,
-        "end_s": (end_ns - drop) / 1e9,
+    before_ns, after_ns = _drawn_ns(trace)
+    return measured._asdict() | {
+        "shift_s": -before_ns / 1e9,
+        "end_s": after_ns / 1e9,
         "bdp": trace.bdp,
         "packet_s": trace.packet_ns / 1e9,
         "full_rtt_s": trace.longest_rtt_ns / 1e9,
     }
 
 
-def _loss(trace: PacketTrace, drop: int, end: int) -> Data | None:
+class Loss(NamedTuple):
+    """Times since the drop, and the longest silence between t1 and t2."""
+
+    drop_ns: int
+    t1_s: float
+    t2_s: float
+    silent_s: float
+
+
+class Losses(NamedTuple):
+    """Every loss of a run, and the curves around the first of them."""
+
+    losses: list[Loss]
+    curves: sawteeth.Curves | None
+
+
+def _losses(run: StoredRun) -> Losses:
+    """Reads tables of the run."""
+    trace = PacketTrace(run)
+    losses = [loss for start, _, end in trace.losses() if (loss := _loss(trace, start, end))]
+    if not losses:
+        return Losses([], None)
+    drop_ns = losses[0].drop_ns
+    before_ns, after_ns = _drawn_ns(trace)
+    return Losses(losses, sawteeth.curves(trace, drop_ns - before_ns, drop_ns + after_ns))
+
+
+def _drawn_ns(trace: PacketTrace) -> tuple[int, int]:
+    """The drawn time before and after the drop."""
+    return round(BEFORE_RTTS * trace.longest_rtt_ns), round(AFTER_RTTS * trace.longest_rtt_ns)
+
+
+def _loss(trace: PacketTrace, drop: int, end: int) -> Loss | None:
     flow = trace.flows[0]["id"]
     times, window = trace.window(flow)
     again, _ = trace.retransmissions(drop, end)
@@ -66,10 +94,8 @@ def _loss(trace: PacketTrace, drop: int, end: int) -> Data | None:
     if not len(again) or not len(halved):
         return None
     came = trace.queue["enqueue_mono_ns"][trace.arrivals(int(again[0]), int(halved[0]))]
-    return {
-        "drop_ns": drop, "t1_s": (int(again[0]) - drop) / 1e9, "t2_s": (int(halved[0]) - drop) / 1e9,
-        "silent_s": float(np.diff(came).max(initial=0)) / 1e9,
-    }  # fmt: skip
+    silent_s = float(np.diff(came).max(initial=0)) / 1e9
+    return Loss(drop, (int(again[0]) - drop) / 1e9, (int(halved[0]) - drop) / 1e9, silent_s)
 
 
 def draw(data: Data) -> look.Figure:
@@ -79,7 +105,7 @@ def draw(data: Data) -> look.Figure:
         return figure
     first = sender["losses"][0]
     for ax in (upper, lower):
-        for at, text in ((0.0, "t0"), (first["t1_s"], "t1"), (first["t2_s"], "t2")):
+        for at, text in ((0.0, "t0"), (first.t1_s, "t1"), (first.t2_s, "t2")):
             ax.axvline(at, color=RED if not at else BLACK, linewidth=0.6, linestyle=":")
             if ax is upper:
                 look.note(ax, text, (at, 1.02), (2, 4), xycoords=("data", "axes fraction"))
@@ -100,17 +126,17 @@ def facts(data: Data) -> list[Fact]:
         rows += [
             Fact(
                 f"{who}: from t0 to t1", "one RTT with a full queue", sender["full_rtt_s"],
-                exactly(fmean(loss["t1_s"] for loss in losses)), "s",
+                exactly(fmean(loss.t1_s for loss in losses)), "s",
             ),
             Fact(
                 f"{who}: from t1 to t2", "a pause of B / C = 0.142 s", drained_s,
-                exactly(fmean(loss["t2_s"] - loss["t1_s"] for loss in losses)), "s",
+                exactly(fmean(loss.t2_s - loss.t1_s for loss in losses)), "s",
                 "no pause: with PRR a packet leaves for every two acknowledged, so the reduction takes twice as long",
                 headline=True,
             ),
             Fact(
                 f"{who}: longest silence between t1 and t2", "0.142 s", 2 * sender["packet_s"],
-                exactly(fmean(loss["silent_s"] for loss in losses)), "s",
+                exactly(fmean(loss.silent_s for loss in losses)), "s",
             ),
         ]  # fmt: skip
     return rows

@@ -6,16 +6,19 @@ Equations (1) to (3): RTT = (BDP + Q) / C, rates W_i / RTT add up to C while the
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import polars as pl
 
 from analysis.figures.common import BLUE, GREEN, GREY, ORANGE, Data, level
 from analysis.papers import look
 from analysis.papers.appenzeller2004.profiles import LINUX, NAMES, PAPER, PROFILES
-from analysis.papers.facts import Fact, absent, exactly
+from analysis.papers.facts import Fact, absent
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
 from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.statistics import mean_interval
 
 CAPTION = (
     "two flows with B = BDP (142 packets), started apart. The paper's flows 'quickly synchronize': both lose whenever "
@@ -29,10 +32,10 @@ FLOW_COLORS = (BLUE, ORANGE)
 def prepare(runs: StoredRuns) -> Data:
     """The curves of the paper's sender, or else of Linux's; for each sender, how many excursions hit both flows."""
     selected = {profile: runs.select(STEM, profile=profile) for profile in PROFILES}
-    shares = {profile: _together(of[0]) for profile, of in selected.items() if of}
+    shares = {profile: [_together(run) for run in of] for profile, of in selected.items()}
     shown = next((selected[profile][0] for profile in (PAPER, LINUX) if selected[profile]), None)
     data: Data = {"provenance": runs.provenance(), "together": shares, "curves": None}
-    return data if shown is None else data | {"curves": _curves(PacketTrace(shown))}
+    return data if shown is None else data | {"curves": _curves(shown)}
 
 
 def _together(run: StoredRun) -> Data:
@@ -47,8 +50,29 @@ def _together(run: StoredRun) -> Data:
     }
 
 
-def _curves(trace: PacketTrace) -> Data:
-    """The curves on a grid of one base RTT, from the first loss in the measurement window on."""
+class Sampled(NamedTuple):
+    """Windows, rates and queue on a grid of one base RTT, from the first loss in the measurement window on. Windows and
+    rates have a list for each flow. Drops are (time since the start, place of the flow).
+    """
+
+    windows: list[list[int]]
+    rates: list[list[float]]
+    queue: list[int]
+    drops: list[tuple[float, int]]
+
+
+def _curves(run: StoredRun) -> Data:
+    trace, sampled = PacketTrace(run), run.measure("two flows", Sampled, _sampled)
+    return sampled._asdict() | {
+        "time_s": np.arange(len(sampled.queue)) * trace.rtt_ns / 1e9,
+        "rtt_ms": (trace.bdp + np.array(sampled.queue)) * trace.packet_ns / 1e6,
+        "buffer": trace.buffer, "capacity": 1e9 / trace.packet_ns,
+    }  # fmt: skip
+
+
+def _sampled(run: StoredRun) -> Sampled:
+    """Reads tables of the run."""
+    trace = PacketTrace(run)
     losses = trace.losses()
     start_ns = losses[0][0] if losses else trace.start_ns
     end_ns = min(trace.end_ns, start_ns + round(SPAN_S * 1e9))
@@ -56,7 +80,6 @@ def _curves(trace: PacketTrace) -> Data:
     flows = [flow["id"] for flow in trace.flows]
     windows = np.array([_at(grid, *trace.window(flow)) for flow in flows])
     queue = _at(grid, *trace.queue_steps(start_ns - trace.longest_rtt_ns, end_ns))
-    rtt_s = (trace.bdp + queue) * trace.packet_ns / 1e9
     joined = trace.run.table("joined").filter(~pl.col("dropped"))
     tuples = {flow["five_tuple"]: row for row, flow in enumerate(trace.flows)}
     rates = np.zeros((len(flows), len(grid) - 1))
@@ -65,13 +88,10 @@ def _curves(trace: PacketTrace) -> Data:
         left = (of_flow["enqueue_mono_ns"] + of_flow["sojourn_ns"]).to_numpy()
         rates[row] = np.diff(np.searchsorted(left, grid)) * 1e9 / trace.rtt_ns
     drops, losers, _ = trace.drops(start_ns, end_ns)
-    return {
-        "time_s": (grid - start_ns) / 1e9, "windows": windows, "queue": queue, "rtt_ms": 1e3 * rtt_s, "rates": rates,
-        "drops": [
-            ((at - start_ns) / 1e9, flows.index(flow)) for at, flow in zip(drops, losers, strict=True) if flow in flows
-        ],
-        "buffer": trace.buffer, "capacity": 1e9 / trace.packet_ns,
-    }  # fmt: skip
+    of_flows = [
+        ((int(at) - start_ns) / 1e9, flows.index(flow)) for at, flow in zip(drops, losers, strict=True) if flow in flows
+    ]
+    return Sampled(windows.tolist(), rates.tolist(), queue.tolist(), of_flows)
 
 
 def _at(grid: np.ndarray, times: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -110,19 +130,22 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """How often both flows lose together."""
+    """How often both flows lose together, over all runs of a sender."""
     rows = []
     for profile in PROFILES:
-        shares = data["together"].get(profile)
-        if shares is None or shares["share"] is None:
+        runs = [run for run in data["together"][profile] if run["excursions"]]
+        if not runs:
             rows.append(absent(f"{NAMES[profile]}: no valid run with a loss"))
             continue
-        what = f"{NAMES[profile]}: excursions in which both flows lose (of {shares['excursions']})"
-        rows.append(Fact(what, '"quickly synchronize"', 1.0, exactly(shares["share"]), "of all", headline=True))
-        together = shares["synchronization"]
-        if together is not None:
-            rows.append(Fact(f"{NAMES[profile]}: synchronization S", "", 1.0, exactly(together), ""))
-        rows.append(Fact(f"{NAMES[profile]}: utilization", "", None, exactly(shares["utilization"]), ""))
+        number = sum(run["excursions"] for run in runs)
+        what = f"{NAMES[profile]}: excursions in which both flows lose (of {number})"
+        share = mean_interval(run["share"] for run in runs)
+        rows.append(Fact(what, '"quickly synchronize"', 1.0, share, "of all", headline=True))
+        together = [run["synchronization"] for run in runs if run["synchronization"] is not None]
+        if together:
+            rows.append(Fact(f"{NAMES[profile]}: synchronization S", "", 1.0, mean_interval(together), ""))
+        used = mean_interval(run["utilization"] for run in runs)
+        rows.append(Fact(f"{NAMES[profile]}: utilization", "", None, used, ""))
     return rows
 
 

@@ -10,7 +10,7 @@ from analysis.papers import look
 from analysis.papers.appenzeller2004 import aggregate
 from analysis.papers.appenzeller2004.profiles import COLORS, NAMES, PROFILES
 from analysis.papers.appenzeller2004.section_3 import STEM as BY_FLOWS
-from analysis.papers.facts import Fact
+from analysis.papers.facts import Fact, absent
 from analysis.papers.paper import PaperFigure
 from analysis.papers.series import grouped, mean_bdp
 from analysis.papers.stored_runs import StoredRun, StoredRuns
@@ -92,9 +92,11 @@ def facts(data: Data) -> list[Fact]:
         for each in groups.values():
             rows += _facts(f"{who}, ", each, headline=False)
         held_from = [n for n, each in groups.items() if all(run["distance"] <= ENOUGH for run in each)]
+        what = f"{who}: least number of flows with a distance of {ENOUGH:g} or less in all runs"
         if held_from:
-            what = f"{who}: least number of flows with a distance of {ENOUGH:g} or less"
             rows.append(Fact(what, "", None, mean_interval([float(min(held_from))]), "flows", headline=True))
+        elif groups:
+            rows.append(absent(f"{what}: none of {', '.join(map(str, groups))}"))
     return rows
 
 

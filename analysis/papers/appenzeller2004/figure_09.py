@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from analysis.figures.common import BLUE, GREY, ORANGE, Data, level
@@ -25,28 +27,45 @@ POINTS = 3000  # of the grid on which both are compared
 def prepare(runs: StoredRuns) -> Data:
     """Sum and queue of each sender's first run."""
     selected = {profile: runs.select(aggregate.STEM, profile=profile) for profile in PROFILES}
-    curves = {profile: _curves(of[0]) for profile, of in selected.items() if of}
+    curves = {profile: _sender(of[0]) for profile, of in selected.items() if of}
     return {"provenance": runs.provenance(), "curves": curves}
 
 
-def _curves(run: StoredRun) -> Data:
-    """Both on one grid over the measurement window."""
+class Sampled(NamedTuple):
+    """Sum of windows and queue (packets) at POINTS times of the measurement window."""
+
+    total: list[int]
+    queue: list[int]
+
+
+def _sender(run: StoredRun) -> Data:
+    trace, sampled = PacketTrace(run), run.measure("sum of windows", Sampled, _sampled)
+    total, queue = np.array(sampled.total), np.array(sampled.queue)
+    return {
+        "time_s": (_grid_ns(trace) - trace.start_ns) / 1e9,
+        "total": total,
+        "queue": queue,
+        "bdp": mean_bdp(run),
+        "in_pipe": _in_pipe(trace),
+        "correlation": float(np.corrcoef(total, queue)[0, 1]),
+    }
+
+
+def _grid_ns(trace: PacketTrace) -> np.ndarray:
+    return np.linspace(trace.start_ns, trace.end_ns, POINTS, endpoint=False).astype(np.int64)
+
+
+def _sampled(run: StoredRun) -> Sampled:
+    """Reads tables of the run."""
     trace = PacketTrace(run)
-    grid = np.linspace(trace.start_ns, trace.end_ns, POINTS, endpoint=False).astype(np.int64)
+    grid = _grid_ns(trace)
     total = np.zeros(POINTS, dtype=np.int64)
     for flow in trace.flows:
         times, window = trace.window(flow["id"])
         total += window[np.maximum(np.searchsorted(times, grid, side="right") - 1, 0)]
     times, depth = trace.queue_steps(trace.start_ns - trace.longest_rtt_ns, trace.end_ns)
     queue = depth[np.maximum(np.searchsorted(times, grid, side="right") - 1, 0)]
-    curves = {
-        "time_s": (grid - trace.start_ns) / 1e9,
-        "total": total,
-        "queue": queue,
-        "bdp": mean_bdp(run),
-        "in_pipe": _in_pipe(trace),
-    }
-    return curves | {"correlation": float(np.corrcoef(total, queue)[0, 1])}
+    return Sampled(total.tolist(), queue.tolist())
 
 
 def _in_pipe(trace: PacketTrace) -> float:

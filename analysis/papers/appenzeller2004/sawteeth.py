@@ -18,6 +18,20 @@ PAIR = 2  # packets: proportional rate reduction leaves packets in pairs, also w
 COARSE = 1500  # steps of a curve over a figure's width; more cannot be seen
 
 
+class Curve(NamedTuple):
+    """A line of a figure: seconds since its start, and packets."""
+
+    time_s: list[float]
+    packets: list[int]
+
+
+class Curves(NamedTuple):
+    """Packets in flight and packets in the queue."""
+
+    window: Curve
+    queue: Curve
+
+
 class Sawtooth(NamedTuple):
     """One period, from a loss to the next. Windows are packets in flight."""
 
@@ -54,26 +68,29 @@ def share_without_queue(trace: PacketTrace) -> float:
     return float(held_ns[depth <= PAIR].sum() / (trace.end_ns - trace.start_ns))
 
 
-def curves(trace: PacketTrace, start_ns: int, end_ns: int) -> Data:
-    """Window and queue in [start, end] as (s since start, packets): the minimum and the maximum of each of COARSE equal
-    spans.
-    """
+def curves(trace: PacketTrace, start_ns: int, end_ns: int) -> Curves:
+    """Window and queue in [start, end]: the minimum and the maximum of each of COARSE equal spans."""
     flow = trace.flows[0]["id"]
-    return {
-        "window": _coarse(trace.window_steps(flow, start_ns, end_ns), start_ns, end_ns),
-        "queue": _coarse(trace.queue_steps(start_ns, end_ns), start_ns, end_ns),
-    }
+    return Curves(
+        _coarse(trace.window_steps(flow, start_ns, end_ns), start_ns, end_ns),
+        _coarse(trace.queue_steps(start_ns, end_ns), start_ns, end_ns),
+    )
 
 
-def _coarse(steps: np.ndarray, start_ns: int, end_ns: int) -> np.ndarray:
+def _coarse(steps: np.ndarray, start_ns: int, end_ns: int) -> Curve:
     times, values = steps
     if len(times) <= 2 * COARSE:
-        return np.array([(times - start_ns) / 1e9, values], dtype=float)
+        return _curve((times - start_ns) / 1e9, values)
     edges = np.searchsorted(times, np.linspace(start_ns, end_ns, COARSE + 1))
     rows = np.unique(edges[:-1][np.diff(edges) > 0])
     least, most = np.minimum.reduceat(values, rows), np.maximum.reduceat(values, rows)
     at = (times[rows] - start_ns) / 1e9
-    return np.array([np.repeat(at, 2), np.column_stack((least, most)).ravel()], dtype=float)
+    return _curve(np.repeat(at, 2), np.column_stack((least, most)).ravel())
+
+
+def _curve(time_s: np.ndarray, packets: np.ndarray) -> Curve:
+    """Times to the microsecond: measures.json has them, and no figure shows more."""
+    return Curve(np.round(time_s, 6).tolist(), packets.astype(int).tolist())
 
 
 def model(trace: PacketTrace, first_s: float, last_s: float) -> Data:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from functools import partial
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from analysis.figures.common import BLACK, Data
 from analysis.papers import look
 from analysis.papers.appenzeller2004 import sawteeth, two_panels
 from analysis.papers.appenzeller2004.profiles import NAMES, PROFILES
 from analysis.papers.facts import Fact, absent, exactly
+from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
-from analysis.papers.stored_runs import StoredRuns
+from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 SPAN_S = 92.0  # the paper's Figure 5 has axes of 90 s
 
@@ -37,20 +38,38 @@ def _sender(runs: StoredRuns, buffer_packets: int, profile: str) -> Data:
     trace = sawteeth.trace_of(runs, buffer_packets, profile)
     if trace is None:
         return {"absent": f"{NAMES[profile]}: no valid run"}
-    teeth = sawteeth.sawteeth(trace)
-    if not teeth:
+    measured = trace.run.measure("sawteeth", Teeth, _teeth)
+    if not measured.teeth or measured.curves is None:
         return {"absent": f"{NAMES[profile]}: no whole sawtooth in the measurement window"}
-    start_ns = teeth[0].start_ns
-    end_ns = min(trace.end_ns, start_ns + round(SPAN_S * 1e9))
-    return {
-        "teeth": teeth,
-        "curves": sawteeth.curves(trace, start_ns, end_ns),
-        "model": sawteeth.model(trace, trace.longest_rtt_ns / 1e9, (end_ns - start_ns) / 1e9),
-        "without_queue": sawteeth.share_without_queue(trace),
+    span_s = _span_ns(trace, measured.teeth[0].start_ns) / 1e9
+    return measured._asdict() | {
+        "model": sawteeth.model(trace, trace.longest_rtt_ns / 1e9, span_s),
         "utilization": trace.run["utilization_mean"],
         "bdp": trace.bdp,
-        "end_s": (end_ns - start_ns) / 1e9,
+        "end_s": span_s,
     }
+
+
+class Teeth(NamedTuple):
+    """The sawteeth of one flow, the curves from the first of them on, and the share of time without a queue."""
+
+    teeth: list[sawteeth.Sawtooth]
+    curves: sawteeth.Curves | None
+    without_queue: float
+
+
+def _teeth(run: StoredRun) -> Teeth:
+    """Reads tables of the run."""
+    trace = PacketTrace(run)
+    teeth = sawteeth.sawteeth(trace)
+    start_ns = teeth[0].start_ns if teeth else 0
+    curves = sawteeth.curves(trace, start_ns, start_ns + _span_ns(trace, start_ns)) if teeth else None
+    return Teeth(teeth, curves, sawteeth.share_without_queue(trace))
+
+
+def _span_ns(trace: PacketTrace, start_ns: int) -> int:
+    """The drawn time from a loss on."""
+    return min(trace.end_ns - start_ns, round(SPAN_S * 1e9))
 
 
 def draw(data: Data) -> look.Figure:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from analysis.figures.common import GREY, Data, level
 from analysis.papers import look
 from analysis.papers.appenzeller2004.profiles import COLORS, NAMES
@@ -26,8 +28,9 @@ def draw(
         return figure, upper, lower, None
     for profile, sender in present.items():
         for ax, what in ((upper, "window"), (lower, "queue")):
-            times, values = sender["curves"][what]
-            ax.plot(times + sender.get("shift_s", 0.0), values, color=COLORS[profile], label=NAMES[profile])
+            curve = getattr(sender["curves"], what)
+            times_s = np.add(curve.time_s, sender.get("shift_s", 0.0))
+            ax.plot(times_s, curve.packets, color=COLORS[profile], label=NAMES[profile])
     first = next(iter(present.values()))
     buffer = data["buffer"]
     level(upper, first["bdp"], "BDP", GREY, ":", look.LABEL_POINTS)
