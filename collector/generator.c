@@ -19,7 +19,7 @@ static const char help_text[] =
 	"\n"
 	"Sends N correct postcards with consecutive numbers, and prints its result as a JSON object.\n"
 	"\n"
-	"  --rate R                  postcards per second (default: as fast as it goes)\n"
+	"  --rate R                  postcards per second (default: unlimited)\n"
 	"  --source ADDRESS:PORT     to send from (default: the kernel chooses)\n"
 	"  --first-seq S             number of the first (default 0)\n"
 	"  --batch B                 datagrams per system call, 1 to 64 (default 64; fewer at low rates)\n"

@@ -29,10 +29,10 @@ struct delivery {
 	uint64_t sent;
 	uint64_t retries; /* sends repeated because the kernel had no room */
 	uint64_t elapsed_ns;
-	enum method method; /* the one in use */
+	enum method method; /* the method in use */
 };
 
-enum { GENERATOR_MAX_BATCH = 64 }; /* the limit of segments of every kernel with UDP_SEGMENT */
+enum { GENERATOR_MAX_BATCH = 64 }; /* segments per send that every kernel with UDP_SEGMENT accepts */
 
 /* Returns 0, or -errno after one line; delivery then has the datagrams sent so far. */
 int generator_send(const struct order *order, struct delivery *delivery);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The sending loop. Rates of one core over veth: UDP_SEGMENT 1.8 M/s, AF_PACKET sendmmsg without a qdisc 1.1 M/s, UDP
-// sendmmsg 1.0 M/s, AF_PACKET transmit ring 0.96 M/s. The generator uses the two that need no privilege and no MAC
-// addresses.
+// sendmmsg 1.0 M/s, AF_PACKET transmit ring 0.96 M/s. The generator uses the two methods that need neither privileges
+// nor MAC addresses.
 #include "generator.h"
 
 #include <errno.h>

@@ -26,8 +26,8 @@ struct intake {
 	struct sequence_tracker *sequences;
 };
 
-/* records: the place of the first of count arrivals, beginning with room for its stamp. Returns the number of records,
- * which are contiguous from there on. */
+/* records: count arrivals, RECORD_BYTES apart, each with room for its stamp in front. Returns the number of records
+ * kept. They are contiguous from records on. */
 unsigned int intake_batch(struct intake *intake, uint8_t *records, const struct arrival *arrivals,
 			  unsigned int count, int64_t realtime_minus_mono_ns);
 

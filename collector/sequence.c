@@ -18,8 +18,8 @@ static void mark_received(struct sequence_stream *stream, uint64_t seq)
 	stream->received_bits[seq % SEQUENCE_WINDOW / 64] |= 1ULL << (seq % 64);
 }
 
-/* Clears the bits of the numbers from .. from + count - 1, which enter the window. A damaged number looks like a large
- * gap, so single bits would take too long and stall the receiver: clears whole words. */
+/* Clears the bits of count numbers that enter the window, starting with from. Clears whole words, because a damaged
+ * number looks like a large gap: clearing that gap bit by bit would stall the receiver. */
 static void forget(struct sequence_stream *stream, uint64_t from, uint64_t count)
 {
 	uint64_t here;

@@ -22,7 +22,7 @@ void status_open(struct status *status, bool json, uint64_t every_ms, uint64_t n
 /* While nothing arrives there is one line per second at most. */
 bool status_is_due(const struct status *status, uint64_t received, uint64_t now_ns);
 
-/* Never waits for a slow reader: a line for which the pipe has no room is skipped. */
+/* Never waits for a slow reader: skips the line if the pipe has no room for it. */
 void status_show(struct collector *collector);
 
 #endif

@@ -55,7 +55,7 @@ def command(program: str, json: Path, thrift_port: int, ports: list[str], runtim
 
 
 def problem(program: str, json: Path, ports: list[str]) -> str | None:
-    """Why simple_switch cannot start: errors that simple_switch itself reports badly. None without such an error."""
+    """The reason why simple_switch cannot start, if simple_switch itself would report it badly; else None."""
     if shutil.which(program) is None:
         return f"{program} is not on the PATH: make deploy TARGET=bmv2 installs it or says how to get it"
     if not os.access(json, os.R_OK):
@@ -137,7 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--program", default="simple_switch")
     parser.add_argument("--json", type=Path, required=True, help="the compiled P4 program")
     parser.add_argument("--thrift-port", type=int, required=True)
-    parser.add_argument("--runtime-dir", type=Path, required=True, help="for its notification socket")
+    parser.add_argument("--runtime-dir", type=Path, required=True, help="directory for the notification socket")
     parser.add_argument("--port", action="append", default=[], metavar="NUMBER=INTERFACE")
     parser.add_argument("--no-boost", action="store_true", help="leave priority, slice and timer slack as they are")
     options = parser.parse_args(arguments)

@@ -43,7 +43,7 @@ LAST_WORDS_BYTES = 4096
 
 
 class DaemonError(Exception):
-    """One sentence for the user: what failed, to what, why."""
+    """One sentence for the user: the failed action, its object, the reason."""
 
 
 class DaemonFiles:

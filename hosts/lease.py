@@ -51,7 +51,7 @@ class Neighbour(NamedTuple):
     mac: str
 
     def learn(self) -> list[str]:
-        """Makes the entry permanent. Returns the `ip neigh` words that restore what was there. Raises TuneError."""
+        """Makes the entry permanent. Returns the `ip neigh` words that restore the former state. Raises TuneError."""
         known = json.loads(run("ip", "-j", "neigh", "show", self.address, "dev", self.interface) or "[]")
         run("ip", "neigh", "replace", self.address, "lladdr", self.mac, "nud", "permanent", "dev", self.interface)
         former = [entry["lladdr"] for entry in known if "PERMANENT" in entry.get("state", [])]
@@ -121,7 +121,7 @@ def others(*directories: Path) -> list[int]:
 
 
 def end_others(*directories: Path) -> None:
-    """Asks these processes to end, and kills those that have not ended after TERM_S."""
+    """Sends SIGTERM to the processes of `others`, and SIGKILL to those that run TERM_S later."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in others(*directories):
             with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The bottleneck: one FIFO queue with a policy, a link, and a postcard of every packet. The same semantics as the soft
- * switch with our P4 program, written a second time on purpose: `make replay BUF=...` of a simulated run compares both.
+ * The bottleneck: one FIFO queue with a policy, a link, and a postcard of every packet. Implements the semantics of the
+ * soft switch with our P4 program a second time, on purpose: `make replay BUF=...` of a simulated run compares both.
  */
 #ifndef SIMULATOR_BOTTLENECK_H
 #define SIMULATOR_BOTTLENECK_H

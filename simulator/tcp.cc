@@ -24,7 +24,7 @@ constexpr double TIME_WAIT_S = 1;
 constexpr uint32_t LEAST_BUFFER_BYTES = 1 << 20, MOST_BUFFER_BYTES = 1 << 30;
 constexpr uint16_t EXACT_PACE_PERCENT = 100, LINUX_SLOW_START_PERCENT = 200, LINUX_PERCENT = 120;
 
-/* Another congestion control with a bound on its window, as Linux's snd_cwnd_clamp. */
+/* Wraps a congestion control and bounds its window, as Linux's snd_cwnd_clamp does. */
 class BoundedWindow : public TcpCongestionOps
 {
       public:

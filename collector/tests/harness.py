@@ -50,7 +50,7 @@ def postcards(path: Path) -> list[bytes]:
 
 
 def whole_bytes(path: Path) -> int:
-    """Length of the part of the file that whole blocks fill."""
+    """Total length of the file's whole blocks."""
     return sum(BLOCK.length + len(block.payload) for block in blocks(path))
 
 
@@ -63,7 +63,7 @@ def free_port() -> int:
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
-    """Polls. The timeout is long, so that a slow machine does not reach it: only a defect does."""
+    """Polls. The timeout is long enough for a slow machine: only a defect reaches it."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"did not happen within {seconds:.0f} s"

@@ -195,7 +195,7 @@ def test_collector__killed_leaves_whole_blocks_of_sent_postcards(start, build):
         assert np.array_equal(rows["card_seq"], seq)
         assert np.array_equal(rows["tcp_seq"], seq * 1448)
         assert (rows["threshold"] == 163).all()
-        # Later samples may correct the difference of the clocks, which can move a stamp back by a few ns.
+        # A later sample may correct the clock offset, and so move a stamp back by a few ns.
         assert np.diff(rows["rx_mono_ns"].astype(np.int64)).min() >= -10
         left = running.output.stat().st_size - whole_bytes(running.output)
         assert left < BLOCK.length + BLOCK.const["BLOCK_MAX_PAYLOAD_BYTES"]

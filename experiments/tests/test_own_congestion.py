@@ -179,7 +179,7 @@ def test_many_parameters__of_one_algorithm_are_all_listed() -> None:
     """BBRv2 has 50: more than fit into one message of the virtual machine."""
     names = [f"a_parameter_with_a_long_name_{number}" for number in range(60)]
     more = "".join(f"static uint {name} = 7;\nmodule_param({name}, uint, 0444);\n" for name in names)
-    text = TEMPLATE.read_text().replace("/* What each flow remembers", f"{more}/* What each flow remembers")
+    text = TEMPLATE.read_text().replace("/* The state of each flow", f"{more}/* The state of each flow")
     directory = own_kernel.kernel_of([{"name": "mycc", "file": "mycc.c", "text": text}])
     offer = offers.ask(directory / "linux")
     assert offer.parameters["mycc"] == {"kept_percent": "75"} | dict.fromkeys(names, "7")

@@ -4,14 +4,14 @@
  *
  * Differences from the draft:
  * - P.tx_in_flight and P.lost. Linux keeps P.delivered for each packet, but not the packets in flight and lost at its
- *   transmission. A history of ACKs, indexed by the delivered count, gives both with the resolution of its entries: the
- *   packets of one ACK, or 1/128 of the packets in flight.
+ *   transmission. A history of ACKs, indexed by the delivered count, gives both. An entry covers the packets of one
+ *   ACK, or 1/128 of the packets in flight if that is more.
  * - Lost packets. Linux does not call a congestion control for each packet that it marks lost. The packets that an ACK
  *   marks are looked up in the retransmission queue. Packets that a timer (RACK, RTO) marks count at the next ACK. If
  *   they were retransmitted by then, that ACK's own sample is used for them.
  * - C.send_quantum is the kernel's own (tcp_tso_autosize). offload_budget assumes the draft's quantum, bounded by the
  *   number of segments that the interface takes at once.
- * - A cycle without a sample tells nothing about the bandwidth, so an empty slot of the bandwidth filter does not
+ * - A cycle without a sample says nothing about the bandwidth. So an empty slot of the bandwidth filter does not
  *   replace the previous slot.
  * - CE marks. The draft requires a reaction but does not specify it. Here a reaction of TCP (at most one per RTT)
  *   counts as a loss. It also counts as too much in flight if the marked packets were a probe. Google's BBRv3 estimates

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * CONGESTION_CONTROL(state, members) registers a struct tcp_congestion_ops with these members, named like the C file.
- * `state` is the type of a flow's private data. MODULE_LICENSE stays with the algorithm's own file: BPF needs it, too.
+ * `state` is the type of a flow's private data. MODULE_LICENSE stays in the algorithm's file, because BPF needs it too.
  */
 #ifndef REGISTER_H
 #define REGISTER_H

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Reno that reacts to a loss only with probability 1/w, w the window at the loss (Spang, Arslan, McKeown 2021,
- * section 4.5). So few flows reduce their windows in the same RTT, and square root of n buffers suffice by a Chernoff
- * bound instead of an assumption.
+/* Reno that reacts to a loss only with probability 1/w, where w is the window at the loss (Spang, Arslan, McKeown 2021,
+ * section 4.5). Few flows then reduce their windows in the same RTT. A Chernoff bound, instead of an assumption, shows
+ * that a buffer of BDP/sqrt(n) suffices for n flows.
  *
- * One draw per loss event, as Reno reduces once per loss event: the kernel asks for ssthresh when fast recovery, a
- * reaction to ECN, or a timeout begins. A flow that does not react keeps its window through the recovery; lost segments
- * are retransmitted as usual. In slow start every loss halves the window. There w is no estimate of the fair share, and
- * a window that overshot the path would otherwise stay for w loss events.
+ * A flow draws once per loss event, because Reno reduces its window once per loss event: the kernel asks for ssthresh
+ * when fast recovery, a reaction to ECN, or a timeout begins. A flow that does not react keeps its window through the
+ * recovery; lost segments are retransmitted as usual. In slow start every loss halves the window: w is then no estimate
+ * of the fair share, and a window that overshot the path would otherwise stay for about w loss events.
  */
 #include "congestion.h"
 
@@ -22,7 +22,7 @@ CALLBACK(void, begin, struct sock *sk)
 	flow->state = random_u64();
 }
 
-/* splitmix64, its upper half. */
+/* The upper half of a splitmix64 draw. */
 static u32 draw(struct reno_1w_flow *flow)
 {
 	u64 z = flow->state += 0x9e3779b97f4a7c15ULL;

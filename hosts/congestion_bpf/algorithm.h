@@ -19,7 +19,7 @@ struct algorithm {
 	int link_fd;		/* keeps them registered; 0: not registered */
 };
 
-/* Loads the object's programs under algorithm->name. Each of these returns 0, or -errno after one line. */
+/* Loads the object's programs under algorithm->name, or registers them. Returns 0, or -errno after one line. */
 int algorithm_load(struct algorithm *algorithm, uint64_t seed);
 int algorithm_register(struct algorithm *algorithm);
 void algorithm_release(struct algorithm *algorithm);

@@ -20,7 +20,7 @@
 #pragma clang diagnostic ignored "-Wincompatible-function-pointer-types"
 
 #define CALLBACK(type, name, ...) SEC("struct_ops/" #name) type BPF_PROG(name, ##__VA_ARGS__)
-/* The loader sets the name: two labs at once have different ones. */
+/* The loader sets the name, because labs that run at the same time need different names. */
 #define CONGESTION_CONTROL(state, ...)                                                                       \
 	_Static_assert(sizeof(state) <= sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv),            \
 		       "the flow's state is larger than ICSK_CA_PRIV_SIZE");                                 \

@@ -87,7 +87,8 @@ static void halve(struct sock *sk)
 	tp->snd_ssthresh = max(window >> 1, 2U);
 }
 
-/* A loss halves the window, whatever alpha is. The kernel has just called ssthresh(), which used alpha: overwrite it.
+/* A loss halves the window, whatever alpha is. The kernel has just called ssthresh(), which used alpha: overwrite the
+ * result.
  */
 CALLBACK(void, set_state, struct sock *sk, u8 state)
 {

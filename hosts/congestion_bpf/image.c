@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds the struct tcp_congestion_ops of an object, its offset by BTF and its section by the ELF header, and writes the
-// algorithm's name into it.
+// Writes the algorithm's name into an object's struct tcp_congestion_ops. BTF gives the variable's offset, the ELF
+// header its section.
 #include "image.h"
 
 #include <bpf/btf.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keeps the end of libbpf's messages. A verifier's log ends with the reason, a line above its statistics. Before each
+// Keeps the end of libbpf's messages. The reason is the last line of a verifier's log above the statistics. Before each
 // instruction's state the log quotes the source line, "; text @ file.c:12".
 #include "libbpf_words.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Congestion controls as BPF objects: which of our own this kernel can load, and the objects, compiled once.
+"""Congestion controls as BPF objects: compiles each object once, and checks whether this machine can load it.
 
 An object depends on its source, our headers, the kernel's types and the compiler; their digest names its directory in
 the cache. Standard library only.
@@ -38,7 +38,7 @@ class ObjectError(Exception):
 
 def own_sources() -> dict[str, Path]:
     """Our own algorithms for BPF, by name: the files of hosts/congestion that are written for both kernels, and the
-    files of this directory. Linux has the latter as modules, but a machine may lack the modules.
+    files of this directory. Linux has the algorithms of this directory as modules, but a machine may lack the modules.
     """
     files = [*BOTH_KERNELS.glob("*.c"), *HERE.glob("*.c")]
     return {path.stem: path for path in sorted(files) if SHARED_HEADER.search(path.read_bytes())}

@@ -22,8 +22,9 @@ struct instance {
 
 #define INSTANCE_NONE ((struct instance){.instances = -1, .dir = -1, .lifeline = -1})
 
-/* Takes the lock, removes stale instances and makes a new one. Open a file of it, then call instance_settled, which
- * releases the lock. Returns 0, or -errno after one message; call instance_remove in either case.
+/* Takes the lock, removes stale instances and makes a new one. Open a file of the new instance, then call
+ * instance_settled, which releases the lock. Returns 0, or -errno after one message. Call instance_remove in either
+ * case.
  */
 int instance_make(struct instance *instance, int tracefs);
 void instance_settled(const struct instance *instance);

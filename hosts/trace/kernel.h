@@ -15,7 +15,7 @@ struct kernel {
 	bool retransmit_has_error; /* tracepoint tcp_retransmit_skb has a third argument (Linux 6.16) */
 };
 
-/* 0, or -errno after one message that names what is missing. With verbose, libbpf prints to stderr from now on. */
+/* 0, or -errno after one message that names the missing feature. With verbose, libbpf prints to stderr from now on. */
 int kernel_check(struct kernel *kernel, const char *btf_path, bool verbose);
 
 /* Inode number of the network namespace at path, as in records. 0 or -errno after one message. */

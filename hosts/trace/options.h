@@ -24,7 +24,7 @@ struct options {
 	uint16_t first_port;
 	uint16_t last_port;
 	uint64_t status_ms; /* interval of status lines */
-	uint64_t read_ms;   /* interval of readings of the rings */
+	uint64_t read_ms;   /* between two readings of the rings */
 	bool status;
 	bool verbose;
 };

@@ -220,8 +220,8 @@ uint64_t programs_missed(const struct programs *programs)
 	return balance.skipped > balance.rescued ? balance.skipped - balance.rescued : 0;
 }
 
-/* Detaching removes the links one by one, so the balance is read before. An event that is between its two programs at
- * that moment unbalances the counters, so the reading is repeated.
+/* Reads the balance before detaching, because detaching removes the links one by one. An event that is between its two
+ * programs at that moment unbalances the counters, so the reading is repeated.
  */
 void programs_detach(struct programs *programs)
 {

@@ -44,7 +44,7 @@ struct programs {
 	uint64_t ring_bytes;
 	int stats_fd;		 /* the kernel measures programs while this is open */
 	uint64_t skipped_before; /* when all programs had been attached */
-	uint64_t rescued_before; /* likewise */
+	uint64_t rescued_before; /* at the same time */
 	bool detached;
 	struct program_balance final; /* when the programs were detached */
 };

@@ -42,7 +42,7 @@ def _end_with_parent() -> None:
 
 
 def start(argv: Sequence[str], stdin: IO[bytes] | int, output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Starts a program with stdout and stderr to `output`. It is killed when the thread that started it ends."""
+    """Starts a program with stdout and stderr to `output`. When the starting thread ends, the program is killed."""
     options: dict[str, Any] = {"stdin": stdin, "stdout": output, "stderr": subprocess.STDOUT}
     return subprocess.Popen(argv, preexec_fn=_end_with_parent, **options)
 

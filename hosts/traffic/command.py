@@ -18,7 +18,7 @@ from hosts.traffic.plan_reader import AnyPlan, PlanError, read_json
 
 
 def _run(plan: AnyPlan, options: argparse.Namespace, run: Callable[[AnyPlan, Path], list[str]]) -> list[str]:
-    """Carries out the plan. Raises PlanError with the plan's file for an error that only the drawn flows show."""
+    """Carries out the plan. Some errors show only when flows are drawn: their PlanError names the plan's file."""
     try:
         return run(plan, options.results)
     except PlanError as error:

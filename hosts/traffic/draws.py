@@ -52,7 +52,7 @@ class Distribution:
 
     def drawn_share(self) -> float:
         """The share of the mean that a sample of some thousand draws reaches. The rest of the mean lies in values too
-        rare to be drawn. Computed as the mean of the midpoints of MIDPOINTS equally likely parts, over the mean.
+        rare to be drawn. Computed as the mean of the quantiles at MIDPOINTS equidistant midpoints, over the mean.
         """
         return sum(self.quantile((part + 0.5) / MIDPOINTS) for part in range(MIDPOINTS)) / MIDPOINTS / self.mean
 

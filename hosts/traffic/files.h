@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Raises the limit of open files to `wanted`, and the hard limit if this process may; otherwise to the hard limit. 0, or
- * -EMFILE after one message if that is less than `needed`.
+/* Raises the limit of open files to `wanted`, and the hard limit with it if necessary. Without the privilege to raise
+ * the hard limit, raises the limit to the hard limit. 0, or -EMFILE after one message if the limit is below `needed`.
  */
 int allow_files(uint64_t wanted, uint64_t needed);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Settings of the TCP flows of a group. A plan has them for all groups; a group may have others."""
+"""Settings of the TCP flows of a group. A plan sets them for all groups; a group may override them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES = 4096, 2**31 - 1
 
 @dataclass(frozen=True)
 class FlowSettings:
-    """`window_segments`: most segments in flight, which needs the virtual-time kernel (0: no bound). `buffer_bytes`: of
-    the send buffer (0: the host's settings bound it). `ecn`: a connection without ECN is an error; if only some flows
-    of a plan have it, the others do not ask for ECN.
+    """`window_segments`: bound on the congestion window, which needs the virtual-time kernel (0: no bound).
+    `buffer_bytes`: size of the send buffer (0: the host's settings bound it). `ecn`: a connection without ECN is an
+    error; if only some flows of a plan have `ecn`, the others do not ask for ECN.
     """
 
     window_segments: int = 0
@@ -26,7 +26,7 @@ class FlowSettings:
     ecn: bool = False
 
     def words(self) -> str:
-        """In a flow's line for build/tcp_flows, each after a blank."""
+        """The settings as words of a flow's line for build/tcp_flows, each after a blank."""
         numbers = {"window": self.window_segments, "buffer": self.buffer_bytes}
         flags = {"pacing": self.pacing, "ecn": self.ecn}
         words = [f"{name}={value}" for name, value in numbers.items() if value]

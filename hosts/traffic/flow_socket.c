@@ -20,7 +20,9 @@ enum {
 	STANDSTILL_RATE = 1,
 };
 
-/* Any finite rate starts TCP's own pacing, at the rate that follows from the window. This rate never limits it. */
+/* Any finite maximum rate starts TCP's own pacing, at the rate that follows from the window. This maximum is too high
+ * to limit that rate.
+ */
 #define PACING_UNBOUNDED (ULONG_MAX - 1)
 
 /* The kernel's states of a connection, net/tcp_states.h. */

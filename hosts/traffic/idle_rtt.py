@@ -3,8 +3,8 @@
 
 Standard library only. ICMP, because a TCP connection would use up the single test that an iperf3 server waits for. A
 reply is stamped when this process reads it, so a sample includes the process's wake-up: tens of microseconds. Writes
-{"samples_ns": [...], "sent_mono_ns": [...], "min_ns": N, "median_ns": N, "sent": N, "lost": N}: a request that nothing
-answered has no sample and no time.
+{"samples_ns": [...], "sent_mono_ns": [...], "min_ns": N, "median_ns": N, "sent": N, "lost": N}. An unanswered request
+has no entry in the lists.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def measure(server: str, count: int, interval_s: float, timeout_s: float) -> lis
 
 
 def document(echoes: list[Echo], count: int) -> dict[str, Any]:
-    """The content of idle_rtt.json. `echoes` are the answered ones of `count` requests, one or more."""
+    """The content of idle_rtt.json. `echoes`: the answered requests among `count`, at least one."""
     samples = [echo.round_trip_ns for echo in echoes]
     return {
         "samples_ns": samples,

@@ -22,7 +22,7 @@ def find() -> str:
 
 
 def start(arguments: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Starts iperf3 with stdout and stderr to `output`. It is killed when the thread that started it ends."""
+    """Starts iperf3 with stdout and stderr to `output`. When the starting thread ends, iperf3 is killed."""
     return child.start([find(), *arguments], subprocess.DEVNULL, output)
 
 

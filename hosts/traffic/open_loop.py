@@ -67,7 +67,7 @@ class Arrivals(NamedTuple):
 
 
 def read_arrivals(value: object) -> Arrivals | None:
-    """The parts of one of ARRIVALS, or of ARRIVALS_FORM; None of any other value."""
+    """The parts of one of ARRIVALS, or of ARRIVALS_FORM; None for any other value."""
     if not isinstance(value, str):
         return None
     if value in ARRIVALS:

@@ -31,7 +31,7 @@ class Reader:
         self.errors: list[str] = []
 
     def refused(self, path: str) -> bool:
-        """Whether there is an error of the value at `path`."""
+        """Whether an error about the value at `path` was recorded."""
         return any(error.startswith(f"{path}: ") for error in self.errors)
 
     def number(self, values: dict[str, Any], key: str, low: int, high: int, path: str = "", default: Any = None) -> int:

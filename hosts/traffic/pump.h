@@ -20,7 +20,7 @@ void pump_close(struct pump *pump);
 bool pump_is_open(const struct pump *pump);
 
 /* These return 0 or -errno. */
-/* Sends `bytes` and a FIN; 0: until pump_stop. `window_segments` bounds the congestion window; 0: nothing does. */
+/* Sends `bytes` and a FIN; 0: until pump_stop. `window_segments` bounds the congestion window; 0: no bound. */
 int pump_send(const struct pump *pump, int fd, uint64_t bytes, uint32_t window_segments);
 int pump_discard(const struct pump *pump, int fd, uint32_t id);
 /* *error becomes the error of the last write. */

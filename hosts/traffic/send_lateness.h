@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How late a traffic program sends: time from the due time to the send, or to its return. Bucket k counts up to 2^k ns.
+ * Histogram of the lateness of a traffic program's sends: from the due time to the send, or to the return of the send.
+ * Bucket k counts latenesses above 2^(k - 1) ns and up to 2^k ns; bucket 0 counts those up to 1 ns.
  */
 #ifndef TRAFFIC_SEND_LATENESS_H
 #define TRAFFIC_SEND_LATENESS_H

@@ -82,7 +82,7 @@ void sink_tcp_close(struct sink_flow *flow, struct sink *sink);
 
 /* Opens the kernel's executor, if there is one. 0, or -errno after one message. */
 int sink_pump_open(struct sink *sink);
-/* Counts what the kernel has discarded since the last call. 0, or -errno after one message. */
+/* Counts the bytes that the kernel has discarded since the last call. 0, or -errno after one message. */
 int sink_pump_collect(struct sink *sink);
 /* Requests an event at the first bytes after an idle interval. 0, or -errno after one message. */
 int sink_pump_arm(struct sink *sink);

@@ -4,8 +4,8 @@
 A server starts at once. When it listens on its port, this program prints "ready"; at SIGTERM it ends the server. A
 client starts at a planned time, and gets SIGTERM if it still runs at the planned end. Either is started from an
 argument list, without a shell, as the plan's user and without capabilities. Its output goes to NAME.stdout and
-NAME.stderr, each up to a limit; what exceeds the limit is read, counted and discarded, so that the program never blocks
-on it. NAME.json says how the program ended. Standard library only.
+NAME.stderr, each up to a limit. Output beyond the limit is read, counted and discarded, so that the program never
+blocks on it. NAME.json says how the program ended. Standard library only.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Running:
         return False
 
     def end(self) -> None:
-        """Ends what still runs: SIGTERM, then SIGKILL, to the whole group. Stores the rest of the output."""
+        """Ends the process group: SIGTERM if the program still runs, then SIGKILL. Stores the rest of the output."""
         if self.ended_mono_ns is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGTERM)

@@ -13,7 +13,7 @@ PACKAGES = {"ethtool": "ethtool", "ip": "iproute2", "tc": "iproute2", "modprobe"
 
 
 class TuneError(RuntimeError):
-    """A message for the user: what failed, on what, why, and what to do."""
+    """A message for the user: the failed action, its object, the reason, the remedy."""
 
 
 class CommandError(TuneError):

@@ -2,9 +2,10 @@
 """Propagation delay by netem, for kernels that have it: `python -m hosts.tune.delay apply|undo`.
 
 By default netem delays the ACKs on the receiver's egress, behind an ifb device. `receiver-ingress` delays the data,
-also behind an ifb. `sender-egress` follows the text of the paper. There TCP Small Queues waits for each flow's delayed
-packets and distorts the result (`distorted_by_tcp_small_queues` in the output). The queue limit is always explicit,
-because netem's default of 1000 packets drops silently. Prints JSON; needs root; standard library only.
+also behind an ifb. `sender-egress` delays the data on the sender, as in the text of the paper. There TCP Small Queues
+counts the delayed packets as queued on the host, holds the flow back, and distorts the result
+(`distorted_by_tcp_small_queues` in the output). The queue limit is always explicit, because netem's default of 1000
+packets drops silently. Prints JSON; needs root; standard library only.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hosts.tune.delay", description=SUMMARY)
     commands = parser.add_subparsers(dest="command", required=True)
     change = commands.add_parser("apply", help="add the delay")
-    change.add_argument("--state", type=Path, required=True, help="file that records what undo removes")
+    change.add_argument("--state", type=Path, required=True, help="file that records the delay for undo")
     change.add_argument("--interface", type=state.parse_interface, required=True)
     change.add_argument("--at", choices=PLACES, default=PLACES[0])
     change.add_argument("--delay-ns", type=parse_number(MOST_DELAY_NS), required=True)

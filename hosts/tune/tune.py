@@ -39,7 +39,7 @@ SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
 def plan_sysctls(options: argparse.Namespace, saved: dict[str, str]) -> dict[str, tuple[str, str]]:
     """{name: (present, wanted)} of the sysctls that must change. `saved` has the former values of sysctls that an
-    earlier call changed: those that this call does not name are restored.
+    earlier call changed: sysctls that this call does not name are restored to these values.
     """
     wanted = {
         **saved,

@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("program", type=Path, metavar="SOURCE.p4")
     parser.add_argument("--output-dir", required=True, type=Path, metavar="DIR")
-    parser.add_argument("--root", type=Path, default=Path(), help="what paths are relative to (default: .)")
+    parser.add_argument("--root", type=Path, default=Path(), help="directory that paths are relative to (default: .)")
     parser.add_argument("--check", action="store_true", help="compile nothing; fail when the sources have changed")
     options = parser.parse_args(arguments)
     try:

@@ -61,7 +61,7 @@ class PacketPorts:
         return frames
 
     def until(self, done_s: float) -> list[tuple[int, bytes]]:
-        """Calls `receive` until the time `done_s` of time.monotonic()."""
+        """`receive`, with a timeout that ends at `done_s` of time.monotonic()."""
         return self.receive(max(0.0, done_s - time.monotonic()))
 
     @staticmethod

@@ -106,7 +106,7 @@ class RealTimeSwitch(SwitchUnderTest):
             self._markers_through(ways)
 
     def outputs(self) -> list[tuple[int, bytes]]:
-        """A marker passes each queue after ingress, the collector's queue last: egress of the others fills it."""
+        """Sends a marker through each queue, the collector's queue last, because the other queues' egress fills it."""
         self.settle()
         with self._unwatched(SENDER_PORT), self._unwatched(RECEIVER_PORT), self._unwatched(COLLECTOR_PORT):
             self._markers_through([(MARKER_PORT, SENDER_PORT), (MARKER_PORT, RECEIVER_PORT)])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The soft switch's core in this process, in virtual time: no sockets, no clock, every ns exact.
 
-The control plane is that of a running switch, with a function call in place of the socket.
+The control plane is the one of a running switch, with a function call instead of the socket.
 """
 
 from __future__ import annotations

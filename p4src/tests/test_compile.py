@@ -18,7 +18,7 @@ P4C = shutil.which("p4c-bm2-ss")
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program that includes a header which includes a .def file."""
+    """A program whose header includes a .def file."""
     (tmp_path / "p4/shared").mkdir(parents=True)
     (tmp_path / "p4/main.p4").write_text('#include <core.p4>\n#include "shared/a.p4"\n')
     (tmp_path / "p4/shared/a.p4").write_text('  #  include "../../wire.def"\n// #include "no.p4"\n')

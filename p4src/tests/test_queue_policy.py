@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Each policy one below the threshold, at the threshold and one above, in packets and in bytes; marks; postcards.
 
-If no frame leaves while frames arrive, these meet depths of 0, 1, 2, ..., because the frame in transmission counts.
+If no frame leaves meanwhile, arriving frames meet depths of 0, 1, 2, ..., because the frame in transmission counts.
 """
 
 import pytest

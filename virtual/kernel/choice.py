@@ -39,7 +39,8 @@ def read(given: Mapping[str, str]) -> dict[str, str]:
 @contextlib.contextmanager
 def remember(requested: Mapping[str, str], directory: Path) -> Iterator[dict[str, str]]:
     """Yields the choice, one of KEYS with its value: `requested`, else the choice stored in `directory`, else the
-    default. It is stored at once, for the build after an interruption. KernelError in the body restores the old choice.
+    default. Stores the choice before the body, so that an interrupted build keeps it. KernelError in the body restores
+    the old choice.
     """
     file = directory / FILE
     before = digests.read_json(file)

@@ -45,8 +45,8 @@ static void advance_max_bw_filter(struct bbr3 *bbr)
 	bbr->max_bw_slots[1] = 0;
 }
 
-/* After a round with losses, unless probing: lower the bounds to what that round delivered, but not below BETA times
- * their values.
+/* After a round with losses, unless probing: lower the bounds to the rate and volume that the round delivered, but not
+ * below BETA times their values.
  */
 static void adapt_lower_bounds(struct sock *sk)
 {

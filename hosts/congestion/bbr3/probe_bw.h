@@ -41,7 +41,7 @@ static bool is_time_to_go_down(struct sock *sk, const struct sample *rs)
 	}
 	if (!is_bound_by_longterm(sk))
 		return bbr->full_bw_now;
-	reset_full_bw(bbr, rs->rate); /* the bound hides what the path could carry */
+	reset_full_bw(bbr, rs->rate); /* the bound hides the path's capacity */
 	return false;
 }
 

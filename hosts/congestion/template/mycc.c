@@ -7,7 +7,7 @@
 static unsigned int kept_percent = 75; /* CC_PARAMETERS=mycc.kept_percent=90, in virtual time */
 module_param(kept_percent, uint, 0444);
 
-/* What each flow remembers, 104 bytes at most. inet_csk_ca(sk) points to it; it is all 0 at first. */
+/* The state of each flow, at most 104 bytes, all 0 at first. inet_csk_ca(sk) points to it. */
 struct mycc_flow {
 	u32 losses;
 };
@@ -35,7 +35,7 @@ CALLBACK(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp), acked);
 }
 
-/* The window to return to when a loss turns out to be none. */
+/* The window to return to when a loss turns out to be spurious. */
 CALLBACK(u32, undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The two events. The kernel's trace headers include this file several times, with other macros each time. Beside the
- * record an event has the fields that the kernel filters by, and those that the reader checks before it decodes.
+ * The two events. The kernel's trace headers include this file several times, with other macros each time. Besides the
+ * record, an event has fields for the kernel's filters, and fields that the reader checks before it decodes the record.
  */
 #if !defined(BUFFERSCOPE_TCP_EVENT_H) || defined(TRACE_CUSTOM_MULTI_READ)
 #define BUFFERSCOPE_TCP_EVENT_H

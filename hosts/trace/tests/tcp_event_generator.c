@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Makes tcp_probe events as fast as the machine can: segments of one byte over its own loopback connections. Each
-// send causes one event at the receiver, and often another when the ACK comes back. Run it in a network namespace
-// with loopback up; it is bounded in time.
+// send causes one event at the receiver, and often another when the ACK comes back. Run this program in a network
+// namespace with loopback up. --seconds bounds its run.
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -40,7 +40,7 @@ struct worker {
 	struct connection *connections;
 	uint64_t count;
 	uint64_t end_ns;
-	double sends_per_s; /* 0: as fast as it goes */
+	double sends_per_s; /* 0: unlimited */
 	uint64_t sends;
 	int err;
 };

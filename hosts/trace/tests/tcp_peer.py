@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A TCP connection for the tracer, and the kernel's own TCP_INFO of it. The tests run this program in a namespace.
+"""A TCP connection for the tracer, and its TCP_INFO from the kernel. The tests run this program in a namespace.
 
 tcp_peer.py serve PORT                 accepts connections one after the other and reads all their data
 tcp_peer.py exchange ADDRESS PORT      a message and its ACK, three times; prints SO_COOKIE, the socket's addresses

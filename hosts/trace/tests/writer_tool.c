@@ -13,7 +13,7 @@
 #include "../../../wire/tcp_record.h"
 #include "../block_writer.h"
 
-enum { TORN_BYTES = 100 }; /* of the first failing block, these fit below the limit: more than its header */
+enum { TORN_BYTES = 100 }; /* of the first failing block, written before the limit: more than its header */
 
 const char *const program_name = "writer_tool";
 

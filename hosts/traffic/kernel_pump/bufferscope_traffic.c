@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* An open file is a client with a thread of its own. A socket's callbacks, which run in softirqs, put it on the
- * client's list; the thread sends or receives, as the program would after epoll_wait.
+/* Each open file of the device is a client with its own thread. A socket's callbacks, which run in softirqs, put the
+ * socket on the client's list. The thread then sends or receives, as the program would after epoll_wait.
  */
 #define pr_fmt(format) KBUILD_MODNAME ": " format
 
@@ -69,8 +69,8 @@ static void on_data_ready(struct sock *sk)
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
-/* Like sk_stream_write_space: does not wake the writer until a third of the buffer is free, and half of what
- * net.ipv4.tcp_notsent_lowat allows.
+/* Like sk_stream_write_space: wakes the writer only when a third of the buffer is free and the unsent data is below
+ * half of net.ipv4.tcp_notsent_lowat.
  */
 static void on_write_space(struct sock *sk)
 {
@@ -186,9 +186,9 @@ static int work(void *argument)
 	return 0;
 }
 
-/* No socket option sets the clamp of the congestion window. TCP_WINDOW_CLAMP bounds the receive window. While only
- * the receive window limits a flow, the congestion window, and with it the pace, grows to twice the bound. The first
- * window may exceed the bound.
+/* Sets the clamp of the congestion window, for which there is no socket option. TCP_WINDOW_CLAMP bounds the receive
+ * window instead: the congestion window, and with it the pacing rate, then grows to twice the bound. The first window
+ * may exceed the bound.
  */
 static void clamp_window(struct sock *sk, u32 segments)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Distributions: draws follow them for several seeds (Kolmogorov-Smirnov), means are those asked, faults are named."""
+"""Distributions: draws follow them for several seeds (Kolmogorov-Smirnov), means are as requested, faults are named."""
 
 import math
 from random import Random
