@@ -9,6 +9,7 @@ figures say which); 128 + the signal's number when it was stopped.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -26,7 +27,7 @@ from experiments.spec import Spec
 from experiments.sweep import needs, plan, run, spec
 from experiments.sweep.command import LIMITS, engine_of, prober, whole
 from experiments.sweep.engines import ENGINES, PARALLEL, SLURM
-from lib import owner, units
+from lib import files, owner, units
 from lib.errors import BadValue, RunError, SpecError, fail
 from lib.terminal import complain, counted, say
 from lib.words import PATHS, SWITCH, Key
@@ -349,10 +350,28 @@ def say_what_is_missing(
         say(needs.headline_of_set(missing, options.results))
 
 
+@contextlib.contextmanager
+def _drawing(output: Path) -> Iterator[None]:
+    """Holds the lock of the figures' directory while the body draws there: two commands would mix their files."""
+    with files.directory(output) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(
+                f"{output}: another make figures draws there; wait for it, or choose another RESULTS="
+            ) from None
+        yield
+
+
 def draw(asked: Asked) -> int:
     """Draws the figures, and prints where they are and how many runs were left out. Returns the exit status."""
     run.claim(asked.output.parent)
     run.claim(asked.output)
+    with _drawing(asked.output):
+        return _draw(asked)
+
+
+def _draw(asked: Asked) -> int:
     runs = StoredRuns(asked.paper, asked.options.results, asked.smoke, conditions(asked.paper), asked.beside)
     drawn = papers_draw.draw(runs, asked.output, asked.figures)
     owner.give(asked.output)

@@ -249,6 +249,23 @@ def test_draw__asks_for_real_time_only_if_it_was_asked_for(
         assert capsys.readouterr().err == "no valid run for clocks\n"
 
 
+def test_draw__is_refused_while_another_command_draws_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = read(["PAPER=spang2021", f"RESULTS={tmp_path}"])
+    refused: list[list[str]] = []
+
+    def drawn(*_: object) -> list[DrawnFigure]:
+        if not refused:
+            with pytest.raises(RunError) as failure:
+                figures.draw(asked)
+            refused.append(failure.value.lines)
+        return []
+
+    monkeypatch.setattr(figures.papers_draw, "draw", drawn)
+    assert figures.draw(asked) == 0
+    assert refused == [[f"{asked.output}: another make figures draws there; wait for it, or choose another RESULTS="]]
+    assert figures.draw(asked) == 0
+
+
 measures = [
     pytest.mark.skipif(not host.tool("parallel"), reason="GNU parallel missing: apt-get install parallel"),
     pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),

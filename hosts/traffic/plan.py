@@ -49,7 +49,7 @@ class LongFlowsPlan:
     the end to the RSTs. `transfers` are the groups of finite flows. `datagrams` are the groups of open-loop traffic,
     which is sent from the common start to the end. A plan may have `transfers` alone or `datagrams` alone. Each group
     of TCP flows has its settings (flow_settings.py), by default those of the plan.
-    Both generators: `pacing`, TCP's own. `kernel_names` maps congestion controls to their names in the kernel, where
+    Both generators: `kernel_names` maps congestion controls to their names in the kernel, where
     the plan's names differ.
     """
 

@@ -2,8 +2,8 @@
 """Propagation delay by netem, for kernels that have it: `python -m hosts.tune.delay apply|undo`.
 
 By default netem delays the ACKs on the receiver's egress, behind an ifb device. `receiver-ingress` delays the data,
-also behind an ifb. `sender-egress` delays the data on the sender, as in the text of the paper. There TCP Small Queues
-counts the delayed packets as queued on the host, holds the flow back, and distorts the result
+also behind an ifb. `sender-egress` delays the data on the sender, as in the text of Spang et al. (2021). There TCP
+Small Queues counts the delayed packets as queued on the host, holds the flow back, and distorts the result
 (`distorted_by_tcp_small_queues` in the output). The queue limit is always explicit, because netem's default of 1000
 packets drops silently. Prints JSON; needs root; standard library only.
 """
