@@ -3,8 +3,8 @@
 
 The chip's clock has an offset, drifts, wraps around, and may restart. Its traffic manager stamps the start of a
 transmission; on Tofino 1 the stamp has 18 bits, and the program extends it (p4src/tna/queue_time.p4). The traffic
-manager counts only the cells of packets whose transmission has not begun. It deflects the packets that it refuses;
-these are stamped later. Mirrored copies arrive late and out of order.
+manager counts only the cells of packets whose transmission has not begun. It deflects refused packets, and they get
+their stamp later. Mirrored copies arrive late and out of order.
 
 Two differences remain. A chip's depths are some cycles old, and depths here are exact. In virtual time hosts send
 bursts within a few ns, faster than any link.
@@ -46,18 +46,18 @@ PORT, COLLECTOR_PORT = 2, 3
 
 @dataclass(frozen=True)
 class Clock:
-    """switch = (offset + elapsed * (1 + drift)) mod 2^48, in ns since the first packet; from `restart_ns` on, it counts
-    from `restart_at_ns`.
+    """The switch's clock is (offset + elapsed * (1 + drift)) mod 2^48 ns; `elapsed` counts from the first packet. At
+    `restart_ns` the clock restarts from `restart_at_ns`.
     """
 
     offset_ns: int = (1 << 48) - 1_000_000_000  # wraps within the run
     drift: float = 20e-6
     restart_ns: int | None = None
     restart_at_ns: int = 40_000_000_000
-    steps_ns: tuple[int, int] = (1 << 62, 0)  # when the clock is set, and by how much
+    steps_ns: tuple[int, int] = (1 << 62, 0)  # when the clock steps, and by how much
 
     def stamps(self, elapsed_ns: np.ndarray) -> np.ndarray:
-        """The clock without wrap-around (int64). It is faster than CLOCK_MONOTONIC, so different ns stay different."""
+        """Stamps without wrap-around (int64). The clock is faster than CLOCK_MONOTONIC: two ns never share one."""
         ticks = elapsed_ns + np.floor(elapsed_ns * self.drift).astype(np.int64)
         stamps = ticks + self.offset_ns
         if self.restart_ns is not None:
@@ -97,8 +97,8 @@ def begins(queue: Columns) -> np.ndarray:
 def convert(
     source: Path, target: Path, chip: str = "tofino", clock: Clock | None = None, seed: int = 1, lose: int | None = None
 ) -> Path:
-    """Writes the run of `source` into `target` as a run of a Tofino. `lose`: the number of an admitted packet whose
-    postcard is lost on the way.
+    """Writes the run of `source` into `target` as a run of a Tofino. `lose`: the card_seq of an admitted
+    packet whose postcard is lost on the way.
     """
     clock = clock or Clock()
     run = load(source)
@@ -120,7 +120,7 @@ def convert(
     order = np.argsort(rx, kind="stable")
     number = cards["card_seq"]
     told_number = number.astype(np.int64)
-    if clock.restart_ns is not None:  # numbers begin anew with the clock
+    if clock.restart_ns is not None:  # the numbers restart with the clock
         for of in (refused, ~refused):
             later = of & (came - origin >= clock.restart_ns)
             told_number[later] -= told_number[later].min(initial=1 << 32)
@@ -144,7 +144,7 @@ def convert(
 
 
 def _cells(came: np.ndarray, begin: np.ndarray, refused: np.ndarray, cells_each: np.ndarray) -> np.ndarray:
-    """Cells of the packets in the queue whose transmission had not begun at each arrival."""
+    """At each arrival: the cells of the queued packets whose transmission has not begun."""
     inside = np.flatnonzero(~refused)
     order = inside[np.argsort(begin[inside], kind="stable")]
     before = np.concatenate(([0], np.cumsum(cells_each[inside])))
@@ -164,8 +164,8 @@ def by_number(a: Analysis, restart_mono_ns: int = 0) -> Columns:
 
 
 def random_queue(seed: int, limit: int, egress_threshold: int | None) -> tuple[Columns, np.ndarray]:
-    """Postcards of random packets at 1 Gb/s through a traffic manager that refuses a packet when `limit` packets wait,
-    and an egress that drops a packet when `egress_threshold` wait behind it; and the depths, packet by packet.
+    """Simulates random packets at 1 Gb/s one by one. The traffic manager refuses a packet when `limit` packets wait;
+    egress drops a packet when `egress_threshold` packets wait behind it. Returns the postcards and the true depths.
     """
     rng = np.random.default_rng(seed)
     came = np.cumsum(rng.integers(20, 11_000, 3000))
@@ -224,7 +224,7 @@ def _stored(source: Path) -> dict[tuple[int, bool], dict[str, Any]]:
 
 
 def counts(arrivals: int, refused: int, extra: int = 0) -> dict[str, Any]:
-    """The switch's counters, which had counted `extra` packets before the run."""
+    """The switch's counters. Before the run they had counted `extra` packets."""
     port, collector = str(PORT), str(COLLECTOR_PORT)
     counters = {"arrivals": {port: arrivals}, "arrival_drops": {port: refused}, "postcards_made": {collector: arrivals}}
     return {
@@ -240,7 +240,7 @@ def counts(arrivals: int, refused: int, extra: int = 0) -> dict[str, Any]:
 
 
 def _documents(target: Path, spec: dict[str, Any], chip: str, packets: int, refused: int, stored: int) -> None:
-    """spec.yaml, switch.json, collector.json, idle_rtt.json and environment.json of the run."""
+    """Rewrites spec.yaml, switch.json, collector.json and environment.json as those of a Tofino run."""
     spec = spec | {"target": "tofino", "clock": "real", "switch": "process", "delay": "tc"}
     (target / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
     capabilities = asdict(TARGETS["tofino"].capabilities) | {"cell_bytes": CELL_BYTES[chip]}

@@ -53,7 +53,7 @@ class Outcome:
 
 @dataclass
 class Campaign:
-    """A run; a second run, the source of foreign files; the outcome of each command on the undamaged first run."""
+    """Damages copies of `run`. `other` supplies foreign files. `whole`: each command's outcome on the undamaged run."""
 
     run: Path
     other: Path
@@ -159,7 +159,7 @@ def bounded(call: Callable[[], int]) -> tuple[int, list[str], str]:
 
 
 def undrawn() -> contextlib.ExitStack:
-    """Replaces figures by empty drawings: each would take a second, and they depend only on files that are compared."""
+    """Replaces figures by empty drawings. A figure takes a second, and depends only on files that are compared."""
 
     stack = contextlib.ExitStack()
     for target, what in {

@@ -18,7 +18,7 @@ def imported(source, output, *words) -> Path:
 
 
 def pcap(path: Path, datagrams: list[tuple[int, bytes]], port: int, kept=lambda number: 65535) -> Path:
-    """A capture of UDP datagrams; times are ns. `kept` gives the most bytes kept of each frame, by its number."""
+    """A capture of UDP datagrams; times are ns. `kept` maps a frame's number to its snapshot length."""
     frames = [struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)]
     for number, (ns, payload) in enumerate(datagrams):
         udp = struct.pack(">HHHH", 4444, port, 8 + len(payload), 0) + payload

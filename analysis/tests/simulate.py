@@ -34,7 +34,7 @@ class Flow:
 
     index: int
     first_seq: int
-    una: int = 0  # all counted from 0, in segments
+    una: int = 0  # segments are numbered from 0
     nxt: int = 0
     cwnd: float = 10.0
     ssthresh: float = 1e9
@@ -62,7 +62,7 @@ class Truth:
     records: list[dict[str, int]] = field(default_factory=list)
     arrival_flow: list[int] = field(default_factory=list)
     arrival_segment: list[int] = field(default_factory=list)  # -1: SYN
-    ack_ns: dict[tuple[int, int], int] = field(default_factory=dict)  # when (flow, segment) was first covered
+    ack_ns: dict[tuple[int, int], int] = field(default_factory=dict)  # when an ACK first covered (flow, segment)
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Scenario:
     duration_ns: int = 1_200_000_000
     warmup_ns: int = 200_000_000
     ipv6: bool = False
-    swap_every: int = 0  # one packet in `swap_every` reaches the queue after the next one of its flow; 0: none
+    swap_every: int = 0  # one packet in `swap_every` is overtaken by the next packet of its flow; 0: none
     max_cwnd: float = 1e9
     ccs: tuple[str, ...] = ("reno",)
     mode: str = "tail-drop"
@@ -102,7 +102,7 @@ class Simulation:
         self.random = random.Random(scenario.seed)
         self.events: list[tuple[int, int, str, tuple[int, ...]]] = []
         self.serial = 0
-        self.link_free_ns = self.link_carry = 0  # the carry in ns / rate
+        self.link_free_ns = self.link_carry = 0  # the carry in ns / rate_bps
         self.departures: list[int] = []  # of packets in the queue
         self.queued_bytes: list[int] = []
         self.card_seq = {True: 0, False: (1 << 32) - 50}
@@ -295,7 +295,7 @@ def blocks(kind: int, version: int, records: list[bytes], per_block: int = 500) 
 
 
 def stored_postcards(scenario: Scenario, truth: Truth) -> list[bytes]:
-    """In the order in which the collector gets them: by departure."""
+    """The stored postcards, in the order in which the collector receives them: by departure."""
     order = sorted(range(len(truth.cards)), key=lambda i: truth.cards[i]["enqueue_ns"] + truth.cards[i]["sojourn_ns"])
     return [postcard_bytes(scenario, truth.cards[i], truth.arrival_flow[i]) for i in order]
 
@@ -411,7 +411,7 @@ def spec(scenario: Scenario) -> dict[str, Any]:
 
 
 def record_digests(directory: Path) -> None:
-    """As the runner leaves a repetition: with the digests of its raw files, and environment.json last."""
+    """Completes a repetition as the runner does: writes the digests of the raw files, and then environment.json."""
     path = directory / ENVIRONMENT
     data = json.dumps(json.loads(path.read_text()) | {record.MARK: True}).encode()
     path.unlink()
@@ -420,7 +420,7 @@ def record_digests(directory: Path) -> None:
 
 
 def write_run(directory: Path, scenario: Scenario, truth: Truth | None = None) -> Truth:
-    """Simulates (unless given) and writes a repetition's directory. Returns the ground truth."""
+    """Writes a repetition's directory, from a new simulation unless `truth` is given. Returns the ground truth."""
     truth = truth or Simulation(scenario).run()
     directory.mkdir(parents=True, exist_ok=True)
     cards = stored_postcards(scenario, truth)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A repetition of any size, fast: a link that is always busy, flows that take turns, windows of constant size.
 
-Either all flows last as long as the run, or each flow has a few packets and the next flow follows it. For measuring the
-analysis; tests that need known answers use simulate.py.
+Either all flows last as long as the run, or each flow has a few packets and the next flow follows it. Benchmarks and
+tests of many connections use such repetitions; tests that need known answers use simulate.py.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _postcards(path: Path, scenario: simulate.Scenario, turns: Turns, count: int
         for at in range(0, count, PER_BLOCK):
             index = np.arange(at, min(at + PER_BLOCK, count), dtype=np.uint64)
             rows = np.zeros(len(index), dtype=wire.STORED_POSTCARD)
-            swing = np.abs(index.astype(np.int64) // 100 % 160 - 80).astype(np.uint64)  # slow, as a sawtooth is
+            swing = np.abs(index.astype(np.int64) // 100 % 160 - 80).astype(np.uint64)  # slow triangle wave
             depth = np.uint64(60) + swing + randomness.integers(0, 2, len(index)).astype(np.uint64)
             left = simulate.START_NS + index * np.uint64(gap_ns)
             came = left - depth * np.uint64(gap_ns) + randomness.integers(0, gap_ns, len(index)).astype(np.uint64)
@@ -107,7 +107,7 @@ def _postcards(path: Path, scenario: simulate.Scenario, turns: Turns, count: int
             rows["version"] = simulate.CARD["POSTCARD_VERSION"]
             rows["flags"] = 0x70 | np.where(dropped, 0x09, 0)
             rows["switch_id"], rows["ingress_port"], rows["egress_port"], rows["policy"] = 1, 1, 2, 1
-            earlier = index // np.uint64(drop_every)  # drops have numbers of their own
+            earlier = index // np.uint64(drop_every)  # dropped packets are numbered separately
             rows["card_seq"] = np.where(dropped, earlier, index - earlier)
             rows["enqueue_switch_ns"], rows["sojourn_ns"] = _be48(came), _be48(np.where(dropped, 0, left - came))
             rows["depth_packets"], rows["depth_bytes"], rows["threshold"] = depth, depth * np.uint64(1514), 163
@@ -121,7 +121,7 @@ def _postcards(path: Path, scenario: simulate.Scenario, turns: Turns, count: int
 
 
 def _sequence(flow: np.ndarray, segment: np.ndarray) -> np.ndarray:
-    """32-bit sequence numbers; each flow starts elsewhere."""
+    """32-bit sequence numbers; each flow has its own initial number."""
     return (flow * np.uint64(0x9E3779B1) + segment * np.uint64(1448)).astype(np.uint32)
 
 
@@ -152,7 +152,7 @@ def _records(path: Path, scenario: simulate.Scenario, turns: Turns, count: int, 
 
 
 def _block(kind: str, version: int, rows: np.ndarray, first: int) -> bytes:
-    # 10 000 records of 99 or 144 bytes: the second kind passes the limit of a block, so it is cut
+    # PER_BLOCK postcards fit into a block, but PER_BLOCK TCP records do not, so they are split.
     parts = []
     step = simulate.BLOCK["BLOCK_MAX_PAYLOAD_BYTES"] // rows.itemsize
     for at in range(0, len(rows), step):

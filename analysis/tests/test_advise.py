@@ -74,7 +74,7 @@ def test_second_papers_abstract__comes_out(advice):
 
 
 def test_infocom_papers_example__comes_out(advice):
-    # 1000 flows, 10 Gb/s, 100 ms, windows of 64 KB in packets of 1 KB: 125,000, 3950, and a dozen packets and some
+    # 1000 flows, 10 Gb/s, 100 ms, windows of 64 KB in packets of 1 KB: 125,000 packets, 3950, or twelve and a constant
     advice_by_key = by_key(
         advice("RATE=10gbit", "RTT=100ms", "FLOWS=1000", "MTU=962", "WINDOW=64p", "UTIL=90%", "INPUT=10mbit")
     )
@@ -126,8 +126,8 @@ def test_capacity_ratio__decides_which_of_prasads_rules_there_is(advice):
         (("FLOWS=500000",), "theorem-6", False),
         (("FLOWS=200000", "DELTA=4"), "theorem-6", None),  # windows may be 1 packet or larger
         (("RATE=1gbit", "RTT=10ms", "FLOWS=800"), "tcp-equation", False),  # nearly all would be lost
-        (("LOAD=0.5", "CC=bbr"), "md1", False),  # 2 packets lose 10 %
-        (("LOAD=0.9", "CC=bbr"), "md1", None),  # CC concerns only long flows; Poisson packets stay open
+        (("LOAD=0.5", "CC=bbr"), "md1", False),  # a buffer of 2 packets loses 10 %
+        (("LOAD=0.9", "CC=bbr"), "md1", None),  # CC matters to long flows only; Poisson packets stay open
         (("LOAD=0.5", "INPUT=1tbit", "CC=bbr"), "rho-b", False),
         (("WINDOW=64kB", "CC=bbr"), "theorem-1", False),
         (("WINDOW=64kB",), "theorem-1", None),
@@ -159,7 +159,7 @@ def test_losing__brings_equation_3(advice):
 
 @pytest.mark.parametrize(("losing", "theorem_6"), [(99, None), (100, None), (101, False)])
 def test_losing__decides_whether_few_enough_flows_lose_for_theorem_6(advice, losing, theorem_6):
-    # sqrt(10,000) flows more than n^2 / BDP may lose. Whether windows are fair stays open.
+    # n^2 / BDP = 123 flows may lose, and sqrt(n) = 100 more. LOSING counts those above 123. Fairness stays open.
     advice_by_key = by_key(advice(f"LOSING={losing}"))
     assert advice_by_key["theorem-6"]["holds"] is theorem_6
     assert advice_by_key["equation-3"]["holds"] is None
@@ -369,7 +369,7 @@ def test_amounts__are_of_whole_packets(capsys, tmp_path):
     words = ["RATE=1kbit", "RTT=1ms", "FLOWS=100", "ADVISE=full", f"EVIDENCE={tmp_path}"]
     assert main(["advise", *words]) == 0
     cells = next(line for line in capsys.readouterr().out.splitlines() if line.lstrip().startswith("3  BDP/sqrt(n)"))
-    assert "1.514 kB" in cells  # one packet, of which the rule asks for a small part
+    assert "1.514 kB" in cells  # one packet; the rule asks for a fraction of it
     assert main(["advise", "RATE=1kbit", "RTT=1ms", "FLOWS=100", "JSON=1", f"EVIDENCE={tmp_path}"]) == 0
     buffer = by_key(json.loads(capsys.readouterr().out))["sqrt-n"]["buffer"]
     assert buffer["packets"] < 1e-4
@@ -399,7 +399,7 @@ def test_five_lines__give_a_buffer_that_can_be_pasted_in_every_unit(words, capsy
 
 
 def test_header_sizes__are_those_of_experiment(capsys, tmp_path):
-    """The BDP of advise and of experiment, and bytes that both count."""
+    """advise and experiment agree on the BDP and on the bytes of a packet in the buffer."""
     host = Host(("cubic",), netem=True, clock="virtual")
     for mtu in ("1500", "9000", "576"):
         spec = resolve({"rate": "1gbit", "rtt": "20ms", "mtu": mtu, "buf": "1mb"}, host)

@@ -12,7 +12,7 @@ MIXES = [((2, 4, 8), None), ((1, 16), (9, 1)), (short_flows.slow_start_bursts(62
 
 
 def simulated(load, bursts, buffer, count, seed):
-    """Shares of time at each depth, and of packets that find each depth (the last: dropped)."""
+    """Returns the share of time at each depth, and the share of packets that find each depth (the last are dropped)."""
     rng = np.random.default_rng(seed)
     over_time, at_arrivals = np.zeros(buffer + 1), np.zeros(buffer + 1)
     departures: deque[float] = deque()
@@ -65,7 +65,7 @@ def test_limited__equals_a_simulated_queue(load, buffer):
     computed = np.append(computed[:buffer], computed[buffer:].sum())
     assert computed.sum() == pytest.approx(1)
     assert at_arrivals == pytest.approx(computed, abs=0.012)
-    # The link is busy for one service for each packet that was not dropped.
+    # Each packet that was not dropped keeps the link busy for one service time.
     assert 1 - depth[0] == pytest.approx(load * (1 - computed[-1]), rel=1e-9)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The comparison of clocks: runs of real and virtual time that are one point, and the report of their differences."""
+"""The comparison of clocks: it pairs the runs of a point in real and virtual time, and reports their differences."""
 
 import math
 

@@ -10,7 +10,7 @@ RTTS = np.array([10, 50, 10, 10]) * MS
 
 
 def _counts(*drops: tuple[int, int]) -> list[int]:
-    """Events of each flow number, of drops (flow, time in ms)."""
+    """The events of each flow, from drops given as (flow, time in ms)."""
     flow, at_ms = (np.array(column, dtype=np.int64) for column in zip(*drops, strict=True))
     return count(flow, at_ms * MS, RTTS).tolist()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command: its files, exit status and one-line errors. Earlier results survive every failure."""
+"""The replay command: its files, exit status and one-line errors. Earlier results survive every failure."""
 
 import fcntl
 import html
@@ -22,11 +22,11 @@ from analysis.figures.common import envelope
 from analysis.tests import simulate
 from bufferscope.__main__ import main
 
-NAMES = names({})  # of a run with long flows
+NAMES = names({})  # the figures of a run with long flows
 DERIVED = [
     "distributions.parquet", "joined.parquet", "postcards.parquet", "report.html", "summary.json", "tcp.parquet",
 ]  # fmt: skip
-KEYS = {  # that every summary.json has
+KEYS = {  # of every summary.json
     "valid", "reasons", "clock", "spec", "bdp_packets", "buffer_packets", "utilization", "goodput_bps",
     "queue_depth_packets", "queue_nonempty_fraction", "drops", "marks", "drop_fraction", "jain_index", "flows",
     "ledger", "fidelity",
@@ -309,7 +309,7 @@ def swap(path):
 
 
 def link_away(path):
-    """Replaces a directory by a link to one elsewhere, for example of another run."""
+    """Moves a directory elsewhere and leaves a symbolic link in its place. The link could lead into another run."""
     path.rename(path.parent.parent / "elsewhere")
     path.symlink_to(path.parent.parent / "elsewhere")
 

@@ -13,13 +13,13 @@ from analysis.tests import simulate
 DROPPED = simulate.CARD["POSTCARD_DROPPED"] | simulate.CARD["POSTCARD_AT_INGRESS"]
 RATE_BPS, RTT_NS, WIRE_BYTES = 100_000_000, 10_000_000, 1538
 BDP = RATE_BPS * RTT_NS / (8e9 * WIRE_BYTES)  # 81.3 packets
-GAP_NS = 123_040  # of full frames
+GAP_NS = 123_040  # between full frames
 WINDOW = metrics.Window(0, 5 * RTT_NS, 3_000_000_000, 0)
 NO_WINDOWS = metrics.WindowSeries(*(np.empty(0, dtype=np.int64) for _ in range(3)))
 
 
 def _queue(depth, drop_at=()):
-    """An arrival every GAP_NS that finds depth(time in RTTs) packets; those that come next after `drop_at` are lost."""
+    """Arrivals every GAP_NS find depth(time in RTTs) packets. The first one after each time in `drop_at` is dropped."""
     came = np.arange(0, WINDOW.end_ns, GAP_NS, dtype=np.int64)
     depths = np.round([depth(at / RTT_NS) for at in came]).astype(np.uint32)
     flags = np.zeros(len(came), dtype=np.uint8)

@@ -95,7 +95,7 @@ def test_rule_for_a_utilization__is_judged_by_the_first_percentile_of_utilizatio
 
 def test_rule_for_one_flow__is_judged_by_runs_of_one_flow(tmp_path):
     table(tmp_path, {"flows": 1, "buffer_packets": 138})
-    assert judged(tmp_path, "bdp").word == "supported"  # 138 is 138.3 packets, as a run rounds them
+    assert judged(tmp_path, "bdp").word == "supported"  # the rule asks for 138.3 packets; a run rounds to 138
     assert judged(tmp_path).word == "not measured yet"
     assert judged(tmp_path, "theorem-1").word == "not measured yet"  # no run measures paced senders
 
@@ -118,7 +118,7 @@ def test_span_that_is_printed__is_of_the_runs_that_count(tmp_path):
     assert verdict.elsewhere(LINK) == "n = 64, BDP = 277"
     assert verdict.elsewhere(replace(LINK, flows=60, rate_bps=2 * 10**10)) == ""
     table(tmp_path, {"flows": 4, "buffer_packets": 70}, {"flows": 36, "buffer_packets": 24})
-    assert judged(tmp_path).elsewhere(LINK) == "n = 4 to 36"  # around 16, but not of it
+    assert judged(tmp_path).elsewhere(LINK) == "n = 4 to 36"  # both sides of 16, but no run with 16
 
 
 def test_runs_of_the_link_itself__count_alone(tmp_path):
@@ -145,7 +145,7 @@ def test_buffer_of_the_row__is_judged_not_the_buffer_for_the_runs_delta(tmp_path
 
 
 def test_flows_that_lose__are_held_against_the_bound_of_the_rule_by_their_mean(tmp_path):
-    # 4 + 256/138 = 5.85 flows may lose; with DELTA=2 4.93 may, and the rule asks for another buffer.
+    # 4 + 256/138 = 5.85 flows may lose. With DELTA=2 only 4.93 may lose, and the rule asks for 69 packets.
     table(tmp_path, {"flows_losing_per_rtt": 5.8}, {"flows_losing_per_rtt": 5.9})
     verdict = judged(tmp_path)
     assert (verdict.word, verdict.counted, verdict.many_losing, verdict.losing) == ("supported", 2, 1, (5.8, 5.9))
@@ -155,7 +155,7 @@ def test_flows_that_lose__are_held_against_the_bound_of_the_rule_by_their_mean(t
 
 
 def test_losing__is_of_the_row_and_moves_equation_3_alone(tmp_path):
-    # 8 x BDP / 16 is 69 packets. Theorem 6 allows fewer than 8 losing flows; it is judged by the run's measured number.
+    # Equation 3 asks for 8 x BDP / 16 = 69 packets. Theorem 6 is judged by the run's measured number.
     link = replace(LINK, losing=8.0)
     table(tmp_path, {"flows_losing_per_rtt": 5.8}, {"flows_losing_per_rtt": 9.8, "buffer_packets": 70})
     verdict = judged(tmp_path, "equation-3", link)
@@ -180,12 +180,12 @@ def test_runs__that_break_an_assumption_are_counted_apart(tmp_path, key, change)
     verdict = judged(tmp_path, key, replace(LINK, cc=change.get("cc", "reno")))
     assert verdict.word == "measured outside its assumptions"
     assert (verdict.counted, verdict.less, verdict.outside) == (0, 0, 2)
-    # The buffer is far above BDP/sqrt(128), so only the missed run counts; 35 packets are too few for Gaussian's 99 %.
+    # theorem-6: 35 packets are far above BDP/sqrt(128), so only the run that missed counts. gaussian: 35 are too few.
     assert (verdict.outside_counted, verdict.outside_kept) == {"theorem-6": (1, 0), "gaussian": (0, 0)}.get(key, (2, 1))
 
 
 def test_paper_s_link__is_contradicted_by_the_published_runs_of_it(capsys):
-    # Two runs of 64 Reno flows with 20 packets have a 1st percentile of 0.932 and 0.930; Figure 5a of 16 is above 60
+    # 64 Reno flows, 20 packets: two runs have a p01 utilization of 0.932 and 0.930. Figure 5a: 16 flows need over 60.
     common = ["advise", "RATE=10gbit", "RTT=1.2ms", "MTU=9000", "CC=reno", "UTIL=0.95", "--json"]
     assert main([*common, "FLOWS=64"]) == 0
     measured = {rule["key"]: rule["measured"] for rule in json.loads(capsys.readouterr().out)["rules"]}
@@ -253,7 +253,7 @@ def test_summary__of_the_analysis_is_read(tmp_path, known_runs):
     (tmp_path / "rep-1").mkdir()
     (tmp_path / "rep-1/summary.json").write_text(json.dumps(summary))
     table(tmp_path / "rep-1", {}, name="joined.parquet")  # tables of packets beside a summary are not read
-    table(tmp_path, {}, name="index.parquet")  # nor is the index of these summaries, which would count them twice
+    table(tmp_path, {}, name="index.parquet")  # nor is this index: it would count each run twice
     table(tmp_path, {}, name="least_buffer.parquet")
     loaded = evidence.load(tmp_path)
     assert loaded.problems == []

@@ -28,7 +28,7 @@ from wire import wire
 
 ROOT = Path(__file__).resolve().parents[2]
 TSHARK = shutil.which("tshark") or ""
-FLENT = Path(sys.executable).with_name("flent")  # of requirements-dev.txt
+FLENT = Path(sys.executable).with_name("flent")  # from requirements-dev.txt
 CARD = simulate.CARD
 SPEAK_FOR_THEMSELVES = {
     "version", "ingress_port", "queue_id", "ip_protocol", "tcp_seq", "tcp_ack", "cpu", "packets_out",
@@ -89,7 +89,8 @@ def test_pcapng__is_every_postcard_and_can_be_imported_again(analysed, tmp_path)
         real = np.concatenate([frames.real_ns for frames in capture.batches()])
     received = stored["rx_mono_ns"].astype(np.int64)
     assert np.array_equal(real, received + simulate.REALTIME_MINUS_MONO_NS)
-    assert np.array_equal(np.sort(captured.cards.columns["mono_ns"]), np.sort(received) - 30_000)  # no transit time
+    # The import takes the shortest transit time, here 30 us, as zero.
+    assert np.array_equal(np.sort(captured.cards.columns["mono_ns"]), np.sort(received) - 30_000)
     for name in ("card_seq", "depth_packets", "tcp_seq"):
         assert sorted(captured.cards.columns[name]) == sorted(stored[name])
 
@@ -108,7 +109,7 @@ def test_pcapng__imported_again_has_the_numbers_of_the_original(analysed, tmp_pa
         json.loads((directory / "summary.json").read_text()) for directory in (analysed, tmp_path / "again/rep-1")
     )
     assert {name: again[name] for name in NUMBERS} == {name: original[name] for name in NUMBERS}
-    # A part that the user names counts, whatever the file says.
+    # WARMUP and DURATION override the part that the file names.
     assert main(["import", f"FROM={output}", f"OUTPUT={tmp_path / 'part'}", "WARMUP=100ms", "DURATION=200ms"]) == 0
     assert json.loads((tmp_path / "part/rep-1/summary.json").read_text())["measured_s"] == pytest.approx(0.2)
 
@@ -118,7 +119,7 @@ def test_pcapng__without_a_description_says_that_the_middle_third_counts(analyse
     data = output.read_bytes()
     size = int.from_bytes(data[4:8], "little")
     words = [(28).to_bytes(4, "little")] * 2
-    output.write_bytes(data[:4] + words[0] + data[8:24] + words[1] + data[size:])  # the section header's fixed part
+    output.write_bytes(data[:4] + words[0] + data[8:24] + words[1] + data[size:])  # drops the section header's options
     assert main(["import", f"FROM={output}", f"OUTPUT={tmp_path / 'again'}"]) == 0
     said = capsys.readouterr().out
     assert "only the middle third of the source counts" in said
@@ -135,7 +136,7 @@ def test_pcapng__with_a_wrong_description_is_refused_in_one_line(analysed, tmp_p
     data = output.read_bytes()
     assert old in data
     at = data.index(old)
-    changed = data[:at] + new + data[at + len(old) + (len(new) - len(old)) :]  # of the same length
+    changed = data[:at] + new + data[at + len(old) + (len(new) - len(old)) :]  # the file keeps its length
     output.write_bytes(changed)
     capsys.readouterr()
     assert main(["import", f"FROM={output}", f"OUTPUT={tmp_path / 'again'}"]) == 1
@@ -181,7 +182,7 @@ def test_dissector__shows_every_field_in_wireshark(analysed, tmp_path):
 
 
 def decode(report: bytes) -> dict[str, int]:
-    """One telemetry report, from the specification's text alone."""
+    """Decodes a telemetry report. Written from the specification alone, without the encoder's code."""
     group, node = struct.unpack_from(">II", report)
     words, bits, domain, domain_bits, status = struct.unpack_from(">IHHHH", report, 8)
     fields = {"version": group >> 28, "hw_id": group >> 22 & 63, "sequence": group & 0x3FFFFF, "node": node,

@@ -23,7 +23,7 @@ KERNEL = {"hosts": {"sender": {"congestion_controls": ["reno", "cubic"]}}, "git"
 
 @pytest.fixture
 def results(tmp_path, known_runs):
-    """A sweep of two valid runs and one that is not, and a short sweep of one run."""
+    """A sweep of two valid runs and an invalid one, and a short sweep of one run."""
     analysis = known_runs("two_flows").analysis
     for sweep, job, valid in [
         ("spang2021-some", "reno-2-r2", True),

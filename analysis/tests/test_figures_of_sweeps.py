@@ -70,7 +70,7 @@ def results(tmp_path_factory, truths):
 
 
 def _store(top, sweeps, truths, kernel):
-    """The analysed sweeps, without the runs' own figures. A run of several sweeps is copied into each."""
+    """Stores analysed sweeps, without the runs' own figures. A run that is in several sweeps is copied into each."""
     made = top / "made"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(derive_module, "draw_all", lambda *_: [])
@@ -121,7 +121,7 @@ def test_figure_03__has_the_models_line_and_says_what_is_missing(results):
 
 def test_figure_03__counts_packets_close_together_as_a_burst(results, truths):
     data, _ = _figure("figure_03", results)
-    job = _job("reno", 1, 5)  # the buffer nearest to the cliff: none is at it
+    job = _job("reno", 1, 5)  # the buffer nearest to the cliff; no run is at the cliff
     times = [card["enqueue_ns"] for card, _ in _arrivals(truths[job], _scenario(*job))]
     gap = 1538 * 8e9 / 50e6 / 2
     sizes = [1]
@@ -317,7 +317,7 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
     assert rows[8].conditions[0].holds is not None
     assert rows[3].measured.low <= rows[3].measured.value <= rows[3].measured.high
     ends = [abs(end / rows[1].predicted - 1) for end in rows[1].measured[1:3]]
-    assert rows[3].measured.high == pytest.approx(max(ends))  # Reno is the only one of the three
+    assert rows[3].measured.high == pytest.approx(max(ends))  # only Reno has runs of one flow
     assert [condition.text for condition in rows[9].conditions if condition.is_judged] == []
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Messages show host and name of a database's address, and never a password, in whatever form it was written."""
+"""Messages show the host and the name of a database, never its password, whatever the form of the address."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_shown__is_host_and_database(url, shown):
     [
         f"postgresql:///db?user=x&password={SECRET}&{NOWHERE}",
         f"postgresql://x:{SECRET}@/db?{NOWHERE}",
-        f"postgresql://x:1,{SECRET}@/db?{NOWHERE}",  # with a comma, where FROM is a list
+        f"postgresql://x:1,{SECRET}@/db?{NOWHERE}",  # FROM is split at commas, but not within a URL
         f"postgresql://x:@{SECRET}@h/db",
         f"postgresql://x:{SECRET}/@h/db",
         f"postgresql://x:p/{SECRET}@h/db",

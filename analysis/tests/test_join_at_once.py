@@ -24,8 +24,8 @@ UNKNOWN_BITS = {name: np.uint64(1 << bit) for bit, (name, _) in enumerate(wire.T
 
 
 def _run(seed: int, flows: int, packets: int, records: int, unknown: tuple[str, ...] = ()) -> tuple[Run, Any]:
-    """(run, postcards) of noise with the structure of TCP: mostly ascending segments, some retransmitted, some late,
-    some of other sizes.
+    """A random (run, postcards) that looks like TCP: segments mostly ascend; some are retransmitted, late, or of other
+    sizes.
     """
     random = np.random.default_rng(seed)
     first = np.where(random.random(flows) < 0.5, (1 << 32) - 5 * MSS, random.integers(0, 1 << 32, flows))

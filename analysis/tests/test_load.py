@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Raw files as they should be, cut off, with flipped bits, of other kinds, and made of noise."""
+"""Raw files: intact, cut off, with flipped bits, of other kinds, and made of noise."""
 
 import json
 import random
@@ -170,7 +170,7 @@ def test_load__refuses_with_one_line(fresh, name, content, said):
 
 
 def test_load__of_a_spec_with_nested_aliases_is_refused_at_once(fresh):
-    """Ten levels of ten aliases stand for ten thousand million values."""
+    """Ten levels of ten aliases expand to 10^10 values."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
     directory = fresh()

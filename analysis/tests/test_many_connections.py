@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""More flows than 16 bits can number, from raw files to tables and summary. Each has six packets."""
+"""More flows than 16 bits can number, from raw files to tables and summary. Each flow has four packets."""
 
 import numpy as np
 import polars as pl

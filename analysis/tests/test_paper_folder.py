@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A paper of one spec and one figure in a folder of its own: its figures and page without a line changed elsewhere."""
+"""A paper of one spec and one figure, in its own folder, gets figures and a page without a changed line elsewhere."""
 
 from __future__ import annotations
 

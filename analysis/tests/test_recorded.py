@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Replays of recorded repetitions give byte for byte the derived files that earlier versions gave (recordings.py).
 
-After a change that is meant to change them: `python -m analysis.tests.recordings`, and say in the commit which keys
-changed, and why.
+If a change is meant to alter these files, refresh them with `python -m analysis.tests.recordings`, and say in the
+commit which keys changed, and why.
 """
 
 import json

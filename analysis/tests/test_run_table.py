@@ -36,7 +36,7 @@ def test_row__has_the_numbers_of_the_summary(tmp_path, summary):
     directory = repetition(tmp_path, summary)
     row = run_table.read_repetition(directory, tmp_path)
     assert tuple(row) == run_table.COLUMNS
-    # What a simulated repetition cannot have: no buffer was in bytes, no ECN, no access links, no sweep.
+    # A simulated repetition has, for example, no sweep, no ECN and no access links: these columns may be null.
     assert {name for name, value in row.items() if value is None} <= {
         "sweep", "ecn_threshold_packets", "access_bps", "lateness_max_us", "application_goodput_p01_bps",
         "nic_rate_bps", "coalesce_us", "finite_cc", "load", "users", "flow_sizes", "window_packets",
@@ -160,7 +160,7 @@ def test_summary__that_cannot_be_read_is_a_row_of_a_run_that_is_not_valid(tmp_pa
     directory = tmp_path / "20260101T000000Z-a/rep-1"
     shutil.copytree(known_runs("two_flows").directory, directory)
     (directory / "summary.json").write_text(text)
-    for _ in range(2):  # from the file, and past the index
+    for _ in range(2):  # first without an index, then with one
         (row,) = run_table.write(tmp_path).to_dicts()
         assert (row["valid"], row["cc"], row["flows"], row["drops"]) == (False, "reno", 2, None)
         assert said in row["reasons"]

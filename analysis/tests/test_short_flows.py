@@ -39,7 +39,7 @@ def test_slow_start__sends_bursts_that_double_and_add_up():
 
 
 def test_mean_queue__of_14_packets_is_larger_than_of_16():
-    # Section 4: the largest burst of 8 has a probability of 1/3, then 1/4; true of the printed bursts as well
+    # Section 4: the largest burst, 8, has a probability of 1/3, then of 1/4. The printed bursts give the same order.
     assert short_flows.mean_queue(0.8, (2, 4, 8)) > short_flows.mean_queue(0.8, (2, 4, 8, 2))
     assert short_flows.mean_queue(0.8, (2, 4, 8)) > short_flows.mean_queue(0.8, (2, 4, 8, 4))
     assert short_flows.mean_depth(0.8, (2, 4, 8)) > short_flows.mean_depth(0.8, (2, 4, 8, 2))
@@ -66,7 +66,7 @@ def test_mean_depth__is_that_of_a_simulated_queue_and_the_printed_one_is_below(b
     assert depths.mean() == pytest.approx(expected, rel=0.05)
     assert work.mean() == pytest.approx(expected - 0.35, rel=0.05)
     printed = short_flows.mean_queue(0.7, bursts, weights)
-    assert printed < expected - 0.7  # even without the packet in transmission
+    assert printed < expected - 0.7  # too small, even if it leaves out the packet in transmission
 
 
 @pytest.mark.parametrize("bursts", [(2, 4, 8), (1,), (2, 4, 8, 16, 32)])
@@ -89,7 +89,7 @@ def test_tail__has_the_factor_of_equation_13(order, bursts):
     """(C - alpha(0)) / (kappa alpha'(kappa)), with C = 1, lambda = rho, and alpha' by differences."""
     load, sizes = 0.8, np.array(bursts, dtype=float)
 
-    def alpha(s):  # equation 11, its exponential cut off as equation 14 has it
+    def alpha(s):  # equation 11, its exponential series truncated after `order` terms as in equation 14
         growth = np.expm1(s * sizes)
         if order:
             growth = sum((s * sizes) ** k / math.factorial(k) for k in range(1, order + 1))
@@ -112,7 +112,7 @@ def test_tail__exact_is_mm1s_for_exponential_bursts():
     fine = np.arange(1, 40_000) / 100 + 0.995  # exponential of mean 10, from 1 on, in hundredths
     weights = np.exp(-fine / 10)
     first = float(np.dot(fine, weights) / weights.sum())
-    # Memoryless beyond 1: shifted exponential; compared with its own equation instead of a closed form
+    # Bursts are at least 1, a shifted exponential without a closed form: kappa is checked against its own equation.
     kappa = short_flows.decay(0.6, fine, weights)
     assert np.dot(weights, np.expm1(kappa * fine)) / weights.sum() == pytest.approx(kappa * first / 0.6, rel=1e-9)
 

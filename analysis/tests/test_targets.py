@@ -21,7 +21,7 @@ SCENARIO = simulate.Scenario()
 
 
 def _their_clock(card: bytes) -> bytes:
-    """A stored postcard with the stamps of a switch whose own clock counts us."""
+    """A stored postcard with the stamps of a switch whose own clock has a resolution of 1 us."""
     values = wire.POSTCARD.decode(card[8:])
     ticks = (values["enqueue_switch_ns"] - OFFSET_NS) % (1 << 48) // 1000
     sojourn = values["sojourn_ns"] // 1000
@@ -29,7 +29,7 @@ def _their_clock(card: bytes) -> bytes:
 
 
 def as_bmv2(directory):
-    """Rewrites a run of the soft switch: the same packets through BMv2, behind it the soft switch as a delay line."""
+    """Rewrites a run of the soft switch as BMv2's, of the same packets; the soft switch is the delay line behind it."""
     truth = simulate.Simulation(SCENARIO).run()
     cards = [_their_clock(card) for card in simulate.stored_postcards(SCENARIO, truth)]
     kind, version = simulate.BLOCK["BLOCK_POSTCARDS"], simulate.CARD["POSTCARD_VERSION"]
@@ -63,7 +63,7 @@ def as_bmv2(directory):
         "receiver/eth0": {"sent": 522, "received": admitted + 20},
         "collector/eth0": {"sent": 0, "received": len(cards) + 20},
     }  # fmt: skip
-    # Two frames more of each host were sent before the switch was there.
+    # Sender and receiver each sent two frames before the switch started.
     before = {"sender/eth0": {"sent": 22, "received": 20}, "receiver/eth0": {"sent": 22, "received": 20}}
     before["collector/eth0"] = {"sent": 0, "received": 20}
     environment |= {"frames_passed": {"before": before, "after": after}, "target_programs": {"simple_switch": "1.15.5"}}
@@ -125,7 +125,7 @@ def test_bmv2__says_rate_and_clock_and_why_the_rest_is_null(bmv2, tmp_path):
 
 
 def without_line(directory):
-    """The run on machines of its own, where netem delays."""
+    """Rewrites the run as one on separate machines: netem adds the delay, and there is no delay line."""
     spec = yaml.safe_load((directory / "spec.yaml").read_text())
     spec |= {"delay": "tc", "tc_at": "receiver-egress", "machines": {"sender": "a", "switch": "b", "receiver": "c"}}
     (directory / "spec.yaml").write_text(yaml.safe_dump(spec))

@@ -46,7 +46,7 @@ def test_every_function__documents_its_equation_and_its_refusals():
 
 
 def test_every_function__names_its_source():
-    """A paper and a place in it, or another work. The functions of a module may share the paper that it names."""
+    """A paper and a place in it, or another work. Functions may leave the paper to their module's docstring."""
     for name, function in public_functions():
         text = " ".join((function.__doc__ or "").split())
         if OTHER_SOURCES.search(text):

@@ -61,7 +61,7 @@ def test_theorem_1__utilization_of_its_buffer_is_the_wanted_one(wanted, load):
 
 
 def test_theorem_1__holds_for_simulated_poisson_reno():
-    """50 flows: Poisson at W / RTT, W + 1 per RTT up to W_max, W = 0 after a loss (appendix I), B from Theorem 1."""
+    """50 flows send at Poisson times, W per RTT. W grows by 1 per RTT up to W_max; a loss sets W to 0 (appendix I)."""
     flows, largest, load, wanted = 50, 16, 0.5, 0.8
     buffer = math.ceil(tiny_buffers.poisson_buffer(load, largest, wanted))
     capacity = flows * largest / load  # packets per RTT

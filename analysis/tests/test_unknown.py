@@ -25,7 +25,7 @@ STOCK_PROBE = ALWAYS | {
 
 
 def _rewrite(directory, known, probe, retransmit):
-    """Rewrites the trace as from a source that has these fields only."""
+    """Rewrites the trace as if its source had only the fields `probe` of probes and `retransmit` of retransmissions."""
     records = []
     for record in sorted(known.truth.records, key=lambda record: record["mono_ns"]):
         values = wire.TCP_RECORD.decode(simulate.record_bytes(known.scenario, record))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A run's arrivals through another queue: the run's own queue changes nothing, and another queue equals an independent
-model.
+"""A run's arrivals through another queue: the run's own settings change nothing, and another queue gives the results of
+an independent model.
 """
 
 import html
@@ -144,7 +144,7 @@ def test_report__of_a_summary_that_lacks_keys_is_kept(fresh, capsys, undrawn):
 
 def test_report__lists_what_ifs_and_a_replay_makes_the_same_page(fresh, capsys):
     directory = fresh()
-    whatif(directory, "BUF=5p")  # of a run that was never analysed: no page to be made again
+    whatif(directory, "BUF=5p")  # the run was never analysed, so it has no page to refresh
     assert not (directory / "report.html").exists()
     assert main(["replay", f"RUN={directory}"]) == 0
     page = (directory / "report.html").read_text()
@@ -178,7 +178,7 @@ def test_report__that_cannot_be_made_again_is_kept(fresh, monkeypatch, capsys):
     assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
     assert "figures/utilization.svg: missing, though digests.json has it; make replay" in capsys.readouterr().err
     assert not list(directory.glob("*whatif*"))
-    (directory / "digests.json").unlink()  # as an earlier version leaves a run: the missing figure shows only when read
+    (directory / "digests.json").unlink()  # as earlier versions leave a run: only reading shows the missing figure
     assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
     assert "whatif-1 is there, but " in (error := capsys.readouterr().err)
     assert "utilization.svg: No such file or directory; the report does not list it" in error
