@@ -226,7 +226,7 @@ def main(words: list[str]) -> int:
                     print(line, flush=True)
     for name, number in sorted(total.items()):
         print(f"{number:6} {name}")
-    print(f"{wrong} findings in {3 * count} variants, each through {len(COMMANDS)} commands")
+    print(f"{wrong} findings in {len(KINDS) * count} variants, each through {len(COMMANDS)} commands")
     return int(wrong > 0)
 
 

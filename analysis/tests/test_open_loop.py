@@ -67,7 +67,7 @@ def test_sink__goodput_is_of_the_measurement_window(sunk):
     assert summary["application_goodput_bps"] == pytest.approx(4000 * 8 / 0.01)
     assert summary["application_goodput_p01_bps"] == pytest.approx(4000 * 8 / 0.01)
     assert [flow["application_goodput_bps"] for flow in summary["flows"]] == pytest.approx([8e5, 24e5])
-    assert summary["jain_index"] == pytest.approx(summarize(analysis)["jain_index"])
+    assert summary["jain_index"] == pytest.approx(1, rel=1e-4)  # of the link's rates, which are equal
     assert (summary["ledger"]["goodput_records"], summary["ledger"]["goodput_rows"]) == (281, 281)
 
 
