@@ -32,6 +32,7 @@ from experiments.lab import virtual as virtual_lab
 from experiments.lab.machines import machine
 from experiments.resolve import resolve
 from experiments.tests.no_machines import without_machines
+from runs import results
 from runs.names import PAGE, SUMMARY
 
 COLLECTOR = Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", "10.78.0.2", 5577, 5577)
@@ -108,7 +109,7 @@ def run(chip: Chip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Pa
     without_machines(monkeypatch)
     lab = testbed.TestbedLab(asked, hosts(tmp_path))
     (tmp_path / "results").mkdir()
-    runner.record(lab, 1, tmp_path / "results")
+    runner.record(lab, 1, results.create_repetition(tmp_path / "results", 1))
     policies.append(chip.switch.policy(as_tofino.PORT))
     return tmp_path / "results/rep-1", policies
 
