@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The traffic of a run in a few words, from its spec. Imports nothing large: the terminal names the traffic before a
-run.
+"""The traffic of a run in a few words, from its spec. Imports nothing large: every experiment prints this text before
+it runs, and large imports would delay the start.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from runs.verdict import Area
 MAX_GAP_ERROR = 0.1
 CLOCK_SLACK_NS = 100_000  # allowed change of the offset, beyond the uncertainty of its two measurements
 MAX_UNCERTAINTY_RTT_FRACTION = 0.05  # allowed uncertainty of times inferred from postcards, in base RTTs
-_NO_DEPARTURE = "it computes no departure that a frame could be late against"
+_NO_DEPARTURE = "it computes no departure times, so lateness has no reference"
 NOT_KNOWN = {
     "departures": _NO_DEPARTURE,
     "lateness_frames": _NO_DEPARTURE,
@@ -27,9 +27,9 @@ NOT_KNOWN = {
     "lateness_max_ns": _NO_DEPARTURE,
     "postcard_lateness_max_ns": _NO_DEPARTURE,
     "loop_gap_max_us": "it does not say how long its threads stood still",
-    "clock_steps": "it does not watch its clock; the facts named clock_ say how its times were placed",
+    "clock_steps": "it does not watch its clock for steps; the clock_* facts bound the error of its times",
     "realtime_step_max_ns": "as clock_steps",
-    "arrivals_clamped_fraction": "it takes frames as it reads them, and stamps them then",
+    "arrivals_clamped_fraction": "it stamps a frame when it reads the frame, so no arrival is moved to a later time",
 }
 
 
@@ -111,8 +111,8 @@ def _free_clock_reasons(run: Run, clock: SwitchClock) -> list[str]:
     allowed_ns = MAX_UNCERTAINTY_RTT_FRACTION * run.spec["rtt_ns"]
     if clock.uncertainty_ns is None:
         reasons.append(
-            f"{Area.FIDELITY}: nothing bounds the switch's clock from below: no trace record shows that a packet was "
-            "not sent yet; see tcp.bst and logs/"
+            f"{Area.FIDELITY}: nothing bounds the switch's clock from below: no trace record shows a packet that was "
+            "still unsent; see tcp.bst and logs/"
         )
     elif clock.uncertainty_ns > allowed_ns:
         reasons.append(
@@ -128,6 +128,6 @@ def _free_clock_reasons(run: Run, clock: SwitchClock) -> list[str]:
         first_s = (clock.restarts_mono_ns[0] - run.postcards["rx_mono_ns"].min()) / 1e9
         reasons.append(
             f"{Area.FIDELITY}: the switch's clock began anew ({counted(len(clock.restarts_mono_ns), 'time')}, first "
-            f"{first_s:.3f} s after the first postcard): the switch restarted, and what it held is not known"
+            f"{first_s:.3f} s after the first postcard): the switch restarted; the packets in its queues are unknown"
         )
     return reasons

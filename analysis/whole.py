@@ -42,8 +42,8 @@ def check(directory: Path, raw: Sequence[str] = (), derived: Sequence[str] = ())
 
 
 def _unsaid(run: Run) -> list[str]:
-    """One line for each document that lacks a fact which the analysis would guess: times of the traffic, flows, the
-    bottleneck's port, the switch's clock.
+    """The missing facts that the analysis would otherwise guess, as lines: one for the times of the traffic and the
+    flows, one for the bottleneck's port, one for the switch's clock.
     """
     traffic, switch = run.documents["traffic"], run.documents["switch"]
     names = [name for name in TIMES if not is_time(traffic.get(name))]

@@ -7,8 +7,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The current value of the counter name ("InSegs") of a protocol ("Tcp"). file is either of the two, open. It shows
- * the network namespace in which it was opened. Returns 0, or -ENOENT if file has no such counter.
+/* Reads the current value of the counter `name` ("InSegs") of `protocol` ("Tcp"). `file` is an open /proc/net/snmp or
+ * /proc/net/netstat, and shows the network namespace in which it was opened. Returns 0, or -ENOENT if `file` has no
+ * such counter.
  */
 int snmp_counter(FILE *file, const char *protocol, const char *name, uint64_t *value);
 

@@ -27,7 +27,7 @@ MARK = "has_digests"  # true in environment.json: the raw files' digests were wr
 LONGEST_NAME = 255  # characters of a file name, with its directory
 HASHED_AT_ONCE = 2  # files, one thread each: hashlib releases the GIL
 _RESTORE = "restore it from a copy, or run the experiment again"
-_WITHOUT = "an earlier version made it, or it did not finish), so damage cannot be excluded"
+_WITHOUT = "an earlier version made the run, or the run did not finish), so damage cannot be excluded"
 _REPLAY = "make replay writes it anew from raw files"
 
 
@@ -84,7 +84,7 @@ def read(directory: Path) -> Record | None:
         raise ValueError("does not give each part as file names with digests, or as null")
     record = Record(content["raw"], content["derived"])
     if record.raw is None and environment(directory).get(MARK) is True:
-        raise ValueError("has no raw files, though the run was recorded with theirs")
+        raise ValueError(f"has no digests of raw files, though {ENVIRONMENT} says that they were written")
     return record
 
 

@@ -2,8 +2,8 @@
 """Replays the arrivals of a run through another queue of the switch core: the compiled P4 program in virtual time.
 
 Each packet is rebuilt from its postcard. Its length, and so its transmission time, and the header fields of the
-postcard are the original ones; all other bytes are zero. ECN-capable packets arrive with ECT(0). The arrival times
-include access links and flow delays already, because both lie before the queue.
+postcard are the original ones; all other bytes are zero. ECN-capable packets arrive with ECT(0). Access links
+lie before the queue, so the arrival times include them. Flow delays lie behind the queue, so the replay needs none.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ class Setting:
 
 
 def arrivals(repetition: Path, recorded: Columns) -> dict[str, np.ndarray]:
-    """The packets of the loaded queue `recorded`, in its order: the columns of packets.card_columns, and `arrival_ns`
-    on CLOCK_MONOTONIC. Raises InputError if no packet arrived.
+    """The packets of the bottleneck's queue, in the order of `recorded`, the queue's columns as the analysis loads
+    them. Has the columns of packets.card_columns, and `arrival_ns` on CLOCK_MONOTONIC. Raises InputError if no packet
+    arrived.
     """
     if not len(recorded["flags"]):
         raise InputError(f"{repetition}: no packet arrived at the bottleneck's queue; nothing can be replayed")

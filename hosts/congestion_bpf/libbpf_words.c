@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Keeps the end of libbpf's messages. The reason is the last line of a verifier's log above the statistics. Before each
-// instruction's state the log quotes the source line, "; text @ file.c:12".
+// Keeps the end of libbpf's messages. The verifier gives the reason for a refusal in the last line of its log above the
+// statistics. Before each instruction's state the log quotes the source line, "; text @ file.c:12".
 #include "libbpf_words.h"
 
 #include <bpf/libbpf.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Reads and sets initcwnd and quickack of an interface's routes, the only places where Linux keeps a first window and
-an ACK for each segment.
+"""Reads and sets initcwnd (the initial window) and quickack (an ACK for each segment) of an interface's routes. Linux
+has no sysctl for either.
 
 A route is identified by its line of `ip route show`, without the words that only report a state. All routes of the
 interface change, so that flows to any address behind the interface behave the same.
@@ -49,14 +49,14 @@ def parse(interface: str, family: str, line: str) -> Route:
 
 
 def read(interface: str) -> dict[str, dict[str, str]]:
-    """{identity: attributes} of the unicast routes of an interface. Routes that expire belong to a router's
-    advertisements and not to the experiment. Raises TuneError for a route over several interfaces.
+    """{identity: attributes} of the unicast routes of an interface. Routes that expire are left out: they come from a
+    router's advertisements. Raises TuneError for a route over several interfaces.
     """
     routes = {}
     for family in ("-4", "-6"):
         for line in run("ip", family, "route", "show", "dev", interface).splitlines():
             if line.startswith((" ", "\t")):
-                raise TuneError(f"{interface} is one of several interfaces of a route (nexthop): give it a route alone")
+                raise TuneError(f"{interface} is one of several interfaces of a route (nexthop): give it its own route")
             if line.strip() and not line.startswith(NOT_OF_FLOWS) and " expires " not in line:
                 route = parse(interface, family, line)
                 routes[route.identity] = route.attributes

@@ -35,7 +35,9 @@ def soft():
     ids=["egress-threshold", "tail-drop"],
 )
 def test_overflow__is_not_counted_as_queued(policy, limit, fits):
-    """More packets are refused than the policy's threshold; then the queue empties, and single packets still pass."""
+    """The queue refuses more packets than the policy's threshold. If the program counted them as queued, the policy
+    would in the end drop every packet. The queue empties, and single packets still pass.
+    """
     switch = soft()
     switch.control.set_queue(RECEIVER_PORT, Queue(rate_bps=RATE_BPS, **limit))
     switch.policy(policy)
