@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"\n]+)"', re.M)
+_TEXT_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.S)
 
 
 class CannotCompile(Exception):
@@ -38,12 +39,22 @@ def sources(program: Path) -> list[Path]:
 
 
 def digest(program: Path, root: Path) -> str:
-    """SHA-256 in hex over all sources: path relative to `root`, length and content of each, sorted by path."""
+    """SHA-256 in hex over all sources: path relative to `root`, length and code of each, sorted by path."""
     total = hashlib.sha256()
     for path in sorted(sources(program), key=lambda source: relative(source, root)):
-        content = path.read_bytes()
-        total.update(f"{relative(path, root)}\0{len(content)}\0".encode() + content)
+        code = without_comments(path.read_text(encoding="utf-8")).encode()
+        total.update(f"{relative(path, root)}\0{len(code)}\0".encode() + code)
     return total.hexdigest()
+
+
+def without_comments(text: str) -> str:
+    """P4 or C code with blanks for comments. What is left keeps its line and column: the compiler's output has both,
+    so code that moves needs a new compilation, and other words in a comment do not.
+    """
+    code = _TEXT_OR_COMMENT.sub(
+        lambda match: match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0]), text
+    )
+    return "\n".join(line.rstrip() for line in code.split("\n"))
 
 
 def relative(path: Path, root: Path) -> str:

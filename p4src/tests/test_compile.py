@@ -44,6 +44,22 @@ def test_digest__changes_with_any_source_and_with_its_name(tree: Path) -> None:
     assert len(digests) == 3
 
 
+def test_digest__is_of_code_and_its_place(tree: Path) -> None:
+    def of(text: str) -> str:
+        (tree / "wire.def").write_text(text)
+        return digest(Path("p4/main.p4"), Path())
+
+    code = of("FIELD(9, x)  // a reason\n/* and\n * more */ FIELD(8, y)\n")
+    assert of("FIELD(9, x)\n/* another\n * one  */ FIELD(8, y)\n") == code
+    others = [
+        "FIELD(9, x)\n\n          FIELD(8, z)\n",
+        "FIELD(9, x)\n          FIELD(8, y)\n",
+        'FIELD(9, "// x")\n\n          FIELD(8, y)\n',
+        'FIELD(9, "// y")\n\n          FIELD(8, y)\n',
+    ]
+    assert len({code, *map(of, others)}) == 5
+
+
 def test_check__prints_the_command_that_refreshes(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["p4/main.p4", "--output-dir", "out", "--check"]
     refresh = "python -m p4src.compile.v1model p4/main.p4 --output-dir out"
