@@ -111,8 +111,8 @@ def _free_clock_reasons(run: Run, clock: SwitchClock) -> list[str]:
     allowed_ns = MAX_UNCERTAINTY_RTT_FRACTION * run.spec["rtt_ns"]
     if clock.uncertainty_ns is None:
         reasons.append(
-            f"{Area.FIDELITY}: nothing bounds the switch's clock from below: no trace record shows a packet that was "
-            "still unsent; see tcp.bst and logs/"
+            f"{Area.FIDELITY}: nothing bounds the switch's clock from below: no trace record from before a packet was "
+            "sent, and no echo request; see tcp.bst and logs/"
         )
     elif clock.uncertainty_ns > allowed_ns:
         reasons.append(

@@ -57,7 +57,7 @@ def _unsaid(run: Run) -> list[str]:
         if run.clock is None or run.clock.uncertainty_ns is None:
             unsaid.append("tcp.bst: has no record that bounds the switch's clock, so its times are not known")
         elif run.clock.restarts_mono_ns:
-            unsaid.append("postcards.bsp: the switch restarted, so postcards' numbers do not identify them")
+            unsaid.append("postcards.bsp: the switch restarted, so the numbers of postcards are not unique")
     elif not rules(run).exact_time and recorded_clock_offset_ns(switch) is None:
         unsaid.append("switch.json: does not say what the switch's clock showed (clock, offset_ns)")
     return unsaid

@@ -14,7 +14,9 @@ from runs.names import ABORTED
 
 
 class Cause(Enum):
-    """Why a repetition ended early. A stopped repetition does not count as an attempt: the job runs again."""
+    """Why a repetition ended early. In a sweep, a stopped repetition does not count as an attempt: its job
+    runs again.
+    """
 
     FAILED = "failed"
     STOPPED = "stopped"  # by a signal

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""digests.json, the record of a repetition: the SHA-256 of every file. The digests detect damage that leaves a file
-well-formed, and files of another run.
+"""digests.json, the record of a repetition: the SHA-256 of every file. The digests detect a damaged file that is
+still well-formed, and a file that comes from another run.
 
 The runner and `make import` write the digests of the raw files when the last raw file is closed. The analysis adds the
 digests of the derived files each time it writes them. A program that reads a file of a run calls `raw_damage` or
@@ -206,7 +206,7 @@ def _difference(directory: Path, name: str, expected: str) -> str | None:
 
 def _is_part(value: Any) -> bool:
     """Whether `value` is null, or an object of relative file names with digests. Anyone can compute the record's own
-    digest, so a correct digest does not exclude other content.
+    digest, so a correct digest does not prove that `value` has this form.
     """
     return value is None or (
         isinstance(value, dict) and all(_is_file_name(name) and isinstance(text, str) for name, text in value.items())

@@ -86,7 +86,7 @@ def test_restart__is_seen_and_times_and_depths_hold_around_it(tmp_path: Path) ->
     assert told.run.clock is not None
     truth = by_number(analyse(source("virtual")))
     mine = by_number(told, told.run.clock.restarts_mono_ns[0])
-    with pytest.raises(InputError, match="the switch restarted, so postcards' numbers do not identify them"):
+    with pytest.raises(InputError, match="the switch restarted, so the numbers of postcards are not unique"):
         whole.load_whole(told.run.directory)
     assert np.array_equal(mine["depth_packets"], truth["depth_packets"])
     traffic = truth["enqueue_mono_ns"] >= told.window.traffic_start_ns

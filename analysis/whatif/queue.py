@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Replays the arrivals of a run through another queue of the switch core: the compiled P4 program in virtual time.
 
-Each packet is rebuilt from its postcard. Its length, and so its transmission time, and the header fields of the
-postcard are the original ones; all other bytes are zero. ECN-capable packets arrive with ECT(0). Access links
-lie before the queue, so the arrival times include them. Flow delays lie behind the queue, so the replay needs none.
+Each packet is rebuilt from its postcard. It has its original length, hence its original transmission time, and the
+header fields that the postcard carries. The Ethernet header, IP versions and header lengths are filled in; all other
+bytes are zero. ECN-capable packets arrive with ECT(0). Access links lie before the queue, so the arrival times include
+them. Flow delays lie behind the queue, so the replay needs none.
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ class Setting:
 
 
 def arrivals(repetition: Path, recorded: Columns) -> dict[str, np.ndarray]:
-    """The packets of the bottleneck's queue, in the order of `recorded`, the queue's columns as the analysis loads
-    them. Has the columns of packets.card_columns, and `arrival_ns` on CLOCK_MONOTONIC. Raises InputError if no packet
-    arrived.
+    """The packets of the bottleneck's queue, in the order of `recorded`. `recorded` has the queue's columns as the
+    analysis loads them. The result has the columns of packets.card_columns, and `arrival_ns` on CLOCK_MONOTONIC. Raises
+    InputError if no packet arrived.
     """
     if not len(recorded["flags"]):
         raise InputError(f"{repetition}: no packet arrived at the bottleneck's queue; nothing can be replayed")

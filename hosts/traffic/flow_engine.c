@@ -10,7 +10,7 @@
 #include "tcp_flows.h"
 
 enum {
-	MARGIN_NS = 1000000, /* from the last handshake to the start, if the planned one is past or missing */
+	MARGIN_NS = 1000000, /* least time from the last handshake to the start */
 };
 
 int tcp_flows_watch(struct run *run, int operation, struct flow *flow, uint32_t wanted)
@@ -64,7 +64,9 @@ static int step(struct run *run, uint64_t mono_ns)
 		const struct epoll_event *event = run->events.batch + index;
 		struct flow *flow = event->data.ptr;
 
-		/* Long flows will be in the next batch: their events are level-triggered. */
+		/* Skips long flows if the timer expired: their events are level-triggered, so they are in the next
+		 * batch too.
+		 */
 		if ((wakeup != EVENTS_TIMER || flow_is_finite(flow)) && serve(run, flow, event->events))
 			failed = -EIO;
 	}

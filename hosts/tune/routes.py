@@ -2,8 +2,9 @@
 """Reads and sets initcwnd (the initial window) and quickack (an ACK for each segment) of an interface's routes. Linux
 has no sysctl for either.
 
-A route is identified by its line of `ip route show`, without the words that only report a state. All routes of the
-interface change, so that flows to any address behind the interface behave the same.
+A route is identified by its line of `ip route show`, without the words that only report a state. All unicast routes of
+the interface change, except the link-local route and routes that expire, so that flows to any address behind the
+interface behave the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Makes tcp_probe events as fast as the machine can: segments of one byte over its own loopback connections. Each
-// send causes one event at the receiver, and often another when the ACK comes back. Run this program in a network
-// namespace with loopback up. --seconds bounds its run.
+// Makes tcp_probe events, as fast as the machine can or at --rate sends per second: segments of one byte over its own
+// loopback connections. Each send causes one event at the receiver, and often another when the ACK comes back. Run this
+// program in a network namespace with loopback up. --seconds bounds its run.
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
