@@ -8,6 +8,7 @@ Members are <sweep>/runs/<job>/rep-1/<file>. A run is moved to its place only wh
 
 from __future__ import annotations
 
+import contextlib
 import io
 import lzma
 import os
@@ -16,6 +17,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from lib import files, owner
 from lib.errors import InputError
@@ -26,28 +28,51 @@ from runs.thinned import SUMMARY, kept, mark, removes
 KEPT_SUFFIXES = (".json", ".yaml", ".parquet", "")  # '' for THINNED
 SUFFIX = ".tar.xz"
 MOST_MEMBERS, MOST_BYTES = 200_000, 4 << 30
-MOST_PACKED_BYTES = 24 << 20
+MOST_PACKED_BYTES = 24 << 20  # of a paper, in a repository that everybody clones
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}"
 MEMBER = re.compile(rf"((?:{_NAME})/{SWEEP_RUNS}/(?:{_NAME})/{REPETITION})/({_NAME})")
 
 
-def pack_all(directory: Path, results: Path, by_repetition: Mapping[int, Iterable[str]]) -> list[Path]:
-    """Replaces the archives in `directory` by archives of these runs, one for each repetition. Returns the new files.
-    Raises InputError if they are too large, OSError; `directory` is then unchanged.
-    """
-    owner.make(directory)
-    with tempfile.TemporaryDirectory(prefix=".packing-", dir=directory.parent) as scratch:
-        made = [Path(scratch) / f"repetition-{number}{SUFFIX}" for number in by_repetition]
-        for path, repetitions in zip(made, by_repetition.values(), strict=True):
-            pack(path, results, repetitions)
-        if (packed := sum(path.stat().st_size for path in made)) > MOST_PACKED_BYTES:
-            raise InputError(
-                f"{directory}: the runs have {packed / 2**20:.0f} MiB; allowed in a repository that everybody clones: "
-                f"{MOST_PACKED_BYTES >> 20} MiB; publish fewer repetitions"
-            )
+class Packed(NamedTuple):
+    """Archives in a temporary directory."""
+
+    files: list[Path]
+    left_out: list[int]  # the repetitions that are too large to be published, the highest numbers
+
+    def replace(self, directory: Path) -> list[Path]:
+        """Replaces the archives in `directory` by these. Returns the new files. Raises OSError."""
+        owner.make(directory)
         for path in directory.glob(f"*{SUFFIX}"):
             path.unlink()
-        return [path.replace(directory / path.name) for path in made]
+        return [path.replace(directory / path.name) for path in self.files]
+
+
+@contextlib.contextmanager
+def packed(beside: Path, results: Path, by_repetition: Mapping[int, Iterable[str]]) -> Iterator[Packed]:
+    """Archives of these runs, one for each repetition, in a temporary directory in `beside`. The lowest repetitions
+    are packed, as many as MOST_PACKED_BYTES allows; the runs of the others have to be done again. Raises InputError if
+    not even one fits, OSError.
+    """
+    owner.make(beside)
+    with tempfile.TemporaryDirectory(prefix=".packing-", dir=beside) as scratch:
+        files: list[Path] = []
+        left_out: list[int] = []
+        total = 0
+        for number in sorted(by_repetition):
+            path = Path(scratch) / f"repetition-{number}{SUFFIX}"
+            if not left_out:
+                pack(path, results, by_repetition[number])
+                total += path.stat().st_size
+            if total > MOST_PACKED_BYTES:
+                left_out.append(number)
+            else:
+                files.append(path)
+        if left_out and not files:
+            raise InputError(
+                f"{results}: repetition {left_out[0]} has {total / 2**20:.0f} MiB; allowed in a repository that "
+                f"everybody clones: {MOST_PACKED_BYTES >> 20} MiB; publish fewer points"
+            )
+        yield Packed(files, left_out)
 
 
 def unpack_all(directory: Path, results: Path) -> int:

@@ -33,9 +33,11 @@ class DrawnFigure(NamedTuple):
     ns3_used: Sequence[str] = ()  # the labels of the runs of ns-3
 
 
-def page(drawn: list[DrawnFigure], runs: StoredRuns, reasons: Mapping[str, str], pictures: str = ".") -> str:
+def page(
+    drawn: list[DrawnFigure], runs: StoredRuns, reasons: Mapping[str, str], pictures: str = ".", archives: str = ""
+) -> str:
     """The page in Markdown. `reasons` are texts by title of a figure, `pictures` the path of the images, seen from the
-    page. Raises InputError if a reason's figure is not drawn.
+    page, `archives` a paragraph about the published runs. Raises InputError if a reason's figure is not drawn.
     """
     paper = runs.paper
     has_second = any(fact.second for each in drawn for fact in each.facts)
@@ -50,6 +52,7 @@ def page(drawn: list[DrawnFigure], runs: StoredRuns, reasons: Mapping[str, str],
         f"[{paper.reasons_name}]({paper.reasons_name}). Do not edit this page." + (SMOKE_TEXT if runs.smoke else ""),
         _about_runs(runs, drawn),
         _about_ns3(runs, drawn),
+        archives,
         reasons.get(OVERVIEW, ""),
         "## What was asked",
         _table(headlines(drawn, reasons), columns),

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from analysis.papers import document, run_list
 from analysis.papers.document import DrawnFigure
+from analysis.papers.paper import Paper
 from analysis.papers.stored_runs import StoredRuns
 from lib.errors import InputError
+from lib.terminal import counted
 from runs import archive
 
 MOST_BYTES = 8 << 20  # of a repository that everybody clones
@@ -19,29 +21,45 @@ MOST_BYTES = 8 << 20  # of a repository that everybody clones
 
 def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Path) -> list[Path]:
     """Copies the drawn figures and the run table from `figures` to `docs`, and writes the page there. Returns the new
-    files. Raises OSError; InputError if the files are too large, or if a figure with reasons was not drawn: `docs` is
-    then unchanged.
+    files. Raises OSError; InputError if the figures or the runs of the first repetition are too large, or if a figure
+    with reasons was not drawn: `docs` is then unchanged.
     """
     paper = runs.paper
     reasons = document.read_reasons(docs / paper.reasons_name)
-    page = document.page(drawn, runs, reasons, paper.key)
     pictures = [figures / f"{each.figure.name}.{kind}" for each in drawn for kind in ("png", "svg")]
-    total = sum(path.stat().st_size for path in pictures) + len(page)
-    if total > MOST_BYTES:
-        largest = max(pictures, key=lambda path: path.stat().st_size)
-        raise InputError(
-            f"the figures have {total / 2**20:.1f} MiB, allowed are {MOST_BYTES >> 20}; the largest is {largest} with "
-            f"{largest.stat().st_size / 2**20:.1f}: rasterize its dense parts"
-        )
+    by_repetition = _by_repetition(runs)
+    with archive.packed(docs, runs.results, by_repetition) as packed:
+        missing = sum(len(by_repetition[number]) for number in packed.left_out)
+        page = document.page(drawn, runs, reasons, paper.key, _about_archives(packed, missing, paper))
+        total = sum(path.stat().st_size for path in pictures) + len(page)
+        if total > MOST_BYTES:
+            largest = max(pictures, key=lambda path: path.stat().st_size)
+            raise InputError(
+                f"the figures have {total / 2**20:.1f} MiB, allowed are {MOST_BYTES >> 20}; the largest is {largest} "
+                f"with {largest.stat().st_size / 2**20:.1f}: rasterize its dense parts"
+            )
+        archives = packed.replace(docs / paper.archives_name)
     numbers = [figures / f"{each.figure.name}.csv" for each in drawn]
-    packed = archive.pack_all(docs / paper.archives_name, runs.results, _by_repetition(runs))
     copies = {path: docs / paper.key / path.name for path in (*pictures, *numbers)}
     copies[figures / paper.run_list_name] = docs / paper.run_list_name
     (docs / paper.key).mkdir(parents=True, exist_ok=True)
     for path, copy in copies.items():
         shutil.copyfile(path, copy)
     (docs / paper.page_name).write_text(page, encoding="utf-8")
-    return [docs / paper.page_name, *packed, *copies.values()]
+    return [docs / paper.page_name, *archives, *copies.values()]
+
+
+def _about_archives(packed: archive.Packed, missing: int, paper: Paper) -> str:
+    """The sentence about the runs that the archives lack for their size; "" if there are none."""
+    if not packed.left_out:
+        return ""
+    first, last = packed.left_out[0], packed.left_out[-1]
+    repetitions = f"repetition {first}" if first == last else f"repetitions {first} to {last}"
+    return (
+        f"[{paper.archives_name}]({paper.archives_name}) lacks the {counted(missing, 'run')} of {repetitions}: the "
+        f"archives may have {archive.MOST_PACKED_BYTES >> 20} MiB. `RUNS=published` does these runs again, with the "
+        "same seeds."
+    )
 
 
 def _by_repetition(runs: StoredRuns) -> dict[int, list[str]]:
@@ -56,6 +74,6 @@ def _by_repetition(runs: StoredRuns) -> dict[int, list[str]]:
 
 
 def unpublished(runs: StoredRuns) -> int:
-    """The number of runs that the archives lack, because figures need the runs' tables."""
+    """The number of runs that no archive can have, because figures need the runs' tables."""
     paths = [path for of_repetition in _by_repetition(runs).values() for path in of_repetition]
     return sum(not archive.needs_no_table(runs.results / path) for path in paths)

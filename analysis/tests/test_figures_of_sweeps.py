@@ -24,7 +24,7 @@ from analysis.statistics import Interval
 from analysis.tests import simulate
 from analysis.theory import many_flows, single_flow
 from lib.errors import InputError
-from runs import record, run_table
+from runs import archive, record, run_table
 
 FIGURES = {figure.name: figure for figure in PAPER.figures}
 DROPPED = simulate.CARD["POSTCARD_DROPPED"]
@@ -495,6 +495,11 @@ def test_publish__keeps_written_reasons_and_refreshes_numbers(results, drawn, tm
         patch.setattr(publish, "MOST_BYTES", 10_000)
         with pytest.raises(InputError, match=r"the figures have .* MiB, allowed are 0; the largest is"):
             publish.publish(*drawn_of, docs)
+    with monkeypatch.context() as patch:
+        patch.setattr(archive, "MOST_PACKED_BYTES", 0)
+        with pytest.raises(InputError, match=r"repetition 1 has .* MiB; allowed in a repository"):
+            publish.publish(*drawn_of, docs)
+    assert (docs / PAPER.page_name).read_text() == page
     (docs / PAPER.reasons_name).write_text("## Figure 12\n\nNo.\n")
     with pytest.raises(InputError, match="'Figure 12', which is not drawn; allowed: Overview, Figure 1"):
         publish.publish(*drawn_of, docs)

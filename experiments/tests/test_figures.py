@@ -335,7 +335,8 @@ def test_show__counts_published_runs_and_leaves_the_results_alone(
     for job in jobs[:5]:
         make_summary(published / sweep.name, job, valid=True)
     packed = [str(path.relative_to(published)) for path in published.glob("*/runs/*/rep-1")]
-    archive.pack_all(tmp_path / "docs" / paper.archives_name, published, {1: packed})
+    with archive.packed(tmp_path / "docs", published, {1: packed}) as archives:
+        archives.replace(tmp_path / "docs" / paper.archives_name)
     make_summary(results / sweep.name, jobs[0], valid=False)
     monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
     monkeypatch.setattr(figures, "prober", lambda build, ns3: probe)

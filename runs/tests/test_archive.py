@@ -131,24 +131,41 @@ def test_unpack__refuses_a_cut_archive(tmp_path: Path, length: int) -> None:
         archive.unpack(file, tmp_path / "other")
 
 
-def test_pack_all__makes_a_file_for_each_repetition_and_leaves_no_other(tmp_path: Path) -> None:
-    second = "paper-sweep/runs/reno-n1-r2/rep-1"
-    for path in (REPETITION, second):
+SECOND = "paper-sweep/runs/reno-n1-r2/rep-1"
+THIRD = "paper-sweep/runs/reno-n1-r3/rep-1"
+
+
+def pack_into(directory: Path, results: Path, by_repetition: dict[int, list[str]]) -> tuple[list[Path], list[int]]:
+    with archive.packed(directory.parent, results, by_repetition) as packed:
+        return packed.replace(directory), packed.left_out
+
+
+def test_packed__is_a_file_for_each_repetition_and_replaces_all_others(tmp_path: Path) -> None:
+    for path in (REPETITION, SECOND):
         make_run(tmp_path / "results", path)
     packed = tmp_path / "packed"
-    files = archive.pack_all(packed, tmp_path / "results", {1: [REPETITION], 2: [second]})
+    files, left_out = pack_into(packed, tmp_path / "results", {1: [REPETITION], 2: [SECOND]})
     assert [file.name for file in files] == ["repetition-1.tar.xz", "repetition-2.tar.xz"]
+    assert left_out == []
     assert archive.unpack_all(packed, tmp_path / "other") == 2
     before = files[0].read_bytes()
-    archive.pack_all(packed, tmp_path / "results", {1: [REPETITION]})
+    pack_into(packed, tmp_path / "results", {1: [REPETITION]})
     assert [file.name for file in packed.iterdir()] == ["repetition-1.tar.xz"]
     assert files[0].read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "packed", "results"]
 
 
-def test_pack_all__refuses_more_than_a_repository_should_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_run(tmp_path / "results")
-    (before,) = archive.pack_all(tmp_path / "packed", tmp_path / "results", {1: [REPETITION]})
+def test_packed__leaves_out_the_repetitions_that_a_repository_has_no_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (REPETITION, SECOND, THIRD):
+        make_run(tmp_path / "results", path)
+    by_repetition = {3: [THIRD], 1: [REPETITION], 2: [SECOND]}
+    files, _ = pack_into(tmp_path / "packed", tmp_path / "results", by_repetition)
+    monkeypatch.setattr(archive, "MOST_PACKED_BYTES", sum(file.stat().st_size for file in files[:2]))
+    files, left_out = pack_into(tmp_path / "packed", tmp_path / "results", by_repetition)
+    assert ([file.name for file in files], left_out) == (["repetition-1.tar.xz", "repetition-2.tar.xz"], [3])
     monkeypatch.setattr(archive, "MOST_PACKED_BYTES", 10)
-    with pytest.raises(InputError, match="publish fewer repetitions"):
-        archive.pack_all(tmp_path / "packed", tmp_path / "results", {2: [REPETITION]})
-    assert list((tmp_path / "packed").iterdir()) == [before]
+    with pytest.raises(InputError, match=r"repetition 1 has 0 MiB; allowed .*; publish fewer points$"):
+        pack_into(tmp_path / "packed", tmp_path / "results", by_repetition)
+    assert sorted((tmp_path / "packed").iterdir()) == files
