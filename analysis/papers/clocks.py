@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The figure that compares the two clocks: points of sweeps that were measured in virtual time and also in real time
-(CLOCK=real), at a rate that a machine keeps up with. Rate, RTT and MTU differ; the BDP in packets is the same, and so
-is every parameter that a spec gives in BDPs, packets and RTTs.
+(CLOCK=real). At a rate that a machine does not keep up with, real time has another rate, RTT and MTU; the BDP in
+packets is the same, and so is every parameter that a spec gives in BDPs, packets and RTTs.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval, mean_interval
 
 CAPTION = (
-    "points of the sweeps that were also measured in real time, at a rate that a machine keeps up with (CLOCK=real), "
-    "against the same in virtual time. Rate, RTT and MTU differ; the BDP in packets, and all that is given in BDPs, "
-    "packets and RTTs, are the same."
+    "points of the sweeps that were also measured in real time (CLOCK=real), against the same in virtual time. Where a "
+    "machine does not keep up with the paper's rate, rate, RTT and MTU differ; the BDP in packets, and all that is "
+    "given in BDPs, packets and RTTs, are the same."
 )
 MISSING = "no point measured by both clocks:\nmake figures PAPER={} CLOCK=real\nmeasures in real time"
-ROWS, COLUMNS = 3, 3
+ROWS, COLUMNS = 4, 3
 
 
 def figure(sweeps: tuple[str, ...]) -> PaperFigure:
@@ -63,6 +63,11 @@ def _over_bdp(column: str) -> Callable[[StoredRun], float | None]:
     return lambda run: None if run[column] is None else run[column] / bdp(run)
 
 
+def _lost(run: StoredRun) -> float | None:
+    """Percent of the packets that arrived at the queue."""
+    return None if run["drops"] is None or not run["arrivals"] else 100 * run["drops"] / run["arrivals"]
+
+
 def _losers(run: StoredRun) -> float | None:
     """Percent of the flows that lose in an RTT with a loss. None for a run with one flow: it is always 100 %."""
     losing = run["flows_losing_per_rtt"]
@@ -77,14 +82,21 @@ def _of_the_bdp(run: StoredRun) -> float:
     return 1 / bdp(run)
 
 
+def _of_arrivals(run: StoredRun) -> float:
+    return 100 / run["arrivals"]
+
+
 MEASURES = (
     ClockMeasure("utilization, mean", "%", _percent("utilization_mean"), _of_a_window),
     ClockMeasure("utilization, p1 of 10-RTT windows", "%", _percent("utilization_p01"), _of_a_window),
     ClockMeasure("packets that meet a queue", "%", _percent("queue_nonempty_fraction"), _of_a_window),
+    ClockMeasure("depth, mean over packets", "BDP", _over_bdp("depth_mean_packets"), _of_the_bdp),
     ClockMeasure("depth, 1st percentile", "BDP", _over_bdp("depth_p01_packets"), _of_the_bdp),
     ClockMeasure("depth, median", "BDP", _over_bdp("depth_p50_packets"), _of_the_bdp),
     ClockMeasure("depth, 99th percentile", "BDP", _over_bdp("depth_p99_packets"), _of_the_bdp),
     ClockMeasure("fall of the queue, median", "BDP", lambda run: run["drained_of_bdp"], _of_the_bdp),
+    ClockMeasure("packets in flight, mean", "BDP", _over_bdp("in_flight_mean_packets"), _of_the_bdp),
+    ClockMeasure("packets dropped", "%", _lost, _of_arrivals),
     ClockMeasure("flows that lose in an RTT with a loss", "%", _losers, lambda run: 0.0),
     ClockMeasure("Δ of almost fairness", "", lambda run: run["delta"], lambda run: run["flows"] / bdp(run), log=True),
 )
@@ -127,10 +139,10 @@ def prepare(sweeps: tuple[str, ...], runs: StoredRuns) -> Data:
     points, alone = [], []
     for stem in sweeps:
         for real in _repetitions(runs.select(stem + REAL, clock="real")):
-            virtual = runs.select(stem, *_same_point(real[0]), clock="virtual")
+            virtual = _virtual(runs, stem, real[0])
             label = _label(real[0])
             if virtual:
-                points.append(ClockPoint(label, real[0]["cc"], tuple(_both(m, virtual, real) for m in MEASURES)))
+                points.append(ClockPoint(label, _cc(real[0]), tuple(_both(m, virtual, real) for m in MEASURES)))
             else:
                 alone.append(label)
     missing = MISSING.format(runs.paper.key)
@@ -145,11 +157,18 @@ def _repetitions(runs: Iterable[StoredRun]) -> list[list[StoredRun]]:
     return list(groups.values())
 
 
+def _virtual(runs: StoredRuns, stem: str, real: StoredRun) -> list[StoredRun]:
+    """The runs of a point in virtual time: at the rate of the run in real time if there are any, else at any rate."""
+    virtual = runs.select(stem, *_same_point(real), clock="virtual")
+    return [run for run in virtual if run["rate_bps"] == real["rate_bps"]] or virtual
+
+
 def _same_point(run: StoredRun) -> list[pl.Expr]:
     """A run of the other clock is the same point if algorithm, flows, traffic and policy are the same, and if its
     buffer and its threshold, scaled by the BDP, differ from this run's by less than a packet.
     """
-    conditions = [pl.col(name).eq_missing(pl.lit(run[name])) for name in ("cc", "flows", "traffic", "mode")]
+    names = ("cc", "finite_cc", "flows", "traffic", "flow_sizes", "load", "profile", "mode")
+    conditions = [pl.col(name).eq_missing(pl.lit(run[name])) for name in names]
     for name in ("buffer_packets", "ecn_threshold_packets"):
         packets = run[name]
         near = pl.col(name).is_null() if packets is None else (pl.col(name) * bdp(run) / BDP - packets).abs() < 1
@@ -157,11 +176,19 @@ def _same_point(run: StoredRun) -> list[pl.Expr]:
     return conditions
 
 
+def _cc(run: StoredRun) -> str:
+    """The congestion control of the long flows, or of the finite ones if there are no others."""
+    return str(run["cc"] or run["finite_cc"])
+
+
 def _label(run: StoredRun) -> str:
+    name = algorithms.name(_cc(run))
+    if run["flow_sizes"] is not None:
+        return f"{name}, flows of {run['flow_sizes']}, load {run['load']:g}, {run['rate_bps'] / 1e6:g} Mb/s"
     flows = f"n = {run['flows']}"
     if run["ecn_threshold_packets"] is not None:
-        return f"{algorithms.name(run['cc'])}, {flows}, marks from {run['ecn_threshold_packets'] / bdp(run):.2g} BDP on"
-    return f"{algorithms.name(run['cc'])}, {flows}, B = {run['buffer_over_bdp']:.2g} BDP"
+        return f"{name}, {flows}, marks from {run['ecn_threshold_packets'] / bdp(run):.2g} BDP on"
+    return f"{name}, {flows}, B = {run['buffer_over_bdp']:.2g} BDP"
 
 
 def _both(measure: ClockMeasure, virtual: list[StoredRun], real: list[StoredRun]) -> ClockComparison | None:
@@ -182,7 +209,7 @@ def draw(data: Data) -> look.Figure:
         ax.set_xticks([])
         ax.set_yticks([])
         return figure
-    figure, axes = look.new_figure(look.PAGE_IN, 7.4, ROWS, COLUMNS)
+    figure, axes = look.new_figure(look.PAGE_IN, 9.6, ROWS, COLUMNS)
     for at, (measure, ax) in enumerate(zip(MEASURES, axes.flat, strict=True)):
         _panel(ax, measure, [(point.cc, point.values[at]) for point in data["points"]])
     for ax in axes[:, 0]:

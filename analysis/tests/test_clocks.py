@@ -12,9 +12,12 @@ from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
 from analysis.summary import summarize
 from analysis.tests import sweeps
+from hosts.tune.tcp_options import LINUX
+from hosts.tune.tcp_options import PAPER as PAPER_TCP
 
 (COMPARISON,) = PAPER.choose("clocks")
 BDP = {"virtual": 166.0, "real": 162.5}  # packets: round values of rate and RTT give no closer BDPs
+RATE_BPS = {"virtual": 10**10, "real": 10**8}
 
 
 @pytest.fixture(scope="module")
@@ -27,16 +30,18 @@ def base(known_runs):
 def put(tmp_path, base):
     """A function that stores a run of a sweep in a given clock, with given numbers."""
 
-    def put(clock, stem, cc, flows, over, number=1, smoke=False, threshold=None, valid=True, **numbers):
+    def put(clock, stem, cc, flows, over, number=1, smoke=False, threshold=None, valid=True, rate=None, tcp=None,
+            **numbers):  # fmt: skip
         point = {"cc": cc, "flows": flows, "buf": round(over * BDP[clock])}
         altered = sweeps.changed(base, point, number)
-        altered["spec"] |= {"clock": clock, "rate_bps": {"virtual": 10**10, "real": 10**8}[clock]}
+        altered["spec"] |= {"clock": clock, "rate_bps": rate or RATE_BPS[clock], "tcp": tcp or LINUX}
         altered["spec"] |= {"mode": "ecn", "ecn_threshold_packets": round(threshold * BDP[clock])} if threshold else {}
         altered["rules"] |= {"bdp_packets_exact": BDP[clock]}
         altered["utilization"] |= numbers
         altered |= {"valid": valid, "reasons": [] if valid else ["frames left too late"]}
+        at = f"{cc}-n{flows}-b{point['buf']}-{bool(threshold)}-{rate}-{tcp is PAPER_TCP}-r{number}"
         sweep = f"spang2021-{stem}" + "-real" * (clock == "real") + "-smoke" * smoke
-        sweeps.put(tmp_path / sweep / f"runs/{cc}-n{flows}-b{point['buf']}-{bool(threshold)}-r{number}/rep-1", altered)
+        sweeps.put(tmp_path / sweep / f"runs/{at}/rep-1", altered)
 
     return put
 
@@ -72,6 +77,24 @@ def test_buffer_of_packets__is_the_same_point_though_bdps_differ_a_little(put, t
         put("virtual", "single-flow-buffers", "reno", 1, over / BDP["virtual"])
     put("real", "single-flow-buffers", "reno", 1, 20 / BDP["real"])
     assert len(prepared(tmp_path)["points"]) == 1
+
+
+def test_rate_of_real_time__is_compared_at_this_rate_where_virtual_time_has_it(put, tmp_path):
+    put("real", "reno-depth", "reno", 4, 1, mean=0.9)
+    put("virtual", "reno-depth", "reno", 4, 1, mean=0.8)
+    (point,) = prepared(tmp_path)["points"]
+    assert point.values[0].virtual.value == pytest.approx(80)
+    put("virtual", "reno-depth", "reno", 4, 1, rate=RATE_BPS["real"], mean=0.85)
+    (point,) = prepared(tmp_path)["points"]
+    assert point.values[0].virtual.value == pytest.approx(85)
+
+
+def test_profiles__are_other_points(put, tmp_path):
+    for tcp, mean in (LINUX, 0.8), (PAPER_TCP, 0.9):
+        put("virtual", "reno-depth", "reno", 4, 1, tcp=tcp, mean=mean)
+    put("real", "reno-depth", "reno", 4, 1, tcp=PAPER_TCP, mean=0.9)
+    (point,) = prepared(tmp_path)["points"]
+    assert point.values[0].difference == 0
 
 
 def test_marks__are_other_points_than_drops_and_other_thresholds(put, tmp_path):

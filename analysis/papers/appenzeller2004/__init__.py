@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+from analysis.papers import clocks
 from analysis.papers.appenzeller2004 import section_3
 from analysis.papers.paper import Paper, figures_of
 
@@ -11,5 +12,9 @@ PAPER = Paper(
     title="Sizing Router Buffers",
     citation="Appenzeller, Keslassy, McKeown: Sizing Router Buffers. SIGCOMM 2004",
     specs=Path(__file__).resolve().parents[3] / "experiments/specs/appenzeller2004",
-    figures=(*figures_of(__name__, __file__), section_3.FIGURE),
+    figures=(
+        *figures_of(__name__, __file__),
+        section_3.FIGURE,
+        clocks.figure(("one-flow", "short-queue", "gsr")),
+    ),
 )
