@@ -27,7 +27,7 @@ FIRST_NS = 1_600_000_000_123_456_789
 
 
 def frame(payload: bytes, link=None, **ip_fields):
-    """As the artifact's switch sent it: addresses and MACs of the packet swapped, no UDP checksum."""
+    """The packet as the artifact's switch sent it: addresses and MACs of the packet swapped, no UDP checksum."""
     link = Ether(src="00:00:00:00:00:02", dst="00:00:00:00:00:01") if link is None else link
     return (
         link / IP(src="192.168.0.2", dst="192.168.0.1", **ip_fields) / UDP(sport=4444, dport=4444, chksum=0) / payload
@@ -35,7 +35,7 @@ def frame(payload: bytes, link=None, **ip_fields):
 
 
 def capture(path: Path, frames, linktype: int = 1, nano: bool = True) -> Path:
-    """A pcap file of scapy frames or bytes, one each us."""
+    """A pcap file of scapy frames or bytes, one frame per microsecond."""
     magic, per_second = (0xA1B23C4D, 10**9) if nano else (0xA1B2C3D4, 10**6)
     data = struct.pack("<IHHiIII", magic, 2, 4, 0, 0, 65535, linktype)
     for number, packet in enumerate(frames):

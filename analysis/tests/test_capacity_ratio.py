@@ -37,7 +37,7 @@ def test_s_model__has_the_buffers_of_section_5(size_bytes, share, printed_bytes,
 
 
 def test_testbed__buffers_of_30_kb_and_38_mb_are_20_and_26_564_packets():
-    # 3.1; the second only with megabytes of 2^20
+    # Section 3.1. The second number needs megabytes of 2^20 bytes.
     assert 30_000 / 1500 == 20
     assert round(38 * 2**20 / 1500) == 26_564
 

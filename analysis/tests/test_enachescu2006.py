@@ -76,15 +76,15 @@ def test_slope__needs_a_share_at_every_window() -> None:
     by_buffer = {size: 10.0**-size for size in range(3, 8)}
     sizes = dict(zip(theorem_2.WINDOWS, range(3, 8), strict=True))
     assert theorem_2.curve(by_buffer.get, 1.25) == {w: 10.0**-size for w, size in sizes.items()}
-    assert theorem_2.curve(by_buffer.get, 1.5) == {}  # 8 packets for W = 128 were not measured
+    assert theorem_2.curve(by_buffer.get, 1.5) == {}  # no run has the 8 packets of W = 128
     assert theorem_2.least({1.0: shares, 0.75: {w: 1 / w for w in shares}}) == 1.0
 
 
 def test_overpopulated__intervals_hold_more_than_their_slots_and_the_buffer() -> None:
     bursts = (np.arange(500)[:, None] * 100_000 + np.arange(10) * 100).ravel()  # ten packets at once, slots of 1000 ns
     shares = overpopulated.shares(bursts, 1000.0, 5)
-    assert shares[2] == pytest.approx(0.3, abs=0.01)  # 2 + 5 others: the last three of ten
-    assert shares[5] == 0  # 5 + 5 others
+    assert shares[2] == pytest.approx(0.3, abs=0.01)  # of ten packets the last three meet more than 2 + 5 others
+    assert shares[5] == 0  # no packet meets more than 5 + 5 others
     even = overpopulated.shares(np.arange(5000) * 1000, 1000.0, 1)
     assert set(even.values()) == {0.0}
 

@@ -73,7 +73,7 @@ def test_damaged_trace__is_refused_where_windows_are_shown(analysed, tmp_path, c
     raw.write_bytes(torn(raw.read_bytes()))
     assert export(analysed, "flent", tmp_path / "x.flent.gz") == 1
     assert "tcp.bst: damaged or cut off at byte " in capsys.readouterr().err
-    assert export(analysed, "pcapng", tmp_path / "x.pcapng") == 0  # it holds nothing of the trace
+    assert export(analysed, "pcapng", tmp_path / "x.pcapng") == 0  # a pcapng file needs no TCP trace
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_unit__is_that_of_the_buffer(given, name, packets):
 def test_labels__do_not_collide(analysed, figure):
     data = figure.prepare(analysed)
     if figure is queue_depth_distribution:
-        data["percentiles"] = [18, 19]  # beside each other and beside the buffer
+        data["percentiles"] = [18, 19]  # close to each other and to the buffer
     boxes = texts(figure.draw(data))
     met = [
         (one, other)

@@ -61,8 +61,8 @@ DRAWN = {  # figure: the runs that it must use, and no others
     "table_1": RENO,
     "beside": {*TEXTS, *TABLES} - {"ecn"},
     "factors": set(),
-    "arrival": set(),  # imports are no second set
-    "clocks": set(),  # imports have one clock
+    "arrival": set(),  # imported runs never belong to the second set
+    "clocks": set(),  # imported runs have one clock
 }
 
 
@@ -168,7 +168,7 @@ def test_figure_01__has_the_drops_and_the_windows_in_sequence_numbers(results, t
     probes.sort(key=lambda record: record["mono_ns"])
     sent = [-(-((r["snd_nxt"] - r["snd_una"]) % (1 << 32)) // simulate.MSS) for r in probes]
     times, window = trace.window(0)
-    assert times.tolist() == [r["mono_ns"] // 1000 * 1000 for r in probes]  # text has us
+    assert times.tolist() == [r["mono_ns"] // 1000 * 1000 for r in probes]  # the text format has microseconds
     assert window.tolist() == sent
     data = _figure(results, "figure_01")
     (known,) = (fact for fact in figure_01.facts(data) if fact.what == "from the drop until it is known")

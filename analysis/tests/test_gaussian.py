@@ -76,7 +76,7 @@ def test_required_buffer__of_full_utilization_or_a_single_flow_has_no_end():
 
 @pytest.mark.parametrize("flows", [3, 30])
 def test_deviation_and_empty_probability__are_those_of_drawn_windows(flows):
-    # Theorem 4 as it stands: independent, uniform in (1 +- 1/3) (BDP + B) / n. With a small B the
+    # Theorem 4's windows: independent, uniform in (1 +- 1/3) (BDP + B) / n. With a small B the
     # queue is often empty.
     bdp, buffer = 1000.0, 0.35 * 1000 / math.sqrt(flows)
     mean = (bdp + buffer) / flows

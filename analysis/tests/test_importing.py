@@ -24,7 +24,7 @@ POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/nowhere
 
 
 def check(repetition: Path, recorded, exact_time: bool) -> dict:
-    """A run directory against the truth."""
+    """Compares a run directory with the simulation. Returns its summary."""
     scenario, truth = recorded
     cards, tcp = (pl.read_parquet(repetition / f"{name}.parquet") for name in ("postcards", "tcp"))
     expected = foreign.cards(truth)
@@ -227,7 +227,7 @@ def server(tmp_path_factory):
     shutil.rmtree(short, ignore_errors=True)
     short.mkdir(mode=0o777)
     user: dict = {}
-    if os.geteuid() == 0:  # it refuses root
+    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
         shutil.chown(short, "nobody", "nogroup")
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}

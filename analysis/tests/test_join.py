@@ -72,7 +72,7 @@ def test_join__knows_sequence_numbers_beyond_the_wrap(known):
 def test_join__infers_header_and_payload(known):
     a = known.analysis
     header = simulate.HEADERS_IPV4 + (20 if known.scenario.ipv6 else 0)
-    assert set(a.segments.header_bytes.tolist()) == {header, 0}  # 0: flows beyond those that have numbers
+    assert set(a.segments.header_bytes.tolist()) == {header, 0}  # 0: flows without a number
     data = np.array(known.truth.arrival_segment) >= 0
     assert (a.segments.payload_bytes == np.where(data, simulate.MSS, 0)).all()
 

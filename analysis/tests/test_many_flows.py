@@ -71,7 +71,7 @@ def test_theorem_5__holds_for_windows_and_losers_chosen_for_the_worst(flows, bdp
     rng = np.random.default_rng(4)
     for _ in range(50):
         windows = rng.uniform(max(2, bdp / flows / delta), largest, flows)
-        losing = np.argsort(-windows)[: int(many_flows.flows_seeing_loss(bdp, flows, delta))]  # the largest ones
+        losing = np.argsort(-windows)[: int(many_flows.flows_seeing_loss(bdp, flows, delta))]  # the largest windows
         after = aggregate_after(windows, set(losing.tolist()))
         assert after >= windows.sum() - many_flows.almost_fair_buffer(bdp, flows, delta) - 1e-9
 

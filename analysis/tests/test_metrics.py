@@ -36,7 +36,7 @@ def _bits(known, start, end):
             bits = 8 * (max(card["packet_bytes"], 60) + 24)
             stop = card["enqueue_ns"] + card["sojourn_ns"]
             took = bits * 1e9 / known.scenario.rate_bps
-            inside = took - max(stop - end, 0) - max(start - stop + took, 0)  # whole ns first: they are large
+            inside = took - max(stop - end, 0) - max(start - stop + took, 0)  # exact: integers before the division
             total += bits * min(max(inside / took, 0), 1)
     return total
 

@@ -101,7 +101,7 @@ def test_median__is_of_transfers_that_began_in_time_ended_or_not() -> None:
     began = pl.Series([True] * 4 + [False])
     table = flows([46_000, 47_000, 48_000, 49_000, 49_000], [1, 2, 3, 99, 0.1], measured=began, end=ends)
     run: Any = Run({}, WINDOW, flows=table.with_columns(acked_bytes=pl.col("size_bytes") - 9_000))
-    rates = sorted([8 * 46_000 / 1, 8 * 47_000 / 2, 8 * 48_000 / 3, 8 * 40_000 / 10])  # the fourth: to the window's end
+    rates = sorted([8 * 46_000 / 1, 8 * 47_000 / 2, 8 * 48_000 / 3, 8 * 40_000 / 10])  # the last until the window ends
     assert transfers.median_bps([run], transfers.SMALL) == Interval((rates[1] + rates[2]) / 2, None, None, 1)
     mean = transfers.mean_bps("small", [run], lambda table: transfers.of_sizes(table, transfers.SMALL))
     assert mean == Interval(pytest.approx(np.mean(rates)), None, None, 1)  # type: ignore[arg-type]
@@ -134,7 +134,7 @@ def test_plateau__starts_at_the_least_buffer_that_is_as_good() -> None:
 def test_bins__have_means_and_models_of_each_transfer() -> None:
     run: Any = Run({}, WINDOW, flows=flows([10_000] * 4 + [10**6] * 3 + [10**8], [1.0] * 8))
     table = transfers.early(run)
-    small, large = transfers.bins(table, 0.01)  # a bin of one transfer has no mean worth the name
+    small, large = transfers.bins(table, 0.01)  # bins of a single transfer are left out
     assert (small.transfers, large.transfers) == (4, 3)
     assert small.throughput_bps == 80_000
     assert large.bytes_share == pytest.approx(3e6 / (4e4 + 3e6 + 1e8))
@@ -156,7 +156,7 @@ def test_best_buffer__has_an_interval_of_buffers_that_are_as_good() -> None:
     def best(points: dict[int, float]) -> Interval | None:
         return throughput_figure.best({buffer: Interval(value, None, None, 3) for buffer, value in points.items()})
 
-    assert best({5: 1.95, 10: 1.0, 20: 1.92, 40: 2.0, 80: 1.92, 160: 1.5}) == Interval(40, 20, 80, 3)  # 5 is beyond 10
+    assert best({5: 1.95, 10: 1.0, 20: 1.92, 40: 2.0, 80: 1.92, 160: 1.5}) == Interval(40, 20, 80, 3)
     assert best({5: 1.95, 10: 2.0, 20: 1.0}) == Interval(10, 0.0, 10, 3)
     assert best({5: 1.0, 10: 1.0, 20: 2.0}) == Interval(20, 20, np.inf, 3)
     assert best({}) is None
@@ -175,7 +175,7 @@ def test_share_of_time__counts_whole_windows_above_a_level() -> None:
     result = run.measure("windows", figure_03.Above, figure_03.above)
     assert result.shares["0.9"]["1"] == pytest.approx(0.5)
     assert result.shares["0.95"]["3"] == 0
-    assert result.deviation["1"] == pytest.approx(0.527, abs=0.001)  # of five 0 and five 1
+    assert result.deviation["1"] == pytest.approx(0.527, abs=0.001)  # five windows of 0, five of 1
     assert "10" not in result.shares["0.9"]
 
 
