@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Headers in wire order: those of a packet, and those that stand before them in a postcard.
+ * Emits headers in wire order: a postcard's outer headers first, then the headers of the packet.
  */
 #ifndef SHARED_DEPARSER_P4
 #define SHARED_DEPARSER_P4

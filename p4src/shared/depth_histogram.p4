@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * How deep packets found the queue of each port, counted in the switch: a histogram that needs no postcards and
- * loses none. The target's names.p4 says what a counter is there.
+ * A histogram of the queue depth that packets met, for each port. The switch itself counts, so the histogram loses no
+ * packet even if postcards are lost. The target's names.p4 defines PACKET_COUNTER.
  */
 #ifndef SHARED_DEPTH_HISTOGRAM_P4
 #define SHARED_DEPTH_HISTOGRAM_P4
@@ -15,7 +15,7 @@ control DepthHistogram(in bit<9> port, in bit<32> depth) {
         bucket = number;
     }
 
-    /* Each bucket is one prefix of the depth: what no entry knows is deeper than all of them. */
+    /* Each bucket is one prefix of the depth. A depth without an entry belongs to the last bucket. */
     table depth_bucket {
         key = { depth: PREFIX; }
         actions = { in_bucket; }

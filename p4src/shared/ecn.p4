@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * ECN: is a packet capable of it, and setting CE.
+ * ECN: tests whether a packet is ECN-capable, and sets CE.
  */
 #ifndef SHARED_ECN_P4
 #define SHARED_ECN_P4
@@ -17,10 +17,10 @@ control ReadEcn(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
-/* Sets CE and POSTCARD_CE_MARKED in an ECN-capable packet, unless it brought CE along.
- * The IPv4 checksum is updated by difference (RFC 1624, equation 3): options stay out of it, and what was wrong before
- * stays wrong. The word with the ECN bits grows by 1 or 2, so the checksum, its complement, falls by as much, and by
- * one more where it would fall below 0: the carry of ones' complement.
+/* Sets CE and POSTCARD_CE_MARKED in an ECN-capable packet, unless the packet arrived with CE.
+ * The IPv4 checksum is updated by difference (RFC 1624, equation 3): options need not be read, and a wrong checksum
+ * stays wrong. The word with the ECN bits grows by 1 or 2, so the checksum falls by as much. Where it would fall below
+ * 0 it falls by one more: the end-around carry of ones' complement.
  */
 control MarkCe(inout headers_t hdr, inout metadata_t meta) {
     action mark_ipv4(bit<16> fall) {

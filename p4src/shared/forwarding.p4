@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Layer 2 forwarding by destination address. Nothing is learned and nothing is flooded: a testbed knows its
- * hosts, and a flooded packet would be one more than was sent.
+ * Layer 2 forwarding by destination address. The switch neither learns nor floods: a testbed knows its hosts,
+ * and flooding would deliver more packets than were sent.
  */
 #ifndef SHARED_FORWARDING_P4
 #define SHARED_FORWARDING_P4

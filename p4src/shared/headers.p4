@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Every header the switch knows. A packet of the data path has ethernet and perhaps ip and tcp/udp;
- * a postcard has the outer headers and `postcard` in front of what is left of the packet it tells of.
+ * a postcard has the outer headers and `postcard` in front of the rest of the reported packet.
  */
 #ifndef SHARED_HEADERS_P4
 #define SHARED_HEADERS_P4
@@ -20,7 +20,7 @@ const bit<2> ECN_ECT1 = 1;
 const bit<2> ECN_ECT0 = 2;
 const bit<2> ECN_CE = 3;
 
-/* ::ffff:0:0/96, RFC 4291 section 2.5.5.2: how IPv4 addresses stand in a postcard. */
+/* ::ffff:0:0/96, RFC 4291 section 2.5.5.2: a postcard has IPv4 addresses as IPv4-mapped IPv6 addresses. */
 const bit<96> IPV4_MAPPED_PREFIX = 0xffff;
 
 const bit<16> ETHERNET_BYTES = 14;

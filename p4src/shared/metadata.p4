@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What ingress finds out about a packet and egress and its postcard need.
+ * Facts about a packet that ingress determines for egress and for the postcard.
  */
 #ifndef SHARED_METADATA_P4
 #define SHARED_METADATA_P4
 
-/* The fields a mirrored copy takes along: all that the postcard cannot read from the packet itself. */
+/* The fields that a mirrored copy keeps: facts that the packet's own headers do not have. */
 #define KEPT_BY_POSTCARDS 1
 
 struct queue_facts_t {
-    @field_list(KEPT_BY_POSTCARDS) bit<8> flags;            // POSTCARD_* as far as they are known
+    @field_list(KEPT_BY_POSTCARDS) bit<8> flags;            // POSTCARD_*, those known so far
     @field_list(KEPT_BY_POSTCARDS) bit<16> switch_id;
     @field_list(KEPT_BY_POSTCARDS) bit<16> ingress_port;
     @field_list(KEPT_BY_POSTCARDS) bit<16> egress_port;
@@ -16,18 +16,18 @@ struct queue_facts_t {
     @field_list(KEPT_BY_POSTCARDS) bit<32> card_seq;
     @field_list(KEPT_BY_POSTCARDS) bit<48> enqueue_switch_ns;
     @field_list(KEPT_BY_POSTCARDS) bit<48> sojourn_ns;
-    @field_list(KEPT_BY_POSTCARDS) bit<32> depth_packets;   // on arrival, this packet not counted
+    @field_list(KEPT_BY_POSTCARDS) bit<32> depth_packets;   // on arrival, without this packet
     @field_list(KEPT_BY_POSTCARDS) bit<32> depth_bytes;
     @field_list(KEPT_BY_POSTCARDS) bit<32> threshold;
     @field_list(KEPT_BY_POSTCARDS) bit<16> packet_bytes;
-    bit<32> depth_cells;            // Tofino only, so 0 in the copies that v1model makes
-    bit<8> depth_unit;              // POSTCARD_DEPTH_*, the same
+    bit<32> depth_cells;            // Tofino only; 0 in the copies of v1model
+    bit<8> depth_unit;              // POSTCARD_DEPTH_*; Tofino only, too
 }
 
 struct policy_t {
     bit<1> threshold_in_bytes;
     bit<1> mark_instead_of_drop;    // egress-threshold only: mark ECN-capable packets
-    bit<32> hard_limit;             // ECN only: even ECN-capable packets are dropped from here on
+    bit<32> hard_limit;             // ECN only: from this depth on ECN-capable packets are dropped, too
 }
 
 struct metadata_t {
@@ -35,7 +35,7 @@ struct metadata_t {
     policy_t policy;
     bit<1> report;                  // this packet gets a postcard
     bit<16> ns_per_tick;            // of the target's clock: 1 on the soft switch, 1000 on BMv2
-    bit<1> drop;                    // what the policy decided
+    bit<1> drop;                    // the policy's decision
     bit<1> mark;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Ethernet, IPv4 or IPv6, TCP or UDP. What is not understood is payload, and passes.
- * Ports are only read where they are sure to stand: not in fragments but the first, nor behind IPv4 options
+ * Ethernet, IPv4 or IPv6, TCP or UDP. Unknown headers count as payload and pass.
+ * Ports are read only where their place is certain: not in later fragments, nor behind IPv4 options
  * or IPv6 extension headers.
  */
 #ifndef SHARED_PARSER_P4

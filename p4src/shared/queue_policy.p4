@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Which policy a queue has, and what the policy says about one packet. It decides from the depth that the
- * target hands in and does nothing itself: how a packet is counted, dropped or mirrored is the target's.
+ * The policy of a queue, and its decision about one packet, from the depth that the target gives. The decision has no
+ * effect here: the target counts, drops and mirrors packets.
  */
 #ifndef SHARED_QUEUE_POLICY_P4
 #define SHARED_QUEUE_POLICY_P4
@@ -65,13 +65,13 @@ control QueuePolicy(in bit<9> egress_port, inout metadata_t meta) {
     }
 }
 
-/* What becomes of a packet that came to a queue of `depth` (in the unit of the threshold). Where `limits` is false
- * somebody else limits the queue, Tofino's traffic manager, and only ECN is left to decide.
+/* Decides about a packet that arrives at a queue of `depth` (in the unit of the threshold). If `limits` is false, the
+ * traffic manager (Tofino) limits the queue, and only ECN is decided here.
  */
 control ArrivalVerdict(in bit<32> depth, inout metadata_t meta)(bool limits) {
     bit<32> room;
 
-    /* Tofino compares a difference with 0, not two fields, and takes the difference in an action of its own. */
+    /* Tofino compares a difference with 0 instead of two fields, and needs a separate action for the difference. */
     action compare() {
         room = meta.queue.threshold |-| depth;
         meta.drop = 0;
@@ -96,7 +96,7 @@ control ArrivalVerdict(in bit<32> depth, inout metadata_t meta)(bool limits) {
     }
 }
 
-/* What becomes of a packet that leaves a queue in which `depth` stay behind. */
+/* Decides about a packet that leaves a queue and leaves `depth` behind it. */
 control DepartureVerdict(in bit<32> depth, inout metadata_t meta) {
     bit<32> room;
 

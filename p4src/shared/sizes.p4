@@ -7,11 +7,11 @@
 /* Ports have 9 bits in v1model and on Tofino 1: an array over ports covers them all, so no index is out of range. */
 const bit<32> PORTS = 512;
 
-/* Of the histogram of depths: depth_buckets.def lists them. */
+/* Buckets of the depth histogram: depth_buckets.def lists them. */
 const bit<32> DEPTH_BUCKETS = 128;
 typedef bit<7> depth_bucket_t;
 
-/* One entry a host; testbeds have tens. */
+/* One entry per host; testbeds have tens of hosts. */
 const bit<32> HOSTS = 1024;
 
 /* The mirror session that sends copies to the collector's port. */

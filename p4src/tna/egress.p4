@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Behind the traffic manager: what the policy still has to say about packets that left a watched queue or were refused
- * by it, their numbers and mirrored copies; and the copies on their way to the collector.
+ * Egress, behind the traffic manager. It applies the rest of the policy to packets of a watched queue, numbers and
+ * mirrors these packets and refused ones, and makes postcards of the mirrored copies.
  */
 #ifndef TNA_EGRESS_P4
 #define TNA_EGRESS_P4
@@ -34,8 +34,8 @@ control QueueEgress(inout headers_t hdr, inout egress_metadata_t meta, in egress
     PORT_COUNTER departure_marks;
     PORT_COUNTER postcards_made;        // by the port that the postcard leaves from
 
-    /* A lost postcard shows as a gap: packets are numbered before they are mirrored, those that the traffic manager
-     * refused apart, because they go through another port. All of one port's come to one pipe.
+    /* A lost postcard shows as a gap, as packets are numbered before they are mirrored. Packets refused by the traffic
+     * manager have numbers of their own: they leave by another port. All packets of a port pass one pipe.
      */
     CARD_SEQUENCE(ingress_card_seq);
     CARD_SEQUENCE(egress_card_seq);
@@ -56,7 +56,7 @@ control QueueEgress(inout headers_t hdr, inout egress_metadata_t meta, in egress
         port = meta.watched.egress_port[8:0];
     }
 
-    /* It never was in the queue: the depth is that of the queue for refused packets, and means nothing. */
+    /* The packet never was in the watched queue: the given depth is the deflection queue's. */
     action refuse() {
         meta.packet.queue.flags = meta.packet.queue.flags | (bit<8>)POSTCARD_DROPPED | (bit<8>)POSTCARD_AT_INGRESS;
         meta.packet.queue.depth_cells = 0;
@@ -68,7 +68,7 @@ control QueueEgress(inout headers_t hdr, inout egress_metadata_t meta, in egress
         meta.session = POSTCARD_MIRROR_SESSION;
         eg_dprsr_md.mirror_type = MIRROR_POSTCARD;
 #if __TARGET_TOFINO__ != 1
-        eg_dprsr_md.mirror_io_select = 1;       // the packet as it leaves, without what ingress told
+        eg_dprsr_md.mirror_io_select = 1;       // the packet as it leaves, without the internal header
 #endif
     }
 

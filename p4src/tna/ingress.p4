@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Where a packet goes, and what egress is told of one that goes to a watched queue.
+ * Forwards packets, and adds an internal header for egress to those that go to a watched queue.
  */
 #ifndef TNA_INGRESS_P4
 #define TNA_INGRESS_P4
@@ -34,7 +34,7 @@ control QueueIngress(inout headers_t hdr, inout ingress_metadata_t meta, in ingr
         meta.watched.switch_id = meta.packet.queue.switch_id;
         meta.watched.threshold = meta.packet.queue.threshold;
         meta.watched.ingress_ns = ig_prsr_md.global_tstamp;
-        ig_tm_md.deflect_on_drop = 1;   // what the traffic manager refuses comes to egress all the same
+        ig_tm_md.deflect_on_drop = 1;   // packets that the traffic manager refuses come to egress, too
     }
 
     action tell_nothing() {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What travels in front of packets inside the switch and never leaves it: ingress tells egress what it knows of a packet
- * of a watched queue, and egress tells the copy that becomes a postcard. The first four bits say which it is.
+ * Headers in front of packets that never leave the switch: from ingress to egress, with facts about a packet of a
+ * watched queue; from egress to the mirrored copy that becomes a postcard. The first four bits are the kind.
  */
 #ifndef TNA_INTERNAL_HEADERS_P4
 #define TNA_INTERNAL_HEADERS_P4
@@ -10,7 +10,7 @@
 #include "../shared/metadata.p4"
 
 typedef bit<4> kind_t;
-const kind_t KIND_UNWATCHED = 0;        // leaves as it came: this header is one byte
+const kind_t KIND_UNWATCHED = 0;        // no facts: this header is one byte
 const kind_t KIND_WATCHED = 1;
 const kind_t KIND_COPY = 2;
 
@@ -19,7 +19,7 @@ header kind_h {
     bit<4> policy;                      // POLICY_*
 }
 
-/* Its bytes lie in the queue too, and cells count them. */
+/* These bytes are in the queue, too: the depth in cells includes them. */
 header watched_h {
     kind_t kind;
     bit<4> policy;
@@ -27,13 +27,13 @@ header watched_h {
     bit<1> report;
     bit<1> mark_instead_of_drop;
     bit<16> ingress_port;
-    bit<16> egress_port;                // of the queue it was for: a deflected packet comes to another
+    bit<16> egress_port;                // of the watched queue; a deflected packet leaves by another port
     bit<16> switch_id;
     bit<32> threshold;
     bit<48> ingress_ns;                 // the ingress parser's clock
 }
 
-/* 32 bytes: more a mirror cannot carry on Tofino 1. */
+/* 32 bytes: the most that a mirror carries on Tofino 1. */
 header copy_h {
     kind_t kind;
     bit<4> policy;
@@ -59,8 +59,8 @@ struct egress_metadata_t {
     metadata_t packet;
     watched_h watched;
     copy_h copy;
-    MirrorId_t session;                 // where a copy of this packet goes
-    kind_t kind;                        // of the copy that this packet sends, with two of its facts as wide as there
+    MirrorId_t session;                 // the mirror session of this packet's copy
+    kind_t kind;                        // kind, policy, sojourn_ns: as in the copy's header, with its widths
     bit<4> policy;
     bit<32> sojourn_ns;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The architecture of the generation that is compiled for, and what shared controls use under one name.
+ * Includes the architecture of the compiled generation, and defines the names that shared controls use.
  */
 #ifndef TNA_NAMES_P4
 #define TNA_NAMES_P4
@@ -13,11 +13,11 @@
 
 #define PACKET_COUNTER(size) Counter<bit<64>, counter_index_t>(size, CounterType_t.PACKETS)
 #define PORT_COUNTER Counter<bit<64>, PortId_t>(PORTS, CounterType_t.PACKETS_AND_BYTES)
-/* The compiler takes no constant entries in lpm tables. */
+/* Not lpm: the compiler accepts no constant entries in lpm tables. */
 #define PREFIX ternary
 typedef bit<16> counter_index_t;
 
-/* A register that gives each port's packets one number after the other. */
+/* A register that numbers the packets of each port. */
 #define CARD_SEQUENCE(name) \
     Register<bit<32>, PortId_t>(PORTS) name; \
     RegisterAction<bit<32>, PortId_t, bit<32>>(name) next_##name = { \

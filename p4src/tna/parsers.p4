@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The parsers and deparsers of both pipelines: the shared ones, behind and before what only Tofino has.
+ * The parsers and deparsers of both pipelines: the shared ones with Tofino's own headers in front.
  */
 #ifndef TNA_PARSERS_P4
 #define TNA_PARSERS_P4
@@ -18,7 +18,7 @@ parser IngressParser(packet_in packet, out headers_t hdr, out ingress_metadata_t
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
-        meta.packet.queue.switch_id = 0;        // not every policy sets these
+        meta.packet.queue.switch_id = 0;        // some policies do not set these three
         meta.packet.queue.threshold = 0;
         meta.packet.policy.mark_instead_of_drop = 0;
         packet_parser.apply(packet, hdr);
@@ -86,7 +86,7 @@ control EgressDeparser(packet_out packet, inout headers_t hdr, in egress_metadat
                 meta.packet.queue.enqueue_switch_ns, meta.sojourn_ns, meta.packet.queue.depth_cells,
                 meta.packet.queue.threshold, meta.packet.queue.packet_bytes });
         }
-        /* Only the header that the switch itself writes; packets of the data path keep theirs (shared/ecn.p4). */
+        /* Checksum of the postcard's outer header only; packets of the data path keep theirs (shared/ecn.p4). */
         if (hdr.outer_ipv4.isValid()) {
             hdr.outer_ipv4.checksum = checksum.update({
                 hdr.outer_ipv4.version, hdr.outer_ipv4.ihl, hdr.outer_ipv4.dscp, hdr.outer_ipv4.ecn,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * When a packet came to its queue and how long it stayed, from the stamps of the traffic manager. These are low bits
- * of the clock of the pipelines (tm.cfg's timestamp_shift_bits has to be 0): 32 on Tofino 2, but 18 on Tofino 1, which
- * wrap every 262 us. What lies above them follows from the pipelines' own stamps, which are less than that away.
+ * When a packet came to its queue and how long it stayed, from the traffic manager's stamps. A stamp has only the low
+ * bits of the pipelines' clock (tm.cfg's timestamp_shift_bits must be 0): 32 on Tofino 2; 18 on Tofino 1, 262 us. The
+ * higher bits come from the parsers' 48-bit stamps: all stamps of a packet lie within one wrap-around.
  */
 #ifndef TNA_QUEUE_TIME_P4
 #define TNA_QUEUE_TIME_P4
@@ -9,7 +9,7 @@
 #include "names.p4"
 
 /* ingress_ns: when the packet came to the ingress parser. egress_ns: when it came to the egress parser.
- * Every action is what one stage can do.
+ * Each action fits into one match-action stage.
  */
 control QueueTime(in egress_intrinsic_metadata_t eg_intr_md, in bit<48> ingress_ns, in bit<48> egress_ns,
                   out bit<48> enqueue_ns, out bit<32> sojourn_ns) {
@@ -32,8 +32,8 @@ control QueueTime(in egress_intrinsic_metadata_t eg_intr_md, in bit<48> ingress_
         excess = whole - (bit<32>)eg_intr_md.deq_timedelta;
     }
 
-    /* The queue took the packet at the first moment after ingress_ns that ends in the stamp, and had it for the longest
-     * time below that between the pipelines that ends in the other.
+    /* The enqueue time is the first instant from ingress_ns on whose low 18 bits equal enq_tstamp. The sojourn time is
+     * the longest time, at most egress_ns - ingress_ns, whose low 18 bits equal deq_timedelta.
      */
     action extend() {
         low = ingress_ns[31:0] + later;
@@ -55,7 +55,7 @@ control QueueTime(in egress_intrinsic_metadata_t eg_intr_md, in bit<48> ingress_
         enqueue_ns = ingress_ns[47:32] ++ low;
     }
 
-    /* The lower half of the clock went through 0 on the way from the ingress parser to the queue. */
+    /* The low 32 bits of the clock wrapped around between the ingress parser and the queue. */
     action carry() {
         enqueue_ns[47:32] = ingress_ns[47:32] + 1;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What shared controls use under one name and each architecture calls its own way.
+ * Defines the names that shared controls use: each architecture has its own terms for them.
  */
 #ifndef V1MODEL_NAMES_P4
 #define V1MODEL_NAMES_P4

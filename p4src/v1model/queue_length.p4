@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The length of each queue on v1model, which has no metadata field for it at ingress. The soft switch fills registers of
- * its own: they are right also for packets that its queues refuse behind the program's back. BMv2 fills nothing, so there
+ * The length of each queue on v1model, whose ingress has no metadata field for it. The soft switch fills its own
+ * registers, which also account for packets that its queues refuse without the program. BMv2 fills none, so there
  * the length is the difference of two counters with one writer each: ingress counts admitted packets, egress departed
  * ones. (One register with two writers would drift on BMv2, whose pipelines run concurrently.) All arithmetic is modulo
  * 2^32, so the counters may wrap. Why registers and not metadata: p4src/README.md.
@@ -10,12 +10,12 @@
 
 #include "../shared/sizes.p4"
 
-/* The soft switch knows these three by their names (docs/target-soft.md); the first is 1 where the others are filled. */
+/* The soft switch finds these three by name (docs/target-soft.md). The first is 1 if the other two are filled. */
 register<bit<1>>(1) queue_registers_filled;
 register<bit<32>>(PORTS) queue_packets;
 register<bit<32>>(PORTS) queue_bytes;
 
-/* Not used where the three above are filled. */
+/* Not used if the three registers above are filled. */
 register<bit<32>>(PORTS) admitted_packets;
 register<bit<32>>(PORTS) admitted_bytes;
 register<bit<32>>(PORTS) departed_packets;

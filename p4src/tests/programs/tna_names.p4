@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * In place of tna/names.p4: what the TNA controls need of their architecture, said in v1model.
+ * Replaces tna/names.p4: defines the TNA controls' names for v1model.
  */
 #ifndef TNA_NAMES_P4
 #define TNA_NAMES_P4

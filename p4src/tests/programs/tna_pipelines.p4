@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The controls of the TNA program between v1model's parser, queue and deparser, so that packets can be sent through them
- * where there is no Tofino. What is between the pipelines there is made up here: a traffic manager that counts packets
- * of any length as CELLS_PER_PACKET, limits a queue, deflects what it refuses and stamps what it takes; and mirroring.
- * Not in this program are the TNA parsers and deparsers, and the true traffic manager.
+ * The controls of the TNA program between v1model's parser, queue and deparser. So packets can pass these controls
+ * without a Tofino. This program imitates the parts between the pipelines: a traffic manager that counts a packet
+ * of any length as CELLS_PER_PACKET, limits a queue, deflects refused packets and stamps admitted ones; and mirroring.
+ * It lacks the TNA parsers and deparsers, and the real traffic manager.
  */
 #include "tna_names.p4"
 #include "../../tna/internal_headers.p4"
