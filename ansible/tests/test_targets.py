@@ -127,6 +127,7 @@ def test_tofino__is_built_started_and_asked_and_nothing_is_done_twice(deploy: Ca
     assert calls(sde) == 2
 
 
+@pytest.mark.long
 def test_tofino__of_the_first_generation_has_files_of_its_own(deploy: Callable[..., Played], sde: Path) -> None:
     played = deploy()
     assert played.status == 0, played.stdout + played.stderr
@@ -149,6 +150,7 @@ def test_tofino__other_sources_are_built_again_when_that_failed_once(deploy: Cal
     assert calls(sde) == 2
 
 
+@pytest.mark.long
 def test_tofino__a_parser_that_selects_nothing_is_one_sentence(deploy: Callable[..., Played], sde: Path) -> None:
     shutil.copy(ASSEMBLY / "blind.bfa", sde / "install/bin/bufferscope.bfa")
     assert "bf-p4c built a parser that treats all packets alike (ingress " in sentence(deploy())
@@ -161,6 +163,7 @@ def sentence(played: Played) -> str:
     return line
 
 
+@pytest.mark.long
 def test_tofino__a_missing_part_of_the_sde_is_one_sentence(
     deploy: Callable[..., Played], sde: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +179,7 @@ def test_tofino__a_missing_part_of_the_sde_is_one_sentence(
     assert "has no bin/bf_switchd" in sentence(deploy())
 
 
+@pytest.mark.long
 def test_tofino__that_does_not_answer_is_one_sentence(deploy: Callable[..., Played], sde: Path) -> None:
     (sde / "install/bin/bf_switchd").write_text("#!/bin/sh\nsleep 100\n")
     line = sentence(deploy(tofino_start_timeout_s=2))

@@ -63,6 +63,7 @@ def test_bursts__come_whole_and_their_queue_is_the_theorys(tmp_path: Path) -> No
     assert counts[whole] / counts.sum() == pytest.approx([1 / 3] * 3, abs=4 / 3 / np.sqrt(counts.sum()))
 
 
+@pytest.mark.long
 @virtual
 def test_periodic__gaps_are_exact_and_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     words = (

@@ -280,6 +280,7 @@ def make_figures(results: Path, *words: str, paper: Paper = PAPER) -> subprocess
 class TestMeasured:
     pytestmark = measures
 
+    @pytest.mark.long
     def test_smoke_of_a_figure__is_measured_once_and_drawn_from_what_is_stored(self, tmp_path: Path) -> None:
         done = make_figures(tmp_path, "SMOKE=1", "FIGURE=9")
         assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr

@@ -180,6 +180,7 @@ def test_thousand_links__space_the_packets_of_flows_that_draw_them(tmp_path: Pat
     assert min(per_user["paths"].to_list()) > 1
 
 
+@pytest.mark.long
 @virtual
 def test_seed__decides_every_byte(links: Path, tmp_path: Path) -> None:
     run(tmp_path, *LINKS)

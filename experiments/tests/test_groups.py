@@ -321,6 +321,7 @@ def test_run__datagrams_at_half_of_the_rate_leave_the_other_half_to_tcp(tmp_path
     assert [flow["cc"] for flow in summary["flows"]] == ["reno", None]
 
 
+@pytest.mark.long
 @virtual
 def test_run__one_seed_twice_gives_the_same_bytes_of_many_flows(tmp_path: Path) -> None:
     text = """

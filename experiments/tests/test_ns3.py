@@ -64,6 +64,7 @@ def flows_of(repetition: Path) -> pl.DataFrame:
     return pl.read_parquet(repetition / "flows.parquet").sort("line")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not virtual.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 @pytest.mark.parametrize("more", [(), ALL_APART], ids=["alike", "apart"])
 def test_finite_flows__are_those_of_linux_and_take_as_long(tmp_path: Path, more: tuple[str, ...]) -> None:

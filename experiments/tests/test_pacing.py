@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -105,26 +106,38 @@ def test_resolve__values_are_checked() -> None:
         assert problems(window=window).keys() == {"WINDOW"}, window
 
 
+WORDS = {
+    "exact reno": ("CC=reno", "PACING=exact"),
+    "exact cubic": ("CC=cubic", "PACING=exact"),
+    "linux": ("CC=reno", "PACING=linux"),
+    "off": ("CC=reno",),
+    "again": ("CC=cubic", "PACING=exact"),
+    "poisson": ("CC=reno", "PACING=poisson"),
+    "poisson again": ("CC=reno", "PACING=poisson"),
+    "other poisson": ("CC=reno", "PACING=poisson", "SEED=2"),
+    "fq": ("CC=reno", "PACING=fq"),
+}
+
+
+class RunsOnDemand(dict[str, Path]):
+    """The results directory of each entry of WORDS. A run is made when a test first asks for its directory."""
+
+    def __init__(self, make_directory: Callable[[str], Path]) -> None:
+        super().__init__()
+        self.make_directory = make_directory
+
+    def __missing__(self, name: str) -> Path:
+        results = self.make_directory(name.replace(" ", "-"))
+        run(results, *LINK, f"WINDOW={WINDOW}p", *WORDS[name])
+        self[name] = results
+        return results
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     if not virtual_lab.KERNEL.exists():
         pytest.skip("build/virtual/linux missing: make kernel")
-    directories = {}
-    for name, words in {
-        "exact reno": ("CC=reno", "PACING=exact"),
-        "exact cubic": ("CC=cubic", "PACING=exact"),
-        "linux": ("CC=reno", "PACING=linux"),
-        "off": ("CC=reno",),
-        "again": ("CC=cubic", "PACING=exact"),
-        "poisson": ("CC=reno", "PACING=poisson"),
-        "poisson again": ("CC=reno", "PACING=poisson"),
-        "other poisson": ("CC=reno", "PACING=poisson", "SEED=2"),
-        "fq": ("CC=reno", "PACING=fq"),
-    }.items():
-        results = tmp_path_factory.mktemp(name.replace(" ", "-"))
-        run(results, *LINK, f"WINDOW={WINDOW}p", *words)
-        directories[name] = results
-    return directories
+    return RunsOnDemand(tmp_path_factory.mktemp)
 
 
 def gaps_ns(results: Path) -> np.ndarray:
@@ -180,14 +193,15 @@ def test_pacing__of_linux_is_twice_as_fast_before_a_loss_and_off_is_in_bursts(ru
 @pytest.mark.long
 def test_window__bounds_what_is_in_flight(runs: dict[str, Path]) -> None:
     """With PACING=poisson more than one window is in flight in about every other RTT; the bound is two windows."""
-    for name, results in runs.items():
+    for name in WORDS:
+        results = runs[name]
         most = in_flight(results).max()
         assert (WINDOW < most <= 2 * WINDOW) if "poisson" in name else most == WINDOW, name
 
 
 @pytest.mark.long
 def test_runs__are_valid_the_same_again_and_in_the_run_table(runs: dict[str, Path]) -> None:
-    for results in runs.values():
+    for results in map(runs.__getitem__, WORDS):
         summary = json.loads((results / "latest/rep-1/summary.json").read_text())
         assert summary["valid"], summary["reasons"]
     assert raw(runs["exact cubic"]) == raw(runs["again"])

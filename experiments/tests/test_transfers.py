@@ -173,6 +173,7 @@ def test_congestion_events__are_the_drops_more_than_two_rtts_apart(users: Path) 
     assert (rows["congestion_events"] < rows["drops"]).any()
 
 
+@pytest.mark.long
 @virtual
 def test_seed__decides_every_byte(users: Path, tmp_path: Path) -> None:
     run(tmp_path, *USERS)

@@ -113,9 +113,10 @@ def test_shipped_sweeps__in_real_time_are_the_same_in_packets_and_rtts(file: Pat
 
     real = planned({"clock": "real"}, ("bbr", "cubic", "reno"))  # congestion controls of any kernel
     assert real
-    for spec in real.values():
-        assert (spec.clock, spec.rate_bps) == ("real", 100_000_000)
     virtual = planned({}, (*OF_LINUX, *OURS))
+    for point, spec in real.items():
+        assert spec.clock == "real"
+        assert spec.rate_bps in (100_000_000, virtual[point].rate_bps)
     assert {point: in_packets(spec) for point, spec in real.items()} == {
         point: in_packets(virtual[point]) for point in real
     }
