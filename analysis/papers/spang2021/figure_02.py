@@ -112,12 +112,12 @@ def _draw_panel(ax: look.Axes, panel: Data) -> None:
     ax.axhline(buffer, color=GREY, linewidth=0.7, linestyle=":")
     falls = drained_packets(cc, buffer, bdp)
     labels = [(buffer, "B = BDP", GREY)]
-    title = f"{algorithms.name(cc)} drains {_percent(panel['drained'])} of a BDP"
+    title = f"{algorithms.name(cc)}: {_percent(panel['drained'])} of a BDP"
     if falls is not None:
         floor = max(panel["deepest"] - falls, 0)
         ax.axhline(floor, color=BLACK, linewidth=0.8, linestyle="--", clip_on=False)
         labels.append((floor, "rule", BLACK))
-        title += f"; rule: {falls / bdp:.0%}"
+        title += f"; rule {falls / bdp:.0%}"
     look.label_right(ax, labels)
     ax.set_title(title, loc="left", pad=2)
 

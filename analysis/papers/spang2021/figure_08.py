@@ -130,7 +130,8 @@ def _draw_queue(ax: look.Axes, mode: Data, name: str, word: str) -> None:
     ax.plot(*mode["line"], color=COLORS[name], linewidth=0.6)
     ax.axhline(threshold, color=GREY, linewidth=0.7, linestyle=":")
     spread = mean_interval(run["spread"] for run in mode["runs"])
-    ax.set_title(f"{word} at {threshold} packets: 98 % of the queue within {spread} packets", loc="left", pad=2)
+    range_packets = "unknown" if spread is None else spread.text(3)
+    ax.set_title(f"{word} at {threshold} packets: 98 % of depths within {range_packets} packets", loc="left", pad=2)
 
 
 def _draw_excursions(ax: look.Axes, runs: list[Data], name: str, word: str) -> None:
