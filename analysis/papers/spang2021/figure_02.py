@@ -23,7 +23,7 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval, mean_interval
 from analysis.theory.single_flow import drained_packets
 
-CAPTION = "the queue over time of one Reno, Cubic, BBR and Scalable flow, B = BDP, and what share of it each drains."
+CAPTION = "the queue over time of one Reno, Cubic, BBR and Scalable flow, B = BDP, and the share of a BDP each drains."
 SWEEPS = ("single-flow", "single-flow-notebook")
 NEEDS = ("utilization_p01",)  # null in runs without packets
 CCS = ("reno", "cubic", "bbr", "scalable_50")
@@ -112,7 +112,7 @@ def _draw_panel(ax: look.Axes, panel: Data) -> None:
     ax.axhline(buffer, color=GREY, linewidth=0.7, linestyle=":")
     falls = drained_packets(cc, buffer, bdp)
     labels = [(buffer, "B = BDP", GREY)]
-    title = f"{algorithms.name(cc)}: {_percent(panel['drained'])} of a BDP"
+    title = f"{algorithms.name(cc)} drains {_percent(panel['drained'])}"
     if falls is not None:
         floor = max(panel["deepest"] - falls, 0)
         ax.axhline(floor, color=BLACK, linewidth=0.8, linestyle="--", clip_on=False)
