@@ -8,7 +8,7 @@ from analysis.least_buffer import bounds, by_buffer, contradiction, verdict
 
 def test_verdict__is_open_where_repetitions_are_on_both_sides() -> None:
     assert verdict([0.995, 0.9951], 0.99) is True
-    assert verdict([0.995, 0.999], 0.99) is None  # two that differ by 0.004 say no more than 0.997 +- 0.025
+    assert verdict([0.995, 0.999], 0.99) is None  # two runs: the interval is 0.997 +- 0.025
     assert verdict([0.995, 0.997, 0.999], 0.99) is True
     assert verdict([0.96, 0.955], 0.99) is False
     assert verdict([0.98, 0.999], 0.99) is None

@@ -113,7 +113,7 @@ class TestRunning:
                 assert switch.queue(2) == Queue(limit_packets=64)
 
     def test_apply__after_a_restart_halfway_makes_all_changes_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A restarted BMv2 has lost all settings, and the notes of its queues' settings."""
+        """A restart of BMv2 loses all settings, and the notes of queue settings that BMv2 itself stores."""
         with Bmv2Lab() as lab:
             with lab.client() as switch:
                 wanted = lab_file(switch)
