@@ -104,7 +104,8 @@ def test_estimates__of_time_and_disk_are_those_of_real_runs(
         took = re.search(r"took +([0-9.]+) s", capsys.readouterr().out)
         assert took
         expected_s = cost.repetition_s(spec, speed.slowness)
-        assert 1 / WITHIN <= float(took[1]) / expected_s <= WITHIN, (took[1], expected_s, sampled.samples)
+        # The samples compete with the run for the processors, so they can show a slower machine than the run had.
+        assert 1 / 2 <= float(took[1]) / expected_s <= WITHIN, (took[1], expected_s, sampled.samples)
     (repetition,) = tmp_path.glob("2*/rep-1")
     written = sum(path.stat().st_size for path in repetition.rglob("*") if path.is_file() and not path.is_symlink())
     assert 1 / WITHIN <= written / disk.expected_bytes(spec) <= WITHIN, (written, disk.expected_bytes(spec))
