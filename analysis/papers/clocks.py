@@ -188,7 +188,10 @@ def _label(run: StoredRun) -> str:
     flows = f"n = {run['flows']}"
     if run["ecn_threshold_packets"] is not None:
         return f"{name}, {flows}, marks from {run['ecn_threshold_packets'] / bdp(run):.2g} BDP on"
-    return f"{name}, {flows}, B = {run['buffer_over_bdp']:.2g} BDP"
+    buffer = f"{run['buffer_over_bdp']:.2g} BDP"
+    if run["mode"] == "egress-ecn":
+        return f"{name}, {flows}, marks at departure from {buffer} on"
+    return f"{name}, {flows}, B = {buffer}"
 
 
 def _both(measure: ClockMeasure, virtual: list[StoredRun], real: list[StoredRun]) -> ClockComparison | None:

@@ -15,7 +15,7 @@ from analysis.tests import sweeps
 from hosts.tune.tcp_options import LINUX
 from hosts.tune.tcp_options import PAPER as PAPER_TCP
 
-(COMPARISON,) = PAPER.choose("clocks")
+COMPARISON = clocks.figure(("single-flow-buffers", "reno-depth", "others-depth", "twenty-packets", "ecn"))
 BDP = {"virtual": 166.0, "real": 162.5}  # packets: round values of rate and RTT give no closer BDPs
 RATE_BPS = {"virtual": 10**10, "real": 10**8}
 
@@ -31,15 +31,16 @@ def put(tmp_path, base):
     """A function that stores a run of a sweep in a given clock, with given numbers."""
 
     def put(clock, stem, cc, flows, over, number=1, smoke=False, threshold=None, valid=True, rate=None, tcp=None,
-            **numbers):  # fmt: skip
+            mode="tail-drop", **numbers):  # fmt: skip
         point = {"cc": cc, "flows": flows, "buf": round(over * BDP[clock])}
         altered = sweeps.changed(base, point, number)
         altered["spec"] |= {"clock": clock, "rate_bps": rate or RATE_BPS[clock], "tcp": tcp or LINUX}
+        altered["spec"] |= {"mode": mode}
         altered["spec"] |= {"mode": "ecn", "ecn_threshold_packets": round(threshold * BDP[clock])} if threshold else {}
         altered["rules"] |= {"bdp_packets_exact": BDP[clock]}
         altered["utilization"] |= numbers
         altered |= {"valid": valid, "reasons": [] if valid else ["frames left too late"]}
-        at = f"{cc}-n{flows}-b{point['buf']}-{bool(threshold)}-{rate}-{tcp is PAPER_TCP}-r{number}"
+        at = f"{cc}-n{flows}-b{point['buf']}-{bool(threshold)}-{mode}-{rate}-{tcp is PAPER_TCP}-r{number}"
         sweep = f"spang2021-{stem}" + "-real" * (clock == "real") + "-smoke" * smoke
         sweeps.put(tmp_path / sweep / f"runs/{at}/rep-1", altered)
 
@@ -101,9 +102,12 @@ def test_marks__are_other_points_than_drops_and_other_thresholds(put, tmp_path):
     for clock in ("virtual", "real"):
         put(clock, "ecn", "reno", 16, 1)
         put(clock, "ecn", "reno", 16, 4, threshold=1)
+        put(clock, "ecn", "reno", 16, 1, mode="egress-ecn")
     put("virtual", "ecn", "reno", 16, 4, number=2, threshold=2)
     data = prepared(tmp_path)
-    assert labels(data) == ["Reno, n = 16, B = 1 BDP", "Reno, n = 16, marks from 1 BDP on"]
+    assert sorted(labels(data)) == [
+        "Reno, n = 16, B = 1 BDP", "Reno, n = 16, marks at departure from 1 BDP on", "Reno, n = 16, marks from 1 BDP on"
+    ]  # fmt: skip
     assert all(pair.values[0][0].runs == 1 for pair in data["points"])
 
 

@@ -17,7 +17,7 @@ PAPER = Paper(
         beside.FIGURE,
         factors.FIGURE,
         arrival.FIGURE,
-        clocks.figure(("single-flow-buffers", "reno-depth", "others-depth", "twenty-packets", "ecn")),
+        clocks.figure(("clocks",)),
     ),
     algorithms=("reno", "cubic", "bbr", "bbr2", "bbr3", "scalable_50"),
     second=Second("mode", "tail-drop"),
