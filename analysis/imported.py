@@ -93,7 +93,8 @@ def load_depths(directory: Path) -> Depths | None:
     depth = pl.col("queue_depth_packets")
     if not rows.select((depth.is_between(0, 1e9) & pl.col("count").is_not_null()).fill_null(False).all()).item():
         raise InputError(
-            f"{path}: is not a histogram: not all depths and counts are from 0; restore it, it is a raw file"
+            f"{path}: is not a histogram: every row needs a depth from 0 to 1e9 packets and a count; restore it, it "
+            "is a raw file"
         )
     sums = rows.group_by(depth.round().cast(pl.Int64)).agg(pl.col("count").cast(pl.Int64).sum()).sort(depth)
     return sums["queue_depth_packets"].to_numpy(), sums["count"].to_numpy()
@@ -111,7 +112,7 @@ def queue_depth(depths: Depths) -> dict[str, float | int | None]:
 
 
 def mask(summary: dict[str, Any]) -> None:
-    """Replaces numbers of a summary that rest on unknown fields by None, and names the source. In place."""
+    """Sets the numbers of a summary that depend on unknown fields to None, and names the source. In place."""
     spec = summary["spec"]
     if not is_imported(spec):
         return
@@ -144,13 +145,13 @@ def reasons(spec: dict[str, Any], postcards: int, arrivals: int, utilization: fl
     result = [REASON, *spec["imported"].get("notes", [])]
     if postcards and not arrivals:
         result.append(
-            f"none of the {postcards} postcards is of the part that is measured (warmup_ns, duration_ns of spec.yaml): "
+            f"none of the {postcards} postcards is in the measurement window (warmup_ns, duration_ns of spec.yaml): "
             "import them again with another WARMUP or DURATION"
         )
     if utilization is not None and utilization > MAX_UTILIZATION:
         result.append(
-            f"link: {utilization:.0%} of its rate left it, which is impossible: rate_bps of spec.yaml is not that of "
-            "the bottleneck; import it again with its RATE"
+            f"link: a utilization of {utilization:.0%}, which is impossible: rate_bps of spec.yaml is not the "
+            "bottleneck's rate; import the run again with that RATE"
         )
     return result
 

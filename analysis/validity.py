@@ -160,7 +160,7 @@ def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
     most = utilization["max"]
     if most is not None and most > rules(run).max_utilization:
         reasons.append(
-            f"link: {most:.2%} of its rate left it in one window, which is impossible: the switch's rate is not "
+            f"link: a utilization of {most:.2%} in one window, which is impossible: the switch's rate is not "
             "rate_bps of spec.yaml"
         )
     return reasons

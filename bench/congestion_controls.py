@@ -51,7 +51,8 @@ BESIDE, EACH = "cubic", 4  # four flows of each of the two algorithms
 VERSIONS = tuple(
     f"{cc} {other} {buf}" for buf in ("1bdp", "4bdp") for other in ("cubic", "reno") for cc in ("bbr", "bbr3")
 )
-# The link of Spang et al. Their section 4.5 expects that with a reduction of 1/w a buffer of BDP/sqrt(n) is enough.
+# The link of Spang et al. Their section 4.5 expects that a buffer of BDP/sqrt(n) is enough if a flow reacts to a loss
+# with probability 1/w alone (reno_1w).
 SQRT_N = ("CLOCK=virtual", "RATE=10gbit", "RTT=1.2ms", "MTU=9000", "DURATION=1000rtt", "WARMUP=300rtt")
 SQRT_N_BUFFERS = {4: 83, 16: 42, 64: 21}  # packets by n; the BDP is 166
 SQRT_N_ROWS = tuple(f"{cc} {n}" for n in SQRT_N_BUFFERS for cc in ("reno", "reno_1w"))
@@ -128,8 +129,9 @@ def gaps(row: str) -> Row:
 
 
 def shares(row: str) -> Row:
-    """Four flows beside four Cubic flows: the share of the goodput, drops and depth, means over repetitions with 95 %
-    intervals. Only the row's own flows are paced. Beside DCTCP the Cubic flows have ECN, too.
+    """Four flows beside four Cubic flows: their share of the goodput, the drop rate and the mean depth. Each is a mean
+    over repetitions with a 95 % interval. Only the row's own flows are paced. Beside DCTCP the Cubic flows have ECN,
+    too.
     """
     pacing = ", pacing: exact" if row in PACED else ""
     return row, *_beside(f"cc: {PACED.get(row, row)}{pacing}", BESIDE, *MARKS.get(row, ()))
@@ -155,7 +157,7 @@ def _beside(group: str, other: str, *words: str) -> Row:
 
 
 def sqrt_n(row: str) -> Row:
-    """n flows of Reno, or of Reno with 1/w, with a buffer of BDP/sqrt(n). The row shows whether the queue runs empty,
+    """n flows of Reno, or of reno_1w, with a buffer of BDP/sqrt(n). The row shows whether the queue runs empty,
     how many flows halve their windows in one RTT (Lemma 9: at most n^2/(BDP/Delta) + sqrt(n)), drops and fairness.
     """
     cc, n = row.split()
@@ -214,7 +216,7 @@ def main(table: str, rows: list[str]) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3) or sys.argv[1] not in TABLES:
-        sys.exit(f"give a table ({', '.join(TABLES)}), then perhaps rows with commas")
+        sys.exit(f"give a table ({', '.join(TABLES)}), and optionally some of its rows, separated by commas")
     chosen = sys.argv[2].split(",") if len(sys.argv) == 3 else rows_of(sys.argv[1])
     unknown = [row for row in chosen if row not in rows_of(sys.argv[1])]
     if unknown:

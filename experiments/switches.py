@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The switches of a run behind one handle: the measured switch, of any target, and the soft switch that has the links.
-The soft switch is the measured switch itself, or a delay line behind a measured switch without links.
+"""The switches of a run behind one handle: the measured switch, of any target, and the soft switch that emulates
+the links (rate and delay). Both are one if the measured switch is a soft switch. Otherwise the second one is a delay
+line behind the measured switch.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-# Collector and sink truncate a block of up to 1 MiB that did not fit, so a full disk may have that much free again.
+# A collector or sink that cannot write a whole block of up to 1 MiB removes the part that it wrote, so a disk that was
+# full may have up to 1 MiB free again.
 LEAST_FREE_BYTES = 2 << 20
 
 

@@ -27,7 +27,9 @@ CRITERION = "highest throughput, and buffers within 5 % of it"
 
 
 class BestBuffer(NamedTuple):
-    """The buffer with the highest throughput; `low` to `high`: the buffers within 5 % of it, as far as runs go."""
+    """The buffer with the highest throughput. Buffers from `low` to `high` have a throughput within 5 % of it; 0 or
+    infinity where the smallest or the largest buffer of the runs has, too.
+    """
 
     figure: str
     users: int
@@ -76,7 +78,7 @@ def _of_figure(path: Path, table: pl.DataFrame) -> list[BestBuffer]:
 
 
 def _scale(row: Mapping[str, object]) -> int:
-    """10 for runs at a tenth of the paper's rate and users, whose buffers the figures give at full scale; else 1."""
+    """10 if the runs had a tenth of the paper's rate and users, and the figure scales their buffers up; else 1."""
     return 10 if row["unit"] == FULL_SCALE else 1
 
 

@@ -78,7 +78,7 @@ def test_runs__that_say_nothing_of_a_rule_do_not_count(tmp_path, change):
 
 
 def test_rule_for_a_utilization__is_judged_by_the_first_percentile_of_utilization(tmp_path):
-    # Theorem 7's buffer for 99 % is 33.2 packets. The resolution of a run's least utilization is a packet in ten BDPs.
+    # Theorem 7's buffer for 99 % is 33.2 packets. Utilization over ten RTTs is known to a packet in ten BDPs.
     table(tmp_path, {"utilization_p01": 0.991, "queue_nonempty_fraction": 0.5})
     assert judged(tmp_path, "theorem-7").word == "supported"
     assert judged(tmp_path, "theorem-6").word == "contradicted"
@@ -144,7 +144,7 @@ def test_buffer_of_the_row__is_judged_not_the_buffer_for_the_runs_delta(tmp_path
     assert (verdict.word, verdict.unfair) == ("supported", 1)
 
 
-def test_flows_that_lose__are_held_against_the_bound_of_the_rule_by_their_mean(tmp_path):
+def test_mean_number_of_losing_flows__is_compared_with_the_bound_of_the_rule(tmp_path):
     # 4 + 256/138 = 5.85 flows may lose. With DELTA=2 only 4.93 may lose, and the rule asks for 69 packets.
     table(tmp_path, {"flows_losing_per_rtt": 5.8}, {"flows_losing_per_rtt": 5.9})
     verdict = judged(tmp_path)
@@ -154,7 +154,7 @@ def test_flows_that_lose__are_held_against_the_bound_of_the_rule_by_their_mean(t
     assert judged(tmp_path, "sqrt-n").losing is None  # this rule assumes no number of losing flows
 
 
-def test_losing__is_of_the_row_and_moves_equation_3_alone(tmp_path):
+def test_losing__changes_equation_3_alone(tmp_path):
     # Equation 3 asks for 8 x BDP / 16 = 69 packets. Theorem 6 is judged by the run's measured number.
     link = replace(LINK, losing=8.0)
     table(tmp_path, {"flows_losing_per_rtt": 5.8}, {"flows_losing_per_rtt": 9.8, "buffer_packets": 70})
@@ -184,7 +184,7 @@ def test_runs__that_break_an_assumption_are_counted_apart(tmp_path, key, change)
     assert (verdict.outside_counted, verdict.outside_kept) == {"theorem-6": (1, 0), "gaussian": (0, 0)}.get(key, (2, 1))
 
 
-def test_paper_s_link__is_contradicted_by_the_published_runs_of_it(capsys):
+def test_rules_for_the_paper_s_link__are_contradicted_by_its_published_runs(capsys):
     # 64 Reno flows, 20 packets: two runs have a p01 utilization of 0.932 and 0.930. Figure 5a: 16 flows need over 60.
     common = ["advise", "RATE=10gbit", "RTT=1.2ms", "MTU=9000", "CC=reno", "UTIL=0.95", "--json"]
     assert main([*common, "FLOWS=64"]) == 0
@@ -297,7 +297,7 @@ def test_no_directory__is_no_evidence(tmp_path):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_number_that_is_none__is_not_measured(tmp_path, value):
+def test_nan_or_infinity__counts_as_not_measured(tmp_path, value):
     names = (*evidence.MEASURED, "flows")
     table(tmp_path, *[{name: value if name == wrong else ROW[name] for name in names} for wrong in names])
     runs = evidence.load(tmp_path).runs

@@ -127,7 +127,7 @@ def test_postcards__outside_the_measurement_window_are_a_reason(tmp_path, record
     repetition = imported(tmp_path / "run", tmp_path / "out", "WARMUP=20s")
     summary = json.loads((repetition / "summary.json").read_text())
     assert (summary["arrivals"], summary["drops"]) == (0, 0)
-    assert f"none of the {len(recorded[1].cards)} postcards is of the part that is measured" in summary["reasons"][-1]
+    assert f"none of the {len(recorded[1].cards)} postcards is in the measurement window" in summary["reasons"][-1]
 
 
 def test_trace__without_postcards_gives_windows_and_no_queue(tmp_path, recorded):

@@ -274,7 +274,7 @@ def test_rate__that_is_too_low_is_a_reason_and_can_be_drawn(tmp_path, recorded):
     assert main(["import", f"FROM={tmp_path}/run", f"OUTPUT={tmp_path}/out", "RATE=1kbit", "RTT=10ms"]) == 0
     repetition = tmp_path / "out/rep-1"
     reasons = json.loads((repetition / "summary.json").read_text())["reasons"]
-    assert "of its rate left it, which is impossible: rate_bps of spec.yaml is not" in reasons[-1]
+    assert "which is impossible: rate_bps of spec.yaml is not" in reasons[-1]
     figure = utilization.draw(utilization.prepare(analyse(repetition)))
     drawing.save(figure, tmp_path, "utilization")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sum of many independent sawtooths is Gaussian: utilization of a buffer, and the buffer for a utilization.
+"""The sum of many independent sawtooths is Gaussian: the utilization with a buffer, and the buffer for a utilization.
 
 Appenzeller et al., section 3.2; Spang et al., Theorem 4. Windows, buffers and BDPs are packets. Assumes n long Reno
 flows whose windows are independent, each uniform between 2/3 and 4/3 of its mean. In-phase synchronization is common
@@ -83,11 +83,11 @@ def required_buffer(wanted: float, bdp: float, flows: float) -> float:
 
 
 def empty_probability(bdp: float, buffer: float, flows: float) -> float:
-    """P(W < BDP) for n independent windows, uniform in (1 +- 1/3) (BDP + B) / n (Spang et al., Theorem 4), as a
-    Gaussian: Phi(-B / sigma), sigma = (BDP + B) / (3 sqrt(3 n)).
+    """P(W < BDP), where W is the sum of n independent windows, uniform in (1 +- 1/3) (BDP + B) / n (Spang et al.,
+    Theorem 4), as a Gaussian: Phi(-B / sigma), sigma = (BDP + B) / (3 sqrt(3 n)).
 
-    The mean of W is BDP + B, a full queue; equation 6 has BDP + B / 2. For B >= BDP / sqrt(n) and large n the theorem's
-    bound is 0.02, and this function returns 1.0e-7. ValueError unless n >= 1, BDP > 0 and B >= 0.
+    The mean of W is BDP + B here (a full queue) and BDP + B / 2 in equation 6. For B >= BDP / sqrt(n) and large n the
+    theorem's bound is 0.02, and this function returns 1.0e-7. ValueError unless n >= 1, BDP > 0 and B >= 0.
     """
     check_at_least("a buffer", buffer, 0)
     return float(special.ndtr(-buffer / queue_deviation(bdp, buffer, flows)))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """ACCESS: each flow has its own access link, or flows share ACCESS_LINKS links. Runs in virtual time check the spacing
-of packets to the ns. Plans check the memory for the links' queues.
+of packets to the ns. Tests of plans check the links of flows, and the memory for the links' queues.
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_plan__gives_every_flow_its_link_and_its_delay() -> None:
     assert plan_run(resolved(flows=5), 1).settings.flow_settings == ()
 
 
-def test_spec__without_access_links_is_the_one_from_before_there_were_any() -> None:
+def test_spec_without_access_links__has_no_key_for_them() -> None:
     assert "access_bps" not in resolved().to_dict()
     for spec in (resolved(), access()):
         assert Resolved.from_dict(spec.to_dict()) == spec
@@ -54,7 +54,7 @@ def test_access__may_be_any_rate_of_a_link() -> None:
     assert problems(access="5mbit", traffic="open-loop").keys() == {"ACCESS"}
 
 
-def test_pool__holds_every_window_in_the_access_queues_up_to_its_bound() -> None:
+def test_pool__has_room_for_full_access_queues_up_to_its_bound() -> None:
     without, few, many = resolved(flows=100), access(flows=100), access(flows=10_000)
     room = (few.pool_packets - without.pool_packets) * 7 // 8  # clones have an eighth of the pool
     assert room == pytest.approx(100 * few.access_packets(few.access_bps), abs=2)
@@ -117,7 +117,7 @@ def test_access__spaces_the_packets_of_all_flows_of_a_shared_link_to_the_ns(tmp_
 @pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 @pytest.mark.parametrize("words", [("FLOWS=4", "RATE=10mbit"), ("FLOWS=40", "RATE=100mbit", "RTT_SPREAD=7ms")])
 def test_access__spaces_the_packets_of_a_flow_to_the_ns(tmp_path: Path, words: tuple[str, ...]) -> None:
-    summary: dict[str, Any] = run(tmp_path, *SHORT, *words)  # valid: ledger and idle RTT are exact
+    summary: dict[str, Any] = run(tmp_path, *SHORT, *words)
     assert summary["spec"]["access_bps"] == ACCESS_BPS
     cards = polars.read_parquet(tmp_path / "latest/rep-1/postcards.parquet").sort("flow", "enqueue_mono_ns")
     gaps = cards.select(

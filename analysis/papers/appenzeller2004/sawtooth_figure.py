@@ -109,6 +109,6 @@ def facts(data: Data, printed: dict[str, str]) -> list[Fact]:
         text, used = printed.get("utilization", ""), exactly(sender["utilization"])
         rows.append(Fact(f"{who}: utilization", text, fluid["utilization"], used, "", headline=True))
         share, predicted = exactly(100 * sender["without_queue"]), 100 * fluid["without_queue"]
-        what = f"{who}: time with a pair of packets at most in the queue"
+        what = f"{who}: time with at most two packets in the queue"
         rows.append(Fact(what, printed.get("empty", ""), predicted, share, "%"))
     return rows

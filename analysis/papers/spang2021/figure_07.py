@@ -118,8 +118,11 @@ def facts(data: Data) -> list[Fact]:
         return []
     low, high = UNIFORM
     fair, deviation = spreads[0]["fair"], (high - low) / 12**0.5
-    wide = "a window halves from whatever it was when its flow lost, and flows lose at different sizes"
-    acks = "counted at ACKs, of which large windows have more; over time windows add up to less than BDP + B"
+    wide = "a loss halves a flow's window, and flows lose packets at different window sizes"
+    acks = (
+        "the mean is over ACKs, and a flow with a large window gets more ACKs; over time, windows add up to less than "
+        "BDP + B"
+    )
 
     def row(what: str, paper: str, predicted: float | None, key: str, unit: str, reason: str = "") -> Fact:
         return Fact(what, paper, predicted, mean_interval(spread[key] for spread in spreads), unit, reason)

@@ -186,9 +186,9 @@ static int work(void *argument)
 	return 0;
 }
 
-/* Sets the clamp of the congestion window, for which there is no socket option. TCP_WINDOW_CLAMP bounds the receive
- * window instead: the congestion window, and with it the pacing rate, then grows to twice the bound. The first window
- * may exceed the bound.
+/* Sets the clamp of the congestion window, for which there is no socket option. TCP_WINDOW_CLAMP is no
+ * substitute: it bounds the receive window, and the congestion window, and with it the pacing rate, still grows to
+ * twice that bound.
  */
 static void clamp_window(struct sock *sk, u32 segments)
 {
