@@ -52,12 +52,12 @@ def test_pace__says_how_long_the_rest_will_take(monkeypatch: pytest.MonkeyPatch)
     assert pace.left_s(3.0) == 15.0
 
 
-def test_tick__is_a_hundredth_of_what_is_short_and_about_ten_seconds_of_wall_time_of_what_is_long() -> None:
-    short, long = resolved(), resolved(rate="10gbit", rtt="1ms", mtu="9000", duration="3000s")
+def test_tick__is_a_tenth_of_a_short_run__and_about_one_second_of_wall_time_of_a_long_run() -> None:
+    short, long = resolved(), resolved(rate="10gbit", rtt="1ms", mtu="9000", duration="300s")
     assert tick_s(short) == short.traffic_ns / 1e9 / LEAST_LOOKS
     looks = long.traffic_ns / 1e9 / tick_s(long)
     assert looks > 2 * LEAST_LOOKS
-    assert cost.traffic_s(long) / looks == pytest.approx(10, rel=0.01)
+    assert cost.traffic_s(long) / looks == pytest.approx(cost.LOOK_EVERY_S, rel=0.01)
 
 
 def test_outcome__has_the_users_paths(tmp_path: Path) -> None:
