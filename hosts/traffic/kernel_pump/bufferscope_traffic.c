@@ -45,9 +45,7 @@ static bool enabled = true;
 module_param(enabled, bool, 0444);
 MODULE_PARM_DESC(enabled, "make the device; without it programs send and receive themselves");
 
-/* The payload. TCP copies it, as from a program: pages by reference (MSG_SPLICE_PAGES) count differently against the
- * send buffer, so a flow that fills its buffer would send at other times.
- */
+/* The payload, and also the memory to which TCP copies the payload. */
 static struct page *zeros;
 
 static void make_ready(struct pumped *pumped)
@@ -88,6 +86,22 @@ static u64 next_write_bytes(const struct pumped *pumped)
 			     : PUMP_WRITE_BYTES;
 }
 
+/* Lets TCP copy the zeros onto themselves, in the processor's cache, and not to new pages. References to the pages
+ * (MSG_SPLICE_PAGES) would need no copy, but a segment holds only 17 of them: TCP would then cut segments that a program's
+ * writes fill, and send at other times.
+ */
+static void copy_to_zeros(struct page_frag *frag)
+{
+	if (frag->page != zeros) {
+		if (frag->page)
+			put_page(frag->page);
+		get_page(zeros);
+		frag->page = zeros;
+		frag->size = PUMP_WRITE_BYTES;
+	}
+	frag->offset = 0;
+}
+
 static int send_once(struct pumped *pumped)
 {
 	struct msghdr message = {.msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL};
@@ -97,6 +111,7 @@ static int send_once(struct pumped *pumped)
 
 	bvec_set_page(&pages, zeros, bytes, 0);
 	iov_iter_bvec(&message.msg_iter, ITER_SOURCE, &pages, 1, bytes);
+	copy_to_zeros(&current->task_frag);
 	sent = sock_sendmsg(pumped->socket, &message);
 	if (sent > 0)
 		pumped->written_bytes += sent;
