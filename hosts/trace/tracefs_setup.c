@@ -14,6 +14,8 @@
 #include "tracefs.h"
 #include "tracefs_source.h"
 
+static const char *const SUB_BUFFER_KIB = "64";
+
 static const struct {
 	const char *name;
 	uint8_t event;
@@ -119,6 +121,15 @@ static int set_filters(const struct tracefs_source *source, const struct options
 	return err;
 }
 
+/* One read(2) returns at most one page of the ring, and a page of 4 KiB holds 17 events. Pages of SUB_BUFFER_KIB need a
+ * sixteenth of the reads. Kernels before Linux 6.8 have no such setting, and fragmented memory may have no room: the
+ * pages then stay as they are. events/header_page describes the pages after the change.
+ */
+static void enlarge_pages(const struct tracefs_source *source)
+{
+	(void)tracefs_write(source->instance.dir, "buffer_subbuf_size_kb", SUB_BUFFER_KIB);
+}
+
 static int set_up_rings(const struct tracefs_source *source)
 {
 	char kib[32];
@@ -211,6 +222,7 @@ int tracefs_source_open(struct tracefs_source *source, const struct options *opt
 	if (err)
 		return err;
 	instance_settled(&source->instance);
+	enlarge_pages(source);
 	err = read_formats(source);
 	if (!err)
 		err = set_up_rings(source);
