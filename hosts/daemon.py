@@ -303,18 +303,24 @@ def _last_words(log: Path, offset: int) -> str:
 # ---- processes and files ----------------------------------------------------------------------------------------
 
 
-def _start_ticks(pid: int) -> int | None:
-    """Start time in clock ticks since boot (proc(5), stat field 22): pid and start time identify a process uniquely."""
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on (proc(5), fields 3 to the last); [] if there is no such process."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
-        return None
-    return int(stat.rpartition(")")[2].split()[19])
+        return []
+
+
+def _start_ticks(pid: int) -> int | None:
+    """Start time in clock ticks since boot (field 22): pid and start time identify a process uniquely."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
 
 
 def _is_running(files: DaemonFiles, state: dict[str, Any]) -> bool:
-    # The keeper removes the pid file before it reaps the process, so a zombie does not count as running.
-    return files.pid.exists() and _start_ticks(state["pid"]) == state["start_ticks"]
+    """False for a zombie: its keeper removes the pid file before it reaps the program, but may have been killed."""
+    fields = _stat(state["pid"])
+    return files.pid.exists() and bool(fields) and fields[0] != "Z" and int(fields[19]) == state["start_ticks"]
 
 
 def _signal(pid: int, start_ticks: int, number: signal.Signals) -> None:

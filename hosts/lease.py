@@ -139,7 +139,8 @@ def stop_all(run_dir: Path, state_dir: Path) -> list[str]:
             with contextlib.suppress(daemon.DaemonError, OSError, ValueError):  # the exit status does not matter here
                 daemon.stop(file.stem, runtime, STOP_S)
         end_others(run_dir, state_dir)
-        still = [file.stem for file in sorted(runtime.glob("*.pid"))]
+        # A keeper that was killed leaves its pid file, so the file alone does not show that the program runs.
+        still = [each["name"] for each in daemon.status(runtime)["daemons"] if each["running"]]
         if not still and not others(run_dir, state_dir):
             return []
     return [f"{name} cannot be stopped" for name in still] or ["processes of the run cannot be ended"]

@@ -88,7 +88,7 @@ def typed(frame: pl.DataFrame, fields: Iterable[InputColumn], where: str) -> dic
         if wrong.any():
             row = int(wrong.arg_max() or 0)
             value = frame[part.name][row]
-            shown = "nothing" if value is None else ascii(value[:SHOWN_CHARACTERS])
+            shown = "empty" if value is None else ascii(value[:SHOWN_CHARACTERS])
             raise InputError(f"{where}, line {frame[LINE][row]}: {part.name} is {shown}; allowed: {part.allowed}")
         result[part.name] = values if values.dtype == pl.String else values.to_numpy()
     return result

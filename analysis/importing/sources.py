@@ -223,7 +223,7 @@ def _of_database(asked: ImportRequest, database: tables.Database) -> list[Named]
         raise InputError(f"{where}: has no column id; allowed: the published data set's tables")
     ids = frame["id"].to_list()
     if wrong := [id_ for id_, times in Counter(ids).items() if id_ is None or times > 1]:
-        raise InputError(f"{where}: id {wrong[0]!a} is of {ids.count(wrong[0])} rows; allowed: one row for each id")
+        raise InputError(f"{where}: id {wrong[0]!a} has {ids.count(wrong[0])} rows; allowed: one row for each id")
     if asked.experiment is None and len(ids) != 1:
         shown = ", ".join(map(str, ids[:3]))
         raise InputError(f"{where}: has {len(ids)} experiments ({shown}...); say which: EXPERIMENT=id, or all")

@@ -27,7 +27,7 @@ BREAKS = [  # a change to the text files, and the error line
     ("trace.tr", "snd_cwnd=10 ", "snd_cwnd=ten ",
      "trace.tr, line 3: snd_cwnd is 'ten'; allowed: a whole number from 0 to 4294967295"),
     ("trace.tr", " snd_una=",  " una=",
-     "trace.tr, line 3: snd_una is nothing; allowed: a hexadecimal number of at most 32 bits"),
+     "trace.tr, line 3: snd_una is empty; allowed: a hexadecimal number of at most 32 bits"),
     ("trace.tr", "src=10.77.0.1:", "src=10.77.0.999:", "trace.tr, line 3: '10.77.0.999' is not an IP address"),
     ("trace.tr", "[000] ..s2 ", "[000",
      "has another form; allowed: a line of trace_pipe: comm-pid [cpu] flags seconds: event: fields"),
@@ -89,7 +89,7 @@ def test_files__that_are_there_twice_are_refused(tmp_path, recorded, capsys):
 
 
 @pytest.mark.parametrize("end", [".csv", ".csv.gz"])
-def test_tables__of_a_directory_whose_name_is_a_pattern_are_its_own(tmp_path, recorded, end, monkeypatch):
+def test_tables__are_those_of_the_directory_even_if_its_name_is_a_glob_pattern(tmp_path, recorded, end, monkeypatch):
     scratch = tmp_path / "it's [1]* tmp"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
@@ -112,9 +112,9 @@ BAD_TABLES = [  # table, a change of its lines, the error line
     (
         "experiments",
         lambda text: text.replace("another", foreign.EXPERIMENT),
-        "is of 2 rows; allowed: one row for each",
+        "has 2 rows; allowed: one row for each",
     ),
-    ("experiments", lambda text: text.replace("another", ""), "id None is of 1 rows; allowed: one row for each id"),
+    ("experiments", lambda text: text.replace("another", ""), "id None has 1 rows; allowed: one row for each id"),
 ]
 
 

@@ -143,7 +143,7 @@ def simulate(words: list[str], flows: str, directory: Path, processor: int | Non
 def documents(
     spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, outcome: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The JSON files of a repetition, by name without .json. Their fields are limited to the parts of a simulation."""
+    """The JSON files of a repetition, by name without .json. Fields of programs that a simulation lacks are missing."""
     samples = outcome["idle_rtt_ns"]
     made = (
         outcome["arrival_drops"] + outcome["departure_drops"] + outcome["departed"]

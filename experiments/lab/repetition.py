@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -185,7 +186,8 @@ def with_the_servers_words() -> Iterator[None]:
 
 def check_programs(directory: Path, names: tuple[str, ...]) -> None:
     """Raises RunError if one of the programs has ended by itself, or if the disk is about to be full."""
-    ended = [name for name in names if (RUNTIME / f"{name}.exit").exists()]
+    files = set(os.listdir(RUNTIME))  # one call: in virtual time each call that fails delays the flows by 1 us
+    ended = [name for name in names if f"{name}.exit" in files]
     if ended:
         raise RunError(*stop_all(ABORT_S) or [f"{', '.join(ended)} ended during the traffic: see logs/"])
     free = disk.free_bytes(directory)

@@ -81,7 +81,7 @@ def test_inventory__of_the_example_is_complete(target: str) -> None:
     assert found.machines["receiver"].login[-1] == "bufferscope@192.0.2.13"
 
 
-def test_inventory__lines_for_all_that_is_missing(tmp_path: Path) -> None:
+def test_inventory__gets_one_line_for_each_missing_variable(tmp_path: Path) -> None:
     broken = inventory(tmp_path, tofino1={"switch_address": "x"}, collector={"ansible_host": "192.0.2.99"})
     with pytest.raises(RunError) as failure:
         testbed.load(broken, "tofino")
@@ -190,7 +190,7 @@ def test_run__names_what_the_switch_lacks(tmp_path: Path, switch: fake.FakeSwitc
         run(tmp_path, on(tmp_path))
 
 
-def test_policy__is_in_cells_where_there_are_only_cells(
+def test_policy__counts_in_cells_on_a_target_that_knows_only_cells(
     switch: fake.FakeSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     can = replace(switch.capabilities, depth_units=(Unit.CELLS,), cell_bytes=80, queued_extra_bytes=22)

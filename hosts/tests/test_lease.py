@@ -53,6 +53,18 @@ def test_clean__ends_every_process_of_the_run(tmp_path: Path) -> None:
         assert process.wait(timeout=10) == -signal.SIGKILL
 
 
+def test_clean__takes_no_pid_file_of_a_killed_keeper_for_a_running_program(tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    daemon.start("sleeper", ["sleep", "60"], run_dir / lease.RUNTIME, run_dir / "logs", ready=None)
+    state = json.loads((run_dir / lease.RUNTIME / "sleeper.json").read_text())
+    for pid in (state["keeper_pid"], state["pid"]):
+        os.kill(pid, signal.SIGKILL)
+    os.waitpid(state["keeper_pid"], 0)
+    assert (run_dir / lease.RUNTIME / "sleeper.pid").exists()
+    assert lease.clean(run_dir, tmp_path / "state", []) == []
+    assert not run_dir.exists()
+
+
 def test_lease__removes_what_a_run_left_whose_lease_was_killed(tmp_path: Path) -> None:
     earlier, other = tmp_path / "0123456789abcdef", tmp_path / "notes"
     runtime = earlier / lease.RUNTIME

@@ -51,7 +51,7 @@ def test_mean__is_the_integral_of_the_quantiles():
         assert mean == pytest.approx(drawn_from.mean, rel=0.02), case  # Pareto's tail ends at the last midpoint
 
 
-def test_pieces__are_counted_exactly_or_with_a_half_full_last_one():
+def test_mean_pieces__is_exact_for_few_sizes_and_else_assumes_a_half_full_last_piece():
     assert distribution({"name": "fixed", "value": 3000}).mean_pieces(1448) == 3
     rare = {"name": "bimodal", "low": 2 * 1448, "high": 2000 * 1448, "high_share": 0.0001}
     assert distribution(rare).mean_pieces(1448) == pytest.approx(2.1998)
@@ -60,7 +60,7 @@ def test_pieces__are_counted_exactly_or_with_a_half_full_last_one():
     assert drawn_from.mean_pieces(1448) == pytest.approx(sum(drawn) / len(drawn), rel=0.02)
 
 
-def test_drawn_share__is_small_of_tails_that_no_run_draws():
+def test_drawn_share__is_small_for_a_tail_that_no_run_draws():
     def share(**values):
         return distribution(values).drawn_share()
 

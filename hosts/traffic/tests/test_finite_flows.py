@@ -59,7 +59,7 @@ def test_plan__a_users_draws_do_not_depend_on_other_users():
     assert of_first_user(1) == of_first_user(10)
 
 
-def test_plan__flows_of_one_more_than_the_client_ports_go_to_the_next_server_port():
+def test_plan__a_flow_beyond_the_last_client_port_gets_the_next_server_port():
     plan = {"transfers": [{**OPEN, "arrivals": "cbr", "mean_gap_ns": 10.0}], "duration_ns": 180_010}
     drawn = lines(**plan)
     assert len(drawn) == transfers.CLIENT_PORTS
@@ -108,7 +108,7 @@ def test_plan__flows_of_a_user_draw_their_sources():
     assert abs(repeated - 1 / len(sources)) < 4 * (0.09 / pairs.total()) ** 0.5  # a draw does not depend on the last
 
 
-def test_plan__think_times_from_the_start_need_no_end():
+def test_plan__flows_whose_think_times_count_from_starts_wait_for_no_flow():
     drawn = lines(transfers=[{**USERS, "think_from": "start"}], seed=1)
     assert {user for *_, user in drawn} == {0}
     assert max(offset for _, _, offset, *_ in drawn) > 250_000_000
@@ -135,7 +135,7 @@ def test_plan__names_the_fault(change, message):
     assert len(caught.value.errors) == 1
 
 
-def test_plan__ports_of_two_groups_may_not_meet():
+def test_plan__ports_of_two_groups_may_not_overlap():
     long = {"cc": "cubic", "flows": 1, "server_port": 6001, "first_client_port": 30000}
     with pytest.raises(PlanError) as caught:
         parse(plan_of(long, transfers=[OPEN, OPEN]))
@@ -170,7 +170,7 @@ def test_plan__datagrams_beside_flows():
     assert caught.value.errors == ["datagrams[1].first_client_port: port 40000 is also of datagrams[0]"]
 
 
-def test_plan__ports_that_meet_when_flows_are_drawn_are_an_error_of_the_plan(tmp_path, capsys):
+def test_plan__ports_that_overlap_once_flows_are_drawn_are_an_error_of_the_plan(tmp_path, capsys):
     crowded = {**OPEN, "arrivals": "cbr", "mean_gap_ns": 10.0, "first_server_port": 65535}
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({**plan_of(transfers=[crowded]), "duration_ns": 180_020, "server": "127.0.0.1"}))
@@ -184,7 +184,7 @@ def test_plan__ports_that_meet_when_flows_are_drawn_are_an_error_of_the_plan(tmp
 class TestFlows:
     pytestmark = software
 
-    def test_datagrams__are_sent_beside_flows_in_the_same_time(self, pair, tmp_path):
+    def test_datagrams__are_sent_while_flows_send(self, pair, tmp_path):
         sink = Sink(pair, tmp_path, "--tcp", "6001=cubic", "--udp", "5301")
         _, traffic = flows_of(pair, tmp_path, transfers=[OPEN], datagrams=[UDP], duration_ns=500_000_000)
         summary, _ = sink.stop()

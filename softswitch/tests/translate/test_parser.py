@@ -74,7 +74,7 @@ def test_verify__raises_the_programs_own_error(switch: Switch) -> None:
     assert report(switch, frame) == (ODD_TAG, ETHERNET | TAG, 0, frame)
 
 
-def test_lookahead__reads_and_takes_nothing(switch: Switch) -> None:
+def test_lookahead__reads_without_extracting(switch: Switch) -> None:
     frame = ethernet(0x3000) + b"\x01\x02" + bytes(14)
     assert report(switch, frame) == (OK, ETHERNET | BITS, 1, frame)
     frame = ethernet(0x3000) + b"\x07\x02" + bytes(14)
