@@ -21,6 +21,7 @@ from runs.names import SUMMARY
 from runs.thinned import KEEP
 
 LAST_LINES = 3
+REPLAY = ("bufferscope", "replay")  # the module and its command
 LOG = Path("logs/analysis.log")
 # Finds the packages of an analysis without importing them: imports take seconds.
 LOOK = """\
@@ -44,7 +45,7 @@ class Analyst:
         words = [f"RUN={repetition}", f"ALONE={alone:d}", f"KEEP={keep}", "WAIT=1"]
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "bufferscope", "replay", *words], stdin=subprocess.PIPE,
+                [sys.executable, "-m", *REPLAY, *words], stdin=subprocess.PIPE,
                 stdout=self._output, stderr=self._output, start_new_session=True,
                 preexec_fn=syscalls.die_with_parent, **_as(user),
             )  # fmt: skip

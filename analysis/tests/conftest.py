@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from analysis import derive
 from analysis.analyse import Analysis, analyse
 from analysis.tests import simulate
 from analysis.tests.browser import Browser, needed
+from analysis.tests.undrawn import leave_out
 
 
 @dataclass
@@ -87,9 +86,7 @@ def browser(tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Leaves out figures and pages, which take most of an analysis's time."""
-    monkeypatch.setattr(derive, "draw_all", lambda *_: [])
-    monkeypatch.setattr(derive, "render", lambda *_: "")
-    monkeypatch.setattr("analysis.replay.drawing_pool", contextlib.nullcontext)
+    leave_out(monkeypatch.setattr)
 
 
 @pytest.fixture(scope="session")

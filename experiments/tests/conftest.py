@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from experiments import machine
+from experiments import analysis_process, machine
 from lib.errors import RunError
 
 # Every process of the tests inherits this variable. Other users' experiments on this host do not have it.
@@ -22,6 +22,12 @@ LATE = ("fidelity: ", "delay: ")
 # On a busy machine the kernel may withhold events from a tracer that lost none itself (NOTES.md).
 HIDDEN = "have no trace event"
 LAB_NAMES = {"sender", "receiver", "collector", "switch", "bmv2_switch", "line"}
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves figures and pages out of the analyses of runs."""
+    monkeypatch.setattr(analysis_process, "REPLAY", ("analysis.tests.undrawn", "replay"))
 
 
 def world() -> dict[str, set[str]]:

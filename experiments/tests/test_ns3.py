@@ -44,6 +44,7 @@ def test_simulated_queue__is_that_of_the_p4_program(tmp_path: Path, mode: str) -
     assert json.loads((repetition / "whatif-1/summary.json").read_text())["same_as_the_run"] is True
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_slow_link__leaves_its_flows_time_to_connect(tmp_path: Path) -> None:
     """On a slow link the interval between SYNs is long. One SYN per flow must fit before the start of the traffic."""
     words = ("experiment", "SWITCH=ns3", "CC=reno", "FLOWS=2", "RATE=1mbit", "RTT=100ms", "DURATION=3s", "WARMUP=1s")
@@ -65,6 +66,7 @@ def flows_of(repetition: Path) -> pl.DataFrame:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.skipif(not virtual.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 @pytest.mark.parametrize("more", [(), ALL_APART], ids=["alike", "apart"])
 def test_finite_flows__are_those_of_linux_and_take_as_long(tmp_path: Path, more: tuple[str, ...]) -> None:
@@ -91,6 +93,7 @@ def test_finite_flows__are_those_of_linux_and_take_as_long(tmp_path: Path, more:
     assert summaries[0]["drops"] == summaries[1]["drops"] == 0
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_users__think_from_the_end_of_their_flows(tmp_path: Path) -> None:
     words = (
         "SWITCH=ns3", "TRAFFIC=long,closed-loop", "CC=cubic", "FLOWS=1", "FINITE_CC=reno", "USERS=20", "RATE=20mbit",
@@ -110,6 +113,7 @@ def test_users__think_from_the_end_of_their_flows(tmp_path: Path) -> None:
     assert (ended["syn_mono_ns"][1:] > ended["ended_mono_ns"][:-1]).all()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_seed__decides_every_byte(tmp_path: Path) -> None:
     names = ("postcards.bsp", "tcp.bst", "goodput.bsg", "switch.json", "traffic.json")
     first, again, other = (experiment(tmp_path / f"{number}", f"SEED={seed}") for number, seed in enumerate((3, 3, 4)))

@@ -73,7 +73,7 @@ def repetition(results: Path) -> tuple[Path, dict[str, Any]]:
 
 @virtual
 def test_tcp_programs__are_flows_of_the_postcards_and_end_the_traffic(tmp_path: Path) -> None:
-    run(tmp_path, *LINK, *TCP)
+    run(tmp_path, *LINK, *TCP, drawn=True)
     directory, summary = repetition(tmp_path)
     assert (directory / "client.stdout").read_text() == f"{BYTES}\n"
     assert (directory / "server.stdout").read_text().rstrip("\0\n") == "reno"

@@ -76,7 +76,7 @@ def flows_of(results: Path) -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def finite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = tmp_path_factory.mktemp("finite")
-    run(results, *FINITE)
+    run(results, *FINITE, drawn=True)
     return results
 
 

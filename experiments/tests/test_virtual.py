@@ -36,8 +36,9 @@ LONG = ("CLOCK=virtual", "CC=reno", "FLOWS=2", "RATE=1gbit", "DURATION=600s", "Y
 NOBODY = 65534
 
 
-def command(results: Path, *words: str) -> list[str]:
-    return [sys.executable, "-m", "bufferscope", "experiment", *words, "--results", str(results)]
+def command(results: Path, *words: str, drawn: bool = True) -> list[str]:
+    module = "bufferscope" if drawn else "experiments.tests.undrawn"
+    return [sys.executable, "-m", module, "experiment", *words, "--results", str(results)]
 
 
 def run(
@@ -46,10 +47,11 @@ def run(
     user: int | None = None,
     checkout: Path = CHECKOUT,
     environment: Mapping[str, str] = MappingProxyType({}),
+    drawn: bool = False,
 ) -> dict[str, object]:
-    """The summary of a run that must succeed."""
+    """The summary of a run that must succeed; without figures and report unless `drawn`."""
     done = subprocess.run(
-        command(results, *words),
+        command(results, *words, drawn=drawn),
         cwd=checkout,
         env={**os.environ, **environment},
         capture_output=True,
@@ -103,7 +105,7 @@ def shared_memory() -> set[str]:
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = tmp_path_factory.mktemp("first")
-    run(results, *SHORT)
+    run(results, *SHORT, drawn=True)
     return results
 
 
@@ -180,7 +182,7 @@ def test_run__two_experiments_at_once_share_a_results_directory(first: Path, tmp
 
 
 def test_run__marks_at_departure_are_those_of_the_p4_program(tmp_path: Path) -> None:
-    summary = run(tmp_path, *SHORT, "MODE=egress-ecn", "BUF=0.5bdp")
+    summary = run(tmp_path, *SHORT, "MODE=egress-ecn", "BUF=0.5bdp", drawn=True)
     assert summary["marks"]
     assert summary["drops"] == 0
     repetition = tmp_path / "latest/rep-1"

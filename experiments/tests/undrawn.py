@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: MIT
+"""`bufferscope experiment` with an analysis that draws nothing: `python -m experiments.tests.undrawn experiment WORD...`."""
+
+from __future__ import annotations
+
+import sys
+
+from bufferscope.__main__ import main
+from experiments import analysis_process
+
+if __name__ == "__main__":
+    analysis_process.REPLAY = ("analysis.tests.undrawn", "replay")
+    sys.exit(main())
