@@ -29,7 +29,7 @@ MAX_CLAMPED_FRACTION = 1e-3  # of the switch's arrivals: clamped arrivals have w
 NOT_SIMULATED = dict.fromkeys(("lateness_us", "rate_error_fraction"), "simulated frames are on time by construction")
 PERCENTS = {"p50": 50.0, "p99": 99.0, "p999": 99.9}
 LINE_PORT = 2  # the delay line's port to the receiver: LINE_TO_RECEIVER of experiments/topology.py
-MOST_GAPS = 1000  # at most so many spans in which depths may be too low are listed
+MOST_GAPS = 1000  # listed spans in which depths may be too low
 POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # departure to receive stamp; a lone CPU can stall for seconds
 
 

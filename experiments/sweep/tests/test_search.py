@@ -42,7 +42,7 @@ def test_search__of_a_sharp_edge_is_as_narrow_as_asked_and_holds_it(least: int) 
     assert result.runs == 2 * len(measured)
 
 
-def test_search__outside_of_its_range_says_so_after_its_ends() -> None:
+def test_search__for_an_edge_outside_of_its_range_measures_both_ends_and_says_so() -> None:
     assert searched(lambda *_: 1.0)[0] == LeastBuffer(None, LOW, 4, "at most 3, the least that was tried")
     assert searched(lambda *_: 0.2)[0] == LeastBuffer(HIGH, None, 4, "more than 249, the most that was tried")
 
@@ -65,7 +65,7 @@ def test_search__with_noise_is_wider_or_has_more_repetitions_but_holds_the_edge(
         assert "repetitions disagree" in result.note
 
 
-def test_search__with_an_open_zone_gives_that_zone() -> None:
+def test_search__whose_repetitions_never_agree_gives_the_zone_of_disagreement() -> None:
     """Between 40 and 80 packets every other repetition succeeds, so more repetitions never decide."""
 
     def measure(packets: int, repetition: int) -> float:
@@ -79,7 +79,7 @@ def test_search__with_an_open_zone_gives_that_zone() -> None:
     assert "repetitions disagree with" in result.note
 
 
-def test_search__that_is_not_monotone_is_said() -> None:
+def test_search__reports_results_that_are_not_monotone() -> None:
     result, _ = searched(lambda packets, _: 1.0 if packets < 10 else 0.5)
     assert (result.low, result.high) == (None, None)
     assert result.note == "not monotone: 3 packets are enough and 249 are not"
