@@ -4,12 +4,15 @@
 #ifndef WIRE_RAW_FILE_H
 #define WIRE_RAW_FILE_H
 
+#include <stdbool.h>
+
 #include "block.h"
 
 struct raw_file {
 	int fd;
 	int torn;	/* 0, or -errno of the ftruncate that failed to remove a partly written block */
 	uint64_t bytes; /* length of the whole blocks; readers stop here if torn */
+	bool on_hostfs; /* a file of the host, written from User-Mode Linux */
 };
 
 /* Creates the file, which must not exist. Returns 0 or -errno. */
