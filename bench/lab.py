@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from bench.report import RESULTS
 from experiments.host import CHECKOUT
 from runs.names import LATEST, SUMMARY
@@ -50,6 +52,29 @@ class BenchRun:
     @property
     def pace(self) -> str:
         return f"{self.summary['lab']['wall_s_per_traffic_s']} s per second, {self.packet_us:.0f} us per packet"
+
+
+def sweep_s(part: str, buffers: tuple[str, ...], jobs: int, *parameters: str) -> float:
+    """Wall time of a sweep over `buffers`, of which `jobs` runs are done at a time. Raises RuntimeError with its stderr
+    unless every run is valid.
+    """
+    results = CHECKOUT / RUN_DIRECTORIES / part
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir(parents=True)
+    spec = results / "bench.yaml"
+    given = {"clock": "virtual"} | {key.lower(): value for key, value in (word.split("=") for word in parameters)}
+    content = {"name": "bench", "about": "runs of the bench", "keep": "summary", "reps": 1, "base": given}
+    spec.write_text(yaml.safe_dump(content | {"grid": {"buf": list(buffers)}}))
+    words = ["sweep", f"SPEC={spec}", f"JOBS={jobs}", f"RESULTS={results}"]
+    begin = time.monotonic()
+    result = subprocess.run(
+        [sys.executable, "-m", "bufferscope", *words], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    wall_s = time.monotonic() - begin
+    if result.returncode:
+        raise RuntimeError(f"{' '.join(words)}: {result.stderr.strip() or result.stdout.strip()}")
+    print(f"  {wall_s:5.1f} s  sweep of {len(buffers)} runs, JOBS={jobs}", file=sys.stderr, flush=True)
+    return wall_s
 
 
 def prepare(part: str) -> None:

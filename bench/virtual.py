@@ -46,6 +46,7 @@ def measure(short: bool) -> list[BenchRow]:
     rows = [
         *_default(short, outcomes),
         *_at_once(short, outcomes),
+        *_sweep_at_once(short),
         *_papers(short, outcomes),
         *_many_flows(short, outcomes),
         *_executors(short, outcomes),
@@ -116,6 +117,23 @@ def _at_once(short: bool, outcomes: list[BenchRun]) -> list[BenchRow]:
         ratios.append(max(outcome.wall_s for outcome in both) / alone.wall_s)
     return [
         _row("two runs at once: the slower one's wall time over a run's alone", statistics.median(ratios), "x",
+             must=1.15, better="lower", samples=ratios, peer=f"alone: {statistics.median(alone_s):.1f} s",
+             note="a run alone draws its figures on two processors")
+    ]  # fmt: skip
+
+
+def _sweep_at_once(short: bool) -> list[BenchRow]:
+    """The runs of a sweep, which draws no figures: two at a time against one at a time."""
+    if len(os.sched_getaffinity(0)) < 2:
+        return []
+    buffers = ("0.5bdp", "1bdp") if short else ("0.5bdp", "0.6bdp", "0.7bdp", "0.8bdp", "0.9bdp", "1bdp")
+    ratios, alone_s = [], []
+    for _ in range(1 if short else RUNS):
+        one, two = (lab.sweep_s("virtual/sweep", buffers, jobs, *DEFAULT) for jobs in (1, 2))
+        alone_s.append(one / len(buffers))
+        ratios.append(2 * two / one)
+    return [
+        _row("two runs of a sweep at once: a run's wall time over its time alone", statistics.median(ratios), "x",
              must=1.15, better="lower", samples=ratios, peer=f"alone: {statistics.median(alone_s):.1f} s")
     ]  # fmt: skip
 
