@@ -304,7 +304,7 @@ def _last_words(log: Path, offset: int) -> str:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on (proc(5), fields 3 to the last); [] if there is no such process."""
+    """The fields of /proc/PID/stat from the state on (proc(5), field 3); [] if there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

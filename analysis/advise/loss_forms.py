@@ -8,20 +8,18 @@ exponential sizes.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
+from analysis import published_numbers
 from analysis.map.ratio import PAPER
+from analysis.published_numbers import LOSS_EVIDENCE, LOSS_FIT, PublishedNumber
 from analysis.theory.loss_fits import CLEAR
 from lib.errors import InputError
 
-ROW = re.compile(r"^\d+/\d+/([0-9.]+): evidence ratio (PL|EX) : (?:PL|EX), its logarithm")
-RATIO = re.compile(r"^Γ = ([0-9.]+): evidence ratio PL : EX, its logarithm")
-FIT = re.compile(r"^Γ = ([0-9.]+), (PL|EX)-form: b \(R² ([0-9.]+)")
 TEXTS = {
     "PL": "loss falls as a power of the buffer: more always helps a little",
     "EX": "loss falls exponentially with the buffer: small buffers end it",
@@ -44,8 +42,11 @@ class LossForm(NamedTuple):
 
 def read(docs: Path) -> list[LossForm]:
     """Raises InputError if a figure's numbers are missing."""
-    of_table = _accepted(_numbers(docs, "table_1"))
-    return [*of_table, *_of_ratios(_numbers(docs, "ratios")), *_fitted(_numbers(docs, "figure_10"))]
+    return [
+        *_accepted(_numbers(docs, "table_1", LOSS_EVIDENCE)),
+        *_of_ratios(_numbers(docs, "ratios", LOSS_EVIDENCE)),
+        *_fitted(_numbers(docs, "figure_10", LOSS_FIT)),
+    ]
 
 
 def nearest(forms: Sequence[LossForm], gamma: float, exponential_sizes: bool = False) -> LossForm:
@@ -56,21 +57,19 @@ def nearest(forms: Sequence[LossForm], gamma: float, exponential_sizes: bool = F
     return min(alike or forms, key=lambda form: abs(math.log(form.gamma / gamma)))
 
 
-def _numbers(docs: Path, name: str) -> list[tuple[str, float]]:
+def _numbers(docs: Path, name: str, quantity: str) -> list[PublishedNumber]:
     path = docs / PAPER / f"{name}.csv"
     try:
-        table = pl.read_csv(path, infer_schema_length=None).filter(pl.col("measured").is_not_null())
-        return list(zip(table["what"], table["measured"], strict=True))
+        return published_numbers.read(path, quantity)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{path}: {str(error).splitlines()[0]}; publish {PAPER} again") from None
 
 
-def _accepted(numbers: list[tuple[str, float]]) -> list[LossForm]:
+def _accepted(numbers: list[PublishedNumber]) -> list[LossForm]:
     """One result per capacity ratio and form: the form is accepted if more than half of its rows accept it."""
     rows: dict[tuple[float, str], list[float]] = {}
-    for what, value in numbers:
-        if match := ROW.match(what):
-            rows.setdefault((float(match[1]), match[2]), []).append(value)
+    for key, value, *_ in numbers:
+        rows.setdefault((float(key["gamma"]), str(key["form"])), []).append(value)
     forms = []
     for (gamma, form), values in rows.items():
         accepted = sum(value >= CLEAR for value in values)
@@ -79,21 +78,21 @@ def _accepted(numbers: list[tuple[str, float]]) -> list[LossForm]:
     return forms
 
 
-def _of_ratios(numbers: list[tuple[str, float]]) -> list[LossForm]:
+def _of_ratios(numbers: list[PublishedNumber]) -> list[LossForm]:
     """One result per capacity ratio of the figure Ratios."""
     forms = []
-    for what, value in numbers:
-        if match := RATIO.match(what):
-            form = "PL" if value >= CLEAR else "EX" if value <= -CLEAR else ""
-            forms.append(LossForm(float(match[1]), form, f"Ratios: evidence of 10 to the {abs(value):.2g}"))
+    for key, value, *_ in numbers:
+        form = "PL" if value >= CLEAR else "EX" if value <= -CLEAR else ""
+        forms.append(LossForm(float(key["gamma"]), form, f"Ratios: evidence of 10 to the {abs(value):.2g}"))
     return forms
 
 
-def _fitted(numbers: list[tuple[str, float]]) -> list[LossForm]:
+def _fitted(numbers: list[PublishedNumber]) -> list[LossForm]:
     """The fits of Figure 10 by capacity ratio. The paper says that neither form fits there, so neither is accepted."""
     fits: dict[float, list[str]] = {}
-    for what, _ in numbers:
-        if match := FIT.match(what):
-            name = "power" if match[2] == "PL" else "exponential"
-            fits.setdefault(float(match[1]), []).append(f"{name} R² {match[3]}")
+    for number in numbers:
+        key = number.key
+        if str(key["sizes"]).startswith("exponential:"):
+            name = "power" if key["form"] == "PL" else "exponential"
+            fits.setdefault(float(key["gamma"]), []).append(f"{name} R² {key['r_squared']:.3f}")
     return [LossForm(gamma, "", f"Figure 10: {', '.join(texts)}", True) for gamma, texts in fits.items()]

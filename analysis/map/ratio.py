@@ -6,23 +6,21 @@ figures and the table of their runs.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
 from pathlib import Path
 from statistics import harmonic_mean
 from typing import NamedTuple
 
 import polars as pl
 
+from analysis import published_numbers
+from analysis.published_numbers import PublishedNumber
 from analysis.theory.single_flow import bdp_packets
 from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip
 
 PAPER = "prasad2007"
 SMALL, LARGE = "small transfers", "large transfers"
-BEST = re.compile(r"^(?:(U\d+), )?(small|large|[SL]-flows by size)\b.*: best buffer \(interval: within 5 %")
-CLASSES = {"small": SMALL, "S-flows by size": SMALL, "large": LARGE, "L-flows by size": LARGE}
-FULL_SCALE = "packets at full scale"
+CLASSES = {"small": SMALL, "large": LARGE}  # by the word in a published number's key
 CRITERION = "highest throughput, and buffers within 5 % of it"
 
 
@@ -62,35 +60,27 @@ def read(docs: Path) -> list[BestBuffer]:
 
 
 def _of_figure(path: Path, table: pl.DataFrame) -> list[BestBuffer]:
-    numbers = pl.read_csv(path, infer_schema_length=None)
     word = path.stem.removeprefix("figure_").lstrip("0")
     drawn = table.filter(pl.col("figures").str.split(";").list.contains(word))
     best = []
-    for row in numbers.iter_rows(named=True):
-        match = BEST.match(row["what"])
-        if match is None or row["measured"] is None:
-            continue
-        runs = drawn if match[1] is None else drawn.filter(pl.col("users") * _scale(row) == int(match[1][1:]))
+    for number in published_numbers.read(path, published_numbers.BEST_BUFFER):
+        key = number.key
+        runs = drawn.filter(pl.col("users") * key["scale"] == key["users"]) if "users" in key else drawn
         if not len(runs):
-            raise InputError(f"{path}: no run of {PAPER}{'-runs.parquet'} has {row['what']}; publish {PAPER} again")
-        best.append(_best(word, CLASSES[match[2]], row, runs))
+            raise InputError(f"{path}: no run of {PAPER}-runs.parquet has {dict(key)}; publish {PAPER} again")
+        best.append(_best(word, number, runs))
     return best
 
 
-def _scale(row: Mapping[str, object]) -> int:
-    """10 if the runs had a tenth of the paper's rate and users, and the figure scales their buffers up; else 1."""
-    return 10 if row["unit"] == FULL_SCALE else 1
-
-
-def _best(figure: str, transfers: str, row: dict[str, float], runs: pl.DataFrame) -> BestBuffer:
-    run = runs.row(0, named=True)
+def _best(figure: str, number: PublishedNumber, runs: pl.DataFrame) -> BestBuffer:
+    run, scale = runs.row(0, named=True), int(number.key["scale"])
     rtts = [int(rtt) for rtt in (run["rtts_ns"] or str(run["rtt_ns"])).split(",")]
-    rtt_ns, rate_bps = round(harmonic_mean(rtts)), run["rate_bps"] * _scale(row)
-    low, high = (row[name] if row[name] is not None else row["measured"] for name in ("low", "high"))
+    rtt_ns, rate_bps = round(harmonic_mean(rtts)), run["rate_bps"] * scale
+    low, high = (number.measured if end is None else end for end in (number.low, number.high))
     return BestBuffer(
-        figure, run["users"] * _scale(row), transfers, run["rate_bps"] / run["access_bps"], rate_bps, rtt_ns,
-        bdp_packets(rate_bps, rtt_ns, wire_bytes_of_ip(run["mtu_bytes"])), row["measured"], low, high,
-        run["flow_sizes"], tuple(runs["run"]), int(row["runs"] or 1),
+        figure, run["users"] * scale, CLASSES[str(number.key["transfers"])], run["rate_bps"] / run["access_bps"],
+        rate_bps, rtt_ns, bdp_packets(rate_bps, rtt_ns, wire_bytes_of_ip(run["mtu_bytes"])), number.measured, low, high,
+        run["flow_sizes"], tuple(runs["run"]), number.runs or 1,
     )  # fmt: skip
 
 

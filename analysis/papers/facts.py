@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import polars as pl
 
+from analysis.published_numbers import Key
 from analysis.statistics import Interval
 
 NOT_MEASURED = "not measured"
@@ -27,6 +29,7 @@ class Fact(NamedTuple):
     second: Interval | None = None  # measured in the paper's second set of runs
     ns3: Fact | None = None  # the same number in runs of ns-3
     over_points: bool = False  # an extreme or a mean of many points of the figure
+    key: Key | None = None  # of a number that other parts of the analysis read
 
     @property
     def is_predicted(self) -> bool:
@@ -73,7 +76,10 @@ def with_ns3(facts: Iterable[Fact], ns3: Iterable[Fact]) -> list[Fact]:
 
 
 def table(facts: Iterable[Fact]) -> pl.DataFrame:
-    """The numbers only, one row per fact; empty where there is none."""
+    """The numbers only, one row per fact; empty where there is none. `key` is a JSON object, in a column that only
+    tables with keys have.
+    """
+    facts = list(facts)
     numbers = dict.fromkeys(("predicted", "measured", "low", "high"), pl.Float64)
     schema = {"what": pl.String, "paper": pl.String, **numbers, "runs": pl.Int64, "unit": pl.String}
     schema |= {"second": pl.Float64, "second_runs": pl.Int64, "ns3": pl.Float64, "ns3_runs": pl.Int64}
@@ -82,7 +88,9 @@ def table(facts: Iterable[Fact]) -> pl.DataFrame:
          *_value_and_runs(fact.second), *_value_and_runs(fact.ns3.measured if fact.ns3 else None))
         for fact in facts
     ]  # fmt: skip
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    keys = [json.dumps(fact.key) if fact.key else None for fact in facts]
+    return frame.with_columns(key=pl.Series(keys, dtype=pl.String)) if any(keys) else frame
 
 
 def _value_and_runs(estimate: Interval | None) -> tuple[float | None, int | None]:

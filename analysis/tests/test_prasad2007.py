@@ -182,7 +182,7 @@ def test_share_of_time__counts_whole_windows_above_a_level() -> None:
 def test_crossing__is_where_the_evidence_changes_sides() -> None:
     def crossing(**evidence: float | None) -> Interval | None:
         points = {float(ratio.replace("_", ".")[1:]): value for ratio, value in evidence.items()}
-        return ratios.crossing({ratio: ratios.RatioCurve({}, value) for ratio, value in points.items()})
+        return ratios.crossing({ratio: ratios.RatioCurve({}, value, {}) for ratio, value in points.items()})
 
     assert crossing(r0_1=3.0, r0_4=0.5, r1_6=-0.5, r4=-2.0) == Interval(pytest.approx(0.8), 0.1, 4.0, 1)  # type: ignore[arg-type]
     assert crossing(r0_1=0.5, r0_4=None, r1_6=-0.5) == Interval(pytest.approx(0.4), 0.0, np.inf, 1)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`bufferscope experiment` with an analysis that draws nothing: `python -m experiments.tests.undrawn experiment WORD...`."""
+"""`bufferscope experiment` whose analysis draws nothing: `python -m experiments.tests.undrawn experiment WORD...`."""
 
 from __future__ import annotations
 

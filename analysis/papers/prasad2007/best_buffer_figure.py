@@ -20,10 +20,12 @@ from analysis.papers.prasad2007.rows import BY_NAME, LEAST_FITTED, Measured, cap
 from analysis.papers.prasad2007.throughput_figure import best
 from analysis.papers.series import Series
 from analysis.papers.stored_runs import StoredRuns
+from analysis.published_numbers import BEST_BUFFER, Key
 from analysis.theory import capacity_ratio
 
 UNITS = 1e6
 NEAR = 0.25  # the largest relative difference between a measured mean and its model
+KEYS = {"S": "small", "L": "large"}  # of published numbers
 NO_EVENTS = "by size: these runs did not count congestion events"
 
 
@@ -121,7 +123,9 @@ def facts(printed: dict[str, str], data: Data) -> list[Fact]:
             endless = predicted is not None and finite is None
             why = "the model has no best buffer: more is always better" if endless else ""
             why = why or ("" if data["counted"] else NO_EVENTS)
-            rows.append(Fact(what, printed[name], finite, top, "packets", why, headline=is_headline, over_points=True))
+            # Others read the best buffers by size: a sender knows its sizes, but no congestion events.
+            row = Fact(what, printed[name], finite, top, "packets", why, headline=is_headline, over_points=True)
+            rows.append(row._replace(key=best_key(name)) if words else row)
     if data["counted"] and data["curves"]["L"]:
         most = exactly(float(max(data["curves"]["L"])))
         rows.append(
@@ -145,6 +149,10 @@ def facts(printed: dict[str, str], data: Data) -> list[Fact]:
             what = f"L-model: best buffer with the paper's {key} in place of the fitted one"
             rows.append(Fact(what, printed["L"], None, exactly(at), "packets", over_points=True))
     return rows
+
+
+def best_key(name: str) -> Key:
+    return {"quantity": BEST_BUFFER, "transfers": KEYS[name], "scale": 1}
 
 
 def _nearness(name: str, words: str, points: Series, models: dict[str, Any]) -> Fact | None:

@@ -9,5 +9,5 @@ FIGURE = figure(
     "PL",
     "loss against the buffer for a capacity ratio of 0.1 (20 inputs, 100 users), and for 0.8 with "
     "exponential sizes (section 6.2). Lines: both forms, fitted from 10 packets to the cutoff of the delay.",
-    {"slightly-slower": "Γ = 0.8"},
+    {"slightly-slower": 0.8},
 )

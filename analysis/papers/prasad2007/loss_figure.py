@@ -13,28 +13,34 @@ from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007.rows import BY_NAME, OF_USERS, Measured
 from analysis.papers.stored_runs import StoredRuns
+from analysis.published_numbers import LOSS_EVIDENCE, LOSS_FIT, Key
 from analysis.statistics import Interval
 from analysis.theory.loss_fits import Comparison, LossFit
 
 FORMS = {"PL": "PL-form a B^−b", "EX": "EX-form a e^(−b B)"}
 
 
-def figure(name: str, row: str, form: str, caption: str, neither: dict[str, str] | None = None) -> PaperFigure:
-    """The figure of one row of Table 1; `form` is the paper's form of the loss. `neither` has the names of sweeps, by
-    stem, for which the paper finds that neither form fits.
+def figure(name: str, row: str, form: str, caption: str, neither: dict[str, float] | None = None) -> PaperFigure:
+    """The figure of one row of Table 1; `form` is the paper's form of the loss. `neither` has the capacity ratios of
+    sweeps, by stem, for which the paper finds that neither form fits.
     """
     others = neither or {}
     stems = (BY_NAME[row].stem, *others)
     return PaperFigure(name, caption, stems, partial(prepare, row, form, others), draw, facts)
 
 
-def prepare(row: str, form: str, neither: dict[str, str], runs: StoredRuns) -> Data:
+def prepare(row: str, form: str, neither: dict[str, float], runs: StoredRuns) -> Data:
     """Loss by buffer, and both fits."""
     measured = {row: Measured.of(runs, BY_NAME[row])}
-    for stem, name in neither.items():
+    gammas = {row: BY_NAME[row].gamma} | {f"Γ = {gamma:g}": gamma for gamma in neither.values()}
+    for stem, gamma in neither.items():
         selected = runs.select(stem, **OF_USERS)
-        measured[name] = Measured(selected) if selected else None
-    curves = {name: {"loss": each.loss, "fits": each.forms} for name, each in measured.items() if each is not None}
+        measured[f"Γ = {gamma:g}"] = Measured(selected) if selected else None
+    curves = {
+        name: {"loss": each.loss, "fits": each.forms, "of": each.key(gammas[name])}
+        for name, each in measured.items()
+        if each is not None
+    }
     return {"provenance": runs.provenance(), "curves": curves, "form": form, "of_paper": row}
 
 
@@ -77,9 +83,10 @@ def facts(data: Data) -> list[Fact]:
             rows.append(absent(f"{name}: too few buffers with loss below the cutoff"))
             continue
         if name == data["of_paper"]:
-            rows.append(evidence(name, fits, data["form"]))
+            rows.append(evidence(name, curve["of"], fits, data["form"]))
         for fit in (fits.power_law, fits.exponential):
-            rows.append(coefficient(name, fit, "" if name == data["of_paper"] else "neither form is good"))
+            printed = "" if name == data["of_paper"] else "neither form is good"
+            rows.append(coefficient(name, curve["of"], fit, printed))
     for name, curve in data["curves"].items():
         beside = BY_NAME[name].beside_ns3 if name in BY_NAME else ()
         for buffer in beside:
@@ -88,16 +95,19 @@ def facts(data: Data) -> list[Fact]:
     return rows
 
 
-def coefficient(name: str, fit: LossFit, printed: str = "") -> Fact:
-    """b of a fit, with its interval."""
+def coefficient(name: str, of: Key, fit: LossFit, printed: str = "") -> Fact:
+    """b of a fit, with its interval. `of` is Measured.key."""
     unit = "" if fit.form == "PL" else "a packet"
     what = f"{name}, {fit.form}-form: b (R² {fit.r_squared:.3f}, a = {fit.a:.3g}, {fit.points} buffers)"
-    return Fact(what, printed, None, Interval(fit.b, fit.b_low, fit.b_high, 1), unit, over_points=True)
+    estimate = Interval(fit.b, fit.b_low, fit.b_high, 1)
+    key = {"quantity": LOSS_FIT, **of, "form": fit.form, "r_squared": round(fit.r_squared, 3)}
+    return Fact(what, printed, None, estimate, unit, over_points=True, key=key)
 
 
-def evidence(name: str, fits: Comparison, form: str) -> Fact:
+def evidence(name: str, of: Key, fits: Comparison, form: str) -> Fact:
     """The decimal logarithm of the evidence ratio for a form. The ratio itself has no upper bound."""
     ratio = fits.log_evidence_for_power_law if form == "PL" else -fits.log_evidence_for_power_law
     other = "EX" if form == "PL" else "PL"
     what = f"{name}: evidence ratio {form} : {other}, its logarithm (accepted from 1 on)"
-    return Fact(what, form, None, exactly(ratio), "", headline=True, over_points=True)
+    key = {"quantity": LOSS_EVIDENCE, **of, "form": form}
+    return Fact(what, form, None, exactly(ratio), "", headline=True, over_points=True, key=key)

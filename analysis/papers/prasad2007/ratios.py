@@ -16,6 +16,7 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.prasad2007.rows import BY_NAME, OF_USERS, Measured
 from analysis.papers.series import Series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.published_numbers import LOSS_EVIDENCE, Key
 from analysis.statistics import Interval
 from analysis.theory.loss_fits import CLEAR
 
@@ -33,6 +34,7 @@ class RatioCurve(NamedTuple):
 
     loss: Series
     evidence: float | None  # None: too few buffers with loss
+    of: Key
 
 
 def prepare(runs: StoredRuns) -> Data:
@@ -41,13 +43,13 @@ def prepare(runs: StoredRuns) -> Data:
     for run in [*runs.select(FAST.stem, **OF_USERS), *runs.select(STEM, **OF_USERS)]:
         ratio = round(run["rate_bps"] / run.summary["spec"]["access_bps"], 2)
         by_ratio.setdefault(ratio, []).append(run)
-    curves = {ratio: _curve(Measured(of)) for ratio, of in sorted(by_ratio.items())}
+    curves = {ratio: _curve(ratio, Measured(of)) for ratio, of in sorted(by_ratio.items())}
     return {"provenance": runs.provenance(), "curves": curves, "crossing": crossing(curves)}
 
 
-def _curve(measured: Measured) -> RatioCurve:
+def _curve(ratio: float, measured: Measured) -> RatioCurve:
     fits = measured.forms
-    return RatioCurve(measured.loss, fits.log_evidence_for_power_law if fits else None)
+    return RatioCurve(measured.loss, fits.log_evidence_for_power_law if fits else None, measured.key(ratio))
 
 
 def crossing(curves: dict[float, RatioCurve]) -> Interval | None:
@@ -113,7 +115,8 @@ def facts(data: Data) -> list[Fact]:
         measured = None if curve.evidence is None else exactly(curve.evidence)
         form = "PL" if ratio < PRINTED else "EX" if ratio > PRINTED else ""
         what = f"Γ = {ratio:g}: evidence ratio PL : EX, its logarithm"
-        rows.append(Fact(what, form, None, measured, "", over_points=True))
+        key = {"quantity": LOSS_EVIDENCE, **curve.of, "form": "PL"}
+        rows.append(Fact(what, form, None, measured, "", over_points=True, key=key))
     return rows
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from analysis.papers.series import Series, grouped, loss, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.published_numbers import Key
 from analysis.theory import loss_fits
 
 MEAN_RTTS = 5.76  # E[D]: RTTs of slow start, mean over the testbed's sizes
@@ -90,6 +91,10 @@ class Measured:
         """The measurements of a row of the table; None without a valid run."""
         selected = runs.select(row.stem, needs=("utilization_mean",), **OF_USERS)
         return cls(selected) if selected else None
+
+    def key(self, gamma: float) -> Key:
+        """What numbers of these runs are of: the printed capacity ratio, and the distribution of sizes."""
+        return {"gamma": gamma, "sizes": self.runs[0]["flow_sizes"]}
 
     @property
     def pipe(self) -> float:

@@ -48,7 +48,7 @@ def _numbers(row: Row, measured: Measured) -> dict[str, Any]:
     tops: dict[str, Interval | None] = {name: best(points) for name, points in class_means.best_known.items()}
     return {
         "think_s": measured.runs[0].summary["spec"]["transfers"][0]["mean_think_ns"] / 1e9,
-        "gamma": row.gamma, "used": measured.used[max(measured.used)],
+        "gamma": row.gamma, "of": measured.key(row.gamma), "used": measured.used[max(measured.used)],
         "fits": measured.forms,
         "delay": measured.delay_fit, "best": tops, "pipe": measured.pipe,
         "predicted_cutoff": measured.predicted_cutoff(), "counted": class_means.by_events is not None,
@@ -109,7 +109,8 @@ def _fitted(name: str, row: dict[str, Any]) -> list[Fact]:
     fits, delay, rows = row["fits"], row["delay"], []
     form = "PL" if row["gamma"] < 1 else "EX"
     if fits:
-        rows += [evidence(name, fits, form), coefficient(name, fits.power_law if form == "PL" else fits.exponential)]
+        fit = fits.power_law if form == "PL" else fits.exponential
+        rows += [evidence(name, row["of"], fits, form), coefficient(name, row["of"], fit)]
     if delay:
         what = f"{name}: f of d = f B / C (R² {delay.r_squared:.3f}, {delay.points} buffers)"
         rows.append(Fact(what, "typically 0.4", None, exactly(delay.f), "", over_points=True))

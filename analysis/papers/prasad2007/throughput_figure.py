@@ -16,10 +16,12 @@ from analysis.papers.prasad2007 import testbed, transfers
 from analysis.papers.prasad2007.rows import OF_USERS
 from analysis.papers.series import Series, grouped
 from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.published_numbers import BEST_BUFFER
 from analysis.statistics import Interval, mean_interval
 
 CLASSES = {"small (45 to 50 kB)": (transfers.SMALL, BLUE), "large (above 1 MB)": (transfers.LARGE, ORANGE)}
 SMALL_FLOWS = tuple(CLASSES)[:1]
+KEYS = dict(zip(CLASSES, ("small", "large"), strict=True))  # of published numbers
 FLAT = 0.05  # maxima are flat: all buffers within this share of the largest throughput count as best
 UNITS = 1e6
 
@@ -136,8 +138,12 @@ def facts(data: Data) -> list[Fact]:
                 continue
             what = f"{who}: best buffer (interval: within {100 * FLAT:.0f} % of the largest throughput)"
             at_scale = top.scaled(testbed.SCALE)
+            key = {"quantity": BEST_BUFFER, "transfers": KEYS[name], "scale": testbed.SCALE,
+                   "users": users * testbed.SCALE}  # fmt: skip
             rows.append(
-                Fact(what, "", None, at_scale, "packets at full scale", headline=users == 300, over_points=True)
+                Fact(
+                    what, "", None, at_scale, "packets at full scale", headline=users == 300, over_points=True, key=key
+                )
             )
             most = points[int(top.value)].value
             fall = points[max(points)].scaled(1 / most)

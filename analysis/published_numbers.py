@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Numbers of published figures (docs/results/PAPER/FIGURE.csv) that other parts of the analysis read. A number that is
+read has a key: a JSON object with `quantity`, and with what the number is of. The words beside it are for people.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+Key = Mapping[str, str | float]
+
+# Quantities, and the other entries of their keys.
+BEST_BUFFER = "best_buffer"  # transfers: small or large; scale: the figure's buffers over those of the runs; users (if
+# the figure has several numbers of users): at the figure's scale
+LOSS_EVIDENCE = "loss_evidence"  # the decimal logarithm of the evidence ratio. gamma: the capacity ratio; sizes: the
+# distribution, as FLOW_SIZES has it; form: PL or EX
+LOSS_FIT = "loss_fit"  # the coefficient b. gamma, sizes, form; r_squared
+
+
+class PublishedNumber(NamedTuple):
+    """`low` and `high` are None without an interval, `runs` is None for a number that no run has."""
+
+    key: Key
+    measured: float
+    low: float | None
+    high: float | None
+    runs: int | None
+
+
+def read(path: Path, quantity: str) -> list[PublishedNumber]:
+    """The measured numbers of this quantity in a figure's table, in its order. Raises OSError and polars' errors."""
+    table = pl.read_csv(path, infer_schema_length=None)
+    if "key" not in table.columns:
+        return []
+    rows = table.drop_nulls(["key", "measured"]).select("key", "measured", "low", "high", "runs").iter_rows()
+    numbers = [PublishedNumber(json.loads(key), *values) for key, *values in rows]
+    return [number for number in numbers if number.key["quantity"] == quantity]
