@@ -21,11 +21,11 @@ FLOWS_FILE = "flows.bsf"  # of runs with finite flows
 ENVIRONMENT = "environment.json"  # written last of the raw files: it marks the repetition as recorded
 
 # Derived files of a repetition.
-SUMMARY = "summary.json"  # written last of the derived files
+SUMMARY = "summary.json"  # moved into place last by the analysis: it marks the repetition as analysed
 PAGE = "report.html"  # a sweep has one, too
-MEASURES = "measures.json"  # the values that figures of papers take from the run's tables
+MEASURES = "measures.json"  # values that papers' figures computed from tables that archives lack
 
-RECORD = "digests.json"
+RECORD = "digests.json"  # of every file: record.py
 ABORTED = "ABORTED"
 THINNED = "THINNED"
 

@@ -205,7 +205,9 @@ def _add(parts: _FileParts, path: Path) -> None:
 def _config(path: Path) -> Config:
     try:
         config = json.loads(regular.read_text(path))
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON: {' '.join(str(error).split())[:120]}") from None
     if not isinstance(config, dict):
         raise InputError(f"{path}: is not a JSON object; allowed: what the artifact's experiment.py writes")
@@ -298,7 +300,9 @@ def _experiment(
 ) -> Experiment:  # fmt: skip
     """An experiment with the conditions of the command line, else of the source, else of the published data."""
     if cards is None and depths is None and (events is None or not len(events.columns["mono_ns"])):
-        raise InputError("the source has neither postcards, nor events of a trace, nor depths; allowed: one of them")
+        raise InputError(
+            "the source has neither postcards, nor events of a trace, nor depths; allowed: at least one of them"
+        )
     buffer = config.number("max_queue_depth_packets", 0.001, MOST_PACKETS, whole=False)
     buffer = _first(buffer, config.number("ecn_threshold_packets", 1, MOST_PACKETS, whole=True))
     flows = asked.flows if asked.flows is not None else config.number("num_flows", *FLOWS, whole=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The control plane refuses a policy whose depth BMv2's own queue limit would falsify. No simple_switch is needed."""
+"""The control plane refuses a policy that BMv2's own queue limit would preempt. No simple_switch is needed."""
 
 from __future__ import annotations
 

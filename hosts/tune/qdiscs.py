@@ -11,12 +11,14 @@ from hosts.tune.commands import CommandError, TuneError, run
 
 FQ = "fq"
 DEFAULT = ""  # the kernel's choice for a new interface, and after `tc qdisc del`
-# fq's own limits, 10,000 packets and 100 of a flow, would drop packets of large windows before the switch.
+# fq's default limits (10,000 packets, 100 per flow) are below large windows: packets would be lost before the switch.
 LIMITS = ("limit", "1000000", "flow_limit", "100000")
 
 
 def read(interface: str) -> str:
-    """FQ or DEFAULT. Raises TuneError."""
+    """FQ if the root qdisc is fq; DEFAULT for every other qdisc, also one that a user has set: undoing restores the
+    kernel's default then. Raises TuneError.
+    """
     text = run("tc", "-j", "qdisc", "show", "dev", interface, "root")
     try:
         kinds = {entry["kind"] for entry in json.loads(text or "[]")}

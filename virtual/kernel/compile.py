@@ -33,7 +33,7 @@ GRACE_S = 10.0
 # arguments.
 FLAGS = "-mcmodel=small -fbuiltin"
 
-# The build does not depend on the user's environment: the same sources give the same bytes.
+# Only PATH of the user's environment decides the result: the same sources and compiler give the same bytes.
 FIXED = {
     "KCFLAGS": FLAGS,
     "LC_ALL": "C",

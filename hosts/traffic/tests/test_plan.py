@@ -52,7 +52,7 @@ def test_plan__all_errors_at_once_each_with_its_key():
     assert "groups[0].flows: 0 is not a whole number from 1 to 10000" in caught.value.errors
 
 
-def test_plan__ports_of_split_groups_may_not_meet():
+def test_plan__port_ranges_of_split_groups_may_not_overlap():
     second = {**GROUP, "cc": "reno", "server_port": 5202, "first_client_port": 30200}
     with pytest.raises(PlanError) as caught:
         parse({**PLAN, "groups": [{**GROUP, "flows": 300}, second]})
@@ -81,7 +81,7 @@ def test_plan__one_mistake_is_one_line():
 
 
 @pytest.mark.parametrize("values", [None, [], 3, {**PLAN, "groups": []}, {**PLAN, "seconds": True}])
-def test_plan__other_shapes_are_refused(values):
+def test_plan__wrong_types_and_an_empty_list_of_groups_are_refused(values):
     with pytest.raises(PlanError):
         parse(values)
 
