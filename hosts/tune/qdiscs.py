@@ -6,6 +6,7 @@ flow's pacing rate (net/sched/sch_fq.c), or the kernel's default.
 from __future__ import annotations
 
 import json
+from typing import NoReturn
 
 from hosts.tune.commands import CommandError, TuneError, run
 
@@ -15,16 +16,31 @@ DEFAULT = ""  # the kernel's choice for a new interface, and after `tc qdisc del
 LIMITS = ("limit", "1000000", "flow_limit", "100000")
 
 
-def read(interface: str) -> str:
-    """FQ if the root qdisc is fq; DEFAULT for every other qdisc, also one that a user has set: undoing restores the
-    kernel's default then. Raises TuneError.
+def read(interface: str) -> str | None:
+    """FQ if the root qdisc is fq; DEFAULT if the kernel chose it (handle 0:). None: somebody set another qdisc, which
+    `write` cannot restore. Raises TuneError.
     """
+    entries = _roots(interface)
+    if any(entry["kind"] == FQ for entry in entries):
+        return FQ
+    return DEFAULT if all(entry["handle"] == "0:" for entry in entries) else None
+
+
+def refuse(interface: str) -> NoReturn:
+    """Raises TuneError for an interface whose root qdisc somebody has set."""
+    kinds = ", ".join(entry["kind"] for entry in _roots(interface))
+    raise TuneError(
+        f"{interface} has the root qdisc {kinds}, which bufferscope did not set and could not restore: to replace it "
+        f"by fq, remove it first: tc qdisc del dev {interface} root"
+    )
+
+
+def _roots(interface: str) -> list[dict[str, str]]:
     text = run("tc", "-j", "qdisc", "show", "dev", interface, "root")
     try:
-        kinds = {entry["kind"] for entry in json.loads(text or "[]")}
+        return [{"kind": str(entry["kind"]), "handle": str(entry["handle"])} for entry in json.loads(text or "[]")]
     except (ValueError, LookupError, TypeError) as error:
-        raise TuneError(f"reading the qdisc of {interface}: tc does not say it: {error}") from error
-    return FQ if FQ in kinds else DEFAULT
+        raise TuneError(f"reading the qdisc of {interface}: tc's output has no kind or handle: {error}") from error
 
 
 def write(interface: str, kind: str) -> None:

@@ -73,7 +73,7 @@ def plan_offloads(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """(states of single features, features to switch and their states). If offloads are `kept`, features that an
     earlier call switched off are restored to their former states (`saved`). Raises TuneError if the driver cannot
-    switch off segmentation or coalescing.
+    switch off a segmentation offload, GRO or LRO.
     """
     features = offloads.read(interface)
     if kept:
@@ -105,6 +105,8 @@ def plan_qdiscs(options: argparse.Namespace, saved: dict[str, str]) -> dict[str,
         if wanted is None:
             continue
         present = qdiscs.read(interface)
+        if present is None:
+            qdiscs.refuse(interface)
         if present != wanted:
             changes[interface] = (present, wanted)
     return changes
@@ -144,7 +146,7 @@ def plan_routes(options: argparse.Namespace, saved: dict[str, dict[str, str]]) -
 
 def plan_port_routes(options: argparse.Namespace, saved: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """{selector: (present, wanted routes)} of the ports whose routes must change; None: no routes of their own. Ports
-    of an earlier call that this call does not name lose theirs.
+    of an earlier call that this call does not name lose their routes.
     """
     named = dict(options.port_tcp or [])
     if not named and not saved:

@@ -133,6 +133,25 @@ def test_tune__fq_is_set_once_and_undo_removes_it(pair, tmp_path):
 
 
 @pytest.mark.software
+def test_tune__a_root_qdisc_of_the_user_is_refused_and_survives_an_undo(pair, tmp_path):
+    state = tmp_path / "state.json"
+    users = ["tc", "qdisc", "replace", "dev", "eth0", "root", "handle", "7:", "pfifo", "limit", 99]
+    apply = ["apply", "--state", state, "--interface", "eth0", "--qdisc", "fq"]
+    pair.run("a", *users)
+    refused = tune(pair, *apply, check=False)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("tune: eth0 has the root qdisc pfifo, which bufferscope did not set")
+    assert not state.exists()
+
+    pair.run("a", "tc", "qdisc", "del", "dev", "eth0", "root")
+    if tune(pair, *apply, check=False).returncode == 0:  # else this kernel has no fq
+        pair.run("a", *users)
+        tune(pair, "undo", "--state", state)
+    pair.run("a", *users)
+    assert [q["options"]["limit"] for q in tune(pair, "show")["qdiscs"] if q["dev"] == "eth0"] == [99]
+
+
+@pytest.mark.software
 def test_tune__one_segment_already_is_left_alone(pair, tmp_path):
     state = tmp_path / "state.json"
     pair.run("a", "ip", "link", "set", "dev", "eth0", "gso_max_segs", 1)
@@ -214,8 +233,8 @@ def test_state__of_another_program_is_refused(tmp_path, capsys):
     [
         ("RTNETLINK answers: Operation not supported", "[]", "to 1: RTNETLINK answers: Operation not supported: "),
         (None, '[{"gso_max_segs": 65535}]', "setting gso_max_segs of eth0 to 1: the kernel keeps 65535: "),
-        (None, '[{"ifname": "eth0"}]', "reading gso_max_segs of eth0: ip does not say it: "),
-        (None, "", "reading gso_max_segs of eth0: ip does not say it: "),
+        (None, '[{"ifname": "eth0"}]', "reading gso_max_segs of eth0: ip does not print it: "),
+        (None, "", "reading gso_max_segs of eth0: ip does not print it: "),
     ],
 )
 def test_bursts__old_kernels_and_old_ip_are_named(monkeypatch, refusal, shown, message):
