@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The description of a run inside an exported pcapng file: one JSON object in the comment of the section header
-(option 1, pcapng's opt_comment). It has the link, the buffer and the measured part, so an import gives the numbers
-of the original run.
+(option 1, pcapng's opt_comment). The object has the link, the buffer and the measurement window, so an import gives the
+numbers of the original run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runs import verdict
 from runs.spec_file import load_spec
 from wire import wire
 
-MARK = "bufferscope run "  # of the comment
+MARK = "bufferscope run "  # begins the comment
 COMMENT = 1
 FIXED_BYTES = 24  # of a section header before its options
 MOST_BYTES = 1 << 16

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Reduces a database's address to host and name. Only these may be shown and stored: a password can be in several
-places of an address. If libpq would misread an address, the address is refused, and the message does not repeat it.
+"""Reduces a database's address to host and name. Only host and name may be shown and stored: a password can be in
+several places of an address. If libpq would misread an address, the address is refused, and the message does not
+repeat it.
 """
 
 from __future__ import annotations

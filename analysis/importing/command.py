@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The command `import`. A damaged source is used up to the damage (exit status 2)."""
+"""The command `import`. A damaged capture is imported up to the damage (exit status 2). Other damaged files are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,16 @@ KEYS = {
         "pg_dump, or a directory with its tables as CSV or Parquet", values=PATHS,
     ),
     "output": Key("the new directory of the run", values=PATHS),
-    "experiment": Key("which one of a database: its id, or all (each into OUTPUT/runs/<id>)"),
-    "rate": Key("of the bottleneck; no source says it (default: the published data's 10gbit)"),
-    "rtt": Key("of the path; no source says it (default: the published data's 1.2ms)"),
-    "mtu": Key("in bytes, where the source does not say it (default 9000)"),
-    "cc": Key("congestion control, where the source does not say it (default unknown)"),
-    "mode": Key(f"of the queue: {', '.join(WATCHED_MODES)} (default {WATCHED_MODES[0]})", values=WATCHED_MODES),
+    "experiment": Key("which experiment of a database: its id, or all (each into OUTPUT/runs/<id>)"),
+    "rate": Key("rate of the bottleneck (default: the source's; if it states none, the published data's 10gbit)"),
+    "rtt": Key("base RTT of the path (default: the source's; if it states none, the published data's 1.2ms)"),
+    "mtu": Key("in bytes, if the source states none (default 9000)"),
+    "cc": Key("congestion control, if the source states none (default unknown)"),
+    "mode": Key(f"mode of the queue: {', '.join(WATCHED_MODES)} (default {WATCHED_MODES[0]})", values=WATCHED_MODES),
     "buf": Key("buffer in packets, such as 163p (default: the deepest queue)"),
     "flows": Key("number of flows (default: all in the source)"),
     "warmup": Key("time at the start that is not measured (default: the first third, as in Spang et al.)"),
-    "duration": Key("the part after WARMUP that is measured (default: the middle third)"),
+    "duration": Key("the part after WARMUP that is measured (default: a third of the traffic)"),
 }  # fmt: skip
 MOST_TIME = f"{366 * 86_400}s"
 

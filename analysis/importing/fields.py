@@ -107,7 +107,7 @@ class Cards:
 
 @dataclass
 class Depths:
-    """A histogram of the depth at departure, of a source without postcards."""
+    """A source's histogram of the depth at departure."""
 
     rows: pl.DataFrame  # the source's columns queue_depth_packets and count, as text
     packets: np.ndarray  # depth of each row, not rounded

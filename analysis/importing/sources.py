@@ -66,8 +66,8 @@ class Experiment:
 
 @dataclass
 class Config:
-    """The source's description of an experiment: a file, or a row of a table, whose values may be text. A missing value
-    is None; a wrong value raises InputError.
+    """The source's description of an experiment: config.json, the comment of a capture, or a row of a table. Values may
+    be text. A missing value is None; a wrong value raises InputError.
     """
 
     values: dict[str, Any]
@@ -125,7 +125,8 @@ def _action(text: str) -> str:
 class _FileParts:
     cards: list[Cards] = field(default_factory=list)
     events: list[Events] = field(default_factory=list)
-    config: Config = field(default_factory=lambda: Config({}, CONFIG))
+    config: Config = field(default_factory=lambda: Config({}, CONFIG))  # of a config.json
+    of_capture: Config | None = None  # the description in a pcapng file; a config.json is used instead
     source: write.Provenance = field(default_factory=lambda: write.Provenance("files"))
     damage: list[str] = field(default_factory=list)
 
@@ -163,7 +164,14 @@ def _of_files(asked: ImportRequest) -> Experiment:
         raise InputError("FROM names postcards twice; allowed: one file of postcards")
     events = text.joined(parts.events, **_counts(parts.events)) if parts.events else None
     cards = parts.cards[0] if parts.cards else None
-    return _experiment(asked, "files", cards, events, parts.config, parts.source, parts.damage)
+    config = parts.config
+    if parts.of_capture and config.values:
+        parts.source.remarks.append(
+            f"the description in {Path(parts.of_capture.where).name} is ignored, because FROM also names {CONFIG}"
+        )
+    elif parts.of_capture:
+        config = parts.of_capture
+    return _experiment(asked, "files", cards, events, config, parts.source, parts.damage)
 
 
 def _counts(events: list[Events]) -> dict[str, int]:
@@ -179,8 +187,8 @@ def _add(parts: _FileParts, path: Path) -> None:
         parts.config = _config(path)
     elif captures.is_capture(path):
         capture = captures.read(path)
-        if (description := described.read(path)) and not parts.config.values:
-            parts.config = Config(description, str(path))
+        if description := described.read(path):
+            parts.of_capture = Config(description, str(path))
         parts.cards.append(capture.cards)
         parts.source.remarks += [f"{capture.others} other packets in {path.name}"] * bool(capture.others)
         short = f"{capture.cut_short} postcards in {path.name} are cut short, and left out: too few bytes were captured"
@@ -337,7 +345,7 @@ def _experiment(
 def _part_that_counts(
     asked: ImportRequest, conditions: write.Conditions, config: Config, source: write.Provenance
 ) -> None:
-    """Sets the measured part. Adds a remark for each condition that the source does not state."""
+    """Sets the measured part. Adds a remark if this is the default part, and for a rate or RTT that is assumed."""
     start = config.number("window_start_switch_ns", 0, described.TURN, whole=True)
     length = config.number("window_ns", 1, 10**17, whole=True)
     if start is not None and length is not None and asked.warmup_ns is None and asked.duration_ns is None:
@@ -346,12 +354,15 @@ def _part_that_counts(
         source.remarks.append(
             "only the middle third of the source counts, as in Spang et al.: WARMUP= and DURATION= choose another part"
         )
-    unsaid = [key for key, given in (("rate_bps", asked.rate_bps), ("rtt_ns", asked.rtt_ns)) if given is None]
-    if any(config.values.get(key) is None for key in unsaid):
-        source.remarks.append(
-            f"the source says no rate or RTT: {conditions.rate_bps / 1e9:g} Gb/s and {conditions.rtt_ns / 1e6:g} ms "
-            "are taken, and utilization rests on them; RATE= and RTT= give others"
-        )
+    assumed = {
+        "rate_bps": (asked.rate_bps, "rate", f"{conditions.rate_bps / 1e9:g} Gb/s", "utilization and the BDP depend"),
+        "rtt_ns": (asked.rtt_ns, "RTT", f"{conditions.rtt_ns / 1e6:g} ms", "the BDP depends"),
+    }
+    for key, (given, noun, value, depends) in assumed.items():
+        if given is None and config.values.get(key) is None:
+            source.remarks.append(
+                f"the source states no {noun}: {value} is assumed, and {depends} on it; {noun.upper()}= gives another"
+            )
 
 
 def _first(*values: float | None) -> Any:

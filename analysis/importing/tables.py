@@ -4,7 +4,7 @@
 
 DuckDB reads the files and filters the rows of one experiment, so a table may be larger than the memory. DuckDB's
 extension for PostgreSQL must be downloaded from DuckDB's server, which some machines cannot reach. psycopg therefore
-asks the database to COPY these rows, in the same text format as a dump.
+asks a running PostgreSQL to COPY the experiment's rows, in the same text format as a dump.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Reads text traces, gzipped or not: the artifact's postcards.tr, and trace_pipe lines of tcp:tcp_probe and
-tcp:tcp_retransmit_skb from any kernel since 4.16. The artifact's trace.tr and the tool tcp_probe have such lines.
+tcp:tcp_retransmit_skb from any kernel since 4.16. The artifact's trace.tr and the tool brucespang/tcp_probe
+have such lines.
 
 polars' regular expressions split lines into columns. A killed writer leaves a last line without a newline, which is
 counted and left out. Any other malformed line is an error.
@@ -136,7 +137,7 @@ def probes(frame: pl.DataFrame, where: str) -> Events:
     if "sock_cookie" in frame.columns and not frame["sock_cookie"].is_null().any():  # since Linux 5.0
         columns["socket_cookie"] = np.asarray(typed(frame, [hexadecimal("sock_cookie", 64)], where)["sock_cookie"])
         known = known | {"socket_cookie"}
-    columns["data_bytes"] = np.minimum(columns["data_bytes"], 0xFFFF)  # our 16 bits are too few for some GRO segments
+    columns["data_bytes"] = np.minimum(columns["data_bytes"], 0xFFFF)  # a GRO segment can be too long for 16 bits
     ends = []
     for name in ("src", "dest"):
         series = pl.Series(values[name])
@@ -178,7 +179,7 @@ def retransmits(frame: pl.DataFrame, where: str) -> Events:
 
 
 def joined(parts: list[Events], **counts: int) -> Events:
-    """Concatenates events. A column that a part lacks is 0 there."""
+    """Concatenates events. A column that a part lacks is 0 there, and unknown for all events of that kind."""
     names = {name for part in parts for name in part.columns}
     size = [len(part.columns["mono_ns"]) for part in parts]
     columns = {
@@ -193,7 +194,10 @@ def joined(parts: list[Events], **counts: int) -> Events:
             for name in ("src", "dst", "src_port", "dst_port")
         )
     )
-    known = {event: names for part in parts for event, names in part.known.items()}
+    known: dict[int, set[str]] = {}
+    for part in parts:
+        for event, names_known in part.known.items():
+            known[event] = known.get(event, names_known) & names_known
     return Events(columns, ends, known, **counts)
 
 

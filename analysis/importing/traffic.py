@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Infers the experiment's flows and the time of its traffic, which sources do not record. The flows are those with the
-most packets; without postcards, those with the most trace records. If packet lengths are known, the traffic lasts from
-the first to the last packet of full length, which excludes pings and connection set-up.
+most packets; without postcards, those with the most trace records. The traffic lasts from the first to the last of
+their packets and trace records. If packet lengths are known, only packets of full length count: pings and connection
+set-up are excluded.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from wire import wire
 ROWS_PER_BLOCK = 5_000  # fits into a block for postcards and trace records
 TURN = 1 << SWITCH_TIME_BITS
 MOST_RTTS = 10_000_000  # limit of the measurement window: 3 h at 1 ms
-MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # action in the artifact -> mode; its P4 program drops at departure
+MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # artifact's action -> mode; the artifact drops at departure
 
 
 @dataclass
@@ -48,8 +48,8 @@ class Conditions:
     threshold_packets: int | None  # depth at which the switch dropped, or marked in mode ecn
     buffer_packets: int | None  # None: the threshold if the switch dropped there, else the largest depth
     warmup_ns: int | None = None  # None: the first third
-    duration_ns: int | None = None  # None: the second third, as Spang et al.'s notebooks take it
-    window_switch_ns: tuple[int, int] | None = None  # start on the switch's clock and length; replaces the last two
+    duration_ns: int | None = None  # None: a third of the traffic; Spang et al.'s notebooks take the second
+    window_switch_ns: tuple[int, int] | None = None  # (start on the switch's clock, length): replaces both
 
 
 @dataclass
@@ -112,7 +112,7 @@ def write(
 
 
 def _as_json(value: Any) -> Any:
-    """A value of the source; a float that JSON cannot represent becomes text, as in a table."""
+    """A value of the source. NaN and infinity, which JSON cannot represent, become text."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -114,6 +114,19 @@ def test_pcapng__imported_again_has_the_numbers_of_the_original(analysed, tmp_pa
     assert json.loads((tmp_path / "part/rep-1/summary.json").read_text())["measured_s"] == pytest.approx(0.2)
 
 
+def test_pcapng__its_description_yields_to_a_config_file_in_either_order(analysed, tmp_path, capsys):
+    output, config = export(analysed, "pcapng", tmp_path / "cards.pcapng"), tmp_path / "config.json"
+    config.write_text(json.dumps({"cc_algo": "bbr"}))
+    for number, sources in enumerate(([output, config], [config, output])):
+        again = tmp_path / f"again-{number}"
+        assert main(["import", f"FROM={sources[0]},{sources[1]}", f"OUTPUT={again}"]) == 0
+        assert (
+            "the description in cards.pcapng is ignored, because FROM also names config.json" in capsys.readouterr().out
+        )
+        document = json.loads((again / "rep-1/environment.json").read_text())
+        assert document["imported"]["experiment"] == {"cc_algo": "bbr"}
+
+
 def test_pcapng__without_a_description_says_that_the_middle_third_counts(analysed, tmp_path, capsys):
     output = export(analysed, "pcapng", tmp_path / "cards.pcapng")
     data = output.read_bytes()
@@ -123,7 +136,8 @@ def test_pcapng__without_a_description_says_that_the_middle_third_counts(analyse
     assert main(["import", f"FROM={output}", f"OUTPUT={tmp_path / 'again'}"]) == 0
     said = capsys.readouterr().out
     assert "only the middle third of the source counts" in said
-    assert "10 Gb/s and 1.2 ms are taken" in said
+    assert "the source states no rate: 10 Gb/s is assumed, and utilization and the BDP depend on it; RATE= " in said
+    assert "the source states no RTT: 1.2 ms is assumed, and the BDP depends on it; RTT= " in said
 
 
 @pytest.mark.parametrize(
