@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Open-loop runs: the queue that queueing theory predicts, the measured queue, and the ledger of datagrams.
 
-Arrivals do not depend on the network, so the queue is exactly M/D/1 or M/G/1 (theory/queues.py), or M[X]/D/1 with
-bursts (theory/batch_queues.py).
+Arrivals do not depend on the network, so with Poisson arrivals the queue is exactly M/D/1 or M/G/1 (theory/queues.py),
+or M[X]/D/1 with bursts (theory/batch_queues.py).
 """
 
 from __future__ import annotations
@@ -57,22 +57,23 @@ class Model:
 
 
 def model(spec: dict[str, Any]) -> Model | None:
-    """The closed form of theory/ for a run. None if theory/ has none: for arrivals that are not Poisson, a load without
-    steady state, or a limit in bytes.
+    """The queue that theory/ predicts for a run. None without a prediction: arrivals that are not Poisson, a limit in
+    bytes or at departure, or a load without steady state.
     """
     if spec.get("traffic") != "open-loop" or spec.get("arrivals") != "poisson" or spec.get("datagrams"):
         return None
     sizes, load, buffer = spec["sizes"], spec["load"], spec["buffer_packets"]
     services, probabilities = packet_sizes.service_times(sizes, spec["mtu_bytes"], spec["rate_bps"])
-    limited = spec["mode"] in ("tail-drop", "ecn") and not spec.get("threshold_bytes")
+    if spec["mode"] not in ("tail-drop", "ecn") or spec.get("threshold_bytes"):
+        return None
     if spec["mode"] == "ecn":  # the switch drops datagrams, which are not ECN-capable, at the mark threshold
         buffer = min(buffer, spec.get("ecn_threshold_packets") or buffer)
     if (packets := flow_packets(sizes)) is not None:
         mean_service_ns = dot(services, probabilities) * 1e9
-        return _of_bursts(short_flows.slow_start_bursts(packets), load, buffer if limited else None, mean_service_ns)
+        return _of_bursts(short_flows.slow_start_bursts(packets), load, buffer, mean_service_ns)
     letter, moment = "D" if sizes == "fixed" else "G", queues.second_moment(services, probabilities)
     mean_service_ns = dot(services, probabilities) * 1e9
-    if limited and buffer < queues.MOST_STATES:
+    if buffer < queues.MOST_STATES:
         depth = queues.mg1k_depth_distribution(load, services, probabilities, buffer)
         mean = dot(np.arange(len(depth)), depth)
         return Model(f"M/{letter}/1/{buffer}", mean_service_ns, moment, mean, float(depth[-1]), depth)
@@ -82,9 +83,9 @@ def model(spec: dict[str, Any]) -> Model | None:
     return Model(f"M/{letter}/1", mean_service_ns, moment, queues.mg1_mean_depth(load, moment), 0.0, depth)
 
 
-def _of_bursts(bursts: tuple[int, ...], load: float, buffer: int | None, mean_service_ns: float) -> Model | None:
-    """M[X]/D/1. The queue has no limit if `buffer` is None, or larger than the number of computed states."""
-    if buffer is not None and buffer < queues.MOST_STATES:
+def _of_bursts(bursts: tuple[int, ...], load: float, buffer: int, mean_service_ns: float) -> Model | None:
+    """M[X]/D/1. The queue has no limit if `buffer` is larger than the number of computed states."""
+    if buffer < queues.MOST_STATES:
         over_time = batch_queues.limited_depth_distribution(load, bursts, buffer)
         depth = batch_queues.at_arrivals(over_time, bursts)
         depth = np.append(depth[:buffer], depth[buffer:].sum())
@@ -151,7 +152,8 @@ def datagram_reasons(entries: Entries) -> list[str]:
 
 def lateness(run: Run) -> dict[str, float | None]:
     """Percentiles of the time in us from a datagram's due time until it was sent: upper edges of buckets; `max` is
-    the last edge. Of several groups, the group with the largest p99 counts; if one is unknown, the result is, too.
+    the last edge. Of several groups, the group with the largest p99 counts. If any group's p99 is unknown, so is the
+    result.
     """
     of_groups = [
         histogram_percentiles(group.get("lateness_ns") if isinstance(group, dict) else None, p50=50, p99=99, p999=99.9)
@@ -162,7 +164,9 @@ def lateness(run: Run) -> dict[str, float | None]:
 
 
 def lateness_reasons(run: Run) -> list[str]:
-    """One line if datagrams were sent too late: late arrivals are not Poisson. The limit is the switch's."""
+    """One line if datagrams were sent too late: late arrivals are not Poisson. The limit is that of the switch's
+    frames, in virtual time at most MAX_VIRTUAL_LATENESS_NS.
+    """
     late = lateness(run)["p99"]
     allowed = MAX_LATENESS_RTT_FRACTION * run.spec["rtt_ns"] / 1e3
     if in_virtual_time(run):

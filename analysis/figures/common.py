@@ -115,7 +115,8 @@ def buffer_shown(facts: Data, deepest: float) -> int | None:
 def envelope(times: np.ndarray, values: np.ndarray, start: float, end: float, columns: int = COLUMNS) -> np.ndarray:
     """Minimum and maximum in each of `columns` equal spans of [start, end], as a polyline (2 x points: t, value).
 
-    Spans without a value are skipped. No extreme is lost, and a column has at most two points.
+    No extreme is lost, a span has at most two points, and spans without a value are skipped. Up to 2 x `columns`
+    values are returned as they are.
     """
     inside = slice(*np.searchsorted(times, (start, end)))
     times, values = times[inside], values[inside]
@@ -136,15 +137,16 @@ def envelope(times: np.ndarray, values: np.ndarray, start: float, end: float, co
 
 
 def thin_drops(times_s: np.ndarray, end_s: float) -> np.ndarray:
-    """Times of drops in [0, `end_s`], rounded down to MAX_DROPS_DRAWN steps, each once."""
+    """Times of drops in [0, `end_s`], each once, rounded down to MAX_DROPS_DRAWN steps of the interval."""
     if end_s <= 0:
         return times_s[:0]
-    return np.unique((times_s * MAX_DROPS_DRAWN / end_s).astype(np.int64)) * end_s / MAX_DROPS_DRAWN
+    inside = times_s[(times_s >= 0) & (times_s <= end_s)]
+    return np.unique((inside * MAX_DROPS_DRAWN / end_s).astype(np.int64)) * end_s / MAX_DROPS_DRAWN
 
 
 def plain(data: Any) -> Any:
     """The data with every text escaped. matplotlib takes text between two dollar signs for a formula, and raises
-    ValueError if the text is not one.
+    ValueError if the text is no valid formula.
     """
     if isinstance(data, str):
         return data.replace("$", r"\$")

@@ -32,7 +32,6 @@ def prepare(a: Analysis) -> Data:
     end = facts["end_s"]
     arrival_s = common.seconds(a, a.queue["enqueue_mono_ns"])
     drops = arrival_s[(a.queue["flags"] & wire.POSTCARD.const["POSTCARD_DROPPED"]) != 0]
-    drops = common.thin_drops(drops, end)
     groups = experiment_groups(a.run, a.trace)
     many = len(groups) > MANY_FLOWS
     chosen = [] if many else groups
@@ -41,7 +40,7 @@ def prepare(a: Analysis) -> Data:
     return {
         "facts": facts,
         "depth": common.envelope(arrival_s, a.queue["depth_packets"], 0, end),
-        "drops": drops[(drops >= 0) & (drops <= end)],
+        "drops": common.thin_drops(drops, end),
         "aggregate": common.envelope(window_s, a.windows.in_flight_packets, 0, end),
         "cwnd": common.envelope(window_s, a.windows.cwnd_packets, 0, end),
         "flows": [

@@ -15,7 +15,7 @@ from analysis.postcards import dropped
 if TYPE_CHECKING:
     from analysis.raw import Columns
 
-MOST_OVER_DEEPEST = 20  # a buffer of more than this multiple of the depth is not drawn: it would flatten the queue
+MOST_OVER_DEEPEST = 20  # a buffer beyond this multiple of the greatest depth is not drawn: it would flatten the curve
 
 
 def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | None, Columns]], start_ns: int) -> None:
