@@ -96,7 +96,7 @@ void control_close(struct control_socket *control)
 	control->bound = false;
 }
 
-/* Copies the kernel's drop counters and the clock offset's steps into the executor. */
+/* Copies the kernel's drop counters, and the clock offset with its steps, into the executor. */
 void control_measure(struct executor *executor)
 {
 	struct shell *shell = (struct shell *)((char *)executor - offsetof(struct shell, executor));
@@ -116,7 +116,7 @@ static void accept_client(struct control_socket *control)
 
 	if (fd < 0)
 		return;
-	/* A reply is one message; the longest may exceed the default buffer. */
+	/* A reply is one message: the send buffer must hold the longest reply, whatever net.core.wmem_default is. */
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &send_bytes, sizeof(send_bytes));
 	for (int index = 0; index < SHELL_MAX_CLIENTS; index++)
 		if (control->clients[index] < 0) {

@@ -3,12 +3,13 @@
  * advances virtual time to now - horizon, hands due outputs to the kernel, and sleeps until the next event or output.
  *
  * The horizon is an upper bound on the time from a frame's stamp until the frame is in a ring. All arrivals before
- * now - horizon are therefore in the rings. If every output has a longer propagation delay, the horizon makes none
- * late.
+ * now - horizon are therefore in the rings. If every output's propagation delay exceeds the horizon, the horizon makes
+ * no output late.
  *
  * No output that an arrival causes is due before arrival + lookahead, so the loop may read the arrival late. While
- * traffic flows the loop sleeps for horizon + half of the lookahead, or until the next output is due. Arrivals do not
- * wake it: it wakes up once for each output and not once for each frame. This delays only the clones to mirror ports.
+ * traffic flows the loop sleeps for horizon + half of the lookahead (at most MAX_PATIENCE_NS), or until the next output
+ * is due. Arrivals do not wake it: it wakes up once for each output and not once for each frame. This delays only the
+ * clones to mirror ports.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -112,13 +113,16 @@ static bool poll_and_serve(struct loop *loop, uint64_t sleep_ns)
 	struct timespec timeout = {(time_t)(sleep_ns / 1000000000), (long)(sleep_ns % 1000000000)};
 	uint32_t control_count = control_poll_list(loop->control, loop->list + 1);
 	uint32_t count = 1 + control_count;
+	int ready;
 
 	/* A frame that is already in a ring is processed at its time and must not end the sleep. */
 	if (!loop->busy && !earliest_frame(shell))
 		for (uint32_t index = 0; index < shell->port_count; index++)
 			loop->list[count++] =
 				(struct pollfd){.fd = shell->ports[index].ring.fd, .events = POLLIN};
-	if (ppoll(loop->list, count, &timeout, NULL) <= 0)
+	ready = ppoll(loop->list, count, &timeout, NULL);
+	loop->control_ns = mono_now_ns();
+	if (ready <= 0)
 		return false;
 	for (uint32_t index = 1 + control_count; index < count; index++)
 		if (loop->list[index].revents & POLLERR)
@@ -175,6 +179,8 @@ static void rest(struct loop *loop)
 	uint64_t wake_ns = next_wake_ns(loop, now_ns);
 
 	note_gap(shell, loop->turn_ns, now_ns);
+	if (now_ns - loop->control_ns > CONTROL_EVERY_NS)
+		poll_and_serve(loop, 0); /* outputs may be so dense that the loop never sleeps */
 	if (wake_ns > now_ns && !shell->spin) {
 		if (wake_ns == core_next_output_ns(shell->core)) {
 			sleep_until_output(loop, now_ns, wake_ns);
@@ -183,10 +189,6 @@ static void rest(struct loop *loop)
 			poll_and_serve(loop, wake_ns - now_ns);
 		}
 		note_gap(shell, wake_ns, mono_now_ns());
-		loop->control_ns = now_ns;
-	} else if (now_ns - loop->control_ns > CONTROL_EVERY_NS) {
-		poll_and_serve(loop, 0);
-		loop->control_ns = now_ns;
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The command line. All values are checked here; no other file checks them again.
+ * The command line. The form and range of each value are checked here; no other file checks them again.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Privileges and scheduling. The process needs CAP_NET_RAW at the start; --drop-user gives all privileges up.
+ * Privileges and scheduling. At the start the process needs CAP_NET_RAW (packet sockets) and CAP_NET_ADMIN
+ * (SO_SNDBUFFORCE); --drop-user gives all privileges up.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,7 +40,7 @@ static void warn(const char *action)
 	complain("%s: %s (going on without)", action, strerror(errno));
 }
 
-/* No real-time priority: the kernel throttles real-time tasks. That increases the largest lateness. */
+/* No real-time priority: the kernel throttles real-time tasks, and throttling increases the largest lateness. */
 void privileges_schedule(bool boost)
 {
 	struct sched_attr attributes = {

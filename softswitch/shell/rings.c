@@ -180,7 +180,7 @@ bool ring_peek(struct ring *ring, const struct clock_offset *clock)
 	return true;
 }
 
-/* The kernel has removed the VLAN tag. Puts it back, using the reserve before the frame. */
+/* Puts back the VLAN tag that the kernel removed: the frame grows into the reserve before it. */
 static const uint8_t *restore_vlan(struct tpacket2_hdr *head, uint8_t *frame)
 {
 	uint16_t type = head->tp_status & TP_STATUS_VLAN_TPID_VALID ? head->tp_vlan_tpid : ETH_P_8021Q;

@@ -75,7 +75,7 @@ bool ring_peek(struct ring *ring, const struct clock_offset *clock); /* sets hea
 void ring_take(struct ring *ring, struct ring_frame *frame); /* after ring_peek; valid until ring_give_back */
 void ring_give_back(struct ring *ring);
 void ring_read_drops(struct ring *ring);
-/* Clears the socket's error after its interface went down: until then every poll returns at once. */
+/* Clears the error that the socket has after its interface went down. An error makes every poll return at once. */
 void ring_clear_error(struct ring *ring);
 
 /* transmit.c */
@@ -96,7 +96,7 @@ struct transmit {
 	int fd;
 	uint32_t count;
 	uint32_t sent;	   /* of count */
-	uint32_t tries;	   /* of the frame at `sent` */
+	uint32_t tries;	   /* refusals since a frame was last sent */
 	uint64_t retry_ns; /* when to send the refused frame at `sent` again; 0: none is refused */
 	struct held_output *held_head; /* frames after the batch, in order */
 	struct held_output *held_tail;
@@ -140,7 +140,7 @@ int outputs_open(struct backlog *backlog, uint32_t packets); /* 0 or -ENOMEM */
 void outputs_close(struct backlog *backlog);
 void outputs_send_due(struct shell *shell,
 		      uint64_t now_ns); /* hands every due frame to the kernel, except behind a refused one */
-uint64_t outputs_retry_ns(const struct shell *shell);  /* CORE_NEVER_NS: no frame is refused */
+uint64_t outputs_retry_ns(const struct shell *shell);  /* when to send waiting frames, or CORE_NEVER_NS */
 bool outputs_are_congested(const struct shell *shell); /* read no more frames for now */
 
 /* control_socket.c */

@@ -17,8 +17,8 @@
 
 enum {
 	SEND_BUFFER_BYTES = 32 << 20,
-	/* A full backlog of the receiver or a full send buffer soon has room again. After MAX_TRIES (at least
-	 * 10 ms) without room, it never will. */
+	/* A full backlog of the receiver or a full send buffer soon has room again. A frame that finds no room in
+	 * MAX_TRIES tries (at least 10 ms) is given up. */
 	RETRY_NS = 20000,
 	MAX_TRIES = 500,
 };
