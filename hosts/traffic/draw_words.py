@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Words of distributions, as SIZES, THINK and FLOW_SIZES have them: fixed:14p, exponential:80kB, pareto:80kB:1.5 (mean,
-shape), lognormal:80kB:2 (mean, sigma), bimodal:2p:62p:0.1 (low, high, share of high), file:PATH (an empirical
-distribution, a line per point). draws.py computes them.
+"""Parses the distributions of SIZES, THINK and FLOW_SIZES: fixed:14p, exponential:80kB, pareto:80kB:1.5 (mean, shape),
+lognormal:80kB:2 (mean, sigma), bimodal:2p:62p:0.1 (low, high, share of high), file:PATH (an empirical distribution, a
+line per point). draws.py computes them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lib.units import Quantity
 from lib.values import number
 
 LEAST_DRAWN_SHARE = 0.75  # of the mean, in values that can be drawn; with less, the load is far from the requested load
-# Name in a word -> name in a plan, and its parameters: Q quantities, N numbers.
+# Name of a distribution -> its parameters as in a plan, each a quantity (Q) or a number (N).
 _FORMS = {
     "fixed": (("value", "Q"),),
     "exponential": (("mean", "Q"),),
@@ -38,12 +38,12 @@ class Drawn(NamedTuple):
 
 
 def is_distribution(text: str) -> bool:
-    """Whether a text begins as the word of a distribution."""
+    """Whether a text begins with the name of a distribution."""
     return text.strip().partition(":")[0].lower() in (*_FORMS, _FILE)
 
 
 def read_distribution(*dimensions: str) -> Callable[[object], Drawn]:
-    """Words of distributions whose quantities have one of `dimensions`."""
+    """A parser of distributions whose quantities have one of `dimensions`."""
 
     def read(value: object) -> Drawn:
         words = str(value).strip().split(":")
@@ -55,7 +55,7 @@ def read_distribution(*dimensions: str) -> Callable[[object], Drawn]:
             shapes = "; ".join(":".join((kind, *(key.upper() for key, _ in keys))) for kind, keys in _FORMS.items())
             raise ValueError(f"is not a distribution; allowed: {shapes}; as in {_EXAMPLES[dimensions[0]]}")
         parameters: dict[str, Any] = {}
-        for (key, kind), word in zip(form, words[1:], strict=True):
+        for (key, kind), word in zip(form, words[1:]):
             try:
                 parameters[key] = units.parse(word, dimensions) if kind == "Q" else number("0", "1000")(word)
             except ValueError as error:

@@ -18,7 +18,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import NormalDist
 from typing import Any
 
@@ -150,7 +149,7 @@ def empirical(points: Any) -> Distribution:
         part = (x - values[at - 1]) / (values[at] - values[at - 1])
         return shares[at - 1] + part * (shares[at] - shares[at - 1])
 
-    mean = values[0] * shares[0] + sum((b[1] - a[1]) * (a[0] + b[0]) / 2 for a, b in pairwise(pairs))
+    mean = values[0] * shares[0] + sum((b[1] - a[1]) * (a[0] + b[0]) / 2 for a, b in zip(pairs, pairs[1:]))
     return Distribution("empirical", mean, quantile, cdf)
 
 
