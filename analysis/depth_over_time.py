@@ -54,8 +54,8 @@ def _packet_ns(queue: Columns, mask: np.ndarray, edges_ns: np.ndarray) -> np.nda
 
 def of_slow_start(run: Run, queue: Columns, window: Window, mss_bytes: np.ndarray) -> dict[str, Any] | None:
     """The depth in data packets over time, and short_flows.mean_depth for the bursts of slow start at the run's load
-    and initial window. None unless the only traffic are Poisson arrivals of flows of one size, a whole number of
-    segments.
+    and initial window. None unless the only traffic is Poisson arrivals of flows of one size (a whole number of
+    segments), at a load below 1.
     """
     packets = _flow_packets(run.spec, mss_bytes)
     if packets is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fidelity: how closely real time followed virtual time, and whether postcards are consistent with each other.
+"""Fidelity: how closely departures followed their computed times, and whether postcards are consistent with each other.
 
 This module has the limits for real time, exactness.py those for virtual time.
 """

@@ -58,7 +58,7 @@ def _of_queue(run: Run, queue: Columns, good: Goodput, window: Window) -> dict[s
 
 
 def _of_trace(run: Run, trace: TraceByFlow, window: Window) -> dict[str, Values]:
-    """Means over time of cwnd and packets in flight, means over ACKs of the smoothed RTT, the minimum RTT."""
+    """Retransmits, means over time of cwnd and packets in flight, mean over ACKs of the smoothed RTT, minimum RTT."""
     tcp, windows = run.tcp, trace.windows
     times = np.clip(tcp["mono_ns"][windows.rows], window.start_ns, window.end_ns)
     ends = np.append(times[1:], window.end_ns)[: len(times)]

@@ -18,12 +18,12 @@ import numpy as np
 
 # Source and destination address as two 64-bit halves each, then protocol << 32 | source port << 16 | destination port.
 WORDS = 5
-# Odd 64-bit constants (the first digits of pi's fraction). Any would do: a hash collision only costs time.
+# The first digits of pi's fraction, made odd. Any odd 64-bit constants would do: a hash collision only costs time.
 _MULTIPLIERS = np.array(
     [0x243F6A8885A308D3, 0x13198A2E03707345, 0xA4093822299F31D1, 0x082EFA98EC4E6C89, 0x452821E638D01377],
     dtype=np.uint64,
 )
-MAX_FLOWS = (1 << 24) - 1  # bounds the memory for 5-tuples that are noise; each takes 56 bytes
+MAX_FLOWS = (1 << 24) - 1  # bounds the memory for 5-tuples that are noise; each takes 48 to 112 bytes
 _FREE = -1  # marks a free slot of the hash table
 _LEAST_SLOTS_BITS = 10
 PROTOCOL_NAMES = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmp6"}
@@ -32,7 +32,7 @@ PROTOCOL_NUMBERS = {name: number for number, name in PROTOCOL_NAMES.items()}
 
 @dataclass(frozen=True)
 class FiveTuple:
-    """One direction of a connection. Addresses are IPv6 numbers; IPv4 ones are IPv4-mapped."""
+    """One direction of a connection. Addresses are 128-bit numbers; an IPv4 address is IPv4-mapped."""
 
     src: int
     dst: int
@@ -211,7 +211,7 @@ class FlowTable:
         slots = self._home(hashes)
         while len(numbers):
             free = self._slots[slots] == _FREE
-            self._slots[slots[free]] = numbers[free]  # NumPy keeps the last of several numbers; the others try the next
+            self._slots[slots[free]] = numbers[free]  # NumPy keeps the last number; the others try the next slot
             left = self._slots[slots] != numbers
             numbers, slots = numbers[left], (slots[left] + 1) % len(self._slots)
 
@@ -224,7 +224,7 @@ def _hash(words: np.ndarray) -> np.ndarray:
 
 
 def _first_of_each(words: np.ndarray, hashes: np.ndarray) -> np.ndarray:
-    """The first row of each distinct column of `words`, ascending."""
+    """The index of the first of each set of equal columns of `words`, ascending."""
     _, first, alike = np.unique(hashes, return_index=True, return_inverse=True)
     if (words[:, first[alike]] != words).any():  # two columns have one hash
         _, first = np.unique(words, axis=1, return_index=True)

@@ -27,7 +27,7 @@ OWN = (
 
 def group_of_entries(run: Run) -> list[int]:
     """The index (in_order) of the group of each entry of Run.traffic. traffic.json has long flows in the order of their
-    groups, then those of datagrams.
+    groups, then the flows of datagrams.
     """
     listed = in_order(run.spec)
     whole = [*run.spec["groups"], *(run.spec.get("datagrams") or ())]

@@ -23,7 +23,7 @@ from wire import wire
 CARD = wire.POSTCARD.const
 REASON = "imported: no ledger, so nobody knows whether everything was recorded"
 HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES + TIMESTAMP_OPTION_BYTES
-MAX_UTILIZATION = 1.05  # mean; above 1 because bytes are inferred from sequence numbers, and times are the collector's
+MAX_UTILIZATION = 1.05  # of the mean; above 1: bytes are inferred from sequence numbers, and times are the collector's
 DEPTHS_FILE = "queue_depth_histogram.csv"  # (packets, count), of a source that has a depth histogram and no postcards
 NULL_DEPTHS: dict[str, Any] = dict.fromkeys(("mean", "p01", "p50", "p99", "max", "time_mean"))
 

@@ -189,8 +189,8 @@ def _rows_of(by_flow: ByFlow, packets: _Packets) -> tuple[np.ndarray, np.ndarray
 def _latest(by_flow: ByFlow, packets: _Packets, earlier: np.ndarray, records: int) -> np.ndarray:
     """For each packet, the flow's last trace record at or before the packet's arrival, else NONE.
 
-    Instead of the arrival time, `earlier` has the number of records at or before it. Such a number has few bits, so a
-    key of flow and number cannot overflow. `records` is the number of all records.
+    `earlier` has the number of records of all flows at or before each packet's arrival. This number has fewer bits than
+    the arrival time, so a key of flow and number cannot overflow. `records` is the number of all records.
     """
     rows, group = _rows_of(by_flow, packets)
     if not len(rows):

@@ -27,8 +27,8 @@ def verdict(values: Sequence[float | None], least: float) -> bool | None:
 def bounds(measured: Mapping[int, Sequence[float | None]], least: float, x: float = 1.0) -> Bounds:
     """The interval of the least buffer in packets. `measured` maps each buffer to one value per repetition.
 
-    `low` is the largest buffer up to which every buffer is not enough (0 if there is none); `high` is the smallest
-    buffer from which every buffer is enough (math.inf if there is none). Contradictions widen the interval.
+    `low` is the largest buffer up to which no buffer is enough (0 if there is none); `high` is the smallest buffer from
+    which every buffer is enough (math.inf if there is none). Undecided buffers and contradictions widen the interval.
     """
     judged = [(buffer, verdict(values, least)) for buffer, values in sorted(measured.items())]
     low, high = 0.0, math.inf

@@ -45,7 +45,7 @@ Entries = dict[str, int | None]
 
 
 def number(document: dict[str, Any], *path: str) -> int | float | None:
-    """The number at a path of keys; None if it cannot be a count or a time: no number, negative, NaN, infinite."""
+    """The number at a path of keys; None if it cannot be a count or a time: no number, negative, NaN, 2^64 or more."""
     value: Any = document
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -140,7 +140,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
     """Counts from the switch to the tables over the whole run, and every loss counter. None: not recorded."""
     switch, collector, tracer = (run.documents[name] for name in ("switch", "collector", "tracer"))
     line = switch.get("line")
-    links = line if isinstance(line, dict) else switch  # statistics of our soft switch: the delay line, or the switch
+    links = line if isinstance(line, dict) else switch  # with our soft switch's statistics
     entries: dict[str, Any] = {
         **_switch_entries(run),
         "postcards_received": number(collector, "received"),
@@ -181,7 +181,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
     if not rules(run).drops_tell or _lacks_soft_switch(run):
         absent |= OF_SOFT_SWITCH
     if run.flow_records is not None or run.spec.get("program") or run.spec.get("machines"):
-        # The kernel's segment counters include finite flows, which are not traced, handshakes of programs, and other
+        # The kernel's segment counters also include finite flows (not traced), handshakes of programs, and other
         # connections of a testbed's machines.
         absent |= {"tcp_events_hidden"}
     return {name: None if value is None else int(value) for name, value in entries.items() if name not in absent}
@@ -198,7 +198,7 @@ def is_shared(switch: dict[str, Any]) -> bool:
 
 
 def _switch_entries(run: Run) -> dict[str, Any]:
-    """The switch's counts of packets and postcards; of a switch with a traffic manager of its own, also its drops."""
+    """The switch's counts of packets and postcards; for a switch with its own traffic manager, also its drops."""
     switch = run.documents["switch"]
     if not is_shared(switch):
         return {
@@ -259,7 +259,7 @@ def _memory_entries(run: Run) -> dict[str, Any]:
 
 def _hidden_events(run: Run) -> int | None:
     """Segments that the sender's kernel received or retransmitted without a TCP event. A tracer cannot count events
-    that the kernel did not raise, so they are taken from the kernel's segment counters.
+    that the kernel did not raise, so their number follows from the kernel's segment counters.
 
     The sender's namespace has only the traffic's sockets. Handshakes raise no events, nor do segments in flight when
     their connection closes.

@@ -35,8 +35,8 @@ TCP, UDP = 6, 17
 
 @dataclass(frozen=True)
 class Window:
-    """The measurement window: DURATION from the end of WARMUP. It ends early when the first flow ends, or when the
-    client of the user's own programs ends.
+    """The measurement window: DURATION from the end of WARMUP. It ends early when the first flow ends, or one base
+    RTT after the queue's last packet; with programs of the user's own, when their client ends.
     """
 
     traffic_start_ns: int
@@ -237,7 +237,7 @@ def _time_mean_depth(queue: Columns, window: Window) -> float | None:
 
 
 def counts(queue: Columns, window: Window) -> dict[str, int | float | None]:
-    """Arrivals, drops and marks in the measurement window, and the shares of drops and of non-empty arrivals."""
+    """Arrivals, drops and marks in the measurement window, the share of drops, and of arrivals at a non-empty queue."""
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     flags, depth = queue["flags"][rows], queue["depth_packets"][rows]
     arrivals = len(flags)

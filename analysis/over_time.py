@@ -58,7 +58,8 @@ def deviation(held: Held) -> float | None:
 
 def synchronization(run: Run, trace: TraceByFlow, windows: WindowSeries, window: Window) -> float | None:
     """(Var(sum W) / sum Var(W_i) - 1) / (n - 1), variances over time: 0 if n windows are independent, 1 if they are
-    equal at all times, negative if they make room for each other. None for fewer than two windows or constant ones.
+    equal at all times, negative if they make room for each other. None for fewer than two windows, for constant
+    windows, or if a flow's trace begins after `window`.
     """
     flows = trace.windows.only(metrics.of_experiment(run)[run.tcp["flow"]])
     starts = flows.starts[:-1][flows.counts() > 0]
@@ -74,7 +75,7 @@ def synchronization(run: Run, trace: TraceByFlow, windows: WindowSeries, window:
     if not (total_ns > 0).all():
         return None
     mean = np.add.reduceat(packets * held_ns, starts) / total_ns
-    # Deviations are from each flow's own mean: the mean of squares minus the squared mean would cancel
+    # Deviations are from each flow's own mean: the mean of squares minus the squared mean would lose digits.
     apart = packets - np.repeat(mean, np.diff(np.append(starts, len(packets))))
     each = float((np.add.reduceat(apart * apart * held_ns, starts) / total_ns).sum())
     together = _variance(values.astype(np.float64), ns.astype(np.float64))

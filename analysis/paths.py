@@ -9,12 +9,12 @@ import numpy as np
 
 from analysis.load import Run
 
-NO_PATH = -1  # of a long flow
+NO_PATH = -1  # no path, as for a long flow
 IPV4_MAPPED = 0xFFFF << 32
 
 
 def _number(address: str) -> int:
-    """The address as 128 bits, IPv4 as ::ffff:a.b.c.d; 0: no address."""
+    """The address as 128 bits, IPv4 as ::ffff:a.b.c.d; 0 if the text is no address."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -23,7 +23,7 @@ def _number(address: str) -> int:
 
 
 def path_of_records(run: Run) -> np.ndarray:
-    """The index in `paths` of each record of flows.bsf (int64)."""
+    """The index in `paths` of each record of flows.bsf (int64); NO_PATH if no path has the record's source address."""
     assert run.flow_records is not None
     high, low = run.flow_records["src_addr_hi"], run.flow_records["src_addr_lo"]
     result = np.full(len(low), NO_PATH, dtype=np.int64)
@@ -34,7 +34,7 @@ def path_of_records(run: Run) -> np.ndarray:
 
 
 def access_link_of_flows(run: Run) -> np.ndarray:
-    """The shared access link of each flow number (int64), by the records of the sending program; 0: none."""
+    """The shared access link of each flow number (int64), from the records of the sending program; 0: none."""
     result = np.zeros(len(run.flows) + 1, dtype=np.int64)
     if run.flow_records is None:
         return result

@@ -57,8 +57,8 @@ def misspaced(queue: Columns, rate_bps: int, times: str = "enqueue_mono_ns") -> 
     """Number of packets whose transmission did not take exactly wire bits / rate. `times` names the column of arrival
     times in the switch's own ns.
 
-    The switch counts whole ns and carries the remainder while the link is busy. A transmission takes the quotient, or
-    1 ns more if there is a remainder; over a busy period the extra ns add up to the remainders.
+    The switch counts whole ns and carries the remainder while the link is busy. A transmission takes the quotient of
+    wire bits and rate, or 1 ns more if there is a remainder; over a busy period the extra ns add up to the remainders.
     """
     rows = np.flatnonzero(admitted(queue))
     came = queue[times][rows]

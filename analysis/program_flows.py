@@ -18,9 +18,10 @@ def entries(
     program: dict[str, Any], port: Any, postcards: Columns, flows: Flows, planned: Iterable[int], first_id: int
 ) -> list[dict[str, Any]]:
     """Entries of Run.traffic, in the form of planned flows: one for each TCP or UDP 5-tuple that has a postcard of the
-    bottleneck `port` and is not among the `planned` flow numbers. The order is that of the flows' first packets.
+    bottleneck `port` and is not among the `planned` flow numbers. If `port` is not a number, postcards of any port
+    count. The order is that of the flows' first packets.
 
-    `cc` is the default congestion control of the programs' sockets, which may choose another; None for UDP.
+    `cc` is the default congestion control of the programs' sockets. A program may choose another. None for UDP.
     """
     at = postcards["flow"] if not isinstance(port, int) else postcards["flow"][postcards["egress_port"] == port]
     numbers, first = np.unique(at, return_index=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Numbers of published figures (docs/results/PAPER/FIGURE.csv) that other parts of the analysis read. A number that is
-read has a key: a JSON object with `quantity`, and with what the number is of. The words beside it are for people.
+"""Numbers of published figures (docs/results/PAPER/FIGURE.csv) that other parts of the analysis read. Each such number
+has a key: a JSON object with the `quantity` and the entries below. The words beside the number are for people.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import polars as pl
 Key = Mapping[str, str | float]
 
 # Quantities, and the other entries of their keys.
-BEST_BUFFER = "best_buffer"  # transfers: small or large; scale: the figure's buffers over those of the runs; users (if
-# the figure has several numbers of users): at the figure's scale
+BEST_BUFFER = "best_buffer"  # transfers: small or large; scale: the figure's buffers over the runs' buffers; users:
+# number at the figure's scale, if the figure has several numbers of users
 LOSS_EVIDENCE = "loss_evidence"  # the decimal logarithm of the evidence ratio. gamma: the capacity ratio; sizes: the
-# distribution, as FLOW_SIZES has it; form: PL or EX
-LOSS_FIT = "loss_fit"  # the coefficient b. gamma, sizes, form; r_squared
+# distribution, in the syntax of FLOW_SIZES; form: PL or EX
+LOSS_FIT = "loss_fit"  # the coefficient b. gamma, sizes, form: as above; r_squared: R^2 of the fit
 
 
 class PublishedNumber(NamedTuple):
-    """`low` and `high` are None without an interval, `runs` is None for a number that no run has."""
+    """`low` and `high` are None without an interval. `runs` is None if the table has no number of runs."""
 
     key: Key
     measured: float

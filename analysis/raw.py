@@ -19,7 +19,7 @@ from analysis.unwrap import switch_time
 from lib.errors import InputError
 from wire import wire
 
-FORGET_BYTES = 64 << 20  # limit of decoded bytes that stay mapped
+FORGET_BYTES = 64 << 20  # decoded pages are given back to the kernel in steps of this size
 Columns = dict[str, np.ndarray]
 
 

@@ -8,7 +8,8 @@ packet that the traffic manager refuses gets its stamp up to DEFLECTION_NS later
 depth is the largest depth in the DEFLECTION_NS before the stamp.
 
 If a postcard is lost, depths are too low while its packet was in the queue. Postcards of one queue are numbered in the
-order of departure, so the lost packet arrived after the packet before it and left before the packet behind it.
+order of departure, so the lost packet arrived after the packet numbered before it, and left before the packet numbered
+after it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from wire import wire
 
 CARD = wire.POSTCARD.const
 DEFLECTION_NS = 500  # from the refusal of a packet to its stamp, at most; p4src/README.md estimates 100
-RATE_TOLERANCE = 2e-4  # of a link's rate to its nominal rate by the switch's clock: twice IEEE 802.3's 100 ppm
+RATE_TOLERANCE = 2e-4  # largest relative error of a link's rate by the switch's clock: twice IEEE 802.3's 100 ppm
 CANDIDATE_BITS = 36  # low bits of an int64 that hold a row number; a depth is above them
 
 
@@ -40,7 +41,7 @@ class Recount:
     full_packet_cells: int | None = None
     # |reported - recounted| of each admitted packet
     errors_cells: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    first_depth_cells: int = 0  # found by the first packet: cells of earlier packets, which have no postcards
+    first_depth_cells: int = 0  # reported by the first packet: cells of earlier packets, which have no postcards
     gaps_mono_ns: list[tuple[int, int]] = field(default_factory=list)  # spans in which depths may be too low
     lost_packets: int = 0  # within the gaps
     delay_ns: tuple[int, int] | None = None  # from the start of a transmission to the postcard's receipt: least, most
@@ -100,7 +101,7 @@ def _capability(switch: dict[str, Any], name: str) -> int | None:
 
 class _Queue:
     """The admitted packets of one queue, in the order of their numbers, which is the order of departures. A restarted
-    switch numbers from 0 again. Times are on the timeline.
+    switch numbers from 0 again. Times are those of `timeline_ns`.
     """
 
     def __init__(self, cards: Columns, rows: np.ndarray, rate_bps: int) -> None:

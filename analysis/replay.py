@@ -22,8 +22,8 @@ def replay_all(
     run: Path, force: bool = False, alone: bool = False, keep: str = KEEP[0], ready: Callable[[], bool] = lambda: True
 ) -> int:
     """Analyses a repetition, or each one of a run; returns the exit status. `alone` draws in this process; `keep` is
-    that of `derive`. `ready` is called when everything is imported, and before `run` is read; if it is false, nothing
-    is analysed.
+    that of `derive`. `ready` is called when everything is imported, and before `run` is read; if it returns false,
+    nothing is analysed.
     """
     with nullcontext() if alone else drawing_pool() as pool:
         import analysis.derive  # noqa: F401  takes about as long as the analysis of a small run
@@ -35,7 +35,7 @@ def replay_all(
 
 
 def drawing_pool() -> Executor:
-    """Drawing processes, which begin to load matplotlib at once. Call before any thread starts: they are forked."""
+    """Drawing processes, forked: call before any thread starts. One of them begins to load matplotlib at once."""
     from analysis.figures.drawing import warm_up
     from lib import syscalls
 

@@ -39,7 +39,8 @@ def pieces(tcp: Columns, rows: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray,
 
 
 def match(copies: Retransmits, records: Retransmits, tolerance_ns: int, retransmit_row: np.ndarray) -> int:
-    """Fills `retransmit_row` with the record of the same flow and sequence number that is nearest in time.
+    """Fills `retransmit_row` with the record of the same flow and sequence number that is nearest in time, if it is
+    within `tolerance_ns`.
 
     The tracepoint fires after the packet was passed to the device, so the record can be later than the arrival.
     Returns the number of record segments without a packet.

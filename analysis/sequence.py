@@ -2,8 +2,8 @@
 """TCP's sequence space as the queue sees it: header lengths, retransmissions, reordering, new bytes.
 
 Each function works on many flows at once. Rows are sorted by flow, then by arrival; `group` counts the flows from 0 and
-`starts` holds each flow's first row. `start` and `end` of a packet's bytes are places on an Axis, where no two flows
-share a number.
+`starts` holds each flow's first row. `start` and `end` of a packet's bytes are places on an Axis (by_flow.py), where no
+two flows share a number.
 """
 
 from __future__ import annotations

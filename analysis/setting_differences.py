@@ -2,7 +2,8 @@
 """The settings in which two runs differ, in the user's words.
 
 A setting that follows from another setting is not counted: the BDP follows from RATE, the switch from CLOCK, the
-threshold from MODE. A buffer that was given in BDPs follows from the BDP, a duration in RTTs from the RTT.
+threshold from MODE. A buffer that was given in BDPs follows from the BDP, and a duration that is the same number of
+RTTs in both runs follows from the RTT.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _of_groups(key: str) -> Callable[[Spec], str]:
 
 
 def _own_settings(spec: Spec) -> str:
-    """The groups' own settings beside algorithm and number of flows."""
+    """The groups' settings other than algorithm and number of flows."""
     texts = [
         " ".join(f"{key}={value}" for key, value in group.items() if key not in ("cc", "flows") and value is not None)
         for group in spec.get("groups") or ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Checks that the lab was the one spec.yaml asks for: its clock and kind of switch, the settings that the switch
+"""Checks that the lab was the one that spec.yaml asks for: its clock and kind of switch, the settings that the switch
 reports, and the policy and link behaviour in each postcard. All checks are exact, because a run with another rate or
 limit is another experiment; only a chip may round its rate (MAX_ROUNDED_RATE).
 """
@@ -209,7 +209,8 @@ def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
 def _mark_reasons(run: Run, marked: np.ndarray, to_mark: np.ndarray, threshold: int, unit: str) -> list[str]:
     """Packets marked below the threshold, or not marked above it. Only a packet that arrived with CE may lack its mark.
 
-    A postcard does not carry the arriving codepoint, but the switch's counter of marks includes such packets.
+    A postcard does not carry the arriving codepoint, but the switch's counter of marks includes packets that arrived
+    with CE.
     """
     reasons = []
     wrong = np.count_nonzero(marked & ~to_mark)

@@ -11,7 +11,7 @@ LONG, OPEN_LOOP = "long", "open-loop"
 
 
 def in_order(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """All groups of spec.yaml."""
+    """All groups of spec.yaml, by `number`. Groups without a number come in the order long, finite, datagrams."""
     groups = [*spec["groups"], *(spec.get("transfers") or ()), *(spec.get("datagrams") or ())]
     return sorted(groups, key=lambda group: group.get("number") or 0)
 

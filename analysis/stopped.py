@@ -16,18 +16,19 @@ from analysis.load import Run
 from analysis.metrics import Columns, Window, arrivals_in
 from analysis.raw import known
 
-# A timeout (RFC 6298) and its first backoffs are silent for less than this.
+# The silence of a timeout (RFC 6298) and its first backoffs is shorter than these limits.
 LEAST_SILENCE_NS = 10**9
 LEAST_SILENCE_RTTS = 10
-# Limit of the share of records with a window of 0, in the last part of the measurement. An algorithm that sets the
-# window to 0 at each ACK has only a third of such records, because the window is 1 at the ACKs of probes.
+# Limit of the share of records with a window of 0, in the last part of the measurement. The limit is low, because an
+# algorithm that sets the window to 0 at each ACK shows a window of 0 in only a third of the records: the window is 1 at
+# the ACKs of probes.
 MOST_ZERO_WINDOWS = 0.1
 RECOVERY = 3  # ca_state, the same number in Linux and ns-3
 
 
 def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
-    """One line for each congestion control with long flows that sent nothing in the last half of the measurement, or
-    that often had a window of 0.
+    """One line for each congestion control whose flows sent nothing in the last part of the measurement, or often had
+    a window of 0 there. The last part is half of the measurement, but not less than the limits above.
     """
     rtt_ns = run.spec["rtt_ns"] + (run.spec.get("rtt_spread_ns") or 0)
     least_ns = max(window.length_ns // 2, LEAST_SILENCE_NS, LEAST_SILENCE_RTTS * rtt_ns)

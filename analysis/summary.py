@@ -25,7 +25,7 @@ from analysis.validity import idle_rtt
 from lib.frames import ETHERNET_BYTES
 
 MAX_EVENTS = 1000  # length of the list of loss events; their count has no limit
-MAX_FLOWS = 20_000  # length of the list of flows, half a KB each; sums and means are of all flows
+MAX_FLOWS = 20_000  # length of the list of flows, half a KB each; sums and means are over all flows
 
 
 def summarize(a: Analysis) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _rate(a: Analysis) -> dict[str, Any]:
 
 
 def _aggregate(a: Analysis) -> dict[str, float | None]:
-    """Over time: mean, extremes and deviation of the sum of all flows' windows, and how much they move together."""
+    """Mean, extremes and deviation over time of the sum of all flows' windows, and how much windows move together."""
     times, window = a.windows.mono_ns, a.window
     held_ns = np.diff(np.clip(times, window.start_ns, window.end_ns), append=window.end_ns).astype(np.float64)
     if not len(times) or held_ns.sum() <= 0:

@@ -43,7 +43,7 @@ MOST_FLOWS = 64  # with the most packets: enough for a bound
 ROUNDING_NS = 2.0  # of times, which are whole ns
 MOST_RESTARTS = 20  # with more, the times are not those of a switch's clock
 MOST_ECHO_BYTES = 78  # of a frame with an echo request of hosts/traffic/idle_rtt.py, over IPv6
-DELAY_TOLERANCE = 1e-4  # of the links' delays: the drift of any oscillator
+DELAY_TOLERANCE = 1e-4  # of the links' delays: the largest drift of an oscillator
 MAX_DRIFT = 1e-3  # of the first estimate, and of the correction to it; oscillators drift by 1e-4
 ONE_GROUP = np.zeros(1, dtype=np.int64)
 
@@ -54,7 +54,7 @@ class SwitchClock:
 
     drift_ppm: float  # of the switch's clock; positive: it is fast
     uncertainty_ns: float | None  # of times during the traffic; None: nothing bounds them from below
-    misfit_ns: float = 0.0  # by how much the bounds had to move, for a line to fit
+    misfit_ns: float = 0.0  # by how much the bounds had to move apart for a line to fit
     misspaced: int | None = None  # packets whose transmission took another time than wire bits / rate; None: not known
     restarts_mono_ns: list[int] = field(default_factory=list)  # receive stamps of the first postcards after restarts
 
@@ -65,7 +65,7 @@ class _Bounds:
     first estimate of CLOCK_MONOTONIC at that time, in ns.
     """
 
-    first: float  # time of the first packet that is bounded from below; of all packets, if none is
+    first: float  # time of the first packet that is bounded from below; if there is none, of the first packet
     last: float
     above_at: np.ndarray
     above: np.ndarray
@@ -360,6 +360,6 @@ def _traced(
         seq = unwrap32(cards["tcp_seq"][packets], ONE_GROUP)
         values = unwrap32(tcp[column][records], ONE_GROUP)
         values += near32(int(values[0]), int(seq[0])) - values[0]
-        # Neither number bounds the time of a retransmission, so only packets beyond all earlier ones are used.
+        # Neither snd_nxt nor snd_una bounds a retransmission's time, so only packets beyond all earlier ones are used.
         further = seq > np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(seq)[:-1]))
         yield packets[further], seq[further], records, values

@@ -27,7 +27,7 @@ from wire import wire
 CARD = wire.POSTCARD.const
 ROW_GROUP = 1 << 20
 ZSTD_LEVEL = 1  # level 3 takes a third longer and saves a hundredth
-MOST_CATEGORIES = 0xFFFF  # from here on, 5-tuples are text instead of an Enum, and flow numbers have 32 bits
+MOST_CATEGORIES = 0xFFFF  # from this many flows on, 5-tuples are text instead of an Enum
 FIRST_COLUMNS = ("enqueue_mono_ns", "mono_ns", "rx_mono_ns", "flow")
 
 
@@ -81,7 +81,7 @@ def joined_columns(
         missing = at == NONE
         if not len(values):
             return pl.Series(name, np.zeros(len(at), dtype=values.dtype)).set(pl.Series(missing), None)
-        if name != "in_flight_packets":  # never missing: estimated for records without it
+        if name != "in_flight_packets":  # never null: estimated if the record lacks it
             missing = missing | ~known(run.tcp, name)[np.maximum(at, 0)]
         return pl.Series(name, values[np.maximum(at, 0)]).set(pl.Series(missing), None)
 

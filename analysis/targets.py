@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The limits of a run on each target. They follow from the target's capabilities (controlplane/targets.py): a switch
-that computes departures must be exact, a switch with a wall clock is measured.
+that computes departures must be exact; a switch that reads a wall clock has tolerances.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Rules:
     """Limits of a target, and the checks that apply to it. Depths in packets, fractions of 1."""
 
     exact_time: bool  # the target computes departures and counts every frame's lateness against them
-    depth_error_packets: int  # largest difference of a depth to the recount from arrivals and departures
-    depth_error_fraction: float  # fraction of packets that may differ by more
+    depth_error_packets: int  # largest difference of a depth from the recount by arrivals and departures
+    depth_error_fraction: float  # fraction of packets whose depths may differ by more
     max_rate_error: float  # of back-to-back departures
     max_utilization: float  # of one window; more than 1, because a frame that leaves late counts in the next window
-    echo_takes_link_time: bool = True  # on the idle bottleneck
+    echo_takes_link_time: bool = True  # an echo on the idle bottleneck takes its transmission time
     tick_ns: int = 0  # a departure closer to an arrival than this may or may not count in the arrival's depth
     drops_tell: bool = True  # the P4 program decides every drop, so a postcard has the deciding depth
 

@@ -44,8 +44,8 @@ def trace_by_flow(run: Run) -> TraceByFlow:
 def estimate_in_flight(run: Run, trace: TraceByFlow, largest_payload: np.ndarray) -> None:
     """Estimates unknown packets in flight as (snd_nxt - snd_una) / mss, rounded up.
 
-    mss is the record's; else the flow's largest payload in the queue (by flow number, 0 if it has none); else the
-    payload of an MTU with timestamps.
+    mss is the record's; else `largest_payload`, the flow's largest payload in the queue (by flow number, 0 if it has
+    none); else the payload of a packet as long as the MTU, with TCP timestamps.
     """
     if trace.in_flight_from != SEQUENCE_NUMBERS:
         return

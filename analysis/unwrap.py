@@ -36,7 +36,7 @@ def unwrap32(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     result[0] = values[0]
     result[1:] = np.diff(values).view(np.int32)
     result[starts] = values[starts]
-    np.cumsum(result, out=result)  # over all groups; the sums of the groups before are subtracted again
+    np.cumsum(result, out=result)  # over all groups; the sums of earlier groups are subtracted below
     ends = np.append(starts[1:], len(values))
     result -= np.repeat(result[starts] - values[starts], ends - starts)
     return result

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Fidelity of a switch with a clock of its own: measured departures in its postcards, against the link's rate. Facts
-that only a switch with computed departures has are null; NOT_KNOWN has the reasons.
+"""Fidelity of a switch with its own clock: compares the measured departures in its postcards with the link's rate.
+Facts that only a switch with computed departures has are null; NOT_KNOWN has the reasons.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lib.terminal import counted
 from runs.verdict import Area
 
 MAX_GAP_ERROR = 0.1
-CLOCK_SLACK_NS = 100_000  # allowed change of the offset, beyond the uncertainty of its two measurements
+CLOCK_SLACK_NS = 100_000  # allowed misfit, and allowed change of the offset beyond its two measurements' uncertainty
 MAX_UNCERTAINTY_RTT_FRACTION = 0.05  # allowed uncertainty of times inferred from postcards, in base RTTs
 _NO_DEPARTURE = "it computes no departure times, so lateness has no reference"
 NOT_KNOWN = {
@@ -69,8 +69,8 @@ def link_facts(run: Run, queue: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 def clock_facts(run: Run) -> dict[str, Any]:
-    """Uncertainty of the offset between the switch's clock and CLOCK_MONOTONIC; if the run measured the offset, also
-    its change during the traffic; if postcards bound the offset, also drift, misfit and restarts (switch_clock.py).
+    """Uncertainty of the offset between the switch's clock and CLOCK_MONOTONIC. If the run measured the offset, also
+    its change during the traffic. If postcards bound the offset, also drift, misfit and restarts (switch_clock.py).
     """
     if is_free(run.spec):
         clock = run.clock

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Installs Python and, in .venv, the packages of a requirements file: Ansible needs both. deploy.yml installs the rest,
 # but needs root, so an ordinary user gets one error here that names all missing packages.
-#   bootstrap.sh FILE         Python, the environment; for an ordinary user also checks the packages of deploy.yml
+#   bootstrap.sh FILE         installs both; for an ordinary user also checks the packages of deploy.yml
 #   bootstrap.sh FILE alone   does not check those packages: any machine with Python can analyse stored runs
 #   bootstrap.sh deploy       checks packages, makes no environment
 set -eu
@@ -63,7 +63,7 @@ elif [ -n "$missing" ]; then
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null
 fi
 
-# Only tests of HTML pages need these packages. Without them the tests are skipped visibly.
+# Only tests of HTML pages need the packages of `testers`. Without them these tests are skipped visibly.
 if [ "$(basename "$requirements")" = requirements-dev.txt ] && command -v dpkg-query >/dev/null; then
 	for_tests=$(lacking testers)
 	if [ -n "$for_tests" ] && [ "$(id -u)" -eq 0 ]; then

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """BMv2 in virtual time: whether its runs are valid and its depths exact, at a rate that it reaches in real time and at
-ten times that rate. The soft switch's run with the same parameters stands beside each.
+ten times that rate. The soft switch's run with the same parameters stands beside each row.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The command `bench`: measures the documentation's claims, prints a table. `bufferscope bench switch` runs one part.
+"""The command `bench`: measures the documentation's claims and prints a table.
 
-Exit status 2 if a row misses its bound, or a part fails: a claim that no longer holds must not go unnoticed. Without
-root, parts that need it are skipped visibly.
+`bufferscope bench switch` runs one part. Exit status 2 if a row misses its bound, or a part fails: a claim that no
+longer holds must not go unnoticed. Without root, parts that need it are skipped visibly.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 laws, gaps, shares, versions, sqrt_n.
 
 Every run is in virtual time. The parameters of the runs are printed above each table. The same parameters and the same
-kernel give the same numbers on every machine. A row is a congestion control of the kernel, or one of PACED. A run that
-is not valid is an error, not a row.
+kernel give the same numbers on every machine. In laws and shares a row is a congestion control of the kernel, or one of
+PACED. A run that is not valid is an error, not a row.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ VERSIONS = tuple(
     f"{cc} {other} {buf}" for buf in ("1bdp", "4bdp") for other in ("cubic", "reno") for cc in ("bbr", "bbr3")
 )
 # The link of Spang et al. Their section 4.5 expects that a buffer of BDP/sqrt(n) is enough if a flow reacts to a loss
-# with probability 1/w alone (reno_1w).
+# only with probability 1/w (reno_1w).
 SQRT_N = ("CLOCK=virtual", "RATE=10gbit", "RTT=1.2ms", "MTU=9000", "DURATION=1000rtt", "WARMUP=300rtt")
 SQRT_N_BUFFERS = {4: 83, 16: 42, 64: 21}  # packets by n; the BDP is 166
 SQRT_N_ROWS = tuple(f"{cc} {n}" for n in SQRT_N_BUFFERS for cc in ("reno", "reno_1w"))
@@ -138,7 +138,7 @@ def shares(row: str) -> Row:
 
 
 def versions(row: str) -> Row:
-    """A version of BBR beside Cubic or Reno in a small and a large buffer."""
+    """Four flows of a version of BBR beside four Cubic or Reno flows, with a buffer of 1 or 4 BDP."""
     cc, other, buffer = row.split()
     return cc, other, buffer, *_beside(f"cc: {cc}", other, f"BUF={buffer}")
 
@@ -175,7 +175,7 @@ def sqrt_n(row: str) -> Row:
 
 
 def halvings_per_rtt(repetition: Path, summary: dict[str, Any]) -> np.ndarray:
-    """The number of flows that halve their windows within a base RTT, for each RTT that begins with a halving."""
+    """For each base RTT that begins with a halving: the flows that halve their windows in it, outside of slow start."""
     at = []
     for flow in flows(repetition):
         begin = beginnings(flow, RECOVERY)

@@ -76,7 +76,7 @@ def _row(name: str, value: float, unit: str, **more: Any) -> BenchRow:
 
 
 def _sample(name: str, parameters: Iterable[str], clock: str, short: bool) -> list[QueueSample]:
-    """The valid runs of one clock; none if the clock is not available here. Runs in real time may be disturbed:
+    """The valid runs of one clock; none if the clock is not available here. Runs in real time may be disturbed, so
     invalid runs are repeated once, with another seed."""
     if clock == "real" and os.geteuid() != 0:
         print(f"  SKIPPED: {name} in real time: it needs root", file=sys.stderr)
@@ -171,8 +171,8 @@ def share_as_far(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> f
 
 
 def period_s(summary: dict[str, Any]) -> float | None:
-    """Median time between losses of a lone flow. Losses within four of the longest RTTs, a flow's recovery time, belong
-    to the same tooth."""
+    """Median time between losses of a lone flow. Losses that are at most four of the longest RTTs apart belong to the
+    same tooth: a flow may still be in recovery then."""
     apart_s = 4 * summary["loss"]["longest_rtt_ns"] / 1e9
     starts: list[float] = []
     last = -apart_s

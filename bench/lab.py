@@ -55,8 +55,8 @@ class BenchRun:
 
 
 def sweep_s(part: str, buffers: tuple[str, ...], jobs: int, *parameters: str) -> float:
-    """Wall time of a sweep over `buffers`, of which `jobs` runs are done at a time. Raises RuntimeError with its stderr
-    unless every run is valid.
+    """Wall time of a sweep over `buffers` with `jobs` runs at a time. Raises RuntimeError with its stderr unless every
+    run is valid.
     """
     results = CHECKOUT / RUN_DIRECTORIES / part
     shutil.rmtree(results, ignore_errors=True)
@@ -78,7 +78,7 @@ def sweep_s(part: str, buffers: tuple[str, ...], jobs: int, *parameters: str) ->
 
 
 def prepare(part: str) -> None:
-    """Builds the kernel, before anything is timed, and removes the part's old runs. Raises RuntimeError."""
+    """Removes the part's old runs, and builds the kernel before anything is timed. Raises RuntimeError."""
     shutil.rmtree(CHECKOUT / RUN_DIRECTORIES / part, ignore_errors=True)
     result = subprocess.run(
         [sys.executable, "-m", "bufferscope", "kernel"], cwd=CHECKOUT, stdout=sys.stderr, check=False

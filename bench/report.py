@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Rows of the bench, as a table and as JSON: the measured value, its bounds, its peer.
 
-Results are written to results/bench/<UTC>.json, and compared with the newest earlier ones. Machines are shared and
-noisy, so both sides of a ratio are measured in the same run, and the row's value is the median.
+Results are written to results/bench/<UTC>.json. A row is compared with the newest earlier result of the same name.
+Machines are shared and noisy, so both sides of a ratio are measured in the same run, and the row's value is the median.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from bench.report import BenchRow
 from experiments import cell, missing, topology
 
 SECONDS, RUNS = 10, 3
-SENDS_PER_S = 250_000  # each is an event or two
+SENDS_PER_S = 250_000  # each send causes one or two events
 
 
 def measure(short: bool) -> list[BenchRow]:

@@ -67,7 +67,7 @@ static void build(uint8_t *frame, const struct flood *flood)
 	ip->ttl = 64;
 	ip->protocol = IPPROTO_UDP;
 	ip->tot_len = htons((uint16_t)(flood->frame_bytes - 14));
-	// No host has this address: the frame is forwarded by its MAC, and no host answers.
+	// No host has these addresses: the frame is forwarded by its MAC, and no host answers.
 	ip->saddr = inet_addr("192.0.2.1");
 	ip->daddr = inet_addr("192.0.2.2");
 	ip->check = ip_checksum(ip);

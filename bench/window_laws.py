@@ -22,7 +22,7 @@ from wire.wire import POSTCARD, TCP_RECORD
 
 PROBE = TCP_RECORD.const["TCP_EVENT_PROBE"]
 DISORDER, CWR, RECOVERY = 1, 2, 3  # ca_state
-UNPACED_SEGMENTS = 10  # Linux sends the first ten of a connection without gaps
+UNPACED_SEGMENTS = 10  # Linux does not pace the first ten segments of a connection
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class WindowTrace:
 
 
 class Reaction(NamedTuple):
-    """`before` and `after` are the windows in packets; `begin` and `end` are ACKs: the last one before the reaction,
-    and the first one after it.
+    """`before` and `after` are the windows in packets. `begin` and `end` are rows of the WindowTrace: the last ACK
+    before the reaction, and the first ACK after it.
     """
 
     before: int
@@ -146,7 +146,7 @@ def dispersion(gaps: np.ndarray, packets: float = 10) -> float:
 def dctcp_alphas(repetition: Path) -> np.ndarray:
     """Two estimates of alpha for each reaction of a single DCTCP flow without losses. The first is from the switch's
     marks: once per window, alpha moves by 1/16 towards the share of marked packets (RFC 8257). The second is from the
-    reduction, 2 (1 - after / before): windows are whole packets, so it is off by up to 2 / before.
+    reduction, 2 (1 - after / before). Windows are whole packets, so the second estimate is off by up to 2 / before.
     """
     tcp = load_tcp(repetition / TCP_FILE)[0]
     rows = np.flatnonzero(tcp["event"] == PROBE)

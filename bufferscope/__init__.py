@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """bufferscope in a notebook: `import bufferscope as bs; run = bs.open("results/latest"); run.plot.queue_and_windows()`.
 
-Every read first compares the files with the run's record of digests. A damaged file raises InputError.
+Every read of a run first compares the files with the run's record of digests. A damaged file raises InputError.
 docs/notebooks/compare_runs.ipynb is an example.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["InputError", "index", "open"]
 def open(path: str | Path) -> StoredRun:
     """An analysed run: a repetition (results/latest/rep-1), or a run directory with one (results/latest).
 
-    Warns if the run is not valid, with its first reason. Raises InputError for anything else, or a damaged summary.
+    Warns if the run is not valid, with its first reason. Raises InputError for any other path, or a damaged summary.
     """
     from bufferscope.stored_run import StoredRun
     from runs.spec_file import the_repetition

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The table of commands. Each command is a function of a module, which is imported only when the command runs. The
-function takes the keys given and the errors found in them so far. It adds its own errors, raises SpecError if there are
-any, and returns the exit status. The module's KEYS list the keys that the command takes.
+"""The table of commands. Each command is a function of a module. The module is imported only when the command runs, or
+when --help or completion needs its keys. The function takes the given keys and the errors found in them so far. It adds
+its own errors, raises SpecError if there are any, and returns the exit status. The module's KEYS list the keys that the
+command takes.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ def _row(name: str, quantity: ShownQuantity, mine: list[float], other: list[floa
 
 
 def _share_rows(first: Compared, second: Compared) -> list[tuple[str, str, str, str]]:
-    """Shares of the goodput, for algorithms of both runs. No rows if the runs have only one algorithm."""
+    """Shares of the goodput, for algorithms that both runs have. No rows if both runs have only the same one."""
     per_run = [
         [{share.name: share.fraction for share in outcome.shares} for outcome in each.outcomes]
         for each in (first, second)
@@ -232,7 +232,7 @@ def _share_rows(first: Compared, second: Compared) -> list[tuple[str, str, str, 
 
 
 def _default_output(paths: tuple[Path, Path]) -> Path:
-    """In figures/ of the results directory, named by both runs."""
+    """In figures/ beside RUN, named after both runs."""
     mine, other = (path.resolve() for path in paths)
     run = mine.parent if REPETITION_NAME.fullmatch(mine.name) else mine
 

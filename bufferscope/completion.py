@@ -101,7 +101,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
 
 
 def _list(shell: str, words: tuple[str, ...]) -> str:
-    """Words as a value that the script splits: a text in bash, an array in zsh."""
+    """Words as a value of the script: in bash a text, which the script splits, in zsh an array."""
     text = " ".join(words)
     return f'"{text}"' if shell == "bash" else f"({text})"
 

@@ -69,7 +69,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _value(name: str, text: str) -> Any:
-    """`text` in the type of the column. Raises SpecError if the column has numbers and `text` is none."""
+    """`text` in the type of the column. Raises SpecError if the column is not text and `text` is not a number."""
     kind = run_table.SCHEMA[name]
     if name == "valid":
         return text == "1"

@@ -68,19 +68,21 @@ class StoredRun:
 
     @cached_property
     def joined(self) -> polars.DataFrame:
-        """A row for each TCP packet of the bottleneck queue by arrival (enqueue_mono_ns, CLOCK_MONOTONIC ns), with the
-        queue's depth (packets) and the sender's state at the time of sending. Raises InputError.
+        """A row for each TCP packet of the bottleneck queue, with the queue's depth (packets) and the sender's state at
+        the time of sending. Raises InputError. Sorted by arrival (enqueue_mono_ns, CLOCK_MONOTONIC ns).
         """
         return self.table("joined").collect()
 
     @cached_property
     def postcards(self) -> polars.DataFrame:
-        """A row for each postcard, as the switch sent it (wire/postcard.def); times are ns. Raises InputError."""
+        """A row for each postcard (wire/postcard.def), sorted by enqueue_mono_ns, which replaces the switch's time.
+        Times are ns. `flow` and `five_tuple` replace addresses and ports. Raises InputError.
+        """
         return self.table("postcards").collect()
 
     @cached_property
     def tcp(self) -> polars.DataFrame:
-        """A row for each TCP event of the senders (wire/tcp_record.def), by mono_ns; windows in packets. Raises
+        """A row for each TCP event of the senders (wire/tcp_record.def), sorted by mono_ns; windows in packets. Raises
         InputError.
         """
         return self.table("tcp").collect()

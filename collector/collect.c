@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The receive loop. The kernel stamps each datagram, so the loop need not read it at once. While datagrams arrive the
-// loop sleeps for a fixed time between rounds, which saves the sender a wake-up of the collector for each datagram.
+// The receive loop. The kernel stamps each datagram, so the loop need not read it at once. While datagrams arrive, the
+// loop sleeps 1 to 8 ms after it has emptied the socket: the sender need not wake up the collector for each datagram.
 #include "collect.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ enum {
 	WAIT_NS = 100000000,	   /* maximum on an idle socket; bounds the age of a partial block */
 	IDLE_WAIT_NS = 1000000000, /* the same without a partial block */
 	BLOCK_AGE_NS = 500000000,  /* half of the 1 s within which a partial block must be written */
-	CLOCK_SAMPLE_NS = 10000000, /* stamps from this time before a clock step is noticed are in doubt */
+	CLOCK_SAMPLE_NS = 10000000, /* when a sample shows a clock step, stamps since the last are in doubt */
 };
 
 static volatile sig_atomic_t stop_requested;
@@ -119,7 +119,7 @@ static void count_error(struct collector *collector, int err)
 			 collector->options->listen.text, strerror(-err));
 }
 
-/* Receives without storing: the upper bound for any collector on this socket. */
+/* Receives without storing. Its rate is an upper bound for every collector on this socket. */
 static int discard_batch(struct collector *collector)
 {
 	uint64_t strangers_before = collector->receiver.strangers;
@@ -209,8 +209,8 @@ static void sleep_for(struct collector *collector, long nanoseconds, bool watch_
 	ppoll(&socket, watch_socket, &timeout, &collector->wait_mask);
 }
 
-/* Empties the socket up to the first datagram that arrived after the signal, so a sender that continues cannot delay
- * the end.
+/* Empties the socket until a batch ends in a datagram that arrived after the signal, so a sender that continues cannot
+ * delay the end.
  */
 static void drain(struct collector *collector)
 {
@@ -232,7 +232,7 @@ static void drain(struct collector *collector)
 	}
 }
 
-/* Adapts the nap to the `taken` datagrams that arrived in it: each nap costs some system calls. */
+/* The next nap: longer if the last round took few datagrams, because each nap costs some system calls. */
 static long next_nap_ns(const struct collector *collector, long nap_ns, int taken)
 {
 	if (collector->receiver.buffer_bytes < LONG_NAP_BYTES)

@@ -40,7 +40,7 @@ int collector_open(struct collector *collector, const struct options *options);
 /* Runs until SIGINT or SIGTERM. Datagrams that the kernel had queued by then are stored too. */
 void collector_run(struct collector *collector);
 
-/* Writes the last block and closes everything. -errno: some received data was not stored. */
+/* Writes the last block and closes everything. Returns 0, or -errno if a receive call or writing failed. */
 int collector_close(struct collector *collector);
 
 #endif

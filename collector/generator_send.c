@@ -97,7 +97,7 @@ static int send_some(struct sender *sender, enum method method, unsigned int fro
 	return sent < 0 ? -errno : (int)sent;
 }
 
-/* Only the first send shows whether UDP_SEGMENT works: before 6.11 it needs checksum offload. */
+/* Only the first send shows whether UDP_SEGMENT works: before Linux 6.11 it needs checksum offload. */
 static bool falls_back(struct sender *sender, const struct order *order, struct delivery *delivery, int err)
 {
 	if (order->method != METHOD_AUTO || delivery->method != METHOD_SEGMENT || delivery->sent ||

@@ -55,7 +55,7 @@ static void advance(struct sequence_stream *stream, uint64_t seq)
 	stream->next = seq + 1;
 }
 
-/* Counts a number within the window. Its neighbours are within the window as well (the callers check the lower one),
+/* Counts a number within the window. Its neighbours are within the window as well (the caller checks the lower one),
  * and first and next - 1 are marked as received.
  */
 static void fill(struct sequence_stream *stream, uint64_t seq)

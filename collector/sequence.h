@@ -29,7 +29,7 @@ struct sequence_stream {
 	uint64_t missing;    /* numbers between first and next, not received so far */
 	uint64_t gaps;	     /* runs of missing numbers */
 	uint64_t duplicates; /* numbers received before */
-	uint64_t reordered;  /* received after a higher number, and not before */
+	uint64_t reordered;  /* received after a higher number, for the first time */
 	uint64_t too_late;   /* below the window: late or duplicate, unknown which; fills no gap */
 	uint64_t restarts;   /* restarts of the numbering; first and next are since the last one */
 	uint64_t received_bits[SEQUENCE_WINDOW / 64];

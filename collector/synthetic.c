@@ -69,7 +69,7 @@ int synthetic_run(const struct options *options)
 		fill(block, first, here);
 		writer_give(&writer, block);
 	}
-	/* stored or lost */
+	/* Waits until every postcard is stored or lost. */
 	for (struct writer_counts now = writer_counts(&writer); now.stored + now.lost < count;
 	     now = writer_counts(&writer))
 		wait_a_little();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The buffers, the thread that empties them, and the file. A block that cannot be written whole is cut off the file
-// and counted as lost. The next block is tried again, because space may be freed; the jump of its first_record shows
-// the gap.
+// and counted as lost. The writer still tries the next block, because space may have been freed. A jump in first_record
+// shows the lost blocks.
 #include "writer.h"
 
 #include <errno.h>

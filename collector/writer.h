@@ -68,7 +68,8 @@ void writer_give(struct writer *writer, struct block *block);
 
 struct writer_counts writer_counts(struct writer *writer);
 
-/* Waits until all blocks are written and synced to the disk. Returns 0, or -errno after one line if a block is lost.
+/* Waits until all blocks are written and synced to the disk. Returns 0, or -errno, after one line, if a block is lost
+ * or the file cannot be synced or closed.
  */
 int writer_close(struct writer *writer);
 

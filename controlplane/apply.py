@@ -52,7 +52,9 @@ class ApplyError(SwitchError):
 
 
 def plan(switch: Switch, desired: Desired) -> list[Change]:
-    """The changes that `apply` makes, in order. New hosts come last, so their first frames meet a configured switch."""
+    """The changes that `apply` makes, in order. New forwarding comes last: a new host's first frame meets a configured
+    switch.
+    """
     return [
         *_front_panels(switch, desired.ports),
         *_closed_forwarding(switch, desired),
@@ -66,7 +68,9 @@ def plan(switch: Switch, desired: Desired) -> list[Change]:
 
 
 def apply(switch: Switch, desired: Desired) -> Applied:
-    """Makes the changes as the only writer. Raises ApplyError if the switch refuses a change or is gone."""
+    """Makes the changes as the only writer. Raises ApplyError if a change fails: the switch refuses it, or is gone.
+    Raises SwitchError if the switch has another writer, or reads back other settings afterwards.
+    """
     with switch.writing():
         changes = plan(switch, desired)
         for at, change in enumerate(changes):

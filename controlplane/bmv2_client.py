@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """BMv2's Thrift client: modules that BMv2's build generates, loaded from BMv2's installation.
 
-Only these two packages become importable: our environment must not see the system's other packages. The Thrift library
-is from requirements.txt.
+Only the packages bm_runtime and sswitch_runtime become importable: our environment must not see the system's other
+packages. The Thrift library is from requirements.txt.
 """
 
 from __future__ import annotations

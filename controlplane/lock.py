@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One writer at a time, for switches that accept every writer: a lock file for each address, on this machine.
 
-The kernel drops a process's locks at its end, so a crash leaves no lock. The file is removed after a normal end.
+The kernel releases the locks of a process that ends, so a crash leaves no lock. A normal end also removes the file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The meaning of the P4 program's tables, actions and arguments, the same on every target.
 
-A backend implements primitives only (entries, defaults, mirror session). The names come from p4src/shared; a
-test compares them with the committed P4Info and bf-rt.json.
+For the program's tables a backend implements only primitives: entries, defaults, counters, mirror session. The names
+come from p4src/shared; a test compares them with the committed P4Info and bf-rt.json.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Schemas from compilers' output: P4Info in text form (p4c), and bf-rt.json (the Tofino compiler and its driver).
 
-A small parser here reads P4Info's text form. It needs four messages; for them the protobuf classes would add a
-dependency with hundreds of files.
+A small parser here reads P4Info's text form: we need only tables, actions, counters and registers. For these the
+protobuf classes would add a dependency with hundreds of files.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class SourceAddress:
 
 @dataclass(frozen=True)
 class SourcePort:
-    """All flows from an address and port that have no settings of their own. SourcePort overrides SourceAddress."""
+    """All flows of a protocol from an address and port that have no settings of their own. Overrides SourceAddress."""
 
     src_addr: str
     others: Literal["any"] = field(default="any", init=False)
@@ -240,8 +240,9 @@ class SoftSwitch(ProgramSwitch):
         return self.stats()
 
     def set_port(self, port: int, **settings: int) -> None:
-        """Link and queue of `port`: rate, access (bits/s), delay (ns), limit_packets, limit_bytes; 0 is no bound.
-        `drop_cost`: a packet dropped at departure occupies the link for this permille of its transmission time.
+        """Changes the given settings of `port`'s link and queue: rate, access (bits/s), limit_packets, limit_bytes (0:
+        no bound) and delay (ns). `drop_cost`: a packet dropped at departure occupies the link for this permille of its
+        transmission time.
         """
         self.request("port", "set", port, *_pairs(settings))
 
@@ -256,7 +257,7 @@ class SoftSwitch(ProgramSwitch):
         self.set_flows([(flow, settings)])
 
     def set_flows(self, flows: Iterable[tuple[FlowKey, Mapping[str, int]]]) -> None:
-        """set_flow for many flows. A request has as many flows as fit. After an error the flows of earlier requests
+        """set_flow for many flows, in requests with as many flows as fit. After an error the flows of earlier requests
         stay set.
         """
         words: list[str] = []

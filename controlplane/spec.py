@@ -113,7 +113,9 @@ class PolicySpec(_Strict):
 
 
 class PortSpec(_Strict):
-    """A setting that is absent stays as it is in the switch, except `policy` and `postcards`: absent means off."""
+    """Without `rate` and `limit` the queue keeps its settings; if only one is given, the other has no bound. Without
+    `speed` the cable keeps its settings. Without `policy` or `postcards` these are off.
+    """
 
     rate: Rate = None
     limit: Annotated[Any, Read(quantity("packets", "bytes", "cells"))] = None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A live table of a switch: arrivals, drops and marks per second at each watched queue, and the queue's depth.
 
-Rates are differences of the switch's counters over the time between two readings.
+A rate is the difference of a counter between two readings, divided by the time between them.
 """
 
 from __future__ import annotations

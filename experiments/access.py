@@ -2,7 +2,7 @@
 """ACCESS puts an access link before the bottleneck, in the direction of the data: one for each long flow, or links that
 flows share (ACCESS_LINKS).
 
-The queue of an access link has no limit, so only the flow's window bounds this queue. A window above the link's
+The queue of an access link has no limit, so only the flow's window bounds this queue. A window above the path's
 bandwidth-delay product would only lengthen the queue. The hosts' socket buffers therefore bound the window. The
 switch's memory and the flow's longest round trip follow from this bound.
 """

@@ -3,7 +3,7 @@
 operator's link. If that search would take too long, it runs on a scaled link; then the operator's link is run with the
 result (advise_link.py), in the time that is left of BUDGET.
 
-BUDGET is time of the idle reference machine, so the same command always does the same measurements. A scaled link keeps
+BUDGET is time on the idle reference machine, so the same command always does the same measurements. A scaled link keeps
 the RTT, the MTU and, as far as possible, the number of flows. First the rate is lowered until a flow's share of the BDP
 is LEAST_WINDOW packets. Then the rate and the number of flows are lowered together.
 """
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["KEYS", "run"]
 
 # The share of BUDGET for one run of the search. A search has about 15 runs (7 steps, 8 more seeds). Most runs depend on
-# earlier ones, so on two processors a search takes as long as 10 runs in sequence: a third of BUDGET. If seeds
-# disagree, it can take twice as long (28 runs were observed).
+# earlier runs, so on two processors a search takes as long as 10 runs in sequence: a third of BUDGET. If seeds
+# disagree, the search can take twice as long (28 runs were observed).
 RUN_SHARE = 1 / 30
 LEAST_BUDGET_S, MOST_BUDGET_S = 60, 86_400
 SEEDS = 5  # of each bound; with fewer, the interval of a mean of runs is so wide that it leaves most bounds open
@@ -106,7 +106,7 @@ def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
 
 def scaled(link: Link, run_s: float) -> Scaled:
     """The largest link whose run takes at most `run_s` on the idle reference machine. Rate and flows are lowered in the
-    order given in the head of this file. If even the smallest link takes longer, the result is the smallest link.
+    order that the head of this file gives. If even the smallest link takes longer, the result is the smallest link.
     """
     bdp, flows, rate_bps = link.bdp, link.flows, link.rate_bps
 

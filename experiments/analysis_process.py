@@ -32,8 +32,9 @@ raise SystemExit(f"it has no {', '.join(missing)}" if missing else 0)
 
 
 class Analyst:
-    """The process that will analyse a repetition. It imports its packages, which takes a second, and waits: started
-    while the repetition is recorded, it answers a second earlier. It ends with this process, or with the context.
+    """The process that will analyse a repetition. It imports its packages, which takes a second, and then waits. If it
+    is started while the repetition is recorded, the summary comes a second earlier. It ends when its parent process or
+    the context ends.
     """
 
     def __init__(self, repetition: Path, alone: bool = False, keep: str = KEEP[0]) -> None:
@@ -75,7 +76,7 @@ class Analyst:
         with disk.explained(self.repetition, Path(tempfile.gettempdir())):
             owner.give(self.repetition)
             assert self._process.stdin
-            with contextlib.suppress(BrokenPipeError):  # it has ended: its status and its log say why
+            with contextlib.suppress(BrokenPipeError):  # the process has ended: its status and its log say why
                 self._process.stdin.write(b"\n")
                 self._process.stdin.flush()
             status = self._process.wait()
@@ -98,8 +99,8 @@ def analyse(repetition: Path, alone: bool = False, keep: str = KEEP[0]) -> dict[
 
     Under sudo, the run's files are given to the caller of sudo, and the analysis runs as that user: root parses no
     files, and the user can remove every result. The analysis and its helper processes end with this process. With
-    `alone` there are no helpers: each helper imports matplotlib, too expensive for many analyses at once. A valid
-    repetition that will be thinned to `keep` gets no file that thinning would remove.
+    `alone` there are no helpers: each helper imports matplotlib, which is too expensive for many analyses at once. A
+    valid repetition that will be thinned to `keep` gets no file that thinning would remove.
     """
     try:
         analyst = Analyst(repetition, alone, keep)

@@ -21,7 +21,7 @@ from hosts.congestion_bpf import objects
 
 MOST_NAME = 15  # TCP_CA_NAME_MAX is 16 with the zero
 DIGITS = string.digits + string.ascii_lowercase
-# A name's number: the runner's process, the repetition, the algorithm's place. 7 digits of base 36.
+# The number in a name: the runner's process ID, the repetition, the algorithm's place. At most 7 digits of base 36.
 REPETITION_BITS, PLACE_BITS = 10, 4
 MOST_PROGRAMS = 1 << PLACE_BITS
 
@@ -42,8 +42,8 @@ class Programs:
         return {"kernel_names": dict(self.names)} if self.names else {}
 
     def of_roles(self, windows: list[str], seed: int) -> dict[str, Any]:
-        """The playbooks' variables. `windows` are upper bounds of the senders' congestion
-        windows by range of server ports: FIRST-LAST=SEGMENTS.
+        """The playbooks' variables. `windows` are upper bounds of the senders' congestion windows by range of server
+        ports: FIRST-LAST=SEGMENTS.
         """
         wanted = [f"{self.names[name]}={path}" for name, path in self.objects.items()]
         return {
@@ -56,7 +56,7 @@ NO_PROGRAMS = Programs()
 
 
 def texts(spec: Resolved) -> dict[str, tuple[str, str]]:
-    """Name -> file and text of each algorithm of `spec` that has to be loaded."""
+    """Name -> file and text of each algorithm of `spec` that must be loaded as BPF."""
     given = {source["name"]: (source["file"], source["text"]) for source in spec.congestion_sources or ()}
     known, own_sources = host.in_kernel(), objects.own_sources()
     wanted = {group.cc for group in spec.groups} | {group.cc for group in spec.transfers}

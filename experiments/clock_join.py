@@ -2,10 +2,10 @@
 """Measures the offset of a switch's clock from CLOCK_MONOTONIC: reads the switch's clock many times, each time between
 two readings of CLOCK_MONOTONIC.
 
-Switch time s was read somewhere between mono times a and b, and the clock shows whole ticks: the offset mono - s lies
-in [a - s - tick, b - s]. The intersection of these intervals contains the offset: its middle is the estimate, half its
-length is the uncertainty. If the clocks run at different rates, or one is stepped, the intersection may be empty. The
-estimate is then the middle of the gap between the intervals, and the uncertainty half the length of the gap.
+Switch time s was read between mono times a and b, and the switch's clock shows whole ticks: the offset mono - s lies in
+[a - s - tick, b - s]. The intersection of these intervals contains the offset: its middle is the estimate, half its
+length is the uncertainty. If the clocks run at different rates, or one clock is stepped, the intersection may be empty.
+The estimate is then the middle of the gap between the intervals, and the uncertainty half the length of the gap.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The commands `experiment` and `show` run or print an experiment. The command line's words override its spec file."""
+"""The commands `experiment` and `show`: run or print an experiment. The command line's words override the spec file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def show(words: dict[str, Any], errors: list[BadValue]) -> int:
 def _resolve(
     words: dict[str, Any], file: str, errors: list[BadValue], only_show: bool = False, inventory: str = ""
 ) -> Resolved:
-    """The experiment of the file and the words together. Raises SpecError with the errors of both, and `errors`."""
+    """The experiment of file and words together. Raises SpecError with the errors of both, and `errors`."""
     from experiments import host
     from experiments.lab import ns3
     from experiments.lab import virtual as virtual_lab
@@ -82,7 +82,7 @@ def _resolve(
 
 
 def _default_clock(given: dict[str, Any]) -> str:
-    """The default of CLOCK: the machine's default for the soft switch, real time for other targets."""
+    """The default of CLOCK: the user's default for the soft switch, real time for other targets."""
     from experiments import host
 
     return host.default_clock() if str(given.get("target", "soft")).strip().lower() == "soft" else "real"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The results of one or several repetitions on the terminal: the verdict sentence, numbers, and where to look. With
+"""The results of one or several repetitions on the terminal: the verdict sentence, numbers, and the report's path. With
 several repetitions each number is a mean (least to most), and a line for each repetition follows.
 """
 

@@ -39,7 +39,7 @@ class SwitchSettings:
     queues: Mapping[int, Queue]
     policy: Policy
     flow_settings: tuple[tuple[FlowKey, Mapping[str, int]], ...]
-    shared_links_bps: Mapping[int, int] = field(default_factory=dict)  # access links of source addresses, by number
+    shared_links_bps: Mapping[int, int] = field(default_factory=dict)  # access links that flows share, by number
     nic_rate_bps: int = 0  # at which the sender's NIC spaces bursts; 0: without limit
     drop_cost_permille: int = 0  # share of its transmission time that a packet dropped at departure takes
 
@@ -67,7 +67,9 @@ IN_THE_LAB = Attached(
 
 
 def configure(switches: Switches, settings: SwitchSettings, attached: Attached = IN_THE_LAB) -> None:
-    """Makes the switches ready for traffic. Forwarding is set last, so that nothing passes a half-configured switch."""
+    """Makes the switches ready for traffic. Forwarding is set last, so that no packet of a new host passes a
+    half-configured switch.
+    """
     measured = switches.measured
     if isinstance(measured, SoftSwitch):
         _set_links(measured, settings)

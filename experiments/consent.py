@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Announces the time and disk space of an experiment before it starts. Above ASK_S or ASK_BYTES the user must agree:
-with YES=1, or at the terminal. ASK_S is time on the idle reference machine, so the load of this machine does not decide
-whether a command asks.
+"""Announces the time and disk space of an experiment before the experiment starts. Above ASK_S or ASK_BYTES the user
+must agree: with YES=1, or at the terminal. ASK_S is time on the idle reference machine, so the load of this machine
+does not decide whether a command asks.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ FLOW_S = 3e-3  # for each flow: its sockets and records
 VIRTUAL_S = 0.08  # for each second of virtual time: timers and progress reports
 PACKET_S = 6e-6  # two TCP stacks, the switch, postcard and trace record
 BYTE_S = 0.3e-9  # copies and checksums
-PROCESS_PACKET_S = 150e-6  # in addition if the switch is a process: it waits, wakes and copies
+PROCESS_PACKET_S = 150e-6  # in addition if the switch is a process, which waits, wakes and copies
 OTHER_PACKET_S = 700e-6  # in addition if the switch is BMv2
 LEAST_LOOKS = 10  # progress reports of a run
 LOOK_EVERY_S = 1.0  # approximate wall time between reports of longer runs; a report takes 3 ms
@@ -57,7 +57,7 @@ def analysis_s(spec: Resolved, keep: str = KEEP[0]) -> float:
 
 
 def repetition_s(spec: Resolved, slow: float = 1.0, keep: str = KEEP[0]) -> float:
-    """Wall time of the whole repetition. In real time a slow machine does not prolong the traffic."""
+    """Wall time of the whole repetition. In real time a slow machine prolongs the analysis only."""
     recorded_s = (spec.connect_ns + spec.traffic_ns) / 1e9 + REAL_OVERHEAD_S
     return slow * analysis_s(spec, keep) + (
         slow * (SETUP_S + traffic_s(spec)) if spec.clock == "virtual" else recorded_s

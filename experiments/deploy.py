@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`make deploy TARGET=...`: Ansible installs what machines need for a target. make itself deploys `soft`.
+"""`make deploy TARGET=...`: Ansible installs the packages and programs that a target's machines need.
 
-BMv2 runs in the lab of this machine, or on a machine of an inventory. A Tofino is always a machine of an inventory.
-Ansible's output is shown.
+The soft switch and BMv2 run in the lab of this machine, or on a machine of an inventory. A Tofino is always a machine
+of an inventory. make itself deploys the soft switch in this machine's lab. Ansible's output is shown.
 """
 
 from __future__ import annotations

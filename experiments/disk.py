@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from experiments.resolved import Resolved
 
 # If less is free, the run stops while files can still be closed properly. The reserve has room for one second of blocks
-# of both raw files, at the rates that this machine can carry, and for the summaries.
+# of postcards and trace, at the rates that this machine can carry, and for the summaries.
 RESERVE_BYTES = 64 << 20
 DERIVED_SHARE = 1.5  # Parquet of postcards, of trace records and of their join, relative to the raw files
 LOGS_AND_FIGURES_BYTES = 16 << 20
@@ -29,7 +29,7 @@ TRACED_SHARE, EXPECTED_DERIVED_SHARE, EXPECTED_REST_BYTES = 0.55, 0.3, 3 * 10**6
 
 
 def estimate_bytes(spec: Resolved) -> int:
-    """The most bytes that one repetition writes: a postcard per packet of a full link, a trace record per ACK."""
+    """The most bytes that one repetition writes: a postcard and a trace record for each packet of a full link."""
     from wire.formats import BLOCK, POSTCARD, TCP_RECORD
 
     record_bytes = POSTCARD.length + BLOCK.const["BLOCK_STAMP_BYTES"] + TCP_RECORD.length
@@ -77,7 +77,7 @@ def shortage(spec: Resolved, directory: Path) -> str | None:
 @contextlib.contextmanager
 def explained(*places: Path) -> Iterator[None]:
     """If the body fails while a file system of `places` is full, the error also names that file system: a program that
-    fails for lack of space can seldom say so. An OSError of a full disk becomes a RunError.
+    fails for lack of space seldom reports the reason. An OSError of a full disk becomes a RunError.
     """
     try:
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""environment.json: the conditions of a result. Commit, program, kernel, processors, settings, every queue."""
+"""environment.json: the conditions of a result: commit, program, kernel, processors, settings, every queue."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def machine() -> dict[str, Any]:
 
 
 def congestion_controls(plan: RunPlan) -> dict[str, Any]:
-    """The congestion controls of a run; called in the run's kernel. `from` is `kernel`, or `bpf` with the name that the
-    algorithm had in the kernel.
+    """The congestion controls of a run. Call it in the run's kernel. `from` is `kernel`, or `bpf` with the name that
+    the algorithm had in the kernel.
     """
     spec = plan.stored_spec
     files = {source["name"]: source for source in spec.get("congestion_sources", [])}
@@ -95,8 +95,8 @@ def hosts(namespaces: Iterable[str]) -> dict[str, Any]:
 
 
 def load() -> dict[str, Any]:
-    """How busy the machine is. Since boot: processor times in ns (steal: taken by the hypervisor), started processes,
-    context switches. Also the load averages.
+    """How busy the machine is: load averages; and since boot processor times in ns (steal: taken by the hypervisor),
+    started processes, context switches.
     """
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]

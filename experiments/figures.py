@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`make figures PAPER=spang2021`: runs the missing runs of a paper's sweeps, then draws its figures. If the command is
-stopped, the same command resumes.
+"""`make figures PAPER=spang2021`: does the missing runs of a paper's sweeps, then draws the paper's figures. If the
+command is stopped, the same command resumes.
 
 Exit status: 0 drawn from valid runs only; 1 nothing drawn; 2 drawn, but some runs are missing or not valid (the
 figures say which); 128 + the signal's number when it was stopped.
@@ -223,7 +223,7 @@ def _figures(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> 
 
 
 def read_sweeps(paper: Paper, stems: Iterable[str], words: Mapping[str, object], smoke: bool) -> dict[str, spec.Sweep]:
-    """The sweeps by stem. Raises SpecError, also if a sweep does not have the name that figures look for."""
+    """The sweeps by stem. Raises SpecError, also if a sweep does not have the name under which figures look for it."""
     sweeps = {stem: spec.read(paper.specs / f"{stem}.yaml", words, smoke) for stem in stems}
     version = REAL if words.get("clock") == "real" else NS3 if words.get("switch") == "ns3" else ""
     suffix = paper.second.suffix if paper.second and paper.second.key in words else ""
@@ -296,7 +296,7 @@ def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.
 
 
 def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> int:
-    """Runs the missing runs. The order gives the most figures if the command is stopped early: all sweeps' first
+    """Does the missing runs. The order gives the most figures if the command is stopped early: all sweeps' first
     repetitions come before the second ones, and searches, which take longest, come last in each round. A sweep that
     cannot be run does not stop the others. Returns the worst status of a sweep.
     """
@@ -337,8 +337,8 @@ def _that_can_change(paper: Paper, stems: Iterable[str], key: str) -> tuple[str,
 def say_what_is_missing(
     sweeps: list[spec.Sweep], probe: Callable[[str], host.Host], options: run.Options, published: Path | None = None
 ) -> None:
-    """Announces the missing runs of all sweeps that can be run. `measure` reports the other sweeps in their turn.
-    `published`: a results directory whose runs will be unpacked first.
+    """Announces the missing runs of all sweeps that can be run. `measure` reports the other sweeps when it reaches
+    them. `published`: a results directory whose runs will be unpacked first.
     """
     missing, slow = [], run.slowness(options)
     places = [options.results, *([published] if published else [])]

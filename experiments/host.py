@@ -29,8 +29,8 @@ class Host:
     clock: str = "real"  # the clock of the host's experiments
     kernel: str = "this machine's kernel"  # the kernel that has `congestion_controls`, in words
     for_programs: tuple[str, ...] | None = None  # congestion controls for sockets without privileges; None: all
-    bpf_lacks: str = ""  # a feature that BPF congestion controls need and the kernel lacks; "" if there is none
-    testbed: bool = False  # the host stands for the machines of an inventory, whose features are not probed
+    bpf_lacks: str = ""  # a feature that BPF congestion controls need and the kernel lacks; "" if it lacks none
+    testbed: bool = False  # describes the machines of an inventory, whose features are not probed
 
 
 OF_TESTBED = Host(None, netem=True, kernel="the machines' kernels", testbed=True)
@@ -70,8 +70,8 @@ def _has_netem() -> bool:
 
 
 def tool(name: str) -> str | None:
-    """Path of a program. Searches first beside this Python, where pip installs programs; last the sbin directories,
-    which are not in the PATH of ordinary users.
+    """Path of a program. Searches beside this Python first, where pip installs programs, then PATH, then the sbin
+    directories, which are not in the PATH of ordinary users.
     """
     path = (str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin")
     return shutil.which(name, path=os.pathsep.join(path))

@@ -2,8 +2,8 @@
 """An Interrupted that Python cannot drop.
 
 A signal handler runs between any two instructions, so its exception may arise in a finalizer or in a callback of a weak
-reference, and every import has such a callback. Python prints these exceptions (sys.unraisablehook) and goes on: a run
-that got SIGTERM there would measure to its end. Here such an exception is raised again, by a timer.
+reference, and every import has such a callback. Python prints such an exception (sys.unraisablehook) and goes on: a run
+that got SIGTERM there would measure to its end. Here a timer raises the exception again.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ has the processors that are free.
 In real time every other process disturbs the result, so there is one such experiment at a time, whatever its results
 directory. Virtual time is not disturbed; a processor for each repetition only makes it faster.
 
-A lock is the name of an abstract unix socket. The kernel frees it with the last process of the run, nothing stays in a
-file system, and the kernel tells who holds it. A lock covers one network namespace: two containers do not exclude each
-other. Any local user could take the name first; the error then names that process.
+A lock is the name of an abstract unix socket. The kernel frees the name when the last process of the run ends, and
+tells which process holds it. Nothing stays in a file system. A lock covers one network namespace: two containers do not
+exclude each other. Any local user could take the name first; the error then names that process.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def alone(name: str) -> Iterator[None]:
 
 
 def _holder(name: str) -> str:
-    """The process that holds the lock, as the kernel reports it; unknown between the process's bind and listen."""
+    """The process that holds the lock, as the kernel reports it. It is unknown between the process's bind and listen,
+    and while its queue of connections is full.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.setblocking(False)  # a full queue must not block
         try:

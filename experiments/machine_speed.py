@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How much slower this machine is now than the idle reference machine. Costs (cost.py) are processor time of the
-reference machine. The wall time of a run differs from its cost if the processor is another one, or if other programs
-run at the same time.
+reference machine. The wall time of a run differs from its cost if this machine has another processor, or if other
+programs run at the same time.
 
 A fixed piece of work is timed in as many processes as will run at once. Its processor time depends on the processor,
 and on other work on the same core's second thread. The time that it waits depends on other programs, and on the share
@@ -60,5 +60,5 @@ def slowness(at_once: int) -> float:
 
 
 def explained(slow: float) -> str:
-    """The words after an expected time that differs notably from that of the reference machine."""
+    """The words after an expected time if this machine is slower than the reference machine by NOTABLE; else ""."""
     return f" ({slow:.1f} times the time of the idle reference machine)" if slow >= NOTABLE else ""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The keys of an experiment for its senders' bursts and windows: PACING and WINDOW.
 
-PACING starts TCP's own pacing, for every congestion control whose pace follows from its window. BBR paces itself,
-whatever PACING says. WINDOW is the kernel's clamp of the congestion window. No socket option sets the clamp. In virtual
-time the kernel's traffic device sets it, in real time a BPF program (hosts/congestion_bpf/window.bpf.c).
+PACING=linux, exact and poisson start TCP's own pacing, for every congestion control whose pace follows from its window.
+PACING=fq paces by the sender's qdisc. BBR paces itself, whatever PACING says. WINDOW is the kernel's clamp of the
+congestion window. No socket option sets the clamp. In virtual time the kernel's traffic device sets the clamp, in real
+time a BPF program (hosts/congestion_bpf/window.bpf.c).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from lib.values import choice, optional, quantity
 Read = BeforeValidator
 POISSON, FQ = "poisson", "fq"
 PACING = ("off", "linux", "exact", POISSON, FQ)
-# The virtual-time kernel's tcp_pacing_gaps (virtual/kernel/patches/pacing-gaps.patch). Without it a late segment
+# The virtual-time kernel's tcp_pacing_gaps (virtual/kernel/patches/pacing-gaps.patch). By default (0) a late segment
 # shortens the next gap by up to half.
 GAPS = {"exact": 1, POISSON: 2}
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Paths of finite flows: classes of RTTs (RTTS, RTT_SPREAD) and shared access links (ACCESS_LINKS). Long flows share
-access links, too: flow k of a group takes link k mod the number of links.
+access links, too: long flow k takes link k mod the number of links. With `groups`, k counts the flows of a group.
 
 The switch cannot know 2,000,000 5-tuples beforehand. So a path is a source address of the sender, with a delay and an
 access link in the switch; several addresses can share an access link. By default each pair of RTT and link is a path.
-SERVERS gives the number of paths instead. Flow or user k takes path k mod this number, in an order that SEED deals;
-with PATH_OF=transfer each flow of a user draws a path (hosts/traffic/transfers.py).
+SERVERS gives the number of paths instead. Finite flow or user k takes path k mod this number, in an order that SEED
+deals; with PATH_OF=transfer each flow of a user draws a path (hosts/traffic/transfers.py).
 """
 
 from __future__ import annotations

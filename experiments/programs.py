@@ -2,8 +2,8 @@
 """Programs of the user's own as traffic (TRAFFIC=program): their keys, and the plans that hosts/traffic/user_program.py
 carries out.
 
-A command is a list of arguments and never meets a shell. In an argument, {address} and the other names of STANDS_FOR
-are replaced; other braces stay as they are.
+A command is a list of arguments. No shell reads it. In an argument, {address} and the other names of STANDS_FOR
+are replaced; another word of letters in braces is refused.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def caller() -> User:
 def resolve(
     spec: Any, given: Mapping[str, object], cc: str | None, wrong: Callable[[str, str], None]
 ) -> dict[str, Any] | None:
-    """The programs of `spec` (experiments/spec.py); None without any. `cc` is CC if it names one congestion control.
-    Calls `wrong` with each key whose value is not possible.
+    """The programs of `spec` (experiments/spec.py); None without TRAFFIC=program. `cc` is CC if CC names one congestion
+    control. Calls `wrong` with each key whose value is not possible.
     """
     if PROGRAM not in kinds(spec.traffic):
         for key in given.keys() & set(KEYS):

@@ -43,7 +43,7 @@ from lib.units import Quantity
 
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
-MOST_NAME_LETTERS = 64  # spec.py
+MOST_NAME_LETTERS = 64  # as NAME may have (spec.py)
 IPERF3_STREAM_BYTES = 128 << 10  # of a stream's buffer, a file in TMPDIR
 MOST_IPERF3_FLOWS = 3 * cell.RUN_BYTES // 4 // IPERF3_STREAM_BYTES
 # Most published measurements use iperf3. In virtual time iperf3 cannot run: it spins while it waits.

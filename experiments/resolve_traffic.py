@@ -25,7 +25,7 @@ DEFAULT_FLOWS = 16
 
 @dataclass(frozen=True)
 class Where:
-    """The settings of the run that decide whether hosts can pace and bound windows; the size of a full packet."""
+    """The settings of the run that decide which keys its traffic can have, and the wire bytes of a full packet."""
 
     clock: str
     switch: str
@@ -195,8 +195,8 @@ def time_ns(quantity: Quantity, rtt_ns: int) -> int:
 
 
 def start_spread_ns(quantity: Quantity | None, generator: str | None, rtt_ns: int) -> int:
-    """START_SPREAD in ns; by default one RTT. If flows with equal RTTs all began in the same ns, they would behave the
-    same in every run in virtual time: another SEED would give the same sample.
+    """START_SPREAD in ns; by default one RTT with GENERATOR=epoll, else 0. If flows with equal RTTs all began in the
+    same ns, they would behave the same in every run in virtual time: another SEED would give the same sample.
     """
     if quantity is None:
         return rtt_ns if generator == "epoll" else 0

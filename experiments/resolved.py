@@ -21,8 +21,8 @@ from lib.frames import ETHERNET_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 MAX_POOL_BYTES = 2 << 30
 WINDOWS_UNSENT = 2  # limit of a socket's unsent bytes, in windows of the flow's fair share
 UNSENT_BYTES = 256 << 10  # the same limit if windows are small: two writes, so that a writer is rarely woken
-MOST_UNSENT_BYTES = 128 << 20  # bound of UNSENT_BYTES of all sockets together
-LEAST_UNSENT_BYTES = 32 << 10  # two initial windows of 1448 bytes a segment
+MOST_UNSENT_BYTES = 128 << 20  # bound of UNSENT_BYTES of all sockets together, up to 4096 flows
+LEAST_UNSENT_BYTES = 32 << 10  # more than two initial windows of ten segments of 1448 bytes
 POOL_PACKET_BYTES = 2176  # of a packet in the switch, beside its frame: headers as fields, headroom, events
 POOL_MARGIN = 8192
 MOST_BURST = 1 << 16  # packets beyond a full buffer and full links
@@ -75,8 +75,8 @@ class Resolved:
     seed: int
     reps: int
     rtts_ns: list[int] | None = None  # of classes of flows; None: RTT and RTT_SPREAD apply
-    access_bps: int | None = None  # rate of each long flow's own link, or of each link that finite flows share
-    access_links: int | None = None  # number of links that finite flows share
+    access_bps: int | None = None  # rate of each long flow's own link, or of each link that flows share
+    access_links: int | None = None  # number of links that flows share
     servers: int | None = None  # number of paths of finite flows; None: one for each pair of RTT and access link
     tcp: dict[str, int | str] | None = None  # None: Linux's defaults, and not in spec.yaml
     offloads: dict[str, int] | None = None  # None: off, and not in spec.yaml
@@ -186,7 +186,7 @@ class Resolved:
         return self._bottleneck_rtt_ns + max(waits_ns, default=0)
 
     def _sharing(self, group: OwnSettings) -> int:
-        """The most long flows that share one access link of the group."""
+        """The most long flows that share one access link of the group; 1 if the group has finite flows."""
         links = group.access_links if group.is_own else self.access_links
         if not links or not isinstance(group, Group):
             return 1
@@ -206,9 +206,11 @@ class Resolved:
 
     @property
     def unsent_bytes(self) -> int | None:
-        """The most unsent bytes that a socket holds: two windows of a flow's fair share. None: as many as the socket's
-        buffer holds. A send buffer grows to twice the largest window that the flow ever had. If many flows start one
-        after another, most flows once have the whole link, and a virtual machine has no memory for so large buffers.
+        """The most unsent bytes that a socket holds: two windows of a flow's fair share, or UNSENT_BYTES if that is
+        more (less with many flows, down to LEAST_UNSENT_BYTES). None: as many as the socket's buffer holds.
+
+        A send buffer grows to twice the largest window that the flow ever had. If many flows start one after another,
+        most flows once have the whole link, and a virtual machine has no memory for buffers of that size.
         """
         if self.clock != "virtual" or self.flows < 2 or self.program:
             return None

@@ -92,7 +92,7 @@ def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> bool:
         for number in numbers:
             begin = time.monotonic()
             repetition = results.create_repetition(directory, number)
-            # In real time the imports would take processor time from the switch.
+            # Not in real time: the imports would take processor time from the switch.
             early = Analyst(repetition) if lab.spec.clock == "virtual" else contextlib.nullcontext()
             with early as analyst:
                 record(lab, number, repetition, *processors)
@@ -118,8 +118,8 @@ def record(lab: Lab, number: int, repetition: Path, processor: int | None = None
 
 
 def conclude(spec: Resolved, number: int, repetition: Path, begin_s: float, analyst: Analyst | None = None) -> Outcome:
-    """Analyses a repetition, in the waiting process if there is one. Shows its results and the time since `begin_s`;
-    with several repetitions only one line.
+    """Analyses a repetition, in the waiting process if there is one. Shows its results and the time since `begin_s`.
+    With several repetitions shows only one line.
     """
     of = f" repetition {number} of {spec.reps}" if spec.reps > 1 else ""
     print(f"analysing{of}", flush=True)
@@ -139,7 +139,7 @@ class Ending(SignalHandler):
         self.number = 0  # of the last signal
 
     def check(self) -> None:
-        """Raises an Interrupted that Python dropped and that was not raised again yet."""
+        """Raises Interrupted if a signal has come: Python may have dropped the exception (interruption.py)."""
         if self.number:
             forget()
             raise Interrupted(self.number)

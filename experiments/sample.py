@@ -18,7 +18,9 @@ LOG_TAIL_BYTES = 4096
 
 @dataclass(frozen=True)
 class Sample:
-    """Counts are since the start of the traffic, warm-up included; the throughput is since the previous sample."""
+    """Counts are since the programs' start: they include the measurement of the idle path and the warm-up. The
+    throughput is since the previous sample, and the lateness since the start of the traffic.
+    """
 
     throughput_bps: float
     depth_packets: int

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Caches the steps of the hosts' set-up. Asking Ansible takes 3 s of processor time, as long as everything else that a
-short run does outside of its machine. All repetitions of an experiment have the same steps.
+short run does outside of its machine. All repetitions of an experiment have the same steps, unless their finite flows
+need different numbers of server ports.
 
 The steps depend only on the variables and on the files in ansible/, because no role asks for facts of this machine. Two
 rules let runs share cached steps. First, Ansible gets only the keys of the spec that roles read; a test compares the
 list with the roles. Second, Ansible gets placeholders for values that roles only pass on to a program (PASSED_ON); the
-values are filled in afterwards. So runs that differ in rate, buffer or length share one cache entry.
+values are filled in afterwards. So runs that differ only in rate, buffer or length share one cache entry, unless they
+need other limits of socket buffers and unsent bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from experiments import host, playbooks
 from experiments.steps import SetupStep
 
 DIRECTORY = host.BUILD / "plans"
-# The keys of the spec that roles read. They read bdp_packets only if netem makes the delay.
+# The keys of the spec that roles read. Roles read bdp_packets only if netem makes the delay.
 READ_KEYS = ("mode", "delay", "traffic", "generator", "rtt_ns", "tcp", "offloads")
 READ_KEYS_OF_NETEM = ("bdp_packets",)
 # Variables that are an argument, or a list of arguments, of a program.

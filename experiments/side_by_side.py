@@ -21,8 +21,8 @@ CONTEXT = multiprocessing.get_context("fork")
 
 
 def run_each(work: Callable[[int, int], None], numbers: list[int], processors: list[int]) -> Iterator[int]:
-    """Calls work(number, processor) for each number, one at a time on each processor. Yields each number when its work
-    is done. If one work fails, ends the others and raises its RunError. On Interrupted, ends all.
+    """Calls work(number, processor) for each number, one at a time on each processor. Yields each number when its call
+    has ended. If one call fails, ends the others and raises its RunError. On Interrupted, ends all calls.
     """
     waiting, free = list(numbers), list(processors)
     running: dict[Any, tuple[int, int, BaseProcess, Connection]] = {}

@@ -81,7 +81,7 @@ def _open_flows(spec: Resolved) -> int:
 
 
 def _trace_ring_mib(spec: Resolved) -> int:
-    """A ring with room for four events per packet."""
+    """A ring with room for the events of TRACER_PERIOD_S, four per packet: a power of two from 16 to 1024 MiB."""
     return min(1024, max(16, 1 << math.ceil(math.log2(max(_trace_mib_a_second(spec) * TRACER_PERIOD_S, 1)))))
 
 

@@ -35,7 +35,7 @@ def command(name: str, variables: dict[str, Any], inventory: Path) -> tuple[str,
 
 
 def check(name: str, word: str, inventory: Path) -> str:
-    """`word` of the host `name`. Raises RunError if a shell could read it otherwise."""
+    """Returns `word`, a value of the host `name`. Raises RunError if a shell could read `word` otherwise."""
     if not PLAIN.fullmatch(word):
         raise _refused(name, word, inventory)
     return word

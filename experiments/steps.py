@@ -48,7 +48,9 @@ def in_order(steps: list[SetupStep]) -> list[SetupStep]:
 
 
 def run_steps(steps: list[SetupStep], log: Path, before_each: Callable[[], None]) -> None:
-    """For each step: calls `before_each`, runs it in its host's namespace. Raises RunError at the first failure."""
+    """Calls `before_each` before each step, and runs the step in its host's namespace. Raises RunError at the first
+    failure.
+    """
     with log.open("a") as output:
         for step in steps:
             before_each()

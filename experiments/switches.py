@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The switches of a run behind one handle: the measured switch, of any target, and the soft switch that emulates
-the links (rate and delay). Both are one if the measured switch is a soft switch. Otherwise the second one is a delay
-line behind the measured switch.
+the links (rate and delay). A measured soft switch emulates its own links. Behind any other measured switch, a second
+soft switch is the delay line, unless netem makes the delay.
 """
 
 from __future__ import annotations

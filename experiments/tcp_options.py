@@ -91,13 +91,13 @@ def resolve(keys: TcpKeys, traffic: str, switch: str | None, wrong: Wrong) -> di
 
 
 def of_group(given: Collection[str], keys: TcpKeys) -> dict[str, Any]:
-    """The options that a group of `groups` gives its flows, by name. All others are sysctls, of the whole host."""
+    """The options that a group of `groups` gives its flows, by name. All other options belong to the whole host."""
     return {key: getattr(keys, key) for key in OF_PORTS if key in given}
 
 
 def words_of_ports(ports: range, of_group: Mapping[str, Any], of_run: Mapping[str, Any] | None) -> str:
-    """The options of a group whose servers have `ports`, for --port-tcp of hosts/tune behind its direction; "" if the
-    group has none of its own.
+    """The options of a group whose servers have `ports`, in the form of --port-tcp (hosts/tune) without the direction;
+    "" if the group has no option of its own.
     """
     if all(of_group[key] is None for key in OF_PORTS):
         return ""

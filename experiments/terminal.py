@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Shows progress: a bar and two lines in place on a terminal, otherwise a plain line now and then.
+"""Shows progress: on a terminal two lines in place, the first with a bar; otherwise a plain line now and then.
 
-The cursor is never hidden, so that even SIGKILL leaves the terminal as it was.
+The cursor stays visible, because nobody would show a hidden cursor again after SIGKILL.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ switch, fixed addresses. A switch without propagation delay has another namespac
                  3-- collector                   3-- collector
 
 Names, ports and addresses of the lab are defined only here; a test compares them with Ansible's lab inventory.
-Everything is static, without ARP, duplicate address detection and router solicitation: the queue holds packets of the
-experiment only.
+Addresses and neighbours are static, without ARP, duplicate address detection and router solicitation: the queue holds
+packets of the experiment only.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from runs import results
 MAX_FLOWS = 10_000
 FIRST_SERVER_PORT = 5201
 FIRST_FINITE_SERVER_PORT = 6001
-# The roles reserve all client ports: they overlap the default range of ephemeral ports, from which iperf3's control
-# connections take theirs.
+# The roles reserve all client ports: the client ports overlap the default range of ephemeral ports, from which the
+# kernel gives ports to iperf3's control connections.
 FIRST_CLIENT_PORT = 30_000
 CLIENT_PORT_OFFSETS = 1_000  # of the first flow's port, drawn for each repetition
 LAST_CLIENT_PORT = FIRST_CLIENT_PORT + CLIENT_PORT_OFFSETS + MAX_FLOWS - 2
@@ -71,7 +71,7 @@ def command(module: str, plan: Mapping[str, Any], directory: Path, plan_name: st
 def start_all(
     plan: TrafficPlan, directory: Path, start_mono_ns: int, user: Mapping[str, Any]
 ) -> Iterator[TrafficProgram]:
-    """Starts the host program, and the user's client as `user`."""
+    """Starts the host program, and the user's client with the user and group IDs `user`."""
     start = {"start_mono_ns": start_mono_ns}
     if plan.program:
         words = command(plan.program, {**plan.options, **start}, directory)

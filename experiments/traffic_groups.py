@@ -28,7 +28,7 @@ class OwnSettings:
     servers: int | None = None
     window_packets: int | None = None
     pacing: str | None = None
-    ecn: str | None = None  # None: as the run, also in the next two
+    ecn: str | None = None  # None, also in the next two fields: as the run
     initcwnd: int | None = None
     acks: str | None = None
 
@@ -42,7 +42,7 @@ OWN = tuple(OwnSettings.__dataclass_fields__)
 
 @dataclass(frozen=True)
 class Group(OwnSettings):
-    """Long flows that share a congestion control. `flows` is None if FLOWS gives their number."""
+    """Long flows that share a congestion control. `flows` is their number."""
 
     cc: str
     flows: int | None

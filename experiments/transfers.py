@@ -33,8 +33,9 @@ Wrong = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class Transfers(OwnSettings):
-    """A group of finite flows, resolved. `sizes` (bytes) and `think` (ns) are objects of hosts/traffic/draws.py. Kind
-    finite has `load`, `arrivals` and `mean_gap_ns`; kind closed-loop has `users`, `think`, `think_from` and `path_of`.
+    """A group of finite flows, resolved. `sizes` (bytes) and `think` (ns) are JSON objects, as hosts/traffic/draws.py
+    reads them. Kind finite has `load`, `arrivals` and `mean_gap_ns`; kind closed-loop has `users`, `think`,
+    `think_from` and `path_of`.
     """
 
     kind: str

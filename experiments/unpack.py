@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Unpacks a job's archive from a lab: regular files with names of a run's files, up to a bound, and nothing else. A lab
-is another machine and this process may be root, so links, devices, modes, owners and foreign paths are refused.
+is another machine and this process may be root, so links, devices and foreign paths are refused, and modes and owners
+are ignored.
 """
 
 from __future__ import annotations

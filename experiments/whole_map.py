@@ -24,7 +24,7 @@ DOCS = host.CHECKOUT / "docs/results"
 
 
 def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Returns the exit status. Raises SpecError, InputError, OSError."""
+    """Returns the exit status. Raises SpecError, InputError, RunError, OSError."""
     for key in sorted(given.keys() - TAKES):
         problem = f"has no meaning with PAPER={WORD}, which only draws published tables; leave it out"
         errors.append(BadValue(key.upper(), given[key], problem))

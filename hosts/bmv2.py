@@ -30,7 +30,7 @@ SYS_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
 SCHED_ATTR = struct.Struct(
     "=IIQiIQQQ"
 )  # size, policy, flags, nice, priority, runtime, deadline, period: sched_setattr(2)
-NICE, SLICE_NS = -15, 100_000  # below the delay line (nice -20), which needs less CPU time and must not wait
+NICE, SLICE_NS = -15, 100_000  # lower priority than the delay line (nice -20), which needs less CPU and must not wait
 POLL_S = 0.05
 READY_S = 8.0
 END_S = 5.0  # from SIGTERM to SIGKILL
@@ -115,7 +115,7 @@ def _end_with_parent() -> None:
 
 
 def _boosted() -> None:
-    """Best effort: without the privilege, or on an older kernel, simple_switch runs unboosted."""
+    """Best effort: without CAP_SYS_NICE, or on another architecture, only the timer slack changes."""
     _end_with_parent()
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)

@@ -62,7 +62,7 @@ class DaemonFiles:
 def start(
     name: str, argv: list[str], runtime_dir: Path, logs_dir: Path, ready: str | None = "ready", timeout_s: float = 10.0
 ) -> dict[str, Any]:
-    """Starts argv and returns once the log has a line `ready` (None: as soon as it runs).
+    """Starts argv and returns once the log has a line `ready` (None: once the program runs).
 
     Idempotent: a program that already runs with the same argv is left alone. Another argv is an error, because two
     programs would write to the same files.
@@ -98,7 +98,9 @@ def start(
 
 
 def stop(name: str, runtime_dir: Path, timeout_s: float = 10.0) -> dict[str, Any]:
-    """Sends SIGTERM, and SIGKILL after timeout_s. Raises DaemonError after SIGKILL, a non-zero exit or an early end."""
+    """Sends SIGTERM, and SIGKILL after timeout_s. Raises DaemonError after SIGKILL, an early end, or a non-zero or
+    unknown exit status.
+    """
     files = DaemonFiles(name, runtime_dir)
     if not runtime_dir.is_dir():
         return {"changed": False, "name": name, "state": "never started"}
@@ -318,7 +320,7 @@ def _start_ticks(pid: int) -> int | None:
 
 
 def _is_running(files: DaemonFiles, state: dict[str, Any]) -> bool:
-    """False for a zombie: its keeper removes the pid file before it reaps the program, but may have been killed."""
+    """False for a zombie: the keeper removes the pid file before it reaps the zombie, but may have been killed."""
     fields = _stat(state["pid"])
     return files.pid.exists() and bool(fields) and fields[0] != "Z" and int(fields[19]) == state["start_ticks"]
 

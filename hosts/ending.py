@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Waits for the end of a child with a time limit, without polling. Popen.wait polls 20 times per second. In virtual
-time a minute of waiting takes no real time, but each poll costs processor time.
+"""Waits for the end of a child with a time limit, without polling. Popen.wait with a timeout polls 20 times per second.
+In virtual time a minute of waiting takes no real time, but each poll costs processor time.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 `lost_frames`, by interface: frames that the kernel or the NIC lost since boot. `passed_frames`: frames received and
 sent. `tcp_memory_pressures`: how often TCP ran short of memory since the network namespace was made. `clock`: the
-reports of the time daemons. `settings`: as hosts.tune.inventory. Standard library only (Python 3.9 or later).
+reports of the time daemons. `settings`: those of hosts.tune.inventory. Standard library only (Python 3.9 or later).
 """
 
 from __future__ import annotations

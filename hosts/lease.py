@@ -94,7 +94,7 @@ def held(state_dir: Path) -> int | None:
 
 
 def wait(signs: int, silence_s: float = SILENCE_S) -> bool:
-    """Waits for the end of the input; returns whether END came before. False after `silence_s` without a byte."""
+    """Waits for the end of the input; returns whether END came before it. `silence_s` without a byte: returns False."""
     ended = False
     while select.select([signs], [], [], silence_s)[0]:
         came = os.read(signs, 4096)
@@ -205,7 +205,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("another experiment runs on this host: wait until it has ended", file=sys.stderr)
         return EXIT_REFUSED
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)  # a lost connection sends these, but the end of the input suffices
+        signal.signal(number, signal.SIG_IGN)  # a lost connection sends these, and also ends the input
     former: list[list[str]] = []
     ended = False
     problems = clean_earlier(options.run_dir, options.state_dir)

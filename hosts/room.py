@@ -18,7 +18,7 @@ def full(path: Path) -> str:
     try:
         figures = os.statvfs(path)
         free, total = figures.f_bavail * figures.f_frsize, figures.f_blocks * figures.f_frsize
-        names_left = figures.f_favail or not figures.f_files  # some file systems do not count them
+        names_left = figures.f_favail or not figures.f_files  # some file systems do not count inodes
         if free >= LEAST_FREE_BYTES and names_left:
             return ""
         sizes = f"{free / 2**20:.1f} of {total / 2**20:.1f} MiB free"

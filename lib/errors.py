@@ -46,7 +46,7 @@ class SpecError(Exception):
 
 
 class RunError(Exception):
-    """The run cannot start or go on. Each of `lines` says what failed, to what, why, and what to do."""
+    """The run cannot start or go on. Each of `lines` says what failed, on which object, why, and what to do."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("; ".join(lines))
@@ -54,7 +54,7 @@ class RunError(Exception):
 
 
 class InputError(Exception):
-    """Stored files that cannot be used at all; the text is one line: what, where, what to do."""
+    """Stored files cannot be used at all. The text is one line: what is wrong, where, what to do."""
 
 
 class Interrupted(BaseException):

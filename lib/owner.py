@@ -18,8 +18,8 @@ class NotOurs(OSError):
 
 
 def sudo_user() -> pwd.struct_passwd | None:
-    """The user who called sudo; None if there is none, or if it is root. Anybody can set SUDO_UID, so it may only give
-    rights away.
+    """The user who called sudo; None without sudo, or if the user is root. Anybody can set SUDO_UID, so it may only be
+    used to give rights away.
     """
     uid = os.environ.get("SUDO_UID", "")
     try:
@@ -44,8 +44,8 @@ def give_open(descriptor: int) -> None:
 def give(made: Path) -> None:
     """Gives the caller of sudo, if there is one, a file that this process made, or a directory with its contents.
 
-    Only files of root change their owner. No link is followed, and a directory is given after its contents, so that
-    nobody can move it away meanwhile.
+    Only root's directories, and root's files with one hard link, change their owner. No link is followed. A directory
+    is given after its contents, so that nobody can move the contents away meanwhile.
     """
     user = sudo_user()
     if not user:

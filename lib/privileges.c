@@ -15,7 +15,7 @@ int become_user(const char *user)
 
 	if (!entry)
 		return -ENOENT;
-	/* From root, setresuid clears every capability set, for good. */
+	/* From root, setresuid clears the permitted, effective and ambient capabilities. */
 	if (setgroups(0, NULL) || setresgid(entry->pw_gid, entry->pw_gid, entry->pw_gid) ||
 	    setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;

@@ -4,7 +4,7 @@ numbers (in YAML 1.1, 010 is 8 and 1:30 is 90). `load_typed` reads files that a 
 numbers have their types.
 
 Errors: tags; aliases, because a short file with aliases can expand without bound; a repeated key, because the parser
-alone would silently take the last.
+alone would silently take the last one.
 """
 
 from __future__ import annotations

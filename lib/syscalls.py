@@ -42,8 +42,8 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 
 def die_with_parent(sig: int = signal.SIGKILL) -> None:
-    """The kernel sends `sig` to the caller when its parent ends, for whatever reason. Does nothing on systems other
-    than Linux, where stored runs can be analysed, too.
+    """The kernel sends `sig` to the caller when its parent ends, for whatever reason. Does nothing on other systems
+    than Linux: stored runs can be analysed there, too.
     """
     if not sys.platform.startswith("linux"):
         return

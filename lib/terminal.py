@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Text for a terminal. `say` and `complain` escape control characters. Print every line with them that has the name
-of a file, or words of a command line or of another program.
+"""Text for a terminal. `say` and `complain` escape control characters. Use them for every line that has the name of a
+file, or words of a command line or of another program.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _UNIT_OF = {unit: (dimension, factor) for dimension, units in DIMENSIONS.items()
 
 
 class Quantity(NamedTuple):
-    """`amount` in the base unit of `dimension`: bit/s, ns, bytes, packets, BDPs, RTTs. `text` is as given."""
+    """`amount` in the base unit of `dimension`: bit/s, ns, bytes, packets, cells, BDPs, RTTs. `text` is as given."""
 
     amount: Fraction
     dimension: str

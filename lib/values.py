@@ -20,8 +20,8 @@ _IN_WORDS = {3: "three", SIX_DECIMALS: "six"}
 def quantity(
     *dimensions: str, low: str = "", high: str = "", why: str = "", positive: bool = False, exact: bool = True
 ) -> Callable[[object], units.Quantity]:
-    """Quantities of `dimensions`. `low` and `high` bound the quantities of the first dimension; `why` is the reason of
-    the bounds. `exact` refuses fractions of a base unit.
+    """Quantities of `dimensions`. `low` and `high` bound the quantities of the first dimension; `why` is the reason for
+    the bounds. `positive` refuses zero. `exact` refuses fractions of a base unit, except of bdp and rtt.
     """
 
     def read(value: object) -> units.Quantity:

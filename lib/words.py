@@ -30,8 +30,8 @@ class Key(NamedTuple):
 
 
 def made() -> list[str]:
-    """The words that make was called with, including words that are not parameters. Variables of the environment, and
-    make's own default CC=cc, are not among them.
+    """The KEY=VALUE words that make was called with, whether or not they are parameters, except OF_THE_MAKEFILE.
+    Variables of the environment, and make's own default CC=cc, are not among them.
     """
     _, _, variables = f" {os.environ.get('MAKEFLAGS', '')}".partition(" -- ")
     words = re.findall(r"((?:[^\\\s]|\\.)+)", variables)
@@ -42,8 +42,8 @@ def made() -> list[str]:
 def read_words(
     words: list[str], keys: Mapping[str, Key], first: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[BadValue]]:
-    """Keys in lower case with their values as given, and an error for each word that is not a key. Words without
-    a key at the beginning are the values of the keys `first`. A key that is not in `keys` is read like the others.
+    """Keys in lower case with their values as given, and an error for each malformed or repeated word. Leading words
+    without a key are the values of the keys `first`. A key that is not in `keys` is read like the others.
     """
     given: dict[str, Any] = {}
     errors = []

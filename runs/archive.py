@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Archives of a sweep's runs. An archive has the files that KEEP=summary keeps, without report.html. With an archive a
-set of runs that took hours can be published, and extended on another machine. A run with tables is packed without them
-if it has MEASURES, the values that figures take from the tables; without MEASURES the run is left out.
+"""Archives of a sweep's runs. An archive has the files that KEEP=summary keeps, without report.html. Runs that took
+hours can be published as an archive, and extended on another machine. A run with tables is packed without its tables
+if it has MEASURES, the values that figures take from the tables. Without MEASURES the run is left out.
 
 Members are <sweep>/runs/<job>/rep-1/<file>. A run is moved to its place only when all of its files are unpacked.
 """
@@ -28,7 +28,7 @@ from runs.thinned import SUMMARY, kept, mark, removes
 KEPT_SUFFIXES = (".json", ".yaml", ".parquet", "")  # '' for THINNED
 SUFFIX = ".tar.xz"
 MOST_MEMBERS, MOST_BYTES = 200_000, 4 << 30
-MOST_PACKED_BYTES = 24 << 20  # of a paper, in a repository that everybody clones
+MOST_PACKED_BYTES = 24 << 20  # all archives of a paper: everybody who clones the repository downloads them
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}"
 MEMBER = re.compile(rf"((?:{_NAME})/{SWEEP_RUNS}/(?:{_NAME})/{REPETITION})/({_NAME})")
 
@@ -37,7 +37,7 @@ class Packed(NamedTuple):
     """Archives in a temporary directory."""
 
     files: list[Path]
-    left_out: list[int]  # the repetitions that are too large to be published, the highest numbers
+    left_out: list[int]  # the highest repetitions, which exceed MOST_PACKED_BYTES
 
     def replace(self, directory: Path) -> list[Path]:
         """Replaces the archives in `directory` by these. Returns the new files. Raises OSError."""
@@ -50,8 +50,8 @@ class Packed(NamedTuple):
 @contextlib.contextmanager
 def packed(beside: Path, results: Path, by_repetition: Mapping[int, Iterable[str]]) -> Iterator[Packed]:
     """Archives of these runs, one for each repetition, in a temporary directory in `beside`. The lowest repetitions
-    are packed, as many as MOST_PACKED_BYTES allows; the runs of the others have to be done again. Raises InputError if
-    not even one fits, OSError.
+    are packed, as many as MOST_PACKED_BYTES allows; the others have to be run again. Raises InputError if not even one
+    fits, OSError.
     """
     owner.make(beside)
     with tempfile.TemporaryDirectory(prefix=".packing-", dir=beside) as scratch:
@@ -102,8 +102,8 @@ def needs_no_table(repetition: Path) -> bool:
 
 
 def _members(repetition: Path, path: str) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the packed files of a repetition, by name; only those that `unpack` accepts below `path`.
-    Raises OSError.
+    """Names and contents of the packed files of a repetition, sorted by name. Names that `unpack` refuses below `path`
+    are left out. Raises OSError.
     """
     names = {each.name for each in repetition.iterdir() if each.is_file() and each.suffix in KEPT_SUFFIXES}
     names = {name for name in names if not removes(SUMMARY, name) and MEMBER.fullmatch(f"{path}/{name}")}

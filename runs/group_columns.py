@@ -28,7 +28,7 @@ def of_spec(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:
 
 
 def _groups(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """All groups of spec.yaml, as in the file's `groups`."""
+    """All groups of spec.yaml, of every kind, sorted by their number."""
     lists = [value for key in ("groups", "transfers", "datagrams") if isinstance(value := spec.get(key), list)]
     groups = [group for of_kind in lists for group in of_kind if isinstance(group, dict)]
     return sorted(groups, key=lambda group: number if isinstance(number := group.get("number"), int) else 0)

@@ -38,7 +38,9 @@ class State(Enum):
 
 
 class JobState(NamedTuple):
-    """A job's state, the number of ended attempts, and why the last attempt is not valid ('': it is valid)."""
+    """A job's state, the number of ended attempts, and why the last attempt is not valid. The reason is '' if that
+    attempt is valid, does not exist, is not analysed yet, or was killed.
+    """
 
     state: State
     attempts: int

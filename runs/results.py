@@ -3,13 +3,13 @@
 
 A repetition is recorded when it has environment.json, and complete when it has summary.json. The digests of its raw
 files (digests.json) are written before environment.json. A repetition that ended before it was recorded gets the file
-ABORTED (aborted.py). If the runner was killed, the next command writes ABORTED, and names each repetition that was
-recorded but not analysed. Every running run holds a lock on its directory, and the kernel releases the lock with the
-run's last process; an unfinished run without a lock was killed. So several experiments may run in one results
-directory, if the machine has the processors (machine.py).
+ABORTED (aborted.py). If the runner was killed, the next run writes ABORTED, and names each repetition that was
+recorded but not analysed. Every running run holds a lock on its directory, and the kernel releases the lock when the
+run's last process ends; an unfinished run without a lock was killed. So several experiments may run in one results
+directory, if the machine has the processors (experiments/machine.py).
 
 Users may share a results directory, and one of them may be root. Directories themselves are locked: a lock file would
-have an owner, who could keep others out. Each command marks and names only the runs of its own user.
+have an owner, who could keep others out. Each run marks and names only the runs of its own user.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _is_locked(directory: int) -> bool:
 
 
 def _ended(results: Path) -> Iterator[tuple[Path, int]]:
-    """Repetitions of this user's experiments that have ended, each with a descriptor of its directory."""
+    """The repetitions of this user's ended experiments (not of sweeps), each with a descriptor of its directory."""
     for run in sorted(results.iterdir()):
         with contextlib.suppress(OSError), files.directory(run) as within:
             with os.scandir(within) as entries:

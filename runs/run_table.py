@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The table of all runs, one row per repetition: `results/index.parquet`, made from summary.json and environment.json.
 
-The index is a cache that cannot be stale: a row is reused only while its summary has the same modification time. All
-other summaries are read again. Rows of deleted repetitions are dropped.
+The index is a cache that cannot be stale: a row is reused only while its summary has the same modification time and
+its place is the same. All other summaries are read again. Rows of deleted repetitions are dropped.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "imported": summary.get("imported") is not None,  # from another tool's captures, without a ledger
         "cc": mix(groups),
         "flows": _flows([*groups, *_list(spec.get("datagrams"))], spec.get("datagram_flows")),
-        "traffic": spec.get("traffic", "long"),  # specs older than the other kinds of traffic lack the key
+        "traffic": spec.get("traffic", "long"),  # early specs had only long flows, and no such key
         **{
             name: spec.get(name)
             for name in ("mode", "rate_bps", "rtt_ns", "mtu_bytes", "ecn_threshold_packets", "access_bps")
@@ -309,7 +309,7 @@ def distinct(rows: Iterable[Mapping[str, Any]]) -> int:
 
 
 def _directories(parent: Path) -> list[Path]:
-    """Not links: results/latest would count a run twice."""
+    """The subdirectories, sorted. Links are left out: results/latest would count a run twice."""
     try:
         return sorted(Path(entry.path) for entry in os.scandir(parent) if entry.is_dir(follow_symlinks=False))
     except OSError:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A stored sweep: its plan, a row for each of its jobs, and the parameters that it varies.
 
-A job without a summary has a row, too: it has the values of the plan, the verdict MISSING, and the reason in ABORTED if
-there is one. Without a plan (runs put together by hand) the parameters are those that differ between the runs.
+The row of a job without a summary has the values of the plan, the verdict MISSING, and the reason in ABORTED if there
+is one. Without a plan (runs put together by hand) the parameters are the columns that differ between the runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The bottleneck: one FIFO queue with a policy, a link, and a postcard of every packet. Implements the semantics of the
- * soft switch with our P4 program a second time, on purpose: `make replay BUF=...` of a simulated run compares both.
+ * soft switch with our P4 program a second time, on purpose: `make replay BUF=...` puts the arrivals of a simulated run
+ * through the first implementation.
  */
 #ifndef SIMULATOR_BOTTLENECK_H
 #define SIMULATOR_BOTTLENECK_H
@@ -47,7 +48,7 @@ class Bottleneck
 	Deliver deliver;
 	std::deque<Queued> queue; /* the front is in transmission */
 	uint64_t queue_bytes = 0;
-	/* The link is free at exactly free_ns + carry / rate_bps ns. */
+	/* The link is free at exactly free_ns + carry / rate_bps ns; head_*: if the head of the queue departs. */
 	uint64_t free_ns = 0, carry = 0;
 	uint64_t head_free_ns = 0, head_carry = 0;
 	uint32_t next_seq[2] = {};

@@ -59,7 +59,7 @@ class Flow
 class Sink
 {
       public:
-	/* Ports of receiver and sender: no two flows have the same. */
+	/* Ports of receiver and sender: no two flows have the same pair. */
 	using Ports = std::pair<uint16_t, uint16_t>;
 
 	struct Connection {

@@ -37,7 +37,7 @@ class Paths
 	const Path *Of(ns3::Ptr<const ns3::Packet> packet) const;
 
 	std::deque<Link> links;
-	std::unordered_map<uint32_t, Path> paths; /* by both ports, which no two flows share */
+	std::unordered_map<uint32_t, Path> paths; /* by the pair of ports: no two flows have the same */
 };
 
 #endif

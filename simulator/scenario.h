@@ -37,7 +37,7 @@ struct scenario {
 	uint64_t data_delay_ns, ack_delay_ns;
 	uint64_t mtu_bytes;
 	unsigned int mode;	    /* enum queue_mode */
-	uint64_t threshold_packets; /* of drops; in ECN mode, of marks */
+	uint64_t threshold_packets; /* of drops; in ECN mode, of marks of ECN-capable packets */
 	uint64_t limit_packets;	    /* the queue holds no more, whatever the mode */
 	uint64_t start_mono_ns, duration_ns, drain_ns;
 	uint64_t connect_interval_ns;
@@ -54,7 +54,7 @@ struct scenario {
 	uint32_t flow_count, long_count;
 };
 
-/* 0, 1 after --help, -EINVAL after one line. */
+/* 0; 1 after --help; -EINVAL after one line on stderr; -ENOMEM. */
 int scenario_read(struct scenario *scenario, int argc, char **argv);
 
 #ifdef __cplusplus

@@ -18,7 +18,7 @@ ns3::Ptr<ns3::TcpSocketBase> sending_socket(const struct scenario &scenario, ns3
 ns3::InetSocketAddress source_of(const struct scenario &scenario, const struct scenario_flow &flow);
 
 uint32_t mss(const struct scenario &scenario);
-/* The second half of an IPv4 address in IPv6's form. */
+/* The low 64 bits of the IPv4-mapped IPv6 address. */
 uint64_t mapped_low(ns3::Ipv4Address address);
 
 #endif

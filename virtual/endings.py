@@ -23,7 +23,7 @@ PROC = Path("/proc")
 
 
 class Silence:
-    """Detects a hang: for HANG_S a machine prints nothing, and computes all the time or is idle.
+    """Detects a hang: for HANG_S a machine prints nothing, and is stopped (SIGSTOP), computes all the time, or is idle.
 
     Time in which the machine waits for a processor of a busy computer does not count.
     """
@@ -122,7 +122,7 @@ def cpu_s(pid: int) -> float:
 
 
 def busiest_began_s(pid: int) -> float | None:
-    """time.time() at the start of the process of the machine's user space that computes most now; None: none does.
+    """time.time() at the start of the machine's busiest user-space process; None: no user-space process computes.
 
     Each program inside is one process of the host.
     """

@@ -24,7 +24,7 @@ from virtual.messages import Speaker
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x2, 0x4, 0x8  # include/uapi/linux/mount.h
 PR_SET_TIMERSLACK = 29  # include/uapi/linux/prctl.h
 LINUX_REBOOT_CMD_POWER_OFF = 0x4321FEDC  # include/uapi/linux/reboot.h
-# The tmpfs takes pages of the kernel's own memory.
+# The tmpfs on /run takes pages of the kernel's own memory.
 RUN_OPTIONS = "mode=755,size=64m"
 # The host resolves this path for the kernel's process: it is the directory in which the kernel was started. So the
 # kernel's command line need not name the job's directory.

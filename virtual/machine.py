@@ -45,7 +45,9 @@ class MachineError(Exception):
 
 @dataclass(frozen=True)
 class MachineJob:
-    """The work of one machine. `directory` is writable inside, as virtual.RUN_DIRECTORY; all else is read-only."""
+    """The work of one machine. `directory` is writable inside, as virtual.RUN_DIRECTORY. All other files of the host
+    are read-only.
+    """
 
     kernel: Path
     init: list[str]  # the program that is PID 1, and its arguments
@@ -59,7 +61,9 @@ class MachineJob:
 
 
 def command_line(job: MachineJob) -> list[str]:
-    """The kernel's arguments. Raises MachineError for text that no parameter can hold, such as a path with a quote."""
+    """The kernel's arguments. Raises MachineError for text that no parameter can hold, such as a path with a quote, and
+    for arguments that are too long together.
+    """
     words = {
         "mem": f"{job.memory_mib}M",
         "root": "none",

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Before the boot: which directory holds a machine's memory, and whether it has enough space.
 
-The kernel's memory is a sparse unnamed file in a directory of the host (arch/um/os-Linux/mem.c). If the directory is
-full, the next touch of a new page raises SIGBUS. Eventually a machine touches nearly all its memory, because free
-memory becomes page cache. So the whole size must be free, plus the memory that other machines may still touch.
+The kernel's memory is a sparse unnamed file in a directory of the host (arch/um/os-Linux/mem.c). If the directory's
+file system is full, the next touch of a new page raises SIGBUS. Eventually a machine touches nearly all its memory,
+because free memory becomes page cache. So the whole size must be free, plus the memory that other machines may still
+touch.
 """
 
 from __future__ import annotations

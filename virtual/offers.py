@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Asks the virtual-time kernel for its abilities by booting it: once per kernel, because a boot takes a second."""
+"""Boots a virtual-time kernel to ask for its congestion controls and their parameters. The names are stored beside the
+kernel, because a boot takes a second.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Reads and writes integers of 1 to 16 bytes. The caller guarantees that the buffer is long enough.
+ * Reads and writes integers of 1 to 16 bytes (put_le: 1 to 8). The caller guarantees that the buffer is long enough.
  */
 #ifndef WIRE_BYTES_H
 #define WIRE_BYTES_H

@@ -73,7 +73,7 @@ class Format:
     def columns(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Decodes many big-endian records: `rows` is uint8, records x at least `length`; each field becomes uint64.
 
-        Raises TypeError for formats with a field that overlaps more than eight bytes.
+        Raises TypeError for little-endian formats, and for formats with a field that overlaps more than eight bytes.
         """
         import numpy as np
 

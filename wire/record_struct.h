@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * A record in C whose struct's layout is the format: RECORD_DEF lists its fields, RECORD is the struct's name, and
- * RECORD_BYTES the name of its length. The header of each record defines all three and includes this file once.
+ * Declares a record as a C struct whose layout is the format. RECORD_DEF lists the record's fields, RECORD is the
+ * struct's name, and RECORD_BYTES is the name of its length. Each record's header defines all three, then includes
+ * this file once.
  */
 #include <stdint.h>
 

@@ -107,8 +107,8 @@ def read_blocks(data: bytes | memoryview, kind: int) -> Iterator[Block]:
     """The whole blocks of a raw file, up to the first block that is short or damaged.
 
     `data` may be a memory map. If the blocks read end before `len(data)`, the rest is damaged: the caller checks.
-    Raises RawFileError on a whole block of another kind, layout or version. All versions in RECORD_BYTES are accepted;
-    the header has the block's version.
+    Raises RawFileError on a whole block of another kind, layout or version. All record versions in RECORD_BYTES are
+    accepted; record_version in a block's header says which one its records have.
     """
     view = memoryview(data)
     at = 0

@@ -2,8 +2,9 @@
 """The advice in five lines: the buffer to start with, the range, the confidence, a command that checks it, and where
 the rules are. Values can be pasted into a command.
 
-The start is the smallest of three buffers that our runs do not contradict. The single-flow rule is for flows that act
-as one. Theorem 6, with the Delta that Spang et al. measured, is for flows that differ. The third buffer is the BDP.
+The start is the smallest of three buffers that our runs do not contradict. The single-flow rule is for flows that lose
+packets together. Theorem 6, with at least the Delta that Spang et al. measured, is for flows with unequal windows. The
+third buffer is the BDP.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from analysis.theory.many_flows import MEASURED_DELTA
 from lib import units
 
 ONE_FLOW, UNEQUAL, BDP = "one-flow", "theorem-6", "bdp"
-CHECK_WORDS = "WARMUP=100rtt DURATION=50rtt"  # a tenth of the packets of `make experiment` with its defaults
+CHECK_WORDS = "WARMUP=100rtt DURATION=50rtt"  # 150 RTTs of traffic; `make experiment` has 1200 by default
 ENOUGH_RUNS = 3  # with this many runs on links like the question's, confidence is high
 
 
@@ -52,7 +53,7 @@ class Start(NamedTuple):
 
 
 def start(link: Link, runs: Sequence[EvidenceRun]) -> Start:
-    """The smallest of the three rules that our runs do not contradict; the largest rule if they contradict all."""
+    """The rule with the smallest buffer that our runs do not contradict; the largest buffer if they contradict all."""
     unequal = replace(link, delta=max(link.delta, MEASURED_DELTA[link.cc]))
     candidates = [
         advice

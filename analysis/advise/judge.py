@@ -49,13 +49,13 @@ class Verdict(NamedTuple):
     counted: runs with 1 to NEAR times the asked buffer, and runs with more buffer that failed the promise
     kept: counted runs that achieved the promise
     more: runs with more buffer that achieved the promise, which supports nothing
-    less, less_kept: runs with less buffer; of these, achieved the promise
+    less, less_kept: runs with less buffer, and how many of them achieved the promise
     ratios, flows, bdp: ranges of buffer / asked buffer, of flows, of the BDP in packets
     deltas, losing: ranges of Delta and of the mean number of flows with a loss per RTT, if the rule bounds them
     unfair: counted runs with a Delta above the question's
     many_losing: counted runs whose mean of flows with a loss exceeds the bound. The bound holds for every RTT, so a
         mean can break it but not prove it.
-    outside, outside_counted, outside_kept: runs that break an assumption; of these, counted and kept as above
+    outside, outside_counted, outside_kept: runs that break an assumption, and how many of them are counted and kept
     """
 
     counted: int = 0
@@ -167,7 +167,7 @@ def _nearest(rule: Rule, asked: Link, trials: list[Trial]) -> list[Trial]:
 
 
 def _counted(trials: list[Trial]) -> list[Trial]:
-    """The trials that test the number: success with a far larger buffer is no test."""
+    """The trials that test the rule's buffer: success with a far larger buffer is no test."""
     return [trial for trial in trials if trial.has_enough and (trial.ratio <= NEAR or not trial.kept)]
 
 

@@ -28,7 +28,7 @@ def reno(link: Link) -> Assumption:
 def _room(link: Link, buffer: float) -> list[Assumption]:
     """Assumptions of every rule for long flows: room for the bursts of unpaced senders, and for windows to grow."""
     assumptions = []
-    if link.cc != "bbr":  # BBR paces and shows no such cliff (Spang et al., 3.6)
+    if link.cc != "bbr":  # BBR paces: its utilization does not collapse with fewer packets (Spang et al., 3.6)
         text = f"buffer of {BURST_PACKETS} packets or more, for bursts"
         assumptions.append(Assumption(text, buffer >= BURST_PACKETS))
     if link.window_bytes is not None:

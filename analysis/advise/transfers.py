@@ -32,7 +32,7 @@ NEAR = 3.0  # a factor in capacity ratio and BDP, for medium confidence
 
 
 class Answer(NamedTuple):
-    """What the published runs say about one class of transfers on the asked link."""
+    """The result of the published runs for one class of transfers, on the asked link."""
 
     runs: list[BestBuffer]
     low: float  # to `high`: range of the best buffers on the asked link, packets

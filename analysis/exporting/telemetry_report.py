@@ -2,10 +2,10 @@
 """Exports postcards as telemetry reports of P4.org's Telemetry Report Format 2.0 (wire/telemetry_report.def), the input
 of INT collectors. The output is a pcapng file with one report per datagram.
 
-Each report has ports, queue, depth (packets; cells if the switch counts cells) and the arrival; hop latency and
-departure, or the drop and its reason; and the IP and TCP headers. Header fields that a postcard does not carry are zero
-(TTL, identification, window, options, checksums). The node is the switch id. Marked and dropped packets are flagged as
-congested.
+Each report has ports, queue, depth (packets; cells if the switch counts cells), arrival, and the IP and TCP headers. A
+report of a packet that was admitted also has hop latency and departure; a report of a drop has the reason. Header
+fields that a postcard does not carry are zero (TTL, identification, window, options, checksums). The node is the switch
+id. Marked and dropped packets are flagged as congested.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def encode(
     first_sequence: int,
     unknown: frozenset[str] = frozenset(),
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(row numbers, reports as uint8 rows) for each kind of packet. `cards` are the columns of packets.card_columns,
-    `unknown` those whose values are meaningless.
+    """(row numbers, reports as uint8 rows) for each kind of packet. `cards` are the columns of packets.card_columns;
+    `unknown` names columns with meaningless values.
     """
     if "queue_id" in unknown:
         cards["queue_id"] = np.full_like(cards["queue_id"], UNKNOWN_QUEUE)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
-# (lower, upper) row of PERCENTILES, opacity. With several algorithms the widest band is left out: they overlap.
+# (lower, upper) row of PERCENTILES, opacity. With several algorithms the widest bands, which overlap, are left out.
 SHADES = ((0, 6, 0.15), (1, 5, 0.25), (2, 4, 0.4))
 MEDIAN = 3
 KEY = "median flow; half, 80 % and 98 % of flows"

@@ -69,7 +69,9 @@ def save_svg(figure: Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> 
 
 
 def draw_all(a: Analysis, directory: Path, pool: Executor | None) -> list[Future[None]]:
-    """Draws all figures of a run in `pool`; without a pool, at once. A future's result() raises its drawing's error."""
+    """Draws all figures of a run in `pool`, or in this process if `pool` is None. A future's result() raises the error
+    of its drawing.
+    """
     jobs = []
     for name in names(a.run.spec):
         data = importlib.import_module(f"analysis.figures.{name}").prepare(a)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Distribution of the queue depth at arrivals in the measurement window.
 
-After Spang et al.'s Figures 4 and 6: by the square root of n rule the shaded part of the buffer is not needed,
-because the queue never gets that low.
+After Spang et al.'s Figures 4 and 6: by the square root of n rule the queue never gets as low as the shaded part of the
+buffer, so this part is not needed.
 """
 
 from __future__ import annotations

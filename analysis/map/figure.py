@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Draws the map: for each criterion a panel with the least buffers over the number of flows, and a panel with the best
+"""Draws the map: a panel per criterion with the least buffers over the number of flows, and one panel with the best
 buffers over the capacity ratio. The panels stand one below another, so that the figure is readable on a phone.
 """
 
@@ -68,7 +68,7 @@ def _panel(ax: Any, points: Sequence[MapPoint]) -> None:
 
 def _paced_bdp(points: Sequence[MapPoint]) -> float:
     """The most common BDP of points with limited windows, unpaced senders excluded. Buffers are drawn over the BDP, so
-    only the logarithmic rule depends on this choice.
+    this choice changes the height of the logarithmic rule only. It also sets the right end of all rules' lines.
     """
     return float(mode(round(point.bdp) for point in points if point.senders != UNPACED and point.window_packets))
 

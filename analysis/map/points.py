@@ -2,8 +2,8 @@
 """Least buffers by three criteria, from the published run tables of long flows.
 
 Runs that differ in nothing but the buffer and the repetition form a group. Each group gives a point per criterion: the
-bounds of analysis/least_buffer.py. A group with a single buffer gives one bound; it counts only if no group with more
-buffers has the same algorithm, flows, senders and link.
+bounds of analysis/least_buffer.py. A group with a single buffer gives one bound; the bound counts only if no
+group with more buffers has the same paper, algorithm, flows, senders and BDP.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Spreads = Mapping[tuple[str, int], int]  # (sweep, least RTT in ns) -> spread of
 
 
 class Criterion(NamedTuple):
-    """A buffer is enough if the mean of `column` over the repetitions is `least` or more."""
+    """A buffer is enough if the mean of `column` over the repetitions, with its interval, is `least` or more."""
 
     key: str
     column: str
@@ -52,7 +52,7 @@ CRITERIA = (
 
 class MapPoint(NamedTuple):
     """The least buffer of one group is more than `low` and at most `high` packets. `low` is 0 if the smallest buffer
-    was not too small; `high` is infinite if the largest buffer was not enough.
+    is not known to be too small; `high` is infinite if the largest buffer is not known to be enough.
     """
 
     criterion: Criterion
@@ -158,7 +158,7 @@ def _point(criterion: Criterion, paper: str, rows: list[dict[str, Any]]) -> MapP
         return None
     bracket = bounds(measured, criterion.least)
     if bracket.low <= 0 and math.isinf(bracket.high):
-        return None  # the repetitions contradict each other at every buffer
+        return None  # no bound: undecided, or contradictions
     return MapPoint(
         criterion, paper, first["cc"], first["flows"], senders(first), first["mode"], first["rate_bps"],
         first[MEAN_RTT], first["access_bps"], first["window_packets"], first[PIPE], bracket.low, bracket.high,

@@ -25,8 +25,8 @@ CRITERION = "highest throughput, and buffers within 5 % of it"
 
 
 class BestBuffer(NamedTuple):
-    """The buffer with the highest throughput. Buffers from `low` to `high` have a throughput within 5 % of it; 0 or
-    infinity where the smallest or the largest buffer of the runs has, too.
+    """The buffer with the highest throughput. From `low` to `high`, the throughput is within 5 % of the highest. `low`
+    is 0 if this includes the smallest buffer of the runs; `high` is infinite if this includes the largest.
     """
 
     figure: str

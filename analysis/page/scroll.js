@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Parts of a page that scroll sideways can be reached and scrolled with the keyboard (WCAG 2.1, 2.1.1). A table of few
-// cells need not scroll: on a phone each of its rows is a block of lines (style.css), with the column's title in each.
+// cells need not scroll: on a phone each of its rows is a block of lines (style.css), a line per cell with the column's title.
 "use strict";
 const MOST_CELLS = 120;
 for (const table of document.querySelectorAll(".wide table:not(#runs)")) {
@@ -10,7 +10,7 @@ for (const table of document.querySelectorAll(".wide table:not(#runs)")) {
   head.classList.add("titles");
   for (const row of rows) for (const cell of row.cells) {
     const isHeading = cell.cellIndex === 0 && !cell.classList.contains("n");
-    if (!cell.textContent.trim()) cell.replaceChildren();  // :empty
+    if (!cell.textContent.trim()) cell.replaceChildren();  // for :empty in style.css
     if (!isHeading) cell.dataset.title = head.cells[cell.cellIndex].textContent;
   }
 }

@@ -41,7 +41,7 @@ def bracket(enough: Mapping[int, bool]) -> Bracket:
 
 
 def of_utilization(runs: Iterable[StoredRun], least: float) -> Bracket:
-    """The bracket by mean utilization over repetitions: the paper's criterion is a long mean, not a percentile."""
+    """The bracket by mean utilization over repetitions: the papers' criterion is a long mean, not a percentile."""
     means = series(runs, "buffer_packets", "utilization_mean")
     return bracket({buffer: mean.value >= least for buffer, mean in means.items()})
 
@@ -62,7 +62,7 @@ def axes_of(ax: look.Axes, of_curves: Iterable[Mapping[int, Bracket]], x_label: 
 
 
 def draw_ns3(ax: look.Axes, x: float, edges: Bracket, shade: str) -> None:
-    """The bracket of ns-3's runs. If an end is open, a triangle at the known end points to it."""
+    """The bracket of ns-3's runs. If an end is open, a triangle at the known end points towards the open end."""
     middle = edges.interval()
     if middle is None:
         end, marker = (edges.high, "v") if edges.high is not None else (edges.low, "^")

@@ -68,8 +68,8 @@ def with_second(facts: Iterable[Fact], second: Iterable[Fact]) -> list[Fact]:
 
 
 def with_ns3(facts: Iterable[Fact], ns3: Iterable[Fact]) -> list[Fact]:
-    """Each fact, with the number of the same name in ns-3's runs. An extreme of many points is left empty: ns-3 has few
-    of them.
+    """Each fact, with the number of the same name in ns-3's runs. Numbers over many points stay empty: ns-3 has few of
+    the points.
     """
     simulated = {fact.what: fact for fact in ns3 if not fact.over_points}
     return [fact._replace(ns3=simulated.get(fact.what)) for fact in facts]
@@ -103,5 +103,5 @@ def exactly(value: float) -> Interval:
 
 
 def absent(text: str, paper: str = "") -> Fact:
-    """A Fact with the reason why an algorithm has no numbers."""
+    """A Fact that says why numbers are missing."""
     return Fact(text.replace("\n", " "), paper, None, None, "")

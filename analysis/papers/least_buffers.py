@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The least buffer of an algorithm, for each number of flows in a search.
 
-A bisection assumes that more buffer is never worse, and measures few buffers. So all other runs with that algorithm,
-number of flows and link are judged together with the search's runs. The result says where runs contradict each other.
+A bisection assumes that more buffer is never worse, and measures few buffers. So the paper's other runs without marking
+are judged together with the search's runs, if algorithm, number of flows and link are the same. The result says where
+runs contradict each other.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class BufferBracket(NamedTuple):
     runs: list[StoredRun]
     bounds: Bounds
     contradiction: tuple[int, int] | None  # a smaller buffer that is enough, a larger that is not
-    means: dict[int, float]  # of the criterion's number, by buffer
+    means: dict[int, float]  # of the search's column, by buffer
 
     @property
     def is_known(self) -> bool:
@@ -46,7 +47,9 @@ class BufferBracket(NamedTuple):
 
     @property
     def interval(self) -> Interval | None:
-        """The bounds as an estimate: their middle, or the known bound if the other is 0 or infinity."""
+        """The bounds as an estimate: their middle, or the known bound if the other is 0 or infinity. None if
+        there is no least buffer.
+        """
         low, high = self.bounds.low, self.bounds.high
         return Interval(self.bounds.middle, low, high, 1) if self.is_known else None
 
@@ -71,7 +74,7 @@ class BufferBracket(NamedTuple):
 
 
 def least_buffers(runs: StoredRuns, search: StoredSearch, cc: str, **equal: int) -> dict[int, BufferBracket]:
-    """The least buffer for each number of flows of the search, from runs with the column values `equal`."""
+    """The least buffer for each number of flows of the search. `equal` selects among the search's runs by column."""
     needs = (search.column,)
     searched = runs.select(search.stem, needs=needs, cc=cc, **equal)
     if not searched:

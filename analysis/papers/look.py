@@ -80,7 +80,7 @@ def footer(figure: Figure, provenance: Data) -> None:
 
 
 def split(curves: Data) -> tuple[Data, list[str]]:
-    """Splits curves by algorithm: the curves that have numbers, and a line for each other curve with the reason."""
+    """Splits `curves` (by algorithm or sender): those with numbers, and a line with the reason for each other curve."""
     missing = [curve["absent"].replace("\n", " ") for curve in curves.values() if "absent" in curve]
     return {cc: curve for cc, curve in curves.items() if "absent" not in curve}, missing
 
@@ -136,7 +136,7 @@ def label_right(ax: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
 
 
 def legend_right(ax: Axes, curves: Mapping[str, str], missing: Iterable[str], more: Iterable[Artist] = ()) -> None:
-    """Right of the axes: each algorithm with the text of its curve, `more`, and why others are missing."""
+    """A legend right of the axes: each algorithm with the text of its curve, `more`, and why others are missing."""
     from matplotlib.lines import Line2D
 
     handles: list[Artist] = [
@@ -179,7 +179,7 @@ def ns3_points(ax: Axes, x: Iterable[float], intervals: Iterable[Interval], shad
 
 def render(name: str, draw: Callable[[Data], Figure], data: Data, directory: Path) -> None:
     """Draws one figure in the papers' style into <directory>/<name>.png and .svg: the same bytes from the same data. A
-    figure with axes gets a footer; a figure without axes is a table of text, which draws its own. Raises OSError.
+    figure with axes gets a footer. A figure without axes is a table of text that draws its own footer. Raises OSError.
     """
     import matplotlib
 

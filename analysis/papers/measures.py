@@ -21,9 +21,9 @@ from runs.thinned import SUMMARY, kept
 
 
 def measure(directory: Path, name: str, kind: Any, compute: Callable[[], Any]) -> Any:
-    """The value of `compute()`, which reads tables of the repetition; without the tables, the stored value. JSON must
-    be able to express its type `kind`. If the value changes, `compute` needs another `name`: stored values remain.
-    Raises InputError.
+    """The value of `compute()`, which reads tables of the repetition; without the tables, the stored value. `kind` is
+    the value's type, one that JSON can express. If `compute` gets another definition, it needs another `name`, because
+    stored values remain. Raises InputError.
     """
     if kept(directory) != SUMMARY:
         value = json.loads(json.dumps(compute()))  # the same types as from the file
@@ -51,7 +51,7 @@ def _stored(directory: Path, name: str) -> Any:
 
 
 def _store(directory: Path, name: str, value: Any) -> None:
-    """A results directory that cannot be written stays as it is; PUBLISH=1 then names its runs as not published."""
+    """Stores nothing if the results directory cannot be written; PUBLISH=1 then counts its runs as not published."""
     with contextlib.suppress(OSError), lock.in_turn(directory):
         is_sound = (directory / MEASURES).exists() and not record.derived_damage(directory, MEASURES)
         known = _read(directory) if is_sound else {}

@@ -24,7 +24,7 @@ REFUSED = CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
 
 
 class PacketTrace:
-    """Times are ns on the run's clock. Needs postcards.parquet and tcp.parquet; InputError if they were not kept."""
+    """Times are ns on the run's clock. `queue` and `records` need postcards and tcp.parquet; InputError if not kept."""
 
     def __init__(self, run: StoredRun) -> None:
         self.run = run
@@ -34,7 +34,7 @@ class PacketTrace:
         self.rtt_ns, self.buffer = spec["rtt_ns"], spec["buffer_packets"]
         self.longest_rtt_ns = summary["loss"]["longest_rtt_ns"]
         # Time from a drop until the sender knows. After a drop on arrival the full queue leaves before the flow's next
-        # packets do; a packet that is dropped at departure has waited already.
+        # packets do. A packet that is dropped at departure has already waited in the queue.
         self.news_ns = self.rtt_ns if spec["mode"] in EGRESS_MODES else self.longest_rtt_ns
         self.bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
         self.packet_ns = spec["wire_bytes"] * 8e9 / spec["rate_bps"]
@@ -125,8 +125,8 @@ class PacketTrace:
         """(window at a loss's first drop, window after recovery) of a flow; packets.
 
         The window after recovery is read one base RTT before the loss's end. By then recovery is over, and the window
-        has grown by a few packets only. During recovery the window would be too small: PRR keeps a burst fewer packets
-        in flight.
+        has grown by a few packets only. During recovery the window would read too small: PRR then keeps one burst of
+        packets less in flight.
         """
         times, window = self.window(flow)
         before, after = np.searchsorted(times, (drop_ns, end_ns - self.rtt_ns), side="right") - 1

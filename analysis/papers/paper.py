@@ -74,8 +74,8 @@ class Second(NamedTuple):
 
 @dataclass(frozen=True)
 class Paper:
-    """`key` begins the names of its sweeps and files; `specs` is the folder of its sweeps' specs, <stem>.yaml, each of
-    which is named <key>-<stem>.
+    """`key` begins the names of its sweeps and files; `specs` is the folder of its sweeps' specs: the spec in
+    <stem>.yaml has the name <key>-<stem>.
     """
 
     key: str
@@ -133,8 +133,8 @@ class Paper:
         return tuple(figure for figure in self.figures if figure.compares_clocks)
 
     def choose(self, wanted: str | None) -> tuple[PaperFigure, ...]:
-        """The figures that FIGURE= means, in the order of the page: 3, 5a, table1, all parts of one (5, 11), or several
-        of these with commas between them. Raises ValueError.
+        """The figures that FIGURE= means, in the order of the page: 3, 5a, table1, all parts of a figure (5 is 5a
+        and 5b), or several of these with commas between them. Raises ValueError.
         """
         if wanted is None:
             return self.figures

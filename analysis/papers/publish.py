@@ -16,7 +16,7 @@ from lib.errors import InputError
 from lib.terminal import counted
 from runs import archive
 
-MOST_BYTES = 8 << 20  # of a repository that everybody clones
+MOST_BYTES = 8 << 20  # of figures and page: everybody who clones the repository downloads them
 
 
 def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Path) -> list[Path]:

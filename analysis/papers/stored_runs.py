@@ -127,7 +127,7 @@ class _StoredObject(dict[str, Any]):
 
 
 NOT_VALID = "not valid"
-LACKS_NUMBERS = "lacking numbers"  # it may be valid, but has no number that the figure needs
+LACKS_NUMBERS = "lacking numbers"  # the run may be valid, but lacks a number that the figure needs
 EARLIER = "of an earlier spec"
 KINDS = (NOT_VALID, LACKS_NUMBERS, EARLIER)
 
@@ -217,8 +217,8 @@ class StoredRuns:
         return selected
 
     def without_result(self) -> dict[str, int]:
-        """The number of planned points without any result, by sweep name, for sweeps that lack points and whose plan is
-        here. A run that was ended before its analysis has no row in the run table.
+        """The number of planned points without any result, by sweep name, for sweeps that have a readable plan, a
+        result, and a point without one. A run that was ended before its analysis has no row in the run table.
         """
         lacking = {}
         for stem in self.paper.stems:
@@ -269,7 +269,9 @@ class StoredRuns:
         return frozenset(known)
 
     def absence(self, stem: str, cc: str) -> str:
-        """The reason why an algorithm has no data: no kernel has it, or no run is valid."""
+        """The reason why an algorithm has no data: no kernel has it, no imported run meets the sweep's conditions, or
+        no run is valid.
+        """
         controls, name = self.controls(stem), algorithms.name(cc)
         if controls and cc not in controls:
             return f"{name}: not measured,\nno kernel at hand has it"

@@ -30,7 +30,7 @@ class ReportColumn(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """`order` is the sorting key as text, "" if `text` serves as well."""
+    """`order` is the sorting key as text, "" if `text` serves as well or there is no key."""
 
     text: str
     order: str
@@ -92,7 +92,7 @@ def fidelity(row: Row) -> str:
 
 
 def table(sweep: Stored, exists: Callable[[str], bool]) -> tuple[list[ReportColumn], list[Filter], list[Line]]:
-    """Columns, filters and lines of a sweep. `exists` is whether a path below the sweep's directory exists."""
+    """Columns, filters and lines of a sweep. `exists` says whether a path below the sweep's directory exists."""
     keys = [*ALWAYS, *(key for key in sweep.parameters if key not in ALWAYS)]
     columns = [_parameter(sweep, key) for key in keys]
     columns += [_measured("buffer_over_bdp", "B/BDP", "buffer over the BDP", lambda v: number(v, 3))]
@@ -145,7 +145,9 @@ def _parameter(sweep: Stored, key: str) -> ReportColumn:
 
 
 def _worth_it(column: ReportColumn, rows: list[Row]) -> bool:
-    """Whether the column has information: marks if there are any, attempts if any run had more than one."""
+    """Whether the column has information: marks if there are any, attempts if any run had more than one, any other
+    column if any run has a value.
+    """
     orders = {column.order(row) for row in rows}
     if column.title == "attempts":
         return max((order for order in orders if order), default=1) > 1

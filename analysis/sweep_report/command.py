@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command `sweep-report`: makes results/<sweep>/report.html, or changes nothing."""
+"""The command `sweep-report`: writes results/<sweep>/report.html, or leaves an earlier page as it is."""
 
 from __future__ import annotations
 

@@ -54,10 +54,10 @@ class Clock:
     drift: float = 20e-6
     restart_ns: int | None = None
     restart_at_ns: int = 40_000_000_000
-    steps_ns: tuple[int, int] = (1 << 62, 0)  # when the clock steps, and by how much
+    steps_ns: tuple[int, int] = (1 << 62, 0)  # elapsed time of a step, and its size
 
     def stamps(self, elapsed_ns: np.ndarray) -> np.ndarray:
-        """Stamps without wrap-around (int64). The clock is faster than CLOCK_MONOTONIC: two ns never share one."""
+        """Stamps without wrap-around (int64). The clock is faster than CLOCK_MONOTONIC, so no two ns share a stamp."""
         ticks = elapsed_ns + np.floor(elapsed_ns * self.drift).astype(np.int64)
         stamps = ticks + self.offset_ns
         if self.restart_ns is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pages in a real browser: Debian's Chromium without a window, driven by Selenium, with no way to the network.
+"""Pages in a real browser: Debian's Chromium without a window and without network access, driven by Selenium.
 
 `Browser` opens a page on a screen of any size, light or dark. Its methods return the console's errors, the figures'
 contents and the page's width.
@@ -71,7 +71,7 @@ class Browser:
         return self.driver.execute_cdp_cmd(name, values)
 
     def open(self, path: Path, width: int = 1280, dark: bool = False, script: bool = True) -> None:
-        """The page as a screen of `width` x 800 shows it; 500 and less is a phone, whose pointer is a finger."""
+        """Opens the page on a screen of `width` x 800 pixels. Up to a width of 500, the browser emulates a phone."""
         phone, self.width = width <= 500, width
         self.command("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=phone)
         self.command("Emulation.setEmulatedMedia", media="", features=[

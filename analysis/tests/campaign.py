@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Damages a stored run pseudo-randomly from a seed, and runs every command that reads the run on the damaged copy.
+"""Damages a copy of a stored run pseudo-randomly from a seed, and runs replay, what-if and every export on the copy.
 
 A command passes if it refuses (a status that is not 0, one line on stderr, nothing written), or if it gives the answer
 of the undamaged run. FORCE=1 passes also if the summary says that the run is not valid. All else is a finding.

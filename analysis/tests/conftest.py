@@ -34,7 +34,7 @@ SCENARIOS = {
     "ecn": simulate.Scenario(mode="ecn", ecn_threshold=8, rate_bps=49_999_999, seed=8),
     "many_flows": simulate.Scenario(flows=128, rate_bps=100_000_000, threshold=120, ccs=("cubic", "bbr"), seed=7),
 }
-# The same packets as in two_flows; only the limits of validity differ.
+# The same packets as in two_flows; only the measures of exactness and their limits differ.
 VIRTUAL = {
     "virtual": simulate.Scenario(clock="virtual", switch="driver"),
     "virtual_process": simulate.Scenario(clock="virtual"),

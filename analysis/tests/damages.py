@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Damages one file of a stored repetition, pseudo-randomly from a seed. The damage changes bytes, whole blocks or
-values of documents; or it removes or empties the file, or replaces it by a FIFO or by a file of another run.
+values of documents; or it removes or empties the file, or replaces it by a FIFO or by another file of this run or of
+another run.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def files(directory: Path) -> Files:
 
 
 def damage(directory: Path, other: Path, kind: str, chance: random.Random) -> str:
-    """Damages one file of a repetition; the file always changes. Returns its name and the damage."""
+    """Damages one file of a repetition. Returns the name of the file and the damage."""
     names = sorted(files(directory))
     derived = [name for name in names if name in derived_of(names) or name.startswith("whatif-")]
     raw = [name for name in names if name not in (*derived, RECORD)]
@@ -113,7 +114,7 @@ def _fifo(path: Path, chance: random.Random) -> str:
 
 
 def _blocks(path: Path, chance: random.Random) -> str:
-    """Removes, doubles or moves a whole block, or cuts the file between two blocks."""
+    """Removes, doubles or moves a whole block, or cuts the file where a block begins."""
     data = path.read_bytes()
     parts, at = [], 0
     for block in wire.read_blocks(data, wire.BLOCK.const[BLOCKS[path.suffix]]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A simulated repetition as others would have recorded it: the artifact's text files, its tables, captures."""
+"""A simulated repetition as others would have recorded it: the published artifact's text files and tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def config(scenario: simulate.Scenario, experiment: str = EXPERIMENT) -> dict[st
 
 
 def cards(truth: simulate.Truth) -> list[tuple[int, dict[str, object]]]:
-    """(when the collector got it, its columns) of each packet, in the collector's order."""
+    """(receive time at the collector in ns, columns) of each postcard, in the order of reception."""
     rows = []
     for card, flow in zip(truth.cards, truth.arrival_flow, strict=True):
         values = (
@@ -49,7 +49,9 @@ def cards(truth: simulate.Truth) -> list[tuple[int, dict[str, object]]]:
 
 
 def probe(record: dict[str, int], columns: bool = False) -> dict[str, object]:
-    """The fields of tcp:tcp_probe. In the data set (`columns`) they are numbers, and srtt has the data set's unit."""
+    """The fields of tcp:tcp_probe. In the data set (`columns`), mark and the sequence numbers are decimal, and srtt is
+    named srtt_us.
+    """
     number = (lambda value: value) if columns else hex
     return {
         "src": f"10.77.0.1:{30_000 + record['flow']}", "dest": "10.77.0.2:5201", "mark": number(0), "data_len": 0,
@@ -76,7 +78,7 @@ def _words(fields: dict[str, object]) -> str:
 
 
 def trace_lines(truth: simulate.Truth) -> list[str]:
-    """trace.tr, with events of other kinds between, as the kernel prints them: times in us."""
+    """trace.tr as the kernel prints it: times in us, events of other kinds in between."""
     lines = ["# tracer: nop", "#"]
     for index, record in enumerate(_records(truth)):
         is_probe = record["event"] == EVENT["TCP_EVENT_PROBE"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The join as a loop over flows, one after another: the reference for analysis/join.py, which joins all at once.
 
-Slow and plain. It shares no code with the join except the match of retransmits and the unwrapping of one flow.
+Slow and plain. It shares only `match` (analysis/retransmits.py), `near32`, `known` and the data classes with the join.
 """
 
 from __future__ import annotations

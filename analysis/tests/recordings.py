@@ -6,7 +6,7 @@ Commit 3c73508 recorded them, two long flows each: `real` by iperf3 (3 Mb/s, 100
 `egress-threshold` in virtual time (6 Mb/s, 20 ms), `import` from text files in the published artifact's form, which
 `foreign.py` wrote. Paths of the recording machine are replaced by /opt/bufferscope. `whatif` is a what-if of `virtual`.
 
-`python -m analysis.tests.recordings` writes the expectation again, with the analysis of this checkout.
+`python -m analysis.tests.recordings` writes derived.json and summary.json again, with the analysis of this checkout.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def what_if(directory: Path) -> dict[str, bytes]:
 
 
 def differences(kind: str, files: dict[str, bytes]) -> list[str]:
-    """A line for each derived file that is not as expected, and for each key of a summary with both its values."""
+    """A line for each derived file that is not as expected, and for each changed key of a summary, with both values."""
     expected = json.loads((RECORDED / kind / DERIVED).read_text())
     lines = [f"{kind}/{name}: is missing" for name in sorted(expected.keys() - files.keys())]
     lines += [f"{kind}/{name}: is new" for name in sorted(files.keys() - expected.keys())]

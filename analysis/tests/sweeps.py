@@ -23,7 +23,9 @@ ENVIRONMENT = {
 def write(
     directory: Path, summary: dict[str, Any], grid: dict[str, list[Any]], reps: int = 1, **sweep: Any
 ) -> dict[str, Path]:
-    """A sweep over cc, flows and buf (packets), all valid. Returns job id -> its directory, by parameters."""
+    """Writes a sweep over `grid` (cc, flows, buf in packets, ...); all its runs are valid. Returns {job id: directory};
+    a job id names the parameters.
+    """
     jobs, places = {}, {}
     for number in range(1, reps + 1):
         for values in itertools.product(*grid.values()):
@@ -40,7 +42,7 @@ def write(
 
 
 def changed(summary: dict[str, Any], point: dict[str, Any], number: int) -> dict[str, Any]:
-    """The summary of a run with other parameters, whose numbers follow from them in a simple way."""
+    """A copy of a summary with other parameters. Its numbers follow from the parameters by simple formulas."""
     altered = copy.deepcopy(summary)
     flows, buffer = int(point.get("flows", 1)), int(point.get("buf", 40))
     altered["spec"] |= {"groups": [{"cc": point.get("cc", "reno"), "flows": flows}], "buffer_packets": buffer}

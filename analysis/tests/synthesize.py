@@ -70,7 +70,7 @@ def _name_flows(flows: list[dict[str, Any]], scenario: simulate.Scenario) -> Non
 
 
 def _source(rows: np.ndarray, low: str, flow: np.ndarray, scenario: simulate.Scenario) -> None:
-    """Source address and port of each packet; `low` names the lower 64 bits of the address."""
+    """Sets source address and port of each packet. `low` is the column with the lower 64 bits of the address."""
     address = np.uint64(simulate.address(scenario.addresses()[0])) + (flow // np.uint64(PORTS) << np.uint64(8))
     if low == "src_addr":
         rows[low][:, 8:] = address.astype(">u8").view(np.uint8).reshape(-1, 8)

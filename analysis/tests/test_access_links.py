@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Packets that came closer than their access link allows are a reason against a run."""
+"""A run is not valid if packets arrived closer together than their access link allows."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -127,7 +127,7 @@ def test_capacity_ratio__decides_which_of_prasads_rules_there_is(advice):
         (("FLOWS=200000", "DELTA=4"), "theorem-6", None),  # windows may be 1 packet or larger
         (("RATE=1gbit", "RTT=10ms", "FLOWS=800"), "tcp-equation", False),  # nearly all would be lost
         (("LOAD=0.5", "CC=bbr"), "md1", False),  # a buffer of 2 packets loses 10 %
-        (("LOAD=0.9", "CC=bbr"), "md1", None),  # CC matters to long flows only; Poisson packets stay open
+        (("LOAD=0.9", "CC=bbr"), "md1", None),  # CC matters to long flows only; whether arrivals are Poisson is open
         (("LOAD=0.5", "INPUT=1tbit", "CC=bbr"), "rho-b", False),
         (("WINDOW=64kB", "CC=bbr"), "theorem-1", False),
         (("WINDOW=64kB",), "theorem-1", None),

@@ -12,7 +12,9 @@ MIXES = [((2, 4, 8), None), ((1, 16), (9, 1)), (short_flows.slow_start_bursts(62
 
 
 def simulated(load, bursts, buffer, count, seed):
-    """Returns the share of time at each depth, and the share of packets that find each depth (the last are dropped)."""
+    """Returns the share of time at each depth, and the share of packets that find it. Packets that find the depth
+    `buffer` are dropped.
+    """
     rng = np.random.default_rng(seed)
     over_time, at_arrivals = np.zeros(buffer + 1), np.zeros(buffer + 1)
     departures: deque[float] = deque()

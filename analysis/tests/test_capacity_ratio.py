@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Buffers for the fastest transfers, and the fits of loss and delay, against the paper's numbers and searches."""
+"""Buffers for the fastest transfers, and the fits of loss and delay, against Prasad et al.'s numbers and searches."""
 
 import math
 
@@ -29,7 +29,7 @@ def test_bdp__of_section_5_is_7_5_mb():
     [(10_000, 0.03, 225e3, 0.02), (100_000, 0.06, 450e3, 0.035), (1_000_000, 0.15, 1.125e6, 0.09)],
 )
 def test_s_model__has_the_buffers_of_section_5(size_bytes, share, printed_bytes, off):
-    # The printed bytes are the rounded shares of 7.5 MB; the third share should be 0.16 (see the function)
+    # The printed bytes are the rounded shares of 7.5 MB; the third share should be 0.16 (see mm1b_s_buffer)
     buffer = ratio.mm1b_s_buffer(PIPE, math.ceil(size_bytes / 1500))
     assert printed_bytes == pytest.approx(share * 7.5e6)
     assert buffer * 1500 == pytest.approx(printed_bytes, rel=off)
@@ -75,8 +75,7 @@ def test_pl_form__of_typical_values_asks_for_0_83_of_the_pipe():
 
 def test_figure_13__large_flows_want_more_than_small_ones():
     # 50 Mb/s, 60 ms, 30 packets: "about 100 packets versus 400 packets". The paper does not print the a, b, f of its
-    # simulation. f = 0.4 and b = 0.77 give 400 for large flows; small flows then get about a quarter for any a from 0.1
-    # to 10.
+    # simulation. f = 0.4 and b = 0.77 give 391 for large flows; small flows then get 24, 88 and 303 for a = 0.1, 1, 10.
     pipe, b, f = 50e6 * 0.06 / 12_000, 0.77, 0.4
     assert ratio.pl_l_buffer(pipe, b, f) == pytest.approx(400, rel=0.03)
     small = [ratio.pl_s_buffer(pipe, 30, a, b, f) for a in (0.1, 1, 10)]
@@ -104,7 +103,7 @@ def test_ex_form__buffer_has_the_highest_throughput_of_a_search(a, b, f):
     best_buffer = best_by_search(lambda x: 1 / ((rtts + segments * a * np.exp(-b * x)) * (pipe + f * x)), high=high)
     best = ratio.ex_s_buffer(pipe, segments, a, b, f)
     assert best.buffer == pytest.approx(best_buffer, rel=1e-3, abs=0.01)
-    # L-model up to 300 packets, in logarithms: its throughput has no upper end
+    # The L-model's throughput grows without bound, so search up to 300 packets, in logarithms.
     best_buffer = best_by_search(lambda x: b * x / 2 - np.log(pipe + f * x), high=300.0)
     assert ratio.ex_l_buffer(pipe, b, f, largest=300).buffer == pytest.approx(best_buffer, abs=0.01)
 

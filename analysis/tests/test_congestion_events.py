@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Congestion events: drops of a flow within 2 of its RTTs are one event."""
+"""Congestion events: a drop at most 2 RTTs after the flow's previous drop belongs to the same event."""
 
 import numpy as np
 

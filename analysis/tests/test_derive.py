@@ -148,7 +148,7 @@ def test_report__is_one_file_that_fetches_nothing(fresh):
     directory = fresh()
     derive(directory)
     page = (directory / "report.html").read_text()
-    assert page.count("data:image/svg+xml;base64,") == 2 * len(NAMES)  # for a page and for a phone
+    assert page.count("data:image/svg+xml;base64,") == 2 * len(NAMES)  # each figure for a large screen and for a phone
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:|//|\.|/)""", page)
     assert "<strong>Valid.</strong>" in page
     assert "NOT VALID" not in page
@@ -225,7 +225,7 @@ def test_derive__makes_figures_and_report_of_little_data(fresh, change):
         (directory / "traffic.json").unlink()
     if change == "short":
         (directory / "postcards.bsp").write_bytes((directory / "postcards.bsp").read_bytes()[:60_000])
-    if change == "noise":  # whole blocks, mad values
+    if change == "noise":  # an intact block of random values
         record, version = simulate.wire.STORED_POSTCARD.itemsize, simulate.CARD["POSTCARD_VERSION"]
         random = __import__("random").Random(1)
         body = b"".join(random.randbytes(8) + bytes([version]) + random.randbytes(record - 9) for _ in range(3000))

@@ -81,7 +81,7 @@ def test_after_losses__without_a_loss_the_drain_is_null():
 
 
 def _probing(top_bdp, fall_bdp, phase_rtts):
-    """Up by `fall_bdp` in a round trip, down in the next, level for six."""
+    """A depth that rises by `fall_bdp` BDP in one round trip, falls by as much in the next, and is level for six."""
 
     def depth(at):
         since = (at + phase_rtts) % 8

@@ -81,10 +81,10 @@ def test_slope__needs_a_share_at_every_window() -> None:
 
 
 def test_overpopulated__intervals_hold_more_than_their_slots_and_the_buffer() -> None:
-    bursts = (np.arange(500)[:, None] * 100_000 + np.arange(10) * 100).ravel()  # ten packets at once, slots of 1000 ns
+    bursts = (np.arange(500)[:, None] * 100_000 + np.arange(10) * 100).ravel()  # ten packets in one slot of 1000 ns
     shares = overpopulated.shares(bursts, 1000.0, 5)
-    assert shares[2] == pytest.approx(0.3, abs=0.01)  # of ten packets the last three meet more than 2 + 5 others
-    assert shares[5] == 0  # no packet meets more than 5 + 5 others
+    assert shares[2] == pytest.approx(0.3, abs=0.01)  # the last 3 of 10 packets have at least 2 + 5 before them
+    assert shares[5] == 0  # no packet has 5 + 5 before it
     even = overpopulated.shares(np.arange(5000) * 1000, 1000.0, 1)
     assert set(even.values()) == {0.0}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The limits of virtual time: missing one of them by the least possible amount is reported, and nothing else is."""
+"""The limits of virtual time: a run that exceeds one of them by a little is not valid, for this reason alone."""
 
 import pytest
 

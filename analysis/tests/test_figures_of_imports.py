@@ -61,7 +61,7 @@ DRAWN = {  # figure: the runs that it must use, and no others
     "table_1": RENO,
     "beside": {*TEXTS, *TABLES} - {"ecn"},
     "factors": set(),
-    "arrival": set(),  # imported runs never belong to the second set
+    "arrival": set(),  # compares two sets of runs; imported runs never belong to the second set
     "clocks": set(),  # imported runs have one clock
 }
 

@@ -72,7 +72,7 @@ def test_text__of_the_artifact_is_a_run(tmp_path, recorded, capsys):
     files = json.loads((repetition / "environment.json").read_text())["imported"]["files"]
     assert {file["name"] for file in files} == {"trace.tr", "postcards.tr", "config.json"}
     assert "lines of other events" in capsys.readouterr().out
-    assert main(["replay", str(repetition)]) == 0  # and it can be replayed
+    assert main(["replay", str(repetition)]) == 0  # the imported run can be replayed
     assert "byte for byte" in capsys.readouterr().out
 
 
@@ -125,7 +125,8 @@ def test_figures__are_drawn_from_imported_runs(tmp_path, recorded):
     assert counts.sum() == run.summary["arrivals"]
     assert depths.max() == run.summary["queue_depth_packets"]["max"]
     assert runs.provenance()["imported"] == 1
-    assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={sweep}", "EXPERIMENT=all", *CONDITIONS]) == 0  # goes on
+    # A second import skips the runs that are there.
+    assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={sweep}", "EXPERIMENT=all", *CONDITIONS]) == 0
 
 
 def test_histogram__with_another_count_than_the_postcards_is_reported(tmp_path, recorded):
@@ -140,7 +141,7 @@ def test_histogram__with_another_count_than_the_postcards_is_reported(tmp_path, 
     assert reasons[1:] == [f"queue_depth_histograms counts {total + 7} packets, postcard_traces has {total}"]
 
 
-LEFT_OUT = {  # tables of an experiment that the published data no longer have
+LEFT_OUT = {  # an experiment's tables that the published data no longer have
     "histogram alone": ("postcard_traces", "traces", "retransmits"),
     "histogram and windows": ("postcard_traces",),
 }
@@ -290,4 +291,4 @@ def test_tables__of_a_real_server_and_of_its_dump_are_the_same_run(tmp_path, rec
     cards = pl.read_parquet(run / "postcards.parquet")
     assert sorted(cards["depth_packets"]) == sorted(card["depth_packets"] for card in recorded[1].cards)
     error = np.abs(cards["enqueue_mono_ns"].to_numpy() - np.array([ns for ns, _ in foreign.cards(recorded[1])]))
-    assert error.max() < 1000  # ns: the resolution of a double for such times
+    assert error.max() < 1000  # ns; a double resolves even UNIX times in seconds to 238 ns

@@ -83,7 +83,7 @@ def test_capture__that_kept_too_little_is_a_reason(tmp_path, recorded, capsys, k
 
 
 def test_capture__is_put_on_the_clock_of_most_postcards(tmp_path, recorded):
-    """Delays vary. The first postcard here has a clock far from the others, and does not move the estimate."""
+    """Delays vary. The earliest postcard, last in the file, is of a clock far off. It does not move the estimate."""
     stored = simulate.stored_postcards(*recorded)
     chance = random.Random(5)
     stray = wire.POSTCARD.encode(**wire.POSTCARD.decode(stored[0][8:]) | {"enqueue_switch_ns": 1 << 40})

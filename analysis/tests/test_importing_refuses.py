@@ -129,7 +129,7 @@ def test_tables__that_are_broken_get_one_line(tmp_path, recorded, capsys, table,
 
 
 def test_tables__without_a_column_or_with_it_under_two_names_get_one_line(tmp_path, recorded):
-    """Removes each column in turn, and doubles each that has a second name. The import needs only some columns."""
+    """Removes each column in turn; adds each column that has a second name under this name too. Some are not needed."""
     data_set = {name: (columns, rows[:20]) for name, (columns, rows) in foreign.tables(*recorded).items()}
     names = {"absolute_timestamp": "time", "srtt_us": "srtt"}
     changes = [

@@ -16,7 +16,7 @@ DROPPED = simulate.CARD["POSTCARD_DROPPED"]
 
 
 def _rows(known):
-    """(position, flow, segment, card, column values) of each packet."""
+    """(position, flow, segment, card) of each packet."""
     truth = known.truth
     return list(zip(range(len(truth.cards)), truth.arrival_flow, truth.arrival_segment, truth.cards, strict=True))
 
@@ -72,7 +72,7 @@ def test_join__knows_sequence_numbers_beyond_the_wrap(known):
 def test_join__infers_header_and_payload(known):
     a = known.analysis
     header = simulate.HEADERS_IPV4 + (20 if known.scenario.ipv6 else 0)
-    assert set(a.segments.header_bytes.tolist()) == {header, 0}  # 0: flows without a number
+    assert set(a.segments.header_bytes.tolist()) == {header, 0}  # 0: the entry of flows without a number
     data = np.array(known.truth.arrival_segment) >= 0
     assert (a.segments.payload_bytes == np.where(data, simulate.MSS, 0)).all()
 

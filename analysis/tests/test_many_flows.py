@@ -115,7 +115,7 @@ def test_theorem_8__holds_for_random_cycles_and_gives_a_factor_of_two_away():
     assert (change < -many_flows.bbr_buffer_sharp(bdp, flows, delta, risk)).mean() <= risk
     assert (change < -printed).mean() == 0
     assert printed == pytest.approx(many_flows.sqrt_rule(bdp, flows) * math.sqrt(math.log(20) / 2))
-    # 7.1 gives BBR BDP / sqrt(n) without a risk: that is exp(-2) for Delta = 1
+    # 7.1 gives BDP / sqrt(n) for BBR and names no risk. For Delta = 1 this is a risk of exp(-2).
     assert many_flows.bbr_buffer(bdp, flows, 1, math.exp(-2)) == pytest.approx(many_flows.sqrt_rule(bdp, flows))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The measurement window ends before the first flow does."""
+"""The measurement window ends when the first iperf3 flow has sent its last data."""
 
 from __future__ import annotations
 

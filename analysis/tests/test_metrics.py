@@ -21,7 +21,7 @@ def _window(known):
 
 
 def _arrivals(known):
-    """Cards that came in the measurement window, and their flows and segments."""
+    """(card, flow, segment) of each packet that came in the measurement window."""
     start, end = _window(known)
     truth = known.truth
     every = zip(truth.cards, truth.arrival_flow, truth.arrival_segment, strict=True)
@@ -36,7 +36,7 @@ def _bits(known, start, end):
             bits = 8 * (max(card["packet_bytes"], 60) + 24)
             stop = card["enqueue_ns"] + card["sojourn_ns"]
             took = bits * 1e9 / known.scenario.rate_bps
-            inside = took - max(stop - end, 0) - max(start - stop + took, 0)  # exact: integers before the division
+            inside = took - max(stop - end, 0) - max(start - stop + took, 0)  # exact: large times are ints
             total += bits * min(max(inside / took, 0), 1)
     return total
 

@@ -41,7 +41,7 @@ class Run(dict[str, Any]):
 
 
 def of_buffer(buffer: int, loss: float, used: float = 1.0) -> Run:
-    """A run at 50 Mb/s and 60 ms with a queue that is 0.4 full."""
+    """A run at 50 Mb/s and 60 ms. The queue is 0.4 full on average; a buffer above 400 packets does not lengthen it."""
     capacity = 50e6 / 8 / WIRE_BYTES
     own_ns = 1e9 / capacity
     row = {
@@ -101,7 +101,7 @@ def test_median__is_of_transfers_that_began_in_time_ended_or_not() -> None:
     began = pl.Series([True] * 4 + [False])
     table = flows([46_000, 47_000, 48_000, 49_000, 49_000], [1, 2, 3, 99, 0.1], measured=began, end=ends)
     run: Any = Run({}, WINDOW, flows=table.with_columns(acked_bytes=pl.col("size_bytes") - 9_000))
-    rates = sorted([8 * 46_000 / 1, 8 * 47_000 / 2, 8 * 48_000 / 3, 8 * 40_000 / 10])  # the last until the window ends
+    rates = sorted([8 * 46_000 / 1, 8 * 47_000 / 2, 8 * 48_000 / 3, 8 * 40_000 / 10])  # the last: 40 kB in the window
     assert transfers.median_bps([run], transfers.SMALL) == Interval((rates[1] + rates[2]) / 2, None, None, 1)
     mean = transfers.mean_bps("small", [run], lambda table: transfers.of_sizes(table, transfers.SMALL))
     assert mean == Interval(pytest.approx(np.mean(rates)), None, None, 1)  # type: ignore[arg-type]
@@ -141,7 +141,7 @@ def test_bins__have_means_and_models_of_each_transfer() -> None:
     assert small.slow_start_bps == pytest.approx(8 * 10_000 / (0.05 * 3))  # 7 segments: D = 3
     assert small.small_bps == pytest.approx(8 * 10_000 / (0.05 * (3 + 0.07)))
     assert large.large_bps == pytest.approx(8 * 1.22 * 1448 / (0.05 * 0.1))
-    assert small.fitted_bps == small.small_bps  # without a fitted v it is 1
+    assert small.fitted_bps == small.small_bps  # without a fitted v, v is 1
     assert transfers.bins(table, 0.01, v=3.0)[0].fitted_bps == pytest.approx(8 * 10_000 / (0.05 * (3 + 0.21)))
     assert transfers.bins(table, 0.0)[0].large_bps is None
     assert transfers.fitted_v(table, 0.01) == pytest.approx((4 * (20 - 3)) / (0.01 * 28))

@@ -257,7 +257,7 @@ def test_recording__writes_the_record_before_environment_json(tmp_path, monkeypa
 
 
 def test_table_of_runs__takes_nothing_from_damaged_files(run):
-    """A damaged summary or environment makes a row that is not valid; figures of several runs refuse to read them."""
+    """A damaged summary or environment makes a row that is not valid; figures of several runs refuse that file."""
     place = {"run": "run/rep-1", "kept": "all"}
     for name in ("summary.json", "environment.json"):
         path = run / name

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The same raw files give the same bytes: with the numeric kernels of another processor, with other threads, in another
-directory, for an unprivileged user, and without any program but Python on the PATH.
+directory, without root's capabilities, and without any program on the PATH.
 """
 
 import os
@@ -17,12 +17,12 @@ from bufferscope.__main__ import main
 
 NAMES = names({})  # of a run with long flows
 CHECKOUT = Path(__file__).resolve().parents[2]
-# Kernels of NumPy's BLAS for the oldest processor it knows, one thread, another order of hashes, place and language.
+# The BLAS kernels of the oldest processor that OpenBLAS knows, one thread, another hash order, time zone and locale.
 ELSEWHERE = {
     "OPENBLAS_CORETYPE": "Prescott", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "PYTHONHASHSEED": "7",
     "TZ": "Asia/Tokyo", "LC_ALL": "C", "HOME": "/nonexistent", "PATH": "/nonexistent",
 }  # fmt: skip
-# Drops root's privileges; setpriv is in every Linux distribution.
+# Drops root's capabilities; setpriv is in every Linux distribution.
 POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]
 
 

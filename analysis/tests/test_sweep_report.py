@@ -89,7 +89,7 @@ def until(browser, condition):
 
 
 def column(browser, title):
-    """Texts of a column, rows that are shown, in order."""
+    """The texts of a column in the rows that are shown, in their order."""
     return browser.run(
         """const heads = [...document.querySelectorAll('#runs thead th')];
         const at = heads.findIndex(head => head.textContent === arguments[0]);
@@ -242,7 +242,7 @@ def test_page__prints_all_of_the_table_without_filters(page):
     style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
     assert page.run(style, "#filters", "display") == "none"
     assert page.run(style, ".scrolls", "overflow") == "visible"
-    assert page.run(style, "#runs thead button", "display") == "contents"  # or only the first sheet has titles
+    assert page.run(style, "#runs thead button", "display") == "contents"  # otherwise only the first sheet has titles
 
 
 def test_page__of_a_thousand_runs_is_quick(browser, tmp_path, summary, monkeypatch):
@@ -300,14 +300,14 @@ def test_page__takes_the_figures_of_a_paper_that_are_drawn_from_it(tmp_path, sum
     sweeps.write(directory, summary, {"cc": ["reno"], "flows": [1]})
     figures = tmp_path / "figures"
     figures.mkdir()
-    for name in ("figure_01", "figure_08", "figure_99", "other"):  # of other sweeps, of none, and no figure
+    for name in ("figure_01", "figure_08", "figure_99", "other"):  # of this sweep, of another, of none, no figure
         (figures / f"{name}.svg").write_text('<svg viewBox="0 0 30 20" xmlns="http://www.w3.org/2000/svg"/>')
     text = sweep_report.write(directory, figures).read_text()
     assert "Figures of the paper" in text
     assert re.findall(r"<figcaption>(Figure [0-9]+)", text) == ["Figure 1"]
     assert "Figures of the paper" not in sweep_report.write(directory).read_text()
     (figures / "spang2021-smoke").mkdir()
-    (figures / "figure_01.svg").rename(figures / "spang2021-smoke/figure_01.svg")  # as make figures draws
+    (figures / "figure_01.svg").rename(figures / "spang2021-smoke/figure_01.svg")  # where make figures writes
     assert "Figures of the paper" in sweep_report.write(directory).read_text()
 
 

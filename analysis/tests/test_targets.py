@@ -29,7 +29,7 @@ def _their_clock(card: bytes) -> bytes:
 
 
 def as_bmv2(directory):
-    """Rewrites a run of the soft switch as BMv2's, of the same packets; the soft switch is the delay line behind it."""
+    """Rewrites a run of the soft switch as BMv2's run of the same packets. The soft switch becomes the delay line."""
     truth = simulate.Simulation(SCENARIO).run()
     cards = [_their_clock(card) for card in simulate.stored_postcards(SCENARIO, truth)]
     kind, version = simulate.BLOCK["BLOCK_POSTCARDS"], simulate.CARD["POSTCARD_VERSION"]

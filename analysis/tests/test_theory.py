@@ -24,7 +24,7 @@ def crommelin(load: Decimal, n: int) -> Decimal:
 
 
 def simulated_depths(load, services, probabilities, packets, seed, buffer=None):
-    """Depths that Poisson arrivals find in a FIFO queue, and how many were dropped."""
+    """Depths that Poisson arrivals find in a FIFO queue with room for `buffer` packets (None: without limit)."""
     rng = np.random.default_rng(seed)
     mean = np.dot(services, probabilities)
     arrivals = np.cumsum(rng.exponential(mean / load, packets))

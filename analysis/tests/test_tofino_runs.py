@@ -42,7 +42,8 @@ def test_depths_and_sojourns__are_the_runs_own(tmp_path: Path, kind: str, chip: 
     mine, theirs = by_number(told), by_number(truth)
     for name in ("depth_packets", "depth_bytes", "card_seq", "packet_bytes"):
         assert np.array_equal(mine[name], theirs[name]), name
-    # Exact to the ns except for the drift's error; a transmission with no successor lasts bits / nominal rate.
+    # Exact to the ns, except for the error of the estimated drift. A transmission behind which no packet waits is taken
+    # to last bits / nominal rate.
     transmission_ns = 1538 * 8e9 / 6e6
     allowed = 1 + 0.5e-6 * theirs["sojourn_ns"].max() + 20e-6 * transmission_ns
     assert np.abs(mine["sojourn_ns"] - theirs["sojourn_ns"]).max() <= allowed
@@ -80,7 +81,7 @@ def test_lost_postcard__is_found_and_depths_hold_outside_a_window(tmp_path: Path
 
 
 def test_restart__is_seen_and_times_and_depths_hold_around_it(tmp_path: Path) -> None:
-    # In the long pause between the idle path's echoes and the traffic.
+    # The restart is in the long pause between the idle path's echoes and the traffic.
     told = analyse(as_tofino.convert(source("virtual"), tmp_path / "rep-1", clock=Clock(restart_ns=30_000_000_000)))
     assert any("the switch's clock began anew (1 time, first 58." in reason for reason in told.reasons), told.reasons
     assert told.run.clock is not None
@@ -170,15 +171,15 @@ def test_single_postcards__and_wild_stamps_are_no_clock() -> None:
 @pytest.mark.parametrize("seed", range(1, 6))
 @pytest.mark.parametrize("threshold", [None, 20])
 def test_recount__equals_a_count_packet_by_packet(seed: int, threshold: int | None) -> None:
-    """Random packets through a traffic manager of 30 packets; `threshold`: egress drops packets that leave this number
-    behind.
+    """Random packets pass a traffic manager with room for 30 packets. Egress drops a packet if `threshold` packets or
+    more wait behind it.
     """
     cards, depths = as_tofino.random_queue(seed, limit=30, egress_threshold=threshold)
     spec = {"mtu_bytes": 1500, "rate_bps": 10**9}
     found = recount(cards, spec, {"capabilities": {"cell_bytes": 80, "queued_extra_bytes": 22}, "bottleneck_port": 2})
     assert np.array_equal(cards["depth_packets"], depths)
     assert found.gaps_mono_ns == []
-    assert found.errors_cells.max() <= 20  # the chip's depth is without the packet in transmission
+    assert found.errors_cells.max() <= 20  # the chip's depth does not count the packet in transmission
     assert found.gaps_ns.sum() == pytest.approx(found.ideal_gaps_ns.sum(), rel=1e-3)
 
 

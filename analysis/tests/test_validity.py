@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every fault of a run, one at a time: the verdict names this fault, and nothing else."""
+"""The faults of a run, one at a time: the verdict names each."""
 
 from dataclasses import replace
 

@@ -78,7 +78,7 @@ def test_results__stand_beside_each_other_and_leave_the_run_alone(fresh):
     _, summary = whatif(directory, "MODE=ecn", "ECN_THRESHOLD=4p")
     assert summary["asked"] == {"MODE": "ecn", "ECN_THRESHOLD": "4p"}
     assert summary["ecn_capable_packets"] == 0
-    # No packet is ECN-capable, so all are dropped at the mark threshold.
+    # No packet is ECN-capable, so every packet that finds 4 packets is dropped instead of marked.
     assert summary["whatif_measures"]["queue_depth_packets"]["max"] == 4
     assert {path.name for path in directory.iterdir()} == {*before, "whatif-1", "whatif-2"}
     assert all((directory / name).read_bytes() == data for name, data in before.items())

@@ -2,7 +2,7 @@
 """M[X]/D/1: equal packets that arrive in bursts of X at Poisson times, all packets of a burst at once.
 
 Depth is defined as in the switch: packets admitted and not yet departed, including the one in transmission. Time
-averages differ from the depths that packets find, because a packet also finds the earlier packets of its burst. When
+averages differ from the depths at packet arrivals, because a packet also meets the earlier packets of its burst. When
 the queue is full (K = `buffer` packets, including the one in transmission), the rest of a burst is dropped. A service
 is one unit of time; load is the burst rate x E[X]. `bursts` are whole sizes, `weights` their relative frequencies
 (default: all equal). ValueError for a load not above 0, for sizes that are not whole numbers of 1 or more, for weights
@@ -26,9 +26,9 @@ def depth_distribution(load: float, bursts: Numbers, states: int, weights: Numbe
     """P(depth = 0 .. states - 1) over time, without limit of the queue (Appenzeller et al., section 4). Load below 1.
 
     Crommelin's argument: in one service time the packet in transmission leaves, and no packet that arrives meanwhile
-    leaves. So N(t + 1) = max(N(t) - 1, 0) + A, where A is the number of packets that arrive in one service, which is
-    compound Poisson: the recursion of Ramaswami 1988 (theory/queues.py) holds with these A. ValueError as in the
-    module's head.
+    leaves. So N(t + 1) = max(N(t) - 1, 0) + A. A, the number of packets that arrive in one service, is compound
+    Poisson. The recursion of Ramaswami 1988 (theory/queues.py) holds with these A. ValueError as in the module's head,
+    and unless `states` is a whole number of 1 or more.
     """
     check_load(load)
     check_whole("states", states, 1)
@@ -41,8 +41,8 @@ def limited_depth_distribution(load: float, bursts: Numbers, buffer: int, weight
     Below K, the depths after departures have the same proportions as in an unlimited queue. Level crossing: the rate of
     departures that leave j behind equals the rate of bursts that raise the depth from at most j to more than j, burst
     rate x sum_{i <= j} p_i P(X > j - i). So p_j, j < K, have the same proportions, too. Their scale follows from 1 -
-    p_0 = load / E[X] x sum over j of these sums. Single packets: Cooper 1981 (theory/queues.py). ValueError as in the
-    module's head.
+    p_0 = load / E[X] x sum over j of these sums. For single packets this is Cooper 1981 (theory/queues.py). ValueError
+    as in the module's head.
     """
     check_load(load, below=np.inf)
     check_whole("a buffer", buffer, 1)
@@ -55,8 +55,8 @@ def limited_depth_distribution(load: float, bursts: Numbers, buffer: int, weight
 
 
 def at_arrivals(depth: Numbers, bursts: Numbers, weights: Numbers | None = None) -> np.ndarray:
-    """The distribution of depth at packet arrivals, from the distribution over time. A burst finds the depth over time
-    (Wolff 1982). A packet also finds the k earlier packets of its burst: P(k) = P(X > k) / E[X] (Appenzeller et al.,
+    """The distribution of depth at packet arrivals, from the distribution over time. Poisson bursts see time averages
+    (Wolff 1982). A packet also meets the k earlier packets of its burst: P(k) = P(X > k) / E[X] (Appenzeller et al.,
     section 4).
 
     The result is longer than `depth` by the longest burst - 1. With at most K packets all depths from K on are a full
@@ -84,7 +84,7 @@ def _relative(load: float, bursts: Numbers, states: int, weights: Numbers | None
 
 def _arrivals(load: float, bursts: Numbers, count: int, weights: Numbers | None) -> tuple[float, np.ndarray]:
     """P(no arrival in one service), and P(at least k packets), k = 0 .. count - 1: compound Poisson by Panjer's
-    recursion, a_n = rate / n x sum_j j P(X = j) a_{n-j}, without a negative term. Sums from the tail avoid the
+    recursion, a_n = rate / n x sum_j j P(X = j) a_{n-j}, which has no negative term. Sums from the tail avoid the
     cancellation of 1 - P.
     """
     probabilities = _probabilities(bursts, weights)

@@ -6,8 +6,8 @@ and C T_o, the BDP without queueing, are packets; `capacity` C is packets/s, tim
 mostly in slow start) or large (L-model: mostly in congestion avoidance; five congestion events or more, section 4).
 Loss falls as a power, p = a B^-b (PL-form), if the link is slower than its inputs (Gamma = C_out / C_in well below 1),
 and exponentially, p = a e^(-b B) (EX-form), if it is faster (Gamma > 1). Assumes heavy-tailed closed-loop traffic that
-fills the link, and a mean queueing delay of f B / C; a larger B no longer adds delay once it holds all that the users
-offer (6.1).
+fills the link, and a mean queueing delay of f B / C up to a cutoff: a buffer that holds all packets that the users
+offer adds no more delay if it grows (6.1).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def ratio(output_bps: float, input_bps: float) -> float:
 
 
 def slow_start_rtts(segments: int) -> int:
-    """D = 1 + ceil(log2(M / 2)): RTTs to transfer M segments in slow start, from a first window of two, one of them for
+    """D = 1 + ceil(log2(M / 2)): RTTs to transfer M segments in slow start, from a first window of two. One RTT sets up
     the connection (section 4).
 
     The formula is as printed. Windows of 2, 4, 8 ... that add up to M need 1 + ceil(log2(M / 2 + 1)) RTTs: one more
@@ -102,8 +102,8 @@ def mm1b_s_buffer(pipe: float, segments: int, v: float = S_MODEL_V) -> float:
     = B / (2 C) (equation 3).
 
     1 Gb/s, 60 ms, 1500 bytes: 0.031, 0.062 and 0.163 C T_o for 10 kB, 100 kB and 1 MB. The paper prints 0.03, 0.06 and
-    0.15 (1.125 MB); the last is 8 % off its own formula. ValueError unless C T_o > 0, v > 0 and M is whole and 1 or
-    more.
+    0.15 (a buffer of 1.125 MB); 0.15 is 8 % off the paper's own formula. ValueError unless C T_o > 0, v > 0 and M is
+    whole and 1 or more.
     """
     check_positive("C T_o", pipe)
     check_positive("v", v)
@@ -133,8 +133,8 @@ def pl_l_buffer(pipe: float, b: float = TYPICAL_B, f: float = TYPICAL_F) -> floa
 def pl_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: float = S_MODEL_V) -> float:
     """The B that solves a b v M C T_o B^-(1+b) = a v M f (1 - b) B^-b + f D: S-model, PL-form (equation 8, with v = 1).
 
-    There is exactly one solution: the left side minus the right side falls from infinity to below 0. ValueError unless
-    all are above 0.
+    There is exactly one solution: the left side minus the right side begins at infinity, falls as long as it is
+    positive, and stays negative from then on. ValueError unless all are above 0.
     """
     for name, value in (("C T_o", pipe), ("a", a), ("b", b), ("f", f), ("v", v)):
         check_positive(name, value)
@@ -156,7 +156,7 @@ class ModelBuffer(NamedTuple):
     """The buffer with the highest throughput in the EX-form."""
 
     buffer: float  # 0, the stationary point, or math.inf
-    stationary: float | None  # where the derivative changes sign; None: not above 0
+    stationary: float | None  # where the derivative changes sign; None if that is not above 0
 
 
 def ex_l_buffer(pipe: float, b: float, f: float, largest: float = math.inf) -> ModelBuffer:
@@ -189,7 +189,7 @@ def ex_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: flo
     for name, value in (("C T_o", pipe), ("a", a), ("b", b), ("f", f), ("v", v)):
         check_positive(name, value)
     rtts = slow_start_rtts(segments)
-    # ln of both sides, since e^(b C T_o / f) overflows: x - ln x = y, whose left side has its minimum 1 at x = 1.
+    # ln of both sides, because e^(b C T_o / f) overflows: x - ln x = y. The left side has its minimum 1 at x = 1.
     y = math.log(v * segments * a / rtts) + b * pipe / f - 1
     if y <= 1:
         return ModelBuffer(0.0, None)

@@ -4,7 +4,7 @@
 Appenzeller et al., section 3.2; Spang et al., Theorem 4. Windows, buffers and BDPs are packets. Assumes n long Reno
 flows whose windows are independent, each uniform between 2/3 and 4/3 of its mean. In-phase synchronization is common
 below 100 flows and very rare above 500 (Appenzeller et al., 3.2); the mean window must be above two packets (5.1.1).
-Lost utilization is computed as such, not as 1 - u: it can be 1e-300.
+Lost utilization is computed directly, not as 1 - u, because it can be as small as 1e-300.
 """
 
 from __future__ import annotations

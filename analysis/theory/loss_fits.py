@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fits and compares the two forms of Prasad et al. (section 6) for loss and delay as functions of the buffer.
+"""Fits loss and delay as functions of the buffer, and compares the two forms for loss (Prasad et al., section 6).
 
 Loss spans orders of magnitude, so the fit is least squares on ln p: a line over ln B (PL-form) or over B (EX-form).
 Buffers are packets. Points without loss have no logarithm: they are left out and counted.
@@ -49,7 +49,7 @@ def fit_power_law(buffers: Sequence[float] | np.ndarray, losses: Sequence[float]
 
 
 def fit_exponential(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> LossFit:
-    """The EX-form, p = a e^(-b B) (Prasad et al., equation 9). ValueError as above."""
+    """The EX-form, p = a e^(-b B) (Prasad et al., equation 9). ValueError as for fit_power_law."""
     return _fit("EX", buffers, losses)
 
 
@@ -76,7 +76,7 @@ class Comparison(NamedTuple):
 
 def compare(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> Comparison:
     """Compares both forms for these losses. Both fits can be bad, as r_squared shows (in Prasad et al., 6.2, they are
-    bad for Gamma slightly below 1). ValueError as above.
+    bad for Gamma slightly below 1). ValueError as for fit_power_law.
     """
     power_law, exponential = fit_power_law(buffers, losses), fit_exponential(buffers, losses)
     tiny = 1e-12  # residuals of exact data are rounding errors
@@ -102,8 +102,9 @@ def fit_delay(
     """Fits f of d(B) = f B / C by least squares through the origin, up to the cutoff beyond which delay no longer grows
     (Prasad et al., 6.1).
 
-    The cutoff is the largest buffer B for which each delay up to B is within `tolerance` of the fit to the delays up to
-    B. ValueError for fewer than three points, or buffers, delays, a capacity or a tolerance not above 0.
+    The fit grows by one buffer at a time, from the three smallest. It stops before the first buffer with which some
+    delay is off the fit by more than the share `tolerance`; the cutoff is the buffer before this one. ValueError for
+    fewer than three points, or buffers, delays, a capacity or a tolerance not above 0.
     """
     check_positive("a capacity", capacity)
     check_positive("a tolerance", tolerance)

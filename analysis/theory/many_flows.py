@@ -70,7 +70,7 @@ def buffer_for_utilization(bdp: float, flows: float, delta: float, utilization: 
 
 
 def flows_seeing_loss(bdp: float, flows: float, delta: float) -> float:
-    """n^2 / (Delta BDP) + sqrt(n): Theorems 5 to 7 hold if no more flows see a loss in one RTT (Spang et al.)."""
+    """n^2 / (Delta BDP) + sqrt(n): the most flows that may see a loss in one RTT for Theorems 5 to 7 (Spang et al.)."""
     _check(flows, delta, bdp)
     return flows**2 / (delta * bdp) + math.sqrt(flows)
 
@@ -148,11 +148,11 @@ def bbr_buffer_sharp(bdp: float, flows: float, delta: float, risk: float) -> flo
 
 def random_decrease_flows(bdp: float, flows: float, delta: float, risk: float = math.exp(-0.5)) -> float:
     """n^2 / (BDP / Delta) + sqrt(2 n ln(1 / delta)): a bound on the flows that decrease their windows in one RTT, if
-    each flow that sees a loss decreases its window with p = 1 / w. The number of flows exceeds the bound with
-    probability delta, the `risk`, at most (Spang et al., Lemma 9, appendix D).
+    each flow that sees a loss decreases its window with p = 1 / w. The number of flows exceeds the bound with a
+    probability of at most delta, the `risk` (Spang et al., Lemma 9, appendix D).
 
     Lemma 9 has the risk exp(-1/2), for which the second term is sqrt(n). The lemma's n^2 / (BDP / Delta) is right,
-    since p <= Delta n / BDP. Equation 5 of the appendix prints n^2 / (Delta BDP), and the line after it no Delta.
+    since p <= Delta n / BDP. Equation 5 of the appendix prints n^2 / (Delta BDP), and the next line omits Delta.
     ValueError unless 0 < risk < 1.
     """
     _check(flows, delta, bdp)
@@ -165,8 +165,7 @@ def least_flows_that_shrink_window(flows: float, least_losing_window: float) -> 
 
     Spang et al., appendix C. w is the smallest window among those that halve; the others grow by one packet per RTT. So
     one halved window of BDP / n does not shrink the aggregate window if BDP / n < n - 1 (Spang et al., 4.2;
-    BDP / n < 2 (n - 1) is enough).
-    ValueError unless n >= 1 and w > 0.
+    BDP / n < 2 (n - 1) is enough). ValueError unless n >= 1 and w > 0.
     """
     check_at_least("flows", flows, 1)
     check_positive("a window", least_losing_window)

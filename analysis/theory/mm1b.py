@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """M/M/1/B: Poisson arrivals, exponential services, at most B packets, the one in transmission included.
 
-Enachescu et al. (equation 3) and Prasad et al. (section 5) use this model. `load` (rho) is the mean
-number of packets that arrive in a mean service time; it may be 1 or more. ValueError unless load > 0 and B >= 1. B need
-not be whole, because other modules solve these formulas for B.
+Enachescu et al. (equation 3) and Prasad et al. (section 5) use this model. `load` (rho) is the mean number of packets
+that arrive in a mean service time; it may be 1 or more. ValueError unless load > 0 and B >= 1. B need not be whole,
+because other modules solve these formulas for B.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def heavy_load_loss(buffer: float) -> float:
 
 
 def mean_depth(load: float, buffer: int) -> float:
-    """Packets in the queue over time, the one in transmission included: sum n rho^n / sum rho^n, n = 0 .. B; B / 2 at
-    rho = 1, from which d = B / (2 C) in Prasad et al., section 5. ValueError unless rho > 0 and B >= 1.
+    """Mean packets in the queue over time, the one in transmission included: sum n rho^n / sum rho^n, n = 0 .. B. At
+    rho = 1 this is B / 2; hence d = B / (2 C) in Prasad et al., section 5. ValueError unless rho > 0 and B >= 1.
     """
     check_positive("a load", load)
     check_at_least("a buffer", buffer, 1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """M/D/1 and M/G/1 as an arriving packet sees them.
 
-Depth is the switch's depth: the packets that an arrival finds, with the packet in transmission, without itself.
+Depth is the switch's depth: the packets that an arrival finds, including the packet in transmission, excluding itself.
 Poisson arrivals see time averages (Wolff 1982), so depth is the number in the system, not the number waiting. A packet
 that finds `buffer` packets or more is dropped (tail drop), and counts as an arrival.
 
@@ -18,7 +18,7 @@ import numpy as np
 from analysis.sums import dot
 from analysis.theory.checks import check_at_least, check_load, check_share, check_whole
 
-# More states cost seconds. At any load below 1 the probability of deeper states is negligible.
+# More states cost seconds. In M/D/1 deeper states have a probability of 2e-36 at a load of 0.99, of 3e-4 at 0.999.
 MOST_STATES = 4096
 
 
@@ -78,8 +78,8 @@ def mg1_depth_distribution(
 
 
 def md1_depth_distribution(load: float, states: int) -> np.ndarray:
-    """P(depth = 0 .. states - 1) of M/D/1: p_0 = 1 - rho, p_1 = (1 - rho)(e^rho - 1), ... as above (Ramaswami 1988).
-    ValueError as above.
+    """P(depth = 0 .. states - 1) of M/D/1: p_0 = 1 - rho, p_1 = (1 - rho)(e^rho - 1), ... (Ramaswami 1988).
+    ValueError as for mg1_depth_distribution.
     """
     return mg1_depth_distribution(load, (1.0,), (1.0,), states)
 
@@ -91,7 +91,7 @@ def mg1k_depth_distribution(
     loss.
 
     M/G/1/K with K = `buffer`, the packet in transmission counted. Departures leave j < K packets behind with
-    probabilities in the same ratios q_j as without a limit. So p_j = q_j / (q_0 + rho Q), Q = sum q_j, and
+    probabilities whose ratios q_j are those without a limit. So p_j = q_j / (q_0 + rho Q), Q = sum q_j, and
     p_K = 1 - Q / (q_0 + rho Q) (Cooper 1981, Introduction to Queueing Theory, 5.9). Any load above 0. ValueError unless
     K is whole, 1 to MOST_STATES - 1.
     """
@@ -106,7 +106,7 @@ def mg1k_depth_distribution(
 
 
 def md1_loss(load: float, buffer: int) -> float:
-    """p_K of M/D/1/K with K = `buffer` (Cooper 1981, as above). ValueError as mg1k_depth_distribution."""
+    """p_K of M/D/1/K with K = `buffer` (Cooper 1981, as above). ValueError as for mg1k_depth_distribution."""
     return float(mg1k_depth_distribution(load, (1.0,), (1.0,), buffer)[-1])
 
 
@@ -136,8 +136,9 @@ def _relative(
 
 
 def _relative_states(none: float, at_least: np.ndarray, states: int) -> np.ndarray:
-    """Probabilities of the states relative to the empty state, by the recursion above (Ramaswami 1988). `none` and
-    `at_least` are P(no arrival) and P(k arrivals or more) in one service; arrivals must not depend on the state.
+    """Probabilities of the states relative to the empty state, by Ramaswami's recursion (mg1_depth_distribution). Far
+    above a load of 1 they are relative to a later state. `none` and `at_least` are P(no arrival) and P(k arrivals or
+    more) in one service; arrivals must not depend on the state.
     """
     result = np.zeros(states)
     result[:1] = 1.0

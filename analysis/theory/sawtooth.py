@@ -3,7 +3,7 @@
 
 Appenzeller et al., appendix B: a fluid model of congestion avoidance that adds one packet per RTT, where RTT = (BDP +
 Q) / C grows with the queue. Capacity C is packets/s, bdp is 2 T_p C in packets, times are s from the start of a period.
-Linux's Reno adds by packets acknowledged, so delayed ACKs do not slow it down.
+Linux's Reno counts acknowledged packets instead of ACKs, so delayed ACKs do not slow its growth.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def mixed_bursts(flows: Mapping[int, float], first: int = FIRST_BURST) -> tuple[
     """(bursts, weights) of flows of several sizes: `flows` maps the packets of a flow to the relative number of such
     flows.
 
-    Each flow brings all its bursts, so a long flow brings more bursts (Appenzeller et al., section 4). ValueError for a
-    size as above, a share below 0, or if all shares are 0.
+    Each flow brings all its bursts, so a long flow brings more bursts (Appenzeller et al., section 4). ValueError as
+    for slow_start_bursts, for a share below 0, and if all shares are 0.
     """
     counts: dict[int, float] = {}
     for packets, weight in flows.items():
@@ -61,8 +61,9 @@ def mean_queue(
     """E[Q] = rho E[X^2] / (2 (1 - rho) E[X]) - rho E[X] / 2, as printed (Appenzeller et al., section 4).
 
     For single packets this is the number waiting in M/D/1, without the packet in transmission. For larger bursts it is
-    too low, see mean_depth. (The paper's E[N], printed just before, should be this first term: it lacks the factor
-    1 / E[X], and it is unfinished work, not a number of jobs.) ValueError as in the module's head, here and below.
+    too low, see mean_depth. (The paper's E[N], printed just before, should be this first term. As printed, E[N] lacks
+    the factor 1 / E[X]; and the term is unfinished work, not a number of jobs.) ValueError as in the module's head,
+    here and below.
     """
     check_load(load)
     first, second, _ = _moments(bursts, weights)
@@ -95,12 +96,11 @@ def decay(
     al., appendix C, equations 11, 12).
 
     alpha(s) = lambda E[e^(sX) - 1] / (s E[X]). `order` 2 and 3 are the paper's, with that many terms of the
-    exponential: kappa_2 = 2 (1 - rho) / rho E[X] / E[X^2], and the root of its quadratic equation. `order`
+    exponential: kappa_2 = 2 (1 - rho) / rho E[X] / E[X^2], and kappa_3, the root of a quadratic equation. `order`
     None solves equation 12 itself. Terms left out are positive, so kappa < kappa_3 < kappa_2: the approximations
-    promise too thin a tail.
-    ValueError for other orders.
+    promise too thin a tail. ValueError for other orders.
     """
-    from scipy import optimize  # half of the time that an analysis takes to start
+    from scipy import optimize  # not above: this import takes half of the time that an analysis takes to start
 
     check_load(load)
     first, second, third = _moments(bursts, weights)
@@ -117,7 +117,7 @@ def decay(
     sizes, probabilities = _normalized(bursts, weights)
 
     def off(kappa: float) -> float:
-        # alpha(kappa) = C over lambda, less lambda on both sides: nothing cancels where the load is near 1
+        # (alpha(kappa) - lambda) / lambda = (C - lambda) / lambda: nothing cancels where the load is near 1
         return float(np.dot(probabilities, _beyond_linear(kappa * sizes)) / (kappa * first) - spare)
 
     low = cubic / 2

@@ -69,7 +69,7 @@ def decrease_buffer(decrease: float, bdp: float, utilization: float = 1.0, varia
     """(u / beta - 1) BDP: least buffer for a utilization u right after a loss, of a flow whose window falls to beta W.
 
     Spang et al., 3.5 ("decrease by beta on a loss", W' = beta W) and Table 1, (1/b - 1) BDP. With `variability` eps > 0
-    the queue may be off Assumption 1 by that share of itself: (1 - eps)(W - BDP) <= Q <= (1 + eps)(W - BDP). Losses can
+    the queue may differ from Assumption 1 by that share: (1 - eps)(W - BDP) <= Q <= (1 + eps)(W - BDP). Losses can
     then begin at W = BDP + B / (1 + eps), so the buffer must be (1 + eps) times as large (3.3 states this for Reno:
     (1 + eps) BDP). Never below 0. ValueError unless 0 < beta < 1, 0 <= u <= 1, eps >= 0 and BDP > 0.
     """
@@ -105,8 +105,8 @@ def min_utilization(cc: str, buffer: float, bdp: float) -> float | None:
 
 
 def drained_packets(cc: str, buffer: float, bdp: float) -> float | None:
-    """By how much the queue of a single flow falls from B: (1 - beta) (BDP + B) after a loss; BBR v1: BDP / 4 in the
-    round trip in which it sends less. Never more than B.
+    """Packets by which the queue of a single flow falls from B: (1 - beta) (BDP + B) after a loss; BBR v1: BDP / 4 in
+    the round trip in which it sends less. Never more than B.
 
     Spang et al., 3.5 with Assumptions 1 and 3 (at a loss W = BDP + B); its 3.6 measures about all of B = BDP for Reno,
     60-70 % for Cubic, 11-25 % for Scalable, 25 % for BBR. None for an algorithm without a rule there. ValueError
@@ -126,8 +126,8 @@ def single_flow_buffer(cc: str, bdp: float, utilization: float = 1.0) -> float |
 
     Spang et al., 3.5 and Table 1: BDP for Reno, 3/7 BDP for Cubic (beta rounded to 7/10; with 717/1024 it is 0.4282),
     1/7 BDP for Scalable, 1/4 BDP for BBR while it probes for bandwidth and packets are lost. None for an algorithm
-    without a rule there (as BBRv2: "as soon as the algorithm is described in sufficient detail"). ValueError unless
-    BDP > 0 and 0 <= u <= 1.
+    without a rule there (for example BBRv2: "as soon as the algorithm is described in sufficient detail"). ValueError
+    unless BDP > 0 and 0 <= u <= 1.
     """
     check_positive("a BDP", bdp)
     check_share("a utilization", utilization, ends=True)

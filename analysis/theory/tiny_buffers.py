@@ -17,9 +17,9 @@ from scipy import optimize
 from analysis.theory import mm1b, queues
 from analysis.theory.checks import check_at_least, check_load, check_positive, check_share, check_whole
 
-OVERFLOWS = 300.0  # ln of the ratio of M/D/1/B's largest to smallest state probability; above this, doubles overflow
+OVERFLOWS = 300.0  # B ln(rho), above which the queue is taken as never empty: its probability is below e^-300
 LOG_FACTOR = 5.0  # packets for each power of ten of the largest window
-LEAST_LOSS = 1e-12  # M/D/1/B's loss is a difference of sums; smaller values are rounding errors
+LEAST_LOSS = 1e-12  # M/D/1/B's loss is 1 minus a sum, so smaller values are rounding errors
 
 
 def drop_bound(load: float, buffer: float) -> float:
@@ -34,7 +34,7 @@ def drop_bound(load: float, buffer: float) -> float:
 
 
 def buffer_for_drops(load: float, drops: float) -> float:
-    """ln(drops) / ln(rho): least buffer for which the bound above (Enachescu et al., section II) is `drops`. ValueError
+    """ln(drops) / ln(rho): least buffer for which drop_bound (Enachescu et al., section II) is `drops`. ValueError
     unless 0 < rho, drops < 1.
     """
     check_load(load)
@@ -66,8 +66,8 @@ def poisson_buffer(load: float, largest_window: float, effective_utilization: fl
     (Enachescu et al., Theorem 1).
 
     Assumes an over-provisioned link, rho = N W_max / (C RTT) < 1, windows of at most W_max, and Poisson injection at
-    W / RTT. A theta of 1 needs an endless buffer and is refused. Not below 0. ValueError unless 0 < rho < 1, 0 <= theta
-    < 1, W_max >= 1.
+    W / RTT. A theta of 1 needs an infinite buffer and is refused. Not below 0. ValueError unless 0 < rho < 1,
+    0 <= theta < 1, W_max >= 1.
     """
     check_load(load)
     check_at_least("a window", largest_window, 1)
@@ -105,10 +105,11 @@ def tcp_mm1b_load(fair_window: float, buffer: float, largest_window: float = mat
     """rho where the TCP equation and M/M/1/B agree: rho = R N / C, R tau = sqrt(3 / (2 p)), p = mm1b.loss(rho, B)
     (Enachescu et al., IV-A, equations 2 and 3, solved with the exact p).
 
-    `fair_window` is C tau / N packets: each flow's share of the pipe; a flow's window rho C tau / N is `largest_window`
-    at most. The paper's scaling is C = N W_max / (2 tau) (congested; fair_window = W_max / 2) and C = 2 N W_max / tau
-    (over-provisioned, where it prints "under-provisioned"; fair_window = 2 W_max). The result is what flows offer and
-    can be above 1; the link's utilization is rho (1 - p). ValueError unless fair_window > 0, B >= 1.
+    `fair_window` is C tau / N packets: each flow's share of the pipe. A flow's window rho C tau / N is at most
+    `largest_window`. The paper's scaling is C = N W_max / (2 tau) (congested; fair_window = W_max / 2) and
+    C = 2 N W_max / tau (over-provisioned, where it prints "under-provisioned"; fair_window = 2 W_max). The result is
+    the offered load and can be above 1; the link's utilization is rho (1 - p). ValueError unless fair_window > 0 and
+    B >= 1.
     """
     return _tcp_load(mm1b.log_loss, fair_window, buffer, largest_window)
 
@@ -159,8 +160,8 @@ def tcp_mm1b_load_approximate(fair_window: float, buffer: float) -> float:
 
 
 def tcp_mm1b_buffer(fair_window: float, utilization: float) -> float:
-    """Least B for which the exact rho above (Enachescu et al., IV-A) is `utilization`: p = mm1b.loss(u, B) = 3 / (2 (u
-    w)^2), w = C tau / N.
+    """Least B for which tcp_mm1b_load (Enachescu et al., IV-A) is `utilization`: p = mm1b.loss(u, B) = 3 / (2 (u w)^2),
+    w = C tau / N.
 
     From p = (1 - u) u^B / (1 - u^(B+1)): u^B = p / (1 - u + u p). Not below 1, the packet in transmission. ValueError
     unless 0 < u < 1 and w > 0.

@@ -90,7 +90,7 @@ def arrivals(repetition: Path, recorded: Columns) -> dict[str, np.ndarray]:
 def replay(
     packets: dict[str, np.ndarray], setting: Setting, say: Callable[[float], object] = lambda done: None
 ) -> Columns:
-    """The postcards that the replay gives, in the order of `packets`. `say` is called with the share done. Raises
+    """The postcards of the replay, in the order of `packets`. `say` is called with the share of packets done. Raises
     InputError if the core cannot be built, or if it refuses the queue or a packet.
     """
     core = _core(setting, packets)
@@ -120,7 +120,7 @@ def replay(
 
 def _core(setting: Setting, packets: dict[str, np.ndarray]) -> Core:
     limit = setting.buffer_packets if not setting.threshold_bytes else setting.threshold_bytes // 60 + 1
-    deepest = min(limit, len(packets["packet_bytes"]))  # at most all arrivals wait
+    deepest = min(limit, len(packets["packet_bytes"]))  # the queue cannot hold more than all arrivals
     pool = min(1 << 24, 2 * deepest + 8 * DRAIN_EVERY + 65536)
     frame = max(int(packets["packet_bytes"].max()) + 1, 256)
     try:

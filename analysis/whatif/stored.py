@@ -28,8 +28,9 @@ NAME = re.compile(r"whatif-([0-9]{1,9})")
 
 
 def what_ifs(repetition: Path) -> list[dict[str, Any]]:
-    """The summaries of the what-ifs by number, each with its directory's `name`. An unreadable summary is left out.
-    Raises InputError for a what-if of another run, and for a summary that differs from its recorded digest.
+    """The summaries of the what-ifs by number, each with its directory's `name`. A summary that is unreadable, or lacks
+    a value that the report shows, is left out. Raises InputError for a what-if of another run, and for a summary that
+    differs from its recorded digest.
     """
     numbered = [(int(match[1]), path) for path in repetition.glob("whatif-*") if (match := NAME.fullmatch(path.name))]
     result = []
@@ -46,7 +47,7 @@ def what_ifs(repetition: Path) -> list[dict[str, Any]]:
 
 
 def _problem(repetition: Path, what_if: Path) -> str | None:
-    """Why a what-if does not belong to this run: its record has the digests of the raw files it was made from."""
+    """The reason why a what-if is damaged or belongs to another run: its record has the digests of its raw files."""
     if damage := record.derived_damage(what_if, SUMMARY):
         return f"{damage[0].name}: {damage[0].what}"
     try:
@@ -101,7 +102,7 @@ def _has_page(repetition: Path) -> bool:
 
 def write_page(repetition: Path, environment: dict[str, Any]) -> None:
     """Writes the report of an analysed repetition again, from its derived files; does nothing without a report. Raises
-    ValueError if a derived file is unusable, OSError.
+    OSError, and ValueError if a derived file is unusable.
     """
     page = repetition / PAGE
     if not _has_page(repetition):

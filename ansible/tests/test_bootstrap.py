@@ -17,7 +17,7 @@ BOOTSTRAP = ANSIBLE / "bootstrap.sh"
 
 
 def wanted() -> set[str]:
-    """The packages that the role packages installs on the lab's machine."""
+    """The packages that the role `packages` installs on the lab's machine."""
     parts = yaml.safe_load((ANSIBLE / "inventories/lab/group_vars/machines.yml").read_text())["packages_groups"]
     by_group = yaml.safe_load((ANSIBLE / "roles/packages/defaults/main.yml").read_text())["packages_by_group"]
     return {name for part in parts for name in by_group.get(part, [])}
@@ -25,7 +25,9 @@ def wanted() -> set[str]:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A directory at the head of PATH: an ordinary user, and a dpkg-query that knows the packages in `installed`."""
+    """A directory at the head of PATH. Its `id` names an ordinary user, its dpkg-query knows the packages in
+    `installed`, and its apt-get fails.
+    """
     installed = tmp_path / "installed"
     programs = {
         "id": "echo 1000",

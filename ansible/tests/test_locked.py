@@ -34,7 +34,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @contextmanager
 def held(checkout: Path) -> Iterator[None]:
-    """Inside, this process holds the checkout's lock, as another make would."""
+    """Within the block, this process holds the checkout's lock, as another make would."""
     directory = os.open(checkout, os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)

@@ -148,7 +148,7 @@ def test_stop__a_program_that_died_during_the_run_is_reported(cell: Cell, progra
 
 
 def _outer_pid(cell: Cell, run: dict[str, Any], name: str) -> int:
-    """The program's pid outside the cell. The pid file has the pid inside; /proc/PID/status out here lists both."""
+    """The program's pid outside the cell. The pid file has the inner pid; /proc/PID/status lists both."""
     wanted = in_cell(cell, run, f"{name}.pid").read_text().strip()
     inner = Path(f"/proc/{cell.pid}/ns/pid").stat().st_ino
     for entry in Path("/proc").glob("[0-9]*"):

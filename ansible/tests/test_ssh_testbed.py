@@ -129,9 +129,9 @@ def pids(directory: Path) -> list[list[str]]:
 
 
 def of_host(inside: int, pid: int) -> int:
-    """The pid in this namespace of a process that has `pid` in the namespace of `inside`.
+    """Converts `pid`, a number in the PID namespace of `inside`, to the pid of the same process in this namespace.
 
-    sshd has a process per connection, which can end at any time: a process that has ended is passed over.
+    sshd has a process per connection, which can end during the search. The search skips a process that has ended.
     """
     below = [inside]
     for one in below:

@@ -28,7 +28,7 @@ MARGIN = 0.99
 
 class Trace(NamedTuple):
     s: np.ndarray  # from the first ACK
-    pace: np.ndarray  # pacing rate over the path's
+    pace: np.ndarray  # pacing rate, as a fraction of the path's rate of payload
     cwnd: np.ndarray
     in_flight: np.ndarray
 
@@ -50,7 +50,7 @@ def trace(results: Path) -> Trace:
 
 
 def phases(pace: np.ndarray) -> list[float]:
-    """The levels of the pacing rate, each once per stay of three records or more."""
+    """The successive levels of the pacing rate. A level counts if three consecutive records or more have it."""
     level = np.round(pace / MARGIN, 2)
     begin = np.flatnonzero(np.diff(level, prepend=-1))
     length = np.diff(np.append(begin, len(level)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command compare: the numbers that count, the table, and the lines about settings, validity and clocks. Some of
+"""The command compare: which repetitions count, the table, and the lines about settings, validity and clocks. Some of
 the compared runs are recorded, the others simulated.
 """
 

@@ -108,7 +108,7 @@ def test_completion__completes_commands_keys_and_values(
                 expected[f"{name} {key}="] = expected[f"{name} --{key.replace('_', '-')} "] = list(keys[key].values)
     expected[f"replay RUN={tmp_path}/comp"] = expected[f"compare a {tmp_path}/comp"] = [str(script)]
     offered = complete([f"bufferscope {line}" for line in expected], script)
-    if shell == "zsh":  # compadd adds the "=" of a key outside of the match
+    if shell == "zsh":  # compadd -S adds the "=" of a key as a suffix, which is not part of the match
         expected = {line: [word.removesuffix("=") for word in words] for line, words in expected.items()}
     found = {line: offered[f"bufferscope {line}"] for line in expected}
     assert {line: words for line, words in found.items() if words != expected[line]} == {}

@@ -26,7 +26,7 @@ def build() -> Path:
 def sanitized() -> Path:
     """The directory of binaries that stop at the first bad memory access or undefined operation, and of test tools.
 
-    Coverage never replaces the sanitizers: these binaries do not count it.
+    Also with COVERAGE=1 these binaries have the sanitizers, and count no coverage.
     """
     make("COVERAGE=", "SANITIZE=1", "all", "tools")
     directory = ROOT / "build/sanitize"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // sequence.c as a filter, for comparison with a model. stdin has cases: a count and that many cards. A card is three
 // numbers (switch << 16 | port, at ingress, sequence number). All numbers have 32 bits in host order. stdout has a
-// line for each stream of a case, and then the sum of the case.
+// line for each stream of a case, and then the case's number of untracked cards.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

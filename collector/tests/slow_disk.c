@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Preloaded into a collector: a disk that stalls. Each of the first writes takes 100 ms; later writes are normal.
+// Preloaded into a collector: a disk that stalls. The first five writes take 100 ms longer each.
 #include <dlfcn.h>
 #include <stddef.h>
 #include <sys/types.h>

@@ -17,7 +17,7 @@ def narrow(binaries: Path, samples: list[tuple[int, int, int]]) -> list[list[int
 
 
 def samples(chance: random.Random, offset: int, count: int) -> list[tuple[int, int, int]]:
-    """Reads that take 20 ns to 1 ms, realtime anywhere within."""
+    """Samples that take 20 ns, 100 ns or 1 ms. The realtime clock is read at a random time within the sample."""
     result = []
     for index in range(count):
         before = index * 1_000_000_000

@@ -17,7 +17,7 @@ NAMES = ("received", "first", "last", "gaps", "missing", "duplicates", "reordere
 
 @dataclass
 class Model:
-    """A stream of unwrapped numbers, each at most a window late."""
+    """A stream of unwrapped numbers, each at most WINDOW - 2 behind the highest number before it."""
 
     seen: set[int] = field(default_factory=set)
     received: int = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Switches for the tests: the compiled program behind a socket, and the test doubles of the other targets."""
+"""Switches for the tests: the compiled program behind a socket, simple_switch, the fake, and a Tofino in memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def core() -> Core:
 
 @contextmanager
 def served(core: Core, path: Path) -> Iterator[None]:
-    """Inside, the core answers clients of the socket `path`, one after another."""
+    """Within the block, the core answers clients of the socket `path`, one after another."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(str(path))
         listening.listen()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The SDE's own client, over gRPC, to a server in memory: names, refusals, bindings, lost connections.
 
-Runs if SDE_INSTALL has the client, else skipped visibly. No chip is behind the server.
+Skipped visibly unless SDE_INSTALL has the client. No chip is behind the server.
 """
 
 from __future__ import annotations

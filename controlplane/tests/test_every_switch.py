@@ -16,7 +16,7 @@ COLLECTOR = Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", 
 
 
 def in_its_unit(switch: Switch, policy: Policy) -> Policy:
-    """The policy in a unit that this switch compares."""
+    """The policy with the same numbers, in a unit that this switch compares."""
     units = switch.capabilities.depth_units
     return policy if isinstance(policy, Unwatched) or policy.unit in units else _replace(policy, units[0])
 

@@ -22,7 +22,7 @@ class Lab(ABC):
 
     def __init__(self, spec: Resolved) -> None:
         self.spec = spec
-        self.slow = 1.0  # this machine's time over that of the reference machine (machine_speed.py)
+        self.slow = 1.0  # this machine's time over the reference machine's time (machine_speed.py)
 
     def missing(self) -> list[str]:
         """The experiment's requirements that this machine lacks, one line each with what to do."""
@@ -35,7 +35,7 @@ class Lab(ABC):
     @contextmanager
     def processors(self) -> Iterator[list[int]]:
         """Holds the processors of the experiment. Yields one processor for each repetition that may run at the same
-        time; none if repetitions run one after the other. RunError if other experiments have the processors.
+        time; none if repetitions run one after the other. Raises RunError if other experiments have the processors.
         """
         with machine.all_processors(machine.NAME):
             yield []

@@ -50,7 +50,7 @@ class Kernel(ABC):
         """Called last, when all raw files are closed."""
 
     def user(self) -> programs.User:
-        """The user who runs the programs of TRAFFIC=program: the user of this process, or the caller of sudo."""
+        """The user that the programs of TRAFFIC=program run as: the user of this process, or the caller of sudo."""
         return programs.caller()
 
     def claim_processors(self) -> dict[str, list[int]]:
@@ -66,5 +66,5 @@ class Kernel(ABC):
         return
 
     def describe(self, program: dict[str, str]) -> dict[str, Any]:
-        """The kernel that results come from; `program` is the switch's description of its P4 program."""
+        """The kernel and its congestion controls; `program` is the switch's description of its P4 program."""
         return environment.describe(program) | {"congestion_controls": environment.congestion_controls(self.plan)}

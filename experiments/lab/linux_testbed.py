@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The lab on a testbed whose switch is a program on a Linux machine of its own, started for each repetition: the soft
-switch, or BMv2. BMv2 has no links: netem adds the delay, or a soft switch on another machine (a delay line).
+"""The lab on a testbed whose switch is a program on a Linux machine of its own: the soft switch, or BMv2. The switch is
+started for each repetition. BMv2 has no links: netem, or a soft switch on another machine (a delay line), adds the
+delay.
 """
 
 from __future__ import annotations

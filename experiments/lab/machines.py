@@ -138,8 +138,8 @@ def at_places(machines: Iterable[Machine]) -> list[Machine]:
 @contextlib.contextmanager
 def leased(machines: Iterable[Machine], run: str, neighbours: Mapping[str, Neighbour]) -> Iterator[None]:
     """Reserves the machines for a run. At the end of the run or of this process, each machine stops the run's programs,
-    restores its settings and removes the run's files. `neighbours` has the machines' neighbours during the run, by
-    place. Raises RunError if a machine is not available.
+    restores its settings and removes the run's files. `neighbours` has the neighbour entry that a machine gets during
+    the run, by place. Raises RunError if a machine is not available.
     """
     leases = [_Lease(machine, run, neighbours.get(machine.place)) for machine in at_places(machines)]
     silence = threading.Event()
@@ -356,7 +356,7 @@ def bmv2_switch(machine: Machine, port: int) -> Iterator[Bmv2Switch]:
 
 
 def _first_line(connection: socket.socket) -> bytes:
-    """The first line with its end; only a part of the line if the rest does not arrive within ANSWER_S."""
+    """The first line with its end. If no byte arrives for ANSWER_S, the part of the line that has arrived."""
     connection.settimeout(ANSWER_S)
     line = b""
     with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The lab in the ns-3 simulator (simulator/): the same flows, starts and ports, through the same queue and links, with
-ns-3's TCP. The simulation is a second opinion on the results of Linux's TCP in the other labs.
+"""The lab in the ns-3 simulator (simulator/): the flows, starts, ports, queue and links of the other labs, with ns-3's
+TCP. The simulation is a second opinion on the other labs' results with Linux's TCP.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def options(spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, directory: Path
 
 def flow_lines(plan: RunPlan, flows: LongFlowsPlan) -> str:
     """Standard input of the simulator: the flows of tcp_flows without the settings of Linux's TCP, but with delay and
-    access link. Every long flow has its own delay and link; a finite flow has those of its source address.
+    access link. Every long flow has its own delay and link; a finite flow has the delay and link of its source address.
     """
     paths = {key.src_addr: settings for key, settings in plan.settings.flow_settings if isinstance(key, SourceAddress)}
     of_long = [
@@ -143,7 +143,7 @@ def simulate(words: list[str], flows: str, directory: Path, processor: int | Non
 def documents(
     spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, outcome: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The JSON files of a repetition, by name without .json. Fields of programs that a simulation lacks are missing."""
+    """The JSON files of a repetition, by name without .json. Fields are missing if a simulation lacks their program."""
     samples = outcome["idle_rtt_ns"]
     made = (
         outcome["arrival_drops"] + outcome["departure_drops"] + outcome["departed"]

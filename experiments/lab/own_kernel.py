@@ -26,8 +26,8 @@ MOST_ERRORS = 3
 
 
 def kernel_of(sources: list[dict[str, str]] | None) -> Path:
-    """The directory of the kernel with these sources. Builds this kernel if it is out of date. Without sources, the
-    directory of the usual kernel. Raises RunError with the compiler's errors.
+    """The directory of the kernel with these sources; without sources, of the usual kernel. Builds a kernel with
+    sources if it is out of date. Raises RunError with the compiler's errors.
     """
     if not sources:
         return BUILD

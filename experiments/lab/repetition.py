@@ -27,9 +27,9 @@ from lib.errors import RunError
 from runs import results
 from runs.names import SPEC_FILE
 
-# The order in which daemons are stopped. If nothing failed, the switches have been drained and stop_sinks has ended the
-# sinks before, so nothing is left to record. A congestion control is removed last, after its sockets. Stopping a daemon
-# that was never started does nothing: a run has one of the two sinks, and may have another switch.
+# The order in which daemons are stopped. If nothing failed, the switches have been drained before and stop_sinks has
+# ended the sinks, so nothing is left to record. A congestion control is removed last, after its sockets. Stopping a
+# daemon that was never started does nothing: a run has one of the two sinks, and may have another switch.
 SINKS = ("iperf_servers", "traffic_sink")
 DAEMONS = (
     "tcp_trace", *SINKS, "collector", *SWITCH_DAEMONS, "softswitch", "congestion_control",
@@ -216,8 +216,8 @@ def drain(switches: Switches, round_trip_ns: int) -> None:
 
 def stop_sinks(switches: Switches, round_trip_ns: int) -> None:
     """Ends the receiving programs while the switches still count. If the queue dropped the RST of a flow, the flow's
-    connection is still open at the receiver. Our sink resets this connection, and a reset has no answer. iperf3 closes
-    the connection, and the drain waits for the sender's answer. Raises RunError.
+    connection is still open at the receiver. Our sink resets this connection, and nothing answers a reset. iperf3
+    closes the connection, and the drain waits for the sender's answer. Raises RunError.
     """
     if errors := [error for name in SINKS for error in stop_program(name, STOP_S)]:
         raise RunError(*errors)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The lab on a testbed: the machines of an inventory, reached over ssh, and a switch that also runs between
 experiments. The bottleneck gets the experiment's policy, and gets its former policy back afterwards. linux_testbed.py
-is for switches that are started for each run.
+is for switches that a run starts and stops.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ def played(
 
 
 def _lines_of(end: Callable[[], None]) -> list[str]:
-    """Runs `end` after a run has failed, and returns the lines of its own failure, if any."""
+    """Runs `end` after a run has failed. Returns the lines of `end`'s failure, if any."""
     try:
         end()
     except RunError as error:
@@ -363,7 +363,7 @@ def _configured(switch: Switch, policy: Policy, testbed: Testbed) -> Iterator[tu
 
 
 def converted(policy: Policy, switch: Switch, conversion: Conversion) -> Policy:
-    """The policy in a unit that the switch compares: packets become cells if the switch compares cells only."""
+    """The policy in a unit that the switch can compare: packets become cells if the switch compares cells only."""
     units = switch.capabilities.depth_units
     if isinstance(policy, Unwatched) or policy.unit in units:
         return policy

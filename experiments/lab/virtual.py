@@ -40,7 +40,9 @@ FLOWS = 16384
 
 
 def probe() -> Host:
-    """The features of the virtual-time kernel, from the built kernel, else from its source. Raises RunError."""
+    """The features of the virtual-time kernel: from the built kernel, else from its source. A kernel package that is
+    not built yet counts as OF_LINUX. Raises RunError.
+    """
     chosen = choice.remembered(BUILD)
     try:
         if KERNEL.exists() and built_from(chosen):

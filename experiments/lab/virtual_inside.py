@@ -34,13 +34,13 @@ from virtual.messages import Speaker
 JOB = Path("logs/job.pickle")  # the plan and the steps of the hosts' set-up
 OUTCOME = Path("logs/outcome.json")
 DRIVER = Path("/dev/bufferscope-switch")
-# The traffic starts at a fixed time after any set-up, and every earlier step starts at a multiple of STEP_NS. So no
-# result depends on the duration of a step. Waiting takes no wall time in virtual time.
+# The traffic starts at a fixed time, later than the end of any set-up. Every earlier step starts at a multiple of
+# STEP_NS. So no result depends on the duration of a step. Waiting takes no wall time in virtual time.
 START_MONO_NS = 60 * 10**9
 STEP_NS = 200_000_000
-LEAD_NS = 10**9  # for the traffic program, before the start
-# TCP sockets together may have half of the memory, or more if the plan says so. The kernel's default of a sixteenth
-# would limit windows, because a virtual machine has little memory.
+LEAD_NS = 10**9  # for the traffic program to start, before it connects its flows
+# TCP sockets together may have half of the memory, or more if the plan says so. By default TCP's memory pressure begins
+# at a sixteenth of the memory, which would limit windows, because a virtual machine has little memory.
 TCP_MEMORY = Path("/proc/sys/net/ipv4/tcp_mem")
 TCP_MEMORY_SHARE = 0.5
 
@@ -65,9 +65,7 @@ def main(directory: Path) -> int:
 
 
 def write_job(directory: Path, plan: RunPlan, steps: list[SetupStep], user: programs.User) -> None:
-    """Called outside. The job is a pickle, so that the virtual machine imports no parser of specs, which takes a
-    second.
-    """
+    """Called outside. The job is a pickle: importing a parser of specs would cost the virtual machine a second."""
     (directory / JOB).write_bytes(pickle.dumps((plan, steps, user)))
 
 
@@ -136,7 +134,7 @@ class VirtualKernel(Kernel):
 
 
 def _start_mono_ns(plan: RunPlan) -> int:
-    """A whole second, after START_MONO_NS and the time that connecting takes."""
+    """START_MONO_NS plus the time that connecting takes, in whole seconds, rounded up."""
     return START_MONO_NS + -(-plan.durations.connect_ns // 10**9) * 10**9
 
 

@@ -88,8 +88,8 @@ def whole(words: dict[str, Any], key: str, errors: list[BadValue], most: int) ->
 
 
 def prober(build: bool, ns3: bool = False):  # type: ignore[no-untyped-def]
-    """A function that returns the host of a clock, or the host of ns-3. With `build` the function first builds the
-    virtual-time kernel.
+    """A function that returns the Host for a clock, or with `ns3` the Host of ns-3. With `build` the function first
+    builds the virtual-time kernel if the clock is virtual.
     """
     from experiments import host
     from experiments.lab import ns3 as ns3_lab

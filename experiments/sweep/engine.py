@@ -28,8 +28,8 @@ from runs.job_state import make_room
 from runs.names import PLAN, REPETITION, SWEEP_RUNS
 
 COMMAND = 'exec "$BUFFERSCOPE_PYTHON" -m bufferscope job SWEEP="$BUFFERSCOPE_SWEEP" NAME={}'
-# On a remote lab: the job's directory is sent back as one file. If that file is missing, another lab gets the job.
-# Files of an earlier, killed sweep are removed first.
+# On a remote lab: the job's directory is sent back as one file. If the job leaves no repetition, the command fails, and
+# another lab gets the job. Files of an earlier, killed sweep are removed first.
 COMMAND_AWAY = (
     'rm -rf runs/{} {}.tar; "$BUFFERSCOPE_CHECKOUT/.venv/bin/python" -m bufferscope job SWEEP=. NAME={}; '
     "test -d runs/{}/rep-1 && tar -cf {}.tar runs/{} && rm -rf runs/{}"
@@ -89,7 +89,7 @@ def run(
                 with contextlib.suppress(BrokenPipeError):
                     os.write(lifeline, b"x")
                 os.close(lifeline)
-        # The exit status counts failed jobs, up to 100, and 101 for more. Their directories have the details.
+        # The exit status is the number of failed jobs, or 101 for more than 100. Jobs' directories have the details.
         words = (home / "said").read_text(errors="replace").splitlines()[-3:]
         if process.returncode > 101 or process.returncode < 0:
             raise RunError(f"GNU parallel ended with status {process.returncode}", *words)
@@ -205,7 +205,7 @@ def _kill_session(session: int) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Asks every process of the engine's session to end, then kills those that remain."""
+    """Asks GNU parallel to end, which ends its jobs. Kills all processes that remain in the session after END_S."""
     with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
         os.killpg(process.pid, signal.SIGINT)
         process.wait(END_S)

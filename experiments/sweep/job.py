@@ -48,9 +48,8 @@ def command(given: dict[str, Any], errors: list[BadValue]) -> int:
 
 
 def run(directory: Path, name: str) -> int:
-    """Runs the job `name` of the sweep in `directory`; returns 0 valid, 2 not valid, 1 aborted.
-
-    Raises RunError if there is no such job.
+    """Runs the job `name` of the sweep in `directory`; returns 0 valid, 2 not valid, 1 aborted, or 128 plus the number
+    of the signal that stopped the job. Raises RunError if there is no such job.
     """
     syscalls.die_with_parent()
     job, keep = plan.read_job(directory, name)

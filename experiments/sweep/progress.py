@@ -12,9 +12,9 @@ PLAIN_EVERY_S = 30.0
 
 
 class SweepProgress(Terminal):
-    """`cost_s` is the expected duration of all `jobs` in sequence (cost.py). `done` counts finished jobs. The pace is
-    wall time per cost: at first `slow` (machine_speed.py) / `at_once`; once a tenth of the cost is done, the measured
-    pace of the finished jobs.
+    """`cost_s` is the expected duration in sequence of the jobs that this call runs (cost.py). `done` counts finished
+    jobs, earlier calls included. The pace is wall time per cost: at first `slow` (machine_speed.py) / `at_once`. The
+    measured pace of the finished jobs replaces this value gradually, until a tenth of the cost is done.
     """
 
     def __init__(self, title: str, at_once: int, slow: float = 1.0) -> None:

@@ -39,7 +39,7 @@ class RemoteLab(NamedTuple):
 
 
 def load(inventory: Path) -> list[RemoteLab]:
-    """The labs of an inventory. Raises RunError if there are none, or if a variable of one cannot be used."""
+    """The labs of an inventory. Raises RunError if there are none, or if a lab's variable cannot be used."""
     if not inventory.exists():
         raise RunError(f"INVENTORY={inventory} does not exist: name an inventory with machines in the group {GROUP}")
     content = read_inventory(inventory)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`make sweep`, top to bottom: plan, announce the needs, run the missing jobs in rounds, report the results.
 
-A job is done if it has a summary in its place (runs/job_state.py), so a sweep can be stopped in any way and called
+The state of a job follows from its directory alone (runs/job_state.py), so a sweep can be stopped in any way and called
 again.
 """
 
@@ -164,7 +164,7 @@ class Jobs:
 
 
 def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Options, ending: runner.Ending) -> list[Job]:
-    """Runs jobs until none is left. Returns all of them. Raises RunError if there is no room for them."""
+    """Runs jobs until none is left. Returns all jobs. Raises RunError if there is no room for them."""
     virtual = jobs.first[0].spec.clock == "virtual"
     where = (_under_slurm if options.engine == SLURM else _here)(jobs, directory, options)
     of_all = where.at_once
@@ -190,7 +190,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
             if lacks := where.missing() if todo else []:
                 raise RunError(*lacks)
             done = len(now.jobs) - len(todo)
-            alone_s = now.more_cost_s * of_all / min(of_all, now.more_at_once)  # while other processors have no job
+            alone_s = now.more_cost_s * of_all / min(of_all, now.more_at_once)  # the added jobs leave processors idle
             progress.expect(len(now.jobs) + now.more, done, sum(map(job_s, todo)) + alone_s)
             rounds = options.attempts or ATTEMPTS
             while todo and rounds:
@@ -386,7 +386,7 @@ def _alone(directory: Path, parent: Path) -> Iterator[None]:
 
 
 def claim(directory: Path) -> None:
-    """owner.claim. Raises RunError if the directory is another user's, OSError for other failures."""
+    """Calls owner.claim. Raises RunError if the directory is another user's, OSError for other failures."""
     try:
         owner.claim(directory)
     except owner.NotOurs as error:

@@ -6,8 +6,8 @@ A buffer is enough if the whole Student's t interval of its repetitions' mean me
 whole interval misses the criterion (analysis/least_buffer.py, which figures use too). Otherwise the buffer is undecided
 and gets more repetitions, up to most_reps. A buffer that stays undecided is not a bound, and the search goes on at both
 sides, so the result is as wide as the noise. The two bounds of the result may be measured more often (edge_reps) than
-the buffers on the way. Steps are geometric, because the wanted width is relative and the rules span two decades of
-buffers. Bisection assumes that more buffer is no worse. If measurements contradict this, the result says so.
+the buffers on the way. Steps are geometric, because the wanted width is relative and the literature's rules span two
+decades of buffers. Bisection assumes that more buffer is no worse. If measurements contradict this, the result says so.
 """
 
 from __future__ import annotations

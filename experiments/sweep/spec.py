@@ -28,7 +28,7 @@ VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "headlines
 LIKE_SECTIONS = (*VERSION_SECTIONS, *VERSIONS)
 SECTIONS = ("name", "about", "like", *LIKE_SECTIONS)
 HEADLINES = ("reps", "points")
-PARTS = {"like", "base", "grid", "points"}  # every sweep has one of these keys; an experiment has none
+PARTS = {"like", "base", "grid", "points"}  # a spec with one of these keys is a sweep's, never an experiment's
 SEARCH = ("criterion", "least", "low", "high", "width", "most_reps", "edge_reps")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 UNSET = "none"  # this value unsets the key, which then has its default
@@ -74,7 +74,7 @@ class Sweep:
     points: tuple[Point, ...]  # each as changes to `base`
     search: Search | None
     file: str
-    note: str = ""  # about a short version, if the file has none of its own
+    note: str = ""  # for the user: a short version was made, or points were left out
     optional_cc: frozenset[str] = frozenset()  # points with one of these are left out if the kernel lacks it
     headlines: Headlines = NO_HEADLINES
 
@@ -360,8 +360,8 @@ def _search(content: object, given: set[str], wrong: Any) -> Search | None:
 
 def _name(given: object, of_file: list[object], changed: Mapping[str, object], seed: object, wrong: Any) -> str:
     """The directory's name: NAME, or the file's name with its versions and changes, so that different runs have
-    different directories. A key that a version implies is left out. The name of a short version always ends with
-    "-smoke", by which figures recognise it.
+    different directories. A key that a version implies is left out. Without NAME, the name of a short version ends
+    with "-smoke", by which figures recognise the short version.
     """
     if given is None:
         implied = {key for version, key in IMPLIES.items() if version in of_file[1:]}

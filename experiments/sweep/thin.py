@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Thins valid runs. KEEP=all keeps everything; `tables` removes raw files; `flows` also removes tables of packets, logs
-and figures; `summary` also removes the table of finite flows and the traffic programs' reports. The analysis of a job
-does not even write such files.
+and figures; `summary` also removes the table of finite flows and the traffic programs' reports. The analysis of a valid
+job does not write the tables and figures that thinning would remove.
 
 A run that is not valid keeps everything, so that its reasons can be examined. THINNED in the repetition lists the
 removed files. THINNED is written first, so that the next call completes thinning that was killed.

@@ -33,8 +33,8 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 def world() -> dict[str, set[str]]:
     """Processes that these tests started in a cell, and the lab's namespaces, interfaces, mounts and files.
 
-    BPF programs need no check: a BPF program of a cell ends with the cell's processes unless it is pinned, and bpffs,
-    where it would be pinned, is listed.
+    BPF programs need no check: unless pinned, a cell's BPF program ends with the cell's processes. A pinned program
+    would be in bpffs, which is listed.
     """
     own = Path("/proc/self/ns/pid").readlink()
     inside = set()

@@ -25,7 +25,7 @@ SO_RCVBUFFORCE, SO_TIMESTAMPNS, ETH_P_ALL, SACK_PERMITTED = 33, 35, 3, 4
 DELAY_NS, RATE_BPS = 10_000_000, 10_000_000
 FRAME_BYTES = 1514
 LONG_BYTES = 300_000
-# A burst whose last two segments meet a full queue. If only one segment is lost, a probe also waits for a delayed ACK.
+# A burst whose last two segments meet a full queue. If only one were lost, TLP would also wait for a delayed ACK.
 SHORT_SEGMENTS, SHORT_QUEUE = 6, 4
 LATER_S = 0.01  # the queue is empty again, and no ACK has arrived yet
 LOSSY_QUEUE, FAST_BPS = 20, 10 * RATE_BPS  # gaps between packets are shorter than the timer of compressed ACKs

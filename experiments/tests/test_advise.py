@@ -152,7 +152,7 @@ def test_link_itself__is_run_only_in_the_time_that_the_search_leaves() -> None:
 @pytest.mark.parametrize("flows", ["1", "16", "500", "10000"])
 @pytest.mark.parametrize("rtt", ["1ms", "20ms", "200ms"])
 def test_measurement__stays_in_its_budget(rate: str, flows: str, rtt: str, tmp_path: Path) -> None:
-    """On the idle reference machine, by the cost model."""
+    """The budget holds on the idle reference machine, by the cost model."""
     probe = lambda clock: HOST  # noqa: E731
     share, asked = scale_of(rate=rate, rtt=rtt, flows=flows)
     if share.bdp < 4:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """UDP bursts of slow start in virtual time: bursts arrive whole, and the queue agrees with theory. Periodic datagrams:
-the gaps are exact, and the same seed gives the same bytes.
+the gaps are exact, and the same seed gives each flow the same first time.
 """
 
 import json

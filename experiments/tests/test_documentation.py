@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Every command in the documentation works: the words of each example go through the resolver."""
+"""Every `experiment` and `show` command in the documentation resolves. Named spec files and all directories exist, and
+each directory has a README or is described in one.
+"""
 
 import re
 import shlex

@@ -52,7 +52,8 @@ def test_words__are_all_checked_before_anything_runs() -> None:
         "FIGURE=99 is not known; allowed: 1, 2, 3, 4, 5a, 5b, 6, 7, 8, 9, 10, 11a, 11b, table1, beside, "
         "factors, arrival, clocks, or several of these with commas between them",
     ]
-    assert refused("PAPER=spang2021", "FIGURE=besi")[0].startswith("FIGURE=besi is not known")  # no prefix of "beside"
+    # A name of letters is taken only whole: here "beside".
+    assert refused("PAPER=spang2021", "FIGURE=besi")[0].startswith("FIGURE=besi is not known")
     papers = "appenzeller2004, enachescu2006, prasad2007, spang2021"
     known = f"is not known; allowed: {papers}, or a folder whose __init__.py has a PAPER (CONTRIBUTING.md)"
     assert refused() == [f"PAPER {known}"]

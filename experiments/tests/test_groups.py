@@ -133,7 +133,7 @@ def test_resolve__the_ack_delay_of_a_group_is_within_its_rtt() -> None:
     found = resolving.problems(HOST, groups=groups, ack_delay="41ms")
     assert found.keys() == {"groups[0].ack_delay", "ACK_DELAY"}
     assert found["groups[0].ack_delay"] == "is longer than the RTT of 20ms; allowed: 0ns to RTT"
-    assert found["ACK_DELAY"] == "is longer than the RTT of 40ms; allowed: 0ns to RTT"  # of the group that inherits it
+    assert found["ACK_DELAY"] == "is longer than the RTT of 40ms; allowed: 0ns to RTT"  # groups[2] inherits it
     datagrams = [{"cc": "reno"}, {"traffic": "open-loop", "ack_delay": "1ms"}]
     assert resolving.problems(HOST, groups=datagrams).keys() == {"groups[1].ack_delay"}
     by_netem = resolving.problems(NETEM, delay="tc", groups=[{"cc": "reno", "ack_delay": "1ms"}])
@@ -242,7 +242,7 @@ def test_run__only_one_group_acknowledges_each_segment(loaded: Run) -> None:
 
 @virtual
 def test_run__the_first_window_of_one_group_has_three_segments(recorded: Path, loaded: Run) -> None:
-    """Of finite flows without a loss: data packets in the first half of an RTT after the first one."""
+    """Counts the data packets of each finite flow without a drop in half an RTT from its first data packet."""
     flows = pl.read_parquet(recorded / "flows.parquet").drop_nulls("base_rtt_ns").filter(pl.col("drops") == 0)
     cards = loaded.postcards
     is_data = cards["packet_bytes"] > 1000
@@ -252,7 +252,7 @@ def test_run__the_first_window_of_one_group_has_three_segments(recorded: Path, l
         sent_ns = cards["enqueue_mono_ns"][is_data & (cards["flow"] == flow)]
         if groups[flow] == 3 and len(sent_ns):
             bursts.add(int((sent_ns < sent_ns[0] + rtt_ns // 2).sum()))
-    assert bursts == {3}  # Linux's own is 10
+    assert bursts == {3}  # Linux's default is 10
 
 
 @virtual

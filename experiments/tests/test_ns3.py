@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""SWITCH=ns3: a simulated run is valid as other runs are, its queue acts like the P4 program's, and a seed determines
-every byte.
+"""SWITCH=ns3: a simulated run is valid by the rules of all runs, its queue acts like the P4 program's, and a seed
+determines every byte.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def flows_of(repetition: Path) -> pl.DataFrame:
 @pytest.mark.skipif(not virtual.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 @pytest.mark.parametrize("more", [(), ALL_APART], ids=["alike", "apart"])
 def test_finite_flows__are_those_of_linux_and_take_as_long(tmp_path: Path, more: tuple[str, ...]) -> None:
-    """Both have the same flows on the same paths at the same times. Completion times differ because the TCP stacks do:
-    73.1 and 73.3 ms if all flows are alike.
+    """ns-3 and Linux have the same flows on the same paths at the same times. Completion times differ because the TCP
+    stacks do: 73.1 and 73.3 ms if all flows are alike.
     """
     repetitions: list[Path] = []
     for name, words in (("ns3", ("SWITCH=ns3",)), ("linux", ("CLOCK=virtual",))):

@@ -148,7 +148,7 @@ def gaps_ns(results: Path) -> np.ndarray:
 
 
 def pace_ns(results: Path) -> np.ndarray:
-    """srtt/W of every ACK of the measurement."""
+    """srtt/W in ns, for each ACK at which the congestion window is W packets."""
     tcp = load_tcp(results / "latest/rep-1/tcp.bst")[0]
     probes = (tcp["event"] == TCP_RECORD.const["TCP_EVENT_PROBE"]) & (tcp["cwnd_packets"] == WINDOW)
     return np.asarray(1000 * tcp["srtt_us"][probes].astype(np.int64) / WINDOW)
@@ -184,7 +184,9 @@ def test_pacing__poisson_draws_exponential_gaps_of_one_window_per_rtt(runs: dict
 
 @pytest.mark.long
 def test_pacing__of_linux_is_twice_as_fast_before_a_loss_and_off_is_in_bursts(runs: dict[str, Path]) -> None:
-    """An ACK releases two segments at once. The gap after a late segment is half the paced gap: here srtt/W / 4."""
+    """Before a loss Linux paces at twice W/srtt: the gap is srtt/W / 2. An ACK releases two segments at once. Linux
+    halves the gap behind a late segment, to srtt/W / 4.
+    """
     linux, off = (gaps_ns(runs[name]) for name in ("linux", "off"))
     assert np.percentile(linux, 25) == pytest.approx(np.median(pace_ns(runs["linux"])) / 4, rel=0.05)
     assert np.mean(off < 1000) > 0.4  # the ACK of two segments releases two

@@ -104,7 +104,7 @@ def test_user__goes_on_where_root_was(shared: Path, monkeypatch: pytest.MonkeyPa
     run_in(shared)
     run_table.write(shared)
     as_user(lambda: run_in(shared))
-    as_user(lambda: files.write_text(shared / INDEX, ""))  # polars cannot follow a fork
+    as_user(lambda: files.write_text(shared / INDEX, ""))  # polars does not work after a fork
     assert uid(shared / "latest") == uid(shared / "index.parquet") == USER
 
 

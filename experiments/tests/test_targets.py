@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Targets other than the soft switch: their network, queues and deployment, and a run on BMv2."""
+"""Targets other than the soft switch: their network, queues and deployment, and runs on BMv2."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_acks__each_acknowledges_every_segment(exchanged: dict[str, Any]) -> Non
     for case in ("acks", "paper"):
         connection = Connection(exchanged, case, "long")
         assert len(connection.acks) == len(connection.data) > 200
-    for case in ("linux", "again"):  # the first ACKs of a connection come for each segment
+    for case in ("linux", "again"):  # not 0.5: at the start of a connection Linux acknowledges each segment
         connection = Connection(exchanged, case, "long")
         assert len(connection.acks) < 0.75 * len(connection.data)
 
@@ -168,8 +168,8 @@ def test_tlp__off_lets_a_lost_tail_wait_for_the_timeout(exchanged: dict[str, Any
 
 
 def test_rack__off_does_not_believe_one_sack(exchanged: dict[str, Any]) -> None:
-    """One segment after the lost one arrives. RACK retransmits after an RTT; three duplicate ACKs never come, so
-    without RACK the sender waits for the timeout.
+    """Only one segment arrives after the lost ones. RACK retransmits after an RTT. Without RACK the sender waits for
+    the timeout, because three duplicate ACKs never come.
     """
     waits = {case: Connection(exchanged, case, "middle").repaired_after_ms for case in ("tlp", "rack")}
     assert waits["tlp"] < 50

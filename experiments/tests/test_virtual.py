@@ -232,8 +232,8 @@ def test_run__leaves_nothing_behind_when_it_is_ended(tmp_path: Path, number: int
 
 
 def test_executors__give_the_same_packets(tmp_path: Path) -> None:
-    """Either the kernel sends and discards, or the programs do. Only the times of SYNs differ, by the us of a failed
-    open().
+    """Either the kernel sends and discards, or the programs do. Only the times of SYNs differ, by the microseconds that
+    a failed open() takes.
     """
     program = (
         "import sys; from experiments.lab import virtual as lab; from bufferscope.__main__ import main\n"

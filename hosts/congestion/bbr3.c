@@ -8,18 +8,18 @@
  *   ACK, or 1/128 of the packets in flight if that is more.
  * - Lost packets. Linux does not call a congestion control for each packet that it marks lost. The packets that an ACK
  *   marks are looked up in the retransmission queue. Packets that a timer (RACK, RTO) marks count at the next ACK. If
- *   they were retransmitted by then, that ACK's own sample is used for them.
+ *   all of them were retransmitted by then, the model uses that ACK's own sample instead.
  * - C.send_quantum is the kernel's own (tcp_tso_autosize). offload_budget assumes the draft's quantum, bounded by the
  *   number of segments that the interface takes at once.
  * - A cycle without a sample says nothing about the bandwidth. So an empty slot of the bandwidth filter does not
  *   replace the previous slot.
- * - CE marks. The draft requires a reaction but does not specify it. Here a reaction of TCP (at most one per RTT)
- *   counts as a loss. It also counts as too much in flight if the marked packets were a probe. Google's BBRv3 estimates
- *   alpha instead, as DCTCP does.
+ * - CE marks. The draft requires a reaction but does not specify it. Here a reaction of TCP to CE (at most one per RTT)
+ *   counts as a loss, and ends Startup. If the marked packets were a probe, the reaction also counts as too much in
+ *   flight. Google's BBRv3 estimates alpha instead, as DCTCP does.
  * - HandleRestartFromIdle runs when TCP starts to send with nothing in flight (CA_EVENT_TX_START).
  * PLB and the ECN of Google's kernel are not in the draft, and not here.
  *
- * For BPF struct_ops: the walk over the retransmission queue and the memory from kmalloc have no counterpart there.
+ * Not for BPF struct_ops: the walk over the retransmission queue and the memory from kmalloc have no counterpart there.
  */
 #include <linux/slab.h>
 #include <linux/version.h>
@@ -204,7 +204,7 @@ static void cwnd_event(struct sock *sk, enum tcp_ca_event event)
 		check_probe_rtt_done(sk);
 }
 
-/* Room for retransmissions beside twice the window of Startup. */
+/* In windows: more than the default of 2, because Startup can go on during recovery (as in Linux's BBR). */
 static u32 sndbuf_expand(struct sock *sk)
 {
 	return 3;

@@ -3,8 +3,8 @@
  * kernel as BPF struct_ops. A congestion control includes only this file, and uses the kernel's own names.
  *
  * CALLBACK(type, name, parameters) begins a function of struct tcp_congestion_ops. CONGESTION_CONTROL(state, members)
- * registers the functions; `state` is the type of a flow's private data, which inet_csk_ca(sk) returns. The kernel's
- * name of the algorithm is the file's.
+ * registers the functions; `state` is the type of a flow's private data, to which inet_csk_ca(sk) points. In the
+ * virtual-time kernel the algorithm has the file's name. For BPF the loader sets the name.
  */
 #ifndef CONGESTION_H
 #define CONGESTION_H
@@ -29,7 +29,7 @@ static inline u64 random_u64(void)
 	return value;
 }
 
-/* Acknowledges up to rcv_nxt at once. The last parameter came with Linux 6.12. */
+/* Acknowledges up to rcv_nxt at once. The last parameter came with Linux 6.15; 6.12.117 has it too. */
 #define send_ack(sk, rcv_nxt)	  __tcp_send_ack(sk, rcv_nxt, 0)
 
 #endif

@@ -120,8 +120,8 @@ int algorithm_register(struct algorithm *algorithm)
 	return 0;
 }
 
-/* A map with BPF_F_LINK is registered by its link only. libbpf before 1.2 cannot delete such a map's value: the map
- * ends with the object.
+/* A map with BPF_F_LINK is registered by its link only. libbpf before 1.2 cannot delete such a map's value, so the
+ * value is disconnected, and ends with the object.
  */
 void algorithm_release(struct algorithm *algorithm)
 {

@@ -15,8 +15,8 @@ struct algorithm {
 	char name[ALGORITHM_NAME_BYTES];
 	const char *path;
 	struct bpf_object *object;
-	struct bpf_link *value; /* has stored the functions in the kernel */
-	int link_fd;		/* keeps them registered; 0: not registered */
+	struct bpf_link *value; /* the functions in the kernel; libbpf 1.2 and later: also their registration */
+	int link_fd;		/* libbpf before 1.2: the registration; 0: none */
 };
 
 /* Loads the object's programs under algorithm->name, or registers them. Returns 0, or -errno after one line. */

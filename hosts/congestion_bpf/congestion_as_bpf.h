@@ -137,7 +137,9 @@ static __always_inline u32 tcp_min_rtt(const struct tcp_sock *tp)
 	return tp->rtt_min.s[0].v;
 }
 
-/* Whether the window limits the flow. In slow start half of the window in flight is enough, as in the kernel. */
+/* Whether the window limits the flow. In slow start more than half of the window in flight is enough, as in the
+ * kernel.
+ */
 static __always_inline bool tcp_is_cwnd_limited(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);

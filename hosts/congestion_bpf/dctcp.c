@@ -2,7 +2,7 @@
 /* DCTCP (RFC 8257) as Linux implements it. The sender estimates alpha, the share of marked packets, once per window,
  * and at a mark reduces its window by alpha/2. The receiver echoes each change of the marks at once.
  *
- * Linux's PLB, which is off by default, and the diagnostics of ss are not implemented. Without ECN on the path a flow
+ * Linux's PLB, which is off by default, and the diagnostics of ss are not implemented. A flow without negotiated ECN
  * falls back to Reno, but differently from Linux: see begin().
  */
 #include "congestion.h"
@@ -14,7 +14,7 @@
 struct dctcp_flow {
 	u32 alpha;			 /* in units of 1/MOST_ALPHA */
 	u32 window_end;			 /* sequence number at which this observation window ends */
-	u32 delivered, delivered_marked; /* at its start */
+	u32 delivered, delivered_marked; /* at the window's start */
 	u32 window_at_loss;
 	u32 acknowledgeable; /* rcv_nxt at the last data packet */
 	u32 marked;	     /* whether the last data packet was marked */
@@ -56,7 +56,7 @@ CALLBACK(u32, ssthresh, struct sock *sk)
 	return max(window - ((window * flow->alpha) >> (ALPHA_BITS + 1)), 2U);
 }
 
-/* alpha = (1 - g) alpha + g F, at the end of each observation window. */
+/* alpha = (1 - g) alpha + g F, at the end of each observation window. F is the window's share of marked packets. */
 CALLBACK(void, in_ack_event, struct sock *sk, u32 flags)
 {
 	struct dctcp_flow *flow = inet_csk_ca(sk);

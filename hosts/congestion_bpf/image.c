@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes the algorithm's name into an object's struct tcp_congestion_ops. BTF gives the variable's offset, the ELF
-// header its section.
+// Writes the algorithm's name into an object's struct tcp_congestion_ops. BTF gives the variable's offset in its
+// section, the ELF section headers give the section.
 #include "image.h"
 
 #include <bpf/btf.h>

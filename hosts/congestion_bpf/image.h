@@ -19,7 +19,7 @@ int image_read(struct image *image, const char *path);
 int image_set_name(struct image *image, const char *path, const char *name);
 void image_free(struct image *image);
 
-/* The initial value of an object's global constant before it is loaded; NULL if the object has no such constant. */
+/* The initial value of a global constant of an object that is not loaded yet; NULL if there is no such constant. */
 void *image_variable(struct bpf_object *object, const char *name, size_t bytes);
 
 #endif

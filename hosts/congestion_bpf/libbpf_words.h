@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One line from the messages of libbpf and of the kernel's verifier: the reason, with the source's file and line.
+ * One line from the messages of libbpf and of the kernel's verifier: the reason of a failure, with the source's file
+ * and line.
  */
 #ifndef LIBBPF_WORDS_H
 #define LIBBPF_WORDS_H

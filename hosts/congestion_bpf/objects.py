@@ -37,15 +37,15 @@ class ObjectError(Exception):
 
 
 def own_sources() -> dict[str, Path]:
-    """Our own algorithms for BPF, by name: the files of hosts/congestion that are written for both kernels, and the
-    files of this directory. Linux has the algorithms of this directory as modules, but a machine may lack the modules.
+    """Our own algorithms for BPF, by name: the files of hosts/congestion and of this directory that include
+    congestion.h. Linux has the algorithms of this directory as modules, but a machine may lack the modules.
     """
     files = [*BOTH_KERNELS.glob("*.c"), *HERE.glob("*.c")]
     return {path.stem: path for path in sorted(files) if SHARED_HEADER.search(path.read_bytes())}
 
 
 def lacking() -> str:
-    """The features that this machine lacks to run a congestion control as BPF; '' if it lacks none."""
+    """The first feature that this machine lacks to run a congestion control as BPF; '' if it lacks none."""
     release = tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])
     if release < LEAST_KERNEL:
         return f"Linux {'.'.join(map(str, LEAST_KERNEL))} (this is {platform.release()})"

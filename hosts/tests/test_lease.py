@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A host that is reserved for a run: what ends the lease, and what it leaves."""
+"""The lease that reserves a host for a run: its end, and the clean-up of the host."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_lease__whose_runner_was_killed_cleans_what_a_late_task_starts(tmp_path:
     process.stdin = None
     time.sleep(1)
     runtime = tmp_path / "run" / lease.RUNTIME
-    with contextlib.suppress(daemon.DaemonError, OSError):  # its directory may go while it starts
+    with contextlib.suppress(daemon.DaemonError, OSError):  # the lease may remove the directory meanwhile
         daemon.start("sleeper", ["sleep", "60"], runtime, tmp_path / "run/logs", ready=None)
     assert json.loads(process.communicate(timeout=40)[0]) == {"problems": []}
     assert not (tmp_path / "run").exists()
@@ -127,7 +127,7 @@ def test_lease__whose_runner_was_killed_cleans_what_a_late_task_starts(tmp_path:
 @pytest.mark.software
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
 def test_neighbour__forgets_connections_that_no_program_has(tmp_path: Path) -> None:
-    """The side that closes first stays in TIME_WAIT. Until that ends, iperf3 cannot bind to the port again."""
+    """The side that closes first stays in TIME_WAIT. Until TIME_WAIT ends, iperf3 cannot bind to the port again."""
     script = """
 import socket, sys
 from hosts.lease import Neighbour

@@ -98,8 +98,9 @@ static void close_others(int kept, int also_kept)
 			close(other);
 }
 
-/* The child: waits until the tracer's end of the pipe closes. The child blocks the signals that end the tracer, and
- * has its own session, so a signal to the tracer's terminal or process group does not end the child.
+/* The child: waits until the tracer's end of the pipe closes, then removes the instance. The child blocks the signals
+ * that end the tracer, and has its own session, so a signal to the tracer's terminal or process group does not end the
+ * child.
  */
 static _Noreturn void remove_at_end(const struct instance *instance, int lifeline)
 {

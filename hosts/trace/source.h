@@ -18,7 +18,7 @@ struct source_counts {
 	uint64_t probe_events;	    /* bpf: delivered or lost; tracefs: delivered only */
 	uint64_t retransmit_events; /* the same; failed retransmissions are not counted */
 	uint64_t lost_in_rings;	    /* the ring was full */
-	uint64_t lost_unseen;	    /* bpf: no program ran; tracefs: missing or damaged in the pages */
+	uint64_t lost_unseen;	    /* bpf: no program ran, any socket; tracefs: missing or damaged in pages */
 };
 
 struct source;

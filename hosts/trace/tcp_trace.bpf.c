@@ -57,7 +57,7 @@ struct {
 /* Events that the first program has seen and the second has not yet checked. The key of an event is its skb and
  * the stack address of its arguments: the same for both programs, different for a process and the softirq that
  * interrupts it. At most two slots are in use at once. Two more absorb entries left by a softirq that interrupts
- * the second program (the kernel skips a program that is already running). All four share one cache line.
+ * the second program (the kernel skips a program that is already running). All four take 64 bytes.
  */
 enum { SEEN_PROBE, SEEN_RETRANSMIT, SEEN_KINDS };
 enum { SEEN_SLOTS = 4 };

@@ -25,7 +25,7 @@
 enum {
 	SETTLE_MS = 20, /* between two checks for events that were in progress when the source was stopped */
 	SETTLE_TRIES = 50,
-	FLUSH_EVERY_MS = 500, /* the file format promises at least one block per second */
+	FLUSH_EVERY_MS = 500, /* a crash loses the records of about half a second */
 	NS_PER_MS = 1000000,
 };
 

@@ -143,7 +143,7 @@ static struct source_counts count(const struct source *base)
 	if (source->damaged_pages > counts.lost_unseen) /* each damaged page lost at least one event */
 		counts.lost_unseen = source->damaged_pages;
 	counts.lost_unseen +=
-		source->damaged_events; /* the difference misses them: ring->taken counts them */
+		source->damaged_events; /* not in the difference, because ring->taken counts them */
 	counts.events =
 		counts.probe_events + counts.retransmit_events + counts.lost_in_rings + counts.lost_unseen;
 	return counts;

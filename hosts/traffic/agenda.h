@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The flows that begin later, ordered by their times: a binary heap. Flows with equal times keep the order of their
- * lines.
+ * The flows that begin later, ordered by their start times: a binary heap. Flows with equal times keep the order of
+ * their lines.
  */
 #ifndef TRAFFIC_AGENDA_H
 #define TRAFFIC_AGENDA_H

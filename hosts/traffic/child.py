@@ -76,7 +76,9 @@ def carry_out(name: str, arguments: Sequence[str], lines: Iterable[str], seconds
 
 
 def carry_out_all(tasks: Sequence[Task]) -> list[tuple[int, list[str]]]:
-    """Runs programs at the same time. Ends all when one has failed. Returns (exit status, error messages) of each."""
+    """Runs programs at the same time and waits for them in order: after one that failed, ends the others. Returns
+    (exit status, error messages) of each.
+    """
     # Files, not pipes: if a signal interrupts the wait, there is no pipe to feed or to drain.
     with ExitStack() as files:
         programs, outputs = [], []

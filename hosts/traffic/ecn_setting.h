@@ -8,12 +8,12 @@
 #include <stdbool.h>
 
 struct ecn_setting {
-	int fd; /* -1: nothing is ever set */
+	int fd; /* -1: the setting is never changed */
 	char before[4];
-	char now; /* '0', '1', or 0 before the first */
+	char now; /* '0', '1', or 0 before the first change */
 };
 
-/* Opens the setting if flows differ in it. 0, or -errno after one message. */
+/* Opens the setting if flows differ in ECN. 0, or -errno after one message. */
 int ecn_setting_open(struct ecn_setting *setting, bool differs);
 /* 0 or -errno. */
 int ecn_setting_set(struct ecn_setting *setting, bool on);

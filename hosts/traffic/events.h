@@ -25,7 +25,7 @@ struct events {
 /* Why a wait has ended. */
 enum events_wakeup {
 	EVENTS_SOCKETS = 0, /* only sockets, or none */
-	EVENTS_TIMER = 1,   /* the timer has expired; sockets left unserved will be in the next batch */
+	EVENTS_TIMER = 1,   /* the timer has expired; level-triggered sockets left unserved are in the next batch */
 	EVENTS_SIGNAL = 2,
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A finite flow wakes the program twice, however long it is: at the SYN-ACK, and at the ACK of its FIN. A flow that does
-// not fit into its send buffer wakes it more often, unless the kernel writes. Events are edge-triggered: a socket that
+// A finite flow wakes the program twice: at the SYN-ACK, and at the ACK of its FIN. Without the traffic device (pump.h)
+// a flow that is larger than its send buffer wakes the program more often. Events are edge-triggered: a socket that
 // has sent its FIN is writable all the time, but only its change to FIN-WAIT-2 is an event.
 #include <errno.h>
 #include <stdlib.h>

@@ -174,7 +174,7 @@ static int arrange(struct flow_list *list)
 	return 0;
 }
 
-/* Makes room for one more flow; *capacity is how many there is room for. */
+/* Makes room for one more flow; *capacity is the number of flows with room. */
 static int grow(struct flow_list *list, uint32_t *capacity)
 {
 	uint32_t more = *capacity ? 2 * *capacity : FIRST_CAPACITY;

@@ -24,7 +24,7 @@
 #include <stdio.h>
 
 enum {
-	MOST_FLOWS = 1 << 22,	       /* of a program: bounds the memory of each to 1.2 GiB */
+	MOST_FLOWS = 1 << 22,	       /* of tcp_flows or traffic_sink: bounds its memory to 1.2 GiB */
 	MOST_CONGESTION_CONTROLS = 64, /* of one run */
 	MOST_SOURCES = 1024,	       /* client addresses of one run */
 	MOST_WINDOW_SEGMENTS = 1000000,
@@ -46,8 +46,8 @@ struct flow {
 	uint64_t offset_ns;
 	uint64_t bytes;
 	const struct sockaddr_storage *source; /* without a port; NULL: the kernel chooses */
-	struct flow *next;		       /* of the same user */
-	bool follows;			       /* another flow of the same user */
+	struct flow *next;		       /* the same user's next flow */
+	bool follows;			       /* waits for an earlier flow of the same user */
 	uint32_t user;
 	uint32_t window_segments; /* 0: no bound */
 	uint32_t buffer_bytes;	  /* 0: as the host is set */

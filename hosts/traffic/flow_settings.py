@@ -15,7 +15,7 @@ LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES = 4096, 2**31 - 1
 
 @dataclass(frozen=True)
 class FlowSettings:
-    """`window_segments`: bound on the congestion window, which needs the virtual-time kernel (0: no bound).
+    """`window_segments`: bound on the congestion window (0: no bound). A bound needs the virtual-time kernel.
     `buffer_bytes`: size of the send buffer (0: the host's settings bound it). `ecn`: a connection without ECN is an
     error; if only some flows of a plan have `ecn`, the others do not ask for ECN.
     """
@@ -26,7 +26,7 @@ class FlowSettings:
     ecn: bool = False
 
     def words(self) -> str:
-        """The settings as words of a flow's line for build/tcp_flows, each after a blank."""
+        """The settings as words of a flow's line for build/tcp_flows, each after a space."""
         numbers = {"window": self.window_segments, "buffer": self.buffer_bytes}
         flags = {"pacing": self.pacing, "ecn": self.ecn}
         words = [f"{name}={value}" for name, value in numbers.items() if value]
@@ -37,7 +37,7 @@ NO_SETTINGS = FlowSettings()
 
 
 def parse(values: dict[str, Any], read: Reader, path: str = "", default: FlowSettings = NO_SETTINGS) -> FlowSettings:
-    """The settings in an object of a plan, by default those of `default`; errors go to `read`."""
+    """The settings in an object of a plan. `default` has the values of missing keys; errors go to `read`."""
     buffer_bytes = values.get("buffer_bytes", default.buffer_bytes)
     return FlowSettings(
         read.number(values, "window_segments", 0, MOST_WINDOW_SEGMENTS, path, default.window_segments),

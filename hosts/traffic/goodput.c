@@ -8,7 +8,7 @@
 #include "../../lib/clock_ns.h"
 #include "../../wire/goodput_record.h"
 
-enum { FLUSH_NS = 1000000000 }; /* one block per second: a crash loses 1 s at most */
+enum { FLUSH_NS = 1000000000 }; /* one block per second: a crash loses about 1 s */
 
 int goodput_open(struct goodput *goodput, struct events *events, uint64_t interval_ns, const char *path)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Counts bytes per flow and interval at the receiving program, as records of wire/goodput_record.def. Intervals
- * start at multiples of interval_ns on CLOCK_MONOTONIC. The timer ends them, so reading a socket needs no clock; bytes
- * that are read while the timer is late count for the open interval.
+ * start at multiples of interval_ns on CLOCK_MONOTONIC. A timer ends each interval, so only the first read after an
+ * idle interval needs the clock. Bytes that are read while the timer is late count for the open interval.
  */
 #ifndef TRAFFIC_GOODPUT_H
 #define TRAFFIC_GOODPUT_H
@@ -32,7 +32,7 @@ struct goodput {
 	uint64_t flushed_mono_ns;
 	struct meter *first; /* list of the flows that received data in the open interval */
 	struct meter **last;
-	uint64_t late_intervals;  /* intervals that ended after the next one should have ended */
+	uint64_t late_intervals;  /* intervals that ended after the next interval's due end */
 	uint64_t lateness_max_ns; /* of an interval's end */
 };
 

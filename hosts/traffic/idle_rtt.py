@@ -103,7 +103,9 @@ def exchange(
 
 
 def measure(server: str, count: int, interval_s: float, timeout_s: float) -> list[Echo]:
-    """The answered requests of `count`. The first echo does not count: it may wait for ARP or neighbour discovery."""
+    """Sends `count` requests and returns the answered ones. One more request goes first and does not count, because it
+    may wait for ARP or neighbour discovery.
+    """
     family = socket.AF_INET if ipaddress.ip_address(server).version == 4 else socket.AF_INET6
     opened, raw = open_socket(family)
     with opened:

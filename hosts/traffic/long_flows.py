@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Starts long TCP flows at a planned time and records when they ran: `python -m hosts.traffic.long_flows`.
 
-Runs on the sending host, standard library only (Python 3.9 or later). The plan names the generator: iperf3 is here,
-our own is in epoll_flows.py. Writes traffic.json (all flows with their ports, and the time in which all were up) and
-the generator's own files, such as iperf3-<cc>-<k>.json for every iperf3 process.
+Runs on the sending host, standard library only (Python 3.9 or later). The plan names the generator: this module runs
+iperf3, epoll_flows.py runs our own. Writes traffic.json (all flows with their ports, and the time in which all were
+up) and the generator's own files, such as iperf3-<cc>-<k>.json for every iperf3 process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hosts.traffic.plan import LongFlowsPlan, Process, parse
 
 RESULT_SECONDS = 15.0  # after the traffic: iperf3 exchanges results over a path that was congested until then
 POLL_SECONDS = 0.005
-UNREACHED_BPS = 30 * 10**9  # a rate starts TCP's own pacing; its bytes per second fit into 32 bits
+UNREACHED_BPS = 30 * 10**9  # any rate starts TCP's own pacing; this one in bytes/s fits into 32 bits
 CONNECT_TIMEOUT_MS = 10_000
 
 SUMMARY = (__doc__ or "").split("\n", 1)[0]

@@ -18,7 +18,7 @@
 #include "open_loop.h"
 
 enum {
-	MARGIN_NS = 1000000,	      /* from now to the start, if the planned start is past or missing */
+	MARGIN_NS = 1000000,	      /* least time from now to the start */
 	LONGEST_SLEEP_NS = 100000000, /* between two checks for signals */
 	CHECK_EVERY = 256,	      /* datagrams between two checks for signals, while all are overdue */
 	MOST_DATAGRAM_FLOWS = 16384,

@@ -30,7 +30,7 @@ struct open_loop {
 	struct send_lateness lateness;
 	uint64_t start_mono_ns;
 	uint64_t end_mono_ns;	/* planned */
-	uint64_t ended_mono_ns; /* read after the last send and the planned end */
+	uint64_t ended_mono_ns; /* actual: end_mono_ns or later, unless a signal or an error ended the run */
 	const char *stopped;	/* name of the signal that ended the run; NULL: none */
 };
 

@@ -32,7 +32,7 @@ ARRIVALS = ("poisson", "cbr", "periodic", "jittered")
 ARRIVALS_FORM = "periodic:64p:2.5"  # packets of a flow in a round, and slots between them (schedule.h)
 MOST_ROUND_PACKETS = 1_000_000  # of schedule.h
 SIZES = ("fixed", "exponential", "bimodal")
-BURSTS_FORM = "bursts:14p"  # the slow-start bursts of flows of 14 (or any number of) packets (schedule.h)
+BURSTS_FORM = "bursts:14p"  # the slow-start bursts of flows of 14 packets, or of another number (schedule.h)
 MOST_FLOW_PACKETS = 1000  # of schedule.h
 # Key, least, most, default (None: must be given).
 WHEN = (("start_mono_ns", 0, 2**62, 0), ("duration_ns", 1, MOST_NS, None))
@@ -54,12 +54,12 @@ def flow_packets(sizes: str) -> int | None:
 
 
 def is_sizes(value: object) -> bool:
-    """Whether the value is one of SIZES, or of BURSTS_FORM."""
+    """Whether the value is one of SIZES, or has the form of BURSTS_FORM."""
     return isinstance(value, str) and (value in SIZES or flow_packets(value) is not None)
 
 
 class Arrivals(NamedTuple):
-    """A word of ARRIVALS, in parts. None: not given."""
+    """The parts of a plan's `arrivals`. None: not given."""
 
     name: str
     round_packets: int | None = None
@@ -67,7 +67,7 @@ class Arrivals(NamedTuple):
 
 
 def read_arrivals(value: object) -> Arrivals | None:
-    """The parts of one of ARRIVALS, or of ARRIVALS_FORM; None for any other value."""
+    """Parses one of ARRIVALS, or a value of the form ARRIVALS_FORM. None for any other value."""
     if not isinstance(value, str):
         return None
     if value in ARRIVALS:
@@ -80,7 +80,7 @@ def read_arrivals(value: object) -> Arrivals | None:
 
 
 def is_periodic(arrivals: str) -> bool:
-    """Whether flows send evenly spaced packets, in rounds."""
+    """Whether each flow sends its packets in rounds."""
     parts = read_arrivals(arrivals)
     return parts is not None and parts.name in ("periodic", "jittered")
 

@@ -21,7 +21,7 @@ MOST_LATE_NS = 1_000_000_000  # a start planned longer ago than this is a mistak
 
 
 class TrafficError(RuntimeError):
-    """Something that ends the traffic early; the text is for the user."""
+    """A reason not to start the traffic, or to end it early; the text is for the user."""
 
 
 class StoppedError(Exception):

@@ -3,7 +3,7 @@
 
 An iperf3 process has at most 128 streams and serves one client at a time. So a larger group is split: part k uses
 server port `server_port + k` and client ports from `first_client_port + 128 k`. Our own generator, epoll, has one
-process for all flows.
+process for all TCP flows.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def split(group: Process, most_flows: int) -> list[Process]:
 
 
 def server_ports(plan: LongFlowsPlan) -> list[int]:
-    """The ports on which servers must listen."""
+    """The server ports of long flows. Finite flows and datagrams have others."""
     return [process.server_port for process in plan.processes]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads the values of a plan, and collects the errors of all of them."""
+"""Reads the values of a plan, and collects all errors."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ static void draw_phase(struct schedule *schedule, struct periodic_flow *flow)
 		uniform(&schedule->times) * (is_even(schedule) ? schedule->even_ns : schedule->round_ns);
 }
 
-/* Keeps the spacing between the last packet of a round and the first one of the next. */
+/* Keeps at least the spacing between the last packet of a round and the first packet of the next round. */
 static void move_phase(struct schedule *schedule, struct periodic_flow *flow)
 {
 	double idle_ns = schedule->round_ns - (double)schedule->round_packets * schedule->spacing_ns;

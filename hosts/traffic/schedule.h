@@ -19,11 +19,11 @@
  * CBR: all gaps are the mean, and flows take turns.
  * Periodic (Enachescu et al. 2006, Appendix II): each flow sends round_packets packets in a round, spacing_ns apart.
  * A round lasts flows x round_packets mean gaps. The default spacing is the widest: a flow's packets are spaced evenly.
- * A flow's first packet of a round comes at a random phase. The phase is uniform over the round, so that the mean
+ * A flow's first packet of a round is due at a random phase. The phase is uniform over the round, so that the mean
  * number of due packets is the same at each time. With even spacing the phase is uniform over one spacing.
- * Periodic flows keep their phase in all rounds. Jittered flows change it. With even spacing each round draws a new
+ * Periodic flows keep their phase in all rounds. Jittered flows change it: with even spacing, each round draws a new
  * phase. Otherwise the phase moves from round to round by up to half a round either way, but never so far that two
- * rounds of a flow come closer to each other than its spacing.
+ * rounds of a flow are closer to each other than the flow's spacing.
  */
 #ifndef TRAFFIC_SCHEDULE_H
 #define TRAFFIC_SCHEDULE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The sockets and flows of traffic_sink. Each socket in the epoll set has a handler that is called when it is ready.
+ * The sockets and flows of traffic_sink. Each socket in the epoll set has a handler, called when the socket is ready.
  */
 #ifndef TRAFFIC_SINK_H
 #define TRAFFIC_SINK_H
@@ -33,7 +33,7 @@ struct sink_flow {
 	const char *protocol;
 	int fd; /* TCP only, while it is open */
 	enum sink_end end;
-	uint32_t range; /* number of its range of ports, from 1; 0: none */
+	uint32_t range; /* number of the range of ports that has its port, from 1; 0: none */
 	struct sockaddr_storage peer;
 	uint64_t first_mono_ns; /* accepted, or first datagram */
 	uint64_t last_mono_ns;	/* its end; UDP: 0 */
@@ -67,8 +67,8 @@ uint16_t port_of(const struct sockaddr_storage *address);
 /* A socket bound to port on every address, IPv4 and IPv6: fd, or -errno. */
 int sink_bind(int type, uint16_t port);
 
-/* Listens for TCP connections with congestion control cc, which a DCTCP receiver needs too; NULL: the host's default.
- * `range` is kept with each flow. 0, or -errno after one message.
+/* Listens for TCP connections with congestion control cc (NULL: the host's default): DCTCP needs the receiver to run
+ * DCTCP, too. `range` is kept with each flow. 0, or -errno after one message.
  */
 int sink_tcp(struct sink *sink, uint16_t port, const char *cc, uint32_t range);
 
@@ -80,7 +80,7 @@ uint64_t sink_udp_drops(const struct sink *sink);
 
 void sink_tcp_close(struct sink_flow *flow, struct sink *sink);
 
-/* Opens the kernel's executor, if there is one. 0, or -errno after one message. */
+/* Opens the kernel's traffic device (pump.h), if there is one. 0, or -errno after one message. */
 int sink_pump_open(struct sink *sink);
 /* Counts the bytes that the kernel has discarded since the last call. 0, or -errno after one message. */
 int sink_pump_collect(struct sink *sink);

@@ -23,7 +23,7 @@ def tcp_sockets() -> Iterator[Socket]:
 
 
 def _sockets(*tables: str) -> Iterator[Socket]:
-    """The sockets in tables of /proc/net. A kernel without IPv6 lacks those of IPv6."""
+    """The sockets in tables of /proc/net. A kernel without IPv6 lacks the tables of IPv6."""
     for table in tables:
         try:
             lines = Path("/proc/self/net", table).read_text().splitlines()[1:]

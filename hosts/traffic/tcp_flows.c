@@ -13,7 +13,7 @@
 
 enum {
 	OTHER_FILES = 16,
-	MOST_FILES = 1 << 20, /* fs.nr_open, which no process may exceed */
+	MOST_FILES = 1 << 20, /* the default of fs.nr_open, which no process may exceed */
 	MOST_ERRORS = 5,      /* printed one by one */
 };
 

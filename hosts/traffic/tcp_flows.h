@@ -48,10 +48,10 @@ int tcp_flows_carry(struct run *run);
  * -EIO if this host cannot open another connection.
  */
 int finite_flow_begin(struct run *run, struct flow *flow, uint64_t due_mono_ns);
-/* Serves a flow whose socket is ready. 0 or -EIO; a flow that fails on its way is recorded. */
+/* Serves a flow whose socket is ready. Always 0: a flow that fails is recorded, and the run goes on. */
 int finite_flow_serve(struct run *run, struct flow *flow, uint32_t ready);
 
-/* Waits for the socket's events from now on. 0, or -EIO after the error was stored in the flow. */
+/* epoll_ctl (`operation`) for the flow's socket and the events `wanted`. 0, or -errno after one message. */
 int tcp_flows_watch(struct run *run, int operation, struct flow *flow, uint32_t wanted);
 
 /* Writes the report as JSON, atomically. 0, or -errno after one message. */

@@ -29,7 +29,7 @@ struct endpoint {
 	bool udp;
 	uint16_t port;
 	uint16_t last_port; /* of a range, else port */
-	uint32_t range;	    /* its number, from 1; 0: a single port */
+	uint32_t range;	    /* number of the range, from 1; 0: a single port */
 	const char *cc;	    /* NULL: the host's default */
 };
 

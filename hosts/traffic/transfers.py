@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Draws finite flows: which begins when, and how much it sends. The same plan gives the same flows.
+"""Draws finite flows: when each begins, and how many bytes it sends. The same plan gives the same flows.
 
     finite       flows arrive at Poisson times, or evenly spaced (cbr), whatever the network does
     closed-loop  each user thinks, sends a flow, thinks again. `think_from` end: a think time begins when the user's
                  flow has ended. start: think times run from start to start, so a user's flows can overlap
 
-`path_of` selects how source addresses are assigned. user: all flows of a user share one. transfer: each flow draws one.
+`path_of` selects how source addresses are assigned. user: all flows of a user share an address. transfer: each flow
+draws one.
 
 Sizes, arrivals, sources and every user have random streams of their own. So draw k of user u depends neither on the
-network nor on other users. No two flows of a run have the same ports, so a flow in TIME-WAIT blocks no later flow.
+network nor on other users. No two flows of a run have the same pair of ports, so a flow in TIME-WAIT blocks no later
+flow.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ class Transfer(NamedTuple):
 
 @dataclass(frozen=True)
 class TransferGroup:
-    """Flows of one kind. Only finite flows use `arrivals` and `mean_gap_ns`. Only closed-loop flows use `users`,
-    `think`, `think_from` and `path_of`.
+    """Flows of one kind. `arrivals` and `mean_gap_ns` are for the kind finite; `users`, `think`, `think_from` and
+    `path_of` are for the kind closed-loop.
     """
 
     kind: str
@@ -69,7 +71,7 @@ class TransferGroup:
 
 
 def parse(values: Any, path: str, read: Reader, default: FlowSettings) -> TransferGroup | None:
-    """The group in an object of a plan, by default with the settings `default`; errors go to `read`."""
+    """The group in an object of a plan. `default` has the settings that the group omits; errors go to `read`."""
     if not isinstance(values, dict):
         read.errors.append(f"{path}: give an object")
         return None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Runs a user's program as traffic: `python -m hosts.traffic.user_program PLAN.json RESULT_DIR`.
 
-A server starts at once. When it listens on its port, this program prints "ready"; at SIGTERM it ends the server. A
-client starts at a planned time, and gets SIGTERM if it still runs at the planned end. Either is started from an
-argument list, without a shell, as the plan's user and without capabilities. Its output goes to NAME.stdout and
+A server starts at once. When it listens on its port, this program prints "ready". At SIGTERM this program ends the
+server. A client starts at a planned time, and gets SIGTERM if it still runs at the planned end. Both start from an
+argument list, without a shell, as the plan's user and without capabilities. Their output goes to NAME.stdout and
 NAME.stderr, each up to a limit. Output beyond the limit is read, counted and discarded, so that the program never
 blocks on it. NAME.json says how the program ended. Standard library only.
 """
@@ -121,7 +121,7 @@ class Output:
 
 
 class Running:
-    """The user's program. Closing ends it with everything that it started in its process group."""
+    """The user's program. `end` ends the program and everything that it started in its process group."""
 
     def __init__(self, plan: UserPlan, directory: Path) -> None:
         self.plan = plan
@@ -146,7 +146,7 @@ class Running:
         self.ended_mono_ns: int | None = None
 
     def watch(self, until: Callable[[], float]) -> bool:
-        """Stores output until the program has ended (true), or until `until`, the seconds left, returns 0 (false)."""
+        """Stores output until the program ends (true) or no time is left (false). `until` returns the seconds left."""
         while (left_s := until()) > 0:
             for key, _ in self.selector.select(left_s):
                 if key.data is None:
@@ -178,7 +178,7 @@ class Running:
             output.file.close()
 
     def last_words(self) -> str:
-        """The last line of its stderr, else of its stdout."""
+        """The last line of the program's stderr, else of its stdout."""
         for output in reversed(self.outputs):
             with output.path.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
@@ -198,7 +198,7 @@ class Running:
 
 
 def _rights(plan: UserPlan) -> list[str]:
-    """setpriv(1): the plan's user, no capability, none from set-user-ID programs; killed with this process."""
+    """setpriv(1): the plan's user, no capability, no gain from set-user-ID programs; killed with this process."""
     groups = ["--groups", ",".join(map(str, plan.groups))] if plan.groups else ["--clear-groups"]
     return [
         "setpriv", "--reuid", str(plan.uid), "--regid", str(plan.gid), *groups, "--bounding-set", "-all", "--inh-caps",

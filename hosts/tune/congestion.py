@@ -22,7 +22,7 @@ def available() -> list[str]:
 
 
 def ensure(names: list[str]) -> bool:
-    """Loads missing congestion controls; returns whether any was missing. A TuneError lists the host's names."""
+    """Loads missing congestion controls; returns whether any was missing. Raises TuneError if one cannot be loaded."""
     bad = [name for name in names if not NAME.fullmatch(name)]
     if bad:
         raise TuneError(

@@ -89,8 +89,8 @@ def switch(interface: str, wanted: dict[str, str]) -> None:
 
 
 def restore(interface: str, states: dict[str, str]) -> bool:
-    """Restores single features; returns whether any had to change. Features depend on each other, so the second call
-    may succeed where the first one failed."""
+    """Restores single features; returns whether any had to change. Features depend on each other, so a second call
+    may succeed where the first call failed."""
     changed = False
     for _ in range(2):
         present = read(interface)

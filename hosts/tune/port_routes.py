@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Routes of some TCP ports: initcwnd and quickack of the flows of one group. Linux keeps both only in routes, and a
-rule (ip-rule(8)) can give the packets of some ports a table of routes of their own.
+"""Routes of some TCP ports: initcwnd and quickack of the flows of one group. Linux keeps both only in routes. A rule
+(ip-rule(8)) can give the packets of some ports a routing table of their own.
 
 A selector names the ports: `dport 5201-5203` for packets to these ports, `sport` for packets from them. Its table has
 the interfaces' IPv4 routes, each with the group's attributes. The numbers of our rules and tables begin at FIRST.
@@ -21,7 +21,7 @@ FIRST = 10770  # preference of our first rule, and number of its table
 MOST = 1000
 MOST_PORT = 65535
 DIRECTIONS = ("dport", "sport")
-OPTIONS = ("initcwnd", "acks")  # those of tcp_options.OPTIONS that are attributes of routes
+OPTIONS = ("initcwnd", "acks")  # the options of tcp_options.OPTIONS that are attributes of routes
 NEEDS = "this needs root, iproute2 4.17 or later, and a kernel with CONFIG_IP_MULTIPLE_TABLES"
 
 
@@ -39,7 +39,7 @@ def parse(text: str) -> tuple[str, dict[str, int | str]]:
 
 
 def wanted(interfaces: Sequence[str], values: dict[str, int | str]) -> list[str]:
-    """The routes of a group's table, as `ip route show` prints them. Raises TuneError for an interface without one."""
+    """The routes of a group's table, as `ip route show` prints them. Raises TuneError if an interface has no route."""
     attributes = tcp_options.route_attributes(values)
     lines = []
     for interface in interfaces:

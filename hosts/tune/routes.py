@@ -15,8 +15,8 @@ from typing import NamedTuple
 from hosts.tune.commands import CommandError, TuneError, run
 
 ATTRIBUTES = ("initcwnd", "quickack")
-STATES = ("linkdown", "dead", "offload", "rt_offload", "trap", "rt_trap")  # ip prints them and does not read them
-# First words of routes that are left alone: those that are not unicast, and the link-local route, because ip cannot
+STATES = ("linkdown", "dead", "offload", "rt_offload", "trap", "rt_trap")  # ip prints these words but refuses them
+# First words of routes that are left alone: routes that are not unicast, and the link-local route, because ip cannot
 # tell apart the link-local routes of several interfaces.
 NOT_OF_FLOWS = (
     "multicast",

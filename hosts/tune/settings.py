@@ -18,10 +18,10 @@ OFFLOADS_OFF = ("tso", "gso", "gro", "lro", "tx", "rx")
 # Checksum offloads may stay on: a device that cannot switch them off computes valid checksums, so the wire is exact.
 OFFLOADS_MAY_STAY = ("tx", "rx")
 
-# One segment at a time. Sockets use GSO even if the device has none (since Linux 4.17): TCP collects up to 1 ms of its
-# pacing rate (tcp_tso_autosize, tcp_tso_should_defer in net/ipv4/tcp_output.c) and hands it down as one burst, which is
-# segmented just before the device. With one Reno flow at 200 Mb/s and 10 ms the queue then swings by 20 packets in each
-# ACK clock cycle, and utilization after a loss is 0.1 below the value that the window allows.
+# One segment at a time. Sockets use GSO even if the device has none (since Linux 4.17): TCP collects the data of up to
+# 1 ms at its pacing rate (tcp_tso_autosize, tcp_tso_should_defer in net/ipv4/tcp_output.c). The data goes down as one
+# burst, segmented just before the device. With one Reno flow at 200 Mb/s and 10 ms the queue then swings by 20 packets
+# in each ACK clock cycle, and utilization after a loss is 0.1 below the value that the window allows.
 GSO_MAX_SEGS = 1
 
 SYSCTLS = {

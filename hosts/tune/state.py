@@ -18,7 +18,7 @@ INTERFACE_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,15}")  # IFNAMSIZ is 
 
 
 def where() -> dict[str, Any]:
-    """Identifies this network namespace and boot: values saved in another one do not apply here."""
+    """Identifies this network namespace and boot: values saved in another do not apply here."""
     status = Path("/proc/self/ns/net").stat()
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return {"boot": boot, "netns_inode": status.st_ino}

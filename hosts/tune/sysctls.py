@@ -44,13 +44,13 @@ def write(name: str, value: str) -> None:
 
 
 def completed(name: str, wanted: str, present: str, may_shrink: bool) -> str:
-    """The whole value to write. Of tcp_rmem and tcp_wmem only the last number changes. Unless it `may_shrink`, the last
-    number never becomes smaller.
+    """The whole value to write. Of tcp_rmem and tcp_wmem only the last number changes. Unless the value `may_shrink`,
+    the last number never becomes smaller.
     """
     if name not in ONLY_LAST_NUMBER:
         return wanted
     least, initial, most = (int(word) for word in present.split())
-    # without access links, a buffer larger than requested does no harm
+    # a buffer larger than requested does no harm, unless the request is for slow access links (`may_shrink`)
     most = int(wanted) if may_shrink else max(most, int(wanted))
     return f"{least} {initial} {most}"
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""How a host's TCP sends and acknowledges: each option, its value in Linux, and the sysctl or the attribute of routes
-that sets it. Standard library only (Python 3.9 or later): hosts of a testbed run this file.
+"""How a host's TCP sends and acknowledges: each option, its value in Linux and in the papers, and the
+sysctl or the attribute of routes that sets the option. Standard library only (Python 3.9 or later): hosts of a testbed
+run this file.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Text for a terminal: control characters are escaped, spaces between thousands are not."""
+"""Text for a terminal: control characters are escaped, thin spaces between thousands become plain spaces."""
 
 import pytest
 

@@ -13,7 +13,7 @@ from p4src.compile.sources import CannotCompile
 
 ROOT = Path()
 V1MODEL = Path("p4src/v1model/bufferscope.p4")
-TESTS = Path("p4src/tests/programs")  # the TNA program's controls in v1model programs: tests/test_tna_pipelines.py
+TESTS = Path("p4src/tests/programs")  # the TNA program's controls as v1model programs: tests/test_tna_pipelines.py
 
 
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of a pipe: the match tables of each pipeline, in logical order; the memory blocks of both pipelines."""
+    """One stage of a pipe: match tables of each pipeline, in logical order; memory blocks of both pipelines."""
 
     ingress: list[str]
     egress: list[str]

@@ -48,8 +48,8 @@ def digest(program: Path, root: Path) -> str:
 
 
 def without_comments(text: str) -> str:
-    """P4 or C code with blanks for comments. What is left keeps its line and column: the compiler's output has both,
-    so code that moves needs a new compilation, and other words in a comment do not.
+    """Replaces the comments of P4 or C code with blanks. The code keeps its lines and columns, because the compiler's
+    output has both: moved code needs a new compilation, a reworded comment does not.
     """
     code = _TEXT_OR_COMMENT.sub(
         lambda match: match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0]), text

@@ -17,10 +17,10 @@ control ReadEcn(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
-/* Sets CE and POSTCARD_CE_MARKED in an ECN-capable packet, unless the packet arrived with CE.
+/* Sets CE and POSTCARD_CE_MARKED, unless the packet arrived with CE. Callers pass ECN-capable packets only.
  * The IPv4 checksum is updated by difference (RFC 1624, equation 3): options need not be read, and a wrong checksum
- * stays wrong. The word with the ECN bits grows by 1 or 2, so the checksum falls by as much. Where it would fall below
- * 0 it falls by one more: the end-around carry of ones' complement.
+ * stays wrong. The word with the ECN bits grows by 1 or 2, so the checksum falls by as much. If it would fall below 0,
+ * it falls by one more: the end-around carry of ones' complement.
  */
 control MarkCe(inout headers_t hdr, inout metadata_t meta) {
     action mark_ipv4(bit<16> fall) {

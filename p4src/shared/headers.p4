@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Every header the switch knows. A packet of the data path has ethernet and perhaps ip and tcp/udp;
- * a postcard has the outer headers and `postcard` in front of the rest of the reported packet.
+ * Every header that the switch knows. A packet of the data path has ethernet and perhaps ip and tcp/udp;
+ * a postcard has the outer headers and `postcard` instead.
  */
 #ifndef SHARED_HEADERS_P4
 #define SHARED_HEADERS_P4

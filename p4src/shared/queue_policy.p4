@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The policy of a queue, and its decision about one packet, from the depth that the target gives. The decision has no
- * effect here: the target counts, drops and mirrors packets.
+ * Looks up the policy of a queue, and decides about one packet from the depth that the target passes. The decision is
+ * only metadata: the target counts, drops and mirrors packets.
  */
 #ifndef SHARED_QUEUE_POLICY_P4
 #define SHARED_QUEUE_POLICY_P4
@@ -9,7 +9,7 @@
 #include "metadata.p4"
 #include "sizes.p4"
 
-/* The policy in force, from tables that the control plane may change while traffic runs. */
+/* Looks up the policy in force. The control plane may change both tables while traffic runs. */
 control QueuePolicy(in bit<9> egress_port, inout metadata_t meta) {
     action unwatched() {
         meta.queue.policy = (bit<8>)POLICY_NONE;
@@ -96,7 +96,7 @@ control ArrivalVerdict(in bit<32> depth, inout metadata_t meta)(bool limits) {
     }
 }
 
-/* Decides about a packet that leaves a queue and leaves `depth` behind it. */
+/* Decides about a packet that leaves a queue. `depth` is the queue without this packet, in the threshold's unit. */
 control DepartureVerdict(in bit<32> depth, inout metadata_t meta) {
     bit<32> room;
 

@@ -4,7 +4,7 @@
 #ifndef SHARED_SIZES_P4
 #define SHARED_SIZES_P4
 
-/* Ports have 9 bits in v1model and on Tofino 1: an array over ports covers them all, so no index is out of range. */
+/* A port number has 9 bits on every target: an array over ports covers them all, so no index is out of range. */
 const bit<32> PORTS = 512;
 
 /* Buckets of the depth histogram: depth_buckets.def lists them. */

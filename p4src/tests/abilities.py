@@ -15,7 +15,7 @@ from controlplane.switch import Capabilities
 
 
 class Ability(NamedTuple):
-    """`otherwise` ends the sentence "skipped: on this target ..."."""
+    """`otherwise`: why a test is skipped on a target without the ability."""
 
     has: Callable[[Capabilities], bool] | None  # None: the target has it if its class lists it
     otherwise: str

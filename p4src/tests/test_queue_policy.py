@@ -37,7 +37,7 @@ def arrive(switch, count, ecn=0, make=frames.tcp):
 
 
 def summary(switch):
-    """(depth on arrival, dropped, marked) of each packet, in the order of arrival."""
+    """(depth on arrival, dropped, marked) of each packet, sorted by depth: in a held queue the order of arrival."""
     cards = sorted(switch.postcards(), key=lambda card: card.depth_packets)
     return [(card.depth_packets, card.has("DROPPED"), card.has("CE_MARKED")) for card in cards]
 
@@ -61,7 +61,7 @@ def test_tail_drop__admits_below_the_threshold_only(switch, unit, size, ecn):
 
 @needs("held_queue", "byte_thresholds", "drops_seen")
 def test_tail_drop__byte_threshold_is_reached_exactly(switch):
-    """At a depth of 4999 of 5000 bytes a frame is admitted whole; at 5000 none is."""
+    """At a depth of 4999 of 5000 bytes a frame is admitted whole. From 5000 bytes on, frames are dropped."""
     switch.policy(TailDrop(5000, Unit.BYTES))
     with switch.held():
         for length in (1000, 1000, 1000, 1999, 60, 60):

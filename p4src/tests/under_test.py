@@ -171,7 +171,7 @@ class SwitchUnderTest(abc.ABC):
         return {name: value for name, value in fields.items() if name not in unknown}
 
     def depth_of(self, card: Postcard) -> int:
-        """The queue's length at the packet's arrival, in the first unit that the target compares."""
+        """The queue's length at the packet's arrival, in the first of the target's depth_units: packets or cells."""
         return card.depth_packets if Unit.PACKETS in self.control.capabilities.depth_units else card.depth_cells
 
 

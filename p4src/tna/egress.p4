@@ -34,8 +34,8 @@ control QueueEgress(inout headers_t hdr, inout egress_metadata_t meta, in egress
     PORT_COUNTER departure_marks;
     PORT_COUNTER postcards_made;        // by the port that the postcard leaves from
 
-    /* A lost postcard shows as a gap, as packets are numbered before they are mirrored. Packets refused by the traffic
-     * manager have numbers of their own: they leave by another port. All packets of a port pass one pipe.
+    /* A lost postcard shows as a gap: packets are numbered before they are mirrored. All packets of a port pass one
+     * pipe, so one register numbers them. Refused packets come by another port and have a sequence of their own.
      */
     CARD_SEQUENCE(ingress_card_seq);
     CARD_SEQUENCE(egress_card_seq);
@@ -56,7 +56,7 @@ control QueueEgress(inout headers_t hdr, inout egress_metadata_t meta, in egress
         port = meta.watched.egress_port[8:0];
     }
 
-    /* The packet never was in the watched queue: the given depth is the deflection queue's. */
+    /* The packet never was in the watched queue: the chip's depth and sojourn time are the deflection queue's. */
     action refuse() {
         meta.packet.queue.flags = meta.packet.queue.flags | (bit<8>)POSTCARD_DROPPED | (bit<8>)POSTCARD_AT_INGRESS;
         meta.packet.queue.depth_cells = 0;

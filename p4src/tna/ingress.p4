@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Forwards packets, and adds an internal header for egress to those that go to a watched queue.
+ * Forwards packets. Puts a header for egress in front of each: facts if the queue is watched, else one byte.
  */
 #ifndef TNA_INGRESS_P4
 #define TNA_INGRESS_P4

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Headers in front of packets that never leave the switch: from ingress to egress, with facts about a packet of a
- * watched queue; from egress to the mirrored copy that becomes a postcard. The first four bits are the kind.
+ * Headers between pipelines; none leaves the switch. Ingress puts facts about a packet of a watched queue in front of
+ * the packet. Egress puts the facts of a postcard in front of the mirrored copy. The first four bits are the kind.
  */
 #ifndef TNA_INTERNAL_HEADERS_P4
 #define TNA_INTERNAL_HEADERS_P4

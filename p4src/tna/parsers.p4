@@ -86,7 +86,7 @@ control EgressDeparser(packet_out packet, inout headers_t hdr, in egress_metadat
                 meta.packet.queue.enqueue_switch_ns, meta.sojourn_ns, meta.packet.queue.depth_cells,
                 meta.packet.queue.threshold, meta.packet.queue.packet_bytes });
         }
-        /* Checksum of the postcard's outer header only; packets of the data path keep theirs (shared/ecn.p4). */
+        /* Only the postcard's outer header gets a checksum here. Setting CE adjusts a data packet's (shared/ecn.p4). */
         if (hdr.outer_ipv4.isValid()) {
             hdr.outer_ipv4.checksum = checksum.update({
                 hdr.outer_ipv4.version, hdr.outer_ipv4.ihl, hdr.outer_ipv4.dscp, hdr.outer_ipv4.ecn,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * When a packet came to its queue and how long it stayed, from the traffic manager's stamps. A stamp has only the low
- * bits of the pipelines' clock (tm.cfg's timestamp_shift_bits must be 0): 32 on Tofino 2; 18 on Tofino 1, 262 us. The
- * higher bits come from the parsers' 48-bit stamps: all stamps of a packet lie within one wrap-around.
+ * Enqueue and sojourn time from the traffic manager's stamps: the low 32 bits (Tofino 1: 18, 262 us) of the pipelines'
+ * clock, if timestamp_shift_bits in tm.cfg is 0. The parsers' 48-bit stamps supply the higher bits. A packet must spend
+ * less than 4.2 s between both parsers, on Tofino 1 with less than 262 us of this time outside the queue.
  */
 #ifndef TNA_QUEUE_TIME_P4
 #define TNA_QUEUE_TIME_P4
 
 #include "names.p4"
 
-/* ingress_ns: when the packet came to the ingress parser. egress_ns: when it came to the egress parser.
+/* ingress_ns, egress_ns: when the packet came to the ingress and to the egress parser.
  * Each action fits into one match-action stage.
  */
 control QueueTime(in egress_intrinsic_metadata_t eg_intr_md, in bit<48> ingress_ns, in bit<48> egress_ns,

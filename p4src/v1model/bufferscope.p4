@@ -24,8 +24,8 @@
 
 const bit<32> INSTANCE_TYPE_NORMAL = 0;
 
-/* A lost postcard shows as a gap: packets are numbered before they are mirrored. Ingress and egress number apart,
- * because a register must have only one writer. */
+/* A lost postcard shows as a gap: packets are numbered before they are mirrored. Ingress and egress have a register
+ * each, because a register must have only one writer. */
 register<bit<32>>(PORTS) ingress_card_seq;
 register<bit<32>>(PORTS) egress_card_seq;
 
@@ -160,7 +160,7 @@ control QueueEgress(inout headers_t hdr, inout metadata_t meta, inout standard_m
     }
 }
 
-/* Checksum of the postcard's outer header only; packets of the data path keep theirs (shared/ecn.p4). */
+/* Only the postcard's outer header gets a checksum here. Setting CE adjusts a data packet's (shared/ecn.p4). */
 control PostcardChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
         update_checksum(hdr.outer_ipv4.isValid(),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The length of each queue on v1model, whose ingress has no metadata field for it. The soft switch fills its own
- * registers, which also account for packets that its queues refuse without the program. BMv2 fills none, so there
- * the length is the difference of two counters with one writer each: ingress counts admitted packets, egress departed
- * ones. (One register with two writers would drift on BMv2, whose pipelines run concurrently.) All arithmetic is modulo
- * 2^32, so the counters may wrap. Why registers and not metadata: p4src/README.md.
+ * The length of each queue on v1model, whose ingress has no metadata field for it. The soft switch fills three
+ * registers; they are right even if a queue refuses a packet by its own limit. BMv2 fills none, so there the length is
+ * the difference of two counters with one writer each: ingress counts admitted packets, egress departed packets. (One
+ * register with two writers would drift on BMv2, whose pipelines run concurrently.) All arithmetic is modulo 2^32, so
+ * the counters may wrap. Why registers and not metadata: p4src/README.md.
  */
 #ifndef V1MODEL_QUEUE_LENGTH_P4
 #define V1MODEL_QUEUE_LENGTH_P4
@@ -15,7 +15,7 @@ register<bit<1>>(1) queue_registers_filled;
 register<bit<32>>(PORTS) queue_packets;
 register<bit<32>>(PORTS) queue_bytes;
 
-/* Not used if the three registers above are filled. */
+/* Not used if queue_registers_filled is 1. */
 register<bit<32>>(PORTS) admitted_packets;
 register<bit<32>>(PORTS) admitted_bytes;
 register<bit<32>>(PORTS) departed_packets;

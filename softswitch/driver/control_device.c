@@ -14,7 +14,7 @@
 
 struct client {
 	struct bsw_switch *owner;
-	struct mutex mutex; /* protects all fields below; serializes requests */
+	struct mutex mutex; /* protects all fields below; serializes this client's requests */
 	size_t reply_bytes;
 	size_t read_bytes; /* of the reply, so far */
 	char request[EXECUTOR_REQUEST_BYTES + 2];

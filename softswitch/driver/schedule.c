@@ -60,7 +60,7 @@ static unsigned int truesize(struct bsw_switch *owner, struct net_device *device
 }
 
 /* Whether two heads of equal length have the same transport header and pseudo-header: a valid checksum is then still
- * valid. TTL, ECN bits and the IPv4 header's own checksum may differ. False for packets with IP options.
+ * valid. TTL, ECN bits and the IPv4 header's own checksum may differ. False for IPv6, VLAN tags and IP options.
  */
 static bool same_transport(const uint8_t *before, const uint8_t *after, uint32_t bytes)
 {

@@ -23,7 +23,7 @@ struct bsw_port {
 	u64 tx_dropped; /* refused by the core: too long, or no free packet */
 	u64 rx_packets;
 	u64 rx_bytes;
-	u64 rx_dropped; /* the device was down, or memory was out */
+	u64 rx_dropped; /* the device was down or went down, or memory was out */
 	u32 rx_usecs;	/* interrupt moderation; 0: none, and the next three are not used */
 	struct sk_buff_head waiting;
 	struct hrtimer moderation; /* from the first waiting frame to the interrupt */
@@ -45,7 +45,7 @@ struct bsw_switch {
 int bsw_ports_create(struct bsw_switch *owner, u32 frame_bytes);
 void bsw_ports_destroy(struct bsw_switch *owner);
 
-/* schedule.c; with the lock held */
+/* schedule.c; call bsw_schedule with the lock held */
 void bsw_schedule_init(struct bsw_switch *owner);
 void bsw_schedule(struct bsw_switch *owner, u64 now_ns); /* processes events up to now_ns, sets the timer */
 

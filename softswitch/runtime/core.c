@@ -148,7 +148,8 @@ int core_receive_from(struct core *core, uint64_t arrival_ns, uint16_t number, c
 	return receive(core, arrival_ns, number, copy, source, bytes, body);
 }
 
-/* Processes the earliest arrival: ingress, then the queue. An ingress clone is queued before its packet, as on BMv2. */
+/* Processes the earliest arrival: ingress, then the queue. An ingress clone is queued before its original, as on BMv2.
+ */
 static void arrive(struct core *core)
 {
 	uint16_t port = core->arrivals.entries[0].packet->port;

@@ -32,7 +32,7 @@ struct core;
 struct core_config {
 	uint32_t packets;     /* capacity: queued, on links and in outputs; an eighth is kept for clones */
 	uint32_t frame_bytes; /* of the longest frame, with its Ethernet header, without its FCS */
-	uint32_t flows;	      /* flows with their own settings */
+	uint32_t flows;	      /* capacity of the table of flow settings */
 
 	/* For frames with a body; NULL if no frame has one. read_body copies bytes of the frame, from offset on. */
 	void (*read_body)(uint8_t *to, const void *body, uint32_t offset, uint32_t bytes);
@@ -45,7 +45,7 @@ struct core_output {
 	uint64_t departure_ns; /* when its last bit left the queue */
 	const uint8_t *frame;
 	uint32_t bytes;
-	uint32_t frame_bytes; /* of them at frame; the others are in the body, from offset body_offset on */
+	uint32_t frame_bytes; /* bytes that are at frame; the others are in the body, from body_offset on */
 	uint32_t body_offset;
 	void *body; /* now the caller's; NULL: all bytes are at frame */
 	uint16_t port;
@@ -66,13 +66,13 @@ struct core *core_create(void *memory, const struct core_config *config);
 int core_attach_port(struct core *core, uint16_t port);
 
 /* Copies one frame. An arrival before the last completed event is clamped to that event's time, and counted. Returns
- * 0, -EMSGSIZE (empty, or longer than frame_bytes), -ENOBUFS (no packet free) or -ENODEV (port not attached);
- * -EMSGSIZE and -ENOBUFS are counted.
+ * 0, -EMSGSIZE (empty, or longer than frame_bytes), -ENOBUFS (only the clones' eighth of the packets is free) or
+ * -ENODEV (port not attached); -EMSGSIZE and -ENOBUFS are counted.
  */
 int core_receive(struct core *core, uint64_t arrival_ns, uint16_t port, const uint8_t *frame, uint32_t bytes);
 
-/* The number of bytes of a received frame that the core needs in its own memory: at least all bytes that the program
- * reads. It is the whole frame if one of the program's checksums covers the payload.
+/* The number of bytes of a received frame that the core needs in its own memory: at least all bytes that the program's
+ * parser reads. If one of the program's checksums covers the payload, the core needs the whole frame.
  */
 uint32_t core_head_bytes(void);
 

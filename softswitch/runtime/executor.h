@@ -20,7 +20,7 @@ struct executor_port {
 	uint64_t rx_ring_drops;
 	uint64_t rx_ring_slots;
 	uint64_t rx_truncated;	      /* longer than a slot of the ring: refused */
-	uint64_t rx_checksum_missing; /* the sender left the checksum to offload hardware */
+	uint64_t rx_checksum_missing; /* process: left to offload hardware; driver: no memory to compute it */
 	uint64_t tx_frames;
 	uint64_t tx_bytes;
 	uint64_t tx_errors; /* frames given up */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Lateness of a port's outputs: a histogram of real minus due time, and the errors of the gaps between frames and of
- * the span of all frames. Buckets are exact below 64 ns; above, each power of two has 64.
+ * the span of all frames. Below 64 ns each ns has a bucket; above, each power of two has 64 buckets.
  */
 #ifndef SOFTSWITCH_LATENESS_H
 #define SOFTSWITCH_LATENESS_H
@@ -17,7 +17,7 @@ enum {
 struct lateness {
 	uint64_t buckets[LATENESS_BUCKETS];
 	uint64_t departures;
-	uint64_t gap_frames; /* back to back with the previous frame, and due at another ns */
+	uint64_t gap_frames; /* back to back with the previous frame, and due at a later ns */
 	uint64_t gap_errors; /* of gap_frames: the real gap is more than 10 % off the virtual gap */
 	uint64_t gap_error_max_ns;
 	uint64_t real_span_ns;	  /* from the first frame to the last, by time of hand-over */

@@ -12,7 +12,7 @@ struct link_clock {
 	uint64_t carry; /* fraction of a ns in units of 1 / rate_bps: less than rate_bps */
 };
 
-/* An access link that the flows of several source addresses share. */
+/* An access link that several flows or source addresses share. */
 struct shared_link {
 	uint64_t rate_bps;
 	struct link_clock clock;

@@ -45,7 +45,7 @@ uint32_t p4_crc32(uint32_t crc, const uint8_t *at, size_t bytes);
 /* The exclusive or of 16-bit words. before: number of bytes so far. */
 uint16_t p4_xor16(uint16_t value, size_t before, const uint8_t *at, size_t bytes);
 
-/* The first 8 bytes as a number, or all if there are fewer. before: number of bytes so far. */
+/* The first 8 bytes (or all, if there are fewer) as a big-endian number. before: number of bytes so far. */
 uint64_t p4_identity(uint64_t value, size_t before, const uint8_t *at, size_t bytes);
 
 #endif

@@ -30,13 +30,13 @@ bool p4_at_end(struct p4_request *request);
 /* Discards the reply so far and starts an error reply; the caller adds the reason and a line end. */
 struct text *p4_error(struct p4_request *request);
 
-/* The last word, in quotes. */
+/* Writes the last word, in quotes. */
 void p4_put_word(struct p4_request *request);
 
-/* "NAME_A, NAME_B" of `count` descriptions of `stride` bytes that start with their name. */
+/* Writes "NAME_A, NAME_B" from `count` descriptions of `stride` bytes, each of which starts with its name. */
 void p4_put_names(struct text *text, const void *first, size_t stride, uint32_t count);
 
-/* Up to 32 bits in decimal. Wider values are addresses: hexadecimal. */
+/* Writes values of up to 32 bits in decimal, wider values (addresses) in hexadecimal. */
 void p4_put_value(struct text *text, uint128_t value, unsigned bits);
 void p4_put_hex(struct text *text, uint128_t value);
 
@@ -54,7 +54,9 @@ enum p4_number p4_read_number(const char *at, size_t length, unsigned bits, uint
 /* Writes why a number was refused, and a line end. The caller has written the number's text. */
 void p4_put_number_error(struct text *text, enum p4_number result, unsigned bits);
 
-/* Reads the last word as a number. If it is not a number: false, with an error reply that starts with `label`. */
+/* Reads the last word as a number of at most `bits` bits. If it is none: false, with an error reply that starts with
+ * `label`.
+ */
 bool p4_number_word(struct p4_request *request, const char *label, unsigned bits, uint128_t *value);
 
 #endif

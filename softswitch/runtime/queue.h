@@ -40,7 +40,7 @@ void queue_set_limits(struct queue *queue, struct queue_limits limits);
 struct queue_limits queue_get_limits(const struct queue *queue);
 struct queue_counters queue_get_counters(const struct queue *queue);
 
-/* Called after each change of the length. The 32-bit register saturates at 4 GiB. */
+/* Called after each change of the length. The register of bytes has 32 bits and saturates. */
 static inline void queue_show_length(struct queue *queue)
 {
 	*queue->packets_register = queue->packets;

@@ -6,10 +6,10 @@
 #include "core_state.h"
 #include "freestanding.h"
 
-/* Schedules the departure of the head. Normally its transmission starts when the previous one ends. If egress dropped
- * the previous packet, that packet took no link time (or only the port's drop_cost of it): the head starts when the
- * link became free, or when the head was enqueued if that is later. If its transmission would be over by now, the
- * head departs now.
+/* Schedules the departure of the head. The head's transmission starts when the link becomes free, or when the head was
+ * enqueued if that is later. If egress dropped the previous packet, that packet took no link time (or only the port's
+ * drop_cost of it), so the link became free earlier. If the head's transmission would be over by now, the head
+ * departs now.
  */
 static void start_next(struct core *core, struct port *port, uint64_t now_ns)
 {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs inside the virtual-time kernel: hosts around the switch driver, real traffic, and the results as JSON.
 
-experiments() runs them all; test_driver.py judges the results. Times are ns; sockets' stamps are CLOCK_REALTIME.
+experiments() runs all experiments; test_driver.py judges the results. Times are ns; sockets' stamps are CLOCK_REALTIME.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SO_TIMESTAMPNS, SO_TIMESTAMPING, SOL_PACKET, SOL_IP_RECVERR = 35, 37, 263, 0x200
 TX_SOFTWARE, SOFTWARE, TSONLY = 1 << 1, 1 << 4, 1 << 11
 TIMESPECS = struct.Struct("qq")
 
-# One table for both executors: settings and queries, right and wrong.
+# Requests for both executors, process and driver: valid and invalid settings and queries.
 REQUESTS: tuple[bytes, ...] = (
     b"program", b"program now", b"table list", b"table set forward 0x02bf00000002 = send_to 2", b"table dump forward",
     b"table set forward 2 = send_to", b"table set queue_policy 2 = tail_drop 5 0", b"table dump queue_policy",
@@ -263,7 +263,7 @@ def burst(switch: SoftSwitch) -> dict[str, Any]:
 
 
 def transfer(switch: SoftSwitch) -> dict[str, Any]:
-    """Four TCP connections through a short queue at 1 Gb/s: whether the bytes arrive, and the counted drops."""
+    """Four TCP connections through a short queue at 1 Gb/s: whether the bytes arrive, and port 2's packet counts."""
     links(switch, 1_000_000_000, 500_000)
     switch.set_policy(2, TailDrop(20))
     data = random.Random(1).randbytes(3_000_000)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Passes random requests and random frames to the core; build it with sanitizers. Invariants: replies are well formed,
- * virtual time advances, and every packet returns to the pool. usage: fuzz_core SEED ROUNDS
+ * a refused request adds no flows, the queue registers are exact, and every packet returns to the pool.
+ * usage: fuzz_core SEED ROUNDS
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -325,7 +325,7 @@ static void test_clocks__stamps_become_monotonic(void)
 	check(clock.steps == 0);
 }
 
-/* Reads that take 100 ns, once a millisecond. */
+/* Simulates clock reads that take 100 ns, one per millisecond. */
 static void sample_clock(struct clock_offset *clock, int64_t offset_ns, int count)
 {
 	for (int sample = 0; sample < count; sample++) {

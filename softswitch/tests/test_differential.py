@@ -3,8 +3,8 @@
 
 7,200 packets, most of them malformed, in 300 random states of tables and registers (in the long ring six times as
 many). Frames are compared byte by byte, except fields that are read from a clock; registers and counters are compared
-after each state. $DIFFERENTIAL=SEED:INDEX repeats the packets of that state up to INDEX, and compares registers after
-each.
+after each state. $DIFFERENTIAL=SEED:INDEX repeats the state of packet INDEX, from its first packet to packet INDEX, and
+compares registers after each packet.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs shell_test.c: buckets of lateness, gaps, requests of the executor, clocks."""
+"""Runs shell_test.c: lateness, gaps, requests of the executor, refused outputs, clocks."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Actions:
         return []
 
     def _sequence(self, primitives: list[Json], part: tuple[int, int, int], params: list, where: str) -> list[str]:
-        """`part`: index of the first primitive, index after the last, and index of the primitive that runs then."""
+        """`part`: index of its first primitive, index after its last, and index of the primitive that runs after it."""
         at, end, follow = part
         lines: list[str] = []
         while at < end:
@@ -129,7 +129,7 @@ class Actions:
     def _condition(
         self, primitives: list[Json], part: tuple[int, int, int], params: list, where: str
     ) -> tuple[int, list[str]]:
-        """The if that starts at this primitive, and the index of the primitive behind it."""
+        """The index of the primitive behind the if that starts here, and the C of the if."""
         at, end, follow = part
         target = _target_of(primitives[at], 1)
         if target == follow:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""C text: indented lines, and functions that take only the parameters that they use."""
+"""C text: indented lines, and functions that take only the names of CONTEXT that they use."""
 
 from __future__ import annotations
 

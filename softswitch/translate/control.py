@@ -28,7 +28,7 @@ class Control:
         self._written: set[str] = set()
         self._labels: dict[str, str] = {}
         self._names = Names()
-        self._variables: list[str] = []  # declared first: C11 allows no declaration after a label
+        self._variables: list[str] = []  # declared first: C11 allows no declaration right after a label
 
     def function(self) -> Function:
         body = self._region(self.pipeline["init_table"], None)

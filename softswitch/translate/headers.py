@@ -28,8 +28,8 @@ def chunks(fields: list[tuple[str, int]]) -> list[tuple[int, Chunk]]:
 
 
 def _layout(base: str, offset: int, chunk: Chunk) -> tuple[str, int, list[tuple[str, int, int]]]:
-    """(C of `base + offset`; bits of the chunk, 0 if no C integer type is as wide; (text, bits, first bit) of each
-    field).
+    """(C of `base + offset`; bits of the chunk, 0 if there is no p4_load and p4_store of that width; (text, bits, first
+    bit) of each field).
     """
     firsts = accumulate((size for _, size in chunk), initial=0)
     fields = [(text, size, first) for (text, size), first in zip(chunk, firsts, strict=False)]

@@ -43,7 +43,7 @@ _RESERVED_PREFIXES = (
 
 
 def identifier(name: str) -> str:
-    """`name` with an underscore for each character that C does not allow. It may be a reserved word, or not unique."""
+    """`name` with an underscore for each character that C does not allow: maybe a reserved word, maybe not unique."""
     text = re.sub(r"[^0-9A-Za-z_]", "_", name)
     return "x" + text if not text or text[0].isdigit() or re.match(r"_[_A-Z]", text) else text
 
@@ -96,5 +96,5 @@ def word(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """`text` on one line, without the end of a comment."""
+    """`text` on one line, with no start or end of a comment in it."""
     return re.sub(r"\s+", " ", text).replace("*/", "* /").replace("/*", "/ *")

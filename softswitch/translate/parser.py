@@ -167,7 +167,7 @@ class Parser:
         return [made.call() + ";", "return;"] if made else ["return;"]
 
     def _transition(self, state: Json, where: str) -> list[str]:
-        """Takes the first transition that matches. Without a match the packet is accepted."""
+        """The C takes the first transition that matches. Without a match the packet is accepted."""
         checks: list[str] = []
         keys: list[tuple[str, int]] = []  # C text and bits of each part of the key
         for part in state["transition_key"]:

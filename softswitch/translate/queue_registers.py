@@ -16,7 +16,7 @@ FORMS = {**dict.fromkeys(LENGTHS, (32, PORTS)), FLAG: (1, 1)}  # bits, elements
 
 
 def find(program: Program, arrays: list[Json]) -> dict[str, str]:
-    """Full name -> name in FORMS, of each such register. A register of the wrong form is added to `problems`."""
+    """Full name -> name in FORMS, of each register that the switch fills. A wrong form is added to `problems`."""
     filled: dict[str, str] = {}
     for array in arrays:
         name = array["name"].split(".")[-1]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Source lines of parser states, header types and header stacks. The compiler's JSON has no lines for these.
+"""Source lines of declarations for which the compiler's JSON has none: parser states, actions, fields, header stacks
+and header unions.
 
 Searches the program and its includes for the declaration of the name. Without the sources only the file is known.
 """

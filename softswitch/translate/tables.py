@@ -311,7 +311,7 @@ class Tables:
         return lines
 
     def _data(self, table: MatchTable, entry: Json, filler: str) -> list[str]:
-        """The words of an entry's arguments, padded to the length of the table's rows."""
+        """The words of an entry's arguments, padded to the table's argument_words."""
         words: list[str] = []
         for (_, bits, _), value in zip(table.argument_at[entry["action_id"]], entry["action_data"], strict=True):
             words += _constant_words(int(value, 16) & mask(bits), bits)

@@ -31,7 +31,9 @@ class Translation:
 
 
 def translate(json: Json, digest: str) -> Translation:
-    """The C of a program. `digest`: of the P4 sources, in hex. Raises ManyProblems for unsupported constructs."""
+    """The C of a program. `digest`: of the P4 sources, in hex. Raises ManyProblems for unsupported constructs, and
+    BadProgram for JSON that p4c-bm2-ss does not write.
+    """
     try:
         return _Translator(json, digest).run()
     except Unsupported as problem:

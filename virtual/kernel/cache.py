@@ -4,7 +4,8 @@
 packages/      fetched source packages
 trees/KEY/     a source, unpacked and patched (tree/, tree.json), its objects (obj/), the output of make (kernel.log)
 kernels/KEY/   linux and kernel.json of a finished build
-KEY is a digest over the inputs that decide the content: source and patches for a tree, all inputs for a kernel.
+KEY is a digest over the inputs that decide the content: source, patches and unpacking rules for a tree, all inputs for
+a kernel.
 """
 
 from __future__ import annotations

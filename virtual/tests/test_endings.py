@@ -82,7 +82,7 @@ def test_silence__of_one_that_was_stopped_says_so(quick: None) -> None:
 
 def test_silence__is_not_counted_while_others_have_the_processor(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     silence = Silence(os.getpid())
-    monkeypatch.setattr(endings, "cpu_s", lambda pid: silence.cpu_since_s + 0.1)  # of 0.3 s or more
+    monkeypatch.setattr(endings, "cpu_s", lambda pid: silence.cpu_since_s + 0.1)  # processor time in 0.5 s or more
     time.sleep(0.5)
     assert silence.too_long() is None
 

@@ -189,7 +189,7 @@ def test_definitions__have_one_entry_per_line():
 
 def test_no_other_module__unpacks_bytes_by_hand():
     """With a second list of fields, the formats would drift apart."""
-    # ICMP, SO_PEERCRED, sched_setattr: none of our formats
+    # ICMP, SO_PEERCRED, sched_setattr and a length prefix: not formats of wire/
     others = {"hosts/traffic/idle_rtt.py", "experiments/machine.py", "hosts/bmv2.py", "hosts/control_relay.py"}
     tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
     guilty = [

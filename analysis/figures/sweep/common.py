@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Shared by figures of sweeps: the choice of parameters for the horizontal axis, lines and panels; and the drawing of a
-measure with every repetition as a dot, and their mean with its Student's t interval.
+measure: every repetition as a dot, the mean of the repetitions with its Student's t interval.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PlottedMeasure(NamedTuple):
 
     title: str
     of: Callable[[Row], float | None]  # None: not measured
-    level: float | None = None  # of a dashed line
+    level: float | None = None  # where a dashed line is drawn
     most: float | None = None  # largest possible value
     least_span: float = 0.0  # least span of the axis: a smaller span would magnify noise
 

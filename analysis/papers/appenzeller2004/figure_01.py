@@ -27,7 +27,7 @@ SLOW_START_S, WHOLE_S = 1.6, 200.0
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Both parts of both senders' curves; the rounds of slow start of the paper's sender."""
+    """Each sender's curves of the whole time; of the paper's sender also slow start and its rounds."""
     data: Data = {"whole": {}, "slow_start": None, "rounds": [], "buffer": BUFFER, "bdp": None}
     for profile in PROFILES:
         trace = sawteeth.trace_of(runs, BUFFER, profile)

@@ -19,7 +19,7 @@ MIDDLE, HEIGHT = 0.55, 0.3
 
 def prepare(runs: StoredRuns) -> Data:
     """The link of the run."""
-    traces = (sawteeth.trace_of(runs, BUFFER, profile) for profile in PROFILES)  # either will do: both have the link
+    traces = (sawteeth.trace_of(runs, BUFFER, profile) for profile in PROFILES)  # both senders have the same link
     trace = next((trace for trace in traces if trace is not None), None)
     data: Data = {"provenance": runs.provenance(), "link": None}
     if trace is None:
@@ -62,7 +62,7 @@ def _box(left: float, bottom: float, width: float, height: float) -> look.Artist
 
 
 def facts(data: Data) -> list[Fact]:
-    """The configured link and the idle path as measured."""
+    """The measured idle RTT, beside the configured RTT."""
     link = data["link"]
     if link is None:
         return []

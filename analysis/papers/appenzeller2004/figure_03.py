@@ -28,7 +28,7 @@ CAPTION = (
 )
 BUFFER = 142
 BEFORE_RTTS, AFTER_RTTS = 0.5, 3.5  # drawn time around the drop, in longest RTTs
-HALF_AND_A_BIT = 0.51  # of the window at the drop: when recovery ends, the window is half of it to within two packets
+HALF_AND_A_BIT = 0.51  # of the window at the drop: recovery ends with half of that window, to within two packets
 
 
 def prepare(runs: StoredRuns) -> Data:
@@ -53,7 +53,7 @@ def _sender(runs: StoredRuns, profile: str) -> Data:
 
 
 class Loss(NamedTuple):
-    """Times since the drop, and the longest silence between t1 and t2."""
+    """One loss. t1 and t2 count from the drop; `silent_s` is the longest gap between arrivals from t1 to t2."""
 
     drop_ns: int
     t1_s: float
@@ -115,7 +115,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Means over the losses of a run, which are nearly equal."""
+    """Means over a run's losses; the losses are nearly equal."""
     rows = []
     for profile, sender in data["senders"].items():
         if "absent" in sender:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Figure 7: two flows that started apart: RTT, windows, utilization, rates and queue; and whether both lose together.
 
-Equations (1) to (3): RTT = (BDP + Q) / C, rates W_i / RTT add up to C while the queue is not empty.
+Equations (1) to (3): RTT = (BDP + Q) / C, and the rates W_i / RTT add up to C while the queue is not empty.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FLOW_COLORS = (BLUE, ORANGE)
 def prepare(runs: StoredRuns) -> Data:
     """The curves of the paper's sender, or else of Linux's; for each sender, how many excursions hit both flows."""
     selected = {profile: runs.select(STEM, profile=profile) for profile in PROFILES}
-    # A measure although no table is read: an archive holds runs with tables only if they have measures.
+    # Stored as a measure although no table is read: an archive takes a run with tables only if its measures are stored.
     shares = {profile: [run.measure("together", Together, _together) for run in of] for profile, of in selected.items()}
     shown = next((selected[profile][0] for profile in (PAPER, LINUX) if selected[profile]), None)
     data: Data = {"provenance": runs.provenance(), "together": shares, "curves": None}
@@ -57,7 +57,7 @@ def _together(run: StoredRun) -> Together:
 
 class Sampled(NamedTuple):
     """Windows, rates and queue on a grid of one base RTT, from the first loss in the measurement window on. Windows and
-    rates have a list for each flow. Drops are (time since the start, place of the flow).
+    rates have a list for each flow. Drops are (seconds since the grid's start, index of the flow).
     """
 
     windows: list[list[int]]

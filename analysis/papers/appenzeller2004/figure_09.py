@@ -69,7 +69,7 @@ def _sampled(run: StoredRun) -> Sampled:
 
 
 def _in_pipe(trace: PacketTrace) -> float:
-    """Packets on the path but not in the queue, by Little's law: each flow's rate times its idle RTT, summed."""
+    """Packets on the path but not in the queue, by Little's law: each flow's rate times its base RTT, summed."""
     summary = trace.run.summary
     delays_ns = summary["spec"]["extra_delays_ns"] or [0] * len(trace.flows)
     idle_ns = zip(trace.flows, delays_ns, strict=True)

@@ -19,8 +19,8 @@ CAPTION = (
 )
 STEM, BURSTS = "short-queue", "burst-queue"
 RATE_COLORS = {40: GREEN, 80: BLUE, 200: ORANGE}  # Mb/s
-SLOWER = (0.75, 1.0)  # of the model's queue: ACK-clocked bursts arrive at only twice the link's rate, not at once
-WITHIN_ERRORS = 3.0  # standard errors, asked of UDP bursts
+SLOWER = (0.75, 1.0)  # expected share of the model: ACK-clocked bursts arrive at twice the link's rate, not at once
+WITHIN_ERRORS = 3.0  # standard errors: largest accepted distance of UDP bursts from the model
 
 
 def prepare(runs: StoredRuns) -> Data:
@@ -62,7 +62,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Bursts in standard errors from the model, TCP as a share of it."""
+    """The distance of UDP bursts from the model in standard errors, and TCP's mean queue as a share of the model's."""
     rows = []
     errors = []
     for length, (depth, error) in data["bursts"].items():

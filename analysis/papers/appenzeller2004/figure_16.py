@@ -55,7 +55,9 @@ def _tail(runs: list[StoredRun]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _slope(depths: np.ndarray, tail: np.ndarray) -> float | None:
-    """Least squares of ln P(Q >= b) between the probabilities of SLOPE_BETWEEN, 1/packets; None for too few depths."""
+    """The decay of ln P(Q >= b), 1/packets, by least squares between the probabilities of SLOPE_BETWEEN. None if fewer
+    than three depths lie between them, or if the tail ends above the lower one.
+    """
     high, low = SLOPE_BETWEEN
     inside = (tail <= high) & (tail >= low)
     if inside.sum() < 3 or tail.min() > low:

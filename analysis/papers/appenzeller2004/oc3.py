@@ -15,6 +15,6 @@ def bdp(rtt_s: float) -> float:
 
 
 def mean_window(run: StoredRun) -> float | None:
-    """Packets in flight of a flow, over time and flows."""
+    """Mean packets in flight of a flow, over time and flows."""
     total = run["in_flight_mean_packets"]
     return None if total is None else total / run["flows"]

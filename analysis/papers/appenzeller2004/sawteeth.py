@@ -14,7 +14,7 @@ from analysis.papers.stored_runs import StoredRuns
 from analysis.theory import sawtooth
 
 STEM = "one-flow"
-PAIR = 2  # packets: proportional rate reduction leaves packets in pairs, also while the window is below the BDP
+PAIR = 2  # packets: after proportional rate reduction packets come in pairs, even while the window is below the BDP
 COARSE = 1500  # steps of a curve over a figure's width; more cannot be seen
 
 
@@ -69,7 +69,9 @@ def share_without_queue(trace: PacketTrace) -> float:
 
 
 def curves(trace: PacketTrace, start_ns: int, end_ns: int) -> Curves:
-    """Window and queue in [start, end]: the minimum and the maximum of each of COARSE equal spans."""
+    """Window and queue in [start, end]. A curve of more than 2 x COARSE steps is reduced to the minimum and the
+    maximum in each of COARSE equal spans.
+    """
     flow = trace.flows[0]["id"]
     return Curves(
         _coarse(trace.window_steps(flow, start_ns, end_ns), start_ns, end_ns),
@@ -89,7 +91,7 @@ def _coarse(steps: np.ndarray, start_ns: int, end_ns: int) -> Curve:
 
 
 def _curve(time_s: np.ndarray, packets: np.ndarray) -> Curve:
-    """Times to the microsecond: measures.json has them, and no figure shows more."""
+    """Rounds times to microseconds: measures.json stores them, and no figure shows finer times."""
     return Curve(np.round(time_s, 6).tolist(), packets.astype(int).tolist())
 
 

@@ -73,7 +73,7 @@ def _span_ns(trace: PacketTrace, start_ns: int) -> int:
 
 
 def draw(data: Data) -> look.Figure:
-    """Windows above, queues beneath. The model is drawn one longest RTT late: the sender learns of a loss only then."""
+    """Windows above, queues beneath. The model is drawn one longest RTT late, when the sender learns of a loss."""
     legend: dict[str, Any] = {"loc": "lower right", "ncols": 3}
     figure, upper, lower, sender = two_panels.draw(data, look.PAGE_IN, legend, height_ratios=(1.3, 1))
     if sender is None:
@@ -88,7 +88,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data, printed: dict[str, str]) -> list[Fact]:
-    """Means over a run's sawteeth, which are nearly equal."""
+    """Means over a run's sawteeth; the sawteeth are nearly equal."""
     rows = []
     for profile, sender in data["senders"].items():
         if "absent" in sender:

@@ -22,7 +22,7 @@ PRINTED_MANY = {521: "98.99 %", 1042: "99.988 % (printed 99.99988)"}
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """S by sender and flows; utilization of the many flows by buffer."""
+    """S and the share of flows that lose, by sender and flows; utilization of 10,000 flows by buffer."""
     selected, many = {profile: runs.select(STEM, profile=profile) for profile in PROFILES}, runs.select(MANY_STEM)
     return {
         "provenance": runs.provenance(),

@@ -13,7 +13,7 @@ OVERHEAD_BYTES = 38  # of Ethernet: our rates are the printed ones times (MTU + 
 
 
 def length(run: StoredRun) -> int:
-    """Packets of a flow: 14 of fixed:14p, and of bursts:14p."""
+    """Packets of a flow: 14 for fixed:14p and for bursts:14p; 0 if the sizes are given in another way."""
     spec = run.summary["spec"]
     given = spec["transfers"][0]["sizes_given"] if spec.get("transfers") else spec["sizes"]
     match = re.search(r"(\d+)p$", str(given))

@@ -69,7 +69,9 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Paced Reno with 10 packets, the least buffers for 80 %, and the difference with a BDP."""
+    """u with 10 packets of buffer, the least buffers for 80 %, and the difference between both senders with a BDP; then
+    fewer flows.
+    """
     rows = []
     bdp, paced, reno = data["bdp"], data["curves"][PACED], data["curves"][RENO]
     if bdp is None:

@@ -26,7 +26,7 @@ PRINTED = {RENO: "rarely reaches 32", PACED: "32 most of the time"}
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """For each sender: steps of the first flows' windows, and the share of time at the largest window of all flows."""
+    """For each sender: steps of the first flows' windows; over all flows, the share of time at the largest window."""
     senders = {sender(run): _windows(run) for run in runs.select(STEM, repetition=1)}
     return {"senders": senders, "provenance": runs.provenance()}
 

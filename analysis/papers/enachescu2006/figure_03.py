@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figure 3: utilization against the number of flows, with a link rate in proportion to it."""
+"""Figure 3: utilization against the number of flows; the link's rate is in proportion to that number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CAPTION = (
     "windows of 32 at most. Lines: the TCP equation with M/M/1/B (dotted) and M/D/1/B (dashed)."
 )
 STEM = "flows"
-BUFFER, WINDOW, PACKETS_A_FLOW = 10, 32, 40.0  # the BDP of a flow's share
+BUFFER, WINDOW, PACKETS_A_FLOW = 10, 32, 40.0  # packets; the last is the BDP of a flow's share of the link
 PRINTED_CARRIED = {PACED: "more than 0.85", RENO: "about 0.25"}  # theta
 PRINTED = {PACED: "about 0.70", RENO: "about 0.20", ACCESS: "very close to paced"}
 PEAK_LOAD = 0.8

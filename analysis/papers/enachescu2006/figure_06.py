@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figure 6: utilization against the largest window, with a constant buffer and with one of log W packets."""
+"""Figure 6: utilization against the largest window, with a constant buffer and with one of 5 log10 W packets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _curves(rules: Data) -> list[panel.Curve]:
 
 
 def facts(data: Data) -> list[Fact]:
-    """u at each window by each rule; the paper prints the smallest and the largest."""
+    """u at each window by each rule; the paper has numbers for the smallest and the largest window."""
     rows = []
     for flows, rules in data["panels"].items():
         for name, of in rules.items():

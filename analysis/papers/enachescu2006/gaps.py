@@ -41,7 +41,7 @@ def dispersion(arrivals_ns: np.ndarray, start_ns: int, end_ns: int, packet_ns: f
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """The index by pacing."""
+    """The index of dispersion by pacing, and each run's gaps, drops and utilization."""
     return {
         "curves": {run["pacing"] or "off": _of(run) for run in runs.select(STEM, repetition=1)},
         "provenance": runs.provenance(),
@@ -77,7 +77,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The index over the length of the buffer, the variation of gaps, drops and use."""
+    """The index of dispersion over BUFFER packet times, the gaps' variation, drops and utilization."""
     rows = []
     for pacing, of in data["curves"].items():
         nearest = min(of["index"], key=lambda point: abs(point[0] - BUFFER))

@@ -76,7 +76,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def _exponent(used: dict[int, float]) -> float:
-    """The exponent of u over W, by least squares of the logarithms."""
+    """The exponent p of u ~ W^p, by least squares of the logarithms."""
     return float(np.polyfit(np.log(list(used)), np.log(list(used.values())), 1)[0])
 
 

@@ -34,7 +34,7 @@ CONSTANTS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5)  # c_B
 OF_BURSTS = {0.5: 1.25, 0.8: 2.25}  # c_B of the spec's points with S = 1, 4 and 16
 OF_SPACINGS = {0.5: 1.25, 0.8: 2.5}  # c_B of the spec's points with packets c_S ln W slots apart
 LEAST_SLOPE = -2.0
-LOWEST = 1e-7  # dropped share of the axis; leaves room for the legends
+LOWEST = 1e-7  # lowest dropped share on the axis; leaves room for the legends
 SHADES = {0.5: BLUE, 0.8: ORANGE}
 EVEN, ONE, STYLES = "o-", "^-", {2: "--", 4: "-.", 8: ":"}  # of packets evenly, 1 and c_S ln W slots apart
 
@@ -76,7 +76,7 @@ def _measured(points: Series) -> Callable[[int], float | None]:
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """For each load: the share by buffer and its check; curves by c_B; the share of bursts by W, and by S."""
+    """For each load: the share by buffer, and its check; curves by c_B; the share of bursts by W, and by S."""
     panels: dict[float, Data] = {}
     for load, same in grouped(runs.select(STEM, traffic="open-loop"), "load").items():
         even = [run for run in same if rounds.spacing(run) is None]
@@ -86,7 +86,7 @@ def prepare(runs: StoredRuns) -> Data:
         bursts = [run for run in same if rounds.spacing(run) is not None]
         panels[load] = {
             "by_buffer": by_buffer,
-            "check": [
+            "check": [  # evenly spaced packets with a larger W: the share should be the same
                 (rounds.packets(run), run["buffer_packets"], of)
                 for run in even
                 if rounds.packets(run) > rounds_of and (of := series([run], "flows", loss))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Utilization with today's Linux senders, in the axes of Figure 4: pacing, TSO, BBR, no cap of windows."""
+"""Utilization with today's Linux senders, in the axes of Figure 4: pacing, TSO, BBR, and windows without a cap."""
 
 from __future__ import annotations
 

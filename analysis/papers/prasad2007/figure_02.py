@@ -17,7 +17,7 @@ CAPTION = (
     "scale, with buffers divided by ten. Triangles: think times that run from the start of a transfer."
 )
 FROM_START = "think-from-start"
-# From the sizes, think times and RTTs of the paper: U E[S] / (C cycle), 1 at most
+# U E[S] / (C x mean cycle), at most 1, from the paper's sizes, think times and RTTs
 PREDICTED = {"curves": {100: 0.48, 120: 0.58, 300: 1.0}, "from_start": {100: 0.70, 120: 0.84}}
 PRINTED = {100: "0.60 to 0.70", 120: "0.80 to 0.90", 300: "saturated"}
 

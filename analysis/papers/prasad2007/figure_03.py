@@ -33,7 +33,9 @@ NEEDED = (0.95 - 0.68) / NormalDist().inv_cdf(1 - 0.07)  # deviation at which no
 
 
 class Above(NamedTuple):
-    """Of one run: `shares` by level and window length, the standard `deviation` of utilization by window length."""
+    """Of one run: `shares` by level and window length, the standard `deviation` of utilization by window length, the
+    `mean` utilization, and the `largest` transfer in bytes.
+    """
 
     shares: dict[str, dict[str, float]]
     deviation: dict[str, float]
@@ -42,8 +44,8 @@ class Above(NamedTuple):
 
 
 def above(run: StoredRun) -> Above:
-    """For each level and window length, as words, the share of windows above the level; and the largest transfer.
-    Raises InputError.
+    """The numbers of one run. Levels and window lengths are text, because they are keys of JSON objects. Raises
+    InputError.
     """
     cards = run.table("postcards").filter(
         pl.col("egress_port") == run.summary["bottleneck_port"], (pl.col("flags") & REFUSED) == 0

@@ -75,14 +75,14 @@ def capacity(run: StoredRun) -> float:
 
 
 class Measured:
-    """The runs of one row."""
+    """The runs of one row, or of another set of links and users, with several buffers."""
 
     def __init__(self, runs: list[StoredRun]) -> None:
         self.runs = runs
         self.loss: Series = series(runs, "buffer_packets", loss)
         self.delay_s: Series = series(runs, "buffer_packets", queueing_s)
         self.used: Series = series(runs, "buffer_packets", "utilization_mean")
-        # Computed for each run, which stores the value: any run may be the first of another set.
+        # Computed for each run, so that each run stores its value: any run may be the first of another set.
         base_rtts_s = [base_rtt_s(run) for run in runs]
         self.base_rtt_s = base_rtts_s[0]
 
@@ -93,7 +93,7 @@ class Measured:
         return cls(selected) if selected else None
 
     def key(self, gamma: float) -> Key:
-        """What numbers of these runs are of: the printed capacity ratio, and the distribution of sizes."""
+        """The part of a key that describes these runs: the printed capacity ratio, and the distribution of sizes."""
         return {"gamma": gamma, "sizes": self.runs[0]["flow_sizes"]}
 
     @property

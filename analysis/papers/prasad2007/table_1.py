@@ -27,7 +27,7 @@ HEADS = ("N/U/Γ", "used", "used (1 s)", "form", "b", "R²", "f", "best, S", "be
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """A row of numbers for each row that has runs."""
+    """The numbers of each row of the table that has runs."""
     slow = {
         (run["users"], run["rate_bps"], run["access_links"]): run["utilization_mean"]
         for run in runs.select(ONE_SECOND, repetition=1, **OF_USERS)
@@ -82,7 +82,7 @@ def _cells(name: str, row: dict[str, Any]) -> list[str]:
 
 
 def _range(top: Interval | None) -> str:
-    """The best buffer and those that are as good; an end that was not measured is left open."""
+    """The best buffer and the range of buffers that are as good. A range whose upper end was not measured is open."""
     if top is None or top.low is None or top.high is None:
         return "–"
     if math.isinf(top.high):
@@ -91,7 +91,7 @@ def _range(top: Interval | None) -> str:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Utilization: the paper calls every link saturated. Then the form of loss of each ratio."""
+    """For each row: utilization (the paper calls every link saturated), then the fits of loss and delay."""
     rows = []
     for name, row in data["rows"].items():
         think = f"think times of {row['think_s']:g} s"
@@ -134,7 +134,7 @@ def _fitted(name: str, row: dict[str, Any]) -> list[Fact]:
 
 
 def table(data: Data) -> str:
-    """The same as text."""
+    """The table of `draw` in Markdown."""
     lines = [f"| {' | '.join(HEADS)} |", "|---" * len(HEADS) + "|"]
     lines += [f"| {' | '.join(_cells(name, row))} |" for name, row in data["rows"].items()]
     return "\n".join(lines)

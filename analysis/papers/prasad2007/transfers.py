@@ -53,7 +53,7 @@ def l_flows(flows: pl.DataFrame) -> pl.DataFrame:
 
 
 def have_events(runs: Iterable[StoredRun]) -> bool:
-    """Whether all runs counted the congestion events of their transfers: earlier runs did not. Raises InputError."""
+    """Whether all runs counted their transfers' congestion events: earlier versions did not. Raises InputError."""
     counted = [run.measure("has_events", bool, lambda run: EVENTS in run.table("flows").columns) for run in runs]
     return all(counted)
 
@@ -95,7 +95,7 @@ class Bin(NamedTuple):
 
 
 def segments(size_bytes: np.ndarray) -> np.ndarray:
-    """Full segments of each transfer."""
+    """Segments of each transfer, the last one not always full; at least one."""
     return np.maximum(-(-size_bytes // PAYLOAD_BYTES), 1).astype(np.int64)
 
 
@@ -135,7 +135,9 @@ def bins(flows: pl.DataFrame, loss: float, v: float | None = None) -> list[Bin]:
 
 
 def fitted_v(flows: pl.DataFrame, loss: float) -> float | None:
-    """v of the S-model: RTTs that a lost packet costs, over all transfers below 1 MB; None without loss."""
+    """v of the S-model: RTTs that a lost packet costs, over all finished transfers below 1 MB. None without loss or
+    without such transfers.
+    """
     small = flows.filter(pl.col("srtt_us").is_not_null(), pl.col("size_bytes") < LARGE[0], pl.col("end") == "finished")
     if not loss or not len(small):
         return None

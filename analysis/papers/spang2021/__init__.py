@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Spang, Arslan, McKeown 2021: the rules of buffer sizing for one flow and for many, after PRR, Cubic and BBR."""
+"""Spang, Arslan, McKeown 2021: the rules of buffer sizing for one flow and for many, updated for PRR, Cubic and BBR."""
 
 from pathlib import Path
 

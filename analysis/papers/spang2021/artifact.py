@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The published numbers of Spang et al. 2021, from a checkout of their artifact (brucespang/ifip21-buffer-sizing).
 
-Three of its files have numbers. The numbers of Figures 2, 3, 7, 8 and 9 are in a database of 40 GB that it links to.
+Three of its files have the numbers that are read here. The numbers of Figures 2, 3, 7, 8 and 9 are in a database of
+40 GB; the artifact only links to the database.
 
 generalized_test.csv     quantiles of depth of 505 runs, one of each point (notebook "Figure 5a")
 calculated_deltas.csv    quantiles of windows over the fair share (notebook "Figure 11")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Panels of queue-depth distributions, one above the other for more and more flows (Figures 4 and 6).
+"""Panels of queue-depth distributions with one row for each number of flows (Figures 4 and 6).
 
-The square root of n rule says that the queue falls at most BDP/√n below full. Depths further below are shaded.
+The square root of n rule says that the queue falls at most BDP/√n below full. As in the notebook, depths more than
+`times` BDP/√n below full are shaded; both figures have `times` = 2.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ NEEDS = ("depth_p01_packets",)
 SHADE = "#DEDEDE"
 PUBLISHED = RED
 ROOM = 0.92  # share of a row's height for its highest bin
-ROUGHEST = 48  # most bins of a distribution: packets are few, and rows are low
+ROUGHEST = 48  # largest number of bins of a distribution: packets are few, and rows are low
 
 
 def panel(runs: list[StoredRun], times: float, beside: Published | None = None) -> Data:
-    """Rows by flows, of runs with one buffer; the rule is `times` BDP / sqrt(n). `beside`: the published numbers."""
+    """A row for each number of flows, from runs with one buffer. The rule is `times` BDP / sqrt(n). `beside` has the
+    published numbers.
+    """
     exact, buffer = bdp(runs[0]), runs[0]["buffer_packets"]
     width = buffer // ROUGHEST + 1
     cc = runs[0]["cc"]
@@ -70,7 +73,7 @@ def draw(ax: look.Axes, panel: Data, shade: str) -> None:
         ax.axhline(at, color="#C8C8C8", linewidth=0.4, zorder=1)
         if row["published"]:
             quantiles = [row["published"][name] for name in ("p01", "p50", "p99")]
-            for shade_of, size, width_of in (("white", 4.2, 2.2), (PUBLISHED, 3, 0.8)):  # seen on any colour
+            for shade_of, size, width_of in (("white", 4.2, 2.2), (PUBLISHED, 3, 0.8)):  # outlined, for contrast
                 ax.plot(quantiles, [at + 0.5] * 3, "x", color=shade_of, markersize=size, markeredgewidth=width_of,
                         zorder=4)  # fmt: skip
     ax.axvline(buffer, color=BLACK, linewidth=0.8, linestyle=":")
@@ -83,7 +86,7 @@ def draw(ax: look.Axes, panel: Data, shade: str) -> None:
 
 
 def legend(figure: look.Figure, times: float, panels: list[Data]) -> None:
-    """Draws the meaning of shade, tick and dots above the panels, once for all of them."""
+    """Writes the meaning of crosses, shade, dotted line and ticks above the panels, once for all panels."""
     rule = "BDP/√n" if times == 1 else f"{times:g} BDP/√n"
     beside = any(row["published"] for panel in panels for row in panel["rows"])
     text = "red crosses: published p1, p50 and p99; " * beside

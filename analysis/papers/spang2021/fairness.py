@@ -31,7 +31,7 @@ class Ends(NamedTuple):
 
 
 def curve(runs: list[StoredRun], by: str) -> Data:
-    """1st and 99th percentile of one algorithm's windows over the fair share, and Delta, by a column."""
+    """1st and 99th percentile of one algorithm's windows over the fair share, and Delta, by the column `by`."""
     return {
         "upper": series(runs, by, lambda run: _over_share(run, "window_p99_packets")),
         "lower": series(runs, by, lambda run: _over_share(run, "window_p01_packets")),
@@ -40,8 +40,8 @@ def curve(runs: list[StoredRun], by: str) -> Data:
 
 
 def as_notebook(runs: StoredRuns, stem: str, by: str) -> dict[str, dict[float, Ends]]:
-    """For each algorithm and number of flows or buffer: both ends by the notebook's estimator, from our runs and from
-    the published runs, each a mean over the buffers and flows that both have.
+    """For each algorithm and number of flows or buffer: both ends by the notebook's estimator, as means over our runs
+    and over the published runs. The published mean is None unless each of our points has a published run.
     """
     ends: dict[str, dict[float, Ends]] = {}
     for cc in runs.paper.algorithms:
@@ -111,7 +111,7 @@ def draw(
 
 
 def facts_as_notebook(ends: dict[str, dict[float, Ends]], where: str) -> list[Fact]:
-    """Both ends of each algorithm by the notebook's estimator, beside the published ones."""
+    """Both ends of each algorithm by the notebook's estimator, beside the published ends."""
     rows = []
     for cc, of_cc in ends.items():
         for x, both in of_cc.items():

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Figure 1: window and queue of one Reno flow around one loss.
 
-The dashed line is the fluid model: the sender knows of a loss at W = BDP + B after one RTT with a full queue. From then
-on it sends one packet for every two acknowledged (section 3.1) until the window is half. The queue is the window minus
+The dashed line is the fluid model. A loss happens at W = BDP + B. The sender learns of the loss one RTT later: a base
+RTT if packets are dropped at departure, an RTT with a full queue if they are dropped on arrival. From then on the
+sender sends one packet for every two acknowledged (section 3.1) until the window is half. The queue is the window minus
 the BDP.
 """
 
@@ -28,9 +29,9 @@ SWEEPS = ("single-flow",)
 CC = "reno"
 NEEDS = ("utilization_p01", "in_flight_mean_packets")  # null in runs without packets or windows
 HALF = 0.5  # window after a loss / window before it
-# A window from sequence numbers counts SACKed packets until recovery ends; then it falls to half and a few packets
+# A window from sequence numbers counts SACKed packets until recovery ends; then it falls to half plus a few packets
 HALF_IN_SEQUENCE = 0.6
-BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # longest RTTs, about the first drop
+BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # longest RTTs before and after the first drop
 
 
 def prepare(runs: StoredRuns) -> Data:
@@ -74,7 +75,9 @@ def _losses(run: StoredRun) -> Data:
 
 
 def _zoom(trace: PacketTrace, each: list[Data]) -> Data:
-    """Steps in ms since the first drop of the second loss, which has room before it; of the first if it is alone."""
+    """Steps around the second loss, which surely has room before it, in ms since its first drop; around the first loss
+    if there is no second loss.
+    """
     drop = each[min(1, len(each) - 1)]["drop_ns"]
     start = drop - round(BEFORE_RTTS * trace.longest_rtt_ns)
     end = drop + round(AFTER_RTTS * trace.longest_rtt_ns)

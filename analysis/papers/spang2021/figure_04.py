@@ -17,8 +17,9 @@ CAPTION = (
     "says that the queue does not fall into the shaded region."
 )
 SWEEPS = ("reno-depth",)
-RULE = notebook.SHADED  # x BDP/sqrt(n): every version of the notebook shades this; the caption says BDP/sqrt(n)
-# Caption: "As the number of flows increases, the queue stays close to its maximum value ... they are a good estimate"
+RULE = notebook.SHADED  # x BDP/sqrt(n): every version of the notebook shades this; the paper says BDP/sqrt(n)
+# The paper's caption: "As the number of flows increases, the queue stays close to its maximum value ... they are a good
+# estimate"
 PAPER = "BDP/√n is a good estimate"
 
 
@@ -33,7 +34,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def draw(data: Data) -> look.Figure:
-    """Panels side by side, the deepest buffer on the left."""
+    """Panels side by side, the largest buffer on the left."""
     panels = data["panels"]
     figure, axes = look.new_figure(look.PAGE_IN, 2.9, 1, max(len(panels), 1), sharey=len(panels) > 1)
     if not panels:

@@ -21,7 +21,7 @@ CAPTION = (
 SWEEPS = ("others-depth",)
 RULE = notebook.SHADED
 COLUMN = 16  # characters that fit into a column
-# Caption: "2BDP/sqrt(n), which tends to overestimate the required buffer"
+# The paper's caption: "2BDP/sqrt(n), which tends to overestimate the required buffer"
 PAPER = "2 BDP/√n tends to overestimate it"
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Figure 7: distributions of the windows of 16 flows.
 
-Shaded is the range of windows that Theorem 4 assumes: uniform from 2/3 to 4/3 of the fair share (Appenzeller et al.,
+The shade is the range of windows that Theorem 4 assumes: uniform from 2/3 to 4/3 of the fair share (Appenzeller et al.,
 3.1; Spang et al., 5.3).
 """
 
@@ -65,7 +65,9 @@ def _spread(run: StoredRun) -> Data:
 
 
 def _distance(shares: np.ndarray, counts: np.ndarray) -> float:
-    """Kolmogorov's: the largest difference between the distribution functions of the windows and of the uniform one."""
+    """Kolmogorov-Smirnov distance: the largest difference between the distribution function of the windows and the
+    uniform one.
+    """
     low, high = UNIFORM
     uniform = np.clip((shares - low) / (high - low), 0, 1)
     upto = np.cumsum(counts) / counts.sum()

@@ -28,7 +28,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def draw(data: Data) -> look.Figure:
-    """One axes."""
+    """One panel."""
     figure, ax = look.new_panel(look.PAGE_IN * 0.62, 2.7)
     fairness.draw(ax, data["curves"], "flows n", log_x=True, ends=data["ends"])
     return figure

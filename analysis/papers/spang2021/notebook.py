@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Estimators of the published notebooks where they differ from the text's. The facts of Figures 2 to 6 and 8 to 11 have
-both.
+"""Estimators of the published notebooks where they differ from the text's. The facts of Figures 2, 3 and 8 to 11 have
+both. The notebooks' buffers are in their packets of 112.5 cells; ours have 114 (artifact.py).
 
 figure     text                                          notebook
 3          1st percentile over 10 RTTs                   10th percentile over pairs of iperf's 10 ms intervals
@@ -29,7 +29,7 @@ from lib.errors import InputError
 LOWER, UPPER = 2.5, 95.0  # percentiles of windows
 LOSERS_BUFFER = 131  # packets: 15000 cells
 SHADED = 2.0  # x BDP/sqrt(n)
-NEAR_PACKETS = 3  # largest difference between our buffer and a published one that are compared
+NEAR_PACKETS = 3  # a published buffer that differs from ours by more is not compared with ours
 
 
 def losers_in_5ms(run: StoredRun) -> float | None:

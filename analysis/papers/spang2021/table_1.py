@@ -113,7 +113,7 @@ def _marked(condition: MeasuredAssumption) -> str:
 
 
 def facts(data: Data) -> list[Fact]:
-    """One row per rule, with a column that says whether its conditions hold."""
+    """One fact per rule. `what` says whether the rule's conditions hold."""
     rows = []
     for row in data["rows"]:
         checks = "; ".join(_marked(condition) for condition in row.conditions)
@@ -123,7 +123,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def table(data: Data) -> str:
-    """The same as text, for readers of the page."""
+    """The same rows in Markdown, for the page."""
     lines = ["| " + " | ".join(column.title for column in COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
     for row in data["rows"]:
         predicted = "–" if row.predicted is None else f"{row.predicted:.3g}"

@@ -24,7 +24,7 @@ from lib.errors import InputError
 
 PACKETS = "single-flow"
 NEEDS = ("utilization_p01",)
-NEAR = 0.2  # how far from a rule, as a share of it, the least buffer may be
+NEAR = 0.2  # largest distance from a rule, as a share of the rule, that counts as near
 FAIR = 1.5  # the largest Delta that is still called fair
 
 
@@ -33,7 +33,7 @@ class MeasuredAssumption(NamedTuple):
 
     text: str
     holds: bool | None
-    is_judged: bool = True  # False: a number of the rule, or a remark: no run can fail it
+    is_judged: bool = True  # False for a number of the rule or a remark: no run can fail these
 
 
 def is_near(asked: float, low: float, high: float) -> bool | None:
@@ -45,7 +45,7 @@ def is_near(asked: float, low: float, high: float) -> bool | None:
 
 
 class RunsAtLeast(NamedTuple):
-    """The search's result for n flows of an algorithm: the runs with about the least buffer, and its interval."""
+    """The search's result for n flows of an algorithm: `runs_at_least` and `interval` of its BufferBracket."""
 
     runs: list[StoredRun]
     least: Interval | None  # None: there is no least buffer
@@ -117,7 +117,9 @@ def _fall(run: StoredRun) -> float | None:
 
 
 def silence(runs: StoredRuns) -> MeasuredAssumption:
-    """The longest gap between arrivals while the sender learns of a loss, in runs whose packets were all kept."""
+    """The longest gap between arrivals from half to two longest RTTs after a drop, while the sender learns of the loss.
+    Only runs whose packets were all kept count.
+    """
     gaps, needed = [], []
     for run in runs.select(PACKETS, needs=NEEDS, cc="reno", flows=1):
         try:

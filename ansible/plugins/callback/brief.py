@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Prints a playbook's changes, and each failure as one sentence on stderr; details with -v.
 
-A failed program or module gives its reason on stderr or in its message. Only this reason is shown, not the forty other
-lines of the result. With -v every task appears with its duration, to find tasks that slow the start of a run.
+A failed program gives its reason on stderr, a failed module in its message. Only this reason is shown, not the forty
+other lines of the result. With -v every task appears with its duration, to find tasks that slow the start of a run.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class CallbackModule(CallbackBase):
 
 
 def failure_sentence(result: t.Mapping[str, t.Any]) -> str:
-    """The stderr of a failed program, else the module's message.
+    """The stderr of a failed program, else the module's message, else stdout.
 
     Our own programs write one line. Of longer output (compilers) the last SHOWN_LINES follow, each on its own line.
     """

@@ -122,7 +122,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster(home: Path, most: int = 1001) -> Iterator[Cluster]:
-    """A cluster whose arrays have fewer than `most` tasks."""
+    """A cluster with MaxArraySize=`most`: the index of an array's task is less than `most`."""
     home.mkdir(mode=0o755)
     made = Cluster(home, most)
     try:
@@ -143,7 +143,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _kill_tree(root: int) -> None:
-    """SIGKILL to a process and all its descendants, children first: their parents would clean up."""
+    """SIGKILL to a process and all its descendants, children first. A parent that survived would clean up."""
     for task in Path(f"/proc/{root}/task").glob("*"):
         with contextlib.suppress(OSError):
             for child in (task / "children").read_text().split():

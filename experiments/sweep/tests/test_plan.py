@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Plans: every point is checked before anything runs, names are stable, first repetitions precede, in random order."""
+"""Plans: every point is checked before anything runs, and names are stable. Repetition 1 of every point precedes any
+repetition 2, and the order within a repetition is random.
+"""
 
 import json
 from collections.abc import Callable
@@ -54,7 +56,7 @@ def test_names__stay_and_differ_where_runs_do(small: Sweep) -> None:
 
 def test_point__given_in_two_ways_is_run_once(small: Sweep) -> None:
     twice = replace(small, points=({"cc": "reno", "buf": "20p"}, {"cc": "reno", "buf": "20pkt"}))
-    assert len(plan.jobs(twice, probe)) == 2  # repetitions of one
+    assert len(plan.jobs(twice, probe)) == 2  # two repetitions of one point
 
 
 def test_points__are_checked_and_each_error_is_said_once(write_spec: Callable[..., Path]) -> None:

@@ -122,7 +122,7 @@ def test_search__measures_both_bounds_with_more_repetitions_and_no_other_buffer(
 
 
 def test_search__whose_first_seed_was_lucky_takes_the_next_buffer_that_more_seeds_confirm() -> None:
-    """With 50 to 59 packets the first repetition alone is enough."""
+    """With 50 to 59 packets only the first repetition succeeds."""
 
     def measure(packets: int, repetition: int) -> float:
         return 1.0 if packets >= 60 or (packets >= 50 and repetition == 0) else 0.5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Searches as jobs: all points advance together, the runs are the only state, and the table can be made from them at
+"""Searches as jobs: all points advance together. The runs are the only state: the table can be made from the runs at
 any time.
 """
 

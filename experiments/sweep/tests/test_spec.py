@@ -121,7 +121,7 @@ def test_like__gives_the_defaults_of_a_spec(write_spec: Write) -> None:
     assert (short.base["rate"], short.base["mtu"]) == (
         "50mbit",
         "1500",
-    )  # from the spec's smoke, from the other's smoke
+    )  # rate from the spec's own smoke, mtu from that of `like`
     assert read(like(write_spec, "seed: 4", ("seed: 7\n", "")), {}, smoke=False).seed == 4
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Unpacking a lab's archive accepts files of a run, up to a bound, but no links, devices, modes or other paths."""
+"""Unpacking a lab's archive accepts files of a run, up to a bound. Links, devices and other paths are refused, modes
+and owners ignored.
+"""
 
 import io
 import os

@@ -16,7 +16,7 @@ from runs.job_state import make_room
 from runs.names import ABORTED, REPETITION, SUMMARY, SWEEP_RUNS
 
 VALID = {"valid": True, "spec": {}, "utilization": {}}
-BEHIND_S = 1_000_000_000  # time of the files by the clock of a lab without NTP
+BEHIND_S = 1_000_000_000  # mtime of the files, by the clock of a lab without NTP
 
 
 def ended(own: Path, file: str, content: object, at_s: float) -> None:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The states: variables that are reset on entry to a state, and variables that a spurious recovery restores. */
+ * The states: variables that are reset on entry to a state, and variables to restore after a spurious recovery. */
 #ifndef BBR3_STATES_H
 #define BBR3_STATES_H
 
@@ -65,7 +65,7 @@ static void enter_drain(struct sock *sk)
 
 	bbr->state = DRAIN;
 	bbr->drain_start_round = bbr->round_count;
-	/* BBR does not use ssthresh. It shows the end of slow start to readers of TCP's state. */
+	/* BBR does not use ssthresh: the value shows the end of slow start to readers of TCP's state. */
 	tcp_sk(sk)->snd_ssthresh = inflight(sk, bbr->max_bw_slots[1], 100);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * The two events. The kernel's trace headers include this file several times, with other macros each time. Besides the
- * record, an event has fields for the kernel's filters, and fields that the reader checks before it decodes the record.
+ * record, an event has fields for the kernel's filters (netns_inode, dport) and the reader (failed, record_version).
  */
 #if !defined(BUFFERSCOPE_TCP_EVENT_H) || defined(TRACE_CUSTOM_MULTI_READ)
 #define BUFFERSCOPE_TCP_EVENT_H

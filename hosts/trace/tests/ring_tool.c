@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Decodes one page of a ring from standard input as the tracer does, by the formats in a directory.
+// Decodes one page of a trace ring from standard input as the tracer does. The formats are files of a directory.
 //     ring_tool custom|stock DIRECTORY    (header_page, header_event, tcp_probe, tcp_retransmit_skb)
 // Prints a line per event, "record HEX", "failed", "other" or "damaged", then "page STATUS EVENTS MISSED UNCOUNTED".
-// Exits with 2 after a line with the refused format.
+// If a format is refused, prints "refused FORMAT REASON" and exits with 2.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -82,7 +82,7 @@ def same(left, right):
 
 
 def matching_pairs(few, many):
-    """Pairs (of `few`, of `many`) that agree, both in order. Fails if a record of `few` has no partner.
+    """Pairs each record of `few` with one of `many` that agrees. Both are in order. A record without a partner fails.
 
     An event that interrupts another one between the two tracers comes first in one trace and second in the other. So
     the last 8 records that were skipped are compared again.
@@ -115,7 +115,7 @@ def test_tracefs__sees_what_bpf_sees_and_what_the_namespace_counts(pair, tmp_pat
     (_, bpf), (summary, tracefs) = traces["bpf"].stop(), traces["tracefs"].stop()
     assert summary["tracepoints"] == ["tcp:tcp_probe", "tcp:tcp_retransmit_skb"]
     assert summary["lost"] == 0
-    # RetransSegs includes the retransmissions that failed late
+    # RetransSegs also counts retransmissions that failed (retransmit_failures).
     assert 0 <= grown["RetransSegs"] - summary["retransmit_events"] <= summary["retransmit_failures"]
     assert summary["retransmit_events"] > 10
     # all segments received except those of two handshakes and after a FIN

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Starts a tracer in a test; peers and counters of the namespaces that it traces."""
+"""Starts a tracer in a test, runs TCP peers in the traced namespaces, and reads their counters."""
 
 import json
 import os
@@ -25,8 +25,8 @@ RETRANSMIT = TCP_RECORD.const["TCP_EVENT_RETRANSMIT"]
 # Stock events do not have the socket's namespace, so tests that run at the same time need different ports.
 PORT = 20000 + os.getpid() % 20000
 NOBODY = 65534
-# Bound on the share of events for which the kernel does not call BPF, because a softirq has interrupted another BPF
-# program (NOTES.md): 12 % on a busy machine. tracefs has all events.
+# Bound on the share of events for which the kernel does not call BPF (NOTES.md: in softirqs that interrupt one process
+# of the reference machine). The largest share observed on a busy machine was 12 %. tracefs has all events.
 MOST_UNCALLED = 0.3
 
 
@@ -104,7 +104,7 @@ def address(record, side) -> str:
 
 
 def limit_queue(pair):
-    """Limits skbs to one segment, so that each retransmission is one event. A short queue before "b" drops."""
+    """Limits skbs to one segment, so that each retransmission is one event. A short queue at "b" drops packets."""
     pair.run("a", "ip", "link", "set", "eth0", "gso_max_segs", "1")
     queue = ["tbf", "rate", "100mbit", "burst", "5k", "limit", "30k"]
     pair.run(

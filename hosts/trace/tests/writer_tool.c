@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Writes numbered records through block_writer. From record FULL_FROM to FULL_TO a file size limit simulates a full disk.
+// Writes numbered records through block_writer. A file size limit simulates a full disk from record FULL_FROM on, up to
+// but excluding record FULL_TO.
 //     writer_tool PATH RECORDS FLUSH_EVERY FULL_FROM FULL_TO
-// Prints "stored unwritten write_errors blocks bytes"; exits with 1 if the writer reports missing records.
+// Prints "stored unwritten write_errors blocks bytes". Exits with 2 if the writer reports missing records, with 1 if it
+// cannot create the file.
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@
 #include "../../../wire/tcp_record.h"
 #include "../block_writer.h"
 
-enum { TORN_BYTES = 100 }; /* of the first failing block, written before the limit: more than its header */
+enum { TORN_BYTES = 100 }; /* the limit's room for the first failing block: more than its header */
 
 const char *const program_name = "writer_tool";
 

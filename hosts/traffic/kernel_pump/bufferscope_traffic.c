@@ -87,8 +87,8 @@ static u64 next_write_bytes(const struct pumped *pumped)
 }
 
 /* Lets TCP copy the zeros onto themselves, in the processor's cache, and not to new pages. References to the pages
- * (MSG_SPLICE_PAGES) would need no copy, but a segment holds only 17 of them: TCP would then cut segments that a program's
- * writes fill, and send at other times.
+ * (MSG_SPLICE_PAGES) would need no copy, but a segment holds only 17 references. TCP would then split segments that a
+ * program's writes fill, and send at other times.
  */
 static void copy_to_zeros(struct page_frag *frag)
 {
@@ -201,9 +201,8 @@ static int work(void *argument)
 	return 0;
 }
 
-/* Sets the clamp of the congestion window, for which there is no socket option. TCP_WINDOW_CLAMP is no
- * substitute: it bounds the receive window, and the congestion window, and with it the pacing rate, still grows to
- * twice that bound.
+/* Clamps the congestion window. No socket option does so: TCP_WINDOW_CLAMP bounds the receive window. The congestion
+ * window, and with it the pacing rate, would still grow to twice that bound.
  */
 static void clamp_window(struct sock *sk, u32 segments)
 {

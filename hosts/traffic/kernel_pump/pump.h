@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * /dev/bufferscope-traffic: the kernel sends on sockets, or receives and discards, for the programs that opened them.
- * A segment takes no system call and no wake-up of a program. A program and the kernel share this file.
+ * /dev/bufferscope-traffic: the kernel sends on sockets, or receives and discards, for the programs that opened the
+ * sockets. A segment takes no system call and no wake-up of a program. A program and the kernel share this file.
  *
- * The device does what the programs do themselves without it: writes of PUMP_WRITE_BYTES while the socket is writable,
- * one read of all that has arrived. Where computation takes no time, both give the same segments.
+ * The device reads and writes as a program does without it: writes of PUMP_WRITE_BYTES while the socket is writable,
+ * one read of all data that has arrived. Where computation takes no time, both give the same segments.
  */
 #ifndef TRAFFIC_PUMP_H
 #define TRAFFIC_PUMP_H
@@ -14,8 +14,8 @@
 #define PUMP_DEVICE "/dev/bufferscope-traffic"
 
 enum {
-	/* SO_MARK of a socket that sends only zeros, from its first byte on: a NIC need not read them for the checksum.
-	 * A program must not write to such a socket.
+	/* SO_MARK of a socket that sends only zeros, from its first byte on: a NIC need not read the payload for the
+	 * checksum. A program must not write to such a socket.
 	 */
 	PUMP_ZEROS_MARK = 0x62660001,
 	PUMP_WRITE_BYTES = 128 << 10,
@@ -52,7 +52,7 @@ struct pump_count {
 	__u64 bytes;
 };
 
-/* Fills up to `capacity` counts; `count` is how many. Poll reports that there is at least one. */
+/* Fills up to `capacity` counts; `count` is the number filled. The device polls as readable if there is a count. */
 struct pump_counts {
 	__u64 counts; /* address of struct pump_count[capacity] */
 	__u32 capacity;

@@ -15,7 +15,7 @@ CASES = (
     {"name": "empirical", "points": [[1000, 0.25], [5000, 0.5], [80_000, 0.9], [1_000_000, 1]]},
 )
 DRAWS = 4000
-# The largest distance that 4000 draws keep in 999 of 1000 seeds (Kolmogorov's distribution).
+# For 999 of 1000 seeds the distance of 4000 draws is below this limit (Kolmogorov's distribution).
 LIMIT = 1.95 / math.sqrt(DRAWS)
 
 

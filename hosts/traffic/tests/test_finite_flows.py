@@ -105,7 +105,7 @@ def test_plan__flows_of_a_user_draw_their_sources():
     assert sum((count - even) ** 2 / even for count in counts.values()) < 27.9  # chi-squared, 9 degrees: 1 in 1000
     pairs = Counter(pair for flows in of_users.values() for pair in pairwise(flows))
     repeated = sum(count for (before, after), count in pairs.items() if before == after) / pairs.total()
-    assert abs(repeated - 1 / len(sources)) < 4 * (0.09 / pairs.total()) ** 0.5  # a draw does not depend on the last
+    assert abs(repeated - 1 / len(sources)) < 4 * (0.09 / pairs.total()) ** 0.5  # draws are independent
 
 
 def test_plan__flows_whose_think_times_count_from_starts_wait_for_no_flow():
@@ -207,7 +207,7 @@ class TestFlows:
         assert len(traffic["datagrams"]) == 2
 
     def test_ecn__of_some_flows_only(self, pair, tmp_path):
-        """The setting of the kernel is changed for each connection, and restored at the end."""
+        """tcp_flows sets net.ipv4.tcp_ecn before each connection, and restores it at the end."""
         sink = Sink(pair, tmp_path, "--tcp", "5201=cubic", "--tcp", "5202=cubic")
         pair.run("a", "sysctl", "-qw", "net.ipv4.tcp_ecn=0")
         pair.run("b", "sysctl", "-qw", "net.ipv4.tcp_ecn=2")

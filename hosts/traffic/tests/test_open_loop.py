@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The schedule that open_loop draws (pure), and that it sends exactly that schedule on time (namespaces)."""
+"""open_loop draws the intended schedule (pure tests), and sends exactly that schedule on time (in namespaces)."""
 
 import functools
 import json
@@ -155,7 +155,7 @@ def test_schedule__bursts_are_due_at_all_parts_of_a_round_alike(arrivals: str, s
 
 
 def bursts_of(drawn):
-    """Rows of (ns, packets, flow): packets of the same time and flow. No two bursts of a flow may share a ns."""
+    """Rows of (ns, packets, flow). A burst is all packets of one flow and ns; no two bursts of a flow share a ns."""
     starts = np.flatnonzero(np.r_[True, (np.diff(drawn[:, [0, 2]], axis=0) != 0).any(axis=1)])
     return np.column_stack((drawn[starts, 0], np.diff(np.r_[starts, len(drawn)]), drawn[starts, 2]))
 

@@ -25,7 +25,7 @@ Run = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """(exit status, last line on stderr) of a client, or of a server with role="server", that runs some Python."""
+    """Runs Python code as the client, or with name="server" as the server. Returns (exit status, last stderr line)."""
 
     def run(code: str, **values: Any) -> tuple[int, str]:
         plan = plan_of(tmp_path, code, **values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The delay names a feature that the kernel lacks and cleans up. Its plumbing is also tested without netem."""
+"""The delay names a missing kernel feature, and cleans up. Its plumbing is also tested without netem."""
 
 import json
 

@@ -15,7 +15,7 @@ SHOWN = ("net/ipv4", "net/ipv6/conf/eth0")
 
 
 def values(pair) -> str:
-    """Every readable sysctl, the offload features and the gso_max_segs of side a, as text to compare."""
+    """The readable sysctls below SHOWN, the offload features and gso_max_segs of side a, as text to compare."""
     code = (
         "from hosts.tune import sysctls; import json;"
         f"print(json.dumps([sysctls.read_all(d) for d in {SHOWN!r}], indent=1))"
@@ -378,7 +378,7 @@ def test_port_tcp__refuses_what_routes_of_ports_cannot_have(text: str, says: str
 
 
 def initcwnd(pair, port: int) -> str:
-    """The first window of a connection to `port` of the other host; '' is Linux's own."""
+    """initcwnd of the route to `port` of the other host; '' if the route has none (Linux's default)."""
     words = "ip", "-4", "route", "get", "10.77.0.2", "ipproto", "tcp", "dport", str(port)
     match = re.search(r"initcwnd (\d+)", pair.run("a", *words).stdout)
     return match[1] if match else ""

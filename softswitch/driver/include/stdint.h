@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * <stdint.h> for the switch core inside a kernel, which is built without the compiler's own headers.
+ * <stdint.h> for the switch core inside a kernel: kernel code is compiled without the compiler's own headers.
  */
 #ifndef BUFFERSCOPE_STDINT_H
 #define BUFFERSCOPE_STDINT_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sends the same packets through BMv2 and the soft switch's core, one in flight, and compares the results.
+"""Sends the same packets through BMv2 and the soft switch's core, one at a time, and compares the results.
 
 The soft switch goes first: its number of output frames is the number to wait for at BMv2. If a packet leaves no frame
 (dropped silently, or sent to a port without a host), a marker and the register of departures show when BMv2 is done.
@@ -94,7 +94,7 @@ class Pair:
             raise Different(self._report(case, {}, {}, "registers or counters differ: " + "; ".join(wrong[:20])))
 
     def compare_histograms(self) -> None:
-        """All buckets of all ports in use."""
+        """Compares all buckets of all ports in use."""
         for port in PORTS:
             soft, bmv2 = self.soft.control.histogram(port), self.bmv2.control.histogram(port)
             assert soft == bmv2, f"depth_histogram of port {port}: soft {soft}, BMv2 {bmv2}"
@@ -154,7 +154,7 @@ class Pair:
         return {port: [self._without_clock(case, port, frame) for frame in out] for port, out in outputs.items()}
 
     def _without_clock(self, case: Case, port: int, frame: bytes) -> bytes:
-        """Zeros where a postcard has readings of the switch's clock."""
+        """Replaces readings of the switch's clock in a postcard with zeros."""
         start = self._postcard_at(case, port, frame)
         if start is None:
             return frame

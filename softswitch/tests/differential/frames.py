@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 
 MIN_BYTES = 14  # shortest frame that a veth accepts
-MIN_TAGGED_BYTES = 20  # the kernel drops a frame that ends before the EtherType behind a VLAN tag
+MIN_TAGGED_BYTES = 20  # skb_vlan_untag() drops a tagged frame without 2 bytes behind the inner EtherType
 MAX_BYTES = 9200
 TCP, UDP = 6, 17
 EXTENSION_HEADERS = (0, 43, 44, 51, 60, 135)
@@ -112,7 +112,7 @@ def tagged(chance: random.Random) -> bytes:
 
 
 def flipped(chance: random.Random) -> bytes:
-    """A correct packet with 1 to 8 bits flipped."""
+    """An IP packet after 1 to 8 bit flips in its first 62 bytes, counted from the EtherType."""
     data = bytearray(chance.choice((ipv4, ipv6))(chance))
     for _ in range(chance.randrange(1, 9)):
         data[chance.randrange(min(len(data), 62))] ^= 1 << chance.randrange(8)

@@ -5,7 +5,7 @@
  *   mirror SESSION PORT
  *   std NAME VALUE      a field that the core sets before ingress or egress, for all frames from now on
  *   frame PORT HEX      a frame through ingress, clones, egress and deparser: "KIND PORT HEX" for each output
- *   repeat COUNT HEX    ns for a frame through ingress, egress and deparser
+ *   repeat COUNT HEX    mean ns of a frame's way through ingress, egress and deparser
  *
  * A frame has memory of exactly its size behind the headroom, so that a sanitizer detects every access beyond.
  */
@@ -42,7 +42,7 @@ static struct frame *frame_new(const uint8_t *bytes, size_t count)
 	frame->memory = malloc(PIPELINE_HEADROOM + count);
 	frame->packet.phv = aligned_alloc(16, (pipeline_phv_bytes + 15) / 16 * 16);
 	must(frame->memory && frame->packet.phv, "no memory");
-	memset(frame->packet.phv, 0xa5, pipeline_phv_bytes); /* fields of an earlier packet */
+	memset(frame->packet.phv, 0xa5, pipeline_phv_bytes); /* as if an earlier packet had left its fields */
 	if (count)
 		memcpy(frame->memory + PIPELINE_HEADROOM, bytes, count);
 	frame->packet.frame = frame->memory + PIPELINE_HEADROOM;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The translator's products: committed JSON is up to date, C compiles freestanding, errors name construct and line."""
+"""Committed JSON is up to date, translated C compiles freestanding, and errors name construct and line."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_verify__sets_checksum_error(switch: Switch) -> None:
     right = udp[:6] + checksum.to_bytes(2, "big")
     wrong = udp[:6] + (checksum ^ 0x100).to_bytes(2, "big")
     assert run(switch, ip + right + payload)[0][-1] == 0
-    assert run(switch, ip + udp + payload)[0][-1] == 0  # none: not verified
+    assert run(switch, ip + udp + payload)[0][-1] == 0  # checksum 0: not verified
     assert run(switch, ip + wrong + payload)[0][-1] == 1
     assert run(switch, ipv4(rng, 6, payload, checksum=1) + payload)[0][-1] == 1
     assert run(switch, ipv4(rng, 6, payload, checksum=1, ihl=7) + payload)[0][-1] == 0

@@ -33,7 +33,7 @@ def condition(name: str, field: str, true_next: str | None, false_next: str | No
     return {"name": name, "id": 0, "expression": less(field, 1), "true_next": true_next, "false_next": false_next}
 
 
-# start, then three conditions on a, b and c; `x` sets flags, `y` adds to wide.
+# start, then conditions on a, b and c; `x` sets flags, `y` adds to wide.
 GRAPHS: dict[str, dict[str, Any]] = {
     "shared": {
         "start": "a",

@@ -63,7 +63,7 @@ def times() -> dict[str, object]:
 
 
 def memory_taken_kib(calls: int) -> int:
-    """Memory still taken after many system calls of a program that never waits; RCU frees sockets."""
+    """Memory still taken after many system calls of a program that never waits. RCU must free the sockets meanwhile."""
 
     def free_kib() -> int:
         text = Path("/proc/meminfo").read_text()

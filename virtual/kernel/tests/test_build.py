@@ -23,7 +23,8 @@ from virtual.kernel import build, cache, choice, command, compile, config, patch
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import BuildProgress
 
-# Replaces a kernel's Makefile: same calls, same files. It compiles main.c, and hangs if a file `slow` exists.
+# Replaces a kernel's Makefile: same calls, same files. The kernel is a copy of the sources. make hangs if a file `slow`
+# exists.
 MAKEFILE = """\
 VERSION = 6
 PATCHLEVEL = 0

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Every hash algorithm, in actions, in checksums verified and updated, over bits, absent headers and payload.
+ * Hashes (csum16, crc16, crc32, xor16, identity), checksums verified and updated: over bits, absent headers, payload.
  */
 #include "begin.p4"
 

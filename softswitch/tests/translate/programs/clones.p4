@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Clones of both kinds, truncation, headers added and removed, lengths, registers and counters out of range, random numbers.
- * Byte `what` of the packet asks for things; each packet leaves behind a report of what it saw.
+ * Byte `what` of the packet requests operations; each packet leaves with a report of the values in egress.
  */
 #include "begin.p4"
 

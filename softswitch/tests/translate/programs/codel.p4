@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * CoDel (RFC 8289) as programs for BMv2 have it: at the end of the queue, with constants in simple_switch's us. A
- * table has the interval over the square root of the drops, of up to 32 of them.
+ * CoDel (RFC 8289) as in programs for BMv2: in egress, with constants in simple_switch's us. A table has the interval
+ * divided by the square root of the number of drops; from 32 drops on it uses the value for 32.
  */
 #include "begin.p4"
 
@@ -14,7 +14,7 @@ struct metadata_t {
     bit<32> step_us;
 }
 
-register<bit<48>>(1) first_above;   // when the sojourn will have been above the target for an interval; 0: it is not
+register<bit<48>>(1) first_above;   // time at which the sojourn will have exceeded the target for an interval; 0: unset
 register<bit<48>>(1) next_drop;
 register<bit<32>>(1) drop_count;
 register<bit<1>>(1) dropping;

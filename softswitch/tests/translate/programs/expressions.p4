@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * One operation of each kind on operands from the packet, results behind them: compared with Python's integers.
+ * One operation of each kind. The results replace the operands; the test compares them with Python's integers.
  */
 #include "begin.p4"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Valid P4 whose values decide what a C compiler would warn of: comparisons that are always true or always false,
- * conditions that are constants, shifts by the width and more, names of C's library, things that nothing uses.
+ * Valid P4 whose plain translation would make a C compiler warn: comparisons that are always true or always false,
+ * constant conditions, shifts by the width or more, names of C's library, unused declarations.
  */
 #include "begin.p4"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * What a parser can do: fields that are not byte-aligned, masks, keys of many fields, verify, lookahead, advance. The output is a
+ * Features of a parser: fields that are not byte-aligned, masks, keys of many fields, verify, lookahead, advance. The output is a
  * report of the parser, then the extracted headers in the deparser's order, then the rest of the packet.
  */
 #include "begin.p4"

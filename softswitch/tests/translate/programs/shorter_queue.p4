@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Each packet goes to the shorter queue of ports 2 and 3, and says how many bytes were in both.
+ * Each packet goes to the shorter queue of ports 2 and 3. It carries both lengths in packets, and their sum in bytes.
  */
 #include "begin.p4"
 

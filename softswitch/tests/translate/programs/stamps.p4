@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Every stamp of time that v1model has, in front of the packet and of its clones. The program states no unit, so its
+ * Every timestamp of v1model, in front of the packet and of its clones. The program states no unit, so its
  * stamps are simple_switch's: us.
  */
 #include "begin.p4"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Every kind of key, const entries, default actions, what a table says of its result, direct counters, exit. Which entry
- * matched is written into the packet.
+ * Every kind of key, const entries, default actions, results of apply() (hit, action_run), direct counters, exit. The
+ * program writes the number of the matching entry into the packet.
  */
 #include "begin.p4"
 
