@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # Installs Python and, in .venv, the packages of a requirements file: Ansible needs both. deploy.yml installs the rest,
 # but needs root, so an ordinary user gets one error here that names all missing packages.
-#   bootstrap.sh FILE         installs both; for an ordinary user also checks the packages of deploy.yml
+#   bootstrap.sh FILE         installs both (Python only as root); unless root, also checks the packages of deploy.yml
 #   bootstrap.sh FILE alone   does not check those packages: any machine with Python can analyse stored runs
-#   bootstrap.sh deploy       checks packages, makes no environment
+#   bootstrap.sh deploy       as bootstrap.sh FILE, but makes no environment
 set -eu
 
 [ -n "${BUFFERSCOPE_LOCKED:-}" ] || exec "$(dirname "$0")/locked.sh" ansible/bootstrap.sh "$@"
@@ -86,5 +86,5 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
 [ -x .venv/bin/python ] || python3 -m venv .venv
 echo "installing the Python packages of $requirements into .venv"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
-# The project itself, in place. Its dependencies and setuptools are there by now, so this needs no network.
+# The project itself, in place. Its dependencies and setuptools are installed by now, so this needs no network.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Runs a command while no other make sets up or builds this checkout: `ansible/locked.sh COMMAND ARGUMENT...`. The
 # checkout's directory itself is locked: this needs no lock file, survives `make clean`, and works for every user. The
-# lock lasts as long as the command and its children. A command that already runs under the lock does not wait.
+# lock lasts as long as the command and its children. A command that already runs under the lock does not wait. On a
+# machine without flock nothing is locked.
 set -eu
 cd "$(dirname "$0")/.."
 if [ -z "${BUFFERSCOPE_LOCKED:-}" ] && command -v flock >/dev/null; then

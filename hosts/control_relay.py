@@ -33,7 +33,7 @@ def read_message(stream: BinaryIO) -> bytes | None:
     (length,) = LENGTH.unpack(head) if len(head) == LENGTH.size else (MAX_MESSAGE_BYTES + 1,)
     message = stream.read(length) if length <= MAX_MESSAGE_BYTES else b""
     if len(message) != length:
-        raise ValueError(f"a message of {length} bytes is cut, or longer than {MAX_MESSAGE_BYTES}")
+        raise ValueError(f"a message is cut, or longer than {MAX_MESSAGE_BYTES} bytes")
     return message
 
 
@@ -72,7 +72,7 @@ def _write_all(file: int, data: bytes) -> None:
 
 def main(arguments: list[str]) -> int:
     port = arguments[1] if len(arguments) == 2 and arguments[0] == "--tcp" else ""
-    if len(arguments) != 1 and not (port.isdigit() and 0 < int(port) < 1 << 16):
+    if (len(arguments) != 1 or arguments[0].startswith("-")) and not (port.isdigit() and 0 < int(port) < 1 << 16):
         print("usage: python -m hosts.control_relay SOCKET, or --tcp PORT", file=sys.stderr)
         return 2
     try:

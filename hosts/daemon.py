@@ -2,8 +2,9 @@
 """Starts and stops the programs of a run so that they outlive the task that started them.
 
 A keeper process in its own session starts the program, waits for it and records its exit status, so no status is lost.
-The keeper removes the pid file before the kernel can reuse the pid, so the pid file can be trusted. Standard library
-only, because it also runs on remote hosts. No shell is involved.
+The keeper removes the pid file before the kernel can reuse the pid, so the pid file can be trusted. If the keeper
+is killed, the pid file stays and the exit status is unknown. Standard library only, because this module also runs on
+remote hosts. No shell is involved.
 
 Files in RUNTIME_DIR, for a program called NAME: NAME.pid (exists while the program runs), NAME.json (arguments and
 pids), NAME.exit (JSON: how it ended), NAME.lock. Both output streams are appended to LOGS_DIR/NAME.log.
@@ -51,7 +52,10 @@ class DaemonFiles:
 
     def __init__(self, name: str, runtime_dir: Path) -> None:
         if not NAME.fullmatch(name):
-            raise DaemonError(f"daemon name {name!r}: allowed are 1 to 64 letters, digits, '_', '-' and '.'")
+            raise DaemonError(
+                f"daemon name {name!r}: allowed are 1 to 64 letters, digits, '_', '-' and '.', not beginning "
+                "with '-' or '.'"
+            )
         self.name = name
         self.pid = runtime_dir / f"{name}.pid"
         self.state = runtime_dir / f"{name}.json"
@@ -320,7 +324,7 @@ def _start_ticks(pid: int) -> int | None:
 
 
 def _is_running(files: DaemonFiles, state: dict[str, Any]) -> bool:
-    """False for a zombie: the keeper removes the pid file before it reaps the zombie, but may have been killed."""
+    """A killed keeper leaves the pid file, so the file alone proves nothing. A zombie counts as ended."""
     fields = _stat(state["pid"])
     return files.pid.exists() and bool(fields) and fields[0] != "Z" and int(fields[19]) == state["start_ticks"]
 
@@ -379,10 +383,18 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--runtime-dir", type=Path, required=True)
         if action != "status":
             command.add_argument("--name", required=True)
-            command.add_argument("--timeout", type=float, default=10.0, help="seconds (default 10)")
+            command.add_argument(
+                "--timeout",
+                type=float,
+                default=10.0,
+                help="seconds until the program must be ready (start) or "
+                "have ended (stop); then it gets SIGKILL (default 10)",
+            )
         if action == "start":
             command.add_argument("--logs-dir", type=Path, required=True)
-            command.add_argument("--ready", default="ready", help="line that the program prints when ready; '': none")
+            command.add_argument(
+                "--ready", default="ready", help="line that the program prints when ready; '': do not wait"
+            )
             command.add_argument("argv", nargs="+", metavar="PROGRAM ARG")
     options = parser.parse_args(arguments)
     try:

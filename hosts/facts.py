@@ -18,7 +18,7 @@ from hosts.netstat import memory_pressures
 from hosts.tune import inventory, state
 from hosts.tune.commands import TuneError, run
 
-# Of /sys/class/net/*/statistics (Documentation/ABI/testing/sysfs-class-net-statistics).
+# Files of /sys/class/net/*/statistics (Documentation/ABI/testing/sysfs-class-net-statistics).
 LOST = (
     "tx_dropped", "tx_errors", "tx_carrier_errors",
     "rx_dropped", "rx_missed_errors", "rx_over_errors", "rx_fifo_errors", "rx_crc_errors",

@@ -3,9 +3,9 @@
 
 Prints `ready`, then reads standard input. Any byte is a heartbeat of the runner. The byte END says that the runner
 starts nothing more on this host. At the end of the input, or after SILENCE_S without a byte, the lease stops the run's
-programs on this host, restores the host's settings, removes D, and prints {"problems": [...]}. So a run leaves nothing
-on a host, even if its runner was killed or is unreachable. Without END the lease continues to clean up for LINGER_S,
-because a task that the runner had sent may start late.
+programs on this host, restores the host's settings and removes D. So a run leaves nothing on a host, even if its runner
+was killed or is unreachable. Without END the lease continues to clean up for LINGER_S, because a task that the runner
+had sent may start late. Last, the lease prints {"problems": [...]}.
 --neighbour adds a permanent neighbour entry for another host until the end of the lease: the switch forwards no
 broadcasts, so ARP gets no answer. Standard library only (Python 3.9 or later).
 """
@@ -34,7 +34,7 @@ SILENCE_S = 20.0
 LINGER_S = 10.0
 END = b"."
 STOP_S = 10.0
-TERM_S = 2.0  # for programs that hosts.daemon did not start
+TERM_S = 2.0  # from SIGTERM to SIGKILL, for programs that hosts.daemon does not stop
 LOCK = "lease.lock"
 RUN = re.compile("[0-9a-f]{16}")  # the name of a run's directory
 RUNTIME = "runtime"  # in the run's directory: the files of hosts.daemon
@@ -106,7 +106,7 @@ def wait(signs: int, silence_s: float = SILENCE_S) -> bool:
 
 def others(*directories: Path) -> list[int]:
     """Other processes that have a path in these directories as an argument, or write a log there (even a deleted log).
-    hosts.daemon did not start these processes, or their pid files are gone.
+    After daemon.stop, only processes are left that hosts.daemon did not start, or whose pid files are gone.
     """
     pids = []
     inside = tuple(os.fsencode(directory) + b"/" for directory in directories)
@@ -205,7 +205,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("another experiment runs on this host: wait until it has ended", file=sys.stderr)
         return EXIT_REFUSED
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)  # a lost connection sends these, and also ends the input
+        signal.signal(number, signal.SIG_IGN)  # only the end of the input, or silence, ends the lease
     former: list[list[str]] = []
     ended = False
     problems = clean_earlier(options.run_dir, options.state_dir)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How often TCP ran short of memory. Under memory pressure TCP shrinks socket buffers. Then the
-buffers limit the flows, not the queue.
+"""How often TCP ran short of memory. Under memory pressure TCP shrinks socket buffers. Then these buffers, and not the
+queue, limit the flows.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""PID 1 of a test's cell: mounts a private /run, builds the lab's network, prints `ready`, ends when stdin closes."""
+"""PID 1 of the tests' cell: mounts a private /run, builds the lab's network, prints `ready`, ends when stdin closes."""
 
 import signal
 import subprocess

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Hosts on one kernel that a run cannot distinguish from machines: each has its own namespaces (PID, mount, network,
-UTS, IPC), /etc, /run, /opt and /var/lib/bufferscope, an account with sudo, and a real sshd.
+"""Hosts that share one kernel, but look like machines to a run: each has its own namespaces (PID, mount, network, UTS,
+IPC; with --shift also time), /etc, /run, /opt, /home and /var/lib/bufferscope, an account with sudo, and a real sshd.
 
-    python ansible/tests/ssh_hosts.py DIRECTORY [--shift HOST=SECONDS]... -- COMMAND...
+    python ansible/tests/ssh_hosts.py DIRECTORY [--line] [--shift HOST=SECONDS]... -- COMMAND...
 
 Builds the hosts in new namespaces, writes DIRECTORY/inventory.yml, and runs COMMAND beside the hosts. Everything ends
-with the command, or when this process is killed. Needs root.
+with the command. A kill of this process alone does not end the command. Needs root.
 
                       control network: 10.9.N.0/24 for host N, this process has .1, the host .2
     sender eth0 --- p1 switch p2 --- eth0 receiver
@@ -92,7 +92,9 @@ def ip(*lines: str) -> None:
 
 
 def become(name: str, keys: Path) -> None:
-    """PID 1 of a host: makes its private directories and mounts, and runs its sshd. The network exists already."""
+    """PID 1 of a host: makes its private directories and mounts, and runs its sshd. The control interface `ctl` exists
+    already; `build` adds the links.
+    """
     run("mount", "-t", "proc", "proc", "/proc")
     run("mount", "-t", "sysfs", "sysfs", "/sys")  # of this network namespace
     run("mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing")
@@ -209,10 +211,12 @@ def wait_for_sshd(address: str, log: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python ansible/tests/ssh_hosts.py")
     parser.add_argument("directory", type=Path)
-    parser.add_argument("--host", help="be this host")
-    parser.add_argument("--gate", type=int, help="file descriptor to wait on, before being a host")
-    parser.add_argument("--inside", action="store_true", help="build in the present namespaces")
-    parser.add_argument("--shift", action="append", default=[], metavar="HOST=SECONDS", help="shift of a host's clock")
+    parser.add_argument("--host", help="run as the first process of this host")
+    parser.add_argument("--gate", type=int, help="file descriptor from which the host reads before it starts")
+    parser.add_argument("--inside", action="store_true", help="build the hosts in the current namespaces")
+    parser.add_argument(
+        "--shift", action="append", default=[], metavar="HOST=SECONDS", help="shift of a host's CLOCK_MONOTONIC"
+    )
     parser.add_argument("--line", action="store_true", help="put a delay line behind the switch")
     parser.add_argument("command", nargs="*")
     options = parser.parse_args()

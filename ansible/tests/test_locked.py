@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Two makes at once in one checkout: the second waits for the first one's lock and says so, and both succeed."""
+"""make and bootstrap.sh wait while another make has the checkout's lock, and say so. Two makes at once both succeed."""
 
 from __future__ import annotations
 

@@ -42,9 +42,9 @@ def test_program__gets_its_arguments_unchanged(tmp_path: Path) -> None:
     [
         ("import sys; sys.exit('tune: no such interface')", "tune: no such interface"),
         ("import sys; sys.exit(3)", "exit status 3 without a reason on stderr"),
-        ("print('done')", "it did not print a JSON object with `changed`"),
-        ("print('[1]')", "it did not print a JSON object with `changed`"),
-        ("print('{}')", "it did not print a JSON object with `changed`"),
+        ("print('done')", "the program did not print a JSON object with `changed`"),
+        ("print('[1]')", "the program did not print a JSON object with `changed`"),
+        ("print('{}')", "the program did not print a JSON object with `changed`"),
     ],
 )
 def test_program__a_failure_is_one_sentence(tmp_path: Path, code: str, reason: str) -> None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""start.yml and stop.yml with the real programs: they outlive the playbook, end cleanly, and report every failure."""
+"""start.yml and stop.yml with the real programs. The programs outlive the playbook and end cleanly. The playbooks
+report every failure.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ pytestmark = pytest.mark.software
 
 @pytest.fixture(scope="module")
 def tuned(cell: Cell) -> None:
-    """Switches offloads off: the switch refuses interfaces whose offloads merge or split packets."""
+    """Turns offloads off: the switch refuses interfaces whose offloads merge or split packets."""
     for namespace, interface in [("switch", host.switch_interface) for host in topology.HOSTS]:
         cell.run("ethtool", "-K", interface, *OFF, netns=namespace)
     for host in topology.HOSTS:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Whole experiments over a real sshd on hosts of their own (ssh_hosts.py), with the soft switch or BMv2 on one of them.
-The switch and the collector have clocks that are hours apart from the sender's.
+"""Whole experiments on separate hosts (ssh_hosts.py), reached through a real sshd. One host runs the soft switch or
+BMv2. The clocks of the switch and of the collector are hours ahead of the sender's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHIFT_S = {"switch": 7200, "collector": 30_000}
 LONG = ("TARGET=soft", "CC=cubic", "FLOWS=4", "RATE=20mbit", "RTT=20ms", "WARMUP=500ms", "DURATION=60s")
 WORDS = (*LONG[:-1], "DURATION=2s")
 AT_INGRESS = wire.POSTCARD.const["POSTCARD_AT_INGRESS"]
-BUSY = ("frames left port", "quieter machine")  # in the reasons that a busy machine causes
+BUSY = ("frames left port", "quieter machine")  # words of the reasons that a busy machine causes
 BUSY_WITH_BMV2 = (*BUSY, "report a depth", "rate was off", "link: ")  # BMv2's threads are late, too
 TIMEOUT_S = 300
 
@@ -84,7 +84,7 @@ class Machines:
 
 
 def missing() -> str:
-    """Why hosts cannot be reached over ssh here."""
+    """Why these tests cannot run here; empty if they can."""
     if absent := [name for name in TOOLS if not shutil.which(name)]:
         return f"missing: {' '.join(absent)} (Debian packages openssh-server, openssh-client, sudo)"
     return "" if (CHECKOUT / "build/deployed").exists() else "this checkout is not built: make build/deployed"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""deploy.yml for BMv2 and Tofino. The Tofino's host is this machine, through a local connection. Its SDE is a directory
-with an SDE's layout and stand-ins for compiler and driver. The tests test the role, not the stand-ins.
+"""deploy.yml for BMv2 and Tofino. Each switch's host is this machine, through a local connection. The Tofino's SDE is a
+directory with an SDE's layout and stand-ins for compiler and driver. The tests test the role, not the stand-ins.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def test_tofino__of_the_first_generation_has_files_of_its_own(deploy: Callable[.
 
 
 @pytest.mark.long
-def test_tofino__other_sources_are_built_again_when_that_failed_once(deploy: Callable[..., Played], sde: Path) -> None:
+def test_tofino__changed_sources_are_built_again_after_a_failed_build(deploy: Callable[..., Played], sde: Path) -> None:
     compiler = sde / "install/bin/bf-p4c"
     sources = ["p4src/tna/bufferscope.p4"]
     assert deploy(tofino_sources=sources).status == 0
@@ -217,7 +217,7 @@ def test_bmv2__too_old_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("simple_switch"), reason="no simple_switch on the PATH (docs/target-bmv2.md)")
-def test_bmv2__that_is_installed_is_taken_and_gets_the_program(tmp_path: Path) -> None:
+def test_bmv2__installed_already_is_used_and_gets_the_program(tmp_path: Path) -> None:
     first = bmv2(tmp_path)
     assert first.status == 0, first.stderr
     copied = tmp_path / "bufferscope/p4src/build/bufferscope.json"

@@ -4,8 +4,8 @@
  *
  * Differences from the draft:
  * - P.tx_in_flight and P.lost. Linux keeps P.delivered for each packet, but not the packets in flight and lost at its
- *   transmission. A history of ACKs, indexed by the delivered count, gives both. An entry covers the packets of one
- *   ACK, or 1/128 of the packets in flight if that is more.
+ *   transmission. A history of ACKs, indexed by the delivered count, gives both. An entry covers the packets sent until
+ *   the next ACK, or until 1/128 of the packets in flight were delivered, if that is later.
  * - Lost packets. Linux does not call a congestion control for each packet that it marks lost. The packets that an ACK
  *   marks are looked up in the retransmission queue. Packets that a timer (RACK, RTO) marks count at the next ACK. If
  *   all of them were retransmitted by then, the model uses that ACK's own sample instead.
@@ -204,7 +204,9 @@ static void cwnd_event(struct sock *sk, enum tcp_ca_event event)
 		check_probe_rtt_done(sk);
 }
 
-/* In windows: more than the default of 2, because Startup can go on during recovery (as in Linux's BBR). */
+/* The size of the send buffer in windows: more than the default of 2, because Startup can go on during recovery (as in
+ * Linux's BBR).
+ */
 static u32 sndbuf_expand(struct sock *sk)
 {
 	return 3;

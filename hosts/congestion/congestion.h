@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Lets one C file be a congestion control of two kernels: built into the virtual-time kernel, and loaded into a running
- * kernel as BPF struct_ops. A congestion control includes only this file, and uses the kernel's own names.
+ * kernel as BPF struct_ops. The C file includes only this header, and uses the kernel's own names.
  *
  * CALLBACK(type, name, parameters) begins a function of struct tcp_congestion_ops. CONGESTION_CONTROL(state, members)
  * registers the functions; `state` is the type of a flow's private data, to which inet_csk_ca(sk) points. In the
@@ -29,7 +29,9 @@ static inline u64 random_u64(void)
 	return value;
 }
 
-/* Acknowledges up to rcv_nxt at once. The last parameter came with Linux 6.15; 6.12.117 has it too. */
+/* Acknowledges up to rcv_nxt at once. The third parameter of __tcp_send_ack came with Linux 6.15; 6.12.117 has it
+ * too.
+ */
 #define send_ack(sk, rcv_nxt)	  __tcp_send_ack(sk, rcv_nxt, 0)
 
 #endif

@@ -53,7 +53,7 @@ static int store(struct algorithm *algorithm)
 	if (algorithm->value)
 		return 0;
 	if (errno == EINVAL) {
-		complain("%s: the kernel refuses it: it needs ssthresh, undo_cwnd, and cong_avoid or "
+		complain("%s: the kernel refuses it: give it ssthresh, undo_cwnd, and cong_avoid or "
 			 "cong_control",
 			 algorithm->path);
 		return -EINVAL;
@@ -104,7 +104,7 @@ int algorithm_register(struct algorithm *algorithm)
 	union bpf_attr attributes = {0};
 
 	if (libbpf_major_version() == 1 &&
-	    libbpf_minor_version() < 2) { /* libbpf 1.2 has made the link in store() */
+	    libbpf_minor_version() < 2) { /* since 1.2, store() has made the link */
 		attributes.link_create.prog_fd = (uint32_t)bpf_map__fd(map); /* union with map_fd */
 		attributes.link_create.attach_type = STRUCT_OPS_ATTACH;
 		algorithm->link_fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes));
@@ -121,7 +121,7 @@ int algorithm_register(struct algorithm *algorithm)
 }
 
 /* A map with BPF_F_LINK is registered by its link only. libbpf before 1.2 cannot delete such a map's value, so the
- * value is disconnected, and ends with the object.
+ * value is disconnected, and ends with the object. Since libbpf 1.2 the value is the link, and ends with this process.
  */
 void algorithm_release(struct algorithm *algorithm)
 {

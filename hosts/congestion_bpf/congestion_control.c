@@ -21,7 +21,7 @@ static const char USAGE[] =
 	"Registers TCP congestion controls until SIGTERM or SIGINT.\n"
 	"  --algorithm NAME=OBJECT  register OBJECT's struct tcp_congestion_ops as NAME (up to 15 "
 	"characters)\n"
-	"  --seed N                 of the algorithms' random draws (default 0)\n"
+	"  --seed N                 seed of the algorithms' random draws (default 0)\n"
 	"  --window FIRST-LAST=SEGMENTS  bound the congestion windows of connections that this network "
 	"namespace opens\n"
 	"                           to these server ports; may be repeated\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* DCTCP (RFC 8257) as Linux implements it. The sender estimates alpha, the share of marked packets, once per window,
- * and at a mark reduces its window by alpha/2. The receiver echoes each change of the marks at once.
+ * and at a mark reduces its window by the fraction alpha/2. The receiver echoes each change of the marks at once.
  *
  * Linux's PLB, which is off by default, and the diagnostics of ss are not implemented. A flow without negotiated ECN
  * falls back to Reno, but differently from Linux: see begin().

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* HighSpeed TCP (RFC 3649) as Linux implements it: a(w) and b(w) follow from the window. As in Linux an ACK adds
- * a(w)/w, however many segments it acknowledges. The RFC adds a(w)/w per acknowledged segment.
+/* HighSpeed TCP (RFC 3649) as Linux implements it: the increase a(w) and the decrease b(w) follow from the window w. As
+ * in Linux an ACK adds a(w)/w, however many segments it acknowledges. The RFC adds a(w)/w per acknowledged segment.
  */
 #include "congestion.h"
 
-/* RFC 3649, appendix B. Up to the window of row i, a(w) is i + 1 packets per RTT, and b(w) is decrease/256, rounded
+/* RFC 3649, appendix B. Up to the window of row i, a(w) is i + 1 packets per RTT. `decrease` is 256 b(w), rounded
  * down.
  */
 static const struct {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Congestion controls as BPF objects: compiles each object once, and checks whether this machine can load it.
 
-An object depends on its source, our headers, the kernel's types and the compiler; their digest names its directory in
-the cache. Standard library only.
+An object depends on its source, our headers, the kernel's types and the compiler. A digest of the first three and of
+the compiler's name selects the object's directory in the cache. Standard library only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HEADERS = (BOTH_KERNELS / "congestion.h", HERE / "congestion_as_bpf.h")
 BTF = Path("/sys/kernel/btf/vmlinux")
 JIT = Path("/proc/sys/net/core/bpf_jit_enable")
 STRUCT_OPS = b"\0bpf_struct_ops_tcp_congestion_ops\0"  # a type's name in BTF
-LEAST_KERNEL = (6, 4)  # registration by a BPF link, which ends with its process
+LEAST_KERNEL = (6, 4)  # the first with registration by a BPF link, which ends with its process
 SHARED_HEADER = re.compile(rb'^#include "congestion\.h"', re.MULTILINE)
 MOST_ERRORS = 3
 # Names of __TARGET_ARCH_* in bpf_tracing.h, by uname -m.

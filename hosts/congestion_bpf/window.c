@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Attaches the program to the root of cgroup v2, where it sees the sockets of every process, and selects the namespace
-// by its cookie. The cgroup hierarchy is a detached mount (fsmount), which only this process can reach.
+// Attaches the program to the root of cgroup v2, where it sees the sockets of every process. The program selects the
+// connections of one network namespace by the namespace's cookie. The cgroup hierarchy is a detached mount (fsmount),
+// which only this process can reach.
 #include "window.h"
 
 #include <bpf/libbpf.h>
@@ -50,7 +51,7 @@ int window_bound(struct window *window)
 	int err = own_netns_cookie(&cookie);
 
 	if (err) {
-		complain("--window: asking for the namespace's cookie: %s: it needs Linux 5.14",
+		complain("--window: asking for the namespace's cookie: %s: needs Linux 5.14 or later",
 			 strerror(-err));
 		return err;
 	}
@@ -71,7 +72,7 @@ int window_bound(struct window *window)
 		}
 	}
 	if (err)
-		complain("--window: bounding windows by BPF: %s: it needs root, CONFIG_CGROUP_BPF and "
+		complain("--window: bounding windows by BPF: %s: needs root, CONFIG_CGROUP_BPF and "
 			 "version 2 of control groups",
 			 strerror(-err));
 	return err;

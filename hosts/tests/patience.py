@@ -21,8 +21,8 @@ def wait_until(condition: Callable[[], object], seconds: float = SECONDS) -> Non
 
 
 def planned_ns(rehearse: Callable[[], object]) -> int:
-    """A start time on CLOCK_MONOTONIC for a program that is launched now. `rehearse` launches the program without
-    effect, to measure its start-up time on this machine.
+    """A start time on CLOCK_MONOTONIC for a program that the caller launches next. `rehearse` launches the program
+    without effect, to measure its start-up time on this machine.
     """
     begin_ns = time.monotonic_ns()
     rehearse()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Messages pass whole, in both directions; anything else ends the relay."""
+"""Messages pass whole, in both directions; anything else ends the relay. With --tcp the relay copies bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hosts import control_relay as relay
 
 @pytest.fixture
 def switch(tmp_path: Path) -> Path:
-    """A socket that answers each message with two copies of it in one message, until it is closed."""
+    """A socket that answers each message of one connection with two copies of the message, sent as one message."""
     path = tmp_path / "switch.sock"
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(str(path))
@@ -75,6 +75,6 @@ def test_stream__passes_the_bytes_of_a_connection_until_it_ends() -> None:
             assert process.wait(timeout=10) == 0
 
 
-@pytest.mark.parametrize("words", [[], ["--tcp", "0"], ["--tcp", "x"], ["a", "b"]])
+@pytest.mark.parametrize("words", [[], ["--help"], ["--tcp", "0"], ["--tcp", "x"], ["a", "b"]])
 def test_main__refuses_other_words(words: list[str]) -> None:
     assert relay.main(words) == 2

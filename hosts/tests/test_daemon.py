@@ -45,7 +45,7 @@ def start(runtime: Path, argv: list[str], name: str = "program", timeout_s: floa
     return daemon.start(name, argv, runtime, runtime.parent / "logs", timeout_s=timeout_s)
 
 
-def test_start__returns_when_the_program_is_ready_and_again_changes_nothing(runtime: Path) -> None:
+def test_start__returns_when_the_program_is_ready_and_a_second_start_changes_nothing(runtime: Path) -> None:
     first = start(runtime, GOOD)
     assert first["changed"]
     assert int((runtime / "program.pid").read_text()) == first["pid"]
@@ -79,7 +79,7 @@ def test_start__other_arguments_while_it_runs_are_an_error(runtime: Path) -> Non
         start(runtime, [*GOOD, "more"])
 
 
-def test_start__a_program_that_ends_says_its_last_words_and_leaves_nothing(runtime: Path) -> None:
+def test_start__reports_the_last_words_of_a_program_that_ends_and_leaves_only_the_lock(runtime: Path) -> None:
     with pytest.raises(daemon.DaemonError, match=r"program did not start \(exit status 3\): the port is busy"):
         start(runtime, shell("echo the port is busy >&2; exit 3"))
     assert [path.name for path in runtime.iterdir()] == ["program.lock"]

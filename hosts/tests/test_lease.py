@@ -65,7 +65,7 @@ def test_clean__takes_no_pid_file_of_a_killed_keeper_for_a_running_program(tmp_p
     assert not run_dir.exists()
 
 
-def test_lease__removes_what_a_run_left_whose_lease_was_killed(tmp_path: Path) -> None:
+def test_lease__cleans_up_after_an_earlier_run_whose_lease_was_killed(tmp_path: Path) -> None:
     earlier, other = tmp_path / "0123456789abcdef", tmp_path / "notes"
     runtime = earlier / lease.RUNTIME
     pid = daemon.start("sleeper", ["sleep", "60"], runtime, earlier / "logs", ready=None)["pid"]

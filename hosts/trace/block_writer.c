@@ -36,13 +36,14 @@ int block_writer_open(struct block_writer *writer, const char *path, uint16_t ki
 static void count_failure(struct block_writer *writer, int err)
 {
 	if (!writer->write_errors++)
-		complain("appending %" PRIu32
-			 " records to %s: %s; they are lost, later ones are still tried: free some space",
+		complain("appending %" PRIu32 " records to %s: %s; these records are lost, "
+			 "later records are still tried: free some space",
 			 writer->gathered, writer->path, strerror(-err));
 	writer->unwritten += writer->gathered;
 	if (writer->file.torn)
-		complain("cutting the torn block off %s at %" PRIu64 ": %s; readers stop there", writer->path,
-			 writer->file.bytes, strerror(-writer->file.torn));
+		complain("cutting the torn block off %s at byte %" PRIu64
+			 ": %s; readers stop there unless a later block overwrites the torn one",
+			 writer->path, writer->file.bytes, strerror(-writer->file.torn));
 }
 
 void block_writer_flush(struct block_writer *writer)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Appends blocks (wire/block.def) to a raw file. Records are gathered in memory and written as one block when
- * the buffer is full or the caller flushes. A block that cannot be written is cut off again, so the file has
- * whole blocks only; a gap before the next block's first_record shows the missing records.
+ * the buffer is full or the caller flushes. A partly written block is cut off again, so the file has whole blocks
+ * only (if the cut fails, the next block overwrites the torn one: wire/raw_file.h). A gap before the next block's
+ * first_record shows the missing records.
  */
 #ifndef TRACE_BLOCK_WRITER_H
 #define TRACE_BLOCK_WRITER_H
@@ -29,11 +30,13 @@ struct block_writer {
 	uint64_t blocks;
 };
 
-/* Makes the file, which must not exist. Returns 0, or -errno after one message. */
+/* Creates the file, which must not exist. Returns 0, or -errno after one message. */
 int block_writer_open(struct block_writer *writer, const char *path, uint16_t kind, uint16_t record_version,
 		      uint16_t record_bytes);
 
-/* Writes the buffer as one block. Failures are counted; the first is reported on stderr. */
+/* Writes the buffer as one block. Failures are counted. The first one is reported on stderr, and so is every torn block
+ * that could not be cut off.
+ */
 void block_writer_flush(struct block_writer *writer);
 
 /* Records added so far: stored, unwritten or still in the buffer. */

@@ -39,8 +39,8 @@ static void stop(struct source *source)
 	programs_detach(&source->programs);
 }
 
-/* A program may still run on another CPU while it is detached. When it has ended, every counted event is either
- * a record or a loss.
+/* A program may still run on another CPU while it is detached. Once that run has ended, every counted event is
+ * either a record or a loss.
  */
 static uint64_t unread(const struct source *source, uint64_t taken)
 {
@@ -55,7 +55,8 @@ static bool report_losses(const struct source *source)
 	struct source_counts counts = count(source);
 
 	if (counts.lost_in_rings)
-		complain("%" PRIu64 " of %" PRIu64 " events found no room: give a larger --ring-mib",
+		complain("%" PRIu64 " of %" PRIu64
+			 " events found no room in the rings: give a larger --ring-mib",
 			 counts.lost_in_rings, counts.probe_events + counts.retransmit_events);
 	if (balance.skipped != balance.rescued)
 		complain("the kernel skipped %" PRIu64 " runs of a program and the second program recorded "

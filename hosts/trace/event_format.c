@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Parses one field per line: "field:TYPE NAME; offset:N; size:N; signed:N;". Skips all other text.
+// Parses one field per line: "field:TYPE NAME; offset:N; size:N; signed:N;", and the line "ID: N". Skips all other
+// text, and ends at "print fmt:". The numbers of header_event have their own form (parse_types).
 #include "event_format.h"
 
 #include <ctype.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A table maps the fields of a stock event (include/trace/events/tcp.h) to record fields with the same value; ssthresh
-// alone is converted. Newer kernels have more fields. Fields that the running kernel lacks are marked unknown.
+// A table maps the fields of a stock event (include/trace/events/tcp.h) to record fields with the same value. Addresses
+// and ssthresh are converted. Stock events have more fields in newer kernels. Record fields for which the running
+// kernel's event has no field are marked unknown.
 #include "event_record.h"
 
 #include <stddef.h>
@@ -47,7 +48,8 @@ const char *tcp_field_name(uint32_t number)
 	return number < TCP_FIELDS ? NAMES[number] : "";
 }
 
-/* Finds a field, and raises the event's minimum length to include it. Returns NULL, or the missing field's name. */
+/* Finds a field, and raises the event's minimum length to include the field. Returns NULL, or the missing field's name.
+ */
 static const char *need(struct event_kind *kind, const struct event_format *format, const char *name,
 			uint32_t bytes, struct event_field *place)
 {

@@ -13,7 +13,7 @@
 
 enum { STOCK_MAX_COPIES = 16 };
 
-/* One kind of event: where its values are, and which fields of a record it cannot fill. */
+/* One kind of event: where its values are, and which fields of a record the event cannot fill. */
 struct event_kind {
 	uint32_t id;
 	uint8_t event; /* TCP_EVENT_* */
@@ -40,7 +40,7 @@ struct event_decoder {
 
 enum event_outcome {
 	EVENT_RECORD,
-	EVENT_FAILED, /* the kernel could not retransmit the segment; the record has the socket */
+	EVENT_FAILED, /* the kernel could not retransmit the segment; the record has the socket's fields */
 	EVENT_OTHER,  /* none of the decoder's kinds */
 	EVENT_DAMAGED,
 };

@@ -21,7 +21,7 @@
 #define PREFIX "bufferscope-"
 
 enum {
-	TRIES = 500, /* of 10 ms each: for the lock, and for the kernel to close a killed process's files */
+	TRIES = 500, /* 10 ms apart: to get the lock, or to remove an instance that has an open file */
 	NAMES = 64,  /* names to try: tracers in two PID namespaces can have the same pid */
 };
 
@@ -74,14 +74,15 @@ static int make_directory(struct instance *instance)
 		err = mkdirat(instance->instances, instance->name, 0700) ? -errno : 0;
 	}
 	if (err) {
-		complain("making tracefs instance %s: %s: needs Linux 5.x with CONFIG_TRACING, and root",
+		complain("making tracefs instance %s: %s: run as root, on Linux 5.0 or later with "
+			 "CONFIG_TRACING",
 			 instance->name, strerror(-err));
 		instance->name[0] = '\0';
 	}
 	return err;
 }
 
-/* Closes every descriptor above stderr but two. */
+/* Closes every descriptor above stderr but two; before Linux 5.9 only those below 4096. */
 static void close_others(int kept, int also_kept)
 {
 	int first = kept < also_kept ? kept : also_kept, second = kept < also_kept ? also_kept : kept;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A private instance of tracefs has its own rings, clock, events and filters, so it disturbs no other tracing.
  *
- * The kernel keeps an instance when the tracer dies, with its memory and its events enabled. So a child process
+ * When the tracer dies, the kernel keeps the instance, with its memory and its enabled events. So a child process
  * waits for the tracer's end, even by SIGKILL, and removes the instance then. If the child is killed too, the next
  * start removes the stale instance. The kernel refuses to remove an instance that has an open file: this protects
  * instances in use, also those of other PID namespaces. A lock covers the time between making an instance and

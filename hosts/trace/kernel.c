@@ -52,9 +52,8 @@ static int check_tracepoints(struct kernel *kernel, const struct btf *btf, const
 	int retransmit = tracepoint_arguments(btf, "tcp_retransmit_skb");
 
 	if (probe < 2 || retransmit < 2) {
-		complain("looking for tracepoint tcp:%s in %s: this kernel has none: it needs Linux 5.12 or "
-			 "later with "
-			 "CONFIG_INET and CONFIG_TRACEPOINTS",
+		complain("looking for tracepoint tcp:%s in %s: there is none: the kernel must be Linux 5.12 "
+			 "or later with CONFIG_INET and CONFIG_TRACEPOINTS",
 			 probe < 2 ? "tcp_probe" : "tcp_retransmit_skb", btf_path);
 		return -ENOENT;
 	}

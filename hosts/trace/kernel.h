@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Checks the BPF programs' requirements on this kernel before loading them, so that a failure is one clear line and not
- * a verifier log. Also has the kernel queries that both event sources (BPF and tracefs) use.
+ * Checks what the BPF programs require of this kernel before they are loaded, so that a failure is one clear line and
+ * not a verifier log. Also has the kernel queries that both event sources (BPF and tracefs) use.
  */
 #ifndef TRACE_KERNEL_H
 #define TRACE_KERNEL_H

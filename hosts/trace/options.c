@@ -12,24 +12,26 @@ enum { MAX_RING_MIB = 1024 };
 
 static const char USAGE[] =
 	"usage: tcp_trace --output FILE --summary FILE --netns PATH [option...]\n"
-	"Records every segment received and every segment retransmitted by the TCP sockets of one network "
-	"namespace.\n"
+	"Records every segment that a TCP socket of one network namespace receives in state ESTABLISHED or "
+	"retransmits.\n"
 	"  --output FILE      records, in blocks (wire/block.def, wire/tcp_record.def); must not exist\n"
 	"  --summary FILE     counters, written as JSON at the end\n"
 	"  --netns PATH       the namespace: /run/netns/NAME or /proc/PID/ns/net\n"
-	"  --port FIRST-LAST  only sockets whose remote port is in this range (default all)\n"
-	"  --ring-mib N       ring of each CPU, in MiB, a power of two (default 16: about 100 thousand "
+	"  --port FIRST-LAST  only sockets whose remote port is in this range (default: all); FIRST alone: "
+	"this port\n"
+	"  --ring-mib N       size of each CPU's ring in MiB, a power of two (default 16: about 100 thousand "
 	"events)\n"
-	"  --drop-user USER   become USER once everything is open (default: stay); USER must be able to "
+	"  --drop-user USER   become USER once everything is open (default: no change); USER must be able to "
 	"write\n"
 	"                     to the directory of the summary\n"
-	"  --source S         bpf, tracefs (the kernel's own trace events; some fields are then unknown), or "
-	"auto:\n"
-	"                     bpf if the kernel has BTF and loads the programs, else tracefs (default "
-	"auto)\n"
+	"  --source S         bpf; tracefs: the kernel's trace events, of which the stock ones leave some "
+	"fields\n"
+	"                     unknown; or auto (default): bpf if the kernel has BTF and loads the programs, "
+	"else\n"
+	"                     tracefs\n"
 	"  --btf FILE         the kernel's types, for bpf (default /sys/kernel/btf/vmlinux)\n"
 	"  --status           one line of JSON per second on stdout\n"
-	"  --status-ms N      every N ms instead\n"
+	"  --status-ms N      time between two lines of --status in ms (default 1000)\n"
 	"  --read-ms N        empty the rings every N ms (default 20)\n"
 	"  --verbose          print the messages of libbpf and the verifier on stderr\n";
 
@@ -97,7 +99,7 @@ int options_parse(struct options *options, int argc, char **argv)
 	};
 	err = options_read(rows, USAGE, argc, argv);
 	if (!err && options->btf && options->source == SOURCE_TRACEFS) {
-		complain("--btf works with --source bpf only: leave one of them out");
+		complain("--btf is not for --source tracefs: leave one of them out");
 		err = -EINVAL;
 	}
 	return err;

@@ -25,7 +25,7 @@ static int explain_load(int err)
 	else
 		complain("loading the BPF programs: %s: the kernel must be Linux 5.12 or later with "
 			 "CONFIG_BPF_SYSCALL, "
-			 "CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF; --verbose shows what it says",
+			 "CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF; --verbose shows the verifier's log",
 			 strerror(-err));
 	return err;
 }

@@ -16,9 +16,11 @@
 struct tcp_trace_bpf;
 struct ring_buffer;
 
-/* The kernel's run-time statistics, summed over all programs. */
+/* The kernel's run-time statistics, summed over all programs. `known` is false if the kernel does not measure, or if
+ * this process cannot read the statistics (before Linux 5.19 an unprivileged process cannot).
+ */
 struct program_cost {
-	bool known; /* false: before Linux 5.19 an unprivileged process cannot read these statistics */
+	bool known;
 	uint64_t runs;
 	uint64_t run_time_ns;
 	uint64_t

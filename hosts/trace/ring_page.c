@@ -15,7 +15,7 @@
 enum {
 	WORD_BYTES = 4,
 	TIME_STAMP_BITS =
-		59, /* an absolute time has only these low bits; the time before gives the others (TS_MSB) */
+		59, /* an absolute time has only these low bits; the previous time gives the high bits (TS_MSB) */
 	DISCARDED_AT_ONCE_NS = 1, /* a discarded event has this delta instead of 0 (rb_event_discard) */
 };
 

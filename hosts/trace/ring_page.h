@@ -19,8 +19,8 @@ struct page_account {
 /* data: the event as its format describes it; may be unaligned. */
 typedef void (*event_sink)(void *context, uint64_t ns, const uint8_t *data, uint32_t bytes);
 
-/* Passes each event of a page to sink; bytes is the page's length. Returns 0, or -EBADMSG if the page is damaged:
- * sink and account then have the events before the damage.
+/* Passes each event of a page, except discarded ones, to sink; bytes is the page's length. Returns 0, or -EBADMSG if
+ * the page is damaged: sink and account then have the events before the damage.
  */
 int ring_page_walk(const struct page_layout *layout, const uint8_t *page, size_t bytes, event_sink sink,
 		   void *context, struct page_account *account);

@@ -13,7 +13,7 @@ static int open_counters(void *context)
 {
 	struct segment_counter *counter = context;
 
-	/* thread-self, because setns moves this thread only; /proc/net is the process's namespace */
+	/* thread-self: setns moves this thread only, and /proc/net shows the main thread's namespace */
 	counter->snmp = fopen("/proc/thread-self/net/snmp", "re");
 	counter->netstat = fopen("/proc/thread-self/net/netstat", "re");
 	return counter->snmp && counter->netstat ? 0 : -errno;
@@ -26,7 +26,7 @@ static int read_counters(const struct segment_counter *counter, struct segments 
 
 	if (!err)
 		err = snmp_counter(counter->snmp, "Tcp", "RetransSegs", &now->resent);
-	snmp_counter(counter->netstat, "TcpExt", "TCPBacklogCoalesce", &coalesced); /* since 4.20 */
+	snmp_counter(counter->netstat, "TcpExt", "TCPBacklogCoalesce", &coalesced); /* since Linux 4.20 */
 	now->received -= coalesced;
 	return err;
 }

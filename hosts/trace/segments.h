@@ -8,8 +8,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Segments of all sockets of a network namespace. They include handshake and closing, which cause no events. Segments
- * coalesced in a socket's backlog count once. */
+/* Segments of all sockets of a network namespace, including those that cause no event: segments received in other
+ * states than ESTABLISHED (handshakes, closing), and SYN-ACKs sent again. Segments coalesced in a socket's backlog
+ * count once.
+ */
 struct segments {
 	uint64_t received, resent;
 };

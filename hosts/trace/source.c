@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Chooses the source: BPF if the kernel supports it, because BPF fills every field; else tracefs.
+// Opens the source that the options name (--btf implies BPF). The default is BPF if the kernel supports it, because BPF
+// fills every field of a record on any such kernel; else tracefs.
 #include "source.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ int source_open(struct source *source, const struct options *options, record_sin
 	if (!err || only_bpf || err == -EPERM) /* EPERM: tracefs is not permitted either */
 		return err;
 	source_close(source);
-	complain("going on without BPF, from tracefs");
+	complain("continuing without BPF: reading events from tracefs");
 	return open_tracefs(source, options, netns_inode, sink, context);
 }
 

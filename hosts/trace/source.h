@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Where the events come from: BPF programs (programs.h) or trace events in the binary ring of tracefs (tracefs_source.h).
- * Both deliver whole records (wire/tcp_record.h) and account for every event with the same counters.
+ * Both deliver records (wire/tcp_record.h) and account for every event with the same counters.
  */
 #ifndef TRACE_SOURCE_H
 #define TRACE_SOURCE_H
@@ -18,7 +18,7 @@ struct source_counts {
 	uint64_t probe_events;	    /* bpf: delivered or lost; tracefs: delivered only */
 	uint64_t retransmit_events; /* the same; failed retransmissions are not counted */
 	uint64_t lost_in_rings;	    /* the ring was full */
-	uint64_t lost_unseen;	    /* bpf: no program ran, any socket; tracefs: missing or damaged in pages */
+	uint64_t lost_unseen; /* bpf: no program ran, any socket; tracefs: missing or damaged in pages */
 };
 
 struct source;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prints tracer.json and the status lines from the counters of the other modules.
+// Prints the summary (tracer.json of a run) and the status lines from the counters of the other modules.
 #include "summary.h"
 
 #include <errno.h>

@@ -33,7 +33,7 @@ int summary_open(struct summary *summary, const char *path);
 int summary_commit(struct summary *summary, const struct account *account);
 void summary_discard(struct summary *summary);
 
-/* One line of JSON: those counters of the summary that are known before the end. */
+/* One line of JSON: the first counters of the summary, from "events" to "bytes". */
 void status_json(const struct account *account);
 /* One line for a terminal; previous_events and seconds give the rate. */
 void status_terminal(const struct account *account, uint64_t previous_events, double seconds);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Writes one TCP record (wire/tcp_record.h) for every segment that a socket of one network namespace receives
- * or retransmits. To keep the softirq that carries the traffic short, the record is filled in place in the ring of
- * the current CPU: no copy, no lock between CPUs, no wake-up of the reader, which polls. bpf_skc_to_tcp_sock gives
- * the verifier the socket's type, so plain loads read the socket. Needs Linux 5.12.
+/* Writes one TCP record (wire/tcp_record.h) for every segment that a TCP socket of one network namespace receives
+ * in state ESTABLISHED or retransmits. To keep the softirq that carries the traffic short, the record is filled in
+ * place in the ring of the current CPU: no copy, no lock between CPUs, no wake-up of the reader, which polls.
+ * bpf_skc_to_tcp_sock gives the verifier the socket's type, so plain loads read the socket. Needs Linux 5.12.
  *
  * Each tracepoint has two programs, called one after the other. The kernel skips a program that is already
  * running on the same CPU. One program alone would lose 1 of 4000 events at 1 M/s: while a process works off its
  * socket's backlog, a softirq interrupts it with a segment for another socket. So the first program notes each
- * event that it sees. The second program, which cannot be running at that moment, records the events that the
- * first program did not see.
+ * event that it sees. The second program is not running while the first one is, so the kernel does not skip it
+ * then: it records the events that the first program did not see.
  */
 #include <stdbool.h>
 #include <linux/bpf.h>

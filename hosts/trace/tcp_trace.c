@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Traces the TCP sockets of one network namespace into a raw file: a record of the socket's state for every segment
-// received and every segment retransmitted. The kernel fills rings and wakes nobody. This process polls the rings
-// every --read-ms and writes blocks. It counts every event that the kernel could not deliver or the disk could not
-// store.
+// received in state ESTABLISHED and every segment retransmitted. The kernel fills rings and wakes nobody. This process
+// polls the rings every --read-ms and writes blocks. It counts every event that the kernel could not deliver or the
+// disk could not store.
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -158,7 +158,9 @@ static int drain(struct trace *trace)
 	return missing ? -EIO : 0;
 }
 
-/* Returns 0, or -EIO if an event was lost or not written; each cause has had its message. */
+/* Returns 0, or -EIO if an event was lost, recorded twice or not written, or if the counters do not agree, or if a file
+ * could not be written or synced; each cause has had its message.
+ */
 static int finish(struct trace *trace, uint64_t cpu_before_ns)
 {
 	int drained = drain(trace);

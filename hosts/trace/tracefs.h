@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-enum { TRACEFS_TEXT_BYTES = 16384 }; /* maximum length of a file */
+enum { TRACEFS_TEXT_BYTES = 16384 }; /* buffer for a file's text and the NUL */
 
 /* A descriptor of the root of tracefs, mounted or not; makes no mount point. -errno after one message. */
 int tracefs_open(void);

@@ -41,7 +41,7 @@ static int read_format(const struct tracefs_source *source, const char *file, ch
 	int err = tracefs_read(source->instance.dir, file, text);
 
 	if (err)
-		complain("reading %s of tracefs: %s: the kernel must be Linux 5.x or later with CONFIG_INET "
+		complain("reading %s of tracefs: %s: the kernel must be Linux 5.0 or later with CONFIG_INET "
 			 "and "
 			 "CONFIG_TRACING",
 			 file, strerror(-err));
@@ -59,9 +59,8 @@ static int read_layout(struct tracefs_source *source, char *text)
 		return err;
 	err = page_layout_parse(&source->layout, text, header_event);
 	if (err)
-		complain("reading events/header_page and header_event of tracefs: they describe a ring that "
-			 "is "
-			 "not understood; use --source bpf");
+		complain("reading events/header_page and header_event of tracefs: this program does not know "
+			 "the ring that they describe; use --source bpf");
 	source->page_bytes = source->layout.data.at + source->layout.data.bytes;
 	return err;
 }
@@ -82,7 +81,7 @@ static int read_kind(struct tracefs_source *source, int number, char *text)
 	err = event_format_parse(&format, text);
 	type = err ? NULL : event_format_find(&format, "common_type", 2);
 	if (!type) {
-		complain("reading %s of tracefs: this is not a description of an event that is understood",
+		complain("reading %s of tracefs: this program cannot parse the description of the event",
 			 path);
 		return -EBADMSG;
 	}
@@ -90,7 +89,7 @@ static int read_kind(struct tracefs_source *source, int number, char *text)
 	missing = source->custom ? event_kind_custom(kind, &format, EVENTS[number].event)
 				 : event_kind_stock(kind, &format, EVENTS[number].event);
 	if (missing && source->custom)
-		complain("reading %s of tracefs: field '%s' is not as this program knows it: build the lab's "
+		complain("reading %s of tracefs: field '%s' is missing or has another size: build the lab's "
 			 "kernel again, from this checkout",
 			 path, missing);
 	else if (missing)
@@ -121,9 +120,9 @@ static int set_filters(const struct tracefs_source *source, const struct options
 	return err;
 }
 
-/* One read(2) returns at most one page of the ring, and a page of 4 KiB holds 17 events. Pages of SUB_BUFFER_KIB need a
- * sixteenth of the reads. Kernels before Linux 6.8 have no such setting, and fragmented memory may have no room: the
- * pages then stay as they are. events/header_page describes the pages after the change.
+/* One read(2) returns at most one page of the ring, and a page of 4 KiB holds 23 custom events. Pages of SUB_BUFFER_KIB
+ * need a sixteenth of the reads. Kernels before Linux 6.8 have no such setting, and fragmented memory may have no room:
+ * the pages then stay as they are. events/header_page describes the pages after the change.
  */
 static void enlarge_pages(const struct tracefs_source *source)
 {
@@ -144,11 +143,14 @@ static int set_up_rings(const struct tracefs_source *source)
 
 static int open_file(const struct tracefs_source *source, const char *path, int flags, int *fd)
 {
+	int err;
+
 	*fd = openat(source->instance.dir, path, flags | O_CLOEXEC);
 	if (*fd >= 0)
 		return 0;
-	complain("opening %s of tracefs instance %s: %s", path, source->instance.name, strerror(errno));
-	return -errno;
+	err = errno;
+	complain("opening %s of tracefs instance %s: %s", path, source->instance.name, strerror(err));
+	return -err;
 }
 
 static int open_ring(uint32_t cpu, void *context)
@@ -159,8 +161,10 @@ static int open_ring(uint32_t cpu, void *context)
 	char path[64];
 	int err;
 
-	if (!rings)
+	if (!rings) {
+		complain("no memory for the rings of %u processors", cpu + 1);
 		return -ENOMEM;
+	}
 	source->rings = rings;
 	ring = &rings[source->ring_count++];
 	*ring = (struct trace_ring){.cpu = cpu, .pages = -1, .stats = -1};
@@ -197,6 +201,8 @@ static int read_formats(struct tracefs_source *source)
 	if (err)
 		return err;
 	source->page = malloc(source->page_bytes);
+	if (!source->page)
+		complain("no memory for a page of %u bytes of the rings", source->page_bytes);
 	return source->page ? 0 : -ENOMEM;
 }
 

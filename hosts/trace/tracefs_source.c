@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Reads the rings page by page and reconciles the counters. Events that the kernel counts as read must be in the pages,
-// else they are lost_unseen. Events that the kernel's counters or a page's flags report as lost are lost_in_rings.
+// Reads the rings page by page and reconciles the counters. Events that the kernel counts as read must be in the pages
+// and decodable, else they are lost_unseen. Events that the kernel's counters or a page's flags report as lost are
+// lost_in_rings.
 #include "tracefs_source.h"
 
 #include <errno.h>
@@ -154,12 +155,14 @@ static bool report_losses(const struct source *base)
 	struct source_counts counts = count(base);
 
 	if (counts.lost_in_rings)
-		complain("%" PRIu64 " of %" PRIu64 " events found no room: give a larger --ring-mib",
+		complain("%" PRIu64 " of %" PRIu64
+			 " events found no room in the rings: give a larger --ring-mib",
 			 counts.lost_in_rings, counts.events);
 	if (counts.lost_unseen)
 		complain("%" PRIu64 " of %" PRIu64 " events could not be read (%" PRIu64
 			 " events and %" PRIu64
-			 " pages make no sense): this kernel's ring is not understood; use --source bpf",
+			 " pages cannot be decoded): this program does not know this kernel's ring; use "
+			 "--source bpf",
 			 counts.lost_unseen, counts.events, base->tracefs.damaged_events,
 			 base->tracefs.damaged_pages);
 	return counts.lost_in_rings || counts.lost_unseen;
@@ -188,7 +191,7 @@ static void print(const struct source *base, FILE *file)
 	for (uint32_t i = 0; i < source->ring_count; i++)
 		fprintf(file, "%s%" PRIu64, i ? "," : "", ring_lost(&source->rings[i]));
 	fprintf(file, "],\"retransmit_failures\":%" PRIu64, source->retransmit_failures);
-	if (source->custom) /* the kernel's filter drops them without a count */
+	if (source->custom) /* the kernel's filter drops events of other sockets without counting them */
 		fprintf(file, ",\"other_sockets\":null");
 	else
 		fprintf(file, ",\"other_sockets\":%" PRIu64, source->other_sockets);

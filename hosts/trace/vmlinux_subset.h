@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * The kernel types that tcp_trace.bpf.c reads, with only the fields that it reads. Offsets, sizes and bit
- * positions here are placeholders: preserve_access_index makes libbpf insert those of the running kernel's BTF
- * (CO-RE). A field needs only its kernel name and an integer of at least its width. A whole vmlinux.h would be
+ * positions in this header are placeholders: preserve_access_index makes libbpf insert those of the kernel's BTF
+ * (CO-RE). A field needs only its kernel name and an integer type of at least its width. A whole vmlinux.h would be
  * 3 MB.
  */
 #ifndef VMLINUX_SUBSET_H

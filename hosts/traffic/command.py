@@ -31,7 +31,7 @@ def send(
     run: Callable[[AnyPlan, Path], list[str]],
     arguments: list[str] | None,
 ) -> int:
-    """Reads the plan, makes the directory of results, runs; returns the exit status. `run` returns error messages."""
+    """Reads the plan, makes the directory of results, runs the plan; returns the exit status. `run` returns errors."""
     options = parser.parse_args(arguments)
     name = parser.prog.rpartition(".")[2]
 

@@ -16,7 +16,8 @@ from lib import units
 from lib.units import Quantity
 from lib.values import number
 
-LEAST_DRAWN_SHARE = 0.75  # of the mean, in values that can be drawn; with less, the load is far from the requested load
+# Least share of the mean that must lie in values that can be drawn. With less, the load is far from the requested load.
+LEAST_DRAWN_SHARE = 0.75
 # Name of a distribution -> its parameters as in a plan, each a quantity (Q) or a number (N).
 _FORMS = {
     "fixed": (("value", "Q"),),
@@ -52,8 +53,10 @@ def read_distribution(*dimensions: str) -> Callable[[object], Drawn]:
             return Drawn(str(value), "empirical", {"points": read_points(Path(":".join(words[1:])))})
         form = _FORMS.get(name)
         if form is None or len(words) != len(form) + 1:
-            shapes = "; ".join(":".join((kind, *(key.upper() for key, _ in keys))) for kind, keys in _FORMS.items())
-            raise ValueError(f"is not a distribution; allowed: {shapes}; as in {_EXAMPLES[dimensions[0]]}")
+            shapes = [":".join((kind, *(key.upper() for key, _ in keys))) for kind, keys in _FORMS.items()]
+            shapes += [f"{_FILE}:PATH"] if "bytes" in dimensions else []
+            allowed = "; ".join(shapes)
+            raise ValueError(f"is not a distribution; allowed: {allowed}; as in {_EXAMPLES[dimensions[0]]}")
         parameters: dict[str, Any] = {}
         for (key, kind), word in zip(form, words[1:]):
             try:
@@ -67,7 +70,7 @@ def read_distribution(*dimensions: str) -> Callable[[object], Drawn]:
             raise ValueError(f"cannot be drawn: {error}") from None
         if share < LEAST_DRAWN_SHARE:
             raise ValueError(f"has {1 - share:.0%} of its mean in values too rare to be drawn; allowed: a lighter "
-                             "tail, as a larger SHAPE or a smaller SIGMA")  # fmt: skip
+                             "tail, from a larger SHAPE or HIGH_SHARE, or a smaller SIGMA")  # fmt: skip
         return drawn
 
     return read
@@ -98,7 +101,7 @@ def read_points(path: Path) -> list[list[float]]:
 
 
 def in_base_units(drawn: Drawn, mss_bytes: int) -> dict[str, Any]:
-    """The object of a plan. Packets are segments of `mss_bytes`."""
+    """The distribution as an object of a plan. Packets are segments of `mss_bytes`."""
 
     def base(value: Any) -> Any:
         if isinstance(value, Quantity):

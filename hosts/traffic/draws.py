@@ -39,7 +39,7 @@ class Distribution:
     quantile: Callable[[float], float]
     cdf: Callable[[float], float]
 
-    steps: tuple[tuple[float, float], ...] = ()  # (value, probability) of a distribution of few values
+    steps: tuple[tuple[float, float], ...] = ()  # (value, probability) of each value; () if values are continuous
 
     def mean_pieces(self, piece: float) -> float:
         """Mean number of pieces if a value is cut into pieces of at most `piece`. For a continuous distribution the
@@ -51,7 +51,7 @@ class Distribution:
 
     def drawn_share(self) -> float:
         """The share of the mean that a sample of some thousand draws reaches. The rest of the mean lies in values too
-        rare to be drawn. Computed as the mean of the quantiles at MIDPOINTS equidistant midpoints, over the mean.
+        rare to be drawn. Computed as the mean of the quantiles at MIDPOINTS equidistant midpoints, divided by the mean.
         """
         return sum(self.quantile((part + 0.5) / MIDPOINTS) for part in range(MIDPOINTS)) / MIDPOINTS / self.mean
 
@@ -67,13 +67,14 @@ def distribution(values: Any) -> Distribution:
     unknown = values.keys() - {"name", *parameters}
     missing = [parameter for parameter in parameters if parameter not in values]
     if unknown or missing:
-        raise DrawError(f"{name} has the parameters {', '.join(parameters)}, not {', '.join(sorted(values)) or 'none'}")
+        given = ", ".join(sorted(values.keys() - {"name"})) or "none"
+        raise DrawError(f"{name} has the parameters {', '.join(parameters)}, not {given}")
     return maker(*(values[parameter] for parameter in parameters))
 
 
 def _positive(name: str, value: Any, above: float = 0.0) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not above < value <= MOST_VALUE:
-        raise DrawError(f"{name} {value!r} is not a number above {above:g}")
+        raise DrawError(f"{name} {value!r} is not a number above {above:g} and up to 2^60")
     return float(value)
 
 
@@ -115,7 +116,7 @@ def bimodal(low: float, high: float, high_share: float) -> Distribution:
     low, high, share = _positive("low", low), _positive("high", high), _positive("high_share", high_share)
     if not (low < high and share < 1):
         raise DrawError(
-            f"bimodal with low {low:g}, high {high:g}, high_share {share:g}: low < high, 0 < high_share < 1"
+            f"bimodal with low {low:g}, high {high:g}, high_share {share:g}; allowed: low < high, 0 < high_share < 1"
         )
     return Distribution(
         "bimodal",

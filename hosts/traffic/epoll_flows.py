@@ -31,7 +31,7 @@ def offsets_ns(plan: LongFlowsPlan) -> list[int]:
 def flow_lines(plan: LongFlowsPlan) -> Iterator[str]:
     """Standard input of tcp_flows: CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...].
 
-    Raises PlanError if a group of finite flows needs the server ports of another.
+    Raises PlanError if a group of finite flows needs a server port of other flows, or one beyond MOST_PORT.
     """
     offsets = iter(offsets_ns(plan))
     for process in plan.processes:
@@ -55,7 +55,9 @@ def flow_lines(plan: LongFlowsPlan) -> Iterator[str]:
 
 
 def _port_owners(plan: LongFlowsPlan) -> dict[int, int]:
-    """Server port -> number of the group of finite flows; LONG_FLOWS of long flows."""
+    """Server port -> number of its group of finite flows, or LONG_FLOWS. First ports suffice for finite flows: a group
+    takes consecutive ports, so it reaches another group's first port before any other port of that group.
+    """
     owners = {process.server_port: LONG_FLOWS for process in plan.processes}
     return owners | {group.first_server_port: number for number, group in enumerate(plan.transfers)}
 
@@ -63,7 +65,7 @@ def _port_owners(plan: LongFlowsPlan) -> dict[int, int]:
 def _owner(number: int | None) -> str:
     if number is None:
         return f"is beyond {MOST_PORT}"
-    return "is of long flows" if number == LONG_FLOWS else f"is of transfers[{number}]"
+    return "belongs to the long flows" if number == LONG_FLOWS else f"belongs to transfers[{number}]"
 
 
 def finite_ns(plan: LongFlowsPlan) -> int:
@@ -89,7 +91,7 @@ def longest_seconds(plan: LongFlowsPlan, start_mono_ns: int) -> float:
 
 
 def run(plan: LongFlowsPlan, directory: Path, addresses: tuple[str, str]) -> dict[str, Any]:
-    """Runs the plan; returns the contents of traffic.json. Raises TrafficError, ProgramMissingError."""
+    """Runs the plan; returns the contents of traffic.json. Raises PlanError, TrafficError, ProgramMissingError."""
     start_ns = planned_start(plan.start_mono_ns) if plan.start_mono_ns or plan.datagrams else 0
     reports = [f"open_loop-{number}.json" for number in range(1, len(plan.datagrams) + 1)]
     for name in (REPORT, RECORDS, *reports):

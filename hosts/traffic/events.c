@@ -41,7 +41,8 @@ int events_open(struct events *events)
 	if (!err)
 		err = events_socket(events, EPOLL_CTL_ADD, events->signals, EPOLLIN, &events->signals);
 	if (err)
-		complain("opening epoll, timer and signals: %s; the kernel needs all three", strerror(-err));
+		complain("opening epoll, timer and signals: %s; the kernel must have all three",
+			 strerror(-err));
 	return err;
 }
 

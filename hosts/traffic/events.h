@@ -22,10 +22,10 @@ struct events {
 	struct epoll_event batch[EVENTS_BATCH];
 };
 
-/* Why a wait has ended. */
+/* Why a wait has ended. After EVENTS_TIMER, level-triggered sockets that were left unserved are in the next batch. */
 enum events_wakeup {
 	EVENTS_SOCKETS = 0, /* only sockets, or none */
-	EVENTS_TIMER = 1,   /* the timer has expired; level-triggered sockets left unserved are in the next batch */
+	EVENTS_TIMER = 1,   /* the timer has expired */
 	EVENTS_SIGNAL = 2,
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Raises the limit of open files no further than needed: some programs close every descriptor up to the limit.
+// Raises the limit of open files no further than requested: some programs close every descriptor up to the limit.
 #include "files.h"
 
 #include <errno.h>
@@ -19,12 +19,12 @@ int allow_files(uint64_t wanted, uint64_t needed)
 		return 0;
 	raised.rlim_cur = wanted;
 	raised.rlim_max = limit.rlim_max < wanted ? wanted : limit.rlim_max;
-	if (!setrlimit(RLIMIT_NOFILE, &raised)) /* beyond the hard limit with CAP_SYS_RESOURCE only */
+	if (!setrlimit(RLIMIT_NOFILE, &raised)) /* beyond the hard limit only with CAP_SYS_RESOURCE */
 		return 0;
 	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
 	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < needed) {
 		complain("%" PRIu64 " files are needed, this process may open %" PRIu64
-			 ": fewer flows, or raise the hard limit (ulimit -Hn)",
+			 ": open fewer flows, or raise the hard limit (ulimit -Hn)",
 			 needed, (uint64_t)limit.rlim_cur);
 		return -EMFILE;
 	}
@@ -47,7 +47,6 @@ int write_report(const char *path, void (*print)(FILE *file, const void *context
 		err = commit_file(file, partial, path);
 	}
 	if (err)
-		complain("writing %s: %s; give a directory with room that can be written to", path,
-			 strerror(-err));
+		complain("writing %s: %s; give a writable directory with free space", path, strerror(-err));
 	return err;
 }

@@ -50,7 +50,9 @@ int finite_flow_begin(struct run *run, struct flow *flow, uint64_t due_mono_ns)
 	flow->syn_mono_ns = mono_now_ns();
 	if (flow->syn_mono_ns >= run->end_mono_ns)
 		return 1;
-	send_lateness_count(&run->lateness, flow->syn_mono_ns - due_mono_ns);
+	/* The clock is coarser than the timer: it may still read a time before the due time. */
+	send_lateness_count(&run->lateness,
+			    flow->syn_mono_ns > due_mono_ns ? flow->syn_mono_ns - due_mono_ns : 0);
 	if (flow_connect(flow, &run->path) || tcp_flows_watch(run, EPOLL_CTL_ADD, flow, FINITE_EVENTS))
 		return -EIO;
 	if (++run->open > run->most_open)

@@ -22,7 +22,7 @@ int tcp_flows_watch(struct run *run, int operation, struct flow *flow, uint32_t 
 	return err;
 }
 
-/* Handles a ready socket. 0, or -errno if the run cannot go on; the flow's error says why. */
+/* Handles a ready socket. 0, or -errno if the run cannot go on; the flow's error or a message says why. */
 static int serve(struct run *run, struct flow *flow, uint32_t ready)
 {
 	int err;
@@ -43,7 +43,7 @@ static int serve(struct run *run, struct flow *flow, uint32_t ready)
 }
 
 /* Waits once, for sockets or until mono_ns. Returns 1 at mono_ns, 0 after serving sockets, -EINTR after a signal, -EIO
- * if a flow has failed.
+ * if a long flow or the wait has failed.
  */
 static int step(struct run *run, uint64_t mono_ns)
 {

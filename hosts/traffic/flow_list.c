@@ -218,7 +218,7 @@ int flow_list_read(FILE *file, struct flow_list *list)
 	*list = (struct flow_list){0};
 	err = read_all(file, list);
 	if (err == -ENOMEM)
-		complain("reading the flows: no memory after %" PRIu32, list->count);
+		complain("reading the flows: no memory after %" PRIu32 " lines", list->count);
 	if (err)
 		flow_list_free(list);
 	return err;

@@ -36,7 +36,7 @@ enum flow_state {
 	FLOW_CONNECTING,
 	FLOW_CONNECTED, /* long flows: nothing sent */
 	FLOW_SENDING,
-	FLOW_CLOSING, /* finite flows: all bytes and the FIN are written, not all are acknowledged */
+	FLOW_CLOSING, /* finite flows: written with the FIN, or handed to the device; the FIN is not acknowledged */
 	FLOW_STOPPED, /* nothing more is written to it */
 	FLOW_ENDED,   /* a finite flow whose socket is closed */
 };
@@ -60,7 +60,7 @@ struct flow {
 	int fd;
 	uint64_t syn_mono_ns; /* read before connect; a time is 0 if its event did not occur */
 	uint64_t connected_mono_ns;
-	uint64_t started_mono_ns; /* read after the first write */
+	uint64_t started_mono_ns; /* read after the first write or pump_send */
 	uint64_t ended_mono_ns;	  /* of a finite flow: the ACK of its last byte and FIN, or its failure */
 	uint64_t bytes_written;
 	uint64_t bytes_acked;
@@ -77,10 +77,10 @@ struct flow_list {
 	uint32_t source_count;
 	char ccs[MOST_CONGESTION_CONTROLS][CC_NAME_BYTES];
 	uint32_t with_ecn; /* number of flows */
-	bool with_window;  /* of any flow */
+	bool with_window;  /* whether any flow has a window=N */
 };
 
-/* Reads all flows of file. 0, or -errno after one message; nothing to free then. */
+/* Reads all flows of file. 0, or -errno after one message and with nothing left to free. */
 int flow_list_read(FILE *file, struct flow_list *list);
 void flow_list_free(struct flow_list *list);
 

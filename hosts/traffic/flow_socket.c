@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// TCP as iperf3 uses it: default buffers and writes of 128 KiB, but non-blocking.
+// TCP as iperf3 uses it: writes of 128 KiB, and default buffers unless the flow sets its send buffer. But non-blocking.
 #include "flow_socket.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ enum {
 /* The kernel's states of a connection, net/tcp_states.h. */
 enum { STATE_FIN_WAIT2 = 5, STATE_TIME_WAIT = 6, STATE_CLOSE = 7 };
 
-/* struct tcp_info grows at its end; linux/tcp.h of this machine may be older than its kernel. */
+/* Kernels add fields at the end of struct tcp_info; this machine's linux/tcp.h may be older than its kernel. */
 struct tcp_info_6_7 {
 	struct tcp_info info;
 	uint32_t rcv_wnd;
@@ -85,7 +85,7 @@ static int open_socket(struct flow *flow, const struct path *path)
 	/* Otherwise an earlier flow that ended with a FIN blocks the port for a minute (TIME-WAIT). */
 	setsockopt(flow->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (bind(flow->fd, (struct sockaddr *)&local, length))
-		return fail(flow, -errno, "taking client port %d: %s", flow->client_port, strerror(errno));
+		return fail(flow, -errno, "binding client port %d: %s", flow->client_port, strerror(errno));
 	return 0;
 }
 
@@ -113,7 +113,7 @@ int flow_ended(struct flow *flow, const char *doing)
 
 	getsockopt(flow->fd, SOL_SOCKET, SO_ERROR, &err, &length);
 	return fail(flow, err ? -err : -EPIPE, "%s: %s%s", doing,
-		    err ? strerror(err) : "the server closed it",
+		    err ? strerror(err) : "the server closed the connection",
 		    err == ECONNREFUSED ? "; is traffic_sink running there?" : "");
 }
 
@@ -211,7 +211,7 @@ int flow_pump(struct flow *flow, const struct pump *pump)
 	int err = pump_send(pump, flow->fd, flow->bytes, flow->window_segments);
 
 	if (err)
-		return fail(flow, err, "handing it to the kernel: %s", strerror(-err));
+		return fail(flow, err, "handing the socket to /dev/bufferscope-traffic: %s", strerror(-err));
 	if (flow_is_finite(flow))
 		flow->state = FLOW_CLOSING;
 	return 0;
@@ -242,7 +242,7 @@ bool flow_account(struct flow *flow, struct tcp_info *info, uint16_t *timeouts)
 	if (length >= offsetof(struct tcp_info_6_7, total_rto_recoveries))
 		*timeouts = all.total_rto;
 	flow->retransmits = all.info.tcpi_total_retrans;
-	/* Since Linux 4.1. The kernel counts SYN and FIN as a byte each. */
+	/* tcpi_bytes_acked: since Linux 4.1. The kernel counts SYN and FIN as a byte each. */
 	if (length >= offsetof(struct tcp_info, tcpi_bytes_received) && all.info.tcpi_bytes_acked) {
 		counted = all.info.tcpi_bytes_acked - 1;
 		flow->bytes_acked = flow_is_finite(flow) && counted > flow->bytes ? flow->bytes : counted;

@@ -34,7 +34,7 @@ int flow_write_all(struct flow *flow);
 /* Finite flows in FLOW_CLOSING: 1 if every byte and the FIN are acknowledged, 0 if not, -errno if the flow failed. */
 int flow_is_acked(struct flow *flow);
 
-/* Records why the connection has ended. Always -errno. */
+/* Records why the connection has ended. Always returns -errno. */
 int flow_ended(struct flow *flow, const char *doing);
 
 /* Call when the time for the handshake is over. */

@@ -44,7 +44,7 @@ void goodput_count(struct goodput *goodput, struct meter *meter, uint64_t bytes,
 /* Call when the timer has expired: ends the open interval. */
 void goodput_timer(struct goodput *goodput);
 
-/* Writes the open interval and closes the file. 0, or -EIO if the file lacks a record. */
+/* Writes the open interval and closes the file. 0, or -EIO if the file lacks a record or could not be synced. */
 int goodput_close(struct goodput *goodput);
 
 /* The counters, as members of a JSON object. */

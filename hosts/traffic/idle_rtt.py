@@ -132,12 +132,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m hosts.traffic.idle_rtt", description=SUMMARY)
     parser.add_argument("server", type=ipaddress.ip_address, help="address to send echo requests to")
     parser.add_argument("--output", type=Path, required=True, help="idle_rtt.json")
-    parser.add_argument("--samples", type=int, default=20)
-    parser.add_argument("--interval-ms", type=float, default=10.0)
-    parser.add_argument("--timeout-s", type=float, default=2.0, help="wait for the last reply")
+    parser.add_argument("--samples", type=int, default=20, help="number of echo requests (default 20)")
+    parser.add_argument("--interval-ms", type=float, default=10.0, help="time between two requests (default 10)")
+    parser.add_argument("--timeout-s", type=float, default=2.0, help="longest wait for the last reply (default 2)")
     options = parser.parse_args(arguments)
     if not 1 <= options.samples <= 10000 or not 0 <= options.interval_ms <= 10000 or not 0 < options.timeout_s <= 60:
-        parser.error("--samples 1 to 10000, --interval-ms 0 to 10000, --timeout-s up to 60")
+        parser.error("allowed: --samples 1 to 10000, --interval-ms 0 to 10000, --timeout-s above 0 and up to 60")
     try:
         echoes = measure(str(options.server), options.samples, options.interval_ms / 1e3, options.timeout_s)
         if not echoes:

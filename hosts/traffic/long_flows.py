@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Starts long TCP flows at a planned time and records when they ran: `python -m hosts.traffic.long_flows`.
+"""Sends the flows of a plan from a planned time on, and records when they ran: `python -m hosts.traffic.long_flows`.
 
 Runs on the sending host, standard library only (Python 3.9 or later). The plan names the generator: this module runs
-iperf3, epoll_flows.py runs our own. Writes traffic.json (all flows with their ports, and the time in which all were
-up) and the generator's own files, such as iperf3-<cc>-<k>.json for every iperf3 process.
+iperf3, epoll_flows.py runs our own. Writes traffic.json (the flows with their ports, except finite flows, and the time
+in which all long flows were up) and the generator's own files, such as iperf3-<cc>-<k>.json for every iperf3 process.
 """
 
 from __future__ import annotations

@@ -34,24 +34,24 @@ static const char USAGE[] =
 	"                 [option...]\n"
 	"Sends UDP datagrams at random times (schedule.h has the distributions).\n"
 	"  --server ADDRESS        IPv4 or IPv6 address of the host that runs traffic_sink\n"
-	"  --server-port N\n"
+	"  --server-port N         port of traffic_sink\n"
 	"  --rate-bps N            rate of the link, in bits on the wire\n"
 	"  --load-ppm N            load in millionths of that rate, 1 to 10000000\n"
-	"  --duration-ns N\n"
+	"  --duration-ns N         duration of the traffic\n"
 	"  --report FILE           results as JSON\n"
 	"  --arrivals poisson|cbr|periodic|jittered  (default poisson)\n"
 	"  --round-packets N       periodic and jittered: packets of a flow in a round, 1 to 1000000 "
 	"(default 1)\n"
-	"  --spacing-ppm N         periodic and jittered: between a flow's packets, in millionths of a "
-	"packet's\n"
-	"                          time on the link (default: even)\n"
+	"  --spacing-ppm N         periodic and jittered: time between two packets of a flow in a round, in "
+	"millionths\n"
+	"                          of a packet's time on the link (default: evenly spaced)\n"
 	"  --sizes fixed|exponential|bimodal  sizes of IP packets, up to the MTU (default fixed)\n"
-	"          bursts                     packets of the MTU in the bursts of slow start\n"
-	"  --flow-packets N        with --sizes bursts: packets of such a flow, 1 to 1000\n"
+	"          bursts                     MTU-sized packets in the slow-start bursts of flows\n"
+	"  --flow-packets N        with --sizes bursts: length of a flow in packets, 1 to 1000\n"
 	"  --mtu N                 bytes (default 1500)\n"
 	"  --flows N               number of 5-tuples (default 1)\n"
 	"  --first-client-port N   port of the first flow (default 30000)\n"
-	"  --seed N                (default 1)\n"
+	"  --seed N                seed of the random draws (default 1)\n"
 	"  --start-mono-ns N       start on CLOCK_MONOTONIC; 0: at once (default). The report has the actual "
 	"start\n"
 	"  --show                  print the schedule (ns from the start, IP bytes, flow), and send "
@@ -100,7 +100,7 @@ static int parse_options(struct open_loop *run, int argc, char **argv)
 	if (err)
 		return err;
 	if (!run->show && (!run->server.text || !run->server_port || !run->report)) {
-		complain("--server, --server-port and --report are needed, or only --show");
+		complain("without --show, --server, --server-port and --report are needed");
 		return -EINVAL;
 	}
 	if ((drawn->sizes == SIZES_BURSTS) != (drawn->flow_packets > 0)) {
@@ -146,6 +146,7 @@ static int open_flow(struct open_loop *run, uint32_t index)
 	struct datagram_flow *flow = run->flows + index;
 	const char *doing = "making its socket";
 	socklen_t length = set_port(&any, client_port);
+	int err;
 
 	set_port(&server, (uint16_t)run->server_port);
 	flow->fd = socket(any.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -153,7 +154,7 @@ static int open_flow(struct open_loop *run, uint32_t index)
 		goto failed;
 	if (any.ss_family == AF_INET)
 		setsockopt(flow->fd, IPPROTO_IP, IP_MTU_DISCOVER, &fragment_never, sizeof(fragment_never));
-	doing = "taking its port";
+	doing = "binding its port";
 	if (bind(flow->fd, (struct sockaddr *)&any, length))
 		goto failed;
 	doing = "finding a route";
@@ -161,9 +162,10 @@ static int open_flow(struct open_loop *run, uint32_t index)
 		goto failed;
 	return 0;
 failed:
+	err = errno;
 	complain("flow from port %d to %s port %" PRIu64 ": %s: %s", client_port, run->server.text,
-		 run->server_port, doing, strerror(errno));
-	return -errno;
+		 run->server_port, doing, strerror(err));
+	return -err;
 }
 
 static bool signalled(struct open_loop *run)
@@ -265,13 +267,14 @@ int main(int argc, char **argv)
 	if (err)
 		return err > 0 ? 0 : EXIT_REFUSED;
 	err = schedule_init(&run.schedule, &run.drawn);
-	if (err) {
-		complain(err == -EINVAL ? "--spacing-ppm %" PRIu64
-					  ": too wide for the load; allowed is at most flows / load packets"
-					: "--spacing-ppm %" PRIu64 ": no memory for the flows",
-			 run.drawn.spacing_ppm);
+	if (err == -EINVAL)
+		complain("--spacing-ppm %" PRIu64 ": too wide for the load; allowed: up to %" PRIu64
+			 " (flows / load)",
+			 run.drawn.spacing_ppm, run.drawn.flows * 1000000000000 / run.drawn.load_ppm);
+	else if (err)
+		complain("--flows %" PRIu64 ": no memory for the schedule", run.drawn.flows);
+	if (err)
 		return EXIT_REFUSED;
-	}
 	if (run.show) {
 		show(&run);
 		schedule_destroy(&run.schedule);
@@ -279,7 +282,10 @@ int main(int argc, char **argv)
 	}
 	block_signals();
 	run.flows = calloc(run.drawn.flows, sizeof(*run.flows));
+	if (!run.flows)
+		complain("--flows %" PRIu64 ": no memory for the flows", run.drawn.flows);
 	if (!run.flows || allow_files(run.drawn.flows + 16, run.drawn.flows + 16)) {
+		free(run.flows);
 		schedule_destroy(&run.schedule);
 		return EXIT_REFUSED;
 	}

@@ -29,7 +29,7 @@ from hosts.traffic.plan_reader import MOST_NS, SERVER, PlanError, Reader
 
 REPORT = "open_loop.json"
 ARRIVALS = ("poisson", "cbr", "periodic", "jittered")
-ARRIVALS_FORM = "periodic:64p:2.5"  # packets of a flow in a round, and slots between them (schedule.h)
+ARRIVALS_FORM = "periodic:64p:2.5"  # 64 packets of a flow in a round, 2.5 packet times apart (schedule.h)
 MOST_ROUND_PACKETS = 1_000_000  # of schedule.h
 SIZES = ("fixed", "exponential", "bimodal")
 BURSTS_FORM = "bursts:14p"  # the slow-start bursts of flows of 14 packets, or of another number (schedule.h)
@@ -148,7 +148,8 @@ def _sizes(values: dict[str, Any], prefix: str, read: Reader) -> str:
     value = values.get("sizes", SIZES[0])
     if is_sizes(value):
         return str(value)
-    read.errors.append(f"{prefix}sizes: {value!r} is not one of {', '.join((*SIZES, BURSTS_FORM))}")
+    bursts = f"bursts:1p to bursts:{MOST_FLOW_PACKETS}p"
+    read.errors.append(f"{prefix}sizes: {value!r} is not one of {', '.join(SIZES)}, {bursts}")
     return SIZES[0]
 
 
@@ -156,7 +157,8 @@ def _arrivals(values: dict[str, Any], prefix: str, read: Reader) -> str:
     value = values.get("arrivals", ARRIVALS[0])
     if read_arrivals(value):
         return str(value)
-    read.errors.append(f"{prefix}arrivals: {value!r} is not one of {', '.join((*ARRIVALS, ARRIVALS_FORM))}")
+    rounds = f"periodic or jittered with :PACKETSp[:SPACING], such as {ARRIVALS_FORM}"
+    read.errors.append(f"{prefix}arrivals: {value!r} is not one of {', '.join(ARRIVALS)}, or {rounds}")
     return ARRIVALS[0]
 
 
@@ -194,7 +196,7 @@ def run(plan: OpenLoopPlan, directory: Path) -> list[str]:
 
 
 def unsent(report: dict[str, Any]) -> list[str]:
-    """An error if datagrams were drawn but not sent."""
+    """An error if the host had no buffer for some datagrams."""
     count = report.get("unsent")
     return [f"{count} datagrams were not sent: this host had no room for them; lower the load"] if count else []
 

@@ -15,13 +15,13 @@ from types import FrameType
 from typing import Any
 
 EXIT_REFUSED = 1  # nothing was sent
-EXIT_INCOMPLETE = 2  # not all as planned
+EXIT_INCOMPLETE = 2  # not all was sent as planned
 START_DELAY_NS = 200_000_000  # from now to the start, if the plan has no start
 MOST_LATE_NS = 1_000_000_000  # a start planned longer ago than this is a mistake in the plan
 
 
 class TrafficError(RuntimeError):
-    """A reason not to start the traffic, or to end it early; the text is for the user."""
+    """A reason not to start the traffic; the text is for the user."""
 
 
 class StoppedError(Exception):
@@ -44,7 +44,7 @@ def signals_raise() -> Iterator[None]:
 
 
 def local_address(server: str) -> tuple[str, str]:
-    """(source address, server address) of flows to `server`, from the routing table; nothing is sent."""
+    """(source address, server address) of flows to `server`, from the routing table; `server` gets no packet."""
     try:
         family, _, _, _, address = socket.getaddrinfo(server, 9, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -62,7 +62,7 @@ def planned_start(start_mono_ns: int) -> int:
     start_ns = start_mono_ns or now_ns + START_DELAY_NS
     if now_ns - start_ns > MOST_LATE_NS:
         late_s = (now_ns - start_ns) / 1e9
-        raise TrafficError(f"start_mono_ns was {late_s:.1f} s ago: plan a time to come on this host's CLOCK_MONOTONIC")
+        raise TrafficError(f"start_mono_ns was {late_s:.1f} s ago: give a future time of this host's CLOCK_MONOTONIC")
     return start_ns
 
 

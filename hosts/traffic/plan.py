@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The plan of long_flows, checked as a whole: reports all errors at once, each with its key.
+"""The plan of long_flows, checked as a whole: reports all errors at once (an unknown generator alone), each
+with its key.
 
 An iperf3 process has at most 128 streams and serves one client at a time. So a larger group is split: part k uses
 server port `server_port + k` and client ports from `first_client_port + 128 k`. Our own generator, epoll, has one
@@ -43,14 +44,14 @@ class Process:
 class LongFlowsPlan:
     """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible.
 
-    iperf3 only: `seconds`.
+    iperf3 only: `seconds`. iperf3 takes no `ecn`: net.ipv4.tcp_ecn decides.
     epoll only: `duration_ns` is the time from the last flow's start to the end. Each flow starts within
     `start_spread_ns`, at a time drawn with `seed`. `connect_interval_ns` is the time between two SYNs, `drain_ns` from
     the end to the RSTs. `transfers` are the groups of finite flows. `datagrams` are the groups of open-loop traffic,
-    which is sent from the common start to the end. A plan may have `transfers` alone or `datagrams` alone. Each group
-    of TCP flows has its settings (flow_settings.py), by default those of the plan.
-    Both generators: `kernel_names` maps congestion controls to their names in the kernel, where
-    the plan's names differ.
+    which is sent from the common start to the end. A plan with `transfers` or `datagrams` needs no long flows. Each
+    group of TCP flows has its settings (flow_settings.py), by default those of the plan.
+    Both generators: `kernel_names` maps congestion controls to their names in the kernel, where the plan's names
+    differ.
     """
 
     generator: str
@@ -88,7 +89,7 @@ def split(group: Process, most_flows: int) -> list[Process]:
 
 
 def server_ports(plan: LongFlowsPlan) -> list[int]:
-    """The server ports of long flows. Finite flows and datagrams have others."""
+    """The server ports of long flows, without those of finite flows and datagrams."""
     return [process.server_port for process in plan.processes]
 
 
@@ -105,12 +106,14 @@ def _overlaps(processes: list[Process], read: Reader) -> None:
         has_server = not read.refused(f"{name}.server_port")
         has_clients = not read.refused(f"{name}.first_client_port") and not read.refused(f"{name}.flows")
         if has_server and (other := servers.setdefault(process.server_port, process.group)) != process.group:
-            problems.setdefault(f"{name}.server_port/{other}", f"{process.server_port} is also of groups[{other}]")
+            problems.setdefault(f"{name}.server_port/{other}", f"{process.server_port} also belongs to groups[{other}]")
         if has_clients:
             clash = next((port for port in ports if client_ports.get(port, process.group) != process.group), None)
             if clash is not None:
                 other = client_ports[clash]
-                problems.setdefault(f"{name}.first_client_port/{other}", f"port {clash} is also of groups[{other}]")
+                problems.setdefault(
+                    f"{name}.first_client_port/{other}", f"port {clash} also belongs to groups[{other}]"
+                )
             client_ports |= dict.fromkeys(ports, process.group)
         if (has_clients and ports[-1] > MOST_PORT) or process.server_port > MOST_PORT:
             problems.setdefault(name, f"its ports go beyond {MOST_PORT}; begin lower")
@@ -153,7 +156,7 @@ def parse(values: Any) -> LongFlowsPlan:
     generator_keys = (
         {"seconds"} if generator == "iperf3" else {"transfers", "datagrams", *flow_settings.KEYS, *_EPOLL_NUMBERS}
     )
-    common_keys = {"generator", "start_mono_ns", "server", "groups", "mss_bytes", "ecn", "setup_seconds"}
+    common_keys = {"generator", "start_mono_ns", "server", "groups", "mss_bytes", "setup_seconds"}
     common_keys |= {"pacing", "kernel_names"}
     read.unknown(values, common_keys | generator_keys)
     of_epoll = values if generator == "epoll" else {}
@@ -208,7 +211,7 @@ def _overlaps_of_transfers(groups: tuple[TransferGroup, ...], processes: list[Pr
     for index, group in enumerate(groups):
         port, name = group.first_server_port, f"transfers[{index}]"
         if port in owners:
-            errors.append(f"{name}.first_server_port: {port} is also of {owners[port]}")
+            errors.append(f"{name}.first_server_port: {port} also belongs to {owners[port]}")
         owners[port] = name
 
 
@@ -221,12 +224,14 @@ def _datagrams(values: Any, read: Reader) -> tuple[DatagramGroup, ...]:
 
 
 def _overlaps_of_datagrams(groups: tuple[DatagramGroup, ...], errors: list[str]) -> None:
-    """Each group's process binds its client ports, whatever its server port."""
+    """Each group's process binds its client ports, so two groups cannot share one, whatever their server ports."""
     for index, group in enumerate(groups):
         for earlier, other in enumerate(groups[:index]):
             first = max(group.first_client_port, other.first_client_port)
             if first < min(group.first_client_port + group.flows, other.first_client_port + other.flows):
-                errors.append(f"datagrams[{index}].first_client_port: port {first} is also of datagrams[{earlier}]")
+                errors.append(
+                    f"datagrams[{index}].first_client_port: port {first} also belongs to datagrams[{earlier}]"
+                )
 
 
 # Key -> least, most, default (None: must be given).

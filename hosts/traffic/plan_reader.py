@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 AnyPlan = TypeVar("AnyPlan")
 
-MOST_NS = 10**15  # of any duration: 11 days
+MOST_NS = 10**15  # upper bound of each duration: 11.6 days
 SERVER = re.compile(r"[0-9A-Za-z:][0-9A-Za-z.:%_-]{0,254}")
-CC_NAME = re.compile(r"[a-z0-9_]{1,15}")  # TCP_CA_NAME_MAX is 16 with the zero
+CC_NAME = re.compile(r"[a-z0-9_]{1,15}")  # TCP_CA_NAME_MAX is 16, with the final NUL
 
 
 class PlanError(ValueError):

@@ -11,11 +11,14 @@
 
 int pump_open(struct pump *pump)
 {
+	int err;
+
 	pump->fd = open(PUMP_DEVICE, O_RDWR | O_CLOEXEC);
-	if (pump->fd >= 0 || errno == ENOENT)
+	err = pump->fd < 0 ? -errno : 0;
+	if (!err || err == -ENOENT)
 		return 0;
-	complain("opening %s: %s", PUMP_DEVICE, strerror(errno));
-	return -errno;
+	complain("opening %s: %s", PUMP_DEVICE, strerror(-err));
+	return err;
 }
 
 void pump_close(struct pump *pump)

@@ -48,7 +48,7 @@ static double scale_bytes(const struct schedule_options *options)
 	return (double)options->mtu_bytes / 4;
 }
 
-/* The mean of the distribution in schedule.h, as a sum. */
+/* The mean size of the IP packets, by the distributions in schedule.h. */
 static double mean_ip_bytes(const struct schedule_options *options)
 {
 	double weight_sum = 0, sum = 0, mtu = (double)options->mtu_bytes;
@@ -78,7 +78,7 @@ static uint32_t bursts_of(uint64_t flow_packets)
 	return bursts;
 }
 
-/* Packets of burst number index, from 0. */
+/* Number of packets of burst `index`; the first burst has index 0. */
 static uint32_t burst_packets(uint64_t flow_packets, uint32_t index)
 {
 	uint64_t before = (uint64_t)FIRST_BURST * (((uint64_t)1 << index) - 1),

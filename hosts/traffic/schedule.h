@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Draws the packets of open-loop traffic one by one: time, size and flow. The same seed gives the same packets. Times,
- * sizes and flows have separate random streams, so the number of flows does not change times and sizes. No I/O.
+ * Draws the packets of open-loop traffic one by one: time, size and flow. The same seed and options give the same
+ * packets. Times, sizes and flows have separate random streams. So with Poisson and CBR arrivals the number of flows
+ * does not change times and sizes. No I/O.
  *
  * Sizes are of IP packets, from LEAST_IP_BYTES to the MTU:
  *   fixed        all have the MTU
@@ -19,8 +20,9 @@
  * CBR: all gaps are the mean, and flows take turns.
  * Periodic (Enachescu et al. 2006, Appendix II): each flow sends round_packets packets in a round, spacing_ns apart.
  * A round lasts flows x round_packets mean gaps. The default spacing is the widest: a flow's packets are spaced evenly.
- * A flow's first packet of a round is due at a random phase. The phase is uniform over the round, so that the mean
- * number of due packets is the same at each time. With even spacing the phase is uniform over one spacing.
+ * A flow's first packet of a round is due at a random phase. The phase is uniform over the round, so that, after the
+ * first round, the mean number of due packets is the same at each time. With even spacing the phase is uniform over one
+ * spacing.
  * Periodic flows keep their phase in all rounds. Jittered flows change it: with even spacing, each round draws a new
  * phase. Otherwise the phase moves from round to round by up to half a round either way, but never so far that two
  * rounds of a flow are closer to each other than the flow's spacing.
@@ -81,7 +83,7 @@ struct schedule {
 	struct chance times, lengths, flows;
 	struct departure latest;
 	uint32_t left;		    /* packets of the latest burst that are still to come */
-	struct periodic_flow *heap; /* periodic: by due time, then flow */
+	struct periodic_flow *heap; /* periodic and jittered: min-heap by due time, then flow */
 	double round_ns, spacing_ns, even_ns;
 	uint64_t round_packets;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Histogram of the lateness of a traffic program's sends: from the due time to the send, or to the return of the send.
+ * Histogram of the lateness of a traffic program's sends. In tcp_flows the lateness is the time from a finite flow's
+ * due time to its SYN, in open_loop from a datagram's due time to the return of the send call.
  * Bucket k counts latenesses above 2^(k - 1) ns and up to 2^k ns; bucket 0 counts those up to 1 ns.
  */
 #ifndef TRAFFIC_SEND_LATENESS_H

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 struct server {
-	struct sockaddr_storage address; /* without a port: each flow has its own */
+	struct sockaddr_storage address; /* without a port: each flow has its own port */
 	const char *text;
 };
 

@@ -55,7 +55,7 @@ def free_name(server: Server) -> Path:
         path = base.with_name(f"{base.name}{f'-{number}' if number else ''}.json")
         if not path.exists():
             return path
-    raise ServerError(f"{base}-*.json: {MOST_RESULTS} results are enough: give another --results")
+    raise ServerError(f"{base}-*.json: all {MOST_RESULTS} names are in use: give another directory (--results)")
 
 
 def keep_result(server: Server) -> str | None:
@@ -127,7 +127,7 @@ def parse_interval(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0.1 <= seconds <= 60:
-        raise argparse.ArgumentTypeError(f"'{text}': give seconds from 0.1 to 60 (what iperf3 takes)")
+        raise argparse.ArgumentTypeError(f"'{text}': give seconds from 0.1 to 60 (iperf3's limits)")
     return seconds
 
 

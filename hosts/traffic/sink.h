@@ -33,10 +33,10 @@ struct sink_flow {
 	const char *protocol;
 	int fd; /* TCP only, while it is open */
 	enum sink_end end;
-	uint32_t range; /* number of the range of ports that has its port, from 1; 0: none */
+	uint32_t range; /* number, from 1, of the range that has the server port; 0: none */
 	struct sockaddr_storage peer;
 	uint64_t first_mono_ns; /* accepted, or first datagram */
-	uint64_t last_mono_ns;	/* its end; UDP: 0 */
+	uint64_t last_mono_ns;	/* the connection's end; UDP: 0 */
 };
 
 struct sink {
@@ -52,7 +52,7 @@ struct sink {
 	uint64_t refused;		/* connections that could not be accepted */
 };
 
-/* Adds a listening socket to the epoll set, and takes ownership of its handler. 0 or -errno. */
+/* Adds a listening socket to the epoll set. 0: the sink now owns the handler. -errno: the caller still does. */
 int sink_listen(struct sink *sink, int fd, struct sink_handler *handler);
 
 /* Frees flows and listening handlers. The end of the process closes the sockets. */
@@ -64,7 +64,7 @@ struct sink_flow *sink_add(struct sink *sink, const char *protocol, const struct
 
 uint16_t port_of(const struct sockaddr_storage *address);
 
-/* A socket bound to port on every address, IPv4 and IPv6: fd, or -errno. */
+/* A socket bound to port on every address, IPv4 and (if the kernel has it) IPv6: fd, or -errno. */
 int sink_bind(int type, uint16_t port);
 
 /* Listens for TCP connections with congestion control cc (NULL: the host's default): DCTCP needs the receiver to run
@@ -75,7 +75,7 @@ int sink_tcp(struct sink *sink, uint16_t port, const char *cc, uint32_t range);
 /* Receives datagrams on port. 0, or -errno after one message. */
 int sink_udp(struct sink *sink, uint16_t port);
 
-/* Datagrams dropped because a socket's buffer was full. */
+/* Datagrams that the kernel dropped at the UDP sockets: the buffer was full, or a checksum was wrong. */
 uint64_t sink_udp_drops(const struct sink *sink);
 
 void sink_tcp_close(struct sink_flow *flow, struct sink *sink);

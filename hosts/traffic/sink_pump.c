@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The kernel module discards the data, and notifies the sink of the first bytes after an idle interval. The sink asks
-// for counts at the end of each interval.
+// for counts when it is notified, at the end of each interval, and before it closes a connection.
 #include <errno.h>
 #include <string.h>
 

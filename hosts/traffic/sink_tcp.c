@@ -12,8 +12,11 @@
 #include "sink.h"
 
 enum {
-	BACKLOG = 4096, /* limited by net.core.somaxconn; tcp_flows spaces the SYNs of long flows */
-	DISCARD_BYTES = 256 << 20, /* per call; no socket buffer is larger */
+	/* The kernel lowers BACKLOG to net.core.somaxconn. tcp_flows spaces the SYNs of long flows, so that the
+	 * new connections fit.
+	 */
+	BACKLOG = 4096,
+	DISCARD_BYTES = 256 << 20, /* per call; while more is left, epoll reports the socket again */
 };
 
 struct listener {
@@ -61,7 +64,9 @@ static int discard(struct sink_handler *handler, struct sink *sink)
 	return 0;
 }
 
-/* Receives on a new connection. If the kernel receives instead, only the connection's end wakes this program. */
+/* Starts receiving on a new connection. If the kernel receives (pump.h), only the connection's end wakes this
+ * program.
+ */
 static int receive(struct sink *sink, struct sink_flow *flow)
 {
 	bool pumped = pump_is_open(&sink->pump);
@@ -98,7 +103,8 @@ static int accept_all(struct sink_handler *handler, struct sink *sink)
 		if (!err)
 			continue;
 		if (!sink->refused++)
-			complain("taking a connection on port %d: %s; it and perhaps others are refused",
+			complain("accepting a connection on port %d: %s; this one and perhaps others are "
+				 "refused",
 				 listener->port, strerror(-err));
 		if (fd < 0)
 			return err; /* the listener would stay ready for ever */
@@ -114,12 +120,14 @@ int sink_tcp(struct sink *sink, uint16_t port, const char *cc, uint32_t range)
 	struct listener *listener = malloc(sizeof(*listener));
 	int fd = listener ? sink_bind(SOCK_STREAM, port) : -ENOMEM;
 	int err = fd < 0 ? fd : 0;
+	bool cc_failed = false;
 
 	if (!err && cc && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc))) {
+		err = -errno;
+		cc_failed = true;
 		complain("setting the congestion control %s on port %d: %s; see "
 			 "net.ipv4.tcp_available_congestion_control",
-			 cc, port, strerror(errno));
-		err = -errno;
+			 cc, port, strerror(-err));
 	} else if (!err && listen(fd, BACKLOG)) {
 		err = -errno;
 	}
@@ -133,7 +141,7 @@ int sink_tcp(struct sink *sink, uint16_t port, const char *cc, uint32_t range)
 	if (err == -EADDRINUSE)
 		complain("port %d is busy: something listens there: free it or choose another with --tcp",
 			 port);
-	else if (!cc || err != -ENOENT)
+	else if (!cc_failed)
 		complain("listening on port %d: %s", port, strerror(-err));
 	if (fd >= 0)
 		close(fd);

@@ -25,7 +25,7 @@ struct udp_socket {
 	int fd;
 	uint16_t port;
 	struct udp_socket *next;
-	struct sink_flow *flows[PORTS]; /* by client port: one host sends */
+	struct sink_flow *flows[PORTS]; /* by client port, which identifies a flow: one host sends */
 };
 
 static int take(struct sink_handler *handler, struct sink *sink)
@@ -48,7 +48,7 @@ static int take(struct sink_handler *handler, struct sink *sink)
 		if (!*flow)
 			*flow = sink_add(sink, "udp", peers + index, udp->port);
 		if (!*flow) {
-			complain("counting datagrams of a new client port: no memory");
+			complain("counting datagrams of a new client port: no memory, or too many flows");
 			return -ENOMEM;
 		}
 		goodput_count(&sink->goodput, &(*flow)->meter, messages[index].msg_len, 1);
@@ -64,7 +64,7 @@ int sink_udp(struct sink *sink, uint16_t port)
 	int err = fd < 0 ? fd : 0;
 
 	if (!err) {
-		/* Only root may exceed net.core.rmem_max; other users get that maximum. */
+		/* Only CAP_NET_ADMIN may exceed net.core.rmem_max; without it the kernel takes that maximum. */
 		if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 			setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 		udp->handler.ready = take;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs any number of long and finite TCP flows in one thread, for a given time: the command line, and the outcome.
+// Runs long and finite TCP flows in one thread, for a given time. This file parses the command line, and prints the
+// errors of a run that has ended.
 #include "tcp_flows.h"
 
 #include <errno.h>
@@ -27,22 +28,25 @@ static const char USAGE[] =
 	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...]\n"
 	"BYTES 0: a long flow, which sends from OFFSET_NS after the start to the end. Otherwise a finite "
 	"flow:\n"
-	"it connects OFFSET_NS after the start, or after the end of the same USER's previous flow.\n"
-	"Words: from=ADDRESS, the client's; window=N, at most N segments in flight (needs\n" PUMP_DEVICE
-	"); buffer=N, bytes of the send buffer; pacing, segments are spread over the\n"
-	"round trip; ecn, a connection without ECN is an error.\n"
+	"it connects OFFSET_NS after the start or, if USER is not 0, after the end of USER's previous flow.\n"
+	"Words: from=ADDRESS, the client's address; window=N, at most N segments in flight\n"
+	"(needs " PUMP_DEVICE "); buffer=N, bytes of the send buffer; pacing, segments\n"
+	"are spread over the round trip; ecn, a connection without ECN is an error.\n"
 	"  --server ADDRESS          IPv4 or IPv6 address of the host that runs traffic_sink\n"
-	"  --duration-ns N           from the last flow's start to the end\n"
+	"  --duration-ns N           from the start of the last long flow (else from the start) to the end\n"
 	"  --report FILE             results as JSON\n"
 	"  --records FILE            a record of each flow (wire/flow_record.def in blocks); must not exist\n"
-	"  --start-mono-ns N         start on CLOCK_MONOTONIC; 0: when all are connected (default). If "
-	"connecting\n"
-	"                            takes longer, the start is later; the report has the actual start\n"
-	"  --connect-interval-ns N   between two SYNs (default 100000): all at once would overflow the "
-	"queue\n"
-	"  --setup-ns N              limit for all handshakes, from the first SYN (default 30000000000)\n"
+	"  --start-mono-ns N         start on CLOCK_MONOTONIC; 0: when all long flows are connected "
+	"(default).\n"
+	"                            If connecting takes longer, the start is later; the report has the "
+	"actual\n"
+	"                            start\n"
+	"  --connect-interval-ns N   between the SYNs of two long flows (default 100000): all at once would\n"
+	"                            overflow the server's queue of new connections\n"
+	"  --setup-ns N              limit for the handshakes of all long flows, from the first SYN\n"
+	"                            (default 30000000000)\n"
 	"  --drain-ns N              from the end, when sending stops, to the RSTs (default 0)\n"
-	"  --mss N                   segment size\n";
+	"  --mss N                   segment size in bytes (default: the path's)\n";
 
 static int parse_options(struct run *run, int argc, char **argv)
 {
@@ -63,7 +67,9 @@ static int parse_options(struct run *run, int argc, char **argv)
 	return options_read(rows, USAGE, argc, argv);
 }
 
-/* Reports the errors of the run. Returns whether there are any. */
+/* Prints the errors of the run. Returns whether the run is incomplete. Finite flows that were refused or reset are
+ * results, and do not make it incomplete.
+ */
 static bool report_errors(const struct run *run)
 {
 	uint32_t failed = 0;
@@ -88,8 +94,8 @@ static bool report_errors(const struct run *run)
 	return run->stopped || failed;
 }
 
-/* Raises the limit of open files to the number of flows if allowed. Room for the long flows is required; of the finite
- * flows only a few are open at the same time.
+/* Opens all that the run needs. 0, or -errno after one message. The limit of open files becomes the number of flows, if
+ * that is allowed. Room for the long flows is required; of the finite flows only a few are open at the same time.
  */
 static int open_all(struct run *run)
 {

@@ -25,7 +25,7 @@ struct run {
 	struct pump pump;
 	bool with_pump;
 	struct flow_list list;
-	struct agenda agenda; /* flows that have not begun */
+	struct agenda agenda; /* flows that have a start time and have not begun */
 	struct flow_records records;
 	uint32_t connected; /* long flows */
 	uint32_t open;	    /* finite flows that have a socket */
@@ -35,7 +35,7 @@ struct run {
 	uint32_t reset;
 	const struct flow *first_failed; /* finite flow */
 	struct send_lateness lateness;	 /* of SYNs of finite flows */
-	uint64_t start_mono_ns;		 /* offsets count from here; 0: the run ended before it */
+	uint64_t start_mono_ns;		 /* offsets count from here; 0: the run ended before the start */
 	uint64_t end_mono_ns;		 /* planned: start + last long flow's offset + duration */
 	uint64_t ended_mono_ns;		 /* read after the last write */
 	const char *stopped;		 /* name of the signal that ended the run; NULL: none */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tcp_flows.json: the times of the run, the results of each long flow, and counts of finite flows by their end. Each
-// finite flow has a record in flows.bsf.
+// tcp_flows.json: the times of the run, the results of each long flow, and counts of finite flows by their end. With
+// --records each flow that began also has a record.
 #include <inttypes.h>
 
 #include "files.h"

@@ -17,7 +17,7 @@ enum {
 	MOST_LISTENERS = 1024,
 	MOST_FILES = 65536,
 	ENOUGH_FILES = 256,
-	/* Rounds after the signal: enough for all datagrams of a full buffer, and for a batch for each of MOST_FILES.
+	/* Rounds after the signal: enough to read all datagrams of a full buffer, and each of MOST_FILES sockets once.
 	 * A sender that goes on cannot delay the end further.
 	 */
 	MOST_LAST_ROUNDS = 4096,
@@ -46,13 +46,14 @@ struct options {
 static struct options options;
 
 static const char USAGE[] =
-	"usage: traffic_sink --tcp PORT[=CC]... --udp PORT... --interval-ns N --output FILE --summary FILE\n"
+	"usage: traffic_sink {--tcp PORT[=CC] | --udp PORT}... [--interval-ns N] --output FILE --summary "
+	"FILE\n"
 	"Receives and discards until SIGTERM or SIGINT; prints ready when it listens.\n"
-	"  --tcp PORT[=CC]  accept TCP connections, with this congestion control; may be repeated\n"
+	"  --tcp PORT[=CC]  accept TCP connections, with the congestion control CC; may be repeated\n"
 	"  --tcp FIRST-LAST[=CC]  the same on all these ports; the summary has their sum, not each "
 	"connection\n"
 	"  --udp PORT       receive datagrams; may be repeated\n"
-	"  --interval-ns N  length of an interval (default 100000000)\n"
+	"  --interval-ns N  length of a goodput interval (default 100000000)\n"
 	"  --output FILE    bytes per flow and interval (wire/goodput_record.def in blocks); must not exist\n"
 	"  --summary FILE   totals as JSON, at the end\n";
 
@@ -60,7 +61,7 @@ static int add_endpoint(struct options *options, const char *name, const struct 
 {
 	options->listeners += endpoint->last_port - endpoint->port + 1u;
 	if (options->listeners > MOST_LISTENERS) {
-		complain("more than %d ports with %s: give fewer", MOST_LISTENERS, name);
+		complain("%s: more than %d ports in total: give fewer", name, MOST_LISTENERS);
 		return -EINVAL;
 	}
 	options->endpoints[options->count++] = *endpoint;
@@ -129,7 +130,7 @@ static int parse_options(int argc, char **argv)
 	options.interval_ns = 100000000;
 	err = options_read(rows, USAGE, argc, argv);
 	if (!err && !options.count) {
-		complain("no port is given: --tcp PORT[=CC] or --udp PORT");
+		complain("no port is given: give --tcp PORT[=CC] or --udp PORT");
 		err = -EINVAL;
 	}
 	return err;
@@ -219,7 +220,7 @@ static int run(struct sink *sink)
 		err = events_wait(&sink->events, !last_rounds, &sockets, &wakeup);
 		if (err)
 			complain("waiting for sockets: %s", strerror(-err));
-		/* Before the sockets: bytes that are read from now on belong to the next interval. */
+		/* The timer precedes the sockets: bytes that are read from now on belong to the next interval. */
 		if (wakeup == EVENTS_TIMER && !err)
 			err = end_interval(sink);
 		for (int index = 0; !err && index < sockets; index++) {

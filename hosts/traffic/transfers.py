@@ -5,8 +5,8 @@
     closed-loop  each user thinks, sends a flow, thinks again. `think_from` end: a think time begins when the user's
                  flow has ended. start: think times run from start to start, so a user's flows can overlap
 
-`path_of` selects how source addresses are assigned. user: all flows of a user share an address. transfer: each flow
-draws one.
+For closed-loop flows `path_of` selects how source addresses are assigned. user: all flows of a user share an address.
+transfer: each flow draws an address.
 
 Sizes, arrivals, sources and every user have random streams of their own. So draw k of user u depends neither on the
 network nor on other users. No two flows of a run have the same pair of ports, so a flow in TIME-WAIT blocks no later
@@ -136,7 +136,9 @@ def draw(group: TransferGroup, number: int, duration_ns: int, seed: int) -> Iter
 
 
 def _dealt_sources(group: TransferGroup, number: int, seed: int) -> list[int]:
-    """The sources, shuffled by the seed. Flow or user k takes source k mod the number of sources, so use is even."""
+    """The sources, shuffled by the seed. Flow or user k takes entry k mod the number of sources, so all sources are
+    used evenly.
+    """
     dealt = list(range(max(1, len(group.sources))))
     Random(f"sources {seed} {number}").shuffle(dealt)
     return dealt
@@ -160,8 +162,9 @@ def _arriving(group: TransferGroup, number: int, duration_ns: int, seed: int) ->
 def _of_user(
     group: TransferGroup, number: int, user: int, duration_ns: int, seed: int, source: int
 ) -> Iterator[Transfer]:
-    """The flows of one user. The first flow begins after a think time. The number of flows is an upper bound: those
-    that would begin within the duration if transfers took no time. All flows use `source`, unless each draws its own.
+    """The flows of one user. The first flow begins after a think time. With `think_from` end the number of flows is an
+    upper bound: all that would begin within the duration if transfers took no time. All flows use `source`, unless
+    `path_of` is transfer.
     """
     assert group.think is not None
     random, sources = Random(f"user {seed} {number} {user}"), Random(f"sources of user {seed} {number} {user}")

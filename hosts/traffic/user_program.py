@@ -198,7 +198,9 @@ class Running:
 
 
 def _rights(plan: UserPlan) -> list[str]:
-    """setpriv(1): the plan's user, no capability, no gain from set-user-ID programs; killed with this process."""
+    """setpriv(1) with its options: the plan's user, no capability, no gain from set-user-ID programs. The kernel kills
+    the program when this process ends.
+    """
     groups = ["--groups", ",".join(map(str, plan.groups))] if plan.groups else ["--clear-groups"]
     return [
         "setpriv", "--reuid", str(plan.uid), "--regid", str(plan.gid), *groups, "--bounding-set", "-all", "--inh-caps",
@@ -211,19 +213,21 @@ def _until(mono_ns: int) -> Callable[[], float]:
 
 
 def serve(plan: UserPlan, running: Running) -> tuple[str, list[str]]:
-    """(how the server's time ended, errors). Returns at SIGTERM, or when the server fails."""
+    """(how the server's time ended, errors). Returns when the server fails, or at SIGTERM or SIGINT. Before the server
+    listens on its port, a signal raises StoppedError instead.
+    """
     deadline = _until(running.started_mono_ns + int(LISTEN_S * 1e9))
     while plan.port not in sockets.bound_ports():
         look = _until(time.monotonic_ns() + int(POLL_S * 1e9))
         if running.watch(lambda look=look: min(look(), deadline())):  # type: ignore[misc]
             return "itself", [
                 f"{plan} {running.how()} before it listened on port {plan.port}, {_after(running)}: "
-                f"{running.last_words()}; it must stay in the foreground"
+                f"{running.last_words()}; a server must stay in the foreground"
             ]
         if deadline() <= 0:
             return "stop", [
                 f"{plan} has not bound port {plan.port} (TCP or UDP) within {LISTEN_S:g} s: {running.last_words()}; "
-                "pass it {port}"
+                "its command must contain {port} where it takes the port"
             ]
     try:
         print("ready", flush=True)
@@ -254,7 +258,7 @@ def _after(running: Running) -> str:
 
 
 def run(plan: UserPlan, directory: Path) -> list[str]:
-    """Runs the program and writes NAME.json, and traffic.json if the plan says so. Returns errors."""
+    """Runs the program and writes NAME.json, and traffic.json if `plan.alone`. Returns errors."""
     files = [f"{plan.name}.json", *(["traffic.json"] if plan.alone else [])]
     for name in files:
         refuse_to_overwrite(directory / name)
@@ -281,7 +285,7 @@ def run(plan: UserPlan, directory: Path) -> list[str]:
 
 
 def describe(plan: UserPlan, running: Running, ended_by: str, errors: list[str]) -> dict[str, Any]:
-    """The contents of NAME.json. `ended_by`: itself, duration (the client's time was over) or stop (by the run)."""
+    """The contents of NAME.json. `ended_by`: itself, duration (the client's time was over) or stop (anything else)."""
     status = running.process.returncode
     return {
         "argv": list(plan.argv),

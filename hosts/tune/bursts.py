@@ -19,7 +19,7 @@ def read(interface: str) -> int:
     try:
         return int(json.loads(text)[0]["gso_max_segs"])
     except (ValueError, LookupError, TypeError) as error:
-        raise TuneError(f"reading gso_max_segs of {interface}: ip does not say it: {NEEDS}") from error
+        raise TuneError(f"reading gso_max_segs of {interface}: ip does not print it: {NEEDS}") from error
 
 
 def write(interface: str, segments: int) -> None:

@@ -17,7 +17,7 @@ class TuneError(RuntimeError):
 
 
 class CommandError(TuneError):
-    """A program that failed. `reason` is the last line of its output."""
+    """A program that failed or took too long. `reason`: the last line of its output, its exit status, or the limit."""
 
     def __init__(self, words: Sequence[str], reason: str):
         super().__init__(f"{' '.join(words)}: {reason}")

@@ -14,7 +14,7 @@ import sys
 from hosts.tune import sysctls
 from hosts.tune.commands import TuneError, run
 
-NAME = re.compile(r"[a-z0-9_]{1,15}")  # TCP_CA_NAME_MAX is 16 with the zero
+NAME = re.compile(r"[a-z0-9_]{1,15}")  # TCP_CA_NAME_MAX is 16, with the final NUL
 
 
 def available() -> list[str]:
@@ -26,7 +26,7 @@ def ensure(names: list[str]) -> bool:
     bad = [name for name in names if not NAME.fullmatch(name)]
     if bad:
         raise TuneError(
-            f"'{bad[0]}' is not the name of a congestion control: 1 to 15 of a-z, 0-9 and _ (such as cubic)"
+            f"'{bad[0]}' is not the name of a congestion control: give 1 to 15 of a-z, 0-9 and _ (such as cubic)"
         )
     changed = False
     for name in names:
@@ -34,7 +34,7 @@ def ensure(names: list[str]) -> bool:
             continue
         try:
             run("modprobe", "--", f"tcp_{name}")
-            reason = "its module is loaded but does not offer it"
+            reason = f"module tcp_{name} is loaded, but has no congestion control {name}"
         except TuneError as error:
             reason = str(error)
         if name not in available():

@@ -4,8 +4,8 @@
 By default netem delays the ACKs on the receiver's egress, behind an ifb device. `receiver-ingress` delays the data,
 also behind an ifb. `sender-egress` delays the data on the sender, as in the text of Spang et al. (2021). There TCP
 Small Queues counts the delayed packets as queued on the host, holds the flow back, and distorts the result
-(`distorted_by_tcp_small_queues` in the output). The queue limit is always explicit, because netem's default of 1000
-packets drops silently. Prints JSON; needs root; standard library only.
+(`distorted_by_tcp_small_queues` in the output). The queue limit is always explicit, because netem's default limit
+of 1000 packets would drop packets silently. Prints JSON; needs root; standard library only.
 """
 
 from __future__ import annotations
@@ -50,11 +50,13 @@ def _explained(error: CommandError, meaning: str) -> TuneError:
 
 
 def check_free(interface: str, place: str) -> None:
-    """Raises TuneError if another queue is in the place of the delay queue."""
+    """Raises TuneError if another queue or device is in the place of ours."""
     for qdisc in json.loads(run("tc", "-j", "qdisc", "show", "dev", interface) or "[]"):
         same_place = qdisc.get("root", False) if place == "sender-egress" else qdisc["kind"] in ("clsact", "ingress")
         if same_place and qdisc.get("handle", "0:") != "0:" and qdisc["kind"] not in ("noqueue", "mq"):
             raise TuneError(f"{interface} has a queue of kind {qdisc['kind']} already: remove it (tc qdisc del) first")
+    if place != "sender-egress" and Path("/sys/class/net", IFB).exists():
+        raise TuneError(f"there is a device {IFB} already: remove it (ip link del {IFB}) first")
 
 
 def build(interface: str, place: str, queue: list[str]) -> None:
@@ -135,7 +137,7 @@ def undo(options: argparse.Namespace) -> dict[str, Any]:
     saved = state.load(options.state).get("delay")
     if saved:
         remove(saved["interface"], saved["at"])
-    options.state.unlink(missing_ok=True)
+    state.forget(options.state)
     return {"changed": saved is not None}
 
 
@@ -157,7 +159,11 @@ def main(arguments: list[str] | None = None) -> int:
     change.add_argument("--at", choices=PLACES, default=PLACES[0])
     change.add_argument("--delay-ns", type=parse_number(MOST_DELAY_NS), required=True)
     change.add_argument("--bdp-packets", type=parse_number(100_000_000), required=True, help="packets in flight")
-    change.add_argument("--limit-packets", type=parse_number(1_000_000_000), help="default 1.5 BDP")
+    change.add_argument(
+        "--limit-packets",
+        type=parse_number(1_000_000_000),
+        help="limit of the delay queue (default and least: 1.5 BDP)",
+    )
     back = commands.add_parser("undo", help="remove the delay")
     back.add_argument("--state", type=Path, required=True)
     options = parser.parse_args(arguments)

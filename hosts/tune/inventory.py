@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The settings of a host: every sysctl that affects TCP, every interface with its offloads, every route and queue."""
+"""The settings of a host: the sysctls of TCP, local ports and net.core, every interface with its offloads, the routes
+of the main table, and every queue.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 from hosts.tune import congestion, offloads, sysctls
 from hosts.tune.commands import TuneError, run
 
-# Keys of ip -d link that concern queues or the size of frames.
+# Keys of ip -d link that are kept: the interface's kind, address and state, its queues, and limits of frame sizes.
 LINK_KEYS = (
     *("mtu", "txqlen", "qdisc", "operstate", "address", "link_type", "linkinfo", "num_tx_queues", "num_rx_queues"),
     *("gso_max_size", "gso_max_segs", "gro_max_size", "tso_max_size"),
@@ -19,7 +21,7 @@ LOOPBACK = "lo"
 
 
 def json_of(*words: str) -> Any:
-    """A program's JSON output; None if the program fails (a device without rings, an old version)."""
+    """A program's JSON output; None if the program fails or prints no JSON (an old version)."""
     try:
         text = run(*words)
         return json.loads(text) if text.strip() else []
@@ -45,7 +47,7 @@ def interfaces() -> dict[str, Any]:
         result[name] = {
             **{key: link[key] for key in LINK_KEYS if key in link},
             "offloads": states,
-            # Loopback has neither: the kernel's answer is an error.
+            # Loopback has neither rings nor coalescing: ethtool would fail.
             "rings": None if name == LOOPBACK else text_of("ethtool", "-g", name),
             "coalescing": None if name == LOOPBACK else text_of("ethtool", "-c", name),
         }

@@ -43,7 +43,7 @@ class Feature:
 def parse(text: str) -> dict[str, Feature]:
     """The features in the output of ethtool -k, by name. Skips lines of another form."""
     features: dict[str, Feature] = {}
-    members: dict[str, list[Feature]] = {}  # the features of each group that are on
+    members: dict[str, list[Feature]] = {}  # for each group, its features that are on
     above = ""
     for line in text.splitlines():
         match = _LINE.match(line)
@@ -81,7 +81,7 @@ def switch(interface: str, wanted: dict[str, str]) -> None:
         # ethtool fails if a single feature cannot change, so the states are read back below
         reason = error.reason
     else:
-        reason = "the device keeps it"
+        reason = "the device keeps the former state"
     present = read(interface)
     for name, value in wanted.items():
         if name not in present or _word(present[name].on) != value:
@@ -89,8 +89,8 @@ def switch(interface: str, wanted: dict[str, str]) -> None:
 
 
 def restore(interface: str, states: dict[str, str]) -> bool:
-    """Restores single features; returns whether any had to change. Features depend on each other, so a second call
-    may succeed where the first call failed."""
+    """Restores single features; returns whether any had to change. Features depend on each other, so a second ethtool
+    call may succeed where the first failed."""
     changed = False
     for _ in range(2):
         present = read(interface)

@@ -39,13 +39,15 @@ def parse(text: str) -> tuple[str, dict[str, int | str]]:
 
 
 def wanted(interfaces: Sequence[str], values: dict[str, int | str]) -> list[str]:
-    """The routes of a group's table, as `ip route show` prints them. Raises TuneError if an interface has no route."""
+    """The routes of a group's table, as `ip route show` prints them. Raises TuneError if an interface has no IPv4
+    route.
+    """
     attributes = tcp_options.route_attributes(values)
     lines = []
     for interface in interfaces:
         present = [route.split() for route in routes.read(interface) if route.split()[1] == "-4"]
         if not present:
-            raise TuneError(f"{interface} has no IPv4 route, which would carry {routes.shown(attributes)}")
+            raise TuneError(f"{interface} has no IPv4 route to carry {routes.shown(attributes)}: give it an address")
         for _, _, destination, *words in present:
             lines.append(" ".join([destination, "dev", interface, *_rest(words), *routes.shown(attributes).split()]))
     return sorted(lines)

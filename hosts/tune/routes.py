@@ -2,9 +2,9 @@
 """Reads and sets initcwnd (the initial window) and quickack (an ACK for each segment) of an interface's routes. Linux
 has no sysctl for either.
 
-A route is identified by its line of `ip route show`, without the words that only report a state. All unicast routes of
-the interface change, except the link-local route and routes that expire, so that flows to any address behind the
-interface behave the same.
+A route is identified by its line of `ip route show`, without these two attributes and without the words that only
+report a state. All unicast routes of the interface change, except the link-local route and routes that expire, so that
+flows to any address behind the interface behave the same.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOT_OF_FLOWS = (
 
 
 class Route(NamedTuple):
-    """`identity` are the interface, the family, and all words but the attributes."""
+    """`identity`: the interface, the family, and all words of the route except its attributes and states."""
 
     identity: str
     attributes: dict[str, str]
@@ -57,7 +57,9 @@ def read(interface: str) -> dict[str, dict[str, str]]:
     for family in ("-4", "-6"):
         for line in run("ip", family, "route", "show", "dev", interface).splitlines():
             if line.startswith((" ", "\t")):
-                raise TuneError(f"{interface} is one of several interfaces of a route (nexthop): give it its own route")
+                raise TuneError(
+                    f"{interface} is one of several interfaces of a route (nexthop): give the interface its own route"
+                )
             if line.strip() and not line.startswith(NOT_OF_FLOWS) and " expires " not in line:
                 route = parse(interface, family, line)
                 routes[route.identity] = route.attributes

@@ -31,7 +31,7 @@ SYSCTLS = {
     "net.ipv4.tcp_slow_start_after_idle": "0",
     # a closed connection must stay in TIME-WAIT: without it the kernel answers the peer's last segments with a RST
     "net.ipv4.tcp_max_tw_buckets": "1048576",
-    # the kernel's defaults, on which every experiment relies: RTT samples and selective ACKs
+    # the kernel's defaults: RTT samples, and selective ACKs unless the spec has SACK=off (tcp_options.py)
     "net.ipv4.tcp_timestamps": "1",
     "net.ipv4.tcp_sack": "1",
     # a retransmitted SYN asks for ECN, too: SYNs are not ECN-capable, so a queue that marks may drop the first one
@@ -54,7 +54,8 @@ IPV6_SYSCTLS = {
 
 
 DEFAULT_CC = "net.ipv4.tcp_congestion_control"  # of sockets that choose none; writing it loads a missing module
-# The pace of a paced flow in percent of its window per RTT: below half of the slow-start threshold, and above.
+# Rate of a paced flow, in percent of its window per RTT. The first sysctl is for windows below half of the
+# slow-start threshold, the second for larger windows.
 PACING_SYSCTLS = ("net.ipv4.tcp_pacing_ss_ratio", "net.ipv4.tcp_pacing_ca_ratio")
 
 

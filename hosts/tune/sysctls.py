@@ -58,7 +58,7 @@ def completed(name: str, wanted: str, present: str, may_shrink: bool) -> str:
 def read_all(directory: str, prefix: str = "") -> dict[str, str]:
     """All readable sysctls in /proc/sys/`directory` whose names begin with `prefix`, except secrets.
 
-    Three system calls per file, where Path.read_text makes seven: there are some hundred files, and in a virtual
+    Three system calls per file, where Path.read_text makes seven: there are more than a hundred files, and in a virtual
     machine a system call costs 20 us.
     """
     values: dict[str, str] = {}

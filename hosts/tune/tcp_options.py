@@ -15,8 +15,8 @@ from hosts.tune.commands import TuneError
 
 
 class Option(NamedTuple):
-    """`linux` and `paper` are the values of the two profiles. `values` are allowed: words, or a range of numbers.
-    `sysctl` and `sysctl_value` set the option; an option without sysctl is an attribute of the host's routes.
+    """`linux` and `paper` are the values of the two profiles. `values` are the allowed values: words, or a range of
+    numbers. `sysctl` and `sysctl_value` set the option; an option without sysctl is an attribute of the host's routes.
     """
 
     linux: int | str

@@ -3,7 +3,8 @@
 
 Changes only the network namespace in which it runs. `apply` first saves the former values in the state file, then
 changes the settings; if one setting fails, `apply` restores those before it. `apply` is idempotent: a second call
-changes nothing and keeps the saved values. Standard library only (Python 3.9 or later).
+with the same options changes nothing. No later `apply` replaces saved values.
+Standard library only (Python 3.9 or later).
 """
 
 from __future__ import annotations
@@ -128,17 +129,18 @@ def plan_coalescing(options: argparse.Namespace, saved: dict[str, int]) -> dict[
 
 
 def plan_routes(options: argparse.Namespace, saved: dict[str, dict[str, str]]) -> dict[str, tuple[Any, Any]]:
-    """{route: (present, wanted attributes)} of the routes that must change. Without TCP options the routes get back
-    their former attributes (`saved`).
+    """{route: (present, wanted attributes)} of the routes that must change. If no option in `options.tcp`
+    is an attribute of routes, the routes get their former attributes (`saved`) back.
     """
     wanted = tcp_options.route_attributes(options.tcp)
+    named = any(not tcp_options.OPTIONS[name].sysctl for name in options.tcp)
     changes = {}
     for interface in options.interface:
         present = routes.read(interface) if options.tcp or saved else {}
         if wanted and not present:
-            raise TuneError(f"{interface} has no route, which would carry {routes.shown(wanted)}: give it an address")
+            raise TuneError(f"{interface} has no route to carry {routes.shown(wanted)}: give it an address")
         for route, attributes in present.items():
-            target = wanted if options.tcp else saved.get(route, attributes)
+            target = wanted if named else saved.get(route, attributes)
             if attributes != target:
                 changes[route] = (attributes, target)
     return changes
@@ -161,7 +163,9 @@ def plan_port_routes(options: argparse.Namespace, saved: dict[str, Any]) -> dict
 
 
 def restore(read: Callable[[str], Any], write: Callable[[str, Any], None], name: str, former: Any) -> bool:
-    """Restores one setting, unless this host no longer has it. Returns whether the setting had to change."""
+    """Restores one setting. Returns whether the setting had to change. `read` gives None, and the setting stays, if
+    this host no longer has the setting or if the user has replaced the qdisc.
+    """
     changed = read(name) not in (former, None)
     if changed:
         write(name, former)
@@ -263,13 +267,15 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def undo(options: argparse.Namespace) -> dict[str, Any]:
-    """Restores the values in the state file. Does nothing without one, or with one of another namespace or boot."""
+    """Restores the values in the state file, and removes the file. Values that cannot be restored stay in the file.
+    A file of another boot is removed, and a file of another namespace stays.
+    """
     saved = state.load(options.state)
     changed, left, errors = put_back(saved)
     if errors:
         state.save(options.state, left)
         raise TuneError(f"not restored, and still in {options.state}: {'; '.join(errors)}")
-    options.state.unlink(missing_ok=True)
+    state.forget(options.state)
     after = {**saved.get("sysctls", {}), **{f"{i} offloads": s for i, s in saved.get("offloads", {}).items()}}
     after.update({f"{i} gso_max_segs": str(segments) for i, segments in saved.get("gso_max_segs", {}).items()})
     after.update({f"{i} rx-usecs": str(usecs) for i, usecs in saved.get("rx_usecs", {}).items()})
@@ -306,7 +312,7 @@ def parse_cc(text: str) -> str:
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hosts.tune.tune", description=SUMMARY)
     commands = parser.add_subparsers(dest="command", required=True)
-    change = commands.add_parser("apply", help="set sysctls, offloads, gso_max_segs, qdisc and routes")
+    change = commands.add_parser("apply", help="set sysctls, offloads, gso_max_segs, rx-usecs, qdisc and routes")
     change.add_argument("--state", type=Path, required=True, help="file for the former values")
     change.add_argument(
         "--interface", type=state.parse_interface, action="append", required=True, help="may be repeated"
@@ -316,7 +322,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--window-bytes", type=parse_bytes, default=4 << 20, help="BDP and buffer together (default 4 MiB)"
     )
     change.add_argument("--buffer-bytes", type=parse_bytes, help="largest socket buffer (default: from --window-bytes)")
-    change.add_argument("--unsent-bytes", type=parse_bytes, help="most bytes that a socket takes ahead of sending")
+    change.add_argument("--unsent-bytes", type=parse_bytes, help="unsent bytes at which a socket takes no more data")
     change.add_argument("--reserve-ports", type=parse_ports, help="FIRST-LAST: client ports of the experiment")
     change.add_argument(
         "--tcp", type=tcp_options.parse, action="append", metavar="NAME=VALUE", help="a TCP option; may be repeated"
@@ -328,10 +334,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         metavar="dport|sport:FIRST-LAST:NAME=VALUE,...",
         help="initcwnd and acks of the packets to or from some ports; may be repeated",
     )
-    change.add_argument("--offloads", choices=("off", "on"), default="off", help="on leaves them as they are")
-    change.add_argument("--rx-usecs", type=parse_usecs, help="how long a received frame waits for others")
+    change.add_argument("--offloads", choices=("off", "on"), default="off", help="on: as before the first apply")
+    change.add_argument("--rx-usecs", type=parse_usecs, help="us that a received frame waits for others")
     change.add_argument("--qdisc", choices=(qdiscs.FQ,), help="root qdisc: fq paces every TCP flow")
-    change.add_argument("--pacing-percent", type=parse_percent, help="pace of paced flows, of a window per RTT")
+    change.add_argument(
+        "--pacing-percent", type=parse_percent, help="rate of paced flows, in percent of a window per RTT"
+    )
     change.add_argument("--default-cc", type=parse_cc, help="congestion control of sockets that choose none")
     back = commands.add_parser("undo", help="restore the settings that apply changed")
     back.add_argument("--state", type=Path, required=True, help="the file that apply wrote")

@@ -40,7 +40,7 @@ DOCUMENTATION = """
 
 
 class ActionModule(ActionBase):
-    """Result: rc, stdout, stderr as in ansible.builtin.command; `answer`, the printed JSON object; its `changed`."""
+    """Result: rc, stdout, stderr as in ansible.builtin.command; `answer`, the JSON object; `changed` of the answer."""
 
     TRANSFERS_FILES = False
 
@@ -75,4 +75,5 @@ def _judged(result: dict[str, t.Any]) -> dict[str, t.Any]:
         answer = json.loads(result["stdout"])
         return {"changed": bool(answer["changed"]), "answer": answer}
     except (ValueError, KeyError, TypeError):
-        return {"failed": True, "changed": False, "stderr": "", "msg": "it did not print a JSON object with `changed`"}
+        reason = "the program did not print a JSON object with `changed`"
+        return {"failed": True, "changed": False, "stderr": "", "msg": reason}

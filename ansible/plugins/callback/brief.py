@@ -34,7 +34,7 @@ SHOWN_LINES = 20
 
 
 class CallbackModule(CallbackBase):
-    """Prints each result at once. Strategy free interleaves hosts, so every line names its host."""
+    """Prints each result at once. The strategy `free` interleaves hosts, so every line names its host."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"

@@ -34,7 +34,9 @@ static void note_transmissions(struct bbr3 *bbr, const struct tcp_sock *tp)
 	newest->in_flight = max(newest->in_flight, bbr->in_flight + (tp->data_segs_out - bbr->segs_out));
 }
 
-/* At the end of an ACK: packets sent from now on belong to a new entry. */
+/* At the end of an ACK: packets sent from now on belong to a new entry, if at least one packet and 1/128 of the packets
+ * in flight were delivered since the newest entry began. Otherwise they belong to the newest entry.
+ */
 static void note_ack(struct bbr3 *bbr, const struct tcp_sock *tp)
 {
 	bbr->segs_out = tp->data_segs_out;

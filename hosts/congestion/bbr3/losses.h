@@ -64,8 +64,9 @@ static void handle_lost_packet(struct sock *sk, const struct sk_buff *skb, u32 l
 	handle_inflight_too_high(sk, &rs);
 }
 
-/* Calls handle_lost_packet for each packet that was marked lost since the previous ACK. Lost packets wait for
- * retransmission in the order of their marks, so the packets that earlier ACKs marked come first and are skipped.
+/* Calls handle_lost_packet for each packet that was marked lost since the previous ACK and still waits for its
+ * retransmission. We assume that the packets that earlier ACKs marked come first in the queue, and skip them. If no
+ * packet waits, the ACK's own sample decides.
  */
 static void handle_losses(struct sock *sk, const struct sample *rs)
 {

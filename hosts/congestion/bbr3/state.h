@@ -53,7 +53,10 @@ enum {
 /* Rates are in packets per second, times 2^16. */
 #define RATE_SHIFT 16
 
-/* The packets that were sent while the connection's delivered count was `delivered`. */
+/* An entry of the history: the packets sent from the time when the connection's delivered count was `delivered` until
+ * the next entry. `lost` is the count of lost packets at that time. `in_flight` is the most packets in flight until the
+ * next entry.
+ */
 struct transmission {
 	u32 delivered, lost, in_flight;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* A template for a congestion control: Reno, which keeps `kept_percent` of its window at a loss instead of half.
- * docs/your-congestion-control.md goes from here to a figure. Copy the file first: its name is the algorithm's.
+ * docs/your-congestion-control.md goes from here to a figure. Copy the file first: the file's name is the algorithm's
+ * name.
  */
 #include "congestion.h"
 

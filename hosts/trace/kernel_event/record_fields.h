@@ -5,7 +5,7 @@
 #ifndef TRACE_RECORD_FIELDS_H
 #define TRACE_RECORD_FIELDS_H
 
-/* Half of an address. Raw files and all CPUs here are little-endian (wire/tcp_record.h). */
+/* Half of an address. Raw files and all supported CPUs are little-endian (wire/tcp_record.h). */
 static __always_inline __u64 address_half(__be32 first, __be32 second)
 {
 	return (__u64)__builtin_bswap32((__u32)first) << 32 | __builtin_bswap32((__u32)second);

@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 	if (status)
 		return status;
 	bytes = fread(buffer, 1, sizeof(buffer), stdin);
-	page = malloc(bytes ? bytes : 1); /* exact size: the sanitizer finds every read beyond */
+	page = malloc(bytes ? bytes : 1); /* exact size: the sanitizer finds every read beyond the page */
 	memcpy(page, buffer, bytes);
 	status = ring_page_walk(&layout, page, bytes, print_event, &decoder, &account);
 	printf("page %d %" PRIu32 " %" PRIu64 " %d\n", status, account.events, account.missed,

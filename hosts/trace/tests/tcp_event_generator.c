@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Makes tcp_probe events, as fast as the machine can or at --rate sends per second: segments of one byte over its own
-// loopback connections. Each send causes one event at the receiver, and often another when the ACK comes back. Run this
-// program in a network namespace with loopback up. --seconds bounds its run.
+// Causes tcp_probe events, as fast as the machine can or at --rate sends per second: it sends segments of one byte over
+// its own loopback connections. Each send causes one event at the receiver, and often another when the ACK comes back.
+// Run this program in a network namespace with loopback up. --seconds bounds its run.
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -87,8 +87,8 @@ static int open_connections(struct connection *connections, uint64_t count)
 	if (listener >= 0)
 		close(listener);
 	if (err)
-		complain("opening connections on loopback: %s: bring it up (ip link set lo up), allow open "
-			 "files (ulimit -n)",
+		complain("opening connections on loopback: %s: bring lo up (ip link set lo up), or allow "
+			 "more open files (ulimit -n)",
 			 strerror(-err));
 	return err;
 }

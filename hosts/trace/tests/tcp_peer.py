@@ -2,8 +2,8 @@
 """A TCP connection for the tracer, and its TCP_INFO from the kernel. The tests run this program in a namespace.
 
 tcp_peer.py serve PORT                 accepts connections one after the other and reads all their data
-tcp_peer.py exchange ADDRESS PORT      a message and its ACK, three times; prints SO_COOKIE, the socket's addresses
-                                       and TCP_INFO before the last message
+tcp_peer.py exchange ADDRESS PORT      a message and its ACK, three times; prints SO_COOKIE, the socket's addresses,
+                                       and the TCP_INFO that was read before the last message
 tcp_peer.py send ADDRESS PORT BYTES    bulk data; prints SO_COOKIE
 """
 

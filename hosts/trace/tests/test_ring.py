@@ -99,7 +99,7 @@ def header_page(data_bytes=4080):
 
 
 class Reader:
-    """Runs ring_tool with its formats; `read` returns the events and the account of a page."""
+    """Runs ring_tool on the given formats; `read` returns the events and the account of a page."""
 
     def __init__(self, tool, directory, kind, probe, retransmit, header=None):
         self.command = [tool, kind, directory]
@@ -234,7 +234,7 @@ def test_stock_probe__missing_fields_are_unknown(stock, addresses):
     assert unknown >> FIELDS.index("packets_out") & 1
 
 
-def test_stock_probe__ssthresh_is_known_unless_it_may_be_that_of_the_window(stock):
+def test_stock_probe__ssthresh_is_known_unless_it_is_three_quarters_of_cwnd(stock):
     bit = 1 << FIELDS.index("ssthresh_packets")
     for current, known in ((6, True), (7, False), (8, True), (2**31 - 1, True)):  # 7 = 10/2 + 10/4
         data = stock.probe.data(saddr=sockaddr(V4[0], 1), daddr=sockaddr(V4[1], 2), snd_cwnd=10, ssthresh=current)

@@ -82,10 +82,11 @@ def same(left, right):
 
 
 def matching_pairs(few, many):
-    """Pairs each record of `few` with one of `many` that agrees. Both are in order. A record without a partner fails.
+    """Pairs each record of `few` with one of `many` that agrees. Both are in order. A record of `few` without a
+    partner fails the test.
 
-    An event that interrupts another one between the two tracers comes first in one trace and second in the other. So
-    the last 8 records that were skipped are compared again.
+    An event that interrupts another event between the calls of the two tracers comes first in one trace and second in
+    the other. So the last 8 records that were skipped are compared again.
     """
     skipped: list[np.void] = []
     rest, pairs = iter(many), []
@@ -118,7 +119,7 @@ def test_tracefs__sees_what_bpf_sees_and_what_the_namespace_counts(pair, tmp_pat
     # RetransSegs also counts retransmissions that failed (retransmit_failures).
     assert 0 <= grown["RetransSegs"] - summary["retransmit_events"] <= summary["retransmit_failures"]
     assert summary["retransmit_events"] > 10
-    # all segments received except those of two handshakes and after a FIN
+    # probe_events has all segments received, except those of two handshakes and after a FIN
     assert 0 < grown["InSegs"] - grown["TCPBacklogCoalesce"] - summary["probe_events"] <= 12
     assert summary["kernel_segments_received"] == grown["InSegs"] - grown["TCPBacklogCoalesce"]
     assert summary["kernel_segments_resent"] == grown["RetransSegs"]
@@ -163,7 +164,8 @@ def test_tracefs__full_rings_are_counted(pair, tmp_path):
     summary, _ = trace.stop(status=2)
     assert summary["lost_in_rings"] > 0
     assert sum(summary["lost_per_cpu"]) == summary["lost_in_rings"] == summary["lost"]
-    assert f"{summary['lost']} of {summary['events']} events found no room: give a larger --ring-mib" in trace.errors
+    lost = f"{summary['lost']} of {summary['events']} events found no room in the rings: give a larger --ring-mib"
+    assert lost in trace.errors
     assert trace.blocks()[-1].header["lost_records"] > 0
 
 
@@ -207,7 +209,7 @@ def test_tracefs__no_instance_stays_after_sigkill(pair, tmp_path, instances):
     wait_until(lambda: not instance.exists())
 
 
-def test_tracefs__next_start_removes_the_instance_of_a_killed_cell(pair, tmp_path, instances):
+def test_tracefs__next_start_removes_the_instance_of_a_killed_tracer_and_remover(pair, tmp_path, instances):
     for name in ("killed", "running", "next"):
         (tmp_path / name).mkdir()
     killed = Trace(pair, "a", tmp_path / "killed", *TRACEFS)
@@ -224,7 +226,7 @@ def test_tracefs__next_start_removes_the_instance_of_a_killed_cell(pair, tmp_pat
     assert left.name in following.errors
 
 
-def test_tracefs__dropped_user_reads_on_and_the_instance_goes(pair, tmp_path, instances):
+def test_tracefs__a_dropped_user_keeps_reading_and_the_instance_is_removed(pair, tmp_path, instances):
     with tempfile.TemporaryDirectory() as directory:
         os.chown(directory, NOBODY, NOBODY)
         serve(pair)

@@ -25,8 +25,9 @@ RETRANSMIT = TCP_RECORD.const["TCP_EVENT_RETRANSMIT"]
 # Stock events do not have the socket's namespace, so tests that run at the same time need different ports.
 PORT = 20000 + os.getpid() % 20000
 NOBODY = 65534
-# Bound on the share of events for which the kernel does not call BPF (NOTES.md: in softirqs that interrupt one process
-# of the reference machine). The largest share observed on a busy machine was 12 %. tracefs has all events.
+# Bound on the share of events for which the kernel does not call BPF (NOTES.md: those in softirqs that interrupt one
+# management process of the reference machine). The largest share observed on a busy machine was 12 %. tracefs has all
+# events.
 MOST_UNCALLED = 0.3
 
 

@@ -15,7 +15,7 @@
 #include "../../../wire/tcp_record.h"
 #include "../block_writer.h"
 
-enum { TORN_BYTES = 100 }; /* the limit's room for the first failing block: more than its header */
+enum { TORN_BYTES = 100 }; /* room that the limit leaves for the first failing block: more than its header */
 
 const char *const program_name = "writer_tool";
 

@@ -25,7 +25,7 @@ struct client {
 	struct list_head sockets, ready, counted;
 	struct task_struct *thread;
 	wait_queue_head_t has_work, has_counts;
-	struct mutex mutex; /* of ioctls */
+	struct mutex mutex; /* held by ioctls, and by the thread while it serves sockets */
 };
 
 struct pumped {

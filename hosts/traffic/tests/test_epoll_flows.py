@@ -263,7 +263,7 @@ class TestFlows:
         assert traffic["errors"] != []
 
     def test_flows__a_limit_of_open_files_is_raised_or_named(self, pair, tmp_path):
-        named = "116 files are needed, this process may open 64: fewer flows, or raise the hard limit (ulimit -Hn)"
+        named = "116 files are needed, this process may open 64: open fewer flows, or raise the hard limit (ulimit -Hn)"
         raised = "Connection refused; is traffic_sink running there?" if has_capability(CAP_SYS_RESOURCE) else named
         words = [child.BUILD / "tcp_flows", "--server", "10.77.0.2", "--duration-ns", 10**6]
         lines = "".join(f"reno {30000 + number} 5201 0 0 0\n" for number in range(100))

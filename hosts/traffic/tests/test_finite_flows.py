@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finite flows: the plan decides each of them, every byte arrives, each leaves a record, users wait for their flows."""
+"""Finite flows: the plan decides each flow, all bytes arrive, each flow leaves a record, users wait for their flows."""
 
 import json
 import signal
@@ -102,7 +102,7 @@ def test_plan__flows_of_a_user_draw_their_sources():
     counts = Counter(source for flows in of_users.values() for source in flows)
     even = sum(counts.values()) / len(sources)
     assert set(counts) == set(sources)
-    assert sum((count - even) ** 2 / even for count in counts.values()) < 27.9  # chi-squared, 9 degrees: 1 in 1000
+    assert sum((count - even) ** 2 / even for count in counts.values()) < 27.9  # chi-squared, 9 d.f.: 0.1 %
     pairs = Counter(pair for flows in of_users.values() for pair in pairwise(flows))
     repeated = sum(count for (before, after), count in pairs.items() if before == after) / pairs.total()
     assert abs(repeated - 1 / len(sources)) < 4 * (0.09 / pairs.total()) ** 0.5  # draws are independent
@@ -140,12 +140,13 @@ def test_plan__ports_of_two_groups_may_not_overlap():
     with pytest.raises(PlanError) as caught:
         parse(plan_of(long, transfers=[OPEN, OPEN]))
     assert caught.value.errors == [
-        "transfers[0].first_server_port: 6001 is also of groups[0]",
-        "transfers[1].first_server_port: 6001 is also of transfers[0]",
+        "transfers[0].first_server_port: 6001 also belongs to groups[0]",
+        "transfers[1].first_server_port: 6001 also belongs to transfers[0]",
     ]
     crowded = {**OPEN, "arrivals": "cbr", "mean_gap_ns": 10.0}  # 18,001 flows need two server ports
     groups = [crowded, {**OPEN, "first_server_port": 6002}]
-    with pytest.raises(PlanError, match=r"^transfers\[0\]: its flow 18001 needs server port 6002, which is of transf"):
+    taken = r"^transfers\[0\]: its flow 18001 needs server port 6002, which belongs to transfers\[1\]"
+    with pytest.raises(PlanError, match=taken):
         lines(transfers=groups, duration_ns=180_020)
     with pytest.raises(PlanError, match=r"^transfers\[0\]: its flow 18001 needs server port 65536, which is beyond"):
         lines(transfers=[{**crowded, "first_server_port": 65535}], duration_ns=180_020)
@@ -165,9 +166,9 @@ def test_plan__datagrams_beside_flows():
         "datagrams[2].start", "datagrams[2].sizes", "datagrams[3]", "datagrams[1].first_client_port",
     ]  # fmt: skip
     assert len(parse(plan_of(datagrams=[UDP, {**UDP, "first_client_port": 40002}])).datagrams) == 2
-    with pytest.raises(PlanError) as caught:  # a port of the host is bound once, wherever it sends
+    with pytest.raises(PlanError) as caught:  # two groups cannot bind the same client port, whatever their server ports
         parse(plan_of(datagrams=[UDP, {**UDP, "server_port": 5302, "first_client_port": 39999}]))
-    assert caught.value.errors == ["datagrams[1].first_client_port: port 40000 is also of datagrams[0]"]
+    assert caught.value.errors == ["datagrams[1].first_client_port: port 40000 also belongs to datagrams[0]"]
 
 
 def test_plan__ports_that_overlap_once_flows_are_drawn_are_an_error_of_the_plan(tmp_path, capsys):
@@ -236,7 +237,7 @@ class TestFlows:
                 assert times == sorted(times)
                 assert record["acked_bytes"] == size
         finished = [record for record in written.values() if record["end"] == END["finished"]]
-        assert len(finished) == counts["finished"] >= len(drawn) - 5  # the last ones may be cut off by the end
+        assert len(finished) == counts["finished"] >= len(drawn) - 5  # the end may cut off the last flows
         assert written[drawn[0][0], drawn[0][1]]["src_addr_lo"] == 0xFFFF_0A4D_0001
         (together,) = summary["ranges"]
         assert together["connections"] == len(drawn)

@@ -91,7 +91,7 @@ def by_flow(drawn, flows):
 @built
 def test_schedule__periodic_gaps_are_exact_and_phases_come_from_the_seed():
     flows = 10
-    drawn = schedule(arrivals="periodic", flows=flows, seed=1)  # a packet of each flow in 10 gaps of 15380 ns
+    drawn = schedule(arrivals="periodic", flows=flows, seed=1)  # each flow sends a packet every 10 gaps of 15380 ns
     assert (np.diff(drawn[:, 0]) >= 0).all()
     each = by_flow(drawn, flows)
     assert {int(gap) for times in each for gap in np.diff(times)} == {153800}
@@ -137,7 +137,7 @@ def test_schedule__a_round_has_its_packets_at_their_spacing():
 
 
 @built
-@pytest.mark.parametrize("spacing_ppm", [100_000_000, 250_000_000])  # a fifth and half of the widest
+@pytest.mark.parametrize("spacing_ppm", [100_000_000, 250_000_000])  # a fifth and a half of the widest spacing
 @pytest.mark.parametrize("arrivals", ["periodic", "jittered"])
 def test_schedule__bursts_are_due_at_all_parts_of_a_round_alike(arrivals: str, spacing_ppm: int):
     """If all packets of a flow had to fit into the round, the middle of a round would be denser than its ends: twice
@@ -165,7 +165,7 @@ def bursts_of(drawn):
 def test_schedule__bursts_are_those_of_slow_start_at_poisson_times(packets):
     drawn = schedule(seed=8, sizes="bursts", flow_packets=packets, flows=9, rate_bps=10**7, duration_ns=10**12)
     assert set(drawn[:, 1]) == {1500}
-    bursts = bursts_of(drawn)[:-1]  # the end of the run may cut the last
+    bursts = bursts_of(drawn)[:-1]  # the end of the run may cut the last burst
     expected = short_flows.slow_start_bursts(packets)
     for size in set(expected):
         share = expected.count(size) / len(expected)
@@ -209,7 +209,7 @@ def test_schedule__bursts_of_cbr_have_equal_gaps():
         (["--spacing-ppm", "3", "--arrivals", "cbr"], "allowed only with --arrivals periodic or jittered"),
         (
             ["--arrivals", "periodic", "--load-ppm", "800000", "--spacing-ppm", "1300000"],
-            "--spacing-ppm 1300000: too wide for the load; allowed is at most flows / load packets",
+            "--spacing-ppm 1300000: too wide for the load; allowed: up to 1250000 (flows / load)",
         ),
         (["--mtu", "45"], "--mtu '45': give a whole number from 46"),
         (["--first-client-port", "65000", "--flows", "1000"], "their ports go beyond 65535"),

@@ -31,6 +31,7 @@ def test_plan__all_errors_at_once_each_with_its_key():
         "seconds": 0,
         "server": "--help",
         "colour": 1,
+        "ecn": True,  # allowed only with generator epoll
         "mss_bytes": 10,
         "groups": [{**GROUP, "cc": "cubic;x", "flows": 0}, {**GROUP, "first_client_port": 65530, "extra": 1}, 7],
     }
@@ -38,6 +39,7 @@ def test_plan__all_errors_at_once_each_with_its_key():
         parse(bad)
     assert [line.split(": ")[0] for line in caught.value.errors] == [
         "colour",
+        "ecn",
         "groups[0].cc",
         "groups[0].flows",
         "groups[1].extra",
@@ -57,8 +59,8 @@ def test_plan__port_ranges_of_split_groups_may_not_overlap():
     with pytest.raises(PlanError) as caught:
         parse({**PLAN, "groups": [{**GROUP, "flows": 300}, second]})
     assert caught.value.errors == [
-        "groups[1].server_port: 5202 is also of groups[0]",
-        "groups[1].first_client_port: port 30200 is also of groups[0]",
+        "groups[1].server_port: 5202 also belongs to groups[0]",
+        "groups[1].first_client_port: port 30200 also belongs to groups[0]",
     ]
 
 
@@ -73,7 +75,7 @@ def test_plan__one_mistake_is_one_line():
         ({"groups": [{**GROUP, "flows": 300, "first_client_port": 65535}]},
          "groups[0]: its ports go beyond 65535; begin lower"),
         ({"groups": [{**GROUP, "flows": 300}, {**GROUP, "flows": 300, "server_port": 5300}]},
-         "groups[1].first_client_port: port 30000 is also of groups[0]"),
+         "groups[1].first_client_port: port 30000 also belongs to groups[0]"),
     ):  # fmt: skip
         with pytest.raises(PlanError) as caught:
             parse({**PLAN, **change})
@@ -109,7 +111,7 @@ def test_start__planned_long_ago_is_refused(tmp_path, capsys):
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     assert long_flows.main([str(path), str(tmp_path / "results")]) == 1
     assert before == {number: signal.getsignal(number) for number in before}
-    assert "s ago: plan a time to come" in capsys.readouterr().err
+    assert "s ago: give a future time of this host's CLOCK_MONOTONIC" in capsys.readouterr().err
 
 
 def test_checksum__of_rfc_1071():

@@ -18,7 +18,7 @@ import pytest
 from hosts.tests.patience import SECONDS, wait_until
 from hosts.traffic import user_program
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="gives rights away, which needs root")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="runs programs as other users, which needs root")
 NOBODY = 65534
 Run = Callable[..., tuple[int, str]]
 
@@ -119,7 +119,7 @@ def test_program__that_cannot_be_executed_is_one_line(tmp_path: Path, run: Run) 
     ("code", "said"),
     [
         ("", "ended with status 0 before it listened on port"),
-        ("import sys; sys.exit('no certificate')", "no certificate; it must stay in the foreground"),
+        ("import sys; sys.exit('no certificate')", "no certificate; a server must stay in the foreground"),
         ("import time; time.sleep(99)", "has not bound port"),
     ],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The delay names a missing kernel feature, and cleans up. Its plumbing is also tested without netem."""
+"""delay.py names a missing kernel feature, and cleans up. Its plumbing is also tested without netem."""
 
 import json
 
@@ -66,6 +66,15 @@ def test_delay__queue_of_somebody_else_is_not_touched(pair, tmp_path):
     done = pair.python("b", "hosts.tune.delay", *APPLY, "--state", tmp_path / "delay.json", check=False)
     assert done.returncode == 1
     assert "eth0 has a queue of kind clsact already" in done.stderr
+    assert queues(pair) == before
+
+
+@pytest.mark.software
+def test_delay__device_of_somebody_else_is_not_touched(pair, tmp_path):
+    pair.run("b", "ip", "link", "add", delay.IFB, "type", "veth")
+    before = queues(pair)
+    done = pair.python("b", "hosts.tune.delay", *APPLY, "--state", tmp_path / "delay.json", check=False)
+    assert done.stderr == "delay: there is a device bf_delay already: remove it (ip link del bf_delay) first\n"
     assert queues(pair) == before
 
 

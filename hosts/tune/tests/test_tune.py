@@ -183,8 +183,11 @@ def test_tune__refused_gso_max_segs_puts_offloads_back(pair, tmp_path):
 def test_tune__state_of_another_namespace_is_not_restored_here(pair, tmp_path):
     state = tmp_path / "state.json"
     tune(pair, "apply", "--state", state, "--interface", "eth0", "--ecn", "on")
-    undone = pair.python("b", TUNE, "undo", "--state", state)
-    assert json.loads(undone.stdout)["changed"] is False
+    for program in (TUNE, "hosts.tune.delay"):
+        undone = pair.python("b", program, "undo", "--state", state)
+        assert json.loads(undone.stdout)["changed"] is False
+    assert tune(pair, "undo", "--state", state)["changed"] is True
+    assert not state.exists()
 
 
 @pytest.mark.software
@@ -310,6 +313,19 @@ def test_tcp_options__are_set_replaced_and_undone(pair, tmp_path):
     tune(pair, *apply, "--tcp", "acks=each")
     tune(pair, "undo", "--state", state)
     assert (values(pair), routes_of(pair)) == (before, route)
+
+
+@pytest.mark.software
+def test_tcp_options__without_a_route_attribute_leave_the_owners_routes_alone(pair, tmp_path):
+    state = tmp_path / "state.json"
+    for line in routes_of(pair):
+        pair.run("a", "ip", "route", "replace", *line.split(), "dev", "eth0", "initcwnd", 7)
+    route = routes_of(pair)
+    assert all("initcwnd 7" in line for line in route)
+    tune(pair, "apply", "--state", state, "--interface", "eth0", "--tcp", "sack=off")
+    assert routes_of(pair) == route
+    tune(pair, "undo", "--state", state)
+    assert routes_of(pair) == route
 
 
 @pytest.mark.software
