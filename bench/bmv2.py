@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """BMv2 in virtual time: whether its runs are valid and its depths exact, at a rate that it reaches in real time and at
-ten times that rate. The soft switch's run with the same parameters stands beside each row.
+ten times that rate. A run of the soft switch with the same parameters stands beside the depths.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EXPERIMENT = ("CC=cubic", "FLOWS=4", "RTT=20ms", "DURATION=100rtt", "WARMUP=50rt
 
 
 def missing() -> str:
-    """Why this part cannot be measured on this machine."""
+    """Why this part cannot be measured on this machine; empty if it can."""
     return "; ".join(lacking.programs("bmv2"))
 
 

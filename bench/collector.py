@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The collector from veth to disk, at a steady rate and at the generator's full speed, beside a sink that discards.
 
-At full speed the generator takes nearly one core. Receiving alone and storing alone are measured, too.
+At full speed the generator takes nearly one core. Storing alone, without a network, is measured, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def measure(short: bool) -> list[BenchRow]:
 
 def _in_cell(seconds: int, free_seconds: int, runs: int) -> list[dict]:
     topology.build(topology.Network(1500))
-    # The generator takes the switch's place, behind the collector's veth.
+    # The generator takes the switch's place, at the other end of the collector's veth.
     collector = topology.COLLECTOR
     processes.run(
         topology.SWITCH, "ip", "address", "add", f"{topology.POSTCARD_SOURCE}/24", "dev", collector.switch_interface

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The command `bench`: measures the documentation's claims and prints a table.
 
-`bufferscope bench switch` runs one part. Exit status 2 if a row misses its bound, or a part fails: a claim that no
-longer holds must not go unnoticed. Without root, parts that need it are skipped visibly.
+`bufferscope bench switch` runs one part. Exit status 2 if a row misses its `must` bound, or a part fails: a claim that
+no longer holds must not go unnoticed. Without root, the parts that need root are skipped visibly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from bench import report
-from lib.errors import BadValue, SpecError
+from lib.errors import BadValue, RunError, SpecError
 from lib.exit_codes import Exit
 from lib.words import SWITCH, Key, unknown
 
@@ -34,8 +34,8 @@ PARTS = (
 
 
 KEYS = {
-    "parts": Key(f"some of {', '.join(PARTS)}, with commas (default: all)", values=PARTS),
-    "short": Key("1: shorter runs, to try the bench itself; nothing is claimed", "0", SWITCH),
+    "parts": Key(f"one or several of {', '.join(PARTS)}, separated by commas (default: all)", values=PARTS),
+    "short": Key("1: shorter runs, which only test the bench itself; their rows are not stored", "0", SWITCH),
 }
 
 
@@ -63,7 +63,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
         print(f"bench: {part}", file=sys.stderr)
         try:
             rows += module.measure(short=short)
-        except (RuntimeError, subprocess.CalledProcessError) as error:  # keep the results of the other parts
+        except (RunError, RuntimeError, subprocess.CalledProcessError) as error:  # keep the results of the other parts
             output = (error.stderr or "").strip() if isinstance(error, subprocess.CalledProcessError) else ""
             print(f"bench: {part}: FAILED: {error} {output}", file=sys.stderr)
             failed = True

@@ -2,9 +2,9 @@
 """Measures the tables of docs/congestion.md: `python -m bench.congestion_controls TABLE [ROW,ROW...]`, TABLE one of
 laws, gaps, shares, versions, sqrt_n.
 
-Every run is in virtual time. The parameters of the runs are printed above each table. The same parameters and the same
-kernel give the same numbers on every machine. In laws and shares a row is a congestion control of the kernel, or one of
-PACED. A run that is not valid is an error, not a row.
+Every run is in virtual time. A table's parameters are printed above it; a row's own parameters, such as BUF in
+versions, override them. The same parameters and the same kernel give the same numbers on every machine. In laws and
+shares a row is a congestion control of the kernel, or one of PACED. A run that is not valid is an error, not a row.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ def gaps(row: str) -> Row:
 
 
 def shares(row: str) -> Row:
-    """Four flows beside four Cubic flows: their share of the goodput, the drop rate and the mean depth. Each is a mean
-    over repetitions with a 95 % interval. Only the row's own flows are paced. Beside DCTCP the Cubic flows have ECN,
-    too.
+    """Four flows of the row's congestion control beside four Cubic flows: the goodput share of the row's flows, the
+    drop rate and the mean depth. Each is a mean over repetitions with a 95 % interval. In the rows of PACED only
+    the row's own flows have PACING=exact. Beside DCTCP the Cubic flows have ECN, too.
     """
     pacing = ", pacing: exact" if row in PACED else ""
     return row, *_beside(f"cc: {PACED.get(row, row)}{pacing}", BESIDE, *MARKS.get(row, ()))
@@ -175,7 +175,7 @@ def sqrt_n(row: str) -> Row:
 
 
 def halvings_per_rtt(repetition: Path, summary: dict[str, Any]) -> np.ndarray:
-    """For each base RTT that begins with a halving: the flows that halve their windows in it, outside of slow start."""
+    """For each base RTT that begins with a halving: how many flows halve their windows in it, outside of slow start."""
     at = []
     for flow in flows(repetition):
         begin = beginnings(flow, RECOVERY)

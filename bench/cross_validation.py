@@ -41,7 +41,8 @@ SPECS = {
     "16 Reno, 100 Mb/s, 10 ms": ("CC=reno", "FLOWS=16", "RATE=100mbit", "RTT=10ms"),
     "16 Cubic, 50 Mb/s, 20 ms": ("CC=cubic", "FLOWS=16", "RATE=50mbit", "RTT=20ms"),
 }
-MAX_STANDARD_ERRORS = 4  # of 20 batches: a correct queue exceeds this bound with one seed in a thousand
+# The standard error comes from 20 batches: with one seed in a thousand a correct queue is further off than this.
+MAX_STANDARD_ERRORS = 4
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,9 @@ def _rows(name: str, samples: dict[str, list[QueueSample]], short: bool) -> list
         within = [f"{clock} {_farthest(depths)}" for clock, depths in zip(CLOCKS, (real, virtual), strict=True)]
         rows.append(
             _row(f"{name}: depth, real to virtual", distance(real, virtual), "KS", better="lower",
-                 peer=f"two runs of one clock, most: {', '.join(within)}",
-                 note=f"{len(real)} and {len(virtual)} valid runs; permutation test: "
-                 f"{share_as_far(real, virtual):.2f}")
+                 peer=f"largest distance between two runs of one clock: {', '.join(within)}",
+                 note=f"{len(real)} real and {len(virtual)} virtual runs; permutation test: "
+                 f"p = {share_as_far(real, virtual):.2f}")
         )  # fmt: skip
     for metric, unit, pick in (
         ("utilization", "", lambda sample: sample.summary["utilization"]["mean"]),
@@ -171,7 +172,7 @@ def share_as_far(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> f
 
 
 def period_s(summary: dict[str, Any]) -> float | None:
-    """Median time between losses of a lone flow. Losses that are at most four of the longest RTTs apart belong to the
+    """Median time between losses of a lone flow. Losses that are at most four times the longest RTT apart belong to the
     same tooth: a flow may still be in recovery then."""
     apart_s = 4 * summary["loss"]["longest_rtt_ns"] / 1e9
     starts: list[float] = []
@@ -187,7 +188,9 @@ def period_s(summary: dict[str, Any]) -> float | None:
 
 
 def _sawtooth(short: bool) -> list[BenchRow]:
-    """One Reno flow with B = BDP, in virtual time, at the paper's rate (Appenzeller et al., appendix B)."""
+    """One Reno flow with B = BDP, in virtual time, on the link of Spang et al. (2021), section 3.6, beside the closed
+    form of Appenzeller et al., appendix B.
+    """
     length = "DURATION=500rtt" if short else "DURATION=2000rtt"
     parameters = ("CC=reno", "FLOWS=1", "RATE=10gbit", "RTT=1ms", "MTU=9000", length, "WARMUP=100rtt")
     (outcome,) = lab.run(PART, *parameters, "NAME=sawtooth")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Draws the distributions of queue depth in real and in virtual time over each other, a panel for each spec. Every run
-is a thin line, so that the noise between runs of the same clock is visible."""
+"""Draws the distributions of queue depth in real and in virtual time: one panel for each spec, with both clocks. Every
+run is a thin line, so that the noise between runs of the same clock is visible."""
 
 from __future__ import annotations
 

@@ -51,12 +51,13 @@ class BenchRun:
 
     @property
     def pace(self) -> str:
-        return f"{self.summary['lab']['wall_s_per_traffic_s']} s per second, {self.packet_us:.0f} us per packet"
+        per_second = self.summary["lab"]["wall_s_per_traffic_s"]
+        return f"{per_second} s per second of traffic, {self.packet_us:.0f} us per packet"
 
 
 def sweep_s(part: str, buffers: tuple[str, ...], jobs: int, *parameters: str) -> float:
-    """Wall time of a sweep over `buffers` with `jobs` runs at a time. Raises RuntimeError with its stderr unless every
-    run is valid.
+    """Wall time of a sweep over `buffers` with `jobs` runs at a time. Raises RuntimeError with the sweep's stderr
+    unless every run is valid.
     """
     results = CHECKOUT / RUN_DIRECTORIES / part
     shutil.rmtree(results, ignore_errors=True)
@@ -84,7 +85,7 @@ def prepare(part: str) -> None:
         [sys.executable, "-m", "bufferscope", "kernel"], cwd=CHECKOUT, stdout=sys.stderr, check=False
     )
     if result.returncode:
-        raise RuntimeError("the virtual-time kernel could not be built: see above, and make kernel")
+        raise RuntimeError("the virtual-time kernel could not be built: see the messages above, then run make kernel")
 
 
 def run(part: str, *parameters: str, clock: str = "virtual") -> list[BenchRun]:

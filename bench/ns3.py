@@ -17,8 +17,8 @@ LIMIT_PACKETS = 1 << 20
 
 
 def packet_us(spec: dict[str, Any]) -> float:
-    """Wall time of the process, divided by the packets that arrived at the queue. `spec` is a run's resolved spec, with
-    long flows of one group. Raises CalledProcessError.
+    """Wall time of the simulator, divided by the packets that arrived at the queue. `spec` is a run's resolved spec,
+    with long flows of one group. Raises CalledProcessError.
     """
     (group,) = spec["groups"]
     numbers = {

@@ -42,7 +42,9 @@ def daemon(namespace: str, *command: str | Path) -> Iterator[subprocess.Popen]:
 
 
 def run(namespace: str, *command: str | Path, timeout_s: float = 300) -> str:
-    """Runs a program to its end; returns its stdout. Raises RuntimeError with its stderr on failure."""
+    """Runs a program to its end; returns its stdout. Raises RuntimeError with its stderr on failure, and
+    subprocess.TimeoutExpired after `timeout_s`.
+    """
     argv = topology.inside(namespace, *map(str, command))
     result = subprocess.run(argv, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=timeout_s)
     if result.returncode:

@@ -2,7 +2,8 @@
 """Rows of the bench, as a table and as JSON: the measured value, its bounds, its peer.
 
 Results are written to results/bench/<UTC>.json. A row is compared with the newest earlier result of the same name.
-Machines are shared and noisy, so both sides of a ratio are measured in the same run, and the row's value is the median.
+Machines are shared and noisy, so both sides of a ratio are measured in the same bench, in turn if there are several
+runs, and the row's value is the median of the ratios.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ RESULTS = Path("results/bench")
 
 @dataclass(frozen=True)
 class BenchRow:
-    """One measured figure. `must` and `aim` are bounds in the direction of `better` ("higher" or "lower")."""
+    """One measured number. `must` and `aim` are bounds in the direction of `better` ("higher" or "lower"). Only a
+    missed `must` fails the bench.
+    """
 
     name: str
     value: float

@@ -42,7 +42,7 @@ def _rows(repetition: Path, buffer_bdp: float) -> list[BenchRow]:
             "",
             must=TOLERANCE,
             better="lower",
-            peer=f"measured {measured}, the rule says {predicted:.3f}",
-            note=note or f"queue min {summary['queue_depth_packets']['p01']} p01, {summary['drops']} drops",
+            peer=f"measured {measured}, BDP rule {predicted:.3f}",
+            note=note or f"queue depth p01: {summary['queue_depth_packets']['p01']}, {summary['drops']} drops",
         )
     ]

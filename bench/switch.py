@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The soft switch's speed on the lab's veths, with postcards stored, beside the kernel's bridge in the same run.
+"""The soft switch's speed on the lab's veths, with postcards stored. TCP at MTU 1500 stands beside the kernel's bridge.
 
-No rate is set, so the machine is the bottleneck: sender, receiver, switch and collector share its cores.
+No rate is set, except 10 Gb/s at MTU 9000. So the machine is the bottleneck: sender, receiver, switch and collector
+share its cores.
 """
 
 from __future__ import annotations

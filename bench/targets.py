@@ -21,7 +21,7 @@ from experiments import cell, environment, host, topology
 from experiments import missing as lacking
 from lib import syscalls
 
-LIMIT_PACKETS = 100_000  # of BMv2's queues; the default of 64 packets would cause uncounted drops
+LIMIT_PACKETS = 100_000  # the limit of BMv2's queues: the default of 64 packets would cause uncounted drops
 # The key says whether hosts send bursts. Hosts that send single segments, as in a run, limit the soft switch but not
 # BMv2, so this ratio has no bound that fails the row, only an aim.
 BOUNDS: dict[bool, dict] = {False: {"aim": 11}, True: {"must": 11, "aim": 20}}
@@ -29,7 +29,7 @@ JSON = host.CHECKOUT / "p4src/build/bufferscope.json"
 
 
 def missing() -> str:
-    """Why this part cannot be measured on this machine."""
+    """Why this part cannot be measured on this machine; empty if it can."""
     return "; ".join(lacking.programs("bmv2"))
 
 
@@ -61,7 +61,7 @@ def _side_by_side(seconds: int, runs: int) -> list[dict]:
                 "samples": ratios,
                 "unit": "x",
                 **BOUNDS[bursts],
-                "peer": f"simple_switch {version} {_median(bmv2)} Mb/s, ours {_median(soft)}",
+                "peer": f"simple_switch {version}: {_median(bmv2)} Mb/s, soft switch: {_median(soft)} Mb/s",
                 "note": f"postcards missing: {lost}",
             }
         )

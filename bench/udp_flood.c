@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The load for measuring the switch's frames per second: sends small UDP frames through a packet socket as fast as one
+// The load for measuring the switch's frames per second: sends equal UDP frames through a packet socket as fast as one
 // core can, for a bounded time. Prints the number of frames that the kernel accepted.
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The virtual-time lab as users run it: wall time, exactness, and determinism (a seed decides every byte).
 
-Each row is a whole experiment, analysis included. Other work on the machine would distort the wall times.
+Each run is a whole experiment, analysis included. Other work on the machine would distort the wall times.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _phases(outcome: BenchRun) -> str:
 
 
 def _at_once(short: bool, outcomes: list[BenchRun]) -> list[BenchRow]:
-    """Two concurrent runs on two processors against a single run; both are measured alternately."""
+    """Two concurrent runs against a single run, measured alternately. Needs two processors or more."""
     if len(os.sched_getaffinity(0)) < 2:
         print("bench: this machine has one processor, so no two runs are timed at once", file=sys.stderr)
         return []
@@ -158,7 +158,7 @@ def _drained(name: str, outcome: BenchRun, paper: str) -> BenchRow:
     over_rtt = _range(drained["of_bdp_mean_over_rtt"])
     return _row(
         f"{name}, drained", drained["of_bdp"]["median"], "BDP", peer=f"Spang et al., 3.6: {paper}" if paper else "",
-        note=f"{_range(drained['of_bdp'])} ({over_rtt} to the least mean of an RTT) in {drained['count']} "
+        note=f"{_range(drained['of_bdp'])} ({over_rtt} by the mean depth over an RTT) in {drained['count']} "
         f"{drained['basis']}; utilization {outcome.summary['utilization']['mean']:.4f}",
     )  # fmt: skip
 
@@ -201,11 +201,11 @@ def _executors(short: bool, outcomes: list[BenchRun]) -> list[BenchRow]:
     drains = [outcome.summary["drained_fraction"]["of_bdp"]["median"] for outcome in (driver, process)]
     return [
         _row("10 Gb/s, 1 Reno: the driver's wall time over the process's", paces[0] / paces[1], "x", better="lower",
-             peer=f"process: {paces[1]} s per second, driver: {paces[0]}",
-             note=f"drained {drains[1]:.3f} and {drains[0]:.3f} BDP"),
+             peer=f"per second of traffic: process {paces[1]} s, driver {paces[0]} s",
+             note=f"drained: process {drains[1]:.3f} BDP, driver {drains[0]:.3f} BDP"),
         _row("switch as a process: lateness, most", fidelity["lateness_max_ns"] / 1e3, "us", must=10, better="lower",
-             peer="NetEm: 71 us median, 769 worst; MoonEm on bare metal: 0.05 and 0.08 (published)",
-             note=f"gap error {fidelity['gap_error_max_ns']:.0f} ns, rate {fidelity['rate_error_fraction']:.1e}"),
+             peer="NetEm: 71 us median, 769 us worst; MoonEm on bare metal: 0.05 us, 0.08 us (published)",
+             note=f"gap error {fidelity['gap_error_max_ns']:.0f} ns, rate error {fidelity['rate_error_fraction']:.1e}"),
     ]  # fmt: skip
 
 
@@ -242,7 +242,7 @@ def _exactness(outcomes: Iterable[BenchRun]) -> list[BenchRow]:
     return [
         _row("driver: lateness, most of all frames", max(s["fidelity"]["lateness_max_ns"] for s in summaries), "ns",
              must=0, better="lower", peer="MoonEm on bare metal: 53 ns median, 80 ns worst (published)",
-             note=f"{frames:.0f} frames of the bottleneck, and all others"),
+             note=f"{frames:.0f} frames of the bottleneck, and the frames of all other ports but the collector's"),
         worst("gap error, most", lambda s: s["fidelity"]["gap_error_max_ns"], "ns", 1,
               "Mininet-HiFi, 20 flows at 62 Mb/s: 7.7 % of gaps more than 10 % off"),
         worst("rate error", lambda s: s["fidelity"]["rate_error_fraction"], "", 1e-6,

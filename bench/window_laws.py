@@ -94,7 +94,9 @@ def reactions(flow: WindowTrace, state: int = RECOVERY) -> list[Reaction]:
 
 
 def reduction(losses: list[Reaction]) -> float:
-    """Median of window after over window before, outside of slow start. ValueError without such a reaction."""
+    """Median of (window after) / (window before) over the reactions outside of slow start. Raises ValueError if there
+    is none.
+    """
     ratios = [loss.after / loss.before for loss in losses if not loss.slow_start]
     if not ratios:
         raise ValueError("the flow reacted to nothing outside of slow start")
@@ -183,15 +185,15 @@ def main(repetition: Path) -> None:
                 if this.before >= before.before and this.after < (this.before + this.after) / 2 < after.before
             ]  # fmt: skip
             print(f"flow {number}: {len(losses)} losses, last {losses[-1].before} -> {losses[-1].after} packets")
-            print(f"  window after over before: median {reduction(losses):.4f}")
+            print(f"  window after / window before: median {reduction(losses):.4f}")
             print(f"  growth in packets per RTT: median {np.median(grown):.3f}, mean {grown.mean():.3f}")
             if constants:
                 print(f"  C if it is Cubic: {np.median(constants):.3f}")
         if len(traced) == 1 and np.any(flow.ca_state == CWR):
             by_marks, by_windows = dctcp_alphas(repetition).T
             off = np.abs(by_marks - by_windows)[5:]
-            print(f"flow {number}: {len(by_marks)} reactions to marks; of all after the fifth:")
-            print(f"  alpha {by_windows[5:].mean():.4f}, by the marks {by_marks[5:].mean():.4f}")
+            print(f"flow {number}: {len(by_marks)} reactions to marks; without the first five:")
+            print(f"  alpha from the windows {by_windows[5:].mean():.4f}, from the marks {by_marks[5:].mean():.4f}")
             print(f"  largest difference {off.max(initial=0):.4f}")
         pace_ns = 1000 * np.median(flow.srtt_us / flow.cwnd)
         print(f"flow {number}: most in flight {flow.in_flight.max()}, srtt/W {pace_ns:.0f} ns")
@@ -202,5 +204,5 @@ def main(repetition: Path) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or not (Path(sys.argv[1]) / TCP_FILE).is_file():
-        sys.exit("give the directory of a repetition, as results/latest/rep-1")
+        sys.exit("give the directory of a repetition, such as results/latest/rep-1")
     main(Path(sys.argv[1]))

@@ -88,8 +88,8 @@ int address_read(void *to, const char *name, char *text)
 	return good ? 0 : bad_address(name, text);
 }
 
-/* Unspecified, multicast and broadcast addresses are never the source of a datagram (RFC 1122 section 3.2.1.3,
- * RFC 4291 section 2.7). */
+/* A configured host never sends from an unspecified, multicast or limited broadcast address (RFC 1122 section 3.2.1.3,
+ * RFC 4291 sections 2.5.2 and 2.7). */
 static bool can_send(const struct sockaddr_storage *storage)
 {
 	const struct in6_addr *ipv6 = &((const struct sockaddr_in6 *)storage)->sin6_addr;
@@ -121,7 +121,8 @@ int address_read_host(void *to, const char *name, char *text)
 		return -EINVAL;
 	}
 	if (!can_send(&address->storage)) {
-		complain("%s %.80s: nothing can send from there; give the address of one host", name, text);
+		complain("%s %.80s: no host sends from this address; give the address of one host", name,
+			 text);
 		return -EINVAL;
 	}
 	strcpy(address->text, text);

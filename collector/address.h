@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A value of a command line: an IPv4 or IPv6 address with a port.
+ * A value of a command line: an IPv4 or IPv6 address, with or without a port.
  */
 #ifndef COLLECTOR_ADDRESS_H
 #define COLLECTOR_ADDRESS_H
@@ -21,11 +21,11 @@ struct address {
 int address_read(void *to, const char *name, char *text);
 
 /* A reader of lib/options.h for "ADDRESS" without a port: "10.0.0.1" or "[fd00::1]". to: a struct address, zero before
- * the first call. Refuses a second address, and addresses that are never a source.
+ * the first call. Refuses a second address, and addresses from which no host sends.
  */
 int address_read_host(void *to, const char *name, char *text);
 
-/* Whether a socket that is bound to listening can receive from this sender: the address families agree. */
+/* Whether a socket that is bound to `listening` can receive from the sender `from`: the address families agree. */
 bool address_can_reach(const struct sockaddr_storage *from, const struct sockaddr_storage *listening);
 
 /* Whether both addresses are equal, ignoring ports. An IPv4 address equals its IPv4-mapped IPv6 address. */

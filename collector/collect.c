@@ -15,14 +15,14 @@
 
 enum {
 	ROUND_BATCHES = 64,	   /* between two checks of clock, block age and signals */
-	NAP_NS = 1000000,	   /* 1 ms; the socket buffer holds hundreds of ms */
+	NAP_NS = 1000000,	   /* 1 ms; the default socket buffer holds hundreds of ms */
 	LONG_NAP_NS = 8000000,	   /* less than CLOCK_SAMPLE_NS, the interval between samples of the clock */
 	LONG_NAP_BYTES = 64 << 20, /* least socket buffer for long naps: holds 8 of them at 1 M datagrams/s */
 	NAP_DATAGRAMS = 512,	   /* if fewer arrive in a nap, the next is longer */
-	WAIT_NS = 100000000,	   /* maximum on an idle socket; bounds the age of a partial block */
+	WAIT_NS = 100000000,	   /* longest sleep on an idle socket; bounds the age of a partial block */
 	IDLE_WAIT_NS = 1000000000, /* the same without a partial block */
 	BLOCK_AGE_NS = 500000000,  /* half of the 1 s within which a partial block must be written */
-	CLOCK_SAMPLE_NS = 10000000, /* when a sample shows a clock step, stamps since the last are in doubt */
+	CLOCK_SAMPLE_NS = 10000000, /* after a step, stamps since the previous sample are in doubt */
 };
 
 static volatile sig_atomic_t stop_requested;
@@ -115,7 +115,7 @@ static bool have_block(struct collector *collector)
 static void count_error(struct collector *collector, int err)
 {
 	if (!collector->receive_errors++)
-		complain("receiving on %s: %s; going on, the rest is counted",
+		complain("receiving on %s: %s; the collector goes on, and only counts further errors",
 			 collector->options->listen.text, strerror(-err));
 }
 
@@ -153,7 +153,9 @@ static int store_batch(struct collector *collector)
 	return count;
 }
 
-/* Returns the number of datagrams taken. 0: none is waiting, or no buffer is free (then block is NULL). */
+/* Returns the number of datagrams taken. 0: none is waiting, receiving failed, or no buffer is free (then block is
+ * NULL).
+ */
 static int take_batch(struct collector *collector)
 {
 	int count;

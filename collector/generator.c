@@ -20,10 +20,10 @@ static const char help_text[] =
 	"Sends N correct postcards with consecutive numbers, and prints its result as a JSON object.\n"
 	"\n"
 	"  --rate R                  postcards per second (default: unlimited)\n"
-	"  --source ADDRESS:PORT     to send from (default: the kernel chooses)\n"
-	"  --first-seq S             number of the first (default 0)\n"
+	"  --source ADDRESS:PORT     address to send from (default: the kernel chooses)\n"
+	"  --first-seq S             number of the first postcard (default 0)\n"
 	"  --batch B                 datagrams per system call, 1 to 64 (default 64; fewer at low rates)\n"
-	"  --method segment|sendmmsg (default: segment where the kernel can)\n";
+	"  --method segment|sendmmsg (default: segment if the kernel can)\n";
 
 static const char *const method_names[] = {
 	[METHOD_AUTO] = "auto", [METHOD_SEGMENT] = "segment", [METHOD_SENDMMSG] = "sendmmsg", NULL};
@@ -49,7 +49,7 @@ static int parse(struct order *order, int argc, char **argv)
 		return -EINVAL;
 	}
 	if (!err && order->source.length && order->source.storage.ss_family != order->to.storage.ss_family) {
-		complain("--source %s and --to %s: give two of IPv4 or two of IPv6", order->source.text,
+		complain("--source %s and --to %s: give both as IPv4, or both as IPv6", order->source.text,
 			 order->to.text);
 		err = -EINVAL;
 	}

@@ -17,7 +17,7 @@ enum method {
 
 struct order {
 	struct address to;
-	struct address source; /* text empty: the kernel chooses */
+	struct address source; /* length 0: the kernel chooses */
 	uint64_t count;
 	uint64_t rate_per_s; /* 0: unlimited */
 	uint64_t batch;	     /* datagrams per system call */

@@ -161,7 +161,8 @@ int generator_send(const struct order *order, struct delivery *delivery)
 	if (order->method != METHOD_SENDMMSG) {
 		err = use_segments(&sender, true);
 		if (err && order->method == METHOD_SEGMENT) {
-			complain("--method segment: %s: this kernel cannot; use sendmmsg", strerror(-err));
+			complain("--method segment: %s: this kernel has no UDP_SEGMENT; use sendmmsg",
+				 strerror(-err));
 			goto out;
 		}
 		delivery->method = err ? METHOD_SENDMMSG : METHOD_SEGMENT;

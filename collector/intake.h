@@ -22,7 +22,7 @@ struct intake {
 	uint64_t trailing;
 	uint64_t bad_version;
 	uint64_t unstamped;			    /* accepted without a kernel stamp; stamped when read */
-	uint64_t first_rx_mono_ns, last_rx_mono_ns; /* lowest and highest stamp; valid if accepted */
+	uint64_t first_rx_mono_ns, last_rx_mono_ns; /* lowest and highest stamp; 0: none */
 	struct sequence_tracker *sequences;
 };
 

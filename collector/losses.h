@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Losses of datagrams in the kernel: its counters of this network namespace, read before and after a run. The counters
- * include other traffic, so they can explain a gap but do not prove that a postcard was lost.
+ * Losses of datagrams in the kernel: counters of this network namespace (backlog: of the whole host), read before and
+ * after a run. The counters include other traffic, so they can explain a gap but do not prove that a postcard was lost.
  */
 #ifndef COLLECTOR_LOSSES_H
 #define COLLECTOR_LOSSES_H

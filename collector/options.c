@@ -24,17 +24,17 @@ static const char help_text[] =
 	"Receives postcards (UDP) and appends them to a raw file of blocks until SIGINT or SIGTERM.\n"
 	"\n"
 	"  --listen [ADDRESS]:PORT   no address: all of IPv6 and IPv4; IPv6 addresses in brackets\n"
-	"  --from ADDRESS            count datagrams of other senders, and store none of them\n"
+	"  --from ADDRESS            the only sender to accept: datagrams of others are counted, not stored\n"
 	"  --output FILE             raw file; must not exist\n"
 	"  --summary FILE            counts of received, lost and stored postcards, at the end, as JSON; "
 	"must not exist\n"
 	"  --status                  a JSON line per second on stdout\n"
-	"  --status-ms N             every N ms instead\n"
+	"  --status-ms N             ms between two status lines (default 1000)\n"
 	"  --receive-buffer BYTES    socket buffer to ask the kernel for (default 268435456)\n"
 	"  --buffers N               block buffers of 1 MiB between socket and disk (default 64)\n"
 	"\n"
 	"Exit status: 0 stopped cleanly (lost postcards are data: see the summary), 1 could not start,\n"
-	"2 a received postcard was not stored, or the summary was not written.\n";
+	"2 a received postcard was not stored, a receive call failed, or the summary was not written.\n";
 
 static const char *misfit(const struct options *options)
 {
@@ -48,14 +48,14 @@ static const char *misfit(const struct options *options)
 	if (options->synthetic_count)
 		return NULL;
 	if (!listens)
-		return "where to listen is missing: add --listen [ADDRESS]:PORT";
+		return "no address to listen on: add --listen [ADDRESS]:PORT";
 	if (*options->source.text && !address_can_reach(&options->source.storage, &options->listen.storage))
 		return "--from and --listen have different address families: give both as IPv4, or both as "
 		       "IPv6";
 	if (options->discard && options->output)
 		return "--discard stores nothing: leave out --output or --discard";
 	if (!options->discard && (!options->output || !options->summary))
-		return "where to store is missing: add --output FILE and --summary FILE (or --discard)";
+		return "no files to store in: add --output FILE and --summary FILE (or --discard)";
 	if (options->output && options->summary && !strcmp(options->output, options->summary))
 		return "--output and --summary name the same file: choose two";
 	return NULL;

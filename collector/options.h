@@ -10,7 +10,7 @@ struct options {
 	struct address listen;
 	struct address source; /* the only sender to accept; empty text: accept all */
 	const char *output;    /* raw file; NULL with discard */
-	const char *summary;   /* JSON; NULL: to stdout (discard and synthetic only) */
+	const char *summary;   /* JSON; NULL: to stdout (discard only). Not used with synthetic */
 	bool status;	       /* JSON lines on stdout */
 	bool discard;
 	uint64_t status_ms;	  /* between two status lines */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sample postcards of an imagined queue, for measurements and tests. The same number gives the same postcard in every
- * program.
+ * Sample postcards of an imagined queue, for measurements and tests. The same number and time give the same postcard in
+ * every program.
  */
 #ifndef COLLECTOR_SAMPLE_H
 #define COLLECTOR_SAMPLE_H

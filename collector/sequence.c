@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Distinguishes gaps, duplicates and reordering in each stream, with constant work for each card.
+// Distinguishes gaps, duplicates and reordering in each stream, with bounded work for each card.
 #include "sequence.h"
 
 #include <stddef.h>
@@ -18,7 +18,7 @@ static void mark_received(struct sequence_stream *stream, uint64_t seq)
 	stream->received_bits[seq % SEQUENCE_WINDOW / 64] |= 1ULL << (seq % 64);
 }
 
-/* Clears the bits of count numbers that enter the window, starting with from. Clears whole words, because a damaged
+/* Clears the bits of `count` numbers that enter the window; the first is `from`. Clears whole words, because a damaged
  * number looks like a large gap: clearing that gap bit by bit would stall the receiver. */
 static void forget(struct sequence_stream *stream, uint64_t from, uint64_t count)
 {

@@ -25,8 +25,8 @@ struct sequence_stream {
 	uint32_t suspect_seq; /* the next number, if it was a restart */
 	uint64_t first,
 		next; /* unwrapped and biased (SEQUENCE_BIAS): the lowest number received, and the highest + 1 */
-	uint64_t received;   /* includes every category below */
-	uint64_t missing;    /* numbers between first and next, not received so far */
+	uint64_t received;   /* cards: in order, duplicate, reordered or too late */
+	uint64_t missing;    /* numbers skipped and not received so far, including those before a restart */
 	uint64_t gaps;	     /* runs of missing numbers */
 	uint64_t duplicates; /* numbers received before */
 	uint64_t reordered;  /* received after a higher number, for the first time */

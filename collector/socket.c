@@ -37,8 +37,8 @@ static int open_socket(const struct address *address, struct sockaddr_storage *b
 	return fd;
 }
 
-/* Without CAP_NET_ADMIN the kernel limits the buffer to net.core.rmem_max. That is reported, because a small buffer
- * drops datagrams.
+/* Without CAP_NET_ADMIN the kernel limits the request to net.core.rmem_max. It then doubles the size. A result below
+ * the request is reported, because a small buffer drops datagrams.
  */
 static int set_buffer(struct receiver *receiver, uint64_t asked_bytes)
 {

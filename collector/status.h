@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A periodic status line: text for a person on a terminal (stderr), or JSON for a program (stdout).
+ * A periodic status line: text if stderr is a terminal, and with --status JSON for a program (stdout).
  */
 #ifndef COLLECTOR_STATUS_H
 #define COLLECTOR_STATUS_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The summary as JSON. It has numbers and fixed keys only, so nothing needs quoting.
+// The summary as JSON. Its keys are fixed, and its values are numbers and booleans, so nothing needs quoting.
 #include "summary.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fills blocks with sample postcards, and waits while no buffer is free. Nothing is lost, so the total time is the
-// time of storing. The time to the page cache and the time to the disk are reported separately.
+// Fills blocks with sample postcards, and waits while no buffer is free, so the total time is the time of
+// storing. The time to the page cache and the time to the disk are reported separately.
 #include "synthetic.h"
 
 #include <inttypes.h>

@@ -20,7 +20,7 @@ struct block {
 	struct block *next;
 	uint8_t *bytes; /* BLOCK_HEADER_BYTES for the writer, then room for BLOCK_RECORDS records */
 	unsigned int records;
-	uint64_t first_record; /* index of its first record in the file */
+	uint64_t first_record; /* number of its first record, from 0; lost records are counted */
 	uint64_t kernel_drops; /* up to the end of this block */
 	int64_t realtime_minus_mono_ns;
 	uint64_t opened_mono_ns;

@@ -57,9 +57,14 @@ def _parser() -> argparse.ArgumentParser:
         subparser = subparsers.add_parser(name, help=text, description=text)
         subparser.set_defaults(run=run)
         group = subparser.add_argument_group("which switch")
-        group.add_argument("--file", type=Path, help="a switch.yaml, which names target and address")
+        group.add_argument(
+            "--file",
+            type=Path,
+            help="a switch.yaml, which names target and address; --target and --address override it",
+        )
         group.add_argument("--target", help=f"one of {', '.join(TARGETS)}")
-        group.add_argument("--address", help="; ".join(f"{name}: {row.address}" for name, row in TARGETS.items()))
+        examples = "; ".join(f"{name}: {row.address}" for name, row in TARGETS.items())
+        group.add_argument("--address", help=f"address of the switch, for example {examples}")
         return subparser
 
     command("apply", commands.apply_file, "configure the switch as the file says; idempotent")
@@ -68,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     threshold = command("threshold", commands.threshold, "show or set the threshold of a queue's policy")
     threshold.add_argument("operation", choices=("get", "set"))
     threshold.add_argument("port", help="name of the port, as `ports` lists it")
-    threshold.add_argument("value", nargs="?", help="163p, 30000c, 300kB, 250us, 1bdp")
+    threshold.add_argument("value", nargs="?", help="for set: 163p, 30000c, 300kB, 250us, 1bdp")
     _traffic(threshold)
     mode = command("mode", commands.mode, "show or set a queue's policy")
     mode.add_argument("port")
@@ -84,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     command("counters", commands.counters, "show every counter that is not zero")
     histogram = command("histogram", commands.histogram, "show how deep a queue was when packets arrived")
     histogram.add_argument("port")
-    live = command("watch", watch.watch, "a live table: rates per second, depths, drops (end it with Ctrl-C)")
+    live = command("watch", watch.watch, "show a live table: rates per second, depths, drops (end it with Ctrl-C)")
     live.add_argument("--interval", type=float, default=1.0, help="seconds between readings (default 1)")
     live.add_argument("--count", type=int, help="end after this many readings")
     return parser
@@ -92,9 +97,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _traffic(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("to convert thresholds in bdp, time or other units")
-    group.add_argument("--rate", help="the queue's rate, 200mbit (default: the file's, else the rate in force)")
-    group.add_argument("--rtt", help="base RTT, 10ms (default: the file's)")
-    group.add_argument("--mtu", help="MTU of full packets, 1500 (default: the file's)")
+    group.add_argument("--rate", help="the queue's rate, such as 200mbit (default: the file's, else the rate in force)")
+    group.add_argument("--rtt", help="base RTT, such as 10ms (default: the file's)")
+    group.add_argument("--mtu", help="MTU of full packets, such as 1500 (default: the file's)")
 
 
 if __name__ == "__main__":

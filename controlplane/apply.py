@@ -31,14 +31,14 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Applied:
-    """The result of an apply. `in_force`: the settings that the switch rounded, one line each."""
+    """The result of an apply. `in_force`: the queue settings that the switch rounded, one line each."""
 
     changes: list[Change]
     in_force: list[str]
 
 
 class ApplyError(SwitchError):
-    """An apply stopped halfway. `lines` lists every change: applied, not certain, or not applied."""
+    """An apply stopped halfway. `lines`: the error, a summary, then every change: applied, not certain, not applied."""
 
     def __init__(self, error: SwitchError, done: list[Change], failed: Change, left: list[Change]) -> None:
         self.lines = [

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The part of BF Runtime that the tofino backend needs: tables by name, keys and data as plain values.
 
-A thin interface with two implementations: the SDE's client (bfrt_client.py), and the tests' tables in memory, which
+A thin interface with two implementations: bfrt_client.py calls the SDE's client; the tests have tables in memory, which
 check every name.
 """
 
@@ -21,7 +21,9 @@ Key = Mapping[str, Value]
 
 @dataclass(frozen=True)
 class TableEntry:
-    """An entry's data by field name, and the full name of its action (None: the table has no actions)."""
+    """An entry's data by field name, and the full name of its action (None: the table has no actions, or, from
+    `read_default`, no default entry).
+    """
 
     fields: Mapping[str, Value] = field(default_factory=dict)
     action: str | None = None
@@ -65,14 +67,14 @@ class DeviceTables(abc.ABC):
 
     @abc.abstractmethod
     def modify(self, table: str, key: Key, row: TableEntry, pipe: int | None = None) -> None:
-        """Changes the fields in `row` of an entry that always exists; the other fields stay."""
+        """Sets the fields that `row` has, in an existing entry; the entry's other fields stay."""
 
     @abc.abstractmethod
     def modify_default(self, table: str, row: TableEntry, pipe: int | None = None) -> None: ...
 
     @abc.abstractmethod
     def reset(self, table: str, key: Key, pipe: int | None = None) -> None:
-        """Restores the values that the SDE sets at its start."""
+        """Restores the values that the SDE gives the entry at its start."""
 
     @abc.abstractmethod
     def delete(self, table: str, key: Key) -> None: ...

@@ -2,7 +2,8 @@
 """BF Runtime through the SDE's own Python client, bfrt_grpc.client of $SDE_INSTALL.
 
 Reading needs no binding: an independent client names the program in each request, so many clients may read at once.
-For writes, `bound` opens a second client and binds it to the program. The server binds one client at a time.
+For writes, `bound` opens a second client and binds it to the program. The server binds one client at a time to a
+program.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def load_client() -> Any:
     clients = sorted(Path(install).glob("lib/python*/site-packages/tofino/bfrt_grpc/client.py"))
     if not clients:
         where = f"{install}/lib/python*/site-packages/tofino/bfrt_grpc/client.py"
-        raise SwitchError(f"tofino: the SDE has no BF Runtime client: {where} is not there; {TOO_OLD}")
+        raise SwitchError(f"tofino: the SDE has no BF Runtime client: {where} does not exist; {TOO_OLD}")
     try:
         load_package("bfrt_grpc", clients[0].parent)
         import bfrt_grpc.client as client
@@ -72,7 +73,9 @@ class BfrtTables(DeviceTables):
         self._writer_info = self._info
 
     def _look(self) -> None:
-        """Reads the running programs, their tables and the chip."""
+        """Reads the names of the running programs, the tables of PROGRAM (if it does not run: of the first program),
+        and the chip.
+        """
         from bfrt_grpc import bfruntime_pb2
 
         request = bfruntime_pb2.GetForwardingPipelineConfigRequest(device_id=DEVICE, client_id=self._reader.client_id)
@@ -218,7 +221,7 @@ class BfrtTables(DeviceTables):
 
     @contextmanager
     def _asking(self, request: str) -> Iterator[None]:
-        """Turns every exception of the client into one line that names the request."""
+        """Turns the client's exceptions into SwitchErrors of one line that name the request."""
         import grpc
 
         try:
@@ -246,7 +249,7 @@ def _rpc_error(request: str, error: Any) -> SwitchError:
         return kind(f"{request}: {'; '.join(f'{name}, {message}' for name, message in sub_errors)}")
     rpc = error.grpc_error_get()
     if rpc.code().name == "ALREADY_EXISTS":
-        return SwitchError(f"{request}: another client is writing to it, wait for its end or end it: {rpc.details()}")
+        return SwitchError(f"{request}: another client is writing to it; wait for its end, or end it: {rpc.details()}")
     return SwitchError(f"{request}: {rpc.code().name}, {rpc.details()}")
 
 
@@ -266,7 +269,7 @@ def _value(value: Any) -> Value:
 
 
 def _plain(key: Any) -> Key:
-    """Key fields by name; all our keys match exactly."""
+    """Values of key fields by name; all keys that we use match exactly."""
     return {name: _value(field["value"] if isinstance(field, dict) else field) for name, field in key.items()}
 
 

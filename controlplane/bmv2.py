@@ -139,7 +139,7 @@ class Bmv2Switch(ProgramSwitch):
         self.check_queue(port, queue)
         limit, rate = _limit(queue), queue.rate_pps or 0
         with self._asking(f"queue of port {port}, {limit} packets, {rate or 'no bound of'} packets/s"):
-            self._notes.forget(port)  # a failure between the two calls leaves the settings unknown
+            self._notes.forget(port)  # first: if a call below fails, no note of the old settings remains
             self._client.simple_switch.set_egress_queue_depth(port, limit)
             self._client.simple_switch.set_egress_queue_rate(port, rate)
             self._notes.write(port, limit, rate)
@@ -177,7 +177,8 @@ class Bmv2Switch(ProgramSwitch):
             self._client.standard.bm_register_write(CONTEXT, array.name, index, value)
 
     def reset(self) -> None:
-        """Restores the initial tables, registers and counters, and deletes the mirror session.
+        """Clears the tables of program.ACTIONS and all registers and counters, and deletes the mirror session of
+        postcards. Queue settings stay.
 
         bm_reset_state would also delete the program's constant entries.
         """
@@ -194,7 +195,7 @@ class Bmv2Switch(ProgramSwitch):
                 self._client.simple_switch.mirroring_session_delete(MIRROR_SESSION)
 
     def clock_us(self) -> tuple[int, int]:
-        """(us since simple_switch started, as in its stamps; us since 1970). The clocks are read in turn."""
+        """(us since simple_switch started, as in its stamps; us since 1970), read one after the other."""
         with self._asking("its clock"):
             return (
                 self._client.simple_switch.get_time_elapsed_us(),
@@ -235,7 +236,7 @@ class Bmv2Switch(ProgramSwitch):
 
     @contextmanager
     def _asking(self, request: str) -> Iterator[None]:
-        """Turns every exception of a Thrift call into one line that names the request."""
+        """Turns the exceptions of Thrift calls into SwitchErrors of one line that name the request."""
         from thrift.Thrift import TException
 
         try:

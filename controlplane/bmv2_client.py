@@ -46,8 +46,8 @@ class ThriftClients(NamedTuple):
 
 
 def connect(address: str, there: socket.socket | None = None) -> ThriftClients:
-    """A client of the simple_switch at HOST:PORT, or behind the connection `there`. SwitchError: no modules, modules
-    too old, or no answer.
+    """A client of the simple_switch at HOST:PORT, or behind the connection `there`. SwitchError: modules are missing,
+    do not load or are too old, or no answer.
     """
     host, port = split_address(address)
     try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Keeps the settings of BMv2's queues in the switch: BMv2 accepts rates and depths but cannot report them.
 
-Each queue has a mirror session that no packet uses: the session's port holds the limit, its multicast group the rate
-(31 bits each). The session can be read back and ends with the simple_switch. Settings that other clients
-(simple_switch_CLI) make are not seen.
+Each queue that was set has a mirror session that no packet uses: the session's port holds the limit, its multicast
+group the rate (31 bits each). The session can be read back and ends with the simple_switch. Settings that other
+clients (simple_switch_CLI) make are not seen.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ def miscounted_drops(policy: Policy, queue: Queue) -> str:
     shortest = "" if policy.unit is Unit.PACKETS else f" ({packets} packets of {LEAST_FRAME_BYTES} bytes)"
     return (
         f"the queue itself holds {queue.limit_packets} packets, {mode_of(policy)} acts at {most} {policy.unit}"
-        f"{shortest}: on BMv2 the program's depth counts every packet that the queue refuses, for ever: give the queue "
-        f"a limit above {packets}p"
+        f"{shortest}: on BMv2 the program's depth then counts every refused packet as queued forever; give the queue a "
+        f"limit above {packets}p"
     )
 
 
 class Notes(NamedTuple):
-    """`client` and `types`: BMv2's service simple_switch, and its module of types. Raises Thrift's exceptions."""
+    """The stored settings. `client`: BMv2's service simple_switch; `types`: the module with its types. Methods raise
+    Thrift's exceptions.
+    """
 
     client: Any
     types: Any
 
     def read(self, port: int) -> Queue:
-        """The settings that were made, or BMv2's defaults."""
+        """The settings that `write` stored last; without any, BMv2's defaults."""
         try:
             session = self.client.mirroring_session_get(FIRST_SESSION + port)
         except self.types.InvalidMirroringOperation:

@@ -100,7 +100,10 @@ def threshold(options: argparse.Namespace) -> int:
                 raise SwitchError(f"port {options.port}: no policy watches its queue; `mode` sets one")
             value, unit = _depth("threshold", options.value, switch, number, _conversion(options, spec, switch, number))
             if isinstance(policy, Ecn) and unit is not policy.unit:
-                raise SwitchError(f"port {options.port}: its hard limit is in {policy.unit}: set both with `mode`")
+                raise SwitchError(
+                    f"port {options.port}: the threshold is in {unit}, the hard limit in {policy.unit}: set both in "
+                    "one unit with `mode`"
+                )
             _set_policy(switch, options.port, number, replace(policy, threshold=value, unit=unit))
     return 0
 
@@ -192,7 +195,7 @@ def _policy(options: argparse.Namespace, switch: Switch, number: int, conversion
     limit, limit_unit = _depth("--hard-limit", options.hard_limit, switch, number, conversion)
     if limit_unit is not unit:
         raise SwitchError(
-            f"port {options.port}: --hard-limit is in {limit_unit}, the threshold in {unit}: give both in one"
+            f"port {options.port}: --hard-limit is in {limit_unit}, the threshold in {unit}: give both in one unit"
         )
     if limit < value:
         raise SwitchError(f"port {options.port}: --hard-limit, {limit}, is below the threshold, {value} {unit}")
@@ -201,7 +204,10 @@ def _policy(options: argparse.Namespace, switch: Switch, number: int, conversion
 
 def _set_policy(switch: Switch, name: str, number: int, policy: Policy) -> None:
     if isinstance(policy, Ecn) and policy.hard_limit < policy.threshold:
-        raise SwitchError(f"port {name}: its hard limit is {policy.hard_limit} {policy.unit}: set both with `mode`")
+        raise SwitchError(
+            f"port {name}: the threshold, {policy.threshold}, is above the hard limit, {policy.hard_limit} "
+            f"{policy.unit}: set both with `mode`"
+        )
     if problem := switch.silent_drops(policy, switch.queue(number)):
         raise SwitchError(f"port {name}: {problem}, with `apply`")
     before = switch.policy(number)
@@ -220,7 +226,7 @@ def _depth(option: str, text: str, switch: Switch, number: int, conversion: Conv
 
 
 def _conversion(options: argparse.Namespace, spec: SwitchSpec | None, switch: Switch, number: int) -> Conversion:
-    """Rate, RTT and MTU: from the command line, else from the file. If neither has a rate, the rate in force counts."""
+    """Rate, RTT and MTU: from the command line, else from the file. If neither has a rate: the rate in force."""
     port = spec.ports.get(options.port) if spec else None
     rate = _option("--rate", options.rate, quantity("rate")) or ((port.rate or port.speed) if port else None)
     rtt = _option("--rtt", options.rtt, quantity("time")) or (spec.rtt if spec else None)
@@ -243,7 +249,7 @@ def _option(name: str, text: str | None, read: Callable[[object], Any]) -> Any:
 
 
 def _rate_in_force(switch: Switch, number: int, conversion: Conversion) -> int | None:
-    """The queue's rate, else the cable's speed."""
+    """The queue's rate, else the cable's speed. None if neither is known: a rate in packets/s needs the MTU."""
     queue, cable = switch.queue(number), switch.front_panel(number)
     if queue.rate_pps is not None and conversion.mtu_bytes is not None:
         return queue.rate_pps * conversion.wire_bits

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Translates a switch.yaml into one switch's port numbers and units. Reports all impossible settings at once."""
+"""Translates a switch.yaml into one switch's port numbers and units. Reports the impossible settings of all ports at
+once.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class DesiredPort:
 
 @dataclass
 class Desired:
-    """Ports by number. `notes`: every rounding, and the deflection in force, one line each."""
+    """Ports by number. `notes`: every note of a conversion (threshold.py); and, if the traffic manager drops and the
+    file switches on postcards without `deflect`, the deflection in force. One line each.
+    """
 
     ports: dict[int, DesiredPort] = field(default_factory=dict)
     forwarding: dict[str, int] | None = None
@@ -38,7 +42,7 @@ class Desired:
 
 
 def desired(spec: SwitchSpec, switch: Switch, origin: str) -> Desired:
-    """Raises SpecFileError with a line for each setting that this switch cannot have."""
+    """Raises SpecFileError with a line for each impossible setting that was found."""
     return _Reading(spec, switch, origin).read()
 
 
@@ -66,7 +70,11 @@ class _Reading:
             number = self._port("collector.port", settings.pop("port"))
             self._result.collector = None if number is None else Collector(number, **settings)
             if number in self._result.ports and self._result.ports[number].switch_id is not None:
-                self._wrong("collector.port", "sends postcards of its own queue: postcards would be part of that queue")
+                self._wrong(
+                    "collector.port",
+                    f"the queue of port {self._spec.collector.port} has postcards itself, so postcards to the "
+                    "collector would wait in the queue that they report; allowed: a port without postcards",
+                )
         self._deflect()
         if self._spec.collector is None and any(port.switch_id is not None for port in self._result.ports.values()):
             self._wrong("collector", "is missing: some port sends postcards, which need a receiver")
@@ -77,7 +85,11 @@ class _Reading:
     def _deflect(self) -> None:
         if self._capabilities.tail_drop_seen_by_program:
             if self._spec.deflect:
-                self._wrong("deflect", f"{self._capabilities.name} drops in the program: leave it out")
+                self._wrong(
+                    "deflect",
+                    f"on target {self._capabilities.name} the P4 program itself drops, so no "
+                    f"packet needs deflection: leave `deflect` out",
+                )
             return
         for name in self._spec.deflect:
             internal = name not in self._ports and name.isascii() and name.isdigit() and len(name) <= 9
@@ -87,9 +99,13 @@ class _Reading:
         if not self._spec.deflect and any(port.switch_id is not None for port in self._result.ports.values()):
             deflection = self._switch.deflection()
             for pipe, number in deflection.items():
-                self._note("deflect", f"is not given: packets that pipe {pipe} refuses go to device port {number}")
+                self._note(
+                    "deflect",
+                    f"is not given: in pipe {pipe}, packets that the traffic manager refuses "
+                    f"go to device port {number}",
+                )
             if not deflection:
-                self._note("deflect", "is not given, and off: refused packets get no postcard")
+                self._note("deflect", "is not given, and deflection is off: refused packets get no postcard")
 
     def _one_port(self, where: str, number: int, name: str, port: PortSpec) -> DesiredPort:
         result = DesiredPort(name, switch_id=port.postcards)
@@ -105,22 +121,32 @@ class _Reading:
         self._check(where, number, result)
         by_limit = not self._capabilities.tail_drop_seen_by_program and isinstance(result.policy, TailDrop | Ecn)
         if by_limit and port.limit is not None:
-            self._wrong(f"{where}.limit", "the policy's threshold is the queue's limit here: leave it out")
+            self._wrong(f"{where}.limit", "the policy sets the queue's limit here: leave `limit` out")
         if result.switch_id is not None and isinstance(result.policy, Unwatched):
             self._wrong(f"{where}.postcards", "asks for postcards of a queue that no policy watches: give it a policy")
         return result
 
     def _check(self, where: str, number: int, result: DesiredPort) -> None:
         """Checks widths and bounds, which only the switch knows."""
-        try:
-            self._switch.check_policy(number, result.policy)
-            if result.queue is not None:
-                self._switch.check_queue(number, result.queue)
-            queue = result.queue or self._switch.queue(number)
-            if problem := self._switch.silent_drops(result.policy, queue):
+        queue = result.queue
+
+        def silent_drops() -> None:
+            if problem := self._switch.silent_drops(result.policy, queue or self._switch.queue(number)):
                 self._wrong(f"{where}.limit", problem)
+
+        allowed = self._allowed(where, lambda: self._switch.check_policy(number, result.policy))
+        if queue is not None:
+            allowed = self._allowed(where, lambda: self._switch.check_queue(number, queue)) and allowed
+        if allowed:
+            self._allowed(where, silent_drops)
+
+    def _allowed(self, where: str, check: Callable[[], None]) -> bool:
+        try:
+            check()
         except SwitchError as error:
             self._wrong(where, str(error))
+            return False
+        return True
 
     def _queue(self, where: str, rate_bps: int | None, limit: Quantity | None, conversion: Conversion) -> Queue:
         settings: dict[str, int] = {}
@@ -132,7 +158,10 @@ class _Reading:
         if limit is not None:
             allowed = self._capabilities.limit_units
             if limit.dimension not in allowed:
-                self._wrong(f"{where}.limit", f"{limit.text}: {self._capabilities.name} holds {' or '.join(allowed)}")
+                self._wrong(
+                    f"{where}.limit",
+                    f"{limit.text}: {self._capabilities.name} limits a queue in {' or '.join(allowed)}",
+                )
             else:
                 settings[f"limit_{limit.dimension}"] = self._try(f"{where}.limit", lambda: whole(limit), 1)
         return Queue(**settings)
@@ -154,7 +183,7 @@ class _Reading:
         hard_limit = self._depth(f"{where}.hard_limit", policy.hard_limit, conversion)
         if hard_limit[1] is not threshold[1]:
             self._wrong(
-                f"{where}.hard_limit", f"is in {hard_limit[1]}, the threshold in {threshold[1]}: give both in one"
+                f"{where}.hard_limit", f"is in {hard_limit[1]}, the threshold in {threshold[1]}: give both in one unit"
             )
         elif hard_limit[0] < threshold[0]:
             self._wrong(f"{where}.hard_limit", f"{hard_limit[0]} is below the threshold, {threshold[0]} {threshold[1]}")

@@ -15,7 +15,7 @@ def committed_digest() -> str:
 
 def refuse_other_program(switch: Switch, identity: ProgramIdentity, digest: str | None = None) -> None:
     """SwitchError unless name and digest (if known) are this checkout's. `digest`: the expected digest if the target
-    has a build of its own; default: the digest of p4src/build.
+    has a build of its own (default: the digest of p4src/build).
     """
     if identity.name != PROGRAM:
         raise SwitchError(f"{switch}: runs the program {identity.name!r}, not {PROGRAM!r}: nothing was changed on it")

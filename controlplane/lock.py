@@ -26,7 +26,9 @@ TRIES = 20
 
 @contextmanager
 def only_writer(target: str, address: str, key: str = "") -> Iterator[None]:
-    """Holds the lock of `key` (default: `address`) on this machine. SwitchError if another process holds it."""
+    """Holds the lock of `key` (default: `address`) on this machine. SwitchError if the lock is already held, by another
+    process or by this one.
+    """
     path = lock_file(target, key or address)
     descriptor = _take(path, f"{target} switch at {address}")
     try:

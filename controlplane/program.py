@@ -19,7 +19,7 @@ from wire.formats import DEPTH_BUCKETS
 
 PROGRAM = "bufferscope"
 MIRROR_SESSION = 1  # POSTCARD_MIRROR_SESSION of the P4 program
-COPY_BYTES = 256  # a mirrored copy is cut to this length: more than the headers that the parser reads
+COPY_BYTES = 256  # the soft switch cuts mirrored copies to this length: more than the headers that the parser reads
 COUNTERS = (
     "unknown_hosts",
     "arrivals",

@@ -82,10 +82,12 @@ class Schema:
         full, wanted = self.action(table, name)
         if len(keys) != (key is not None):
             raise SwitchError(f"{where}: has {len(table.keys)} keys in {self.origin}, one is expected")
-        unknown = sorted(set(arguments) ^ {argument.name for argument in wanted})
-        if unknown:
+        wrong = sorted(set(arguments) ^ {argument.name for argument in wanted})
+        if wrong:
             takes = ", ".join(argument.name for argument in wanted) or "none"
-            raise SwitchError(f"{where}: action {name} takes {takes} in {self.origin}; differs in {', '.join(unknown)}")
+            raise SwitchError(
+                f"{where}: action {name} takes {takes} in {self.origin}; missing or unknown: {', '.join(wrong)}"
+            )
         fits = [field.refusal(key) for field in keys if key is not None]
         fits += [field.refusal(arguments[field.name]) for field in wanted]
         for refusal in filter(None, fits):

@@ -22,7 +22,7 @@ _TOKEN = re.compile(r'(?:\s|#[^\n]*\n)*([{}:]|"(?:[^"\\\n]|\\.)*"|[-+.\w]+)')
 
 
 def from_p4info(text: str, origin: str) -> Schema:
-    """ValueError if `text` is not P4Info in text form."""
+    """ValueError if `text` is not a protobuf message in text form."""
     info = _parse_text(text)
     actions: dict[str, tuple[str, tuple[Field, ...]]] = {}
     for action in info["actions"]:

@@ -44,7 +44,9 @@ class ControlTuple:
 
 @dataclass(frozen=True)
 class SourceAddress:
-    """All TCP and UDP flows from an IPv4 or IPv6 address that have no settings of their own."""
+    """All TCP and UDP flows from an IPv4 or IPv6 address, except flows with settings of their own or of their
+    SourcePort.
+    """
 
     src_addr: str
     others: Literal["any"] = "any"
@@ -52,7 +54,7 @@ class SourceAddress:
 
 @dataclass(frozen=True)
 class SourcePort:
-    """All flows of a protocol from an address and port that have no settings of their own. Overrides SourceAddress."""
+    """All flows of a protocol from an address and port, except flows with settings of their own."""
 
     src_addr: str
     others: Literal["any"] = field(default="any", init=False)
@@ -162,7 +164,7 @@ class SoftSwitch(ProgramSwitch):
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema that the switch reports."""
+        """The tables that the switch reports, with their actions; it reports no counters and registers."""
         tables = [_table(line) for line in self.request("table", "list")]
         return Schema(f"the program of the switch at {self.path}", {table.name: table for table in tables})
 

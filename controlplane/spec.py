@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The allowed content of a switch.yaml, each value checked by itself. desired.py checks port names and units against
-the switch. All scalars of the file are text. An error is one line: file, key, value, allowed values.
+"""The allowed content of a switch.yaml: single values, and settings that must or must not stand together. desired.py
+checks port names and units against the switch. All scalars of the file are text. An error is one line: file, key, the
+problem and, as far as they apply, value and allowed values.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ class PolicySpec(_Strict):
 
 
 class PortSpec(_Strict):
-    """Without `rate` and `limit` the queue keeps its settings; if only one is given, the other has no bound. Without
-    `speed` the cable keeps its settings. Without `policy` or `postcards` these are off.
+    """Without `rate` and `limit` the queue keeps its settings; if only one is given, the queue has no bound of the
+    other kind. Without `speed` the cable keeps its settings. Without `policy` or `postcards` these are off.
     """
 
     rate: Rate = None
@@ -145,8 +146,8 @@ class CollectorSpec(_Strict):
 class SwitchSpec(_Strict):
     """A whole switch.yaml. `forwarding`: MAC -> port name, the whole table. If absent, the switch's table stays.
 
-    `deflect` (tofino): one port per pipe, for the packets that the traffic manager refuses; a number names a device
-    port.
+    `deflect` (tofino): one port per pipe, for the packets that the traffic manager refuses. A number that is no port
+    name is a device port.
     """
 
     version: Literal["1"] = "1"
@@ -161,7 +162,9 @@ class SwitchSpec(_Strict):
 
 
 def load(path: Path) -> SwitchSpec:
-    """Raises SpecFileError with every mistake, one line each."""
+    """Raises SpecFileError with one line per mistake. A syntax error hides all other mistakes, and a wrong value hides
+    mistakes in the combination of its group's settings.
+    """
     return validate(spec_file.load(path), str(path))
 
 
@@ -195,6 +198,8 @@ def _line(origin: str, error: Any) -> str:
         problem = str(error["ctx"]["error"])
     elif error["type"] in ("model_type", "dict_type"):
         problem = "is not a mapping"
+    elif error["type"] == "string_too_short":
+        problem = "is empty"
     elif error["type"] == "list_type":
         problem = "is not a list"
     else:

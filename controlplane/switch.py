@@ -2,7 +2,8 @@
 """The one interface to every kind of switch: settings, counters, and the target's capabilities.
 
 Ports are the data plane's numbers; `ports()` has their front-panel names. Every setting can be read back: a read
-returns the setting in force, after the target's rounding. No setting is cached.
+returns the setting in force, after the target's rounding. No setting is cached. Exception: BMv2 cannot report the
+settings of a queue, so a read returns the settings that this control plane last made (bmv2_queues.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from controlplane.policy import Ecn, Policy, TailDrop, Unit
 
 
 class SwitchError(RuntimeError):
-    """The switch refused, or does not answer. One line: target, table, key, the request, the reason."""
+    """A request failed: the switch refused it, did not answer, or could not be asked. One line: the reason and, as far
+    as they apply, target, table, key and request.
+    """
 
 
 @dataclass(frozen=True)
@@ -28,14 +31,14 @@ class Capabilities:
     exact_depth: bool  # a depth counts exactly the packets ahead
     exact_time: bool  # stamps are exact functions of the arrivals, not readings of a wall clock
     time_step_ns: int  # one tick of the switch's clock
-    tail_drop_seen_by_program: bool  # else the traffic manager drops, and deflects the dropped packets
+    tail_drop_seen_by_program: bool  # else the traffic manager drops, and can deflect the dropped packets
     rate_unit: str  # unit of the queue's rate: bps or pps
     limit_units: tuple[Unit, ...]  # units of the queue's own limit
-    links: bool  # has propagation delays and access rates
-    front_panel: bool  # has cables with speed and FEC
+    links: bool  # the switch emulates propagation delays and access rates
+    front_panel: bool  # ports have cables with speed and FEC
     clock_readable: bool = True  # a run reads the switch's clock or knows it; else a run derives it from postcards
     cell_bytes: int | None = None  # if depths are in cells; read from the switch
-    queued_extra_bytes: int = 0  # queued with each frame; its cells include them
+    queued_extra_bytes: int = 0  # queued with each frame; the frame's cells include them
 
     @property
     def byte_thresholds(self) -> bool:
@@ -44,7 +47,9 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class ProgramIdentity:
-    """The P4 program on the switch. `digest`: of its P4 sources; None: the target does not know it."""
+    """The P4 program on the switch. `digest`: of its P4 sources, or words if the target knows only that they are not
+    this checkout's; None: not known.
+    """
 
     name: str
     digest: str | None
@@ -114,7 +119,9 @@ class Switch(abc.ABC):
 
     @abc.abstractmethod
     def writing(self) -> AbstractContextManager[None]:
-        """Inside, only this process writes to the switch through this interface. SwitchError names another writer."""
+        """Inside, only this process writes to the switch through this interface. Exception: processes on other machines
+        are not excluded from the soft switch and BMv2 (lock.py). SwitchError if another writer is active.
+        """
 
     @abc.abstractmethod
     def ports(self) -> dict[str, int]:
@@ -136,7 +143,7 @@ class Switch(abc.ABC):
 
     @abc.abstractmethod
     def set_policy(self, port: int, policy: Policy) -> None:
-        """The policy of `port`'s queue, from the next packet on."""
+        """Sets the policy of `port`'s queue, from the next packet on."""
 
     @abc.abstractmethod
     def check_policy(self, port: int, policy: Policy) -> None:
@@ -148,7 +155,7 @@ class Switch(abc.ABC):
 
     @abc.abstractmethod
     def set_postcards(self, port: int, switch_id: int | None) -> None:
-        """Makes one postcard, with `switch_id`, for each packet of `port`'s queue. None: no postcards."""
+        """From now on each packet of `port`'s queue gets one postcard, with `switch_id`. None: no postcards."""
 
     @abc.abstractmethod
     def collector(self) -> Collector | None: ...
@@ -172,7 +179,10 @@ class Switch(abc.ABC):
         """Raises the errors of set_queue, and changes nothing."""
 
     def silent_drops(self, policy: Policy, queue: Queue) -> str:
-        """Why the queue would drop silently before `policy` drops; '' if it would not."""
+        """Why the queue would drop silently before `policy` drops. '' if it would not. Also '' if nothing is checked:
+        EgressThreshold, thresholds in cells, and a limit in another unit than the threshold. BMv2 checks more
+        (bmv2_queues.py).
+        """
         if not isinstance(policy, TailDrop | Ecn):
             return ""
         most = policy.hard_limit if isinstance(policy, Ecn) else policy.threshold
@@ -181,12 +191,14 @@ class Switch(abc.ABC):
             return ""
         return (
             f"the queue itself holds {limit} {policy.unit} and drops the rest silently, before the policy does at "
-            f"{most}: give it a limit above that"
+            f"{most}: give the queue a limit above {most} {policy.unit}"
         )
 
     @abc.abstractmethod
     def counters(self) -> dict[str, dict[int, Count]]:
-        """P4 counters by P4Info name without the control: the cells that are not zero, by index."""
+        """The P4 counters except the depth histogram's, by P4Info name without the control: the cells that are not
+        zero, by index.
+        """
 
     @abc.abstractmethod
     def target_counters(self) -> dict[str, int]:

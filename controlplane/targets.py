@@ -12,7 +12,9 @@ from controlplane.switch import Capabilities, Switch, SwitchError
 
 
 class Target(NamedTuple):
-    """`module` has a function `connect(address)`. It is imported at first use, because its client may be missing."""
+    """`module` has a function `connect(address)`. The module is imported at first use, because the libraries that
+    it needs may be missing.
+    """
 
     module: str
     address: str  # an example of an address
@@ -75,7 +77,9 @@ RUN_TARGETS = tuple(name for name in TARGETS if name != "fake")  # fake forwards
 
 
 def connect(target: str, address: str) -> Switch:
-    """A connection to a switch that runs our program. SwitchError: unknown target, no answer, another program."""
+    """A connection to a switch that runs our program. SwitchError: unknown target, no answer, another program, or
+    another version of ours.
+    """
     if target not in TARGETS:
         raise SwitchError(f"target {target!r} is not known; allowed: {', '.join(TARGETS)}")
     switch: Switch = importlib.import_module(TARGETS[target].module).connect(address)

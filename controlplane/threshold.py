@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Converts thresholds and rates from users' units (packets, bytes, cells, time, BDP; bit/s) to a target's units.
 
-Amounts are fractions until the last step. A note reports every rounding.
+Amounts are fractions until the last step. A note reports every rounding and, for a conversion to cells or packets/s,
+the assumption about packet lengths.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Conversion:
 
 @dataclass(frozen=True)
 class Converted:
-    """A whole number of `unit`. `note` describes the rounding, '' if the value is exact."""
+    """A whole number of `unit`. `note` describes rounding and assumptions of the conversion; '' if there is nothing to
+    report.
+    """
 
     value: int
     unit: str
@@ -53,7 +56,7 @@ def convert(quantity: Quantity, capabilities: Capabilities, conversion: Conversi
     if quantity.dimension == "cells":
         if Unit.CELLS not in units:
             raise ValueError(
-                f"is in cells, which {capabilities.name} does not have; allowed: p, b, kb, mb, gb, times, bdp"
+                f"is in cells, which {capabilities.name} does not have; allowed: p, b, kb, mb, gb, a time, bdp"
             )
         return Converted(whole(quantity), Unit.CELLS)
     if quantity.dimension == "bytes" and Unit.BYTES in units:

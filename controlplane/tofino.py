@@ -2,7 +2,7 @@
 """Tofino through BF Runtime: our program's tables, and the SDE's for ports, mirror sessions and the traffic manager.
 
 Ingress cannot see the queue, so the traffic manager drops: tail-drop's threshold and ecn's hard limit become the
-queue's limit in cells. A refused packet is deflected to egress, where it gets its postcard.
+queue's limit in cells. If deflection is on, a refused packet reaches egress, where it gets its postcard.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from controlplane.schema import Schema, by_end, short
 from controlplane.schema_files import committed_tofino
 from controlplane.switch import Capabilities, Count, FrontPanel, ProgramIdentity, Queue, SwitchError
 from controlplane.targets import TARGETS
-from controlplane.tofino_queues import PIPE_SHIFT, ROUNDING, TrafficManager
+from controlplane.tofino_queues import KBPS, PIPE_SHIFT, ROUNDING, TrafficManager
 
 COPY_BYTES = 108  # a mirrored copy: copy_h (32, p4src/tna/internal_headers.p4) and headers (74), in whole words
 SPEEDS_GBPS = (1, 10, 25, 40, 50, 100, 200, 400)
 FECS = {"none": "BF_FEC_TYP_NONE", "firecode": "BF_FEC_TYP_FIRECODE", "reed-solomon": "BF_FEC_TYP_REED_SOLOMON"}
 SHORT_FECS = {"BF_FEC_TYP_FC": "firecode", "BF_FEC_TYP_RS": "reed-solomon"}  # as some SDEs spell them
+MOST_RATE = 2**32 - 1  # the largest max_rate (uint32), in kbit/s or packets/s
 NEGOTIATIONS = {"default": "PM_AN_DEFAULT", "on": "PM_AN_FORCE_ENABLE", "off": "PM_AN_FORCE_DISABLE"}
 
 
@@ -67,7 +68,7 @@ class TofinoSwitch(ProgramSwitch):
     def program(self) -> ProgramIdentity:
         committed, digest = committed_tofino(self._tables.chip)
         alike = committed is not None and used(self._tables.schema) == used(committed)
-        identity = ProgramIdentity(self._tables.program_name, digest if alike else "of other tables")
+        identity = ProgramIdentity(self._tables.program_name, digest if alike else "other tables")
         refuse_other_program(self, identity, digest)
         return identity
 
@@ -180,12 +181,15 @@ class TofinoSwitch(ProgramSwitch):
 
     def check_queue(self, port: int, queue: Queue) -> None:
         if queue.limit_packets is not None or queue.limit_bytes is not None:
-            raise SwitchError(f"port {port}: {self} holds cells, not packets or bytes")
+            raise SwitchError(f"port {port}: {self} limits a queue in cells, not in packets or bytes")
         if queue.rate_bps is not None and queue.rate_pps is not None:
-            raise SwitchError(f"port {port}: {self} serves either bits or packets, not both")
-        for rate in (queue.rate_bps, queue.rate_pps):
-            if rate is not None and not 0 < rate < 2**32 * 1000:
-                raise SwitchError(f"port {port}: {self} serves no rate of {rate}")
+            raise SwitchError(f"port {port}: {self} takes a rate in bit/s or in packets/s, not both")
+        for rate, most, unit in (
+            (queue.rate_bps, MOST_RATE * KBPS, "bit/s"),
+            (queue.rate_pps, MOST_RATE, "packets/s"),
+        ):
+            if rate is not None and not 0 < rate <= most:
+                raise SwitchError(f"port {port}: {self} cannot serve {rate} {unit}; allowed: 1 to {most}")
         with self._naming():
             self._queues.check_limit(port, queue.limit_cells)
 
@@ -193,7 +197,7 @@ class TofinoSwitch(ProgramSwitch):
         self.check_queue(port, queue)
         policy_owns_limit = isinstance(super().policy(port), TailDrop | Ecn)
         if policy_owns_limit and queue.limit_cells is not None:
-            raise SwitchError(f"port {port}: {self}: the policy's threshold is the queue's limit: give no other")
+            raise SwitchError(f"port {port}: {self}: the policy sets the queue's limit: give no other limit")
         with self._naming():
             self._queues.set_rate(port, queue.rate_bps, queue.rate_pps)
             if not policy_owns_limit:
@@ -228,9 +232,9 @@ class TofinoSwitch(ProgramSwitch):
         return {cell: count for cell, count in zip(wanted, counts, strict=True) if count.packets}
 
     def target_counters(self) -> dict[str, int]:
-        watched = {name: port for name, port in self.ports().items() if self.front_panel(port) is not None}
+        set_up = {name: port for name, port in self.ports().items() if self.front_panel(port) is not None}
         with self._naming():
-            return self._queues.counters(watched)
+            return self._queues.counters(set_up)
 
     def front_panel(self, port: int) -> FrontPanel | None:
         with self._naming():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Tofino's traffic manager: a port's queue, its limit, shaping and drops, and the deflection of refused packets.
 
-The keys of the SDE's tables are pipe, port group and queue of the group, not the port. Groups, cell size and limits
-are read from the switch. The chip rounds rates to mantissa and exponent; we read the rounded rate back.
+The SDE's tables of queues are looked up by pipe, port group and queue of the group, not by port. Groups, cell size and
+limits are read from the switch. The chip rounds rates to mantissa and exponent; we read the rounded rate back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lib.frames import IFG_BYTES
 PIPE_SHIFT = 7  # a device port: the pipe, then 7 bits of port in the pipe (bf-drivers, include/dvm/bf_drv_intf.h)
 QUEUE = 0  # our program uses the port's first queue
 KBPS = 1000  # one unit of max_rate in sched_shaping's unit BPS, in bit/s
-STATIC = "DISABLE"  # dynamic_baf: the queue never grows into the free pool
+STATIC = "DISABLE"  # a value of dynamic_baf: pool_max_cells is a fixed limit, whatever part of the pool is free
 ROUNDING = 256  # rates are rounded by less than 1/256: mantissas have 10 bits
 
 
@@ -45,7 +45,7 @@ class TrafficManager:
         return self._places[port]
 
     def limit_cells(self, port: int) -> int | None:
-        """The queue's hard limit. None: the queue may grow into the shared pool, or has tail drop disabled."""
+        """The queue's hard limit. None: the limit varies with the free cells of the pool, or tail drop is disabled."""
         row = self._buffer(port)
         if not row.fields["tail_drop_enable"]:
             return None

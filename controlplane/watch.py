@@ -82,7 +82,9 @@ def table(switch: Switch, before: Reading, now: Reading) -> Table:
 
 
 def quantiles(before: list[tuple[int, int]], now: list[tuple[int, int]]) -> tuple[int | str, ...]:
-    """(median, 99th percentile, maximum) of the depths counted between the readings, as buckets' lowest depths."""
+    """(median, 99th percentile, maximum) of the depths counted between the readings. A depth is the lowest depth of its
+    bucket; '-' if nothing was counted.
+    """
     earlier = dict(before)
     counted = [(depth, packets - earlier.get(depth, 0)) for depth, packets in now]
     total = sum(packets for _, packets in counted)
@@ -106,6 +108,6 @@ def _difference(before: Reading, now: Reading, counter: str, port: int) -> Count
 
 
 def _target_drops(before: Reading, now: Reading, seconds: float) -> str:
-    """The target's own drop counters that changed, as rates."""
+    """Rates of the target's own drop counters that grew."""
     moved = {name: value - before.target.get(name, 0) for name, value in now.target.items() if "drop" in name}
     return ", ".join(f"{name} {value / seconds:,.1f}/s" for name, value in moved.items() if value > 0)

@@ -14,7 +14,7 @@
 
 struct clock_offset {
 	int64_t realtime_minus_mono_ns; /* the estimate */
-	int64_t low_ns, high_ns;	/* bounds of the estimate since the last step */
+	int64_t low_ns, high_ns;	/* bounds of the offset since the last step */
 	int64_t first_ns;		/* the estimate before the first step; valid if steps > 0 */
 	uint64_t samples;
 	uint64_t steps;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Errors as values: each is one line for the user, and the command line prints nothing else."""
+"""Errors as values: a command prints one line for each, and no traceback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lib.terminal import complain
 
 
 class BadValue(NamedTuple):
-    """An error in an experiment's parameters.
+    """An error in a command's parameters, or in a spec.
 
     `value` is as the user gave it (None: no value); `origin` is the file that has the key ('': no file).
     """
@@ -34,14 +34,14 @@ class BadValue(NamedTuple):
 
 
 class SpecError(Exception):
-    """Every error of an experiment's parameters at once."""
+    """All errors of a command's parameters, or of a spec, at once."""
 
     def __init__(self, errors: list[BadValue]) -> None:
         super().__init__("; ".join(map(str, errors)))
         self.errors = errors
 
     def lines(self) -> list[str]:
-        """One line per error, in the order of the keys."""
+        """One line per error, in the order of `errors`."""
         return [str(error) for error in self.errors]
 
 

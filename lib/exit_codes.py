@@ -16,7 +16,7 @@ class Exit(IntEnum):
 
 
 MEANINGS = {
-    "0": "done and valid",
+    "0": "done; for commands that run experiments: every run is valid",
     "1": "no result: wrong usage, bad input, or a failure that stderr names",
     "2": "done, but not valid, incomplete, or from damaged files",
     "128 + N": "ended by signal N",

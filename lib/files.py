@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Reads and writes files, possibly as root, in directories that other users may write to. A symbolic link or a FIFO in
-place of a file raises OSError: no link is followed, and no open waits for the other end of a FIFO. Writes are atomic.
+"""Reads and writes files, possibly as root, in directories that other users may write to. Opening a symbolic link or a
+FIFO raises OSError: no link at the end of a path is followed, and no open waits for the other end of a FIFO.
+`write_text`, `whole` and `link` replace a name atomically, even that of a link or a FIFO.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import IO
 from lib.owner import give_open
 
 SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-MOST_TRIES = 100  # names for a temporary file: killed processes with this PID may have left some
+MOST_TRIES = 100  # names tried for a temporary file: killed processes that had this PID may have left some
 
 
 @contextlib.contextmanager
@@ -31,14 +32,14 @@ def directory(path: Path | str, within: int | None = None) -> Iterator[int]:
 
 
 def open_regular(path: Path | str, flags: int, within: int | None = None) -> int:
-    """A descriptor of a regular file. A file that is opened for writing must have no other hard link: its data might
-    belong to another user. A new file gets the run's owner.
+    """A descriptor of a regular file. A file that is opened for writing must have only one hard link: another link
+    might be the file of another user. With O_CREAT the file gets the run's owner.
     """
     descriptor = os.open(path, flags | SAFE, 0o666, dir_fd=within)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or (status.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR)):
-            raise OSError(errno.EINVAL, "is not a regular file of its own", str(path))
+            raise OSError(errno.EINVAL, "is not a regular file, or has a second hard link", str(path))
         os.set_blocking(descriptor, True)
         if flags & os.O_CREAT:
             give_open(descriptor)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Lengths of headers and frames, and bytes of a frame on an Ethernet link (IEEE 802.3), as in lib/frames.py. A switch
- * counts frames without their FCS.
+ * Lengths of headers and frames, and bytes of a frame on an Ethernet link (IEEE 802.3), as in lib/frames.py. The
+ * switch's frame lengths exclude the FCS.
  */
 #ifndef LIB_FRAMES_H
 #define LIB_FRAMES_H

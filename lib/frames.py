@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Lengths of headers and frames, and the bytes that a frame occupies on an Ethernet link (IEEE 802.3). A switch counts
-header and payload, without the FCS. lib/frames.h is the same for C.
+"""Lengths of headers and frames, and the bytes that a frame occupies on an Ethernet link (IEEE 802.3). The switch's
+frame lengths exclude the FCS. lib/frames.h is the same for C.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ static const struct option_row *find(const struct option_row *rows, const char *
 	return NULL;
 }
 
-/* Reads an option and its value. words follow the option; *used is 1 if the first of them was the value. */
+/* Reads an option and its value. `words` follow the option; *used becomes 1 if the first word was the value. */
 static int take(const struct option_row *row, const char *equals, char **words, int *used)
 {
 	char name[NAME_BYTES];

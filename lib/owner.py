@@ -18,8 +18,8 @@ class NotOurs(OSError):
 
 
 def sudo_user() -> pwd.struct_passwd | None:
-    """The user who called sudo; None without sudo, or if the user is root. Anybody can set SUDO_UID, so it may only be
-    used to give rights away.
+    """The user who called sudo; None without sudo, if root called it, or if this process is not root's. Anybody can
+    set SUDO_UID, so it may only be used to give rights away.
     """
     uid = os.environ.get("SUDO_UID", "")
     try:
@@ -75,8 +75,8 @@ def make(directory: Path) -> None:
 
 
 def claim(directory: Path) -> None:
-    """Makes a directory. An existing directory must not be a link and must pass `is_ours`: its owner could plant links
-    under the names that we write. Raises NotOurs, OSError.
+    """Makes a directory. An existing directory must not be a link and must pass `is_ours`: another owner could plant
+    links under the names that we write. Raises NotOurs, OSError.
     """
     make(directory)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -23,7 +23,7 @@ def reading() -> Iterator[None]:
 
 
 def read(path: Path, **options: Any) -> pl.DataFrame:
-    """Raises OSError, also if `path` is not a regular file; pl.exceptions.PolarsError."""
+    """Raises pl.exceptions.PolarsError, or OSError, also if `path` is not a regular file."""
     regular.check(path)
     with reading():
         return pl.read_parquet(path, **options)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Opens regular files only. Opening a FIFO blocks until a writer comes, and reading a device may never end: both raise
-OSError at once. A program that reads a directory of unknown origin opens every file with this module.
+"""Opens regular files only. Opening a FIFO blocks until a writer comes, and reading a device may never end: this
+module raises OSError at once for both. A program that reads a directory of unknown origin opens every file with this
+module.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class _Strict:
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):  # type: ignore[attr-defined]
             event = self.peek_event()  # type: ignore[attr-defined]
-            problem = f"a spec has no aliases; write *{event.anchor} out"
+            problem = f"a spec has no aliases; replace *{event.anchor}"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         node: yaml.Node = super().compose_node(parent, index)  # type: ignore[misc]
         if node.tag not in self.tags:

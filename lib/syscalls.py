@@ -52,7 +52,9 @@ def die_with_parent(sig: int = signal.SIGKILL) -> None:
 
 @contextlib.contextmanager
 def in_network_namespace(path: Path) -> Iterator[None]:
-    """Runs its body in another network namespace. Sockets made there stay there. For programs with one thread."""
+    """Runs its body in another network namespace. Only the calling thread enters it, and returns to the namespace of
+    the main thread. Sockets made there stay there.
+    """
     with Path("/proc/self/ns/net").open("rb") as before, path.open("rb") as other:
         _checked(f"enter network namespace {path}", _libc.setns(other.fileno(), CLONE_NEWNET))
         try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Quantities with units, spelled as in tc(8), read exactly.
 
-A quantity is a decimal number and a unit without a space: `200mbit`, `10ms`, `300kb`, `166p`, `0.5bdp`. Units are
-case-insensitive. Amounts are fractions, so the text becomes an integer without a rounding error.
+A quantity is a decimal number and a unit, with no space between: `200mbit`, `10ms`, `300kb`, `166p`, `0.5bdp`. Units
+are case-insensitive. Amounts are fractions, so the text becomes an integer without a rounding error.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def whole(quantity: Quantity) -> int:
     """The amount in base units. Raises ValueError if that is not a whole number: nothing is rounded silently."""
     if quantity.amount.denominator != 1:
         base = next(iter(DIMENSIONS[quantity.dimension]))
-        raise ValueError(f"is not a whole number of {base}; allowed: as many decimals as make it one")
+        raise ValueError(f"is not a whole number of {base}; allowed: multiples of 1{base}")
     return int(quantity.amount)
 
 
@@ -105,7 +105,7 @@ def nearest(amount: Fraction) -> int:
 
 
 def show(amount: int, dimension: str) -> str:
-    """The shortest exact text of a rate or time for people: the largest unit that leaves at most three decimals."""
+    """An exact text of a rate or time for people, in the largest unit that leaves at most three decimals."""
     for unit, factor in reversed(DIMENSIONS[dimension].items()):
         if unit.endswith("bps"):
             continue

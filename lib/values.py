@@ -56,7 +56,9 @@ def whole_number(low: int, high: int, why: str = "") -> Callable[[object], int]:
 def number(
     low: str, high: str, percent: bool = False, open_ends: bool = False, decimals: int = 18
 ) -> Callable[[object], Fraction]:
-    """Decimal numbers, kept exact, from `low` to `high`; `open_ends` excludes the bounds, `percent` also allows 99%."""
+    """Decimal numbers, kept exact, from `low` to `high`, with at most `decimals` decimals. `open_ends` excludes the
+    bounds, `percent` also allows 99%.
+    """
     least, most = Fraction(low), Fraction(high)
     within = f"above {low} to below {high}" if open_ends else f"{low} to {high}"
     form = f"allowed: {within}" + (", or percent as in 99%" if percent else "")

@@ -20,8 +20,8 @@ PATHS = ("PATH",)
 
 
 class Key(NamedTuple):
-    """A key of a command. `meaning` lists all allowed values; `default` is written as a user would write it. Shell
-    completion offers `values`: SWITCH for a key whose value may be left out, PATHS for the name of a file.
+    """A key of a command. `meaning` describes the allowed values; `default` is written as a user would write it. Shell
+    completion offers `values`. SWITCH: the value may be left out. PATHS: the value is the name of a file.
     """
 
     meaning: str
@@ -63,7 +63,7 @@ def read_words(
         if not equals or not name:
             errors.append(BadValue(word, None, "is not a parameter; write KEY=VALUE or --key VALUE"))
         elif not value:
-            errors.append(BadValue(name.upper(), None, "has no value; give one, or leave the key out for its default"))
+            errors.append(BadValue(name.upper(), None, "has no value; give one, or leave the key out"))
         elif name in given:
             errors.append(BadValue(name.upper(), value, "is given twice; give it once"))
         elif name in keys and keys[name].values == SWITCH and value not in SWITCH:

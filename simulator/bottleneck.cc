@@ -93,7 +93,7 @@ Bottleneck::Bottleneck(const struct scenario &scenario, struct records &postcard
 {
 }
 
-/* Whether the queue admits the packet. Sets the flag of a mark. */
+/* Whether the queue admits the packet. Sets POSTCARD_CE_MARKED if the packet is to be marked. */
 bool Bottleneck::MayEnter(struct postcard &card) const
 {
 	if (card.depth_packets >= scenario.limit_packets)

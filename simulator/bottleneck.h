@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The bottleneck: one FIFO queue with a policy, a link, and a postcard of every packet. Implements the semantics of the
  * soft switch with our P4 program a second time, on purpose: `make replay BUF=...` puts the arrivals of a simulated run
- * through the first implementation.
+ * through the first implementation, so that the two can be compared.
  */
 #ifndef SIMULATOR_BOTTLENECK_H
 #define SIMULATOR_BOTTLENECK_H
@@ -48,7 +48,8 @@ class Bottleneck
 	Deliver deliver;
 	std::deque<Queued> queue; /* the front is in transmission */
 	uint64_t queue_bytes = 0;
-	/* The link is free at exactly free_ns + carry / rate_bps ns; head_*: if the head of the queue departs. */
+	/* The link is free at exactly free_ns + carry / rate_bps ns. head_free_ns and head_carry replace the two when
+	 * the head of the queue departs; if the head is dropped, they do not. */
 	uint64_t free_ns = 0, carry = 0;
 	uint64_t head_free_ns = 0, head_carry = 0;
 	uint32_t next_seq[2] = {};

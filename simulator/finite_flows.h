@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Finite TCP flows of ns-3: each connects at its time, sends its bytes, closes, and leaves a record as tcp_flows does
- * (hosts/traffic). Only flows that are open take memory. They are not traced.
+ * (hosts/traffic). Only open flows have a Sender in memory; ns-3 keeps their sockets up to 1 s longer (tcp.cc). Finite
+ * flows are not traced.
  */
 #ifndef SIMULATOR_FINITE_FLOWS_H
 #define SIMULATOR_FINITE_FLOWS_H

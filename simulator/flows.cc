@@ -16,7 +16,9 @@ constexpr uint64_t bit(int field)
 	return uint64_t{1} << field;
 }
 
-/* ns-3 has one count of the data in flight: packets_out. The counts by which Linux corrects packets_out are 0. */
+/* Fields that ns-3 does not have. The counts by which Linux corrects packets_out are not among them: they are 0,
+ * because ns-3 has a single count of the data in flight.
+ */
 constexpr uint64_t UNKNOWN = bit(TCP_FIELD_pacing_rate_bytes_per_s) | bit(TCP_FIELD_delivered_packets) |
 			     bit(TCP_FIELD_rcv_wnd_bytes) | bit(TCP_FIELD_rtt_min_us) |
 			     bit(TCP_FIELD_rate_delivered_packets) | bit(TCP_FIELD_rate_interval_us) |
@@ -60,7 +62,7 @@ void Flow::Watch()
 		"CongState",
 		Callback<void, TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t>(
 			[this](TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t state) {
-				ca_state = static_cast<uint8_t>(state); /* the same numbers as Linux's */
+				ca_state = static_cast<uint8_t>(state); /* numbered as in Linux */
 			}));
 }
 
@@ -122,7 +124,7 @@ void Flow::Record(uint8_t event, uint32_t seq, uint32_t data_bytes)
 		error = err;
 }
 
-/* Runs before the socket handles the segment, as tcp_probe does. Like tcp_probe it records nothing of the handshake. */
+/* Runs before the socket handles the segment, as tcp_probe does. Like tcp_probe, records nothing of the handshake. */
 void Flow::Received(Ptr<const Packet> packet, const TcpHeader &header, Ptr<const TcpSocketBase>)
 {
 	const uint32_t ack = header.GetAckNumber().GetValue();

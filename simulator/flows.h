@@ -17,7 +17,7 @@
 #include "records.h"
 #include "scenario.h"
 
-/* A sender. Its trace has the fields that ns-3 knows. */
+/* The sender of a long flow. Its trace has the fields that ns-3 knows. */
 class Flow
 {
       public:

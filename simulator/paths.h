@@ -21,7 +21,7 @@ class Paths
 
 	/* The packet's waiting and transmission time at its access link, in ns. Reserves the link for that time. */
 	uint64_t AccessDelay(ns3::Ptr<const ns3::Packet> packet);
-	/* The flow's delay in addition to the bottleneck's, in ns. */
+	/* The flow's delay in addition to the delay of the bottleneck's link, in ns. */
 	uint64_t ExtraDelay(ns3::Ptr<const ns3::Packet> packet) const;
 
       private:
@@ -37,7 +37,7 @@ class Paths
 	const Path *Of(ns3::Ptr<const ns3::Packet> packet) const;
 
 	std::deque<Link> links;
-	std::unordered_map<uint32_t, Path> paths; /* by the pair of ports: no two flows have the same */
+	std::unordered_map<uint32_t, Path> paths; /* by the pair of ports: no two flows have the same pair */
 };
 
 #endif

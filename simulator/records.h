@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Writes a simulation's raw files, in the formats that the collector, the tracer and the sink write.
+ * Writes a simulation's raw files, in the formats of the collector, the tracer, the sink and tcp_flows.
  */
 #ifndef SIMULATOR_RECORDS_H
 #define SIMULATOR_RECORDS_H
@@ -32,7 +32,7 @@ int records_add_tcp(struct records *records, const struct tcp_record *record);
 int records_add_goodput(struct records *records, const struct goodput_record *record);
 int records_add_flow(struct records *records, const struct flow_record *record);
 
-/* Writes the last block. 0 or -errno. */
+/* Writes the last block and closes the file. 0 or -errno. */
 int records_close(struct records *records);
 
 #ifdef __cplusplus

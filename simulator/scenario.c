@@ -22,29 +22,31 @@ static const char USAGE[] =
 	"Simulates TCP flows through one queue with ns-3, and writes postcards.bsp, tcp.bst, goodput.bsg\n"
 	"and simulator.json into DIR; if there are finite flows, also flows.bsf. FLOWS has a line per flow:\n"
 	"CONGESTION_CONTROL CLIENT_PORT SERVER_PORT START_NS EXTRA_DELAY_NS [BYTES USER] [WORD...]\n"
-	"With BYTES a flow connects at START_NS, sends BYTES and closes; without, it sends to the end.\n"
-	"START_NS of a later flow of the same USER counts from the end of that user's previous flow.\n"
+	"With BYTES a flow connects at START_NS, sends BYTES and closes. Without BYTES, or with 0, it\n"
+	"connects before the traffic starts and sends from START_NS until the traffic ends. START_NS counts\n"
+	"from the start of the traffic; for a later flow of the same USER from the end of the previous one.\n"
 	"A WORD is from=ADDRESS, the sender's address; access=BPS, the rate of the flow's access link;\n"
 	"link=N, the shared access link 1 to 1000 of this rate, instead of a link of the flow's own.\n"
 	"  --sender ADDRESS, --receiver ADDRESS   IPv4 (default 10.77.0.1 and 10.77.0.2)\n"
-	"  --rate-bps N                           of the bottleneck, wire bits\n"
-	"  --data-delay-ns N, --ack-delay-ns N    propagation, one way each\n"
-	"  --mtu N                                bytes of an IP packet\n"
-	"  --mode tail-drop|ecn|egress-threshold  queue policy, as in p4src/shared/queue_policy.p4\n"
-	"  --threshold-packets N                  of the queue policy\n"
+	"  --rate-bps N                           rate of the bottleneck in wire bits per second\n"
+	"  --data-delay-ns N, --ack-delay-ns N    propagation delay to the receiver, and back\n"
+	"  --mtu N                                bytes of the longest IP packet\n"
+	"  --mode tail-drop|ecn|egress-threshold  queue policy (default tail-drop), as in p4src/shared/queue_policy.p4\n"
+	"  --threshold-packets N                  threshold of the queue policy\n"
 	"  --limit-packets N                      capacity of the queue\n"
-	"  --start-mono-ns N, --duration-ns N     of the traffic\n"
-	"  --drain-ns N                           simulated time after the end of the traffic\n"
-	"  --connect-interval-ns N                between two SYNs, all before the start\n"
-	"  --goodput-interval-ns N\n"
-	"  --initial-window N                     of a flow, in segments (default 10)\n"
-	"  --acks delayed|each                    every second segment, or each\n"
-	"  --sack on|off\n"
-	"  --pacing off|linux|exact               in bursts; at 2 and 1.2 windows per RTT; at one\n"
+	"  --start-mono-ns N, --duration-ns N     start and duration of the traffic\n"
+	"  --drain-ns N                           simulated time after the end of the traffic (default 0)\n"
+	"  --connect-interval-ns N                time between the SYNs of two long flows (default 100000)\n"
+	"  --goodput-interval-ns N                time between two records of goodput (default 10000000)\n"
+	"  --initial-window N                     initial window of a flow in segments (default 10)\n"
+	"  --acks delayed|each                    an ACK for two segments (default), or for each\n"
+	"  --sack on|off                          default on\n"
+	"  --pacing off|linux|exact               off (default): bursts; linux: 2 windows per RTT in slow\n"
+	"                                         start, else 1.2; exact: 1 window per RTT\n"
 	"  --window-packets N                     most packets in a congestion window (default: no bound)\n"
-	"  --socket-bytes N                       of a socket's buffer (default: it bounds no window)\n"
-	"  --seed N                               of ns-3's random numbers\n"
-	"  --directory DIR                        the files must not exist there\n";
+	"  --socket-bytes N                       size of a socket's buffer (default: it bounds no window)\n"
+	"  --seed N                               seed of ns-3's random numbers (default 1)\n"
+	"  --directory DIR                        directory for the files, which must not exist there\n";
 
 static const char *const MODES[] = {"tail-drop", "ecn", "egress-threshold", NULL};
 static const char *const ACKS[] = {"delayed", "each", NULL};
@@ -142,8 +144,10 @@ static int read_flows(struct scenario *scenario, FILE *file)
 	uint32_t room = 0;
 
 	while (fgets(line, sizeof(line), file)) {
-		if (!make_room(scenario, &room))
+		if (!make_room(scenario, &room)) {
+			complain("no memory for %u flows", room);
 			return -ENOMEM;
+		}
 		if (scenario->flow_count == MOST_FLOWS || !strchr(line, '\n') ||
 		    !read_line(line, scenario->flows + scenario->flow_count)) {
 			complain("line %u of the flows: give CONGESTION_CONTROL CLIENT_PORT SERVER_PORT "
@@ -172,9 +176,9 @@ static const char *misfit(const struct scenario *scenario)
 	if (inet_pton(AF_INET, scenario->sender, &address) != 1 ||
 	    inet_pton(AF_INET, scenario->receiver, &address) != 1 ||
 	    !strcmp(scenario->sender, scenario->receiver))
-		return "--sender and --receiver: give two IPv4 addresses";
+		return "--sender and --receiver: give two different IPv4 addresses";
 	if (scenario->connect_interval_ns * scenario->long_count > scenario->start_mono_ns)
-		return "the flows cannot all connect before the start: raise --start-mono-ns, or lower "
+		return "the long flows cannot all connect before the start: raise --start-mono-ns, or lower "
 		       "--connect-interval-ns";
 	return NULL;
 }

@@ -21,7 +21,7 @@ struct scenario_flow {
 	uint16_t client_port;
 	uint16_t server_port;
 	uint64_t start_ns;	 /* after start_mono_ns, or after the end of the user's previous flow */
-	uint64_t extra_delay_ns; /* of its data, added to the link's delay */
+	uint64_t extra_delay_ns; /* of the flow's data, added to data_delay_ns */
 	uint64_t bytes;		 /* to send; 0: a long flow */
 	uint64_t user;		 /* the user that sends the flow; 0: none */
 	uint64_t access_bps;	 /* of its access link; 0: none */
@@ -37,7 +37,7 @@ struct scenario {
 	uint64_t data_delay_ns, ack_delay_ns;
 	uint64_t mtu_bytes;
 	unsigned int mode;	    /* enum queue_mode */
-	uint64_t threshold_packets; /* of drops; in ECN mode, of marks of ECN-capable packets */
+	uint64_t threshold_packets; /* depth from which packets are dropped (mode ECN: marked, if capable) */
 	uint64_t limit_packets;	    /* the queue holds no more, whatever the mode */
 	uint64_t start_mono_ns, duration_ns, drain_ns;
 	uint64_t connect_interval_ns;
@@ -54,7 +54,7 @@ struct scenario {
 	uint32_t flow_count, long_count;
 };
 
-/* 0; 1 after --help; -EINVAL after one line on stderr; -ENOMEM. */
+/* 0; 1 after --help; -EINVAL or -ENOMEM after one line on stderr. */
 int scenario_read(struct scenario *scenario, int argc, char **argv);
 
 #ifdef __cplusplus

@@ -79,7 +79,6 @@ class BoundedWindow : public TcpCongestionOps
 	}
 
       private:
-	/* Every change of the traced window leaves a record, so only a window above the bound is set. */
 	void Bound(Ptr<TcpSocketState> tcb) const
 	{
 		const uint32_t most_bytes = most_packets * tcb->m_segmentSize;

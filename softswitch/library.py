@@ -16,14 +16,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NEVER_NS = 2**64 - 1
 COVERAGE = ["COVERAGE=1"] if os.environ.get("COVERAGE") else []
-BUILD = (
-    ROOT / "build" / ("coverage" if COVERAGE else "")
-)  # only for plain builds: sanitized builds never count coverage
+# Of builds without SANITIZE: sanitized builds never count coverage, so they are always directly in build/.
+BUILD = ROOT / "build" / ("coverage" if COVERAGE else "")
 REPLY_BYTES = 1 << 17
 
 
 class BuildError(Exception):
-    """The compiler's messages."""
+    """softswitch/Makefile failed; the message is its output with the compiler's messages."""
 
 
 class Refused(Exception):

@@ -12,9 +12,10 @@ from typing import Any
 
 from virtual.messages import parse_message
 
-# A machine that prints nothing for this long hangs. Between two messages, a lab needs a tenth of this at most.
+# A machine that prints nothing for this long may hang: see Silence. Normally a lab prints its next message within a
+# tenth of this time.
 HANG_S = 120.0
-IDLE_SHARE = 0.01  # of a processor: a machine that uses less is idle
+IDLE_SHARE = 0.01  # a machine that uses a smaller share of a processor is idle
 LOOK_S = 2.0  # interval between readings of processor time
 LAST_LINES = 3
 SAMPLE_S = 0.5  # duration of the search for the busiest process
@@ -23,7 +24,8 @@ PROC = Path("/proc")
 
 
 class Silence:
-    """Detects a hang: for HANG_S a machine prints nothing, and is stopped (SIGSTOP), computes all the time, or is idle.
+    """Detects a hang. A machine that prints nothing for HANG_S hangs if it is stopped (SIGSTOP), is idle, or has used
+    about HANG_S of processor time meanwhile.
 
     Time in which the machine waits for a processor of a busy computer does not count.
     """
@@ -52,8 +54,8 @@ class Silence:
         if computed_s >= HANG_S * (1 - IDLE_SHARE):
             self.busy_began_s = busiest_began_s(self.pid)
             return (
-                f"{silent}, and computed all the time: a program in it polls the clock instead of sleeping, and time "
-                "stands still while a program runs; or its memory is full, and its kernel searches for free pages"
+                f"{silent}, and computed for {computed_s:.0f} s: a program in it polls the clock instead of sleeping, "
+                "and time stands still while a program runs; or its memory is full, and its kernel seeks free pages"
             )
         if computed_s < IDLE_SHARE * silent_s:
             return f"{silent}, and was idle all the time: the event that it waits for never comes"
@@ -85,14 +87,15 @@ def why_it_ended(status: int, console: str, memory_place: Path) -> str:
             f"the virtual machine ended{during} because {memory_place}, where its memory is, is full "
             "(SIGBUS): make room there, or choose another directory with TMPDIR=DIRECTORY in the environment"
         )
+    killer = ""
     if status == -signal.SIGKILL:
-        ending += ", by a user, or by this computer's kernel because it ran out of memory"
+        killer = ": by a user, or by this computer's kernel because the computer ran out of memory"
     last_lines = panic[-1:] or kernel_lines[-LAST_LINES:]
-    return f"the virtual machine {ending}{during}, before its work was done; {_last_words(last_lines)}"
+    return f"the virtual machine {ending}{during}, before its work was done{killer}; {_last_words(last_lines)}"
 
 
 def _last_words(lines: list[str]) -> str:
-    return f"its last words: {' / '.join(lines)}" if lines else "it said nothing"
+    return f"its last lines: {' / '.join(lines)}" if lines else "it gave no reason"
 
 
 def _signal_name(number: int) -> str:
@@ -103,7 +106,7 @@ def _signal_name(number: int) -> str:
 
 
 def state(pid: int) -> str:
-    """The kernel's letter for the state of a process (R, S, D, T, Z); empty if the process is gone."""
+    """The kernel's letter for the state of a process, such as R or S; empty if the process is gone. proc(5)"""
     fields = _fields(PROC / str(pid))
     return fields[0] if fields else ""
 

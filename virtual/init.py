@@ -24,10 +24,10 @@ from virtual.messages import Speaker
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x2, 0x4, 0x8  # include/uapi/linux/mount.h
 PR_SET_TIMERSLACK = 29  # include/uapi/linux/prctl.h
 LINUX_REBOOT_CMD_POWER_OFF = 0x4321FEDC  # include/uapi/linux/reboot.h
-# The tmpfs on /run takes pages of the kernel's own memory.
+# The size is bounded, because the tmpfs on /run takes pages of the machine's memory.
 RUN_OPTIONS = "mode=755,size=64m"
-# The host resolves this path for the kernel's process: it is the directory in which the kernel was started. So the
-# kernel's command line need not name the job's directory.
+# The host resolves this path for the kernel's process, so the path leads to the directory in which the kernel was
+# started. The kernel's command line need not name the job's directory.
 JOB_DIRECTORY = "/proc/self/cwd"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -58,7 +58,7 @@ def mount_all() -> None:
 
 
 def set_login_defaults() -> None:
-    """Sets umask and host name as a login does. Timers get 1 ns of slack; the default of 50 us only saves power."""
+    """Sets umask, host name and 1 ns of timer slack, which children inherit. The default of 50 us only saves power."""
     _libc.prctl(PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
     os.umask(0o022)
     socket.sethostname("virtual")
@@ -68,7 +68,8 @@ def run_module(name: str) -> int:
     """Runs a module in this process; returns the exit status. A second interpreter would take 0.3 s of processor time,
     because every page of it costs a fault.
 
-    The environment of programs inside is the same in every run, because it influences the addresses of their memory.
+    The environment of programs inside influences the addresses of their memory. So it is the same in every run of a
+    checkout; only PYTHONPATH depends on the checkout.
     Ended children that nobody waits for stay as zombies. They do no harm, because the machine ends soon.
     """
     inherited = os.environ.get("PYTHONPATH", "")

@@ -3,7 +3,7 @@
 
 The machine ends with the process that booted it, even if that process crashes: the host's kernel then sends SIGKILL to
 the machine (PR_SET_PDEATHSIG), and when the machine has ended, to the processes that run its user space. The machine's
-memory is an unnamed file (O_TMPFILE), so nothing is left.
+memory is an unnamed file (O_TMPFILE), so no file of the memory is left.
 """
 
 from __future__ import annotations
@@ -84,15 +84,22 @@ def command_line(job: MachineJob) -> list[str]:
         **job.environment,
     }
     line = ["ro", *(f"{name}={_quoted(value)}" for name, value in words.items()), "--", *map(_quoted, job.init[1:])]
-    if sum(map(len, line)) + len(line) > MAX_COMMAND_LINE:
-        raise MachineError(f"the paths are too long for a kernel's command line: {' '.join(line)}")
+    length = sum(map(len, line)) + len(line)
+    if length > MAX_COMMAND_LINE:
+        raise MachineError(
+            f"too long for a kernel's command line: {length} characters, at most {MAX_COMMAND_LINE} are possible; "
+            f"choose shorter paths: {' '.join(line)}"
+        )
     return line
 
 
 def _quoted(text: str) -> str:
-    """Quotes a kernel parameter: double quotes protect spaces; a quote cannot be escaped (lib/cmdline.c)."""
+    """Quotes a kernel parameter: double quotes protect spaces; a double quote cannot be escaped (lib/cmdline.c)."""
     if any(character in text for character in '"\n\t') or not text:
-        raise MachineError(f"{text!r} cannot be passed to a kernel: choose paths without quotes and line ends")
+        raise MachineError(
+            f"{text!r} cannot be passed to a kernel: allowed are texts that are not empty, "
+            f"without double quotes, tabs and line ends"
+        )
     return f'"{text}"' if " " in text else text
 
 

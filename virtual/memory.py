@@ -19,7 +19,7 @@ from typing import NamedTuple
 TMPFS = "tmpfs"
 MIB = 1 << 20
 EXTRA_MIB = 16  # page tables and the kernel's own image
-VARIABLE = "TMPDIR"  # the only environment variable that the kernel gets
+VARIABLE = "TMPDIR"  # the only variable of the user's environment that the kernel gets
 DEFAULT, FALLBACK = Path("/dev/shm"), Path("/tmp")
 CANDIDATES = (DEFAULT, FALLBACK, Path("/var/tmp"))
 MARK = b"bufferscope.seed="  # in the command line of each of our machines
@@ -27,7 +27,7 @@ PROC = Path("/proc")
 
 
 class Room(NamedTuple):
-    """Space for machines' memory: free MiB, and how many of them running machines may still take."""
+    """Space for machines' memory: the free MiB, and the part of these MiB that running machines may still take."""
 
     free_mib: int
     promised_mib: int
@@ -73,14 +73,14 @@ def _unfit(directory: Path) -> str | None:
 
 
 def _rooms(directory: Path) -> Iterator[Room]:
-    """The file system's space; for a tmpfs, also this computer's free memory."""
+    """The file system's space; for a tmpfs, also this computer's free memory and swap space."""
     promised_mib = sum(_promised_mib(process, directory) for process in _machines())
     figures = os.statvfs(directory)
-    yield Room(figures.f_bavail * figures.f_frsize // MIB, promised_mib, "it")
+    yield Room(figures.f_bavail * figures.f_frsize // MIB, promised_mib, "its file system")
     if _file_system(directory) == TMPFS:
         meminfo = dict(re.findall(r"^(\w+): +(\d+) kB$", (PROC / "meminfo").read_text(), re.MULTILINE))
         free_kib = int(meminfo.get("MemAvailable", 0)) + int(meminfo.get("SwapFree", 0))
-        yield Room(free_kib >> 10, promised_mib, "this computer's memory, in which it lies,")
+        yield Room(free_kib >> 10, promised_mib, "this computer's memory, which this tmpfs uses,")
 
 
 def _advice(directory: Path, wanted_mib: int) -> str:

@@ -24,7 +24,7 @@ MEMORY = "offers.json"  # beside the kernel
 
 
 class Offer(NamedTuple):
-    """`parameters`: for each congestion control that has any, their names and values."""
+    """`parameters`: for each congestion control with parameters, the names and values of its parameters."""
 
     congestion_controls: tuple[str, ...]
     parameters: Mapping[str, Mapping[str, str]]
@@ -44,7 +44,7 @@ def congestion_controls(kernel: Path) -> tuple[str, ...]:
 
 
 def ask(kernel: Path, boot_parameters: Mapping[str, str] | None = None) -> Offer:
-    """The features that `kernel` offers after a boot with additional parameters. Raises MachineError."""
+    """The congestion controls of `kernel` after a boot with additional kernel parameters. Raises MachineError."""
     with tempfile.TemporaryDirectory(prefix="bufferscope-") as directory:
         job_directory = Path(directory)
         (job_directory / "logs").mkdir()
@@ -69,7 +69,7 @@ def ask(kernel: Path, boot_parameters: Mapping[str, str] | None = None) -> Offer
         except MachineError as error:  # the error quotes the console's log, which is deleted with the directory
             raise MachineError(f"asking {kernel} which congestion controls it has: {error}") from None
     if status != 0 or not offered:
-        raise MachineError(f"{kernel} did not list its congestion controls to the end: the program inside failed")
+        raise MachineError(f"{kernel} did not finish the list of its congestion controls: the program inside failed")
     return Offer(tuple(sorted(offered)), {name: values for name, values in offered.items() if values})
 
 
@@ -95,5 +95,5 @@ if __name__ == "__main__":  # inside
     speaker = Speaker()
     for cc in CONGESTION_CONTROLS.read_text().split():
         speaker.say(congestion_control=cc, parameters={})
-        for parameter, value in parameters([cc]).get(cc, {}).items():  # dozens do not fit into one message
+        for parameter, value in parameters([cc]).get(cc, {}).items():  # one each: dozens do not fit into one message
             speaker.say(congestion_control=cc, parameters={parameter: value})

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The block header of raw files in C. To write a block, raw_file.c fills the struct, calls block_encode with
- * crc32 = 0, computes zlib's crc32 over these bytes and the payload, and encodes again.
+ * The block header of raw files in C. To write a block, raw_file.c completes the struct, calls block_encode
+ * with crc32 = 0, computes zlib's crc32 over these bytes and the payload, and encodes again.
  */
 #ifndef WIRE_BLOCK_H
 #define WIRE_BLOCK_H

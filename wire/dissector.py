@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Generates wire/postcard.lua, a Wireshark dissector, from postcard.def: `python -m wire.dissector`.
 
-Every field is called bufferscope.<name> and described by its comment in postcard.def. Codes and flags show their names.
+Every field is called bufferscope.<name>, and every flag bufferscope.flags.<name>. A field's comment in postcard.def is
+its description. Codes and flags show their names.
 """
 
 from __future__ import annotations
@@ -60,11 +61,16 @@ def lua() -> str:
             lines.append(f"\t{add}")
         at += size
     dropped = POSTCARD.const["POSTCARD_DROPPED"]
-    depth_at = _offset("depth_packets")
     lines.append(
         f"\tlocal fate = buffer(1, 1):bitfield({7 - dropped.bit_length() + 1}, 1) == 1 and 'dropped' or 'departed'"
     )
-    lines.append(f"\tpacket.cols.info = string.format('%s, depth %d packets', fate, buffer({depth_at}, 4):uint())")
+    depth, unit_at = "string.format('%d {}', buffer({}, 4):uint())", _offset("depth_unit")
+    lines.append(f"\tlocal depth = {depth.format('packets', _offset('depth_packets'))}")
+    lines.append(f"\tlocal unit = length > {unit_at} and buffer({unit_at}, 1):uint()")
+    cells, unknown = (POSTCARD.const[f"POSTCARD_DEPTH_{name}"] for name in ("CELLS", "UNKNOWN"))
+    lines.append(f"\tif unit == {cells} then depth = {depth.format('cells', _offset('depth_cells'))} end")
+    lines.append(f"\tif unit == {unknown} then depth = 'unknown' end")
+    lines.append("\tpacket.cols.info = string.format('%s, depth %s', fate, depth)")
     lines += ["\treturn length", "end", ""]
     lines.append(f'DissectorTable.get("udp.port"):add({POSTCARD.const["POSTCARD_UDP_PORT"]}, bufferscope)')
     return "\n".join(lines) + "\n"
@@ -91,7 +97,7 @@ def _table(name: str, values: dict[int, str]) -> str:
 def _kind(name: str, bits: int) -> str:
     if name in ADDRESSES:
         return "ProtoField.ipv6"
-    size = 64 if bits > 32 else 24 if bits == 24 else bits  # Lua has no type of 48 bits; uint64 takes shorter values
+    size = 64 if bits > 32 else 24 if bits == 24 else bits  # ProtoField has no 48 bits; uint64 takes shorter values
     return f"ProtoField.uint{size}"
 
 

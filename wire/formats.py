@@ -51,7 +51,7 @@ class Format:
         return sum(bits for _, bits in self.fields) // 8
 
     def decode(self, data: bytes | memoryview) -> dict[str, int]:
-        """The fields of one record. `data` has at least `length` bytes; further bytes are ignored."""
+        """The fields of one record: the first `length` bytes of `data`. ValueError: `data` is shorter."""
         if len(data) < self.length:
             raise ValueError(f"{self.name}: {len(data)} bytes, a record has {self.length}")
         number = int.from_bytes(data[: self.length], self.byte_order)  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ class Format:
         return cut
 
     def dtype(self, stamp_bytes: int = 0) -> np.dtype:
-        """NumPy layout of one record, after `stamp_bytes` of `rx_mono_ns` (little-endian) if not 0.
+        """NumPy layout of one record, preceded by `rx_mono_ns` (little-endian, `stamp_bytes` long; 0: without it).
 
         Fields of 48 and 128 bits, for which NumPy has no integer, are rows of bytes; `wide` converts 48 bits to uint64.
         """

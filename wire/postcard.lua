@@ -8,18 +8,18 @@ local f = bufferscope.fields
 local policies = {[0] = 'none', [1] = 'tail_drop', [2] = 'ecn', [3] = 'egress_threshold'}
 local depth_units = {[0] = 'exact', [1] = 'cells', [2] = 'unknown'}
 f.version = ProtoField.uint8("bufferscope.version", "version", base.DEC, nil, nil, nil)
-f.flags = ProtoField.uint8("bufferscope.flags", "flags", base.HEX, nil, nil, "POSTCARD_* bits above")
+f.flags = ProtoField.uint8("bufferscope.flags", "flags", base.HEX, nil, nil, "POSTCARD_DROPPED to POSTCARD_BYTE_THRESHOLD")
 f.switch_id = ProtoField.uint16("bufferscope.switch_id", "switch_id", base.DEC, nil, nil, "set by the control plane")
 f.ingress_port = ProtoField.uint16("bufferscope.ingress_port", "ingress_port", base.DEC, nil, nil, nil)
 f.egress_port = ProtoField.uint16("bufferscope.egress_port", "egress_port", base.DEC, nil, nil, "the port of the queue")
 f.queue_id = ProtoField.uint8("bufferscope.queue_id", "queue_id", base.DEC, nil, nil, nil)
 f.policy = ProtoField.uint8("bufferscope.policy", "policy", base.DEC, policies, nil, "the queue policy in force: POLICY_* of p4src/shared/policy.def")
-f.card_seq = ProtoField.uint32("bufferscope.card_seq", "card_seq", base.DEC, nil, nil, "per egress_port and POSTCARD_AT_INGRESS, wraps; a gap is a lost postcard")
+f.card_seq = ProtoField.uint32("bufferscope.card_seq", "card_seq", base.DEC, nil, nil, "counts per egress_port and POSTCARD_AT_INGRESS, wraps; a gap is a loss")
 f.enqueue_switch_ns = ProtoField.uint64("bufferscope.enqueue_switch_ns", "enqueue_switch_ns", base.DEC, nil, nil, "switch clock when the packet arrived at the queue, wraps after 78 hours")
-f.sojourn_ns = ProtoField.uint64("bufferscope.sojourn_ns", "sojourn_ns", base.DEC, nil, nil, "from enqueue_switch_ns until the last bit left; 0 if dropped on arrival")
+f.sojourn_ns = ProtoField.uint64("bufferscope.sojourn_ns", "sojourn_ns", base.DEC, nil, nil, "from enqueue until last bit left (Tofino: dequeue); 0 if dropped on arrival")
 f.depth_packets = ProtoField.uint32("bufferscope.depth_packets", "depth_packets", base.DEC, nil, nil, "queue length at arrival: with the packet on the link, without this packet")
-f.depth_bytes = ProtoField.uint32("bufferscope.depth_bytes", "depth_bytes", base.DEC, nil, nil, "the same in bytes of frames, with Ethernet header, without FCS")
-f.threshold = ProtoField.uint32("bufferscope.threshold", "threshold", base.DEC, nil, nil, "of the queue policy, in packets, bytes (POSTCARD_BYTE_THRESHOLD) or cells")
+f.depth_bytes = ProtoField.uint32("bufferscope.depth_bytes", "depth_bytes", base.DEC, nil, nil, "as depth_packets, in bytes of frames with Ethernet header, without FCS")
+f.threshold = ProtoField.uint32("bufferscope.threshold", "threshold", base.DEC, nil, nil, "threshold of the policy, in packets, bytes (POSTCARD_BYTE_THRESHOLD) or cells")
 f.packet_bytes = ProtoField.uint16("bufferscope.packet_bytes", "packet_bytes", base.DEC, nil, nil, "frame length, with Ethernet header, without FCS")
 f.ip_protocol = ProtoField.uint8("bufferscope.ip_protocol", "ip_protocol", base.DEC, nil, nil, nil)
 f.tcp_flags = ProtoField.uint8("bufferscope.tcp_flags", "tcp_flags", base.HEX, nil, nil, "CWR ECE URG ACK PSH RST SYN FIN")
@@ -80,7 +80,11 @@ function bufferscope.dissector(buffer, packet, tree)
 	if length > 86 then card:add(f.depth_cells, buffer(86, 4)) end
 	if length > 90 then card:add(f.depth_unit, buffer(90, 1)) end
 	local fate = buffer(1, 1):bitfield(7, 1) == 1 and 'dropped' or 'departed'
-	packet.cols.info = string.format('%s, depth %d packets', fate, buffer(26, 4):uint())
+	local depth = string.format('%d packets', buffer(26, 4):uint())
+	local unit = length > 90 and buffer(90, 1):uint()
+	if unit == 1 then depth = string.format('%d cells', buffer(86, 4):uint()) end
+	if unit == 2 then depth = 'unknown' end
+	packet.cols.info = string.format('%s, depth %s', fate, depth)
 	return length
 end
 

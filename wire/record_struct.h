@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Declares a record as a C struct whose layout is the format. RECORD_DEF lists the record's fields, RECORD is the
- * struct's name, and RECORD_BYTES is the name of its length. Each record's header defines all three, then includes
- * this file once.
+ * struct's name, and RECORD_BYTES is the name of its length. flow_record.h and goodput_record.h each define
+ * all three, then include this file once.
  */
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Raw files: the NumPy layouts of stored records, blocks, and their reader. formats.py has the formats themselves."""
+"""Raw files: NumPy layouts of stored records; encodes and reads blocks. formats.py has the formats themselves."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Block:
 
 
 class RawFileError(ValueError):
-    """A raw file that cannot be read at all: wrong kind, or unknown version."""
+    """A whole block of another kind, or of an unknown layout or version: not damage, but not readable here."""
 
 
 def encode_block(kind: int, record_version: int, record_bytes: int, payload: bytes, **header: int) -> bytes:
@@ -108,7 +108,7 @@ def read_blocks(data: bytes | memoryview, kind: int) -> Iterator[Block]:
 
     `data` may be a memory map. If the blocks read end before `len(data)`, the rest is damaged: the caller checks.
     Raises RawFileError on a whole block of another kind, layout or version. All record versions in RECORD_BYTES are
-    accepted; record_version in a block's header says which one its records have.
+    accepted; record_version in a block's header is the version of the block's records.
     """
     view = memoryview(data)
     at = 0

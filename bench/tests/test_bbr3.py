@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
 ]
 RATE_BPS, RTT_S = 20_000_000, 0.02
-PAYLOAD_SHARE = 1448 / 1538  # of the wire: pacing counts payload
+PAYLOAD_SHARE = 1448 / 1538  # payload per byte on the wire: the pacing rate counts payload
 BDP = RATE_BPS * RTT_S / (8 * 1538)
 DOWN, UP, CRUISE = 0.9, 1.25, 1.0  # pacing gains of ProbeBW
 MARGIN = 0.99
@@ -70,7 +70,7 @@ def test_startup__paces_at_2_77_and_drain_at_a_half(alone: Trace) -> None:
     assert alone.pace[start].max() == pytest.approx(2.77 * MARGIN, rel=0.03)
     after = alone.pace[start][alone.pace[start].argmax() :]
     assert after.min() == pytest.approx(0.5 * MARGIN, rel=0.03)
-    assert 1.9 * BDP < alone.in_flight[start].max() < 2.4 * BDP  # DefaultCwndGain, and extra_acked
+    assert 1.9 * BDP < alone.in_flight[start].max() < 2.4 * BDP  # DefaultCwndGain is 2; extra_acked adds to it
 
 
 def test_probe_bw__cycles_up_down_cruise(alone: Trace) -> None:
@@ -94,11 +94,11 @@ def test_probe_rtt__halves_the_bdp_every_five_seconds(alone: Trace) -> None:
     assert len(begins) >= 2
     assert alone.in_flight[low].min() == pytest.approx(BDP / 2, abs=2)
     stays = alone.s[np.flatnonzero(np.diff(low.astype(int)) == -1)][: len(begins)] - begins[: len(begins)]
-    assert np.all((stays > 0.2) & (stays < 0.3))  # ProbeRTTDuration and a round trip
+    assert np.all((stays > 0.2) & (stays < 0.3))  # ProbeRTTDuration is 0.2 s, plus a round trip
 
 
 def test_loss__bounds_the_volume_and_leaves_headroom(tmp_path: Path) -> None:
-    """With BUF=0.25bdp probes lose more than 2 %. Then the flow keeps 15 % less in flight than at that loss."""
+    """With BUF=0.25bdp, probes lose more than 2 %. Then the flow keeps 15 % less in flight than at that loss."""
     link = ("RATE=20mbit", "RTT=20ms", "BUF=0.25bdp", "DURATION=8s", "WARMUP=0s")
     summary = run(tmp_path, "CLOCK=virtual", "CC=bbr3", "FLOWS=1", *link)
     assert summary["drops"]

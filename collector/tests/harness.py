@@ -55,7 +55,7 @@ def whole_bytes(path: Path) -> int:
 
 
 def free_port() -> int:
-    """A free port outside net.ipv4.ip_local_port_range, from which the kernel assigns ports."""
+    """A free port below the default net.ipv4.ip_local_port_range, so the kernel assigns it to no other socket."""
     while True:
         with contextlib.suppress(OSError), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
             probe.bind(("::", random.randrange(10_000, 32_000)))

@@ -277,8 +277,8 @@ def refused(build: Path, *arguments: object) -> str:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "add --listen"),
-        (["--listen", ":5577"], "add --output FILE and --summary FILE"),
+        ([], "no address to listen on: add --listen"),
+        (["--listen", ":5577"], "no files to store in: add --output FILE and --summary FILE"),
         (["--listen", ":0", "--discard"], "from 1 to 65535"),
         (["--listen", ":65536", "--discard"], "from 1 to 65535"),
         (["--listen", ":-1", "--discard"], "from 1 to 65535"),
@@ -298,7 +298,7 @@ def refused(build: Path, *arguments: object) -> str:
         (["--listen", ":5577", "--discard", "--from", "fd00::1"], "or [fd00::1]"),
         (["--listen", ":5577", "--discard", "--from", "[fd00::1"], "or [fd00::1]"),
         *(
-            (["--listen", ":5577", "--discard", "--from", host], "nothing can send from there")
+            (["--listen", ":5577", "--discard", "--from", host], "no host sends from this address")
             for host in ("0.0.0.0", "255.255.255.255", "224.0.0.1", "[::]", "[ff02::1]", "[::ffff:0.0.0.0]")
         ),
         (["--listen", "127.0.0.1:5577", "--discard", "--from", "[fd00::1]"], "different address families"),
@@ -318,7 +318,7 @@ def refused(build: Path, *arguments: object) -> str:
         (["--listen", ":5577", "--discard", "--receive-buffer", "64M"], "whole number"),
     ],
 )
-def test_options__wrong_ones_are_refused_in_one_line(sanitized, arguments, says):
+def test_options__that_are_wrong_are_refused_in_one_line(sanitized, arguments, says):
     assert says in refused(sanitized, *arguments)
 
 
@@ -369,7 +369,7 @@ def test_collector__says_that_a_directory_is_missing(sanitized, tmp_path, missin
         (["--to", "127.0.0.1:1", "--count", "0"], "from 1"),
         (["--to", "127.0.0.1:1", "--count", "5", "--batch", "65"], "from 1 to 64"),
         (["--to", "127.0.0.1:1", "--count", "5", "--method", "magic"], "segment or sendmmsg"),
-        (["--to", "127.0.0.1:1", "--count", "5", "--source", "[::1]:9"], "two of IPv4"),
+        (["--to", "127.0.0.1:1", "--count", "5", "--source", "[::1]:9"], "both as IPv4"),
         (["--to", "127.0.0.1:1", "--rate"], "--rate: its value is missing"),
     ],
 )

@@ -162,7 +162,7 @@ def test_status__is_a_json_line_a_second(start, build):
     running = start(build, "--status")
     running.send(*[card(seq) for seq in range(10)])
     lines = [json.loads(running.process.stdout.readline())]
-    while lines[-1]["received"] < 10:  # a line may be due before all was sent
+    while lines[-1]["received"] < 10:  # a line may be due before all postcards were sent
         lines.append(json.loads(running.process.stdout.readline()))
     line = lines[-1]
     assert (line["received"], line["missing"], line["kernel_drops"]) == (10, 0, 0)

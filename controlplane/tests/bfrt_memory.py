@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A Tofino's tables in memory: our program's tables from the committed bf-rt.json, the fixed tables from sde_tables.py.
-Every table, key, field, action and width is checked. Rates and hysteresis are rounded as on the chip.
+Every table, key, field, action and width is checked. Rates and hysteresis are rounded as the chip is said to round.
 
-This is not a model of the chip: nothing is forwarded and no queue fills. It refuses the requests that a server refuses.
+This is not a model of the chip: nothing is forwarded and no queue fills.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ PORTS = {"1/0": 1, "1/1": 2, "1/2": 3, "17/0": 128 + 8}
 INTERNAL_PORT = 100  # not on the front panel
 CELLS = {"tf1": (80, 277_760), "tf2": (176, 422_400)}  # (bytes of a cell, cells of the buffer)
 PORTS_PER_GROUP, QUEUES_PER_PORT = 4, 8
-PROVIDED = {sde_tables.TM_PORT, sde_tables.TM_QUEUE_MAP, sde_tables.PORT_NAMES, sde_tables.TM}
 BEFORE_ANYTHING = {
     "queue_policy": "unwatched",
     "postcards": "silent",
@@ -33,7 +32,7 @@ HashableKey = tuple[tuple[str, Value], ...]
 
 
 class Device:
-    """A device's state. Tests may set `program_name`, and `writes_left`, the writes until the connection is lost."""
+    """A device's state. Tests may change any of it. `writes_left`: writes until the connection is lost, once."""
 
     def __init__(self, chip: str) -> None:
         schema, _ = committed_tofino(chip)
@@ -193,7 +192,7 @@ class MemoryTables(DeviceTables):
         return self.device.entries.get((table, None), {}).get(_hashable(key), nothing)
 
     def _fixed(self, table: str) -> Fixed | None:
-        """None: a table of our program. SwitchError: no table of that name."""
+        """The SDE's table of that name; None for a table of our program. Raises SwitchError if neither has the name."""
         for name, fixed in FIXED_TABLES.items():
             if sde_tables.on_chip(name, self.chip) == table:
                 return fixed

@@ -109,7 +109,7 @@ def tofino2() -> TofinoSwitch:
 
 @pytest.fixture
 def sde() -> None:
-    """Skips the test if the SDE's client and table descriptions are missing."""
+    """Skips the test if the SDE's Python client is missing or does not load."""
     if not os.environ.get("SDE_INSTALL"):
         pytest.skip("no Tofino SDE: SDE_INSTALL is not set")
     try:

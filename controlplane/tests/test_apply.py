@@ -64,7 +64,7 @@ def test_plan__settings_absent_from_the_file_stay_or_are_switched_off(fake: Fake
     assert fake.queue(2) == Queue(rate_bps=200_000_000, limit_packets=20_000)
 
 
-@pytest.mark.parametrize("writes", range(CHANGES + 1))  # the collector is two writes
+@pytest.mark.parametrize("writes", range(CHANGES + 1))  # setting the collector takes two writes
 def test_apply__after_a_lost_connection_does_the_rest(fake: FakeSwitch, writes: int) -> None:
     fake.memory.writes_left = writes
     with pytest.raises(ApplyError, match="fake switch at test: lost the connection") as failure:

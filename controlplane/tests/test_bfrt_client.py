@@ -22,7 +22,7 @@ from controlplane.tests.test_tofino import SPEC
 pytestmark = pytest.mark.hardware
 
 
-def test_apply__through_the_real_client_changes_nothing_twice(bfrt: Server, tofino_client: Switch) -> None:
+def test_apply__through_the_real_client_changes_nothing_the_second_time(bfrt: Server, tofino_client: Switch) -> None:
     wanted = desired(validate(SPEC, "spec"), tofino_client, "spec")
     assert len(apply(tofino_client, wanted).changes) == 11
     writes = bfrt.service.device.writes

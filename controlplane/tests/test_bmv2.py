@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A running simple_switch of BMv2: frames through the switch, its counters and queue, restarts."""
+"""A running simple_switch of BMv2: frames through the switch, its counters and queue, restarts. Modules and addresses
+of BMv2's client are tested without a simple_switch.
+"""
 
 from __future__ import annotations
 

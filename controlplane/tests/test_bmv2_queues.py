@@ -37,8 +37,8 @@ def test_limit__must_lie_above_the_depth_at_which_the_policy_acts(policy: Policy
 
 def test_refusal__names_both_settings_and_the_remedy() -> None:
     assert refusal(EgressThreshold(100), 50) == (
-        "the queue itself holds 50 packets, egress-threshold acts at 100 packets: on BMv2 the program's depth counts "
-        "every packet that the queue refuses, for ever: give the queue a limit above 100p"
+        "the queue itself holds 50 packets, egress-threshold acts at 100 packets: on BMv2 the program's depth then "
+        "counts every refused packet as queued forever; give the queue a limit above 100p"
     )
     assert "tail-drop acts at 102400 bytes (1707 packets of 60 bytes)" in refusal(TailDrop(102_400, BYTES), 64)
 

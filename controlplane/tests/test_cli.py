@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The command line: each command's output and effect on the switch; every failure is one line and status 1."""
+"""The command line: each command's output and effect on the switch. A failure is status 1 and one line; an apply that
+stopped halfway also lists its changes.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ def test_threshold__is_set_in_any_unit(run, fake: FakeSwitch) -> None:
 
 
 def test_policy__behind_a_queue_that_drops_in_silence_is_refused(run, fake: FakeSwitch) -> None:
-    """A queue of BMv2 holds 64 packets by default."""
+    """The limit is 64 packets, the default of BMv2's queues."""
     fake.set_queue(2, Queue(limit_packets=64))
     fake.set_policy(2, TailDrop(63))
     refusal = "port 2: the queue itself holds 64 packets and drops the rest silently, before the policy does at"
@@ -140,7 +142,7 @@ def test_watch__shows_rates_of_watched_queues(run, fake: FakeSwitch) -> None:
         (("threshold", "set", "1", "0p"), "threshold 0p is zero; allowed: above zero"),
         (("threshold", "set", "1", "9\x1b[31mp"), "threshold 9\\x1b[31mp is not a number with a unit"),
         (("threshold", "get", "1", "9p"), "threshold get: 9p is for `threshold set`; leave it out"),
-        (("threshold", "set", "3", "99p"), "port 3: its hard limit is 9 packets: set both with `mode`"),
+        (("threshold", "set", "3", "99p"), "port 3: the threshold, 99, is above the hard limit, 9 packets: set both"),
         (
             ("threshold", "set", "1", "4294967296p"),
             "fake switch at test: table queue_policy, key 1: action",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Every switch behaves alike: settings read back, and a refused setting is one line and changes nothing.
 
-Some switches need seconds to start, so tests share a switch, and each test restores its settings.
+BMv2 needs seconds to start, so the tests share one simple_switch, and each test restores its settings.
 """
 
 from __future__ import annotations

@@ -59,6 +59,7 @@ CARDS = "collector: {port: '3', switch_mac: '02:bf:00:00:01:03', collector_mac: 
     [
         ("address: x\n", "target is missing"),
         (HEAD.replace("fake", "sotf"), "target=sotf is not known; did you mean soft?"),
+        (HEAD.replace("test", "''"), "address= is empty"),
         (HEAD + "speed: 1\n", "speed is not known; allowed: version, target,"),
         (HEAD + "version: 9\n", "version=9 is a version that this bufferscope does not read; allowed: 1"),
         (HEAD.replace("1500", "15"), "mtu=15 is out of bounds; allowed: 64 to 10000"),
@@ -93,7 +94,7 @@ CARDS = "collector: {port: '3', switch_mac: '02:bf:00:00:01:03', collector_mac: 
             "collector.switch_addr=10.0.0.300 is not an IPv4",
         ),
         (HEAD + "mtu: 9000\n", "is not YAML: mtu is given twice in line 5"),
-        (HEAD + "ports: &a {'2': {}}\nforwarding: *a\n", "is not YAML: a spec has no aliases; write *a out in line 6"),
+        (HEAD + "ports: &a {'2': {}}\nforwarding: *a\n", "is not YAML: a spec has no aliases; replace *a in line 6"),
         (
             HEAD + "ports: !!python/name:os.system x\n",
             "is not YAML: a spec has no tags; remove !!python/name:os.system",
@@ -128,7 +129,7 @@ def test_load__a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
             "ports: {'2': {limit: 5p, policy: {mode: tail-drop, threshold: 5p}}}\n",
             "ports.2.limit: the queue itself holds 5 packets and drops the rest silently, before the policy does",
         ),
-        ("ports: {'2': {limit: 5c}}\n", "ports.2.limit: 5c: fake holds packets or bytes"),
+        ("ports: {'2': {limit: 5c}}\n", "ports.2.limit: 5c: fake limits a queue in packets or bytes"),
         (
             "ports: {'2': {policy: {mode: tail-drop, threshold: 5c}}}\n",
             "ports.2.policy.threshold: is in cells, which fake",
@@ -158,7 +159,8 @@ def test_load__a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
             "ports: {'3': {policy: {mode: tail-drop, threshold: 1p}, postcards: 1}}\n"
             + CARDS
             + "switch_addr: 10.0.0.3, collector_addr: 10.0.0.2}\n",
-            "collector.port: sends postcards of its own queue: postcards would be part of that queue",
+            "collector.port: the queue of port 3 has postcards itself, so postcards to the collector would wait in the "
+            "queue that they report; allowed: a port without postcards",
         ),
         (
             "ports: {'2': {policy: {mode: tail-drop, threshold: 1p}, postcards: 1}}\n"

@@ -115,7 +115,7 @@ def test_policy__reports_the_traffic_managers_limit(device: Device, switch: Tofi
 def test_limit__is_none_if_the_queue_does_not_drop_at_it(
     device: Device, switch: TofinoSwitch, changed, action: str, limit
 ) -> None:
-    """A queue that may grow, or has tail drop disabled, has no limit of its own."""
+    """A queue has no limit of its own if its limit varies with the pool's free cells, or if tail drop is disabled."""
     place = switch._queues.place(2)
     table = sde_tables.on_chip(sde_tables.TM_QUEUE_BUFFER, device.chip)
     device.entries[table, 0][tuple(sorted(place.key.items()))] = TableEntry(
@@ -147,8 +147,26 @@ def test_rate__is_rounded_by_the_chip_and_read_back(device: Device, switch: Tofi
     assert switch.queue(2) == Queue()
 
 
+@pytest.mark.parametrize(
+    ("queue", "says"),
+    [
+        (Queue(rate_bps=0), "cannot serve 0 bit/s; allowed: 1 to 4294967295000"),
+        (Queue(rate_bps=2**32 * 1000 - 1), "cannot serve 4294967295999 bit/s"),
+        (Queue(rate_pps=2**32), "cannot serve 4294967296 packets/s; allowed: 1 to 4294967295"),
+    ],
+)
+def test_rate__that_the_chips_table_cannot_hold_is_refused(
+    device: Device, switch: TofinoSwitch, queue: Queue, says: str
+) -> None:
+    with pytest.raises(SwitchError, match=f"port 2: tofino switch at memory {says}"):
+        switch.set_queue(2, queue)
+    assert device.writes == 0
+
+
 def test_deflection__goes_to_a_port_of_the_same_pipe(switch: TofinoSwitch) -> None:
-    assert switch.deflection() == ({0: 0, 1: 128} if switch._tables.chip == "tf1" else {}), "off at first on Tofino 2"
+    assert switch.deflection() == ({0: 0, 1: 128} if switch._tables.chip == "tf1" else {}), (
+        "deflection must be off at the start on Tofino 2"
+    )
     switch.set_deflection(136)
     switch.set_deflection(3)
     assert switch.deflection() == {0: 3, 1: 136}
@@ -214,11 +232,11 @@ def test_apply__reports_the_deflection_that_the_file_does_not_set(switch: Tofino
     wanted = desired(validate({**SPEC, "deflect": []}, "spec"), switch, "spec")
     if switch._tables.chip == "tf1":
         assert wanted.notes[1:] == [
-            "deflect: is not given: packets that pipe 0 refuses go to device port 0",
-            "deflect: is not given: packets that pipe 1 refuses go to device port 128",
+            "deflect: is not given: in pipe 0, packets that the traffic manager refuses go to device port 0",
+            "deflect: is not given: in pipe 1, packets that the traffic manager refuses go to device port 128",
         ]
     else:
-        assert wanted.notes[1:] == ["deflect: is not given, and off: refused packets get no postcard"]
+        assert wanted.notes[1:] == ["deflect: is not given, and deflection is off: refused packets get no postcard"]
 
 
 def test_threshold__in_bdp_without_a_rate_uses_the_cables_speed(switch: TofinoSwitch) -> None:
@@ -242,10 +260,10 @@ def test_apply__after_a_lost_connection_does_the_rest(device: Device, switch: To
     ("ports", "says"),
     [
         ({"33/0": {}}, "ports.33/0: the switch has no port '33/0'; it has 1/0, 1/1, 1/2, 17/0"),
-        ({"1/1": {"limit": "5p"}}, "ports.1/1.limit: 5p: tofino holds cells"),
+        ({"1/1": {"limit": "5p"}}, "ports.1/1.limit: 5p: tofino limits a queue in cells"),
         (
             {"1/1": {"limit": "5c", "policy": {"mode": "tail-drop", "threshold": "5c"}}},
-            "ports.1/1.limit: the policy's threshold is the queue's limit here: leave it out",
+            "ports.1/1.limit: the policy sets the queue's limit here: leave `limit` out",
         ),
         (
             {"1/1": {"policy": {"mode": "tail-drop", "threshold": "500000c"}}},
@@ -260,6 +278,15 @@ def test_spec__an_impossible_setting_is_one_line(switch: TofinoSwitch, ports, sa
     assert line.startswith(f"spec: {says}")
 
 
+def test_spec__both_errors_of_a_port_are_reported(switch: TofinoSwitch) -> None:
+    ports = {"1/1": {"rate": "9999999gbit", "policy": {"mode": "tail-drop", "threshold": "500000c"}}}
+    with pytest.raises(SpecFileError) as refusal:
+        desired(validate({**SPEC, "ports": ports, "deflect": []}, "spec"), switch, "spec")
+    limit, rate = refusal.value.lines
+    assert "a limit of 500000 cells" in limit
+    assert "cannot serve 9999999000000000 bit/s" in rate
+
+
 def test_another_program__is_refused(device: Device) -> None:
     device.program_name = "switch"
     with pytest.raises(SwitchError, match="runs the program 'switch', not 'bufferscope'"):
@@ -269,7 +296,7 @@ def test_another_program__is_refused(device: Device) -> None:
 def test_program__of_another_version_is_refused(device: Device) -> None:
     tables = {name: table for name, table in device.schema.tables.items() if not name.endswith("postcards")}
     device.schema = replace(device.schema, tables=tables)
-    with pytest.raises(SwitchError, match=r"another version of bufferscope \(of other ta.*\) than this checkout"):
+    with pytest.raises(SwitchError, match=r"another version of bufferscope \(other tables\) than this checkout"):
         TofinoSwitch("memory", MemoryTables(device)).program()
 
 
@@ -291,7 +318,7 @@ def test_sde__missing_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path) -> 
     with pytest.raises(SwitchError, match="tofino: SDE_INSTALL is not set: it names the directory"):
         connect("tofino", "127.0.0.1:50052")
     monkeypatch.setenv("SDE_INSTALL", str(tmp_path))
-    with pytest.raises(SwitchError, match=r"has no BF Runtime client: .*client.py is not there; an SDE of "):
+    with pytest.raises(SwitchError, match=r"has no BF Runtime client: .*client.py does not exist; an SDE of "):
         connect("tofino", "127.0.0.1:50052")
 
 

@@ -30,7 +30,8 @@ def sources(program: Path) -> list[Path]:
         try:
             text = path.read_text(encoding="utf-8")
         except OSError as error:
-            raise CannotCompile(f"reading {path}: {error.strerror}; {program} includes it") from error
+            by = "" if path == program.resolve() else f"; {program} includes it"
+            raise CannotCompile(f"reading {path}: {error.strerror}{by}") from error
         except UnicodeDecodeError as error:
             raise CannotCompile(f"reading {path}: not UTF-8 text ({error.reason})") from error
         included[path] = None
@@ -90,8 +91,8 @@ def find_compiler(variable: str, names: tuple[str, ...], page: str) -> str:
             return path
     wanted = f"{from_environment} (${variable})" if from_environment else " or ".join(names)
     raise CannotCompile(
-        f"{wanted} is not installed, and the P4 program has to be compiled again: install it as {page} says, "
-        f"or set {variable} to its {names[0]}"
+        f"{wanted} is not installed, and is needed to compile the P4 program: install it as {page} says, "
+        f"or set {variable} to the path of {names[0]}"
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Compiles the TNA program for both generations of Tofino, and keeps its descriptions, not the binary.
+"""Compiles the TNA program for both generations of Tofino, and keeps descriptions of the output, not the binary.
 
 p4src/build/GENERATION/bf-rt.json         the control plane's view: tables, actions, counters, registers
 p4src/build/GENERATION/resources.json     the resources that the program uses (resources.py), and the compiler's version
@@ -62,7 +62,9 @@ def compile_tofino(generation: Generation, root: Path, compiler: str) -> tuple[R
         result = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
         if result.returncode or not interface.exists() or not context.exists():
             sys.stderr.write(result.stdout + result.stderr)
-            raise CannotCompile(f"{compiler} could not compile {PROGRAM} for {generation.target} ({result.returncode})")
+            raise CannotCompile(
+                f"{compiler} could not compile {PROGRAM} for {generation.target} (status {result.returncode})"
+            )
         if sentence := parser_states.fault(Path(directory) / "pipe" / f"{PROGRAM.stem}.bfa"):
             raise CannotCompile(f"{compiler} {sentence}")
         resources = read_resources(json.loads(context.read_text()), generation.stages)

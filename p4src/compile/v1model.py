@@ -23,7 +23,9 @@ SUFFIXES = (".json", ".p4info.txtpb", ".sha256")
 
 
 def compile_p4(program: Path, output_dir: Path, root: Path, warnings: bool = True) -> list[tuple[Path, bool]]:
-    """Compiles, writes the three files, and returns (file, whether it changed). Errors are always shown."""
+    """Compiles, writes the three files, and returns (file, whether it changed). Without `warnings`, p4c's messages
+    are shown only if it fails.
+    """
     wanted = digest(program, root)
     compiler = find_compiler("P4C", ("p4c-bm2-ss",), P4C_PAGE)
     with tempfile.TemporaryDirectory() as directory:

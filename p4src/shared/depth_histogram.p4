@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * A histogram of the queue depth that packets met, for each port. The switch itself counts, so the histogram loses no
- * packet even if postcards are lost. The target's names.p4 defines PACKET_COUNTER.
+ * A histogram of the queue depth that packets met, for each port. The switch itself counts, so a lost postcard
+ * leaves no gap in the histogram. The target's names.p4 defines PACKET_COUNTER.
  */
 #ifndef SHARED_DEPTH_HISTOGRAM_P4
 #define SHARED_DEPTH_HISTOGRAM_P4

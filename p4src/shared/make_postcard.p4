@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Turns a mirrored copy of a packet into its postcard: the packet's own headers become fields, and the copy
- * is wrapped in UDP for the collector. The target truncates the copy behind the postcard.
+ * is wrapped in UDP for the collector. v1model truncates the copy behind the postcard; Tofino may leave payload.
  */
 #ifndef SHARED_MAKE_POSTCARD_P4
 #define SHARED_MAKE_POSTCARD_P4
@@ -78,7 +78,7 @@ control MakePostcard(inout headers_t hdr, in metadata_t meta) {
         hdr.udp.setInvalid();
     }
 
-    /* The UDP checksum is 0, "none" (RFC 768): it would cover bytes that the target truncates. */
+    /* The UDP checksum is 0, "none" (RFC 768). */
     action send_to_collector(mac_addr_t switch_mac, mac_addr_t collector_mac, ipv4_addr_t switch_addr,
                              ipv4_addr_t collector_addr, bit<16> src_port, bit<16> dst_port) {
         hdr.outer_ethernet.setValid();

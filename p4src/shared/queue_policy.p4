@@ -65,13 +65,13 @@ control QueuePolicy(in bit<9> egress_port, inout metadata_t meta) {
     }
 }
 
-/* Decides about a packet that arrives at a queue of `depth` (in the unit of the threshold). If `limits` is false, the
- * traffic manager (Tofino) limits the queue, and only ECN is decided here.
+/* Decides about a packet that arrives at a queue of `depth` (in the unit of the threshold). On Tofino `limits` is
+ * false: the traffic manager limits the queue, and this control applies only the marking threshold of policy ecn.
  */
 control ArrivalVerdict(in bit<32> depth, inout metadata_t meta)(bool limits) {
     bit<32> room;
 
-    /* Tofino compares a difference with 0 instead of two fields, and needs a separate action for the difference. */
+    /* Tofino cannot test which of two fields is larger: an action computes their difference, to be compared with 0. */
     action compare() {
         room = meta.queue.threshold |-| depth;
         meta.drop = 0;

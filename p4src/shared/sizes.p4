@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Sizes of tables and arrays, each with its reason.
+ * Sizes of tables and arrays, with their reasons, and the number of the mirror session.
  */
 #ifndef SHARED_SIZES_P4
 #define SHARED_SIZES_P4

@@ -23,12 +23,12 @@ class Ability(NamedTuple):
 
 ABILITIES = {
     "exact_time": Ability(lambda can: can.exact_time, "stamps are readings of a wall clock"),
-    "bit_rate": Ability(lambda can: can.rate_unit == "bps", "queues are served by packets, not by bits"),
+    "bit_rate": Ability(lambda can: can.rate_unit == "bps", "the rate of a queue is in packets, not in bits"),
     "byte_thresholds": Ability(lambda can: can.byte_thresholds, "thresholds cannot be in bytes"),
     "drops_seen": Ability(
         lambda can: can.tail_drop_seen_by_program, "the traffic manager drops on arrival, not the program"
     ),
-    "exact_depth": Ability(lambda can: can.exact_depth, "depths may be off by the packets between the pipelines"),
+    "exact_depth": Ability(lambda can: can.exact_depth, "depths may not count exactly the packets ahead"),
     "held_queue": Ability(None, "packets cannot be made to wait in the queue while others come"),
     "counted_bytes": Ability(None, "counters include bytes that the target adds to frames"),
     "register_presets": Ability(None, "the program's counters cannot be brought to given values"),

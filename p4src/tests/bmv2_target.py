@@ -26,7 +26,7 @@ PORTS = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, MARKER_PORT)
 THRIFT_PORT = 9090
 MTU_BYTES = 9600
 START_S = 60.0
-_numbers = itertools.count()  # of switches in this process
+_numbers = itertools.count()  # one for each switch of this process: the names of namespaces must differ
 
 
 def why_not() -> str | None:
@@ -47,7 +47,7 @@ class Bmv2(RealTimeSwitch):
 
     own_abilities = frozenset({"held_queue", "register_presets", "counted_bytes"})
     min_frame_bytes = 14  # veths refuse shorter frames
-    most_unsettled = 16  # simple_switch's capture ring of a port holds 32 frames and loses further ones silently
+    most_unsettled = 16  # simple_switch's capture ring of each port holds 32 frames; further frames are lost silently
     control: Bmv2Switch
 
     def __init__(self, log: Path) -> None:
@@ -63,7 +63,7 @@ class Bmv2(RealTimeSwitch):
             undo.pop_all()
 
     def restart(self) -> Bmv2:
-        """Clears tables, registers, counters and sessions, and configures the switch again."""
+        """Clears tables, registers, counters and the mirror session, and configures the switch again."""
         self.control.reset()
         self.start()
         return self

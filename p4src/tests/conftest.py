@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""One suite for every target: each test runs on the soft switch's core, on BMv2, and on a Tofino or its model. If a
-target is missing, its tests are skipped, with the reason. `@needs(...)` lists the abilities that a test needs
-(abilities.py).
+"""One suite for every target: each test with the fixture `switch` runs on the soft switch's core, on BMv2, and on a
+Tofino or its model. If a target is missing, its tests are skipped, with the reason. `@needs(...)` lists the abilities
+that a test needs (abilities.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TARGETS = [
 
 @pytest.fixture(scope="session", params=TARGETS)
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A function that returns a configured switch of one target. The target's programs start once a session."""
+    """A function that returns a configured switch of one target. BMv2 and a connection to a Tofino last a session."""
     match request.param:
         case "soft":
             yield _soft

@@ -19,7 +19,7 @@ def ethernet(dst: str = RECEIVER_MAC) -> Ether:
 
 
 def tcp(frame_bytes: int = 1514, ecn: int = 0, dst: str = RECEIVER_MAC, seq: int = 1, **ip_fields) -> bytes:
-    """A TCP segment of 30000 -> 5201 whose frame has frame_bytes; ecn is the ECN field (2 = ECT(0), 3 = CE)."""
+    """A TCP segment from port 30000 to 5201 in a frame of frame_bytes; ecn is the ECN field (2 = ECT(0), 3 = CE)."""
     packet = ethernet(dst) / IP(src=SENDER, dst=RECEIVER, tos=ecn, **ip_fields) / TCP(sport=30000, dport=5201, seq=seq)
     return filled(packet, frame_bytes)
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A switch that runs in real time, between packet sockets.
 
-No wait has a fixed length: markers, extra frames that follow the test's frames on the same path, show when a pipeline
-is done. To hold a queue, the queue's rate is lowered and markers occupy its link.
+Markers, extra frames that follow the test's frames on the same path, show when a pipeline is done. So no wait for the
+switch has a fixed length, except the wait for a Tofino's mirrored copies (tofino_target.py). To hold a queue, the
+queue's rate is lowered and markers occupy its link.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from p4src.tests.under_test import (
     SwitchUnderTest,
 )
 
-MARKER_PORT = 4  # input and output of markers that must not pass a queue of the test
-TIME_SCALE = 20  # real ns per ns of `at_ns`; links are slower by the same factor
+MARKER_PORT = 4  # for markers alone: the tests' frames neither enter nor leave at this port
+TIME_SCALE = 20  # real ns per ns of `at_ns`; slow_link() slows the link by the same factor
 WIRE_BYTES = 1538  # of a frame of 1514 bytes
 SLOW_PPS = RATE_BPS // 8 // WIRE_BYTES // TIME_SCALE
-HOLD_PPS = 2  # each marker holds the queue for 0.5 s, the longest time that a process may wait for a processor
+HOLD_PPS = 2  # each marker holds the queue for 0.5 s: this process may wait that long for a processor
 HOLD_MARKERS, HOLD_PACKETS_A_MARKER = 3, 50  # one marker for each 50 packets, at least 3
 ANSWER_S = 60.0
 LIMIT_PACKETS = 16384
@@ -64,8 +65,8 @@ class RealTimeSwitch(SwitchUnderTest):
         self._watched[port] = policy
 
     def put_in(self, at_ns: int, port: int, frame: bytes) -> None:
-        """Sends at once if `at_ns` is the previous frame's or the queue is held. Otherwise waits for `at_ns`, stretched
-        by TIME_SCALE."""
+        """Sends at once if an earlier frame had the same or a later `at_ns`, or if the queue is held. Otherwise waits
+        for `at_ns`, stretched by TIME_SCALE."""
         if at_ns > self._last_ns and not self._holding:
             self._last_ns = at_ns
             time.sleep(max(0.0, self._epoch + at_ns * TIME_SCALE / 1e9 - time.monotonic()))
@@ -97,7 +98,7 @@ class RealTimeSwitch(SwitchUnderTest):
         finally:
             self._holding = False
         self.settle()
-        assert time.monotonic() < opens, "this machine is too slow: the queue opened before all frames were there"
+        assert time.monotonic() < opens, "this machine is too slow: the queue opened before all frames had arrived"
 
     def settle(self) -> None:
         if self._entered:
@@ -115,7 +116,7 @@ class RealTimeSwitch(SwitchUnderTest):
 
     @contextmanager
     def _unwatched(self, port: int) -> Iterator[None]:
-        """Inside, markers pass the queue of `port` without being counted."""
+        """Inside this context, markers pass the queue of `port` without being counted."""
         policy = self._watched.get(port, UNWATCHED)
         if isinstance(policy, Unwatched):
             yield

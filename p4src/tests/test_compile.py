@@ -88,6 +88,11 @@ def test_missing_include__is_named(tree: Path, capsys: pytest.CaptureFixture[str
     )
 
 
+def test_missing_program__is_named(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["p4/none.p4", "--output-dir", "out"]) == 1
+    assert capsys.readouterr().err == f"reading {tree / 'p4/none.p4'}: No such file or directory\n"
+
+
 def test_missing_compiler__says_where_to_get_it(
     tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Frames that no policy drops or marks leave unchanged, on the port of their destination."""
+"""A frame to a known host leaves the switch unchanged, on the port of the host, unless a policy drops or marks it."""
 
 import random
 

@@ -87,7 +87,7 @@ def test_compiler__whose_parser_is_blind_is_refused_and_nothing_written(
 
 
 def test_script__runs_alone(tmp_path: Path) -> None:
-    """The role `tofino` runs the script elsewhere, without our packages, and reads one line and a status."""
+    """The role `tofino` runs the script on another host, without our packages, and reads one line and a status."""
     for name, status, output in (
         ("seeing", 0, ""),
         ("blind", 1, "built a parser that treats all packets alike"),

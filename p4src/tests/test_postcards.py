@@ -108,7 +108,7 @@ def test_calibration__a_prime_number_of_packets_gives_as_many_postcards(switch):
 
 @needs("held_queue", "drops_seen")
 def test_calibration__a_prime_number_of_packets_with_known_drops(switch):
-    """1009 packets in two bursts to a queue of 250: 500 are queued and 509 dropped, on a target with any clock."""
+    """1009 packets in two bursts to a queue of 250 packets: 500 are queued and 509 dropped, with any clock."""
     switch.policy(TailDrop(250))
     packets = [frames.tcp(1514, seq=number) for number in range(1009)]
     for burst, part in enumerate((packets[:505], packets[505:])):
@@ -157,7 +157,7 @@ def test_switched_off__packets_still_count(switch):
 
 
 @needs("exact_time", "bit_rate")
-def test_longest_sojourn__fits(switch):
+def test_sojourn__of_more_than_32_bits_fits(switch):
     """A frame needs 12 s on a link of 1 kb/s: more ns than 32 bits hold."""
     switch.rate(1000)
     switch.send(0, SENDER_PORT, frames.tcp())

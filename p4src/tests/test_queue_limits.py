@@ -35,8 +35,8 @@ def soft():
     ids=["egress-threshold", "tail-drop"],
 )
 def test_overflow__is_not_counted_as_queued(policy, limit, fits):
-    """The queue refuses more packets than the policy's threshold. If the program counted them as queued, the policy
-    would in the end drop every packet. The queue empties, and single packets still pass.
+    """In total the queue refuses more packets than the policy's threshold. If the program counted them as queued, the
+    policy would in the end drop every packet. After the bursts the queue empties, and single packets still pass.
     """
     switch = soft()
     switch.control.set_queue(RECEIVER_PORT, Queue(rate_bps=RATE_BPS, **limit))
@@ -55,7 +55,7 @@ def test_overflow__is_not_counted_as_queued(policy, limit, fits):
 
 
 def random_traffic(switch, seed):
-    """Bursts of random sizes. Each burst has a new policy, and the queue has no limit of its own."""
+    """Bursts of frames of random sizes, each burst under a random policy. The queue has no limit of its own."""
     chance = random.Random(seed)
     policies = [
         TailDrop(20), TailDrop(9000, Unit.BYTES), Ecn(5, 30), Ecn(4000, 20_000, Unit.BYTES),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Each policy one below the threshold, at the threshold and one above, in packets and in bytes; marks; postcards.
+"""Each policy below its threshold and from the threshold on: drops, marks, postcards and counters. Thresholds for drops
+are in packets and in bytes.
 
 If no frame leaves meanwhile, arriving frames meet depths of 0, 1, 2, ..., because the frame in transmission counts.
 """
@@ -173,7 +174,7 @@ def test_egress_threshold__drops_on_departure_while_too_many_stay_behind(switch,
     arrive(switch, 8)
     cards = summary(switch)
     assert [dropped for _, dropped, _ in cards] == [True] * 3 + [False] * 5
-    assert [depth for depth, _, _ in cards] == list(range(8)), "the queue grows beyond the threshold in this mode"
+    assert [depth for depth, _, _ in cards] == list(range(8)), "the queue must grow beyond the threshold in this mode"
     assert switch.counter("departure_drops", RECEIVER_PORT) == 3
     assert not any(card.has("AT_INGRESS") for card in switch.postcards())
 

@@ -239,7 +239,9 @@ def test_sequence_numbers__wrap(switch):
 
 
 def test_times__are_exact_wherever_the_stamps_wrap(switch):
-    """Arrivals around the wrap-arounds of 18, 32 and 48 bits; sojourns from 12 to 147 ms, all beyond 18 bits of ns."""
+    """Arrivals around wrap-arounds of 18-bit and 32-bit stamps, up to 2^48 - 2^33 ns; sojourns from 12 to 147 ms, all
+    beyond 18 bits of ns.
+    """
     chance = random.Random(3)
     around = [1 << 18, 5 << 18, 1 << 32, 3 << 32, (1 << 40) + 5, 1 << 47, (1 << 48) - (1 << 33)]
     arrivals = sorted(base + chance.randrange(-1000, 1000) for base in around for _ in range(6))

@@ -25,7 +25,7 @@ MODEL_INTERFACES = {port: f"veth{2 * port + 1}" for port in SUITE_PORTS}  # devi
 
 
 def why_not() -> str | None:
-    """Why this machine reaches no Tofino. None: it does."""
+    """Why this machine has no Tofino and no model to connect to. None: it has one."""
     if os.environ.get(ADDRESS_VARIABLE):
         return None
     if not os.environ.get("SDE_INSTALL"):
@@ -36,7 +36,7 @@ def why_not() -> str | None:
 
 
 class Tofino(RealTimeSwitch):
-    """A connection. The program's counters are never reset, so counts are differences since restart()."""
+    """A connection to the switch. The program's counters are never reset, so counts are differences since restart()."""
 
     own_abilities = frozenset()
     min_frame_bytes = 60  # the MAC pads shorter frames
@@ -65,7 +65,9 @@ class Tofino(RealTimeSwitch):
         self.control.close()
 
     def outputs(self) -> list[tuple[int, bytes]]:
-        """Waits MIRRORED_S for mirrored copies: they pass the mirror buffer, where no marker can follow them."""
+        """Waits until no mirrored copy comes for MIRRORED_S. Markers do not pass the mirror buffer, so they cannot show
+        that all copies are out.
+        """
         super().outputs()
         while received := self.ports.receive(MIRRORED_S):
             self._keep(received)
@@ -84,4 +86,4 @@ class Tofino(RealTimeSwitch):
         return [(lowest, packets - self._buckets_before[lowest]) for lowest, packets in super().histogram(port)]
 
     def preset(self, register: str, value: int, port: int = RECEIVER_PORT) -> None:
-        raise NotImplementedError("see own_abilities")
+        raise NotImplementedError("this target lacks the ability register_presets")

@@ -31,7 +31,7 @@ COLLECTOR = Collector(
     COLLECTOR_PORT, frames.SWITCH_MAC, frames.COLLECTOR_MAC, frames.SWITCH, frames.COLLECTOR, UDP_PORT, UDP_PORT
 )
 FULL_FRAME_BYTES = 1514
-CLOCK_FIELDS = ("enqueue_switch_ns", "sojourn_ns")  # a postcard's readings of the switch's clock
+CLOCK_FIELDS = ("enqueue_switch_ns", "sojourn_ns")  # fields of a postcard that are read from the switch's clock
 DEPTH_FIELDS = ("depth_packets", "depth_bytes", "depth_cells", "depth_unit", "threshold")
 
 
@@ -84,7 +84,7 @@ class SwitchUnderTest(abc.ABC):
         can = self.control.capabilities
         if isinstance(policy, Unwatched) or policy.unit in can.depth_units:
             return policy
-        assert can.cell_bytes, f"{can.name} compares no {policy.unit}, and it has no cells"
+        assert can.cell_bytes, f"{can.name} cannot compare depths in {policy.unit}, and has no cells"
         each = -(-FULL_FRAME_BYTES // can.cell_bytes)
         bounds = {name: getattr(policy, name) * each for name in ("threshold", "hard_limit") if hasattr(policy, name)}
         return replace(policy, unit=Unit.CELLS, **bounds)
@@ -137,7 +137,7 @@ class SwitchUnderTest(abc.ABC):
 
     @contextmanager
     def held(self, packets: int = 0) -> Iterator[None]:
-        """Inside the context all sent frames reach RECEIVER_PORT's queue before the first leaves (ability held_queue).
+        """All frames sent in this context reach RECEIVER_PORT's queue before the first leaves (ability held_queue).
 
         `packets`: the approximate number of frames, if it is large.
         """

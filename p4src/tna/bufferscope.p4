@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * bufferscope on Tofino (TNA, both generations): the traffic manager limits the queue; egress applies the rest of
- * the policy (ECN marks, departure drops) and sends one postcard for every packet that came to a watched queue.
+ * bufferscope on Tofino (TNA, both generations): the traffic manager limits the queue; egress applies the rest of the
+ * policy (ECN, departure drops). If postcards are switched on, every packet that came to a watched queue gets one.
  *
  *      ingress -> traffic manager -> queue of the port ----> egress, ECN marks and departure drops
  *                        |                                      |

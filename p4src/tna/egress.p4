@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Egress, behind the traffic manager. It applies the rest of the policy to packets of a watched queue, numbers and
- * mirrors these packets and refused ones, and makes postcards of the mirrored copies.
+ * Egress, behind the traffic manager. It applies ECN and departure drops to packets of a watched queue. If postcards
+ * are switched on, it numbers and mirrors these packets and refused ones, and makes postcards of the mirrored copies.
  */
 #ifndef TNA_EGRESS_P4
 #define TNA_EGRESS_P4
@@ -56,7 +56,7 @@ control QueueEgress(inout headers_t hdr, inout egress_metadata_t meta, in egress
         port = meta.watched.egress_port[8:0];
     }
 
-    /* The packet never was in the watched queue: the chip's depth and sojourn time are the deflection queue's. */
+    /* The packet never was in the watched queue: the chip's depth and sojourn are those of the deflection queue. */
     action refuse() {
         meta.packet.queue.flags = meta.packet.queue.flags | (bit<8>)POSTCARD_DROPPED | (bit<8>)POSTCARD_AT_INGRESS;
         meta.packet.queue.depth_cells = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Includes the architecture of the Tofino generation to compile for, and defines the names that shared controls use.
+ * Includes the architecture of the Tofino generation to compile for, and defines names for shared and TNA controls.
  */
 #ifndef TNA_NAMES_P4
 #define TNA_NAMES_P4

@@ -18,7 +18,7 @@ parser IngressParser(packet_in packet, out headers_t hdr, out ingress_metadata_t
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
-        meta.packet.queue.switch_id = 0;        // some policies do not set these three
+        meta.packet.queue.switch_id = 0;        // some table actions do not set these three
         meta.packet.queue.threshold = 0;
         meta.packet.policy.mark_instead_of_drop = 0;
         packet_parser.apply(packet, hdr);
@@ -86,7 +86,7 @@ control EgressDeparser(packet_out packet, inout headers_t hdr, in egress_metadat
                 meta.packet.queue.enqueue_switch_ns, meta.sojourn_ns, meta.packet.queue.depth_cells,
                 meta.packet.queue.threshold, meta.packet.queue.packet_bytes });
         }
-        /* Only the postcard's outer header gets a checksum here. Setting CE adjusts a data packet's (shared/ecn.p4). */
+        /* Only a postcard's outer header gets a checksum here. MarkCe adjusts that of a data packet (shared/ecn.p4). */
         if (hdr.outer_ipv4.isValid()) {
             hdr.outer_ipv4.checksum = checksum.update({
                 hdr.outer_ipv4.version, hdr.outer_ipv4.ihl, hdr.outer_ipv4.dscp, hdr.outer_ipv4.ecn,

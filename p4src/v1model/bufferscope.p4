@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * bufferscope on v1model (the soft switch, BMv2): forward, watch the queue, apply its policy, and send one
- * postcard for every packet that came to a watched queue, whether it left or was dropped.
+ * bufferscope on v1model (the soft switch, BMv2): forward, watch the queue and apply its policy. If
+ * postcards are switched on, every packet that came to a watched queue gets one, whether it left or was dropped.
  *
  *            parser -> ingress -> queue -> egress -> deparser
  *                         |                   |
@@ -160,7 +160,7 @@ control QueueEgress(inout headers_t hdr, inout metadata_t meta, inout standard_m
     }
 }
 
-/* Only the postcard's outer header gets a checksum here. Setting CE adjusts a data packet's (shared/ecn.p4). */
+/* Only a postcard's outer header gets a checksum here. MarkCe adjusts the checksum of a data packet (shared/ecn.p4). */
 control PostcardChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
         update_checksum(hdr.outer_ipv4.isValid(),

@@ -75,8 +75,9 @@ def test_queue__does_what_an_independent_model_says(tmp_path, mode):
     assert np.count_nonzero(dropped) == summary["arrival_drops"] + summary["departure_drops"] > 0 or mode == "ecn"
     if mode == "egress-threshold":
         assert summary["arrival_drops"] == 0
+        # Packets left behind at each departure: no arrival is dropped, and packets depart in the order of arrival.
         behind = np.searchsorted(table["enqueue_mono_ns"], departures, side="right") - np.arange(len(departures)) - 1
-        assert behind[dropped].min() >= 12  # in first-in, first-out order
+        assert behind[dropped].min() >= 12
         assert behind[~dropped].max() <= 12  # one may have arrived in the ns of the departure
     else:
         assert not (table["depth_packets"][~dropped & (table["flags"] & CARD["POSTCARD_ECT"] == 0)] >= 12).any()
@@ -148,7 +149,7 @@ def test_finite_flows__leave_records_that_agree_with_their_postcards(tmp_path):
     [
         ([], "", "--rate-bps"),
         (["--mode=red"], "", "tail-drop"),
-        (["--sender=here"], "reno 30000 5201 0 0\n", "two IPv4 addresses"),
+        (["--sender=here"], "reno 30000 5201 0 0\n", "two different IPv4 addresses"),
         ([], "red 30000 5201 0 0\n", "ns-3 has reno"),
         ([], "reno 70000 5201 0 0\n", "line 1"),
         ([], "reno 30000 5201 0 0 5\n", "line 1"),

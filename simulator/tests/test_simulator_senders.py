@@ -76,7 +76,7 @@ def test_source__is_that_of_its_flow_and_its_record(tmp_path):
     finished = found["end"] == wire.FLOW_RECORD.const["FLOW_END_FINISHED"]
     low = found["src_addr_lo"] & 0xFF
     assert sorted(low[finished].tolist()) == [16, 17]
-    assert (found["flow"] >= 0).all()  # every record has its packets
+    assert (found["flow"] >= 0).all()  # the postcards have packets of every record's flow
     took = {int(end): int(rtt) for end, rtt in zip(low[finished], found["min_rtt_us"][finished], strict=True)}
     assert took[17] - took[16] == pytest.approx(30_000, abs=1000)  # ns-3's timestamps count ms
 

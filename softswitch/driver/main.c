@@ -23,13 +23,14 @@ static char *frame_bytes = DEFAULT_FRAME_BYTES;
 static char *flows = DEFAULT_FLOWS;
 
 module_param(ports, charp, 0444);
-MODULE_PARM_DESC(ports, "ports, each a network device bsw1, bsw2... (0: no switch)");
+MODULE_PARM_DESC(ports, "number of ports; each is a network device: bsw1, bsw2... (default 0: no switch)");
 module_param(packets, charp, 0444);
-MODULE_PARM_DESC(packets, "packets in the switch at once (" DEFAULT_PACKETS ")");
+MODULE_PARM_DESC(packets, "most packets in the switch at once (default " DEFAULT_PACKETS ")");
 module_param(frame_bytes, charp, 0444);
-MODULE_PARM_DESC(frame_bytes, "longest frame, Ethernet header included (" DEFAULT_FRAME_BYTES ")");
+MODULE_PARM_DESC(frame_bytes,
+		 "bytes of the longest frame, from its Ethernet header on (default " DEFAULT_FRAME_BYTES ")");
 module_param(flows, charp, 0444);
-MODULE_PARM_DESC(flows, "flows with settings of their own (" DEFAULT_FLOWS ")");
+MODULE_PARM_DESC(flows, "most flows with settings of their own (default " DEFAULT_FLOWS ")");
 
 static void measure(struct executor *executor)
 {
@@ -46,8 +47,8 @@ static int __init read_number(const char *name, const char *text, u32 least, u32
 {
 	if (!kstrtou32(text, 0, number) && *number >= least && *number <= most)
 		return 0;
-	pr_err("%s.%s=%s: a whole number from %u to %u: no switch\n", KBUILD_MODNAME, name, text, least,
-	       most);
+	pr_err("%s.%s=%s: must be a whole number from %u to %u: no switch\n", KBUILD_MODNAME, name, text,
+	       least, most);
 	return -EINVAL;
 }
 
@@ -86,8 +87,8 @@ static int __init create_core(struct bsw_switch *owner, const struct core_config
 	owner->truesizes =
 		vzalloc(array_size(config->frame_bytes + PIPELINE_HEADROOM + 1, sizeof(*owner->truesizes)));
 	if (!owner->memory || !owner->executor.ports || !owner->truesizes) {
-		pr_err("allocating %zu MiB for %u packets: out of memory: fewer %s.packets, or more mem=: no "
-		       "switch\n",
+		pr_err("allocating %zu MiB for %u packets: out of memory: give fewer %s.packets, or more "
+		       "mem=: no switch\n",
 		       bytes >> 20, config->packets, KBUILD_MODNAME);
 		return -ENOMEM;
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Interrupt moderation of a host's device, as NICs have: rx-usecs (ethtool -C) after the first waiting frame, NAPI
- * passes all waiting frames to the stack at once. With GRO on, the stack merges the segments of a flow.
+/* Interrupt moderation of a host's device, as NICs have. When the first waiting frame has waited for rx-usecs
+ * (ethtool -C), NAPI passes all waiting frames to the stack. With GRO on, the stack merges the segments of a flow.
  *
  * By default rx-usecs is 0: frames bypass the moderation, and each is passed to the stack at its due ns.
  */

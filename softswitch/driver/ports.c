@@ -5,10 +5,12 @@
  * Queues), and no queue of the host fills.
  *
  * Frames in the switch are complete, as on a wire: the driver computes their checksums, as a NIC does. Receivers need
- * not verify a frame whose transport header the program left unchanged (schedule.c). There is no segmentation
- * offload: the stack segments a socket's super-segments before transmission, so their frames arrive in one ns. An
- * access rate of the port spaces the frames as a NIC would. NETIF_F_SG is on, because the copy gathers scattered
- * frames.
+ * not verify a TCP socket's frame if the program left its transport header and addresses unchanged (schedule.c: IPv4
+ * without options only, and only if the payload stayed in the sender's pages).
+ *
+ * There is no segmentation offload: the stack segments a socket's super-segments before transmission, so their frames
+ * arrive in one ns. An access rate of the port spaces the frames as a NIC would. NETIF_F_SG is on, because the copy
+ * gathers scattered frames.
  */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
@@ -23,7 +25,7 @@
 
 static void gather(uint8_t *to, const void *source, uint32_t bytes)
 {
-	/* Cannot fail: bytes is the skb's own length. */
+	/* Cannot fail: the skb has at least that many bytes. */
 	skb_copy_bits(source, 0, to, bytes);
 }
 
@@ -46,7 +48,9 @@ static struct sk_buff *make_body(struct sk_buff *skb, unsigned int head_bytes)
 		kfree_skb(body);
 		return NULL;
 	}
-	/* The stack has just computed the checksum of a TCP socket's frame; other sockets may send a wrong one. */
+	/* The checksum of a TCP socket's frame has just been computed (finish_checksum, or segmentation in the stack).
+	 * Other sockets may send a wrong one.
+	 */
 	body->ip_summed =
 		skb->sk && sk_fullsock(skb->sk) && sk_is_tcp(skb->sk) ? CHECKSUM_UNNECESSARY : CHECKSUM_NONE;
 	return body;
@@ -195,7 +199,7 @@ static int create_port(struct bsw_switch *owner, u32 index, u32 frame_bytes)
 		device->mtu = min_t(u32, ETH_DATA_LEN, device->max_mtu);
 		netif_carrier_off(device);
 		bsw_moderation_create(port, device);
-		/* Complete before register_netdev: from then on the device can be opened and frames can arrive. */
+		/* The port is complete before register_netdev: from then on it can be opened and frames can arrive. */
 		owner->devices[index] = device;
 		core_attach_port(owner->executor.core, port->counters->number);
 		error = register_netdev(device);

@@ -2,8 +2,9 @@
 /* One timer, set to the next event of the core or the next output, whichever is earlier. The timer's function runs as
  * a softirq and passes outputs to the stack at their due ns, or to the device's interrupt moderation.
  *
- * An arrival is processed at once and not by the timer: this saves a timer for each frame. The order is the same,
- * because at one ns the core does departures first in both cases.
+ * A frame that no access link delays is processed in the sender's call, without the timer: this saves a timer for each
+ * frame. A frame that an access link delays arrives when the timer expires. The order of events is the same, because at
+ * equal times the core processes departures before arrivals in both cases.
  *
  * A frame is as late as the kernel's timer is: exactly 0 ns in User-Mode Linux with time travel, if a timer may expire
  * in the ns in which it is set.
@@ -83,7 +84,9 @@ static struct sk_buff *from_body(struct bsw_switch *owner, struct net_device *de
 {
 	struct sk_buff *skb = output->body;
 
-	/* An unchanged frame counts as verified, as by a NIC. The stack verifies a frame that the program changed. */
+	/* A TCP socket's frame counts as verified (make_body), as if by a NIC, unless the program changed its length,
+	 * transport header or pseudo-header. The stack verifies all other frames.
+	 */
 	if (output->frame_bytes != output->body_offset || output->bytes != skb->len ||
 	    !same_transport(skb->data, output->frame, output->frame_bytes))
 		skb->ip_summed = CHECKSUM_NONE;
@@ -94,7 +97,7 @@ static struct sk_buff *from_body(struct bsw_switch *owner, struct net_device *de
 	return skb;
 }
 
-/* The frame as an skb of the host's device; NULL, counted: the device is down, or memory is out. */
+/* The frame as an skb of the host's device. NULL if the device is down or memory is out; the loss is counted. */
 static struct sk_buff *receive_skb(struct bsw_port *port, struct net_device *device,
 				   const struct core_output *output)
 {

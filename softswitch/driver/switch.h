@@ -14,7 +14,7 @@
 
 #include "../runtime/executor.h"
 
-/* A port's far end, in the private part of its network device. Its counters are the host's view. */
+/* The host's end of a port, in the private part of its network device. Sent (tx) means sent by the host. */
 struct bsw_port {
 	struct bsw_switch *owner;
 	struct executor_port *counters;
@@ -24,7 +24,7 @@ struct bsw_port {
 	u64 rx_packets;
 	u64 rx_bytes;
 	u64 rx_dropped; /* the device was down or went down, or memory was out */
-	u32 rx_usecs;	/* interrupt moderation; 0: none, and the next three are not used */
+	u32 rx_usecs;	/* interrupt moderation; 0: none, and frames bypass the next three fields */
 	struct sk_buff_head waiting;
 	struct hrtimer moderation; /* from the first waiting frame to the interrupt */
 	struct napi_struct napi;

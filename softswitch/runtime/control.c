@@ -71,7 +71,7 @@ static size_t control_port(struct core *core, struct words *words, struct text *
 	struct port *port;
 
 	if (!set && !words_is(words, "show"))
-		return request_refuse_word(text, "unknown request 'port", words,
+		return request_refuse_word(text, "unknown request port", words,
 					   "port set PORT ..., port show PORT");
 	port = read_port(core, words, &number);
 	if (!port)
@@ -119,7 +119,7 @@ static size_t control_mirror(struct core *core, struct words *words, struct text
 
 	if (!set && !show && !words_is(words, "delete"))
 		return request_refuse_word(
-			text, "unknown request 'mirror", words,
+			text, "unknown request mirror", words,
 			"mirror set SESSION PORT [truncate BYTES], mirror show SESSION, mirror "
 			"delete SESSION");
 	if (!words_next(words) || !words_number(words, &number) || number > UINT32_MAX)

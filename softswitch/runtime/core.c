@@ -10,7 +10,7 @@ enum {
 	/* One packet in eight is reserved for clones. When memory runs out the core refuses new frames first, so there
 	 * is memory left for the postcards of admitted packets. */
 	CLONE_SHARE = 8,
-	/* Longer than any header stack and than a postcard's clone. */
+	/* Longer than the headers that our program parses, and than a postcard's clone. */
 	LEAST_HEAD_BYTES = 256,
 };
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * The switch core. Frames enter with their arrival time and leave with their due time. The core has virtual time only:
- * no clock, no I/O, no allocation after core_create. Times are integer ns, rates integer bits per second.
+ * no clock, no I/O, no allocation (the caller of core_create provides the memory). Times are integer ns, rates integer
+ * bits per second.
  *
- * The executor (packet rings, a replayed trace, a kernel in virtual time) passes each arrival to core_receive. It
- * calls core_advance with a time before which no further frame can arrive, and then takes the outputs.
+ * The executor (the real-time process, the network driver in a kernel with virtual time, or softswitch/library.py)
+ * passes each arrival to core_receive. It calls core_advance with a time before which no further frame can arrive, and
+ * then takes the outputs.
  */
 #ifndef SOFTSWITCH_CORE_H
 #define SOFTSWITCH_CORE_H
@@ -30,13 +32,14 @@ enum {
 struct core;
 
 struct core_config {
-	uint32_t packets;     /* capacity: queued, on links and in outputs; an eighth is kept for clones */
+	uint32_t packets;     /* size of the packet pool (packet_pool.h); an eighth is reserved for clones */
 	uint32_t frame_bytes; /* of the longest frame, with its Ethernet header, without its FCS */
 	uint32_t flows;	      /* capacity of the table of flow settings */
 
-	/* For frames with a body; NULL if no frame has one. read_body copies bytes of the frame, from offset on. */
+	/* Both are NULL if no frame has a body. read_body copies `bytes` bytes of the frame, from `offset` on.
+	 * drop_body frees the body of a dropped packet. */
 	void (*read_body)(uint8_t *to, const void *body, uint32_t offset, uint32_t bytes);
-	void (*drop_body)(void *body); /* the packet was dropped */
+	void (*drop_body)(void *body);
 };
 
 /* One output frame. Its bytes belong to the core and are valid until core_release. */
@@ -45,9 +48,9 @@ struct core_output {
 	uint64_t departure_ns; /* when its last bit left the queue */
 	const uint8_t *frame;
 	uint32_t bytes;
-	uint32_t frame_bytes; /* bytes that are at frame; the others are in the body, from body_offset on */
+	uint32_t frame_bytes; /* bytes that are at `frame`; the others are in the body, from body_offset on */
 	uint32_t body_offset;
-	void *body; /* now the caller's; NULL: all bytes are at frame */
+	void *body; /* now the caller's; NULL: all bytes are at `frame` */
 	uint16_t port;
 	bool back_to_back; /* on a link with a rate: its transmission began when the previous one ended */
 	void *packet;
@@ -60,13 +63,13 @@ size_t core_memory_bytes(const struct core_config *config);
  */
 struct core *core_create(void *memory, const struct core_config *config);
 
-/* The core refuses frames from ports that are not attached, and drops and counts frames to them. -EINVAL: the number is
- * out of range.
+/* The core refuses frames from ports that are not attached, and drops and counts frames to them. Returns 0, or -EINVAL
+ * if the number is not below PIPELINE_DROP_PORT.
  */
 int core_attach_port(struct core *core, uint16_t port);
 
 /* Copies one frame. An arrival before the last completed event is clamped to that event's time, and counted. Returns
- * 0, -EMSGSIZE (empty, or longer than frame_bytes), -ENOBUFS (only the clones' eighth of the packets is free) or
+ * 0, -EMSGSIZE (empty, or longer than frame_bytes), -ENOBUFS (at most the clones' eighth of the packets is free) or
  * -ENODEV (port not attached); -EMSGSIZE and -ENOBUFS are counted.
  */
 int core_receive(struct core *core, uint64_t arrival_ns, uint16_t port, const uint8_t *frame, uint32_t bytes);
@@ -76,28 +79,28 @@ int core_receive(struct core *core, uint64_t arrival_ns, uint16_t port, const ui
  */
 uint32_t core_head_bytes(void);
 
-/* core_receive for a frame that is not contiguous: `copy` writes its first `bytes` bytes to `to`. With a `body`, the
- * core copies only core_head_bytes, and keeps the body until the packet is an output or dropped. After an error the
- * body is still the caller's.
+/* core_receive for a frame that is not contiguous: `copy` writes its first `bytes` bytes to `to`. A `body` is allowed
+ * only for a frame longer than core_head_bytes: the core then copies just core_head_bytes, and keeps the body until the
+ * packet is an output or dropped. After an error the body is still the caller's.
  */
 typedef void core_copy(uint8_t *to, const void *source, uint32_t bytes);
 int core_receive_from(struct core *core, uint64_t arrival_ns, uint16_t port, core_copy *copy,
 		      const void *source, uint32_t bytes, void *body);
 
-/* Processes every event up to and including until_ns, in the order of virtual time. At one ns departures come before
- * arrivals: a packet that arrives at t does not see a packet whose last bit leaves at t. Departures among themselves,
- * and arrivals among themselves, keep the order of their creation.
+/* Processes every event up to and including until_ns, in the order of virtual time. At equal times departures come
+ * before arrivals: a packet that arrives at t does not see a packet whose last bit leaves at t. Departures of the same
+ * ns keep the order in which they were scheduled, arrivals of the same ns the order in which they were received.
  */
 void core_advance(struct core *core, uint64_t until_ns);
 uint64_t core_next_event_ns(const struct core *core); /* CORE_NEVER_NS: no event */
 
 /* A lower bound on the time from the arrival of any future frame to its due time: the smallest propagation delay of
- * all attached ports. Mirror ports are left out, because a postcard carries its times and may leave late. Once the
- * program has forwarded a packet that is not a clone to a mirror port, that port counts, too.
+ * all attached ports. Mirror ports are left out, because a postcard carries its times and may leave late. Once a
+ * packet other than a clone was queued at a mirror port, that port counts, too.
  */
 uint64_t core_lookahead_ns(const struct core *core);
 
-/* Outputs are in the order of due_ns. Outputs of one port with the same flow delay are in the order of departure. */
+/* Outputs are in the order of due_ns. Outputs of one port with equal delays are in the order of departure. */
 uint64_t core_next_output_ns(const struct core *core);
 bool core_take_output(struct core *core, uint64_t until_ns, struct core_output *output);
 void core_release(struct core *core, const struct core_output *output);

@@ -117,8 +117,8 @@ static size_t lateness(struct executor *executor, struct words *words, char *rep
 	else if (port)
 		show(&text, &port->lateness);
 	else
-		text_put(&text, "error no such port: lateness PORT, one that the switch was started with, or "
-				"lateness reset\n");
+		text_put(&text,
+			 "error lateness: give PORT, one that the switch was started with, or reset\n");
 	return text_end(&text);
 }
 

@@ -19,8 +19,9 @@ struct executor_port {
 	uint16_t number;
 	uint64_t rx_ring_drops;
 	uint64_t rx_ring_slots;
-	uint64_t rx_truncated;	      /* longer than a slot of the ring: refused */
-	uint64_t rx_checksum_missing; /* process: left to offload hardware; driver: no memory to compute it */
+	uint64_t rx_truncated; /* frames longer than a slot of the ring: the core refuses them */
+	/* Process: the sender left the checksum to a NIC. Driver: no memory to compute the checksum. */
+	uint64_t rx_checksum_missing;
 	uint64_t tx_frames;
 	uint64_t tx_bytes;
 	uint64_t tx_errors; /* frames given up */
@@ -42,13 +43,13 @@ struct executor {
 	uint64_t loops;
 	uint64_t sleeps;
 	uint64_t mono_ns;
-	/* Called before `stats` is answered: updates mono_ns, and every counter that is not updated as it changes. */
+	/* Called before `stats` is answered: updates mono_ns, and the counters that the packet path does not update. */
 	void (*measure)(struct executor *executor);
 };
 
 /* Answers one request of docs/control-protocol.md. The caller terminates the request: request[request_bytes] is NUL. A
  * request of more than EXECUTOR_REQUEST_BYTES is refused unread. Returns the length of the reply, as core_control does.
- * EXECUTOR_REPLY_BYTES is enough for every reply of an executor.
+ * EXECUTOR_REPLY_BYTES is enough for `stats`, `program` and `lateness`; other replies may be cut (text.h).
  */
 size_t executor_answer(struct executor *executor, const char *request, size_t request_bytes, char *reply,
 		       size_t reply_bytes);

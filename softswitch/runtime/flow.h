@@ -35,15 +35,15 @@ struct flow {
 	bool set;
 	uint64_t delay_ns;
 	uint64_t access_bps;
-	uint32_t link; /* a shared access link, instead of its own; 0: none */
+	uint32_t link; /* number of the shared access link that replaces its own; 0: none */
 	struct link_clock access;
 };
 
 struct flow_table {
-	struct flow *slots; /* open addressing; a power of two, at most half in use */
+	struct flow *slots; /* open addressing; their number is a power of two, at most half are in use */
 	uint32_t mask;
 	uint32_t count;
-	uint32_t of_kind[KEY_KINDS]; /* the part of count with this kind */
+	uint32_t of_kind[KEY_KINDS]; /* number of keys of each kind; their sum is count */
 	uint32_t limit;
 };
 

@@ -8,7 +8,7 @@
 #include "request.h"
 
 #define NEXT_FLOW ";"
-#define ANY_FLOW  "any" /* of the source port, or of the source address */
+#define ANY_FLOW  "any" /* in place of a destination: all flows of the source address, or of its port */
 
 /* One flow of a request, with the values that it gets. */
 struct wish {
@@ -20,7 +20,7 @@ struct wish {
 	bool is_last;
 };
 
-/* Whether the last word is a protocol. */
+/* Reads the current word as a protocol. False: it is none. */
 static bool read_protocol(struct words *words, uint8_t *protocol)
 {
 	uint64_t number;
@@ -48,7 +48,9 @@ static size_t read_port(uint8_t port[2], struct words *words, struct text *text)
 	return 0;
 }
 
-/* Reads the words after ANY_FLOW: a protocol and a source port, or settings. 0, or the length of an error reply. */
+/* Reads the protocol and the source port after ANY_FLOW. Without a protocol the key is the source address, and the
+ * words that follow are settings. Returns 0, or the length of an error reply.
+ */
 static size_t read_source_key(struct flow_key *key, struct words *words, struct text *text)
 {
 	struct words ahead = *words;
@@ -81,8 +83,8 @@ static size_t read_flow_key(struct flow_key *key, struct words *words, struct te
 	return error ? error : read_port(key->dst_port, words, text);
 }
 
-/* Reads one flow of the request. Settings that the request does not name stay. Returns 0, or the length of an error
- * reply.
+/* Reads one flow of the request. Settings that the request does not name keep their values. Returns 0, or the length of
+ * an error reply.
  */
 static size_t read_wish(struct core *core, struct words *words, struct text *text, struct wish *wish)
 {
@@ -127,7 +129,7 @@ static size_t flow_set(struct core *core, struct words *words, struct text *text
 {
 	struct words again = *words;
 	struct wish wish;
-	uint32_t added = 0; /* a new flow that the request names twice counts twice */
+	uint32_t added = 0; /* a new flow that is named twice counts twice, and may be refused without need */
 	size_t error;
 
 	do {
@@ -137,7 +139,9 @@ static size_t flow_set(struct core *core, struct words *words, struct text *text
 		added += !wish.known;
 	} while (!wish.is_last);
 	if (added > core->flows.limit - core->flows.count)
-		return request_refuse(text, "flow table full: start the switch with more --flows");
+		return request_refuse(text,
+				      "flow table full: start the switch with a higher --flows (driver: "
+				      "bufferscope_switch.flows)");
 	do {
 		read_wish(core, &again, text, &wish);
 		grant(core, &wish);
@@ -153,7 +157,7 @@ size_t flow_link_control(struct core *core, struct words *words, struct text *te
 	size_t error;
 
 	if (!words_next(words) || !words_is(words, "set"))
-		return request_refuse_word(text, "unknown request 'link", words, "link set LINK access BPS");
+		return request_refuse_word(text, "unknown request link", words, "link set LINK access BPS");
 	if (!words_next(words) || !words_number(words, &number) || !number || number > CORE_SHARED_LINKS)
 		return request_refuse_word(text, "link", words, "1 to 1024");
 	link = &core->links[number];
@@ -175,7 +179,7 @@ size_t flow_control(struct core *core, struct words *words, struct text *text)
 	if (words_is(words, "set"))
 		return flow_set(core, words, text);
 	if (!words_is(words, "clear"))
-		return request_refuse_word(text, "unknown request 'flow", words,
+		return request_refuse_word(text, "unknown request flow", words,
 					   "flow set ... [; ...], flow clear");
 	if (words_next(words))
 		return request_refuse_word(text, "unexpected", words, "flow clear");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Settings of single flows (one direction of a 5-tuple) in a hash table with open addressing. A frame belongs to a
- * flow only if its ports follow the IP header: not the later fragments of a packet, and no packet with IPv6 extension
- * headers. Up to two VLAN tags are skipped. The table also holds the settings of source ports and source addresses.
+ * Settings of single flows (one direction of a 5-tuple), source ports and source addresses, in a hash table with open
+ * addressing. A frame belongs to a flow if it is TCP or UDP and its ports directly follow the IP header. Up to two VLAN
+ * tags are skipped. No setting applies to other frames, such as later fragments and packets with IPv6 extension headers.
  */
 #include "flow.h"
 #include "../../lib/frames.h"

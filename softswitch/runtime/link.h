@@ -12,7 +12,7 @@ struct link_clock {
 	uint64_t carry; /* fraction of a ns in units of 1 / rate_bps: less than rate_bps */
 };
 
-/* An access link that several flows or source addresses share. */
+/* An access link that several flows, source ports or source addresses share. */
 struct shared_link {
 	uint64_t rate_bps;
 	struct link_clock clock;
@@ -22,15 +22,17 @@ struct flow;
 struct port;
 
 uint64_t link_wire_bits(uint32_t frame_bytes);
-/* Transmits wire_bits, starting at ready_ns or when the link becomes free. Sets *finish to the end. Returns whether
- * the transmission starts right after the previous one.
+/* Transmits wire_bits, starting at ready_ns or when the link becomes free, whichever is later. Sets *finish to the end.
+ * Returns whether the transmission starts right after the previous one; false if rate_bps is 0.
  */
 bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t ready_ns, uint64_t wire_bits,
 		struct link_clock *finish);
 uint64_t link_access(struct core *core, struct port *port, struct flow *flow, uint64_t arrival_ns,
 		     uint32_t frame_bytes);
 
-/* Updates core_lookahead_ns after a change of ports, delays or mirror sessions. */
+/* Updates core_lookahead_ns after a change of ports, delays or mirror sessions, and after the first packet of a port
+ * that is no clone.
+ */
 void link_find_lookahead(struct core *core);
 
 #endif

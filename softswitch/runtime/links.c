@@ -34,8 +34,8 @@ bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t read
 }
 
 /* The time at which a frame that enters its access link at arrival_ns reaches the switch. A flow may use a shared
- * access link, or have an access rate and so a link of its own; all other flows share the port's link. A link without a
- * rate causes no delay.
+ * access link, or have an access rate and so a link of its own; all other frames share the link of their port. A link
+ * without a rate causes no delay.
  */
 uint64_t link_access(struct core *core, struct port *port, struct flow *flow, uint64_t arrival_ns,
 		     uint32_t frame_bytes)
@@ -56,7 +56,7 @@ uint64_t link_access(struct core *core, struct port *port, struct flow *flow, ui
 	return clock->free_ns;
 }
 
-/* Whether a mirror session sends to the port, and the program has forwarded no data to it so far. */
+/* Whether a mirror session sends to the port, and only clones have been queued at the port so far. */
 static bool is_mirror_port(const struct core *core, uint32_t port)
 {
 	if (core->ports[port].carries_data)

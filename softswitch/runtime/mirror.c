@@ -44,8 +44,8 @@ static void copy_frame(const struct core *core, uint8_t *to, const struct core_p
 		core->config.read_body(to + resident, original->body, offset + resident, bytes - resident);
 }
 
-/* Copies the bytes that pipeline_clone needs. Ingress clone: the received frame, at least as far as the parser reads.
- * Egress clone: the payload. */
+/* Copies the bytes that pipeline_clone needs. Egress clone: at most truncate_bytes of the payload. Ingress clone: at
+ * most truncate_bytes of the received frame, or as many as the parser may read, if that is more. */
 static void copy_bytes(const struct core *core, struct core_packet *copy, const struct core_packet *original,
 		       enum instance_type kind, uint32_t truncate_bytes)
 {

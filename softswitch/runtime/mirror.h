@@ -8,7 +8,8 @@
 
 enum {
 	CORE_MIRROR_SESSIONS = 64,
-	/* If a program cloned every clone without this limit, virtual time would never advance. */
+	/* Stops a program that clones every clone. To a mirror port without a rate, all clones of a packet would depart
+	 * at the same ns: without the limit virtual time would never advance. */
 	CORE_MAX_GENERATIONS = 8,
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The hash algorithms of v1model as simple_switch computes them. Each is incremental (start, any number of adds, end),
- * because headers and payload are separate buffers.
+ * v1model's hash algorithms except `random`, as simple_switch computes them. Each is incremental (start, any number of
+ * adds, end), because headers and payload are separate buffers.
  */
 #ifndef SOFTSWITCH_P4_CHECKSUM_H
 #define SOFTSWITCH_P4_CHECKSUM_H

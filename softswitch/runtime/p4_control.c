@@ -5,7 +5,7 @@
 #include "p4_request.h"
 #include "p4_table_control.h"
 
-/* The index of the description that the next word names; -1, with an error reply: there is none. */
+/* The index of the description that the next word names. -1, with an error reply: it names none, or more than one. */
 static int read_name(struct p4_request *request, const char *kind, const void *first, size_t stride,
 		     uint32_t count)
 {
@@ -15,11 +15,10 @@ static int read_name(struct p4_request *request, const char *kind, const void *f
 	number = p4_name_index(&request->words, first, stride, count);
 	if (number >= 0)
 		return number;
-	text_put(p4_error(request), "no ");
-	text_put(&request->reply, kind);
+	text_put(p4_error(request), kind);
 	text_put(&request->reply, " ");
 	p4_put_word(request);
-	text_put(&request->reply, ": one of ");
+	text_put(&request->reply, " is unknown or ambiguous: the program has ");
 	p4_put_names(&request->reply, first, stride, count);
 	text_put(&request->reply, "\n");
 	return number;
@@ -41,7 +40,7 @@ static bool read_index(struct p4_request *request, const char *name, uint32_t si
 		text_put(p4_error(request), name);
 		text_put(&request->reply, ": index ");
 		p4_put_word(request);
-		text_put(&request->reply, " is not below its size, ");
+		text_put(&request->reply, " is out of range: the size is ");
 		text_put_number(&request->reply, size);
 		text_put(&request->reply, "\n");
 		return false;
@@ -81,7 +80,7 @@ static void control_register(struct p4_request *request)
 	if (write && info->read_only) {
 		text_put(p4_error(request), info->name);
 		text_put(&request->reply,
-			 ": the switch fills it with the lengths of its queues: read it only\n");
+			 ": the switch fills it with the lengths of its queues: it can only be read\n");
 		return;
 	}
 	if (!read_index(request, info->name, info->size, &index))
@@ -203,7 +202,7 @@ size_t p4_control(const struct p4_program_info *program, void *pipeline, const c
 	} else {
 		text_put(p4_error(&request), "unknown request ");
 		p4_put_word(&request);
-		text_put(&request.reply, ": docs/control-protocol.md lists them\n");
+		text_put(&request.reply, ": docs/control-protocol.md lists all requests\n");
 	}
 	return text_end(&request.reply);
 }

@@ -35,7 +35,7 @@ struct p4_program_info {
 	uint32_t table_count;
 	uint32_t register_count;
 	uint32_t counter_count;
-	size_t random_offset; /* of the uint64_t that seeds random() */
+	size_t random_offset; /* of the uint64_t state of random(), in struct pipeline */
 };
 
 /* As in a debug build of simple_switch, an index out of range is ignored: nothing is counted or written, and a read

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * See p4_table_control.h. A refusal lists the values that the program's description of the table allows.
+ * See p4_table_control.h. If the program's description of the table limits a value, the refusal says what is allowed.
  */
 #include "p4_table_control.h"
 
-/* The translator refuses larger rows. A request reads an entry into its stack frame, and a kernel's stack frames have
- * at most 2 KiB.
+/* The translator refuses larger rows. The functions that read an entry keep it in their stack frame, and a kernel's stack
+ * frames have at most 2 KiB.
  */
 enum { MAX_ROW_WORDS = 192 };
 
@@ -49,9 +49,9 @@ static const struct p4_table_info *read_table(struct p4_request *request)
 	}
 	if (match)
 		return match;
-	text_put(p4_error(request), "no table ");
+	text_put(p4_error(request), "table ");
 	p4_put_word(request);
-	text_put(&request->reply, ": one of ");
+	text_put(&request->reply, " is unknown or ambiguous: the program has ");
 	for (uint32_t i = 0; i < program->table_count; i++) {
 		text_put(&request->reply, separator);
 		text_put(&request->reply, program->tables[i]->name);
@@ -102,7 +102,7 @@ static void put_key_form(struct text *reply, const struct p4_key_info *key)
 	}
 }
 
-/* The index of `mark` in the last word; without `mark`, the length of the word. */
+/* The index of `mark` in the current word; without `mark`, the length of the word. */
 static size_t find_mark(const struct words *words, const char *mark)
 {
 	for (size_t at = 0; at < words->word_bytes; at++) {
@@ -116,7 +116,7 @@ static size_t find_mark(const struct words *words, const char *mark)
 	return words->word_bytes;
 }
 
-/* Reads one field of the key from the last word. The match kind gives the form of the field. */
+/* Reads one field of the key from the current word. The match kind gives the form of the field. */
 static bool read_key(struct p4_request *request, const struct p4_table_info *table,
 		     const struct p4_key_info *key, struct entry *entry)
 {
@@ -191,8 +191,9 @@ static bool read_keys(struct p4_request *request, const struct p4_table_info *ta
 		if (!p4_next_word(request) || words_is(&request->words, "=")) {
 			struct text *reply = table_error(request, table);
 
+			text_put(reply, "keys given: ");
 			text_put_number(reply, i);
-			text_put(reply, " keys given, needed: ");
+			text_put(reply, ", needed: ");
 			p4_put_names(reply, table->keys, sizeof(*table->keys), table->key_count);
 			text_put(reply, "\n");
 			return false;
@@ -243,9 +244,9 @@ static bool read_action(struct p4_request *request, const struct p4_table_info *
 			reply = table_error(request, table);
 			text_put(reply, "action ");
 			text_put(reply, action->name);
-			text_put(reply, ": ");
+			text_put(reply, ": arguments given: ");
 			text_put_number(reply, i);
-			text_put(reply, " arguments given, needed: ");
+			text_put(reply, ", needed: ");
 			put_params(reply, action);
 			text_put(reply, "\n");
 			return false;
@@ -267,7 +268,7 @@ static bool read_action(struct p4_request *request, const struct p4_table_info *
 	return true;
 }
 
-/* Reads the priority at the end. Tables with masks need a priority; others have none. */
+/* Reads the priority at the end. Entries of ternary tables need a priority; other entries have none. */
 static bool read_priority(struct p4_request *request, const struct p4_table_info *table, struct entry *entry)
 {
 	uint128_t value;
@@ -286,7 +287,7 @@ static bool read_priority(struct p4_request *request, const struct p4_table_info
 	}
 	if (table->match == P4_TERNARY && !entry->priority) {
 		text_put(table_error(request, table),
-			 "entries with masks need `priority N` at the end, N from 1 to 2147483647, "
+			 "its entries need `priority N` at the end, N from 1 to 2147483647; "
 			 "the largest wins\n");
 		return false;
 	}
@@ -434,7 +435,7 @@ static void table_dump(struct p4_request *request, const struct p4_table_info *t
 	text_put(reply, "\n");
 }
 
-/* "NAME KEY:MATCH:BITS,... ACTION(PARAM:BITS,...),...", and - for a table without keys. */
+/* "NAME KEY:MATCH:BITS,... ACTION(PARAM:BITS,...),...", with - in place of the keys if the table has none. */
 static void table_list(struct p4_request *request)
 {
 	struct text *reply = &request->reply;

@@ -14,7 +14,7 @@ static bool hashed(const struct p4_table_info *info)
 	return info->match != P4_TERNARY;
 }
 
-/* The number of words that a packet is matched with: key, and masks if the table has them. */
+/* The number of a row's words that take part in a match: the key, and the masks if the table has them. */
 static uint32_t match_words(const struct p4_table_info *info)
 {
 	return info->key_words * (hashed(info) ? 1 : 2);
@@ -78,7 +78,7 @@ static void bucket_remove(struct p4_table *table, uint32_t gap)
 	table->buckets[gap] = 0;
 }
 
-/* Updates the list of prefix lengths in use. change: 1 or -1 rows of this length. */
+/* Updates the list of prefix lengths in use. change: 1 if a row of this length was added, -1 if one was deleted. */
 static void count_length(struct p4_table *table, uint32_t length, int change)
 {
 	uint32_t at = 0;

@@ -13,10 +13,11 @@
 
 #include "p4_types.h"
 
+/* The match kind of a key or of a table. */
 enum p4_match {
 	P4_EXACT,
 	P4_LPM,
-	P4_TERNARY, /* a key: value and mask; a table: any mixture of keys, by priority */
+	P4_TERNARY, /* key: value and mask. Table: keys of any kinds, the highest priority wins */
 	P4_RANGE,   /* keys only: first and last value, 64 bits at most */
 };
 
@@ -58,7 +59,7 @@ struct p4_table_info {
 	size_t table_offset; /* of its struct p4_table in struct pipeline */
 };
 
-/* Key, masks and arguments of one entry. Only ternary tables have masks; the mask of a range is its last value. */
+/* One entry. words: key, masks and arguments. Only ternary tables have masks; a range has its last value as its mask. */
 struct p4_row {
 	uint32_t action;   /* index into the table's actions; action_count: none */
 	uint32_t priority; /* ternary: priority; lpm: prefix length */
@@ -151,7 +152,7 @@ static inline void p4_mask_prefix(uint64_t *key, unsigned word, unsigned bits, u
 	}
 }
 
-/* Changes key. lpm_word, lpm_bits: the only prefix field; the other fields are exact. */
+/* Masks `key` in place. lpm_word, lpm_bits: position and width of the only prefix field; the other fields are exact. */
 static inline struct p4_row *p4_find_lpm(const struct p4_table *table, uint64_t *key, unsigned key_words,
 					 unsigned lpm_word, unsigned lpm_bits, uint32_t bucket_count,
 					 uint32_t row_bytes)
@@ -203,12 +204,13 @@ void p4_table_init(struct p4_table *table, const struct p4_table_info *info, voi
 /* The entry with this key (and masks, and prefix length) at any priority, or NULL. */
 struct p4_row *p4_table_find(struct p4_table *table, uint32_t length, const uint64_t *words);
 
-/* Adds an entry, or replaces the entry with the same key and resets its direct counter. words: the whole row, values
- * masked. priority: in lpm tables the prefix length, in exact tables 0. False: the table is full.
+/* Adds an entry, or replaces the entry with the same key and resets its direct counter. words: key, masks and arguments,
+ * as in struct p4_row; the caller has already ANDed the value of each ternary and each lpm field with its mask.
+ * priority: in lpm tables the prefix length, in exact tables 0. False: the table is full.
  */
 bool p4_table_set(struct p4_table *table, uint32_t action, uint32_t priority, const uint64_t *words);
 
-/* row: from p4_table_find. Other rows move. */
+/* row: from p4_table_find. Other rows move, so all pointers to rows become invalid. */
 void p4_table_delete(struct p4_table *table, struct p4_row *row);
 
 void p4_table_set_default(struct p4_table *table, uint32_t action, const uint64_t *arguments);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Arithmetic of compiled P4: integers of up to 128 bits, in the next larger C type, and their big-endian form in
+ * Arithmetic of compiled P4: integers of up to 128 bits in C types of 64 or 128 bits, and their big-endian form in
  * frames. Loads and stores accept any alignment; the caller has checked the length.
  */
 #ifndef SOFTSWITCH_P4_TYPES_H
@@ -167,8 +167,8 @@ static inline void p4_remove_header(bool *valid, uint32_t *length, uint32_t head
 	*valid = false;
 }
 
-/* P4's random(): uniform over least..largest, both included; least <= largest. The result is the high
- * half of a product: no division is needed, and the bias is below (largest - least) / 2^64.
+/* P4's random(): uniform over least..largest, both included; least <= largest. The result is the high half of a product:
+ * no division is needed, and the relative error of each value's probability is at most (largest - least) / 2^64.
  */
 static inline uint64_t p4_random_between(uint64_t *state, uint64_t least, uint64_t largest)
 {

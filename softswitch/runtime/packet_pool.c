@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * A fixed number of packets, each with its headers and its frame buffer. The free list is last in, first out: a reused
- * packet is still in the cache, and memory that was never needed is never touched.
+ * packet is still in the cache, and the frame buffer of a packet that was never needed is never touched.
  */
 #include "packet_pool.h"
 #include "core_state.h"
@@ -25,7 +25,8 @@ static size_t buffer_offset(void)
 	return phv_offset() + round_up(pipeline_phv_bytes, CACHE_LINE_BYTES);
 }
 
-/* An odd number of cache lines: an even stride would map the same field of many packets to a few cache sets. */
+/* An odd number of cache lines: an even stride would map the same field of all packets to only a part of the cache sets.
+ */
 static size_t packet_stride(const struct core_config *config)
 {
 	size_t bytes = buffer_offset() + PIPELINE_HEADROOM + config->frame_bytes;

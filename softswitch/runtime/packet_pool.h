@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Packets and their pool. A packet is in one place at a time: the free list, the arrivals, a port's queue, or the
- * outputs. `next` chains the packets of each place.
+ * Packets and their pool. A packet is in the free list, the arrivals, a port's queue or the outputs, or the caller has
+ * taken it (core_take_output). `next` chains the free list, each queue, and each lane of arrivals and outputs
+ * (event_heap.h).
  */
 #ifndef SOFTSWITCH_PACKET_POOL_H
 #define SOFTSWITCH_PACKET_POOL_H
@@ -17,7 +18,7 @@ struct core_packet {
 	uint64_t seq;	     /* order of events at the same ns */
 	uint64_t enqueue_ns;
 	uint64_t departure_ns;
-	uint64_t flow_delay_ns; /* of its flow, read at the arrival */
+	uint64_t flow_delay_ns; /* its flow's delay when the frame was received */
 	uint32_t queue_bytes;	/* as counted in the queue and on the link */
 	uint16_t port;		/* of its arrival, queue or output */
 	uint8_t generation;	/* 0: received; a clone has one more than its original */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * The interface between a compiled P4 program and the switch core. For each program the translator writes one C file
- * that implements the pipeline_* functions below. The core knows P4 by this interface alone.
+ * that implements the pipeline_* functions below. The core knows P4 only through this interface.
  *
- * Everything here builds freestanding: no libc, no floating point, no allocation, no clock.
+ * All code in softswitch/runtime builds freestanding: no libc, no floating point, no allocation, no clock.
  */
 #ifndef SOFTSWITCH_PIPELINE_H
 #define SOFTSWITCH_PIPELINE_H
@@ -24,15 +24,15 @@ enum instance_type {
 	INSTANCE_EGRESS_CLONE = 2,
 };
 
-/* v1model's standard_metadata (all that programs may read), and the requests of the pipeline. Times are ticks of
- * virtual time, of pipeline_ns_per_tick each. Values are truncated to v1model's widths.
+/* The fields of v1model's standard_metadata that programs may read, and the requests of the pipeline. Times are in ticks
+ * of virtual time; a tick is pipeline_ns_per_tick ns. Values are truncated to v1model's widths.
  */
 struct intrinsic {
 	uint16_t ingress_port; /* 9 bits */
 	uint16_t egress_spec;
 	uint16_t egress_port;
 	uint32_t instance_type;
-	uint32_t packet_length; /* of the frame; at egress with headers added and removed */
+	uint32_t packet_length; /* of the frame; at egress after headers were added and removed */
 	uint32_t enq_timestamp; /* wraps every 4.3 s if ticks are ns, every 71 min if they are us */
 	uint32_t enq_qdepth;	/* 19 bits; packets in the queue on enqueue, without this one */
 	uint32_t deq_timedelta; /* ticks in the queue and on the link */
@@ -45,7 +45,8 @@ struct intrinsic {
 	uint8_t checksum_error;
 	uint8_t parser_error;
 
-	/* Requests of the last pipeline (ingress or egress); reset before each run. */
+	/* Requests of the pipeline that ran last (ingress or egress). The core resets clone and truncate_bytes before
+	 * each pipeline. */
 	bool clone; /* to mirror session clone_session, keeping field list clone_fields */
 	uint32_t clone_session;
 	uint32_t clone_fields;
@@ -64,7 +65,7 @@ struct packet {
 struct pipeline; /* tables, registers, counters of one program */
 
 extern const char pipeline_program_name[];   /* base name of the P4 file */
-extern const char pipeline_program_digest[]; /* hex SHA-256 of the P4 sources */
+extern const char pipeline_program_digest[]; /* hex SHA-256 of the P4 sources without their comments */
 extern const uint32_t pipeline_phv_bytes;
 extern const uint32_t pipeline_max_parse_bytes; /* no parser path reads further into a frame */
 extern const uint32_t pipeline_ns_per_tick;	/* the program's time unit: 1000 as on simple_switch, or 1 */

@@ -57,7 +57,7 @@ size_t request_settings(struct text *text, struct words *words, struct setting *
 			text_put(text, setting->name);
 			text_put(text, " '");
 			text_put_bytes(text, words->word, words->word_bytes);
-			text_put(text, "': 0 (without bound), or from ");
+			text_put(text, setting->min ? "': 0, or from " : "': from ");
 			text_put_number(text, setting->min);
 			text_put(text, " to ");
 			text_put_number(text, setting->max);

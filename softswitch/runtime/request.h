@@ -19,7 +19,7 @@ struct setting {
 	uint64_t value; /* the current value, then the requested one */
 };
 
-/* These return the length of the reply. */
+/* Each of the next three functions writes a reply and returns its length. */
 size_t request_refuse(struct text *text, const char *why);
 size_t request_accept(struct text *text);
 /* "error LABEL 'word': ALLOWED" */

@@ -137,7 +137,7 @@ bool words_number(const struct words *words, uint64_t *number)
 	return true;
 }
 
-/* "a.b.c.d" from at to end into 4 bytes. */
+/* Converts the text "a.b.c.d" between `at` and `end` to 4 bytes. */
 static bool ipv4_of(const char *at, const char *end, uint8_t *bytes)
 {
 	for (int part = 0; part < 4; part++) {

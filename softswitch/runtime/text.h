@@ -18,7 +18,7 @@ struct text {
 
 struct words {
 	const char *at;	  /* the rest, not read yet */
-	const char *word; /* the last word; not NUL-terminated */
+	const char *word; /* the current word: the one that words_next read last; not NUL-terminated */
 	size_t word_bytes;
 };
 
@@ -33,7 +33,7 @@ size_t text_end(struct text *text);
 
 unsigned text_digit(char c); /* the value of a hex digit; 16: not a digit */
 
-bool words_next(struct words *words); /* false: no more */
+bool words_next(struct words *words); /* false: there is no more; the current word is then empty */
 bool words_is(const struct words *words, const char *string);
 bool words_number(const struct words *words, uint64_t *number); /* decimal or 0x hex, the whole word */
 /* An IPv4 or IPv6 address as 16 bytes, IPv4 as ::ffff:a.b.c.d. */

@@ -23,7 +23,7 @@ struct port {
 	uint64_t rate_bps; /* 0: unlimited; access_bps likewise */
 	uint64_t delay_ns;
 	uint64_t access_bps;
-	uint64_t drop_cost_permille; /* a packet that egress drops takes this share of its transmission time */
+	uint64_t drop_cost_permille; /* a packet that egress drops takes this share of its link time */
 
 	struct queue queue; /* its head is in transmission */
 	struct link_clock link;

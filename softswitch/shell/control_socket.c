@@ -73,9 +73,11 @@ int control_open(struct control_socket *control, const char *path)
 		error = bind_and_listen(control);
 	}
 	if (error) {
-		why = error == -EADDRINUSE ? "in use: another switch answers there"
-		      : error == -EEXIST   ? "exists and is not a socket: choose another path"
-					   : strerror(-error);
+		why = error == -EADDRINUSE
+			      ? "in use: another program, probably a switch, listens there: stop it, or "
+				"choose another path"
+		      : error == -EEXIST ? "exists and is not a socket: choose another path"
+					 : strerror(-error);
 		complain("opening the control socket %s: %s", path, why);
 		control_close(control);
 	}
@@ -116,7 +118,8 @@ static void accept_client(struct control_socket *control)
 
 	if (fd < 0)
 		return;
-	/* A reply is one message: the send buffer must hold the longest reply, whatever net.core.wmem_default is. */
+	/* A reply is one message: the send buffer must hold the longest reply, whatever net.core.wmem_default is. After
+	 * --drop-user the kernel refuses SO_SNDBUFFORCE, and wmem_default must suffice. */
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &send_bytes, sizeof(send_bytes));
 	for (int index = 0; index < SHELL_MAX_CLIENTS; index++)
 		if (control->clients[index] < 0) {
@@ -127,7 +130,7 @@ static void accept_client(struct control_socket *control)
 	close(fd);
 }
 
-/* False: the client has closed, or does not read its replies. */
+/* False: the client has closed its end, does not read its replies, or failed. */
 static bool serve_client(struct control_socket *control, struct shell *shell, int fd)
 {
 	ssize_t got = recv(fd, control->request, sizeof(control->request) - 1, MSG_DONTWAIT);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * The packet loop, the only thread. A turn passes the frames of all rings to the core in the order of arrival,
- * advances virtual time to now - horizon, hands due outputs to the kernel, and sleeps until the next event or output.
+ * The packet loop, the only thread. A turn passes frames of all rings to the core in the order of arrival: at most
+ * READ_BATCH frames, which arrived up to now - horizon. Then it advances virtual time to now - horizon, or to the
+ * arrival of the first such frame that is still in a ring, hands due outputs to the kernel, and sleeps until there is
+ * work again.
  *
- * The horizon is an upper bound on the time from a frame's stamp until the frame is in a ring. All arrivals before
- * now - horizon are therefore in the rings. If every output's propagation delay exceeds the horizon, the horizon makes
+ * The horizon is assumed to bound the time from a frame's stamp until the frame is in a ring. All arrivals before
+ * now - horizon are then in the rings. If every output's propagation delay exceeds the horizon, the horizon makes
  * no output late.
  *
  * No output that an arrival causes is due before arrival + lookahead, so the loop may read the arrival late. While
  * traffic flows the loop sleeps for horizon + half of the lookahead (at most MAX_PATIENCE_NS), or until the next output
- * is due. Arrivals do not wake it: it wakes up once for each output and not once for each frame. This delays only the
- * clones to mirror ports.
+ * is due. Due outputs wake the loop up, arrivals do not. This delays only the clones to mirror ports.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +24,7 @@ enum {
 	MAX_WAKE_COST_NS = 30000, /* a longer time is preemption, not wake-up latency */
 	WAKE_SPREAD_NS = 2000,
 	MAX_PATIENCE_NS = 250000,   /* bounds the lateness of clones, and how full the rings get */
-	CLOCK_SAMPLE_NS = 1000000,  /* while busy; bounds how many frames a step of CLOCK_REALTIME spoils */
+	CLOCK_SAMPLE_NS = 1000000,  /* stamps are wrong from a CLOCK_REALTIME step to the next sample */
 	IDLE_NS = 100000000,	    /* while idle the clock offset is sampled at least this often */
 	CONTROL_EVERY_NS = 1000000, /* the control socket is polled at least this often */
 };
@@ -54,7 +55,7 @@ static struct port_io *earliest_frame(struct shell *shell)
 	return first;
 }
 
-/* Reads the frames that arrived up to limit_ns. Returns the time to which the core may advance. */
+/* Reads at most READ_BATCH frames that arrived up to limit_ns. Returns the time to which the core may advance. */
 static uint64_t read_frames(struct loop *loop, uint64_t limit_ns)
 {
 	struct shell *shell = loop->shell;
@@ -89,7 +90,7 @@ static uint64_t patience_ns(const struct shell *shell)
 	return shell->horizon_ns + earlier(patience_ns / 2, MAX_PATIENCE_NS);
 }
 
-/* The time at which the loop has work again, unless a frame arrives earlier. */
+/* The time at which the loop has work again, unless a frame or a request arrives earlier. */
 static uint64_t next_wake_ns(struct loop *loop, uint64_t now_ns)
 {
 	struct shell *shell = loop->shell;
@@ -99,14 +100,15 @@ static uint64_t next_wake_ns(struct loop *loop, uint64_t now_ns)
 
 	if (port)
 		event_ns = earlier(event_ns, port->ring.head_ns);
-	/* While congested the loop reads no frames, so virtual time stands still. */
+	/* While congested the loop leaves frames in the rings, and virtual time cannot pass the first of them. To wake up
+	 * for this frame or for later events would be busy waiting: the next retry wakes the loop. */
 	if (event_ns != CORE_NEVER_NS && !outputs_are_congested(shell))
 		wake_ns = earlier(wake_ns, event_ns + patience_ns(shell));
 	wake_ns = earlier(wake_ns, outputs_retry_ns(shell));
 	return earlier(wake_ns, core_next_output_ns(shell->core));
 }
 
-/* Returns whether a frame or a request arrived. */
+/* Returns whether a frame, a request or a signal arrived. */
 static bool poll_and_serve(struct loop *loop, uint64_t sleep_ns)
 {
 	struct shell *shell = loop->shell;
@@ -156,7 +158,7 @@ static inline void relax(void)
 #endif
 }
 
-/* Sleeps until shortly before the output is due, then polls the clock. */
+/* With `watch`: sleeps until shortly before the output is due, then polls the clock. Without: sleeps until it is due. */
 static void sleep_until_output(struct loop *loop, uint64_t now_ns, uint64_t due_ns)
 {
 	uint64_t early_ns = loop->shell->watch ? loop->wake_cost_ns + WAKE_SPREAD_NS : 0;

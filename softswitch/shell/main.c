@@ -50,7 +50,7 @@ static int check_interfaces(struct options *options)
 	return 0;
 }
 
-/* Asks for huge pages: each packet costs a few cache misses, but then no TLB misses. */
+/* Asks for huge pages: a packet then costs only its few cache misses, and no TLB misses. */
 static int create_core(struct shell *shell, const struct options *options)
 {
 	struct core_config config = {
@@ -63,8 +63,8 @@ static int create_core(struct shell *shell, const struct options *options)
 				     (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES);
 
 	if (!memory) {
-		complain("allocating %zu MiB for %u packets: out of memory: fewer --packets", bytes >> 20,
-			 config.packets);
+		complain("allocating %zu MiB for %u packets: out of memory: give fewer --packets",
+			 bytes >> 20, config.packets);
 		return -ENOMEM;
 	}
 	madvise(memory, bytes, MADV_HUGEPAGE);
@@ -77,7 +77,8 @@ static int open_ports(struct shell *shell, const struct options *options)
 	shell->ports = calloc(options->port_count, sizeof(*shell->ports));
 	shell->executor.ports = calloc(options->port_count, sizeof(*shell->executor.ports));
 	if (!shell->ports || !shell->executor.ports || outputs_open(&shell->backlog, options->packets)) {
-		complain("allocating the ports and a backlog of %u packets: out of memory: fewer --packets",
+		complain("allocating the ports and a backlog of %u packets: out of memory: give fewer "
+			 "--packets",
 			 options->packets);
 		return -ENOMEM;
 	}

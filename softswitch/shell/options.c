@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The command line. The form and range of each value are checked here; no other file checks them again.
+ * The command line. The form and range of numbers and ports are checked here; the other files rely on it.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,15 +14,15 @@ static const char usage[] =
 	"  --control PATH      Unix socket for requests (docs/control-protocol.md)\n"
 	"  --port N=INTERFACE  port N (0 to 510) of the P4 program; at least one\n"
 	"  --frame-bytes N     longest frame, Ethernet header included (default: the largest MTU + 18)\n"
-	"  --packets N         packets in the switch at once (default: 32768, fewer if frames are large)\n"
-	"  --flows N           flows with settings of their own (default 16384)\n"
-	"  --ring-mib N        receive ring of each port (default 64)\n"
+	"  --packets N         most packets in the switch (default: 32768, fewer if frames are large)\n"
+	"  --flows N           most flows, source ports and source addresses with settings (default 16384)\n"
+	"  --ring-mib N        MiB of each port's receive ring (default 64)\n"
 	"  --horizon-us N      how long frames may take from their time stamp to the ring (default 20)\n"
-	"  --spin              poll all the time: earliest departures, one core\n"
+	"  --spin              never sleep: the least lateness, but one CPU is always busy\n"
 	"  --no-watch          sleep exactly until an output is due, without polling the clock: for virtual\n"
 	"                      time, in which the clock stands still while programs run\n"
 	"  --no-boost          neither nice -20 nor a short scheduler slice\n"
-	"  --drop-user USER    keep no privilege once sockets are open\n"
+	"  --drop-user USER    become USER and keep no privilege once the sockets are open\n"
 	"  --allow-offloads    start on interfaces with offloads that hide packets\n";
 
 static int add_port(void *to, const char *name, char *text)
@@ -37,8 +37,9 @@ static int add_port(void *to, const char *name, char *text)
 		memcpy(prefix, text, digits);
 	if (!whole_number(prefix, 0, PIPELINE_DROP_PORT - 1, &port) || !equals[1] ||
 	    strlen(equals + 1) >= IFNAMSIZ) {
-		complain("%s %s: NUMBER=INTERFACE, the number from 0 to %d", name, text,
-			 PIPELINE_DROP_PORT - 1);
+		complain("%s %s: give NUMBER=INTERFACE, the number from 0 to %d, the interface with 1 to %d "
+			 "characters",
+			 name, text, PIPELINE_DROP_PORT - 1, IFNAMSIZ - 1);
 		return -EINVAL;
 	}
 	if (options->port_count == EXECUTOR_MAX_PORTS) {

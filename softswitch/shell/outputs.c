@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Hands due frames to the kernel. There is no head-of-line blocking between ports: when the kernel refuses a frame,
- * only the frames of the same port wait, in order. A waiting frame occupies a packet of the pool. When half of the
- * pool waits, the shell reads no more frames: the rings then drop and count, and postcards still get packets.
+ * only the frames of the same port wait, in order. A waiting frame occupies a packet of the pool. While more than half
+ * of the pool waits, the shell reads no more frames: the kernel drops and counts frames that do not fit in the rings,
+ * and postcards still get packets.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "shell.h"
 
 enum {
-	HELD_SHARE = 2, /* one packet in HELD_SHARE may wait before reading stops */
+	HELD_SHARE = 2, /* reading stops while more than 1 / HELD_SHARE of the pool waits */
 };
 
 int outputs_open(struct backlog *backlog, uint32_t packets)

@@ -21,7 +21,7 @@
 enum {
 	BOOST_NICE = -20,
 	BOOST_SLICE_NS =
-		100000, /* the shortest that EEVDF accepts: an earlier deadline gives an earlier wake-up */
+		100000, /* the shortest that EEVDF accepts: the deadline is then early, and so is the wake-up */
 };
 
 int privileges_check(void)
@@ -31,7 +31,7 @@ int privileges_check(void)
 
 	if (!syscall(SYS_capget, &header, data) && data[0].effective & 1u << CAP_NET_RAW)
 		return 0;
-	complain("opening packet sockets: no CAP_NET_RAW: run it as root");
+	complain("opening packet sockets: no CAP_NET_RAW: run softswitch as root");
 	return -EPERM;
 }
 

@@ -117,7 +117,7 @@ static int configure(struct ring *ring, uint32_t frame_bytes, uint32_t ring_mib)
 	if (setsockopt(ring->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
 	    setsockopt(ring->fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) ||
 	    setsockopt(ring->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) ||
-	    /* The kernel stamps a frame when the sender hands it over, not when the receiver's softirq runs. */
+	    /* Makes the kernel stamp a frame when the sender hands it over, not when the receiver's softirq runs. */
 	    setsockopt(ring->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)))
 		return -errno;
 	error = map_ring(ring, frame_bytes, ring_mib);

@@ -62,7 +62,7 @@ struct ring {
 
 struct ring_frame {
 	const uint8_t *bytes;
-	uint32_t length; /* of the whole frame; a truncated frame has fewer bytes */
+	uint32_t length; /* of the whole frame; `bytes` has fewer if the slot truncated the frame */
 	uint64_t arrival_ns;
 };
 
@@ -125,7 +125,7 @@ struct port_io {
 struct shell {
 	struct executor executor;
 	struct core *core;
-	struct clock_offset clock; /* of the kernel's stamps */
+	struct clock_offset clock; /* converts the kernel's stamps */
 	struct port_io *ports;	   /* in the order of the executor's ports */
 	struct port_io *by_number[PIPELINE_PORTS];
 	uint32_t port_count;
@@ -156,7 +156,7 @@ struct control_socket {
 int control_open(struct control_socket *control, const char *path);
 void control_close(struct control_socket *control);
 uint32_t control_poll_list(const struct control_socket *control,
-			   struct pollfd *list); /* 1 + SHELL_MAX_CLIENTS */
+			   struct pollfd *list); /* list: room for 1 + SHELL_MAX_CLIENTS */
 void control_serve(struct control_socket *control, struct shell *shell, const struct pollfd *list,
 		   uint32_t count);
 void control_measure(struct executor *executor); /* executor: of a struct shell */

@@ -184,7 +184,7 @@ def checksum(data: bytes) -> int:
 
 
 def ping(payloads: tuple[int, ...]) -> list[int]:
-    """The RTT (ns) of one ICMP echo for each payload length (even), from the transmit stamp to the receive stamp."""
+    """The RTT (ns) of one ICMP echo for each (even) payload length, from the transmit stamp to the receive stamp."""
 
     def open_socket() -> socket.socket:
         opened = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)

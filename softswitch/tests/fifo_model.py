@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An independent model of one queue behind a link: exact fractions, a list, nothing shared with the switch."""
+"""An independent model of one queue and its link: exact fractions, a list, nothing shared with the switch."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def fifo(
     admits: Callable[[int, int, int], bool] = lambda index, packets, bytes: True,
     drops_at_egress: Callable[[int], bool] = lambda index: False,
 ) -> list[Fate]:
-    """(arrival ns in order, frame bytes) through a FIFO link of rate_bps.
+    """The fate of each of `packets`, (arrival ns, frame bytes) by arrival, in a FIFO queue with a link of rate_bps.
 
     departure = max(arrival, end of the previous transmission) + wire bits / rate, rounded down to a ns for events and
     kept exactly for the next packet. A packet counts as queued for arrivals before the ns of its departure. A packet
-    that egress drops takes no link time; the next packet may then be overdue, and departs at once.
+    that egress drops takes no link time. The next packet may then be overdue; it departs at the ns of the drop.
     """
     link_free = Fraction(0)
     last_event_ns = 0

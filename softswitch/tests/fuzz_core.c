@@ -135,7 +135,7 @@ static const char *const words[] = {
 	"1_000",
 };
 
-/* Complete requests that set up state for later requests and frames. */
+/* Complete requests. Most set up state for later requests and frames; the others read state, or are refused. */
 static const char *const whole[] = {
 	"mirror set 1 3 truncate 128",
 	"port set 2 rate 1000000000 delay 1000",
@@ -245,8 +245,8 @@ static uint64_t number_after(const char *reply, const char *name)
 	return strtoull(at + strlen(name), NULL, 10);
 }
 
-/* Checks that the program's registers have the length of every queue. A pipeline without registers replies with an
- * error.
+/* Checks that the program's registers hold the current length of each queue. The hand-written pipeline has no request
+ * that reads registers, and replies with an error.
  */
 static void check_queue_registers(struct core *core)
 {

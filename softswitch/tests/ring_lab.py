@@ -90,7 +90,7 @@ class Lab:
 
 
 class Switch:
-    """A running build/softswitch; use it as a context."""
+    """A running build/softswitch; use it in a with statement."""
 
     def __init__(self, lab: Lab, *options: str, directory: Path | None = None) -> None:
         self._own = tempfile.TemporaryDirectory()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Tests the code around the core: lateness, gaps, requests of the executor, refused outputs, clock offset.
- * Built with sanitizers by `make shell_test`.
+ * test_shell.py builds it with sanitizers: `make PIPELINE=test SANITIZE=1 shell_test`.
  */
 #include <linux/if_packet.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static void test_gaps__count_only_back_to_back_frames(void)
 	lateness_count(&lateness, 3000, 3700, true);  /* 1101: not */
 	lateness_count(&lateness, 4000, 4589, true);  /* 889: not */
 	lateness_count(&lateness, 9000, 9000, false); /* after a pause */
-	lateness_count(&lateness, 9000, 9001, true);  /* due at once: no ideal gap */
+	lateness_count(&lateness, 9000, 9001, true);  /* due at the same ns: no ideal gap */
 	check(lateness.departures == 6 && lateness.gap_frames == 3 && lateness.gap_errors == 2);
 	check(lateness.gap_error_max_ns == 111);
 }
@@ -71,7 +71,7 @@ static void test_spans__go_from_the_first_frame_to_the_last(void)
 	lateness_reset(&lateness);
 	lateness_count(&lateness, 1000, 1500, false);
 	check(lateness.virtual_span_ns == 0 && lateness.real_span_ns == 0);
-	/* Many short busy periods, each with a late last frame: the rate is still exact. */
+	/* Many short busy periods, each with a late last frame: the lateness does not add up in the real span. */
 	for (uint64_t period_ns = 10000; period_ns <= 1000000; period_ns += 10000) {
 		lateness_count(&lateness, period_ns, period_ns + 500, false);
 		lateness_count(&lateness, period_ns + 1000, period_ns + 1900, true);
@@ -99,7 +99,7 @@ static const char *answer(struct executor *executor, const char *request, size_t
 	return reply;
 }
 
-/* A separate buffer for each reply, so that the address sanitizer detects a write behind it. */
+/* A separate buffer for each reply, so that the address sanitizer detects a write beyond its end. */
 static void test_executor__cuts_a_reply_once(struct executor *executor)
 {
 	static const char *const requests[] = {"program", "stats"};
@@ -134,9 +134,7 @@ static void test_executor__adds_to_what_the_core_says(void)
 		.measure = measure,
 	};
 	static char request[EXECUTOR_REQUEST_BYTES + 2];
-	const char *no_port =
-		"error no such port: lateness PORT, one that the switch was started with, or lateness "
-		"reset\n";
+	const char *no_port = "error lateness: give PORT, one that the switch was started with, or reset\n";
 
 	for (uint32_t index = 0; index < EXECUTOR_MAX_PORTS; index++) {
 		ports[index].number = (uint16_t)(index + 1);

@@ -71,7 +71,7 @@ def test_departure__keeps_its_fraction_only_while_the_link_is_busy() -> None:
     core = Core()
     core.set("port set 2 rate 3000000000")  # 124 bytes: 330.67 ns
     core.receive(0, 1, frame_to(2))
-    core.receive(330, 1, frame_to(2))  # within the last ns: back to back
+    core.receive(330, 1, frame_to(2))  # arrives before the transmission ends at 330.67 ns: back to back
     core.receive(5000, 1, frame_to(2))
     outputs = core.run()
     assert departures(outputs) == [330, 661, 5330]
@@ -154,8 +154,8 @@ def test_egress__a_dropped_frame_takes_no_link_time() -> None:
     core.receive(0, 1, frame_to(2))
     core.receive(0, 1, frame_to(2))
     outputs = core.run()
-    # Egress drops the second frame when its transmission would end, at 9258. The third departs then: its own
-    # transmission would have begun at 1000 and is over.
+    # The dropped frame takes no link time, so the third frame counts as sent from 1000 to 2000. But egress drops only
+    # when the transmission would end, at 9258, so the third frame departs at 9258.
     assert departures(outputs) == [1000, 9258, 10258]
     assert core.stats()["port.2.egress_drops"] == 1
 
@@ -312,7 +312,8 @@ def test_stats__account_for_every_frame() -> None:
     ends = ("oversize", "_drops", "departed")
     lost = sum(value for name, value in stats.items() if name.startswith("port.") and name.endswith(ends))
     lost += stats["multicast_drops"] + stats["port_unknown_drops"]
-    # pool_exhausted would also count clones for which the pool had no packet.
+    # The balance below omits pool_exhausted, because it may include clones that `clones` does not count. So it must
+    # be 0 here.
     assert stats["pool_exhausted"] == 0
     assert total == lost
     assert stats["packets_used"] == 0
@@ -394,8 +395,8 @@ def test_queue__a_subset_of_the_arrivals_never_has_more_drops() -> None:
         if subset_drops > all_drops:
             failed.append((seed, limit, subset_drops, all_drops))
     assert not failed
-    assert dropping > 75, "too few cases drop: the test shows nothing"
-    assert fewer > 50, "the subsets lose as much as the whole: the test shows nothing"
+    assert dropping > 75, "too few seeds have drops: the test shows nothing"
+    assert fewer > 50, "too few subsets lose less than the whole: the test shows nothing"
 
 
 def test_control__words_behind_program_and_stats_are_refused() -> None:
@@ -405,7 +406,7 @@ def test_control__words_behind_program_and_stats_are_refused() -> None:
     assert core.control("program")[:2] == ["ok", "name l2_mirror"]
 
 
-def test_lookahead__is_the_smallest_delay_of_ports_without_mirrors() -> None:
+def test_lookahead__is_the_smallest_delay_of_ports_that_are_no_mirror_target() -> None:
     core = Core()
     assert core.lookahead_ns() == 0
     core.set("port set 1 delay 700", "port set 2 delay 300")

@@ -141,9 +141,9 @@ def test_counters__every_frame_is_accounted_for(outcome: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("parameters", "line"),
     [
-        (["ports=65"], "bufferscope_switch.ports=65: a whole number from 0 to 64: no switch"),
-        (["ports=3", "packets=many"], "bufferscope_switch.packets=many: a whole number from 16 to 16777216: no switch"),
-        (["ports=3", "packets=9000000", "frame_bytes=9018"], "MiB for 9000000 packets: out of memory: fewer"),
+        (["ports=65"], "bufferscope_switch.ports=65: must be a whole number from 0 to 64: no switch"),
+        (["ports=3", "packets=many"], "packets=many: must be a whole number from 16 to 16777216: no switch"),
+        (["ports=3", "packets=9000000", "frame_bytes=9018"], "MiB for 9000000 packets: out of memory: give fewer"),
         ([], None),
     ],
 )

@@ -75,7 +75,7 @@ def test_flows__one_request_sets_many() -> None:
     for port in (1, 2, 3):
         core.receive(0, 1, udp("10.0.0.1", "10.0.0.2", port, port))
     assert [output.due_ns for output in core.run()] == [0, 300, 1007]
-    core.set("flow set 10.0.0.1 10.0.0.2 udp 1 1 ; 10.0.0.1 10.0.0.2 udp 2 2 access 0")  # the rest stays
+    core.set("flow set 10.0.0.1 10.0.0.2 udp 1 1 ; 10.0.0.1 10.0.0.2 udp 2 2 access 0")  # omitted settings stay
     for port in (1, 2):
         core.receive(2000, 1, udp("10.0.0.1", "10.0.0.2", port, port))
     assert [output.due_ns for output in core.run()] == [2007, 2300]
@@ -99,7 +99,7 @@ def test_flows__a_request_with_an_error_anywhere_changes_nothing() -> None:
     core.set("flow set " + " ; ".join(f"10.0.0.1 10.0.0.2 udp {port} 1 delay 300" for port in (1, 2, 3)))
 
 
-def test_address__settings_are_of_its_flows_without_their_own() -> None:
+def test_address__settings_apply_to_its_flows_that_have_none() -> None:
     core = Core()
     core.set("flow set 10.0.0.1 any delay 50 ; 10.0.0.1 10.0.0.2 udp 1 1 delay 300 ; 10.0.0.3 any delay 7")
     for number, (source, port) in enumerate((("10.0.0.1", 1), ("10.0.0.1", 2), ("10.0.0.2", 1), ("10.0.0.3", 9))):
@@ -155,12 +155,12 @@ def test_address__bad_requests_change_nothing() -> None:
         ("flow set 10.0.0.1 any tcp delay 5", "TCP or UDP port 'delay'"),
         ("flow set 10.0.0.1 any icmp 1", "unknown setting 'icmp'"),
         ("flow set 10.0.0.1 any 6 65536", "TCP or UDP port '65536'"),
-        ("flow set 10.0.0.1 any link 1025", "link '1025'"),
+        ("flow set 10.0.0.1 any link 1025", "link '1025': from 0 to 1024"),
         ("flow set 10.0.0.1 any delay 1 ; 10.0.0.2 any delay 1 ; 10.0.0.3 any delay 1", "flow table full"),
         ("link set 0 access 1000", "link '0': 1 to 1024"),
         ("link set 1025 access 1000", "link '1025': 1 to 1024"),
-        ("link set 1 access 999", "access '999'"),
-        ("link clear", "unknown request 'link 'clear'"),
+        ("link set 1 access 999", "access '999': 0, or from 1000 to 1000000000000000"),
+        ("link clear", "unknown request link 'clear'"),
     ):
         reply = core.control(request)[0]
         assert reply.startswith(f"error {error}"), (request, reply)

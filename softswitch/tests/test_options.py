@@ -11,7 +11,7 @@ from .core_driver import BUILD, make
 
 PREFIX = "softswitch: "
 HELP = "(softswitch --help lists the options)"
-PORT_FORM = "NUMBER=INTERFACE, the number from 0 to 510"
+PORT_FORM = "give NUMBER=INTERFACE, the number from 0 to 510, the interface with 1 to 15 characters"
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -46,7 +46,7 @@ def cards(outputs: list[SentFrame]) -> Iterator[dict[str, int]]:
 def random_arrivals(rng: random.Random, count: int) -> list[tuple[int, int]]:
     arrivals, now_ns = [], 10**15
     for _ in range(count):
-        # Bursts at one ns, gaps around the service time, and departures that coincide with arrivals.
+        # Bursts at the same ns, gaps around the service time, and departures that coincide with arrivals.
         now_ns += rng.choice((0, 61520, rng.randrange(150_000)))
         arrivals.append((now_ns, rng.choice((1514, 1514, 64, rng.randrange(60, 1515)))))
     return arrivals

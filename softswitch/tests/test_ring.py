@@ -238,8 +238,8 @@ def test_kill__leaves_nothing_that_matters(lab: Lab, tmp_path: Path) -> None:
 def test_start__in_use_is_an_error(lab: Lab, switch: Switch) -> None:
     with switch.client() as control:
         done = refused(lab, "--control", str(switch.control_path), "--port", "1=port1")
-        expected = f"opening the control socket {switch.control_path}: in use: another switch answers there"
-        assert done == f"softswitch: {expected}\n"
+        expected = f"opening the control socket {switch.control_path}: in use: another program, probably a switch, "
+        assert done == f"softswitch: {expected}listens there: stop it, or choose another path\n"
         assert control.about()["name"] == "bufferscope"
 
 
@@ -290,7 +290,7 @@ def test_start__without_privilege_is_an_error() -> None:
         done = subprocess.run(words, capture_output=True, text=True, user="nobody", timeout=60)
     assert done.returncode == 1
     first, *others = done.stderr.splitlines()
-    assert first == "softswitch: opening packet sockets: no CAP_NET_RAW: run it as root"
+    assert first == "softswitch: opening packet sockets: no CAP_NET_RAW: run softswitch as root"
     assert all(line.startswith("profiling:") for line in others)  # a build that counts coverage cannot store it
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Boots the virtual-time kernel for a test: the machine's own files as its root, one Python module as its program."""
+"""Boots the virtual-time kernel for a test. Its root is the host's file system; its program is one Python module."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ cd {root} && {python} -m {module} {output}
 
 
 def boot(directory: Path, module: str, *parameters: str) -> str:
-    """Boots, runs `module` with the path `directory`/output, and returns the console's output. The caller needs no root
-    privilege: every user is root inside the kernel.
+    """Boots, runs `module` with the path `directory`/output as its argument, and returns the console's output. The
+    caller needs no root privilege: every user is root inside the kernel.
     """
     init = directory / "init"
     paths = {"root": ROOT, "python": sys.executable, "module": module, "output": directory / "output"}
     init.write_text(INIT.format(**{name: shlex.quote(str(path)) for name, path in paths.items()}))
     init.chmod(0o755)
-    words = [  # random.trust_cpu: Linux 6.1 would gather entropy from timer jitter, and virtual time has no jitter
+    words = [  # random.trust_cpu: else Linux 6.1 waits for entropy from timer jitter, which virtual time does not have
         KERNEL, "mem=512M", "root=none", "rootfstype=hostfs", "rootflags=/", "rw", "con=null", "con0=fd:0,fd:1",
         "time-travel=inf-cpu", "time-travel-start=1000000000000000000", "random.trust_cpu=1", f"uml_dir={directory}",
         f"init={init}", *parameters,

@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE.c")
     given = parser.parse_args(arguments)
     if not re.fullmatch(r"[0-9a-f]{64}", given.digest):
-        return _fail(f"--digest {given.digest}: 64 hexadecimal digits are needed, as p4src.compile writes them")
+        return _fail(f"--digest {given.digest}: must be 64 hexadecimal digits (0-9, a-f), as in PROGRAM.sha256")
     try:
         program = json.loads(given.program.read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Actions as C functions: a statement for each primitive, in the order of the P4 program."""
+"""Actions as C functions: the C of each primitive, in the order of the P4 program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNSUPPORTED = {
     "assign_VL": ("a varbit field", "use headers of fixed length"),
 }
 
-# Fields of standard metadata for features that the switch does not have.
+# Fields of standard metadata for features that the switch does not have. A program may only set them to 0.
 _UNSUPPORTED_FIELDS = {
     "mcast_grp": ("multicast (standard_metadata.mcast_grp)", "mirror the packet, or send it to one port"),
     "priority": ("standard_metadata.priority", "a port has one queue"),
@@ -91,7 +91,7 @@ class Actions:
         return made
 
     def statements(self, primitives: list[Json], params: list[tuple[str, int]], where: str) -> list[str]:
-        """The C of primitives. Nested jumps become if and else; other jumps become gotos."""
+        """The C of primitives. If all jumps nest, they become if and else; otherwise all jumps become gotos."""
         problems = len(self.program.problems)
         try:
             return self._sequence(primitives, (0, len(primitives), len(primitives)), params, where)
@@ -129,7 +129,7 @@ class Actions:
     def _condition(
         self, primitives: list[Json], part: tuple[int, int, int], params: list, where: str
     ) -> tuple[int, list[str]]:
-        """The index of the primitive behind the if that starts here, and the C of the if."""
+        """The index of the first primitive after the if that starts here, and the C of the if."""
         at, end, follow = part
         target = _target_of(primitives[at], 1)
         if target == follow:
@@ -193,7 +193,8 @@ class Actions:
             raise Unsupported(where, f"{op}()", "the soft switch does not have this extern")
         return method(args, params, where)
 
-    # A method for each primitive of simple_switch, with the primitive's arguments as JSON.
+    # One method, _op_NAME, for each supported primitive of simple_switch except jumps and log_msg. `args` are the
+    # primitive's arguments as JSON.
 
     def _target(self, json: Json, where: str) -> tuple[str, int]:
         """The lvalue that a primitive writes: C text, bits."""
@@ -225,9 +226,8 @@ class Actions:
         target, bits = self._target(args[0], where)
         if target == self.program.unit_field and node.op == "const" and node.value != 1:
             construct = f"setting the metadata's ns_per_tick to {node.value}"
-            raise Unsupported(
-                where, construct, "it is 1 here, where stamps are in ns; to have them in us, rename the field"
-            )
+            why = "the switch sets it to 1, because stamps are in ns; for stamps in us, rename the field"
+            raise Unsupported(where, construct, why)
         return [f"{target} = {self.expressions.assigned(node, bits, where).text};"]
 
     def _op_assign_header(self, args: list[Json], params: list, where: str) -> list[str]:

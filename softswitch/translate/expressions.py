@@ -2,8 +2,8 @@
 """Expressions of compiled P4 as C expressions that give the same value.
 
 simple_switch computes with unbounded integers and truncates where the compiler inserted a cast. Here every node has the
-bounds of its value. A value is computed in the smallest C type that holds it exactly, or modulo 2^64 or 2^128 if only
-its low bits matter (an assignment, an operand of `& 0xffff`).
+bounds of its value. A value is computed in the first type of _RANGES that holds all its possible values, or modulo 2^64
+or 2^128 if only its low bits matter (an assignment, an operand of `& 0xffff`).
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Node:
     boolean: bool = False
     value: int = 0  # const, bool
     text: str = ""  # leaf, valid: the C lvalue
-    bits: int = 0  # leaf; width of casts
+    bits: int = 0  # width of a leaf, or of a cast's result
     signed: bool = False
-    narrow: bool = False  # a leaf with another C type than uint64_t or uint128_t
+    narrow: bool = False  # standard metadata or `valid`: the leaf's C type may be narrower than uint64_t
     header: Header | None = field(default=None, compare=False)
 
 
@@ -73,7 +73,9 @@ def storage(bits: int) -> str:
 
 
 class Expressions:
-    """Reads the expressions of a program. `where` is the place for messages, `parameters` are the action's."""
+    """Reads the expressions of a program, and writes their C. `where` is FILE:LINE for messages. `parameters` has the C
+    name and the width of each parameter of the action that contains the expression.
+    """
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -395,7 +397,7 @@ class Expressions:
         for kind, (least, most) in _RANGES.items():
             if low >= least and high <= most:
                 return kind
-        raise Unsupported(where, f"a value of more than {MAX_BITS} bits", "cast to a narrower type before")
+        raise Unsupported(where, f"a value of more than {MAX_BITS} bits", "cast its operands to a narrower type")
 
     def _convert(self, code: Code, kind: str, force: bool = False) -> Code:
         if code.type == kind and not (force and code.value is not None):

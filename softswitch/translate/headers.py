@@ -9,7 +9,7 @@ from .cfile import Function, block, function
 from .expressions import mask, storage
 from .program import HeaderField, Program
 
-# (C expression, bits) of consecutive fields that together are whole bytes.
+# (C expression, bits) of consecutive fields that together are whole bytes (the last chunk of a list: maybe not).
 Chunk = list[tuple[str, int]]
 
 

@@ -17,7 +17,7 @@ _KEYWORDS = frozenset(
     )
 )
 
-# Types, functions that the compiler calls, and variables of generated functions.
+# Types, main, functions that the compiler calls, and variables of generated functions.
 _RESERVED = frozenset(
     re.findall(
         r"\w+",

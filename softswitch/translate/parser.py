@@ -131,14 +131,14 @@ class Parser:
         source = parameters[1]
         if source["type"] == "lookahead":
             first, bits = source["value"]
-            lines, value = self._lookahead(first, bits)
+            lines, value = self._lookahead(first, bits, where)
             cut = "" if bits <= field.bits else f" & {constant(mask(field.bits))}"
             return [*lines, f"{target} = ({storage(field.bits)})({value}{cut});"]
         return self.actions.statements([{"op": "assign", "parameters": parameters}], [], where)
 
-    def _lookahead(self, first: int, bits: int) -> tuple[list[str], str]:
+    def _lookahead(self, first: int, bits: int, where: str) -> tuple[list[str], str]:
         if bits > 128:
-            raise Unsupported(self.program.source, f"a lookahead of {bits} bits", "at most 128 are possible")
+            raise Unsupported(where, f"a lookahead of {bits} bits", "at most 128 are possible")
         at = "packet->frame + packet->payload_offset"
         return self._too_short((first + bits + 7) // 8, "return;"), f"p4_load_bits({at}, {first}, {bits})"
 
@@ -175,9 +175,10 @@ class Parser:
                 header, field = self.program.field(part["value"], where)
                 keys.append((f"{header.c_text}.{field.c_name}", field.bits))
             elif part["type"] == "lookahead":
-                lines, value = self._lookahead(*part["value"])
+                first, bits = part["value"]
+                lines, value = self._lookahead(first, bits, where)
                 checks += lines
-                keys.append((value, part["value"][1]))
+                keys.append((value, bits))
             else:
                 raise Unsupported(where, "a header stack", "give each header a name of its own")
         cases: list[tuple[str, str | None]] = []

@@ -132,7 +132,7 @@ class Program:
         if field_name in header.fields:
             return header, header.fields[field_name]
         if header.standard:
-            raise Unsupported(where, f"standard_metadata.{field_name}", "it has no such field")
+            raise Unsupported(where, f"standard_metadata.{field_name}", "the switch does not have this field")
         raise BadProgram(f"header {header_name} has no field {field_name}")
 
     def _find_unit_field(self) -> str | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Registers that the switch fills: a program that declares registers with these names reads the queue lengths.
+"""Registers that the switch fills: a program that declares registers with the names in FORMS reads the queue lengths.
 
 A program that also runs on other targets reads queue_registers_filled: 0 means that it must count the lengths itself.
 """
@@ -10,7 +10,7 @@ from .errors import Unsupported
 from .program import Json, Program
 
 PORTS = 512  # PIPELINE_PORTS
-LENGTHS = {"queue_packets": "packets", "queue_bytes": "bytes"}  # to members of struct pipeline_queue_registers
+LENGTHS = {"queue_packets": "packets", "queue_bytes": "bytes"}  # name -> member of struct pipeline_queue_registers
 FLAG = "queue_registers_filled"
 FORMS = {**dict.fromkeys(LENGTHS, (32, PORTS)), FLAG: (1, 1)}  # bits, elements
 

@@ -122,7 +122,8 @@ class Tables:
                 words += 2 if param["bitwidth"] > 64 else 1
             table.argument_words = max(table.argument_words, words)
         if table.argument_start + table.argument_words > MAX_ROW_WORDS:
-            raise Unsupported(where, f"an entry of more than {MAX_ROW_WORDS} words in table {json['name']}", "split it")
+            construct = f"an entry of more than {MAX_ROW_WORDS} words in table {json['name']}"
+            raise Unsupported(where, construct, "split the table")
         # The compiler turns statements into tables with one constant action. They are hidden from the control plane.
         fixed = default.get("action_const", False) and default.get("action_entry_const", False)
         table.hidden = not keys and bool(fixed)

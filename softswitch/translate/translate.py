@@ -204,7 +204,7 @@ class _Translator:
             "struct phv *phv = packet->phv;",
             "",
             "phv->exited = false;",
-            "packet->std.egress_spec = 0;\t/* simple_switch: any but the drop port */",
+            "packet->std.egress_spec = 0;\t/* not the drop port, as in simple_switch */",
             "packet->std.packet_length = phv->length;",
             "packet->std.clone = false;",
             "packet->std.clone_session = 0;",
@@ -219,7 +219,7 @@ class _Translator:
         total = sum(header.bytes for header in headers)
         if total > HEADROOM_BYTES:
             where = self.program.where(self.json["deparsers"][0])
-            why = f"a frame may grow by {HEADROOM_BYTES} bytes at most"
+            why = f"at most {HEADROOM_BYTES} bytes are possible"
             self.program.problems.append(Unsupported(where, f"a deparser of {total} bytes of headers", why))
         lines = ["struct phv *phv = packet->phv;", "uint32_t header_bytes = 0;", "uint8_t *at;", ""]
         lines += checksums(self.program, self.expressions, self.actions.calculations, verify=False)

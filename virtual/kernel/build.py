@@ -3,7 +3,8 @@
 
 The build happens in the user's cache (cache.py); every checkout of the user copies finished kernels from the cache.
 Files are written under temporary names and renamed when whole, so an interrupted build is never taken for a finished
-build. Builds from one tree wait for each other; builds from different trees do not.
+build. Builds for one directory, and builds from one tree, wait for each other. Other builds wait only while one of them
+finds or fetches its source, or copies a kernel.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from virtual.kernel.progress import BuildProgress
 BUILD = stage.CHECKOUT / "build/virtual"
 STEPS = 1190  # steps that make prints for a whole build of Linux 6.12; about the same for other versions
 INTERRUPTED = (
-    "interrupted; an earlier kernel, if any, is unchanged. The next build repeats the unfinished step: fetching, "
-    "unpacking, or the rest of the compilation"
+    "interrupted; an earlier kernel, if any, is unchanged. The next build repeats an interrupted fetch or unpacking, "
+    "and continues an interrupted compilation"
 )
 
 
@@ -100,7 +101,7 @@ def build(work: Path, our_code: dict[str, bytes], lock: int, progress: BuildProg
 
 @contextlib.contextmanager
 def locked(path: Path, progress: BuildProgress) -> Iterator[int]:
-    """Hold a lock; yields its descriptor. The kernel drops the lock when no process has the file open."""
+    """Hold a lock; yields its descriptor. The host releases the lock when no process has the file open."""
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -111,7 +112,7 @@ def locked(path: Path, progress: BuildProgress) -> Iterator[int]:
 
 
 def describe(origin: source.KernelSource, our_code: dict[str, bytes]) -> dict[str, Any]:
-    """All inputs of the build that decide the kernel's content."""
+    """All inputs of the build that decide the kernel's content, except the compiler (see cache.OF_KERNEL)."""
     return {
         "source": origin.identity(),
         "patches_digest": digests.of_parts(

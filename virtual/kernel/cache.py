@@ -40,7 +40,7 @@ def of_user() -> Path:
     except KeyError:
         raise KernelError(
             f"user {os.geteuid()} has no entry in the password database, so no home for the kernel's cache: "
-            "set XDG_CACHE_HOME to a directory to build in"
+            "set XDG_CACHE_HOME to the absolute path of a directory"
         ) from None
     return cache / "bufferscope/kernel"
 
@@ -94,10 +94,10 @@ def discard_old(cache: Path, progress: BuildProgress) -> None:
             remove(old, progress)
 
 
-def remove(old: Path, progress: BuildProgress) -> None:
-    if old.exists():
-        progress.phase(f"removing the old {old.name}")
-        shutil.rmtree(old)
+def remove(directory: Path, progress: BuildProgress) -> None:
+    if directory.exists():
+        progress.phase(f"removing {directory}")
+        shutil.rmtree(directory)
 
 
 def _key(inputs: dict[str, Any], names: tuple[str, ...]) -> str:

@@ -16,9 +16,14 @@ from virtual.kernel.choice import DEFAULT_PACKAGE
 from virtual.kernel.progress import BuildProgress
 
 KEYS = {
-    "kernel_package": Key("the Debian package with the source; remembered until another choice", DEFAULT_PACKAGE),
+    "kernel_package": Key(
+        "the Debian package with the kernel's source; later builds use it until you choose another source",
+        DEFAULT_PACKAGE,
+    ),
     "kernel_source": Key(
-        "your own source instead: a tree, a tar archive, or a package file; never modified; remembered", values=PATHS
+        "your own source instead: a tree, a tar archive, or a package file. It is never modified; later builds "
+        "use it, too",
+        values=PATHS,
     ),
 }
 

@@ -62,7 +62,7 @@ def make(
     lock: int,
     step: Callable[[int], None] = lambda count: None,
 ) -> None:
-    """Run make; calls `step` with the number of steps done. Raises KernelError with the end of make's output.
+    """Run make; calls `step` with the number of steps done. Raises KernelError with the errors in make's output.
 
     `lock` is the descriptor of the build lock. make's processes inherit the lock, and hold it until the last one ends.
     """

@@ -45,7 +45,7 @@ def congestion_controls(tree: Path) -> list[str]:
 
 
 def offered(tree: Path) -> tuple[str, ...]:
-    """The names of all congestion controls of a kernel built from this source. Raises KernelError."""
+    """All congestion controls of this source, without OURS, by setsockopt's names. Raises KernelError."""
     names = (name.removeprefix("TCP_CONG_").lower() for name in congestion_controls(tree))
     return tuple(sorted({"reno", "cubic", *(NAMES.get(name, name) for name in names)}))
 
@@ -66,6 +66,7 @@ def check(requested: str, final: str, version: str) -> None:
     ]  # fmt: skip
     if lacking:
         raise KernelError(
-            f"configuring Linux {version}: {', '.join(lacking)} cannot be set there (renamed, or depends on a setting "
+            f"configuring Linux {version}: {', '.join(lacking)} cannot be set in this source (renamed, or "
+            f"depends on a setting "
             f"that is off): change {FRAGMENT}, or choose another source"
         )

@@ -55,7 +55,7 @@ def _apply(file: Path, tree: Path, version: str) -> None:
         ]
         raise KernelError(
             f"applying {file} to Linux {version}: {'; '.join(failures) or 'patch failed'}: the patch does not fit this "
-            "source (known to fit: 6.1, 6.12, 7.3)"
+            "source (all patches are known to fit 6.1 and 6.12)"
         )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The build's progress: on a terminal one line that is rewritten, elsewhere one line per phase."""
+"""The build's progress: one line per phase. On a terminal the line is rewritten as the phase advances."""
 
 from __future__ import annotations
 

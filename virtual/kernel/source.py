@@ -74,7 +74,10 @@ def check_tree(tree: Path, origin: str) -> None:
 def _package(name: str, directory: Path, progress: BuildProgress) -> KernelSource:
     """The Debian package of that name: the newest one fetched before, else fetched now."""
     if not re.fullmatch(r"linux-source(-[0-9][0-9.]*)?", name):
-        raise KernelError(f"{PACKAGE}={name}: not the name of a kernel source package, such as {DEFAULT_PACKAGE}")
+        raise KernelError(
+            f"{PACKAGE}={name}: not the name of a kernel source package; allowed: {METAPACKAGE}, "
+            f"or {METAPACKAGE}-VERSION such as {DEFAULT_PACKAGE}"
+        )
     packages = directory / "packages"
     if name == METAPACKAGE:
         tools.check_package_tools()
@@ -155,7 +158,7 @@ def _package_version(path: Path) -> str:
 
 
 def _digest(path: Path, directory: Path) -> str:
-    """SHA-256 of a large file, cached by size and modification time."""
+    """SHA-256 of a large file. Digests are cached by the file's path, size and modification time."""
     memory = directory / "digests.json"
     status = path.stat()
     identity = {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns}
@@ -163,7 +166,7 @@ def _digest(path: Path, directory: Path) -> str:
     entry = stored.get(str(path))
     if not isinstance(entry, dict) or {key: entry.get(key) for key in identity} != identity or "digest" not in entry:
         entry = identity | {"digest": digests.of_file(path)}
-        digests.write_json(memory, {str(path): entry})
+        digests.write_json(memory, stored | {str(path): entry})
     return str(entry["digest"])
 
 

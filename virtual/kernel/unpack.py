@@ -93,7 +93,7 @@ def _safe(name: str) -> PurePosixPath:
 
 
 def unpack_archive(stream: IO[bytes], target: Path, origin: str, advanced: Callable[[int], None]) -> None:
-    """Unpack the needed files of a kernel tar archive (any compression) into target, without its top directory.
+    """Unpack the needed files of a kernel tar archive (plain, gz, bz2, xz) into target, without its top directory.
 
     Calls `advanced` with the number of uncompressed bytes read so far.
     """
@@ -153,7 +153,10 @@ def _unpack_inner(stream: IO[bytes], package: Path, target: Path, advanced: Call
                     unpack_archive(inner, target, package.name, advanced)
                     return
     except tarfile.TarError as error:
-        raise KernelError(f"reading the package {package}: {error}; remove it, it will be fetched again") from error
+        raise KernelError(
+            f"reading the package {package}: {error}; if make kernel fetched this file, remove the file: the next "
+            "build fetches it again"
+        ) from error
     raise KernelError(f"the package {package} holds no usr/src/linux-source-*.tar.*: it is not a kernel source package")
 
 

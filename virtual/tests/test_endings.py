@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The explanation of a machine that ended or hangs: cause first, then its activity, in one plain line."""
+"""The explanation why a machine ended or hangs: the cause and the machine's activity, in one plain line."""
 
 import os
 import signal
@@ -21,11 +21,11 @@ TALK = '[    1.000001] bufferscope: {"phase":"making the network"}\n[    2.0] bu
     ("status", "console", "ending"),
     [
         (1, f"{TALK}Kernel panic - not syncing: x\nmore\n", "ended with status 1 while making the network, before its "
-         "work was done; its last words: Kernel panic - not syncing: x"),
-        (-11, "a\n\nb\n", "was ended by signal 11 (SIGSEGV), before its work was done; its last words: a / b"),
-        (0, "", "ended with status 0, before its work was done; it said nothing"),
-        (-9, TALK, "was ended by signal 9 (SIGKILL), by a user, or by this computer's kernel because it ran out of "
-         "memory while making the network, before its work was done; it said nothing"),
+         "work was done; its last lines: Kernel panic - not syncing: x"),
+        (-11, "a\n\nb\n", "was ended by signal 11 (SIGSEGV), before its work was done; its last lines: a / b"),
+        (0, "", "ended with status 0, before its work was done; it gave no reason"),
+        (-9, TALK, "was ended by signal 9 (SIGKILL) while making the network, before its work was done: by a user, or "
+         "by this computer's kernel because the computer ran out of memory; it gave no reason"),
         (-6, f"{TALK}[ 0.0] Kernel panic - not syncing: Kernel mode signal 7\n", "ended while making the network "
          "because /dev/shm, where its memory is, is full (SIGBUS): make room there, or choose another directory with "
          "TMPDIR=DIRECTORY in the environment"),
@@ -65,9 +65,9 @@ def reason(program: str, stop: bool = False) -> str:
     return "nothing"
 
 
-def test_silence__of_one_that_computes_is_a_loop(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silence__of_a_machine_that_computes_is_a_loop(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endings, "HANG_S", 1.5)  # longer than the program may wait for a processor
-    assert "computed all the time: a program in it polls the clock instead of sleeping" in reason("while 1: pass")
+    assert " s: a program in it polls the clock instead of sleeping" in reason("while 1: pass")
 
 
 def test_silence__of_one_that_sleeps_is_no_loop(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,8 @@ def test_silence__of_one_that_was_stopped_says_so(quick: None) -> None:
 
 def test_silence__is_not_counted_while_others_have_the_processor(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     silence = Silence(os.getpid())
-    monkeypatch.setattr(endings, "cpu_s", lambda pid: silence.cpu_since_s + 0.1)  # processor time in 0.5 s or more
+    # It gets 0.1 s of processor time in 0.5 s or more.
+    monkeypatch.setattr(endings, "cpu_s", lambda pid: silence.cpu_since_s + 0.1)
     time.sleep(0.5)
     assert silence.too_long() is None
 

@@ -41,8 +41,8 @@ def test_problem__none_where_there_is_room(proc: Path) -> None:
 def test_problem__says_what_is_needed_where_and_what_to_do(proc: Path, tmp_path: Path) -> None:
     assert memory.problem(500, 2) == (
         f"{tmp_path}/shm (from TMPDIR) is too small for the memory of the virtual machine: 1,032 MiB are needed for 2 "
-        "at once, this computer's memory, in which it lies, has 1,000 free; make room, or choose another directory: "
-        f"TMPDIR={tmp_path} (in the environment, on a disk and slower)"
+        "at once, this computer's memory, which this tmpfs uses, has 1,000 free; make room, or choose another "
+        f"directory: TMPDIR={tmp_path} (in the environment, on a disk and slower)"
     )
 
 
@@ -54,7 +54,7 @@ def test_problem__counts_what_other_machines_may_still_take(proc: Path, tmp_path
     assert "has 1,000 free, of which other virtual machines may take 600;" in (memory.problem(400) or "")
 
 
-def test_problem__of_a_process_directorythat_is_not_there(proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problem__of_a_directory_that_is_not_there(proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(memory.VARIABLE, "/nowhere")
     assert (memory.problem(1) or "").startswith(
         "/nowhere (from TMPDIR) cannot hold the memory of a virtual machine: no such directory; "
@@ -72,7 +72,7 @@ def test_place__is_what_the_kernel_chooses(tmp_path: Path, proc: Path, monkeypat
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 @pytest.mark.parametrize(
     ("options", "answer"),
-    [("size=64m", "144 MiB are needed, it has 64 free"), ("size=900m,noexec", "it is mounted noexec"), ("", "None")],
+    [("size=64m", "its file system has 64 free"), ("size=900m,noexec", "it is mounted noexec"), ("", "None")],
 )
 def test_problem__of_real_file_systems(tmp_path: Path, options: str, answer: str) -> None:
     program = (

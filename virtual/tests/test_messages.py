@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Messages through the kernel log: sent inside, received outside, among other lines of the console."""
+"""Messages through the kernel log: the lab sends them inside the machine, and the runner outside finds them among the
+other lines of the console.
+"""
 
 from pathlib import Path
 
@@ -31,7 +33,7 @@ def test_message__may_carry_the_kernels_time_stamp(prefix: str) -> None:
         "[ ]{}",
     ],
 )
-def test_message__is_nothing_else(line: str) -> None:
+def test_message__is_none_in_any_other_line(line: str) -> None:
     assert parse_message(line) is None
 
 

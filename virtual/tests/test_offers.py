@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The kernel's abilities are queried once; no kernel boots here."""
+"""A kernel's congestion controls are queried once for each kernel file; no kernel boots here."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pytest
 from virtual import offers
 
 
-def test_congestion_controls__are_asked_once_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_congestion_controls__are_asked_once_for_each_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = tmp_path / "linux"
     asked: list[Path] = []
 

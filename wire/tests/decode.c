@@ -31,7 +31,7 @@ static int print_postcard(const uint8_t *bytes, size_t length)
 	return memcmp(again, bytes, length) != 0;
 }
 
-/* Copies `bytes` to `record`. If their lengths differ, the function returns 1. */
+/* Copies `bytes` to `record`. If their lengths differ, the calling function returns 1. */
 #define TAKE(record, bytes, length)                                                                          \
 	do {                                                                                                 \
 		if ((length) != sizeof(record))                                                              \

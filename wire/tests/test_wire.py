@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from wire import dissector
 from wire.wire import (
     ARTIFACT_POSTCARD,
     BLOCK,
@@ -177,7 +178,15 @@ def test_depth_buckets__are_exact_below_16_and_then_no_wider_than_an_eighth():
     assert DEPTH_BUCKETS[:16] == tuple(range(16))
     assert len(DEPTH_BUCKETS) == 128
     assert all(8 * width <= lowest for lowest, width in zip(DEPTH_BUCKETS[16:], widths[16:], strict=False))
-    assert DEPTH_BUCKETS[-1] + widths[-1] == 1 << 18, "more cells than a Tofino's buffer has"
+    assert DEPTH_BUCKETS[-1] + widths[-1] == 1 << 18, "the buckets must end above the cells of a Tofino's buffer"
+
+
+def test_dissector__gives_the_depth_in_the_postcards_unit():
+    text = dissector.lua()
+    assert "local depth = string.format('%d packets', buffer(26, 4):uint())" in text
+    assert "local unit = length > 90 and buffer(90, 1):uint()" in text
+    assert "if unit == 1 then depth = string.format('%d cells', buffer(86, 4):uint()) end" in text
+    assert "if unit == 2 then depth = 'unknown' end" in text
 
 
 def test_definitions__have_one_entry_per_line():

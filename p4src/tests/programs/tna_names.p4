@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Replaces tna/names.p4: defines the TNA controls' names for v1model.
+ * Replaces tna/names.p4: defines for v1model the names that the TNA controls use.
  */
 #ifndef TNA_NAMES_P4
 #define TNA_NAMES_P4

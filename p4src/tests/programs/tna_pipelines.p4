@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * The controls of the TNA program between v1model's parser, queue and deparser. So packets can pass these controls
- * without a Tofino. This program imitates the parts between the pipelines: a traffic manager that counts a packet
- * of any length as CELLS_PER_PACKET, limits a queue, deflects refused packets and stamps admitted ones; and mirroring.
- * It lacks the TNA parsers and deparsers, and the real traffic manager.
+ * without a Tofino. This program imitates the parts between the pipelines: mirroring, and a traffic manager that counts
+ * CELLS_PER_PACKET for each packet of a watched queue, limits the queue, deflects refused packets, and stamps refused
+ * and admitted ones. It lacks the TNA parsers and deparsers, and the real traffic manager.
  */
 #include "tna_names.p4"
 #include "../../tna/internal_headers.p4"
@@ -17,8 +17,8 @@ const bit<32> CELLS_PER_PACKET = 3;
 const bit<48> INGRESS_NS = 400;         // from the ingress parser to the queue
 const bit<48> EGRESS_NS = 150;          // from the queue to the egress parser
 
-register<bit<32>, PortId_t>(PORTS) admitted;            // packets, written by ingress
-register<bit<32>, PortId_t>(PORTS) departed;            // by egress
+register<bit<32>, PortId_t>(PORTS) admitted;            // packets; written by ingress only
+register<bit<32>, PortId_t>(PORTS) departed;            // packets; written by egress only
 register<bit<32>, PortId_t>(PORTS) queue_limit_cells;
 register<bit<9>, bit<1>>(1) mirror_drop_port;
 
@@ -111,7 +111,7 @@ control V1Ingress(inout headers_t hdr, inout v1_metadata_t v1, inout standard_me
                 if (depth >= limit) {
                     if (ig_tm_md.deflect_on_drop == 1) {
                         v1.deflected = 1;
-                        v1.enq_qdepth = 77;     // of another queue
+                        v1.enq_qdepth = 77;     // the depth of another queue
                         mirror_drop_port.read(standard_metadata.egress_spec, 0);
                     } else {
                         mark_to_drop(standard_metadata);

@@ -31,7 +31,7 @@ Outputs = dict[int, list[bytes]]  # by port, in order
 
 
 class Different(AssertionError):
-    """The two switches treated a packet differently; the message has the packet, the state and both outputs."""
+    """The two switches treated a packet differently; the message has the packet, the state and the difference."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Pair:
     def __init__(self, bmv2: Bmv2) -> None:
         self.bmv2 = bmv2
         self.soft = SoftCore((*ATTACHED, MARKER_PORT, *UNATTACHED))
-        self.soft.count_by_the_program()  # as on BMv2, so that both queue lengths come from the same counters
+        self.soft.count_by_the_program()  # as on BMv2, so that both switches compute lengths alike
         self.bmv2.control.reset()
         self._state: State | None = None
         self._markers = 0
@@ -83,7 +83,10 @@ class Pair:
             raise Different(self._report(case, expected, outputs, "frames differ"))
 
     def compare_registers(self, case: Case) -> None:
-        """Raises Different if a register differs, or a counter of a port in use. `case`: the packet sent last."""
+        """Raises Different if one of REGISTERS differs, or a counter of a port in use, except depth_histogram.
+
+        `case`: the packet sent last.
+        """
         soft, bmv2 = self._memory(self.soft.control), self._memory(self.bmv2.control)
         if soft != bmv2:
             wrong = [
@@ -94,7 +97,7 @@ class Pair:
             raise Different(self._report(case, {}, {}, "registers or counters differ: " + "; ".join(wrong[:20])))
 
     def compare_histograms(self) -> None:
-        """Compares all buckets of all ports in use."""
+        """Compares all buckets of depth_histogram of all PORTS."""
         for port in PORTS:
             soft, bmv2 = self.soft.control.histogram(port), self.bmv2.control.histogram(port)
             assert soft == bmv2, f"depth_histogram of port {port}: soft {soft}, BMv2 {bmv2}"
@@ -135,7 +138,7 @@ class Pair:
                 came |= (port, frame) == (MARKER_PORT, marker)
                 if frame != marker:
                     outputs.setdefault(port, []).append(frame)
-        assert came, f"BMv2 let no marker through behind packet {case.index}"
+        assert came, f"BMv2 did not forward the marker that followed packet {case.index}"
         departed = self.soft.control.register("departed_packets")
         while self.bmv2.control.register("departed_packets") != departed and time.monotonic() < end:
             time.sleep(0.001)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Frames that a parser or a deparser may get wrong, each made only from a random generator.
+"""Frames that a parser or a deparser may get wrong. A random generator and a frame's number determine the frame.
 
 This module assembles the bytes itself, because a packet library would correct intended errors.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Random states of the program: every table and register that its control plane can set, with many edge cases."""
+"""Random states of the program: its tables, counting registers and mirror session, with many edge cases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRAPPING = (0, 1, TOP - 2, TOP - 1, TOP)
 
 @dataclass(frozen=True)
 class State:
-    """`policies`, `postcards`: by egress port, None: no entry. `registers`: (name, port) -> value, of all PORTS."""
+    """`policies`, `postcards`: by egress port; None: no entry. `registers`: (name, port) -> value, for all PORTS."""
 
     forward: dict[int, int]  # destination MAC -> port
     policies: dict[int, ProgramEntry | None]

@@ -16,7 +16,7 @@ ROOT = HERE.parents[2]
 RUNTIME = ROOT / "softswitch" / "runtime"
 PROGRAMS = HERE / "programs"
 FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I", str(RUNTIME)]
-# The flags of softswitch/Makefile for translated programs. The style of a P4 program must not break the build.
+# The flags of softswitch/Makefile for translated programs: few warnings, so that no style of P4 breaks the build.
 C_FLAGS = ROOT / "softswitch/translate/c_flags"
 GENERATED = ["-std=gnu11", *C_FLAGS.read_text().split(), "-I", str(RUNTIME)]
 SANITIZE = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]

@@ -3,7 +3,7 @@
  *
  *   request TEXT        a request of the control plane
  *   mirror SESSION PORT
- *   std NAME VALUE      a field that the core sets before ingress or egress, for all frames from now on
+ *   std NAME VALUE      enq_qdepth or a global timestamp, as the core would set it, of all frames from now on
  *   frame PORT HEX      a frame through ingress, clones, egress and deparser: "KIND PORT HEX" for each output
  *   repeat COUNT HEX    mean ns of a frame's way through ingress, egress and deparser
  *
@@ -67,7 +67,7 @@ static void deparse_and_print(struct pipeline *pipeline, struct frame *frame, co
 	memcpy(before, payload, payload_bytes);
 	pipeline_deparse(pipeline, &frame->packet);
 	must(!memcmp(before, payload, payload_bytes), "the deparser changed the payload");
-	must(frame->packet.frame >= frame->memory, "the deparser left the headroom");
+	must(frame->packet.frame >= frame->memory, "the deparser wrote before the headroom");
 	must(frame->packet.frame_bytes <= frame->packet.payload_offset + payload_bytes,
 	     "the frame became too long");
 	printf("%s %u ", kind, port);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The real program under the sanitizers: frames of every kind, cut everywhere, with every policy and postcards on."""
+"""The real program under the sanitizers: IP frames and ARP, cut everywhere, under each policy that drops or marks."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -94,6 +95,20 @@ def test_unsupported__is_one_line_each_with_its_place(tmp_path: Path, capsys: py
     assert list(tmp_path.iterdir()) == []
 
 
+def test_unsupported_lookahead__is_named_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, digest = compiled("parser")
+    program = json.loads(source.read_text())
+    for state in program["parsers"][0]["parse_states"]:
+        for op in state["parser_ops"]:
+            if op["op"] == "set" and op["parameters"][1]["type"] == "lookahead":
+                op["parameters"][1]["value"] = [0, 136]
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(program))
+    assert translate([str(changed), "--digest", digest, "-o", str(tmp_path / "out.c")]) == 1
+    error = capsys.readouterr().err
+    assert re.match(r"softswitch/tests/translate/programs/parser\.p4:\d+: a lookahead of 136 bits is not", error), error
+
+
 def test_log_msg__is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, digest = compiled("clones")
     program = json.loads(source.read_text())
@@ -136,7 +151,7 @@ def test_bad_input__is_one_line_and_writes_nothing(
 def test_bad_digest__or_output_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, digest = compiled("clones")
     assert translate([str(source), "--digest", "12", "-o", str(tmp_path / "out.c")]) == 1
-    assert capsys.readouterr().err == "--digest 12: 64 hexadecimal digits are needed, as p4src.compile writes them\n"
+    assert capsys.readouterr().err == "--digest 12: must be 64 hexadecimal digits (0-9, a-f), as in PROGRAM.sha256\n"
     missing = tmp_path / "missing" / "out.c"
     assert translate([str(source), "--digest", digest, "-o", str(missing)]) == 1
     assert capsys.readouterr().err == f"writing {missing}: No such file or directory\n"

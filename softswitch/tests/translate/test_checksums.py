@@ -24,7 +24,7 @@ def csum16(data: bytes) -> int:
 
 
 def crc16(data: bytes) -> int:
-    """CRC-16/ARC, bit by bit; 0xbb3d of "123456789"."""
+    """CRC-16/ARC, bit by bit. The CRC of "123456789" is 0xbb3d."""
     crc = 0
     for byte in data:
         crc ^= byte

@@ -156,16 +156,16 @@ def test_random__is_within_bounds_and_repeats_from_a_seed(switch: Switch) -> Non
 def test_requests__about_registers_and_counters_name_the_mistake(switch: Switch) -> None:
     for text, error in {
         "register": "register: read NAME INDEX [COUNT], or write NAME INDEX VALUE",
-        "register read value 1": "no register 'value': one of I.values, I.wide_values",
+        "register read value 1": "register 'value' is unknown or ambiguous: the program has I.values, I.wide_values",
         "register read values": "I.values: an index is missing",
-        "register read values 16": "I.values: index '16' is not below its size, 16",
+        "register read values 16": "I.values: index '16' is out of range: the size is 16",
         "register read values one": "index 'one' is not a number: give decimal or 0x hexadecimal",
         "register write values 1": "I.values: a value is missing",
         "register write values 1 1048576": "I.values '1048576' does not fit in 20 bits: at most 1048575",
         "register write values 1 2 3": "the request should end before '3'",
         "counter": "counter: read NAME [INDEX], or reset NAME",
-        "counter read sen": "no counter 'sen': one of I.seen",
-        "counter read seen 16": "I.seen: index '16' is not below its size, 16",
+        "counter read sen": "counter 'sen' is unknown or ambiguous: the program has I.seen",
+        "counter read seen 16": "I.seen: index '16' is out of range: the size is 16",
         "counter reset seen 1": "the request should end before '1'",
         "random": "random: seed NUMBER",
     }.items():

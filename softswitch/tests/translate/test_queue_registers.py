@@ -58,7 +58,7 @@ def test_control_plane__reads_the_lengths_and_cannot_write_them() -> None:
     core = Core(PROGRAM)
     for name in ("queue_packets", "queue_bytes"):
         assert core.control(f"register write {name} 2 5") == [
-            f"error {name}: the switch fills it with the lengths of its queues: read it only"
+            f"error {name}: the switch fills it with the lengths of its queues: it can only be read"
         ]
         assert core.control(f"register read {name} 2") == ["ok", "2 0"]
     assert core.control("register read queue_registers_filled 0") == ["ok", "0 1"]

@@ -18,7 +18,7 @@ def frame(which: int, a: int = 0, b: int = 0, c: int = 0, wide: int = 0, odd: in
 
 
 def apply(switch: Switch, which: int, **keys: int) -> tuple[int, int, int]:
-    """(number, flags, wide) of the entry that matched."""
+    """(number, flags, wide) that the program writes into the packet."""
     out = switch.send_one(frame(which, **keys))
     return int.from_bytes(out[:2], "big"), out[2], int.from_bytes(out[3:19], "big")
 
@@ -259,11 +259,11 @@ REFUSED = {
     "table": "table: list, or set, delete, default or dump NAME",
     "table lst": "table: list, or set, delete, default or dump NAME",
     "table set nowhere 1 = found 1": (
-        "no table 'nowhere': one of I.exact_one, I.exact_two, I.lpm_one, I.lpm_wide, I.ternary_two, I.mixture, "
-        "I.fixed, I.fixed_ternary, I.of_absent, I.no_key"
+        "table 'nowhere' is unknown or ambiguous: the program has I.exact_one, I.exact_two, I.lpm_one, I.lpm_wide, "
+        "I.ternary_two, I.mixture, I.fixed, I.fixed_ternary, I.of_absent, I.no_key"
     ),
-    "table set exact_one = found 1": "table I.exact_one: 0 keys given, needed: hdr.key.a",
-    "table set exact_two 1 = found 1": "table I.exact_two: 1 keys given, needed: hdr.key.wide, odd_key",
+    "table set exact_one = found 1": "table I.exact_one: keys given: 0, needed: hdr.key.a",
+    "table set exact_two 1 = found 1": "table I.exact_two: keys given: 1, needed: hdr.key.wide, odd_key",
     "table set exact_one 1 2 = found 1": "table I.exact_one: `= ACTION ARG...` should follow the keys hdr.key.a",
     "table set exact_one 1": "table I.exact_one: `= ACTION ARG...` should follow the keys hdr.key.a",
     "table set exact_one 4294967296 = found 1": (
@@ -286,7 +286,7 @@ REFUSED = {
     "table set exact_one 1 = fond 1": (
         "table I.exact_one: action 'fond' is not one of I.found, I.found_wide, I.stop, I.missed"
     ),
-    "table set exact_one 1 = found": "table I.exact_one: action I.found: 0 arguments given, needed: number:16",
+    "table set exact_one 1 = found": "table I.exact_one: action I.found: arguments given: 0, needed: number:16",
     "table set exact_one 1 = found 70000": (
         "table I.exact_one: action I.found: number: '70000' does not fit in 16 bits: at most 65535"
     ),
@@ -306,7 +306,7 @@ REFUSED = {
         "table I.ternary_two: key hdr.key.a: '3&&&x' should be VALUE&&&MASK, VALUE, or * for any"
     ),
     "table set ternary_two 1 1 = found 1": (
-        "table I.ternary_two: entries with masks need `priority N` at the end, N from 1 to 2147483647, the largest wins"
+        "table I.ternary_two: its entries need `priority N` at the end, N from 1 to 2147483647; the largest wins"
     ),
     "table set ternary_two 1 1 = found 1 priority 2147483648": (
         "priority '2147483648' does not fit in 31 bits: at most 2147483647"
@@ -318,9 +318,9 @@ REFUSED = {
     "table set no_key = found 1": "table I.no_key: it has no key, only a default: table default NAME ACTION ARG...",
     "table default lpm_one found 1": "table I.lpm_one: its default action is const in the P4 program",
     "table default exact_one found_wide 1 2": (
-        "table I.exact_one: action I.found_wide: 2 arguments given, needed: number:9, wide:128, flags:3"
+        "table I.exact_one: action I.found_wide: arguments given: 2, needed: number:9, wide:128, flags:3"
     ),
     "table dump exact_one now": "the request should end before 'now'",
-    "hello": "unknown request 'hello': docs/control-protocol.md lists them",
-    "": "unknown request '': docs/control-protocol.md lists them",
+    "hello": "unknown request 'hello': docs/control-protocol.md lists all requests",
+    "": "unknown request '': docs/control-protocol.md lists all requests",
 }

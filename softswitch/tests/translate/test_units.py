@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The unit of time: simple_switch's us unless the program asks for ns, in every stamp, in clones, over each wrap."""
+"""Stamps are in simple_switch's us, also at wrap-arounds. A program that asks for ns has 1 in its field ns_per_tick,
+also in clones.
+"""
 
 from __future__ import annotations
 

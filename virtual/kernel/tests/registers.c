@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Do the vector registers of threads survive page faults, system calls, context switches, signals and fork? Two threads
- * each fill registers 0 to 15 with different numbers, cause these events, and compare. Exit status 0: no register was
- * lost. Prints the width of the registers in bits.
+ * each fill registers 0 to 15 with different numbers, cause these events, and compare; then a process and its child do
+ * the same. Exit status 0: no register was lost. Prints the width of the registers in bits.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -122,7 +122,7 @@ def test_first_time__everything_is_done_and_recorded(setting: Setting) -> None:
     assert (setting.directory / "linux").read_bytes().startswith(b"int main;\n")
     (makefile,) = setting.built("tree/drivers/net/Makefile")
     assert "obj-y += bufferscope/" in makefile.read_text()
-    assert (setting.tree / "drivers/net/Makefile").read_text() == "", "the user's own tree is left alone"
+    assert (setting.tree / "drivers/net/Makefile").read_text() == "", "the user's own tree must not change"
 
 
 def test_second_time__nothing_is_done(setting: Setting) -> None:
@@ -133,7 +133,7 @@ def test_second_time__nothing_is_done(setting: Setting) -> None:
     assert (setting.directory / "linux").stat().st_mtime_ns == before
 
 
-def test_record__is_the_same_for_the_same_but_for_the_time(setting: Setting) -> None:
+def test_record__of_equal_builds_differs_only_in_the_build_time(setting: Setting) -> None:
     first = setting.build()
     shutil.rmtree(setting.directory)
     shutil.rmtree(setting.cache)
@@ -173,7 +173,7 @@ def test_cache__keeps_no_more_trees_and_kernels_than_it_says(setting: Setting) -
     assert (setting.directory / "linux").read_bytes().startswith(f"int other_{count};\n".encode())
 
 
-def test_cache__of_a_user_is_theirs_whatever_home_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache__is_below_the_users_home_of_the_password_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/nowhere")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     home = Path(pwd.getpwuid(os.geteuid()).pw_dir)
@@ -184,7 +184,7 @@ def test_cache__of_a_user_is_theirs_whatever_home_says(monkeypatch: pytest.Monke
     assert cache.of_user() == Path("/elsewhere/bufferscope/kernel")
 
 
-def test_our_code__changed_is_only_compiled(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_code__changed_needs_only_a_compilation(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     setting.build()
     our_code = stage.collect()
     changed = {**our_code, "softswitch/driver/main.c": b"int changed;\n"}
@@ -314,7 +314,7 @@ def test_words__that_choose_no_source_are_errors(words: dict[str, str], message:
         choice.read(words)
 
 
-def test_words__of_others_are_left_to_them(tmp_path: Path) -> None:
+def test_words__of_other_goals_are_ignored(tmp_path: Path) -> None:
     assert choice.read({"cc": "reno", "kernel_source": "x"}) == {"KERNEL_SOURCE": str(Path.cwd() / "x")}
 
 
@@ -355,7 +355,7 @@ def test_damage__is_not_taken_for_a_finished_kernel(setting: Setting, kind: str)
     whole = (setting.directory / "linux").read_bytes()
     damage(setting.directory, kind)
     setting.build()
-    assert setting.phases() == [], "the cache has it whole"
+    assert setting.phases() == [], "the cache has a whole kernel: nothing needs to be built"
     assert (setting.directory / "linux").read_bytes() == whole
     (entry,) = setting.cache.glob("kernels/*")
     for directory in (entry, setting.directory):

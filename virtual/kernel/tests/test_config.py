@@ -57,7 +57,11 @@ def test_check__passes_when_all_is_there() -> None:
 
 def test_check__names_everything_that_is_lacking() -> None:
     requested = "CONFIG_A=y\nCONFIG_B=3\nCONFIG_C=y\n"
-    with pytest.raises(KernelError, match=r"configuring Linux 6\.0: CONFIG_B=3, CONFIG_C=y cannot be set there"):
+    with pytest.raises(
+        KernelError,
+        match=r"configuring Linux 6\.0: CONFIG_B=3, CONFIG_C=y cannot be set in "
+        r"this source",
+    ):
         config.check(requested, "CONFIG_A=y\nCONFIG_B=4\n# CONFIG_C is not set\n", "6.0")
 
 

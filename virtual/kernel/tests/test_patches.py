@@ -81,7 +81,7 @@ def test_hook__is_put_in_once(tree: Path) -> None:
 def test_shipped_patches__say_what_they_are_for(path: Path) -> None:
     head, _, body = path.read_text().partition("\n--- ")
     assert head.startswith("SPDX-License-Identifier: GPL-2.0 OR MIT\nSubject: ")
-    assert len(head.split("\n\n", 1)[1]) > 100, "the reason"
+    assert len(head.split("\n\n", 1)[1]) > 100, "the reason is missing"
     assert body
     stated = [line for line in head.splitlines() if re.match(r"(Unless|Only-if)\b", line)]
-    assert len(stated) == len(patches.CONDITION.findall(head)), "every condition is understood"
+    assert len(stated) == len(patches.CONDITION.findall(head)), "a condition is not understood"

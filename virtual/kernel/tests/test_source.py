@@ -99,7 +99,7 @@ def test_own__that_is_not_there_or_no_kernel_is_an_error(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "content", [b"", b"text\n", b"\xfd7zXZ\0 cut short", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd zstd"]
 )
-def test_own_archive__that_is_none_is_refused_before_anything(tmp_path: Path, content: bytes) -> None:
+def test_own_archive__that_is_no_archive_is_refused_before_unpacking(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "linux.tar.xz").write_bytes(content)
     with pytest.raises(KernelError, match=r"linux\.tar\.xz: neither a directory, nor a tar archive \(plain, "):
         find(tmp_path, KERNEL_SOURCE=str(tmp_path / "linux.tar.xz"))

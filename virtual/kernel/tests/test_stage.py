@@ -43,6 +43,6 @@ def test_write__touches_only_what_changed(tmp_path: Path) -> None:
     assert not (place / "a/two.c").exists()
 
 
-def test_collect__misses_a_part_that_is_not_there(tmp_path: Path) -> None:
+def test_collect__refuses_a_checkout_that_lacks_a_part(tmp_path: Path) -> None:
     with pytest.raises(KernelError, match=r"softswitch/driver/Kbuild is missing"):
         stage.collect(tmp_path)

@@ -106,7 +106,7 @@ def test_package__without_a_source_is_an_error(tmp_path: Path) -> None:
         unpack.unpack_package(package(tmp_path, "else.tar.xz"), tmp_path / "tree", lambda count: None)
 
 
-def test_package__that_is_none_is_an_error(tmp_path: Path) -> None:
+def test_package__that_is_no_debian_package_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.deb").write_bytes(b"no package")
     with pytest.raises(KernelError, match="reading the package"):
         unpack.unpack_package(tmp_path / "a.deb", tmp_path / "tree", lambda count: None)

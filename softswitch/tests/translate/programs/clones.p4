@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Clones of both kinds, truncation, headers added and removed, lengths, registers and counters out of range, random numbers.
- * Byte `what` of the packet requests operations; each packet leaves with a report of the values in egress.
+ * Clones of both kinds, truncation, headers added and removed, lengths, registers, counters, indices out of range,
+ * random numbers. Byte `what` of the packet requests operations; each packet leaves with a report of the values in egress.
  */
 #include "begin.p4"
 

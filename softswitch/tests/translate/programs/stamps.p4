@@ -23,7 +23,7 @@ struct headers_t {
 }
 
 struct other_t {
-    bit<16> ns_per_tick;    // of another struct: states no unit
+    bit<16> ns_per_tick;    // in a nested struct, so it states no unit
 }
 
 struct metadata_t {

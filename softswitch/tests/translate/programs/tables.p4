@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Every kind of key, const entries, default actions, results of apply() (hit, action_run), direct counters, exit. The
- * program writes the number of the matching entry into the packet.
+ * Keys (exact, lpm, ternary, range), const entries, default actions, results of apply() (hit, action_run), direct counters,
+ * exit. The program writes the number of the matching entry into the packet.
  */
 #include "begin.p4"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * One use of everything that the soft switch does not have: each must be a build error with its line.
+ * Constructs that the soft switch does not support: each must be a build error with its line (log_msg is ignored).
  */
 #include "begin.p4"
 
