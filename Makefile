@@ -51,7 +51,7 @@ import: .venv/ready ## make a run from another tool's captures: make import FROM
 export: .venv/ready ## write a run in another format: make export RUN=results/latest FORMAT=csv|parquet|pcapng|flent|telemetry-report OUTPUT=path
 	@$(BUFFERSCOPE) export --make
 
-build: ## compile the switch, the collector and the tracer into build/
+build: ## compile the switch, the collector and the hosts' programs into build/
 	@ansible/locked.sh $(MAKE) --no-print-directory compile
 
 compile:
@@ -71,7 +71,7 @@ p4: .venv/ready ## compile the P4 program again (needs p4c) and list the changed
 test: .venv/ready-dev build/deployed kernel test-programs ## set everything up and run all tests but the long ones
 	@.ci/test pure software
 
-test-long: .venv/ready-dev build/deployed kernel test-programs ## run the tests that take minutes each: whole short sets, campaigns
+test-long: .venv/ready-dev build/deployed kernel test-programs ## run the tests that take half a minute to minutes each: whole short sets, campaigns
 	@.ci/test long
 
 test-all: .venv/ready-dev build/deployed kernel test-programs ## run all tests
@@ -92,18 +92,19 @@ check: lint test ## run the linters, then the tests: before every push
 lint: .venv/ready-dev ## run formatters and linters without changing files
 	@.ci/lint
 
-format: .venv/ready-dev ## apply the formatters' layout
+format: .venv/ready-dev ## apply the formatters' layout and ruff's fixes, then run the linters
 	@.ci/lint --fix
 
-bench: .venv/ready-dev build/deployed ## measure the documentation's claims, beside peers; writes bench/
+bench: .venv/ready-dev build/deployed ## measure the documentation's claims, beside peers; writes results/bench/
 	@$(BUFFERSCOPE) bench --make
 
-clean: ## remove everything that was built (results stay)
+clean: ## remove build/, .venv and the caches of tools (results and the kernels in the user's cache stay)
 	@rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache
 
 # The rest keeps the environment and the deployed programs up to date.
 
-# These goals only read stored runs or compute, so they run on any machine with Python.
+# These goals need neither root nor our compiled programs, so they run on any machine with Python. Two cases need more:
+# a replay through another queue compiles the switch core (gcc and make), and `advise MEASURE=1` needs all programs.
 ALONE := replay runs compare import export parameters advise advise-parameters
 
 # The words of `make deploy WORD=...`. deploy reads all of them and refuses unknown ones; other goals read their own words.

@@ -23,7 +23,8 @@ __all__ = ["InputError", "index", "open"]
 def open(path: str | Path) -> StoredRun:
     """An analysed run: a repetition (results/latest/rep-1), or a run directory with one (results/latest).
 
-    Warns if the run is not valid, with its first reason. Raises InputError for any other path, or a damaged summary.
+    Warns if the run is not valid, with its first reason, and if it has no digests of its raw files. Raises InputError
+    for any other path, or a damaged summary.
     """
     from bufferscope.stored_run import StoredRun
     from runs.spec_file import the_repetition
@@ -39,5 +40,5 @@ def index(results: str | Path = "results") -> polars.DataFrame:
     from runs import run_table
 
     if not Path(results).is_dir():
-        raise InputError(f"{results}: is not a directory; allowed: one with runs, as results")
+        raise InputError(f"{results}: is not a directory; allowed: a directory with runs, such as results")
     return run_table.read(Path(results))

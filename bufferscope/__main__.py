@@ -52,7 +52,7 @@ def _run(words: list[str]) -> int:
     if name == "help":
         name, rest = rest[0], ["--help"]
     if not name:
-        raise InputError("no command is given; bufferscope --help lists them")
+        raise InputError("no command is given; bufferscope --help lists the commands")
     if name not in COMMANDS:
         raise InputError(f"{name} is not a command; {unknown(name, COMMANDS)}")
     command = COMMANDS[name]

@@ -59,7 +59,7 @@ _ALL = (
         "results/latest/rep-1 FORMAT=pcapng OUTPUT=cards.pcapng", first=("run",),
     ),
     Command(
-        "import", "make a run of captures from another tool", "analysis.importing.command",
+        "import", "convert another tool's captures into a run", "analysis.importing.command",
         "FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms", first=("from",),
     ),
     Command(

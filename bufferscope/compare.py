@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 KEYS = {
     "run": Key("a run, or a repetition of one: results/latest, results/latest/rep-1", values=PATHS),
-    "with": Key("the run to compare RUN with, shown as B (default: the run before RUN, shown as A)", values=PATHS),
+    "with": Key("the run to compare RUN with, shown as B (default: the run before RUN by name, shown as A)",
+                values=PATHS),
     "output": Key("the figure, a file whose name ends with .png, .svg or .pdf (default: in figures/ beside RUN)",
                   values=PATHS),
 }  # fmt: skip
@@ -65,7 +66,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
         raise SpecError(errors)
     paths = (Path(given["run"]), Path(given["with"])) if "with" in given else _last_two(Path(given["run"]))
     if paths[0].resolve() == paths[1].resolve():
-        raise InputError(f"{paths[1]}: is RUN itself; allowed: another run, or another repetition of it")
+        raise InputError(f"{paths[1]}: is RUN itself; allowed: another run, or another repetition of the same run")
     first, second = map(read, paths)
     for each in (first, second):
         for invalid in each.not_valid:
@@ -84,7 +85,9 @@ def _last_two(run: Path) -> tuple[Path, Path]:
     siblings = directory.parent.iterdir() if directory.is_dir() else ()
     earlier = [path for path in siblings if path.name < directory.name and any(path.glob(f"rep-*/{SUMMARY}"))]
     if not earlier:
-        raise InputError(f"{run}: no run is before it in {directory.parent}; say the other one with WITH=")
+        raise InputError(
+            f"{run}: no run comes before this run by name in {directory.parent}; give the other run with WITH="
+        )
     return max(earlier), run
 
 
@@ -97,7 +100,7 @@ def read(path: Path) -> Compared:
         what = (
             "is not analysed; bufferscope replay does it"
             if candidates
-            else "is no run; allowed: one, as results/latest"
+            else "is not a run; allowed: the path of a run, such as results/latest"
         )
         raise InputError(f"{path}: {what}")
     read_all = []
@@ -134,8 +137,8 @@ def lines(first: Compared, second: Compared) -> list[str]:
     repetitions = (len(first.outcomes), len(second.outcomes))
     if max(repetitions) > 1:
         texts.append(
-            "In parentheses: 95 % Student's t intervals over repetitions, for B - A Welch's. An interval with "
-            "impossible values, such as less than 0 drops, comes from too few repetitions."
+            "In parentheses: 95 % Student's t intervals over repetitions; for B - A, Welch's t intervals. An interval "
+            "with impossible values, such as less than 0 drops, comes from too few repetitions."
         )
     if min(repetitions) == 1:
         texts.append("A single repetition has no interval: another seed may differ by as much. REPS=3 gives intervals.")
@@ -156,9 +159,7 @@ def _about_settings(differing: list[Difference]) -> list[str]:
         return [f"One setting differs: {parts[0]}"]
     texts = [f"{len(differing)} settings differ, so no single one explains the numbers: {'; '.join(parts)}"]
     if differing[0].name == "CLOCK":
-        texts.append(
-            "The clocks differ: real time adds the lateness of a machine with other work (docs/virtual-time.md)."
-        )
+        texts.append("The clocks differ: real time adds the lateness of frames (docs/virtual-time.md).")
     return texts
 
 
@@ -184,7 +185,7 @@ def _title(row: ConclusionRow, quantity: ShownQuantity) -> str:
 
 
 def _values(first: Compared, second: Compared, path: str) -> tuple[list[float], list[float]]:
-    """The number of each repetition. An outcome without marks has no value for marks, which then counts as 0."""
+    """The number of each repetition, for each run. Without a value for marks, an outcome counts as one with 0 marks."""
     known = {"marks": 0.0} if path == "marks" else {}
     mine, other = (
         [value for outcome in each.outcomes if (value := outcome.values.get(path, known.get(path))) is not None]
@@ -243,7 +244,9 @@ def _default_output(paths: tuple[Path, Path]) -> Path:
 
 
 def _draw(first: Compared, second: Compared, asked: Path | None, default: Path) -> None:
-    """Writes the figure, or says why there is none: the numbers are printed already. Raises InputError."""
+    """Writes the figure. If a run's depths cannot be read, only says so, because the numbers are printed already.
+    Raises InputError if the figure cannot be written.
+    """
     output = asked or default
     try:
         runs = [_depths(letter, each) for letter, each in (("A", first), ("B", second))]

@@ -11,7 +11,7 @@ from lib.errors import BadValue, SpecError
 from lib.exit_codes import MEANINGS
 from lib.words import SWITCH
 
-WORDS = "Words are KEY=VALUE, --key VALUE or --key=VALUE, in either case; --make takes the words of the calling make."
+WORDS = "Words: KEY=VALUE, --key VALUE or --key=VALUE (keys in any letter case). --make takes the calling make's words."
 WIDTH = 120
 ENVIRONMENT = "The environment (FLOWS=1 bufferscope experiment, FLOWS=1 make experiment) sets no key."
 

@@ -16,7 +16,7 @@ from runs import run_table
 
 KEYS = {
     "results": Key("the directory with the runs", "results", PATHS),
-    "valid": Key("1: only valid runs; 0: only the others", "", SWITCH),
+    "valid": Key("1: only valid runs; 0: only runs that are not valid", "", SWITCH),
     "csv": Key("1: every column as CSV", "0", SWITCH),
     **{
         name: Key("only the runs with this value in the run table (analysis/README.md)")

@@ -68,8 +68,9 @@ class StoredRun:
 
     @cached_property
     def joined(self) -> polars.DataFrame:
-        """A row for each TCP packet of the bottleneck queue, with the queue's depth (packets) and the sender's state at
-        the time of sending. Raises InputError. Sorted by arrival (enqueue_mono_ns, CLOCK_MONOTONIC ns).
+        """A row for each TCP packet of the bottleneck queue, with the queue's depth (packets), and the sender's state
+        in the flow's latest trace record at or before the packet's arrival. Sorted by arrival (enqueue_mono_ns,
+        CLOCK_MONOTONIC ns). Raises InputError.
         """
         return self.table("joined").collect()
 
@@ -94,7 +95,8 @@ class StoredRun:
         path = self.directory / f"{name}.parquet"
         whole.check(self.directory, derived=[path.name])
         if path.name in thinned.removed(self.directory) and not path.exists():
-            raise InputError(f"{path}: was removed to save room (KEEP={thinned.kept(self.directory)}); run it again")
+            kept = thinned.kept(self.directory)
+            raise InputError(f"{path}: was removed to save room (KEEP={kept}); run the experiment again")
         try:
             with parquet.reading():
                 lazy = polars.scan_parquet(path)

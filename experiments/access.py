@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ACCESS puts an access link before the bottleneck, in the direction of the data: one for each long flow, or links that
+"""ACCESS puts access links before the bottleneck, in the direction of the data: one for each long flow, or links that
 flows share (ACCESS_LINKS).
 
 The queue of an access link has no limit, so only the flow's window bounds this queue. A window above the path's
@@ -10,9 +10,10 @@ switch's memory and the flow's longest round trip follow from this bound.
 from __future__ import annotations
 
 # A socket buffer counts bytes of memory: a segment takes up to twice its size. Linux wakes a sender only when a third
-# of the buffer is free, so a window of the other two thirds must fill the link, too.
+# of the buffer is free, so the other two thirds must hold a window that fills the link.
 BUFFER_PER_WINDOW = 3
-# The middle value of tcp_rmem in the kernel. A receive buffer starts at this size, even if the last value is smaller.
+# The middle value of tcp_rmem in the kernel. A receive buffer starts at this size even if the last value is smaller, so
+# a smaller limit would have no effect.
 LEAST_BUFFER_BYTES = 128 << 10
 MOST_BUFFER_BYTES = 256 << 20  # hosts.tune.tune accepts no more
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The command `advise`. MEASURE=1 first measures the least buffer, by a search in virtual time (sweep/) on the
-operator's link. If that search would take too long, it runs on a scaled link; then the operator's link is run with the
-result (advise_link.py), in the time that is left of BUDGET.
+operator's link. If that search would take too long, it runs on a scaled link; advise_link.py then runs the operator's
+link with the result, in the time that is left of BUDGET.
 
-BUDGET is time on the idle reference machine, so the same command always does the same measurements. A scaled link keeps
-the RTT, the MTU and, as far as possible, the number of flows. First the rate is lowered until a flow's share of the BDP
-is LEAST_WINDOW packets. Then the rate and the number of flows are lowered together.
+BUDGET is time on the idle reference machine, so the machine's load does not decide what is measured. A scaled link
+keeps the RTT, the MTU and, as far as possible, the number of flows. First the rate is lowered, at most until a flow's
+share of the BDP is LEAST_WINDOW packets. Then the rate and the number of flows are lowered together.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = ["KEYS", "run"]
 # disagree, the search can take twice as long (28 runs were observed).
 RUN_SHARE = 1 / 30
 LEAST_BUDGET_S, MOST_BUDGET_S = 60, 86_400
-SEEDS = 5  # of each bound; with fewer, the interval of a mean of runs is so wide that it leaves most bounds open
+SEEDS = 5  # runs of each bound; with fewer, the interval of their mean is too wide to decide most bounds
 LEAST_WINDOW = 10.0  # BDP/n in packets: with smaller windows timeouts replace fast recovery
-WIDTH = 0.25  # of the interval that holds the least buffer, relative to its lower end
+WIDTH = 0.25  # most width of the interval that holds the least buffer, relative to the interval's lower end
 LOW, HIGH = 0.01, 1.5  # BDP: the range of the search
 LEAST_BDP, MOST_FLOWS = 4.0, 10_000
 LEAST_RTT_NS, MOST_RTT_NS = 100_000, 10 * 10**9
@@ -80,7 +80,7 @@ def _budget_s(text: str, errors: list[BadValue]) -> float:
             return float(budget_s)
     except ValueError:
         pass
-    errors.append(BadValue("BUDGET", text, f"is no such time; allowed: {LEAST_BUDGET_S}s to {MOST_BUDGET_S}s"))
+    errors.append(BadValue("BUDGET", text, f"is not a time in range; allowed: {LEAST_BUDGET_S}s to {MOST_BUDGET_S}s"))
     return 0.0
 
 
@@ -89,7 +89,7 @@ def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
     try:
         link = parameters.read({key: value for key, value in given.items() if key not in ("json", "advise")}).link
     except SpecError:
-        return  # command.run says it
+        return  # command.run reports the error
     for key, value, low, high, form in (
         ("RTT", link.rtt_ns, LEAST_RTT_NS, MOST_RTT_NS, "100us to 10s"),
         ("MTU", link.mtu_bytes, LEAST_MTU, MOST_MTU, f"{LEAST_MTU} to {MOST_MTU}"),
@@ -97,7 +97,8 @@ def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
         if not low <= value <= high:
             errors.append(BadValue(key, given.get(key.lower()), f"cannot be measured; allowed with MEASURE=1: {form}"))
     if link.bdp < LEAST_BDP and not errors:
-        errors.append(BadValue("RATE", given.get("rate"), f"x RTT is {link.bdp:.2g} packets; a measurement needs 4"))
+        problem = f"x RTT is {link.bdp:.2g} packets; allowed with MEASURE=1: {LEAST_BDP:g} or more"
+        errors.append(BadValue("RATE", given.get("rate"), problem))
     for key in ("load", "flow_sizes", "window", "input", "losing"):
         if key in given:
             errors.append(BadValue(key.upper(), given[key], "is not measured: the search has only long flows; "
@@ -142,7 +143,7 @@ def run_cost_s(share: Scaled, link: Link) -> float:
 
 
 def _rtts(window: float) -> tuple[int, int]:
-    """Warm-up and duration: several sawteeth, each of about `window` RTTs or less."""
+    """Warm-up and duration in RTTs: several sawteeth, each of about `window` RTTs or less."""
     return 100 + math.ceil(2 * window), max(200, math.ceil(4 * window))
 
 
@@ -179,7 +180,7 @@ def measure(question: Question, results: str, by_rules: int, budget_s: float) ->
     say(
         f"Measuring, about {expected}{machine_speed.explained(slow)}, longer if seeds disagree: a bisection with one "
         f"seed, then {SEEDS} seeds of each of the two bounds of the answer, "
-        f"{f'then {limits.text}' if limits else 'all on your link'}; Ctrl-C stops it, the same command goes on."
+        f"{f'then {limits.text}' if limits else 'all on your link'}; Ctrl-C stops it, the same command resumes it."
     )
     status = sweep_run.run(sweep, probe, options, say_page=False)
     if status >= 128:
@@ -227,21 +228,21 @@ def answer(question: Question, share: Scaled, row: dict[str, Any]) -> Measuremen
 
     link = question.link
     low, high, runs = row["low_packets"], row["high_packets"], row["runs"]
-    what = f"utilization of any 10 RTTs {100 * link.utilization:g} % or more"
+    keep = f"keep the 1st percentile of utilization over 10 RTTs at {100 * link.utilization:g} % or more"
     if high is None:
-        text = f"Measured: even {low} packets ({low / share.bdp:.3g} BDP) were not enough for {what} in {runs} runs: "
+        text = f"Measured: even {low} packets ({low / share.bdp:.3g} BDP) were not enough to {keep} in {runs} runs: "
         return Measurement([f"{text}ask for a lower UTIL."], None, False)
     span = f"more than {low} and at most {high}" if low else f"at most {high}"
     size = f"{share.flows} {link.cc} flows at {si(share.rate_bps, 'b/s')}, RTT {units.show(link.rtt_ns, 'time')}"
     how = f"{runs} runs; the bounds with {SEEDS} seeds each{'; ' * bool(row['note'])}{row['note']}"
     if is_whole(question, share):
-        text = f"Measured on your link, not scaled: {span} packets keep {what} ({how})."
+        text = f"Measured on your link, not scaled: {span} packets {keep} ({how})."
         return Measurement([text], high, False)
     packets = max(high, math.ceil(high / share.bdp * math.sqrt(share.flows / link.flows) * link.bdp))
     fewer = "" if share.flows == link.flows else f" x sqrt({share.flows}/{link.flows}), by the square root rule"
     carried = [
         f"Measured, scaled to {size} (a window of {share.window:.3g} packets per flow; yours: "
-        f"{link.fair_window:.3g}): {span} packets, {high / share.bdp:.3g} BDP, keep {what} ({how}).",
+        f"{link.fair_window:.3g}): {span} packets, {high / share.bdp:.3g} BDP, {keep} ({how}).",
         f"Carried over to your link: {high / share.bdp:.3g} BDP{fewer} = {packets} packets.",
     ]
     return Measurement(carried, packets, True)

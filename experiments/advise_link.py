@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The last step of advise MEASURE=1 if the search ran on a scaled link: runs of the link itself. The first run has the
-buffer of the search, scaled to the link; the others have the rules' larger buffers. Runs are done in parallel, one per
-processor. The next runs start only if no buffer so far is enough. All runs together fit into the rest of BUDGET.
+buffer of the search, scaled to the link; the others have larger buffers (the rules' buffer, the BDP). Runs are done in
+parallel, one per processor. The next runs start only if no buffer so far is enough. All runs together fit into the rest
+of BUDGET.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MOST_RUNS = 3  # the carried-over buffer, the rule's, the BDP
 
 class Limits(NamedTuple):
     """The most runs of the link, how many of them run at once, and their time on the idle reference machine. `text`
-    announces them; for 0 runs it gives the reason.
+    announces the runs; for 0 runs `text` gives the reason.
     """
 
     runs: int
@@ -91,7 +92,9 @@ def try_on_link(
         if enough:
             return Measurement(lines, enough[0], False)
         packets = together[-1]
-    lines.append("No run of your link was enough: take more than below, or ask for a lower UTIL.")
+    lines.append(
+        "No buffer was enough in a run of your link: take more than the buffer below, or ask for a lower UTIL."
+    )
     return Measurement(lines, packets, True)
 
 
@@ -99,7 +102,7 @@ def _said(link: Link, packets: int, used: float | None) -> str:
     if used is None:
         return f"A run of your link with {packets}p is not valid."
     return (
-        f"A run of your link with {packets}p kept {100 * used:.4g} % in the worst 1 % of 10 RTTs "
+        f"A run of your link with {packets}p had a 1st percentile of utilization over 10 RTTs of {100 * used:.4g} % "
         f"({CHECK_WORDS}, one seed): {'enough' if used >= link.utilization else 'not enough'}."
     )
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The command `cc`: the congestion controls of each clock, where they come from, and their modules' parameters."""
+"""The command `cc`: the congestion controls of each clock, where they come from, and the parameters of those that the
+virtual-time kernel has.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ def show(words: dict[str, Any], errors: list[BadValue]) -> int:
         say(f"{first}  {row[3]}".rstrip())
     say("")
     say(f"virtual time: {_virtual_kernel()}" if built else f"virtual time: {NOT_BUILT}")
-    say(f"real time: Linux {platform.release()}; as BPF {f'it lacks {lacks}' if lacks else 'ours and CC=./mycc.c run'}")
+    as_bpf = f"no congestion control runs as BPF, which needs {lacks}" if lacks else "ours and CC=./mycc.c run as BPF"
+    say(f"real time: Linux {platform.release()}; {as_bpf}")
     return 0
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Analyses a repetition with the command of `make replay`, in a process without privileges."""
+"""Analyses a repetition with the command of `make replay`, in a process of its own. Under sudo the process runs as the
+caller of sudo, without privileges.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +133,7 @@ def user_problem() -> str | None:
 
 
 def _as(user: pwd.struct_passwd | None) -> dict[str, Any]:
-    """Arguments of Popen: in the checkout, as that user."""
+    """Arguments of Popen: in the checkout, as `user`; None: as this process's user."""
     always = {"cwd": host.CHECKOUT}
     if not user:
         return always
@@ -140,10 +142,11 @@ def _as(user: pwd.struct_passwd | None) -> dict[str, Any]:
 
 
 def _cannot(user: pwd.struct_passwd | None, why: str | None) -> str:
+    if not user:
+        return f"cannot run {sys.executable} in {host.CHECKOUT}, which analyses a run: {why}"
     return (
-        f"{user.pw_name if user else 'root'} cannot run {sys.executable} in {host.CHECKOUT} ({why}), which analyses a "
-        "run for the caller of sudo: let this user read checkout, .venv and the Python it was made with, or call it as "
-        "root"
+        f"{user.pw_name} cannot run {sys.executable} in {host.CHECKOUT} ({why}); under sudo this user analyses a run: "
+        "let the user read the checkout, .venv and the Python that made .venv, or run the command as root without sudo"
     )
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Frames that the kernel lost between two namespaces, where no program of ours could count them.
 
-A frame that crosses a veth waits in a per-processor backlog (net.core.netdev_max_backlog). When the backlog is full the
-frame is lost: only `tx_dropped` of the sending veth counts it (drivers/net/veth.c). If the switch is a driver, the
+A frame that crosses a veth waits in a per-processor backlog (net.core.netdev_max_backlog). If the backlog is full, the
+frame is lost, and `tx_dropped` of the sending veth counts it (drivers/net/veth.c). If the switch is a driver, the
 hosts' interfaces count the frames that they could not send.
 """
 

@@ -3,7 +3,7 @@
 kernel lacks.
 
 The kernel has one list of congestion controls for the whole machine, and two runs may be active at once. So each run
-registers its algorithms under unique kernel names. All results have the plain names.
+registers its algorithms under unique kernel names. Tables, summaries and figures have the plain names.
 """
 
 from __future__ import annotations

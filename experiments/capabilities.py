@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Parameters that a target refuses. Every rule follows from the target's row of capabilities
-(controlplane/targets.py), so a new target needs no line here. Each refusal names the capability.
+"""Parameters that a target or a testbed refuses. Every rule for targets follows from the target's row of capabilities
+(controlplane/targets.py), so a new target needs no line in this file. Most of these refusals name the capability. Keys
+with a module of their own, such as PACING and OFFLOADS, are refused on a testbed by that module.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ Wrong = Callable[[str, str], None]
 
 
 def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, testbed: bool, wrong: Wrong) -> None:
-    """Calls `wrong` with the key and the problem for each thing that the target cannot do."""
+    """Calls `wrong` with the key and the problem for each parameter that the target or the testbed cannot have."""
     who = f"TARGET={can.name}"
     if clock == "virtual" and on_testbed(can):
-        wrong("clock", f"needs a switch that is a program of this machine; {who} is one with cables (capability "
+        wrong("clock", f"needs a switch that is a program of this machine; {who} is a switch with cables (capability "
               "front_panel: yes); allowed: real")  # fmt: skip
     if clock == "virtual" and not can.exact_time and spec.delay == "tc":
-        wrong("delay", f"takes the sender's queue, in which frames wait before {who} in virtual time; allowed: switch")
+        wrong("delay", f"can replace the sender's queue (bufferscope_tc_at), which spaces the frames to {who} in "
+              "virtual time; allowed: switch")  # fmt: skip
     if not can.exact_time and spec.switch is not None:
         wrong("switch", f"is for the soft switch; {who} is another switch (capability exact_time: no); "
               "allowed: no SWITCH")  # fmt: skip
@@ -47,7 +49,7 @@ def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, testbed: 
                 wrong(key, f"is in bytes; {who} compares {', '.join(can.depth_units)} (capability depth_units); "
                       "allowed: p, bdp or time, which are rounded to these")  # fmt: skip
     if on_testbed(can) and spec.delay == "switch":
-        wrong("delay", f"needs a switch that delays; {who} is one with cables (capability links: no); allowed: tc")
+        wrong("delay", f"needs a switch that delays; {who} is a switch with cables (capability links: no); allowed: tc")
     _refuse_rate(spec, wire_bytes, can, wrong)
 
 
@@ -88,7 +90,7 @@ def on_testbed(can: Capabilities) -> bool:
 
 def default_delay(can: Capabilities, testbed: bool) -> str:
     """The default of DELAY. In the lab `switch`: links of the target or of a delay line have the RTT. On a testbed
-    `switch` if the target has links, else `tc`. A target without links may have a delay line there, for DELAY=switch.
+    `switch` if the target has links, else `tc`. BMv2 may have a delay line on a testbed, for DELAY=switch.
     """
     return "tc" if testbed and not can.links else "switch"
 

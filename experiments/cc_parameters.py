@@ -24,7 +24,7 @@ def read_parameters(value: object) -> dict[str, str]:
     """Returns {algorithm.parameter: value}. Raises ValueError; its message has no subject, because BadValue prints
     KEY=value before it.
     """
-    if isinstance(value, Mapping):  # of a resolved experiment
+    if isinstance(value, Mapping):  # from a resolved experiment
         return {str(name): str(given) for name, given in value.items()}
     result: dict[str, str] = {}
     for word in str(value).split(","):
@@ -39,8 +39,8 @@ def read_parameters(value: object) -> dict[str, str]:
 
 
 def problem(given: Mapping[str, str], clock: str, where: str, used: Collection[str]) -> str | None:
-    """Why the parameters cannot be set, as the `problem` of a BadValue. `where` names a switch or target that does not
-    run our kernel; `used` are the algorithms of the flows.
+    """Why the parameters cannot be set, as the `problem` of a BadValue. `where` names SWITCH=ns3 or a testbed, which do
+    not run our kernel, and is else empty; `used` are the algorithms of the flows.
     """
     if where:
         return f"sets modules of the virtual-time kernel; {where} has none; allowed: with CLOCK=virtual in the lab"
@@ -48,7 +48,7 @@ def problem(given: Mapping[str, str], clock: str, where: str, used: Collection[s
         return "would change all connections of this machine; allowed: with CLOCK=virtual only"
     unused = [name for name in given if name.split(".")[0] not in used]
     if unused:
-        return f"sets {unused[0]}, but no flow has that congestion control; allowed: those of CC, {', '.join(used)}"
+        return f"sets {unused[0]}, but no flow has that congestion control; allowed: parameters of {', '.join(used)}"
     return None
 
 
@@ -66,7 +66,8 @@ def boot_parameters(given: Mapping[str, str] | None) -> dict[str, str]:
 def malformed(given: Mapping[str, str], before_boot: Parameters) -> str | None:
     """The problem of the first value that is not of its parameter's type. The types follow from the default values.
 
-    A kernel that cannot read a parameter drops the rest of its command line, including the program to start.
+    A kernel that cannot read a parameter drops the rest of its command line, including the program to start. So the
+    values are checked before boot.
     """
     for name, value in given.items():
         algorithm, parameter = name.split(".")

@@ -6,8 +6,8 @@
 keeper and init ask the kernel for SIGKILL when their parent ends. When init ends, the kernel kills every process in the
 cell, and then frees the cell's network namespaces, veths, packet rings, BPF programs and mounts. So nothing has to be
 undone, not even after SIGKILL of the runner. The cell has its own session: a Ctrl-C reaches only the runner, the runner
-passes it on, and the worker stops its programs in the right order. keeper exists because unshare(2) would change the
-runner itself. init exists because programs that daemonize need a parent that reaps them.
+passes the signal on, and the worker stops its programs in the right order. keeper exists because unshare(2) would
+change the runner itself. init exists because programs that daemonize need a parent that reaps them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import sys
 import traceback
@@ -37,7 +38,7 @@ MAX_RESULT_BYTES = 1 << 20
 
 
 def forwarded() -> list[signal.Signals]:
-    """Those of FORWARDED that are not ignored: a run under nohup(1) outlives its terminal, as any program does."""
+    """The signals of FORWARDED that are not ignored: a run under nohup(1) outlives its terminal, as programs should."""
     return [number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
 
 
@@ -45,11 +46,12 @@ def run(work: Callable[[], Any]) -> Any:
     """Calls `work` in a new cell and returns its result, which passes through JSON.
 
     Raises RunError as `work` does or if the cell cannot be made, Interrupted after SIGINT, SIGTERM or SIGHUP. The first
-    signal is passed on to `work`, where it raises Interrupted. A second signal ends the cell at once.
-    Everything in the cell is gone when this returns, except that the kernel tears network devices down a little later.
+    signal is passed on to `work`, where it raises Interrupted. A second signal ends the cell at once. When this
+    function returns, everything in the cell is gone. Only the kernel's removal of network devices and, after a second
+    signal, the end of the cell's processes may come a little later.
     """
     if os.geteuid() != 0:
-        raise RunError("not root: a cell of namespaces needs it; run it again with sudo")
+        raise RunError("not root: a cell of namespaces needs root; run the command again with sudo")
     read_end, write_end = os.pipe()
     runner = os.getpid()
     sys.stdout.flush()
@@ -160,7 +162,7 @@ def _keeper(runner: int, report: int, work: Callable[[], Any]) -> int:
 
 
 def _shell_status(status: int) -> int:
-    """An exit status as shells give it: 128 and the number of the signal for a process that was killed."""
+    """An exit status as shells give it: 128 plus the number of the signal for a process that was killed."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 
@@ -168,8 +170,10 @@ def _shell_status(status: int) -> int:
 def _init(alive: int, report: int, work: Callable[[], Any]) -> int:
     """PID 1: makes the cell private, starts the worker, reaps all orphans, and ends with the worker."""
     syscalls.die_with_parent()
-    if not os.read(alive, 1):
-        return 1  # the keeper ended before die_with_parent(); getppid() is 0 in any case in this PID namespace
+    # The pipe ends with the keeper. getppid() does not show whether the keeper has ended: it is always 0, because the
+    # keeper is outside this PID namespace.
+    if not os.read(alive, 1) or select.select([alive], [], [], 0)[0]:
+        return 1  # the keeper ended before die_with_parent()
     os.close(alive)
     syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
     restricted = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC

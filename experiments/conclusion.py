@@ -118,7 +118,7 @@ def outcome(number: int, summary: dict[str, Any], repetition: Path) -> Outcome:
             value = value.get(key) if isinstance(value, dict) else None
         if isinstance(value, (int, float)):
             values[path] = float(value)
-    if not marks:  # a line without news
+    if not marks:  # without marks the line would say nothing
         values.pop("marks", None)
     valid = bool(summary.get("valid"))
     return Outcome(
@@ -143,7 +143,7 @@ def lines(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _spread(quantity: ShownQuantity, values: Sequence[float]) -> str:
-    """The number, or the mean and the range of several; "" without one."""
+    """The number, or the mean and the range of several numbers; "" without any."""
     if not values:
         return ""
     mean, least, most = (

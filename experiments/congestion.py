@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A user's own congestion control: `CC=./mycc.c`, or `./mycc.bpf.c` for BPF alone.
 
-The file's stem is the algorithm's name. The source text becomes a part of the resolved experiment, so a sweep's job
-needs no file, on this machine or another one. A run's directory gets the text as a file.
+The file's name without .c or .bpf.c is the algorithm's name. The source text becomes a part of the resolved experiment,
+so a sweep's job needs no file, on this machine or another one. A run's directory gets the text as a file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_path(word: str) -> bool:
 
 
 def read(word: str) -> Source:
-    """The file that a user named. Its ValueError continues a sentence that begins with the value."""
+    """The file that a user named. Raises ValueError; its message continues a sentence that begins with the value."""
     path = Path(word).expanduser()
     if not word.endswith(".c"):
         raise ValueError(f"names {word}, which is not a C file; allowed: a name (cubic), or a file (./mycc.c)")
@@ -58,8 +58,8 @@ def read(word: str) -> Source:
 
 
 def problem(source: Source, host: Host, clock: str, where: str) -> str | None:
-    """Why this source cannot run; continues a sentence that begins with the value. `where` names the switch or target
-    if its hosts cannot have our congestion controls, else it is empty.
+    """Why this source cannot run; continues a sentence that begins with the value. `where` names SWITCH=ns3 or a
+    testbed, which cannot run a user's congestion control, and is else empty.
     """
     if where:
         return f"names a file, which {where} cannot run; allowed: the name of an algorithm, as in cubic"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Estimates the wall time of a repetition.
 
-The figures are processor time on the reference machine; `slow` is the factor by which this machine is slower now
+The constants are times on the idle reference machine; `slow` is the factor by which this machine is slower now
 (machine_speed.py). While traffic flows, the measured pace is the better estimate (lab/virtual.py).
 """
 

@@ -26,15 +26,18 @@ TESTBED = ANSIBLE / "inventories/testbed"
 STAMPS = host.BUILD
 KEYS = {
     "target": Key(f"what runs the P4 program: {', '.join(RUN_TARGETS)}", RUN_TARGETS[0], RUN_TARGETS),
-    "inventory": Key("machines of the target, or labs (default for tofino: ansible/inventories/testbed)", values=PATHS),
+    "inventory": Key("machines of the target, or labs, machines that run sweeps (default for tofino: "
+                     "ansible/inventories/testbed)", values=PATHS),
     "check": Key("1: say what would change on the machines, and change nothing", "0", ("0", "1")),
-}
-OTHERS = ("spec", "results")  # keys of make experiment that are not keys of a spec
+}  # fmt: skip
+OTHERS = ("spec", "results", "yes")  # keys of make experiment that are not keys of a spec
 LABS = "labs"  # the group of machines that run sweeps
 
 
 def deploy(words: dict[str, Any], errors: list[BadValue]) -> int:
-    """Returns the exit status. Accepts the words of `make experiment`, which deploys first. Raises SpecError."""
+    """Returns the exit status. Accepts the words of `make experiment`, which deploys first. Raises SpecError,
+    RunError.
+    """
     given, check = words.pop("inventory", ""), str(words.pop("check", "0"))
     words = {key: value for key, value in words.items() if key not in OTHERS}
     _, wrong = validate(words)
@@ -68,8 +71,8 @@ def deploy(words: dict[str, Any], errors: list[BadValue]) -> int:
 
 
 def deploy_labs(inventory: Path, dry: Sequence[str] = ()) -> int:
-    """Copies this commit to each machine of the group, and builds it there. `dry` has Ansible's options for a dry run.
-    Returns the exit status. Raises RunError.
+    """Copies this commit to each machine of the group `labs`, and builds it there. `dry` has Ansible's options for
+    a dry run. Returns the exit status. Raises RunError.
     """
     doing = "checking" if dry else "deploying"
     say(f"{doing} the labs of {inventory}: packages, this commit, programs, the virtual-time kernel")
@@ -83,7 +86,9 @@ def deploy_labs(inventory: Path, dry: Sequence[str] = ()) -> int:
 
 
 def inventory_of(target: str, given: str) -> Path:
-    """The inventory whose machines a target runs on. Raises RunError if there is none, or no machine for it."""
+    """The inventory whose machines a target runs on. Raises RunError if there is no inventory, or if its group `target`
+    has no machine.
+    """
     inventory = Path(given).absolute() if given else LAB if has_group(LAB, target) else TESTBED
     if not inventory.exists():
         how = (

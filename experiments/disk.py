@@ -22,18 +22,22 @@ RESERVE_BYTES = 64 << 20
 DERIVED_SHARE = 1.5  # Parquet of postcards, of trace records and of their join, relative to the raw files
 LOGS_AND_FIGURES_BYTES = 16 << 20
 SUMMARY_BYTES = 4 << 20  # summary, report and distributions
-FLOW_ROW_BYTES, LEAST_FLOW_PACKETS = 120, 4  # of flows.parquet; SYN, data, FIN and an ACK
+# Bytes of a row of flows.parquet, and packets of the shortest flow: SYN, data, FIN and an ACK.
+FLOW_ROW_BYTES, LEAST_FLOW_PACKETS = 120, 4
 # Measured sizes of runs (experiments/tests/test_consent.py): trace records per data packet, tables relative to raw
 # files, and everything else.
 TRACED_SHARE, EXPECTED_DERIVED_SHARE, EXPECTED_REST_BYTES = 0.55, 0.3, 3 * 10**6
 
 
 def estimate_bytes(spec: Resolved) -> int:
-    """The most bytes that one repetition writes: a postcard and a trace record for each packet of a full link."""
+    """The most bytes that one repetition writes: a postcard and a trace record for each packet of a full link and for
+    the packets of each finite flow's handshake and end, the tables derived from these records, logs and figures.
+    """
     from wire.formats import BLOCK, POSTCARD, TCP_RECORD
 
     record_bytes = POSTCARD.length + BLOCK.const["BLOCK_STAMP_BYTES"] + TCP_RECORD.length
-    return int(spec.packets * record_bytes * (1 + DERIVED_SHARE)) + LOGS_AND_FIGURES_BYTES
+    packets = spec.packets + LEAST_FLOW_PACKETS * _finite_flows(spec)
+    return int(packets * record_bytes * (1 + DERIVED_SHARE)) + LOGS_AND_FIGURES_BYTES
 
 
 def expected_bytes(spec: Resolved) -> int:
@@ -50,15 +54,20 @@ def kept_bytes(spec: Resolved, keep: str) -> int:
     if keep == "summary":
         return SUMMARY_BYTES
     if keep == "flows":
-        return SUMMARY_BYTES + int(spec.packets * FLOW_ROW_BYTES / LEAST_FLOW_PACKETS)
+        return SUMMARY_BYTES + int(max(spec.packets / LEAST_FLOW_PACKETS, _finite_flows(spec)) * FLOW_ROW_BYTES)
     everything = estimate_bytes(spec)
     if keep == "tables":
         return int((everything - LOGS_AND_FIGURES_BYTES) * DERIVED_SHARE / (1 + DERIVED_SHARE)) + LOGS_AND_FIGURES_BYTES
     return everything
 
 
+def _finite_flows(spec: Resolved) -> float:
+    """Expected number of finite flows. `packets` counts full packets of data, so tiny flows have more packets."""
+    return sum(group.flows(spec.traffic_ns) for group in spec.transfers)
+
+
 def free_bytes(directory: Path) -> int:
-    """The bytes that this process may still write to the file system of `directory`."""
+    """The bytes that a process without privileges may still write to the file system of `directory`."""
     figures = os.statvfs(directory)
     return figures.f_bavail * figures.f_frsize
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""environment.json: the conditions of a result: commit, program, kernel, processors, settings, every queue."""
+"""environment.json has the conditions of a result: commit, program, kernel, processors, settings, every queue."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def hosts(namespaces: Iterable[str]) -> dict[str, Any]:
 
 
 def load() -> dict[str, Any]:
-    """How busy the machine is: load averages; and since boot processor times in ns (steal: taken by the hypervisor),
-    started processes, context switches.
+    """How busy the machine is: load averages; and, since boot, processor times in ns (steal: taken by the hypervisor),
+    started processes and context switches.
     """
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
@@ -110,7 +110,7 @@ def load() -> dict[str, Any]:
 
 
 def git() -> dict[str, Any] | None:
-    """The commit, and whether there are uncommitted changes; None outside of a checkout or without git."""
+    """The commit, and whether tracked files have uncommitted changes; None outside of a checkout or without git."""
 
     def ask(*words: str) -> str:
         command = ["git", "-c", f"safe.directory={host.CHECKOUT}", "-C", str(host.CHECKOUT), *words]

@@ -37,19 +37,20 @@ DOCS = host.CHECKOUT / "docs/results"
 KEYS = {
     "paper": Key(f"whose figures: {', '.join(registry.packages())}, or a folder that has a PAPER; {whole_map.WORD}: "
                  "the map of all published runs", values=(*registry.packages(), whole_map.WORD)),
-    "figure": Key("which of them: 5a, all parts of one (5), or several (3,8,table1) (default: all)"),
+    "figure": Key("the figures to draw: 5a, all parts of a figure (5), or several (3,8,table1) (default: all)"),
     "smoke": Key("1: short runs", "0", SWITCH),
     "results": Key("the directory of the sweeps and figures", "results", PATHS),
     "reps": Key("most repetitions of each point (default: as many as the specs say)"),
     "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", PARALLEL, ENGINES),
     "jobs": Key("runs at once (default: as many as the machine has room for)"),
-    "attempts": Key("attempts for each run that is not valid (in virtual time: one)", "3"),
+    "attempts": Key("how often a run is tried, in total, until it is valid (default in virtual time: a run that is not "
+                    "valid is not repeated)", "3"),
     "clock": Key("real: run the sweeps' real-time versions, for the figure that compares the clocks; or virtual",
                  "virtual", ("virtual", "real")),
     "switch": Key("ns3: simulate the sweeps' versions for ns-3, to stand beside the other runs", values=("ns3",)),
-    "mode": Key("of a paper with a second set of runs in another MODE: run that set, into directories of its own"),
+    "mode": Key("for a paper with a second set of runs, in another MODE: run this set, into directories of its own"),
     "beside": Key("a checkout of the paper's published data, which figures then show beside the runs", values=PATHS),
-    "runs": Key("published: take the runs of docs/results/, and do only those that are missing", values=("published",)),
+    "runs": Key("published: take the runs of docs/results/, and do only the missing runs", values=("published",)),
     "show": Key("1: say what would be run, and run and draw nothing", "0", SWITCH),
     "draw": Key("only: draw from what is stored, and run nothing", values=("only",)),
     "publish": Key("1: copy figures, page and run table to docs/results/", "0", SWITCH),
@@ -167,7 +168,9 @@ def _ns3(paper: Paper, figures: tuple[PaperFigure, ...], given: dict[str, object
     elif also:
         problem = f"has its own sweeps; leave {' and '.join(also)} out"
     elif figures and not _for_ns3(paper, sweeps_of(figures)):
-        problem = "has no version of these sweeps; allowed: with `ns3:` in their specs"
+        problem = (
+            "needs sweeps with a version for ns-3, and these have none; allowed: sweeps with `ns3:` in their specs"
+        )
     if problem:
         errors.append(BadValue("SWITCH", given["switch"], problem))
     return not problem
@@ -239,7 +242,8 @@ def read_sweeps(paper: Paper, stems: Iterable[str], words: Mapping[str, object],
 
 def conditions(paper: Paper) -> dict[str, SweepConditions]:
     """The conditions that all runs of a sweep share, by the sweep's stem. An imported run belongs to each sweep whose
-    conditions it meets. Sweeps with a buffer in bytes are left out: they are not compared. Raises SpecError.
+    conditions it meets. Sweeps whose flows or buffer cannot be compared (a buffer in bytes, for example) are left out.
+    Raises SpecError.
     """
     by_stem = {}
     for stem, sweep in read_sweeps(paper, paper.stems, {}, smoke=False).items():
@@ -326,7 +330,7 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
 
 
 def _that_can_change(paper: Paper, stems: Iterable[str], key: str) -> tuple[str, ...]:
-    """The sweeps that do not vary a key themselves."""
+    """The sweeps that do not vary the key `key` themselves."""
     return tuple(
         stem
         for stem in stems

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The key `groups` of a spec file: a list of groups, each with its own keys. A spec without `groups` is one group.
 
-A group has the keys of an experiment, read by the same readers and checked by the same rules: an entry is the run's
-spec with the traffic keys of the group. Some keys of the run are the defaults of its groups (DEFAULTS_OF_GROUPS).
+The keys of a group are keys of an experiment (GROUP_KEYS), read by the same readers and checked by the same rules: an
+entry is the run's spec with the group's keys in place of the run's. Some keys of the run are the defaults of its groups
+(DEFAULTS_OF_GROUPS).
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from lib.values import unknown_key
 
 DEFAULTS_OF_GROUPS = ("rtt", "ack_delay", "ecn", "initcwnd", "acks")  # the run may give these, too
 OF_THE_RUN = {*KEYS} - {*GROUP_KEYS, "finite_cc", "groups"}
-OF_TCP = ("rtt", "ack_delay", "access", "window", "pacing", "ecn", "initcwnd", "acks")  # refuse_keys knows the others
+# Keys that a group of datagrams cannot have, besides those that transfers.refuse_keys refuses.
+OF_TCP = ("rtt", "ack_delay", "access", "window", "pacing", "ecn", "initcwnd", "acks")
 Wrong = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The traffic of a spec without `groups`, or one of its groups.
+    """One of the groups of a spec, or the whole traffic of a spec without `groups`.
 
     `errors` are the errors of the entry's keys; `wrong` adds one. `number` is the group's place in the file; None
     without `groups`.

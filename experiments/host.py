@@ -17,14 +17,16 @@ from hosts.congestion_bpf import objects
 CHECKOUT = Path(__file__).resolve().parents[1]
 BUILD = CHECKOUT / "build"
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")  # to programs without privileges
+# The congestion controls that programs without privileges may choose.
+ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 
 
 @dataclass(frozen=True)
 class Host:
     """The features that a host offers to experiments."""
 
-    congestion_controls: tuple[str, ...] | None  # None: not known before the kernel is built
+    # None: not known, because the host is a testbed's, or its kernel's source is an archive that is not built yet.
+    congestion_controls: tuple[str, ...] | None
     netem: bool
     clock: str = "real"  # the clock of the host's experiments
     kernel: str = "this machine's kernel"  # the kernel that has `congestion_controls`, in words
@@ -37,7 +39,9 @@ OF_TESTBED = Host(None, netem=True, kernel="the machines' kernels", testbed=True
 
 
 def default_clock() -> str:
-    """Real time for root, because real time needs no kernel build first (docs/measurements.md)."""
+    """Real time for root, because real time needs no kernel build first (docs/measurements.md). Virtual time for
+    others, because real time needs root.
+    """
     return "real" if os.geteuid() == 0 else "virtual"
 
 

@@ -3,7 +3,7 @@
 
 A signal handler runs between any two instructions, so its exception may arise in a finalizer or in a callback of a weak
 reference, and every import has such a callback. Python prints such an exception (sys.unraisablehook) and goes on: a run
-that got SIGTERM there would measure to its end. Here a timer raises the exception again.
+that got SIGTERM at such a moment would measure to its end. So a timer raises the exception again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which experiment may use which processors. An experiment in real time has all of them. An experiment in virtual time
-has the processors that are free.
+has a free processor for each repetition, as far as processors are free, and shares a processor if none is free.
 
 In real time every other process disturbs the result, so there is one such experiment at a time, whatever its results
 directory. Virtual time is not disturbed; a processor for each repetition only makes it faster.
@@ -59,7 +59,7 @@ def free_processors(name: str, most: int) -> Iterator[list[int]]:
 
 
 def _places(name: str) -> list[tuple[int, str]]:
-    """Processors with the names of their locks. Names of unshared use come first."""
+    """Processors with the names of their locks. The names for the first experiment on each processor come first."""
     processors = sorted(os.sched_getaffinity(0), reverse=True)
     return [(number, f"{name}-{number}-{share}") for share in range(MOST_SHARE) for number in processors]
 

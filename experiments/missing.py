@@ -70,7 +70,7 @@ def _clients(spec: Resolved) -> list[str]:
     if spec.target != "bmv2":
         return []
     if spec.clock == "virtual" and bmv2_client.DIRECTORY_VARIABLE in os.environ:
-        return [f"{bmv2_client.DIRECTORY_VARIABLE} is not seen in virtual time: install BMv2's modules in /usr/local"]
+        return [f"{bmv2_client.DIRECTORY_VARIABLE} has no effect in virtual time: install BMv2's modules in /usr/local"]
     try:
         bmv2_client.load_packages()
     except SwitchError as error:
@@ -90,11 +90,12 @@ def _outside(target: str) -> list[str]:
 
 
 def _missing_for_real_time() -> list[str]:
-    """Missing requirements of a lab on this machine's kernel. A lab in virtual time has its own kernel, and is root."""
+    """Missing requirements of a lab on this machine's kernel. A lab in virtual time is root in a kernel of its own."""
     lines = []
     if os.geteuid() != 0:
         lines.append(
-            "not root: network namespaces, packet rings and BPF need it; run it again with sudo, or with CLOCK=virtual"
+            "not root: network namespaces, packet rings and BPF need root; run the command again with sudo, or with "
+            "CLOCK=virtual"
         )
     if not BTF.exists() and "tracefs" not in FILE_SYSTEMS.read_text().split():
         lines.append(

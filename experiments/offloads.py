@@ -3,8 +3,8 @@
 
 With OFFLOADS=on a sender's TCP hands down super-segments (TSO, GSO). In virtual time the kernel segments them in the ns
 of their transmission, and the access link of the sender's port spaces the segments at NIC_RATE. At both hosts a
-received frame waits up to COALESCE for others, and GRO merges the segments of a flow. On a testbed the machines' NICs
-do all this.
+received frame waits up to COALESCE for further frames, and GRO merges the segments of a flow. On a testbed the
+machines' NICs do all this.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ KEYS = tuple(OffloadKeys.model_fields)
 MEANINGS = {
     "offloads": "off: hosts send and receive single segments; on: TSO, GSO and GRO, with bursts as from a NIC",
     "nic_rate": "with OFFLOADS=on: rate of the sender's NIC, which spaces a burst (default 10gbit, or four times RATE)",
-    "coalesce": "with OFFLOADS=on: how long a received frame waits for others, in whole us (default 20us)",
+    "coalesce": "with OFFLOADS=on: how long a received frame waits for further frames, in whole us (default 20us)",
 }
 VALUES = {"offloads": SWITCH}
 

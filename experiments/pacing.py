@@ -74,7 +74,7 @@ def options(pacing: str | None, window_packets: int | None, clock: str) -> dict[
 
 
 def setup(pacing: str | None) -> dict[str, Any]:
-    """The playbooks' variables. Linux's own pace is 2 and 1.2 windows per RTT."""
+    """The playbooks' variables. `exact` and `poisson` pace at 1 window per RTT (100 %), not at Linux's 2 and 1.2."""
     if pacing == FQ:
         return {"sender_qdisc": FQ}
     return {"tune_pacing_percent": 100} if pacing in GAPS else {}

@@ -21,7 +21,7 @@ from lib.units import Quantity
 SPREAD_CLASSES = 16  # of RTT_SPREAD, for finite flows
 MOST_RTTS = 64
 MOST_ACCESS_LINKS = 1000  # the switch has more: CORE_SHARED_LINKS
-MOST_PATHS = 1000  # MOST_SOURCES of hosts/traffic/transfers.py is more
+MOST_PATHS = 1000  # the traffic program accepts more: MOST_SOURCES of hosts/traffic/transfers.py
 FIRST_ADDRESS = IPv4Address("10.77.0.16")  # beside the addresses of experiments/topology.py
 
 
@@ -53,7 +53,9 @@ def read_rtts(read_one: Callable[[object], Quantity]) -> Callable[[object], tupl
 
 
 def rtts_ns(spec: Any) -> list[int] | None:
-    """RTTS as given. Here and below, `spec` is a Spec of experiments/spec.py, which imports this module."""
+    """RTTS as given. In this function, `refuse` and `refuse_access`, `spec` is a Spec of experiments/spec.py, which
+    imports this module; in all other functions it is a Resolved (experiments/resolved.py).
+    """
     return None if spec.rtts is None else [units.whole(rtt) for rtt in spec.rtts]
 
 
@@ -74,7 +76,7 @@ def refuse(spec: Any, given: Mapping[str, object], wrong: Callable[[str, str], N
     if spec.access_links is None:
         return
     if spec.access is None:
-        wrong("access_links", "needs their rate; allowed: with ACCESS=25mbit or another rate")
+        wrong("access_links", "needs the links' rate; allowed: with ACCESS=25mbit or another rate")
     if finite_kinds(spec.traffic) and spec.servers is None and classes * spec.access_links > MOST_PATHS:
         wrong("access_links", f"and {classes} RTTs make {classes * spec.access_links} paths; allowed: {MOST_PATHS}, or "
               "a number of SERVERS that share RTTs and links")  # fmt: skip
@@ -98,7 +100,7 @@ def refuse_access(spec: Any, wrong: Callable[[str, str], None]) -> None:
 
 
 def paths(spec: Any) -> tuple[Path, ...]:
-    """All paths of the finite flows of `spec`, a Resolved (experiments/resolved.py)."""
+    """All paths of the finite flows of `spec`."""
     return tuple(path for group in _by_group(spec) for path in group)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs Ansible on the lab's hosts: one process for all playbooks of a step, because each start costs a second.
+"""Runs Ansible on the hosts of the lab or of a testbed: one process for all playbooks of a step, because each start of
+Ansible costs a second.
 
 A failure is reported with the messages of our callback plugin (ansible/plugins/callback). All other output is in the
 repetition's logs. `plan` runs nothing: the same playbooks list the programs that they would run, for hosts that do not
@@ -74,7 +75,9 @@ def run(
 
 
 def _environment(scratch: Path, in_the_lab: bool) -> dict[str, str]:
-    """Ansible's environment, without the user's configuration, and with all of this machine's files in `scratch`."""
+    """Ansible's environment. It ignores the user's configuration. Ansible's temporary files on this machine, and on the
+    lab's hosts, go to `scratch`.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     return kept | {
         "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"),

@@ -12,8 +12,8 @@ from pathlib import Path
 
 
 def keep_one_free() -> dict[str, list[int]]:
-    """Takes the last processor from this process and its children. Returns the processors of the switch and of all
-    other programs. If there is only one processor, all share it.
+    """Takes the last processor from this process and from the children that it starts from now on. Returns the
+    processors of the switch and of all other programs. If there is only one processor, all share it.
     """
     every = sorted(os.sched_getaffinity(0))
     if len(every) == 1:
@@ -23,7 +23,9 @@ def keep_one_free() -> dict[str, list[int]]:
 
 
 def move(pid: int, processors: list[int]) -> None:
-    """Moves a process with all its threads, and its children, to `processors`. Raises OSError if it has ended."""
+    """Moves a process and its descendants, with all their threads, to `processors`. Raises OSError if one of them has
+    ended.
+    """
     for thread in Path(f"/proc/{pid}/task").iterdir():
         os.sched_setaffinity(int(thread.name), processors)
         for child in (thread / "children").read_text().split():

@@ -2,8 +2,8 @@
 """Programs of the user's own as traffic (TRAFFIC=program): their keys, and the plans that hosts/traffic/user_program.py
 carries out.
 
-A command is a list of arguments. No shell reads it. In an argument, {address} and the other names of STANDS_FOR
-are replaced; another word of letters in braces is refused.
+A command is a list: the program and its arguments. No shell reads the list. In the arguments, {address} and the other
+names of STANDS_FOR are replaced; another word of lower-case letters and underscores in braces is refused.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Read = BeforeValidator
 PORT = 1443  # of the server; below the ports of long and finite flows (experiments/traffic.py)
 MOST_COMMAND_BYTES = 16 << 10
 OUTPUT_BYTES = 16 << 20  # kept of each output stream
-MEMORY_MIB = 512  # of a virtual machine, for both programs
-SCRATCH = "/run/program-"  # in the cell's or the machine's own /run
+MEMORY_MIB = 512  # of a virtual machine, for both programs together
+SCRATCH = "/run/program-"  # first part of the name, in the /run of the cell or of the virtual machine
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 STANDS_FOR = {
     "address": "the server's address",
@@ -44,7 +44,9 @@ _CC = re.compile(r"[a-z][a-z0-9_]{0,14}")
 
 
 def read_command(value: object) -> tuple[str, ...]:
-    """The arguments in a text as a POSIX shell would split it, or in a list. Nothing is expanded."""
+    """The arguments of a command. A text is split as a POSIX shell would split it, but nothing is expanded; a list has
+    one argument per item.
+    """
     form = "allowed: a program and its arguments, as in 'python3 server.py {address} {port}'"
     try:
         words = shlex.split(value) if isinstance(value, str) else list(value)  # type: ignore[call-overload]
@@ -53,7 +55,9 @@ def read_command(value: object) -> tuple[str, ...]:
     if not words or not words[0] or not all(isinstance(word, str) and "\0" not in word for word in words):
         raise ValueError(f"is not a list of arguments; {form}")
     if sum(len(word.encode()) + 1 for word in words) > MOST_COMMAND_BYTES:
-        raise ValueError(f"is longer than {MOST_COMMAND_BYTES} bytes; allowed: shorter arguments, or a file of them")
+        raise ValueError(
+            f"is longer than {MOST_COMMAND_BYTES} bytes; allowed: shorter arguments, or arguments in a file"
+        )
     for name in (name for word in words for name in _NAME.findall(word)):
         if name not in STANDS_FOR:
             known = ", ".join(f"{{{known}}}" for known in STANDS_FOR)
@@ -86,8 +90,8 @@ MEANINGS = {
     "server": "with TRAFFIC=program: the server and its arguments, 'python3 server.py {address} {port}'; it must "
     "listen on {port} (TCP or UDP) and stay in the foreground (docs/traffic.md)",
     "client": "with TRAFFIC=program: the client and its arguments, 'curl -so /dev/null http://{address}:{port}/file'; "
-    "when the client ends, the traffic ends, if there is no other traffic",
-    "server_at": "the host that runs SERVER: sender (the default; what it sends crosses the bottleneck), receiver",
+    "if there is no other traffic, the traffic ends when the client ends",
+    "server_at": "the host that runs SERVER: sender (the default; the server's data crosses the bottleneck), receiver",
     "directory": "working directory of SERVER and CLIENT (default: the current directory)",
     "program_cc": "congestion control of the programs' TCP, unless they choose one (default: CC)",
 }
@@ -129,7 +133,7 @@ def resolve(
         if command is None:
             wrong(key, f"is missing; allowed: the {key} and its arguments, with TRAFFIC={PROGRAM}")
         elif not commands[key][0]:
-            where = "not an executable file in DIRECTORY" if "/" in command[0] else "not in PATH"
+            where = "not an executable file, seen from DIRECTORY" if "/" in command[0] else "not in PATH"
             wrong(key, f"names the program {command[0]!r}, which is {where}; allowed: an executable file")
     if spec.program_cc is None and cc is None:
         wrong("program_cc", "is missing; CC names several; allowed: the congestion control of the programs' TCP")

@@ -12,7 +12,9 @@ PLAIN_EVERY_S = 5.0
 
 
 class RunProgress(Terminal):
-    """The phase and the progress of a repetition. `expected_s` is the duration of the whole repetition."""
+    """The phase and the progress of a repetition. `expected_s` is the expected wall time, with or without the analysis,
+    as the caller decides.
+    """
 
     def __init__(self, title: str, expected_s: float) -> None:
         super().__init__(PLAIN_EVERY_S)
@@ -20,7 +22,7 @@ class RunProgress(Terminal):
         self.expected_s = expected_s
 
     def phase(self, text: str) -> None:
-        """Shows the phase, while there is no traffic yet."""
+        """Shows the phase, while no traffic flows."""
         self._show(f"{self.title}: {text}", "", always=not self.live)
 
     def expect(self, left_s: float) -> None:

@@ -29,9 +29,9 @@ class Sizes(NamedTuple):
 
 
 class Durations(NamedTuple):
-    """`unmeasured_ns` is the part of `traffic_ns` before the measurement. `round_trip_ns` is the longest RTT of all
-    flows on the idle path. In virtual time the traffic is polled every `tick_s`. `repetition_s` and `analysis_s` are
-    wall time.
+    """`unmeasured_ns` is the part of `traffic_ns` before the measurement, without the time that iperf3 takes to connect
+    the flows. `round_trip_ns` is the longest RTT of all flows on the idle path. In virtual time the traffic is polled
+    every `tick_s`. `repetition_s` and `analysis_s` are wall time.
     """
 
     connect_ns: int

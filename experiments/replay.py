@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command `replay`: repeats the analysis of a run in this process. With BUF=, MODE=, ECN_THRESHOLD= or RATE= the
-command makes a what-if instead (whatif.py).
+"""The command `replay`: repeats the analysis of a run. With BUF=, MODE=, ECN_THRESHOLD= or RATE= the command makes a
+what-if instead (whatif.py).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from runs.thinned import KEEP
 
 KEYS = {
     "run": Key("a run, or a repetition of one: results/latest, results/latest/rep-1", values=PATHS),
-    "force": Key("1: replace earlier results even if raw files were damaged since, or the new ones are not valid", "0",
-                 SWITCH),
-    "keep": Key("write only the files of a valid run that a sweep with this KEEP keeps: all, tables, flows, summary",
+    "force": Key("1: replace earlier results even if raw files were damaged since, or the new results are not valid",
+                 "0", SWITCH),
+    "keep": Key("of a valid run, write only the files that a sweep with this KEEP keeps: all, tables, flows, summary",
                 KEEP[0], KEEP),
-    "wait": Key("1: load everything, and read the run only after a line on standard input (none: analyse nothing)", "0",
+    "wait": Key("1: load all modules, then wait for a line on standard input; without a line, analyse nothing", "0",
                 SWITCH),
     "alone": Key("1: draw in this process: slower for one run, faster where many are analysed at once", "0", SWITCH),
     **{
-        key: Key(f"what-if: {parameters.KEYS[key].meaning} (default: as in the run)",
-                 values=parameters.KEYS[key].values)
+        key: Key(f"what-if: {parameters.KEYS[key].meaning} (default: as in the run"
+                 f"{', unless BUF is given' * (key == 'ecn_threshold')})", values=parameters.KEYS[key].values)
         for key in whatif.KEYS
     },
 }  # fmt: skip
@@ -34,8 +34,8 @@ EXAMPLE = "make replay RUN=results/latest"
 
 
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Derives every file of the given run or repetition again. Returns the analysis's exit status. Raises SpecError for
-    `errors` or a missing RUN, and RunError.
+    """Derives every file of the given run or repetition again, or makes the what-if that `given` asks for. Returns the
+    exit status. Raises SpecError for `errors`, a missing RUN or an unknown KEEP, and RunError.
     """
     require(given, errors, run=f"say which run to analyse again: {EXAMPLE}")
     keep = given.get("keep", KEEP[0])

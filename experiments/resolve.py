@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Resolves a spec: defaults, SI units, the rules between keys, and the limits of this host.
 
-`resolve` reports every error at once, so that a user corrects a spec once.
+`resolve` reports all wrong keys at once, so that a user corrects a spec once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
 
 
 def resolve(given: Mapping[str, object], host: Host) -> Resolved:
-    """The experiment that `given` (key -> value, keys in lower case) asks for. Raises SpecError with every error."""
+    """The experiment that `given` (key -> value, keys in lower case) asks for. Raises SpecError with one error for each
+    wrong key; a wrong spec_version is reported alone.
+    """
     spec, errors = validate(given)
     if "spec_version" in errors:
         raise SpecError(list(errors.values()))
@@ -100,7 +102,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     if not errors.keys() & {"duration", "rtt"} and duration_ns < UTILIZATION_WINDOW_RTTS * rtt_ns:
         wrong("duration", f"is too short; allowed: {UTILIZATION_WINDOW_RTTS} RTTs or more, the window of utilization")
     elif not errors.keys() & {"duration", "warmup", "rtt"} and duration_ns + warmup_ns > MAX_TRAFFIC_NS:
-        wrong("duration", "is too long; allowed: WARMUP and DURATION together 82800s at most, as iperf3 can run")
+        wrong("duration", "is too long; allowed: 82800s at most for WARMUP and DURATION together")
 
     start_spread_ns = resolve_traffic.start_spread_ns(spec.start_spread, generator, rtt_ns) if traffic.long else 0
     transfers.refuse_too_many(traffic.finite, start_spread_ns + warmup_ns + duration_ns, wrong)
@@ -157,27 +159,31 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         drop_cost_permille=_drop_cost(spec, switch, can, errors, wrong),
     )
     if resolved.flows > MAX_FLOWS and not errors.keys() & {"cc", "flows"}:
-        wrong("groups" if spec.groups else "flows", f"has {resolved.flows} flows; allowed: {MAX_FLOWS} long flows and "
-              "flows of datagrams in a run")  # fmt: skip
+        wrong("groups" if spec.groups else "flows", f"has {resolved.flows} flows; allowed: {MAX_FLOWS} in a run, long "
+              "flows and flows of datagrams together")  # fmt: skip
     if generator == "iperf3" and not where.testbed and resolved.flows > MOST_IPERF3_FLOWS:
         wrong("flows" if "flows" in given else "cc", f"makes iperf3's servers keep {IPERF3_STREAM_BYTES >> 10} KiB a "
               f"flow in the lab's /run, a file system in memory of {cell.RUN_BYTES >> 20} MiB; allowed: "
               f"{MOST_IPERF3_FLOWS} flows, or GENERATOR=epoll")  # fmt: skip
     paths.refuse_groups(resolved, wrong)
+    if where.testbed and not errors and paths.paths(resolved):
+        wrong("groups" if spec.groups else "rtt_spread", "gives finite flows addresses of the sender that only the lab "
+              "of one machine has; an inventory names other machines; allowed: one RTT, no shared links")  # fmt: skip
     if len({group.pacing for group in resolved.tcp_groups} - {None}) > 1:
         wrong(
             "groups",
-            "has groups with different PACING, a setting of the whole host; allowed: one kind for all that pace",
+            "has groups with different PACING, a setting of the whole host; allowed: one kind for all groups that pace",
         )
     if resolved.pacing_of_host == pacing.FQ and any(
         group.pacing is None for group in resolved.tcp_groups if group.is_own
     ):
-        wrong("groups", "has groups without PACING=fq, which the sender's qdisc would pace, too; allowed: fq for all")
+        wrong("groups", "has groups without PACING=fq, but the sender's qdisc fq paces all flows; allowed: fq for all "
+              "groups")  # fmt: skip
     if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtts", "rtt_spread"}:
         wrong(
             "buf",
             f"makes the switch hold {resolved.pool_packets} packets, {resolved.pool_bytes >> 20} MiB; allowed: "
-            f"{MAX_POOL_BYTES >> 20} MiB for the buffer and all that RATE x (RTT + RTT_SPREAD) has in flight",
+            f"{MAX_POOL_BYTES >> 20} MiB for the buffer and the packets in flight, RATE x (RTT + RTT_SPREAD)",
         )
     if errors:
         known = [key for key in KEYS if key in errors]
@@ -243,7 +249,7 @@ def _check_congestion_controls_of(entry: groups.Entry, run: Spec, host: Host) ->
 
 
 def _without_ours(where: resolve_traffic.Where, run: Spec) -> str:
-    """The switch or target, if its hosts cannot have our congestion controls; "" if they can."""
+    """The switch or target whose hosts cannot get bufferscope's congestion controls and parameters; "" if they can."""
     return "SWITCH=ns3" if run.switch == "ns3" else "a testbed" if where.testbed else ""
 
 
@@ -270,7 +276,9 @@ def _check_parameters(
 
 
 def _check_host(spec: Spec, host: Host, errors: dict[str, BadValue], wrong: Any) -> None:
-    """Refuses features that the hosts' kernel lacks. This machine does not know the hosts of a testbed."""
+    """Refuses features that the hosts' kernel lacks, or keeps from programs without privileges. Refuses nothing on a
+    testbed: this machine does not know a testbed's hosts.
+    """
     if host.testbed or capabilities.on_testbed(TARGETS[spec.target].capabilities):
         return
     if spec.program_cc:
@@ -291,9 +299,9 @@ def _check_congestion_controls(key: str, names: list[str], host: Host, errors: d
     missing = [] if known is None else [cc for cc in names if cc not in known]
     if missing and known is not None and key not in errors:
         what = "is not a" if len(names) == 1 else f"names {' and '.join(missing)}, no"
-        more = " (CLOCK=virtual has all of Linux)" if host.clock == "real" else ""
+        more = " (CLOCK=virtual has all of Linux's)" if host.clock == "real" else ""
         if host.bpf_lacks and set(missing) & objects.own_sources().keys():
-            more = f"; as BPF it needs {host.bpf_lacks}{more}"
+            more = f"; bufferscope's own, which are BPF programs here, need {host.bpf_lacks}{more}"
         wrong(key, f"{what} congestion control of {host.kernel}; allowed: {', '.join(known)}{more}")
 
 
@@ -330,5 +338,5 @@ def _drop_cost(spec: Spec, switch: str, can: Capabilities, errors: dict[str, Bad
     if spec.drop_cost is None or spec.mode not in EGRESS_MODES or errors.keys() & {"drop_cost", "target", "switch"}:
         return None
     if not can.links or switch == "ns3":
-        wrong("drop_cost", "is a property of the switch itself there; allowed: with the soft switch only")
+        wrong("drop_cost", "cannot be set in this switch; allowed: with the soft switch only")
     return int(spec.drop_cost * 1000) or None

@@ -65,7 +65,7 @@ def resolve(entries: list[Entry], generator: str | None, where: Where) -> Traffi
 
 
 def _own(entry: Entry, where: Where) -> dict[str, Any]:
-    """Settings of a group of `groups`, by the names of OwnSettings."""
+    """Settings of a group of `groups`: field of OwnSettings -> value; empty without `groups`."""
     spec = entry.spec
     bounds = pacing.resolve(
         spec, entry.given, spec.traffic, where.clock, where.switch, where.testbed, where.bpf_lacks, entry.wrong
@@ -113,15 +113,15 @@ def _long(entry: Entry, settings: Mapping[str, Any]) -> list[Group]:
 
 
 def datagram_flows(spec: Spec, number: int | None = None) -> int:
-    """Number of 5-tuples of open-loop traffic; `number` is the place of its group in `groups`."""
+    """Number of 5-tuples of open-loop traffic. `number` is the group's place in `groups`; None without `groups`."""
     if spec.traffic == OPEN_LOOP and number is None:
         return DEFAULT_FLOWS if spec.flows is None else spec.flows
     return 1 if spec.flows is None or LONG in transfers.kinds(spec.traffic) else spec.flows
 
 
 def _datagrams(entry: Entry) -> list[Datagrams]:
-    """Open-loop traffic beside other traffic. Open-loop traffic alone, without `groups`, has fields of Resolved
-    instead.
+    """The open-loop traffic of a group, or beside other traffic. Open-loop traffic alone, without `groups`, has fields
+    of Resolved instead.
     """
     spec = entry.spec
     if OPEN_LOOP not in transfers.kinds(spec.traffic) or (entry.number is None and spec.traffic == OPEN_LOOP):
@@ -152,8 +152,8 @@ def _check_arrivals(entry: Entry) -> None:
     if Fraction(parts.spacing_ppm, 10**6) > widest * (1 + Fraction(1, 10**6)):
         entry.wrong(
             "arrivals",
-            f"spaces a flow's packets too widely for LOAD: its round has no room for them; allowed: at most FLOWS / "
-            f"LOAD = {float(widest):.6g} slots",
+            f"spaces a flow's packets too widely for LOAD: a round has no room for its packets; allowed: at most FLOWS "
+            f"/ LOAD = {float(widest):.6g} packet times",
         )
 
 
@@ -168,18 +168,19 @@ def _check(entry: Entry, generator: str | None) -> None:
     if OPEN_LOOP in kinds and "finite" in kinds:
         wrong(
             "traffic",
-            "has two loads and two sizes; allowed: a file with groups, where each has its own (docs/traffic.md)",
+            "has two loads and two sizes; allowed: a file with groups, where each group has its own (docs/traffic.md)",
         )
     if "sizes" not in errors and isinstance(spec.sizes, Drawn) and not finite and OPEN_LOOP in kinds:
-        wrong("sizes", f"is of flows; allowed with TRAFFIC={spec.traffic}: {', '.join((*SIZES, BURSTS_FORM))}")
+        wrong("sizes", f"gives sizes of flows; allowed with TRAFFIC={spec.traffic}: {', '.join((*SIZES, BURSTS_FORM))}")
     elif "sizes" not in errors and isinstance(spec.sizes, str) and OPEN_LOOP not in kinds:
         allowed = f"fixed:14p, {transfers.DEFAULT_SIZES}, ..."
-        wrong("sizes", f"is of packets; allowed with TRAFFIC={spec.traffic}: {allowed}")
+        wrong("sizes", f"gives sizes of packets; allowed with TRAFFIC={spec.traffic}: {allowed}")
     if LONG not in kinds and finite and "cc" in given and "cc" not in errors:
         if any(group.flows for group in spec.cc):
             wrong("cc", f"gives numbers of long flows; TRAFFIC={spec.traffic} has none; allowed: a name, as in reno")
         elif spec.finite_cc and (spec.program_cc or transfers.PROGRAM not in transfers.kinds(spec.traffic)):
-            wrong("cc", "has no flows left; FINITE_CC names all; allowed: one of the two")
+            others = "FINITE_CC sets" if transfers.PROGRAM not in kinds else "FINITE_CC and PROGRAM_CC set"
+            wrong("cc", f"has no effect: {others} the congestion control of all flows; allowed: without CC")
     spread = spec.start_spread and spec.start_spread.amount
     if spread and generator != "epoll" and not errors.keys() & {"start_spread", "generator"}:
         wrong("start_spread", f"has no meaning with GENERATOR={generator}; allowed: with GENERATOR=epoll only")

@@ -21,7 +21,7 @@ from lib.frames import ETHERNET_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 MAX_POOL_BYTES = 2 << 30
 WINDOWS_UNSENT = 2  # limit of a socket's unsent bytes, in windows of the flow's fair share
 UNSENT_BYTES = 256 << 10  # the same limit if windows are small: two writes, so that a writer is rarely woken
-MOST_UNSENT_BYTES = 128 << 20  # bound of UNSENT_BYTES of all sockets together, up to 4096 flows
+MOST_UNSENT_BYTES = 128 << 20  # bounds the sum of this limit over all sockets, for up to 4096 flows
 LEAST_UNSENT_BYTES = 32 << 10  # more than two initial windows of ten segments of 1448 bytes
 POOL_PACKET_BYTES = 2176  # of a packet in the switch, beside its frame: headers as fields, headroom, events
 POOL_MARGIN = 8192
@@ -82,7 +82,7 @@ class Resolved:
     offloads: dict[str, int] | None = None  # None: off, and not in spec.yaml
     pacing: str | None = None  # None: off, and not in spec.yaml
     window_packets: int | None = None  # None: no bound, and not in spec.yaml
-    congestion_sources: list[dict[str, str]] | None = None  # users' own, name, file, sha256, text; None: none
+    congestion_sources: list[dict[str, str]] | None = None  # users' own algorithms: name, file, sha256, text
     cc_parameters: dict[str, str] | None = None  # algorithm.parameter -> value; None: the kernel's defaults
     ecn: str | None = None  # of TCP; None: on only with a marking MODE, and not in spec.yaml
     ack_delay_ns: int | None = None  # propagation delay of the ACK direction; None: half of the RTT
@@ -131,7 +131,7 @@ class Resolved:
         return self.back_ns if group.ack_delay_ns is None else group.ack_delay_ns
 
     def forth_extra_ns(self, rtt_ns: int, ack_delay_ns: int | None) -> int:
-        """A flow's delay of the data direction, minus the least delay of any flow. `ack_delay_ns` is the group's."""
+        """A flow's delay in the data direction, minus the least of all flows. `ack_delay_ns` is the group's."""
         return rtt_ns - (self.back_ns if ack_delay_ns is None else ack_delay_ns) - self.least_forth_ns
 
     @property
@@ -163,7 +163,7 @@ class Resolved:
 
     @property
     def setup_ns(self) -> int:
-        """The longest time between the starts of several iperf3 processes; 0 for a single process.
+        """The longest time between the starts of several iperf3 processes; 0 for a single process, and for epoll.
 
         A process connects its flows one after the other. Each connection takes a round trip through a queue that other
         flows already fill. The result is twice the time of these round trips, plus a second for SYNs that are dropped
@@ -186,7 +186,7 @@ class Resolved:
         return self._bottleneck_rtt_ns + max(waits_ns, default=0)
 
     def _sharing(self, group: OwnSettings) -> int:
-        """The most long flows that share one access link of the group; 1 if the group has finite flows."""
+        """The most long flows that share one access link of the group; 1 without shared links, or for finite flows."""
         links = group.access_links if group.is_own else self.access_links
         if not links or not isinstance(group, Group):
             return 1
@@ -201,16 +201,19 @@ class Resolved:
 
     @property
     def access_buffer_bytes(self) -> int | None:
-        """Most bytes of a socket's buffer, if all flows have access links of one rate: a setting of the hosts."""
+        """Most bytes of a socket's buffer, if all flows have access links of one rate: a setting of the hosts. None
+        without ACCESS of the run.
+        """
         return None if self.access_bps is None else self.socket_buffer_bytes(self.access_bps)
 
     @property
     def unsent_bytes(self) -> int | None:
-        """The most unsent bytes that a socket holds: two windows of a flow's fair share, or UNSENT_BYTES if that is
-        more (less with many flows, down to LEAST_UNSENT_BYTES). None: as many as the socket's buffer holds.
+        """The most unsent bytes that a socket holds: two windows of a flow's fair share, but at least UNSENT_BYTES.
+        With more than 512 flows this lower bound shrinks, down to LEAST_UNSENT_BYTES. None: as many as the socket's
+        buffer holds.
 
         A send buffer grows to twice the largest window that the flow ever had. If many flows start one after another,
-        most flows once have the whole link, and a virtual machine has no memory for buffers of that size.
+        most flows have the whole link for some time, and a virtual machine has no memory for buffers of that size.
         """
         if self.clock != "virtual" or self.flows < 2 or self.program:
             return None
@@ -257,11 +260,13 @@ class Resolved:
 
     @property
     def packets(self) -> int:
-        """Data packets of the whole traffic on a full link; for open-loop and finite flows an upper bound."""
+        """An estimate of the number of data packets: all are full (open-loop: of mean size), and the link is busy all
+        the time. If all flows are finite, the link carries their offered load instead, if that is less.
+        """
         least_bytes = LEAST_FRAME_BYTES + WIRE_EXTRA_BYTES
         means = {
             "bimodal": (least_bytes + self.wire_bytes) // 2,
-            "exponential": least_bytes + self.mtu_bytes // 5,  # truncated, its mean is a little more
+            "exponential": least_bytes + self.mtu_bytes // 5,  # a little less than the truncated distribution's mean
         }
         sizes = [self.sizes or "", *(group.sizes for group in self.datagrams)]
         mean_bytes = min(means.get(of_group, self.wire_bytes) for of_group in sizes)
@@ -271,8 +276,8 @@ class Resolved:
 
     @property
     def pool_packets(self) -> int:
-        """The most packets that the switch holds at once: a full buffer, packets on its links, and arriving bursts.
-        Access queues get the rest of MAX_POOL_BYTES. If the pool overflows, the run is not valid.
+        """The number of packets that the switch has memory for: a full buffer, packets on its links, and arriving
+        bursts. Access queues get at most the rest of MAX_POOL_BYTES. If the pool overflows, the run is not valid.
         """
         in_flight = Fraction(self.rate_bps * (self.rtt_ns + self.rtt_spread_ns), 8 * 10**9 * self.wire_bytes)
         ahead = max(self.buffer_packets, self.ecn_threshold_packets or 0) + units.nearest(in_flight)
@@ -314,7 +319,7 @@ class Resolved:
 
     @property
     def process_flows(self) -> list[tuple[Group | Datagrams, int]]:
-        """Group and number of flows of each sending process. iperf3 carries 128 flows at most."""
+        """Group and number of flows of each sending process. An iperf3 process carries 128 flows at most."""
         most = STREAMS_PER_PROCESS if self.generator == "iperf3" else MAX_FLOWS
         groups: tuple[Group | Datagrams, ...] = (*self.groups, *self.all_datagrams)
         return [

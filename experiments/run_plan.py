@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The plan of one repetition: everything that follows from its spec, computed once, in one part per step of the run.
 
-A run reads its parameters only from here. The modules that carry a part out (topology, configure, traffic) define the
-part's type and know nothing of specs.
+The steps of a repetition (lab/repetition.py) read their parameters only from this plan. The modules that carry a part
+out (topology, configure, traffic) define the part's type and know nothing of specs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from controlplane.targets import TARGETS
 from experiments import capabilities, congestion, cost, host, pacing, paths, programs, tcp_options, topology, transfers
 from experiments.bpf_programs import NO_PROGRAMS, Programs
 from experiments.cell import RUNTIME
-from experiments.configure import POSTCARD_PORT, TCP, SwitchSettings
+from experiments.configure import TCP, SwitchSettings
 from experiments.repetition_plan import Durations, RunPlan, Sizes
 from experiments.resolved import Resolved
 from experiments.sizes import sizes
@@ -44,7 +44,7 @@ MOST_WINDOW_BYTES = 256 << 20
 # rate a burst would arrive in the same ns of virtual time.
 NIC_BPS = 100 * 10**9
 LINES = "lines"  # the inventory's group of delay lines
-SEED_BITS = 48  # of SEED and repetition
+SEED_BITS = 48  # of a seed made of SEED and repetition (_seed): 32 + 16
 
 
 class FlowProcess(NamedTuple):
@@ -153,9 +153,9 @@ def _seed(spec: Resolved, repetition: int) -> int:
 def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
     """Each flow's delay beyond RTT: even steps from 0 to RTT_SPREAD, shuffled among the flows by SEED and repetition.
 
-    Random draws would change the distribution of RTTs between repetitions. Even steps change only which flow has which
-    RTT. With RTTS, flow k gets RTT k mod the number of RTTs before the shuffle. Each group of `groups` has its own
-    RTTs. Datagrams have no RTT.
+    Random draws would change the distribution of RTTs between repetitions. With even steps only the assignment of RTTs
+    to flows changes. Before the shuffle, with RTTS, flow k gets the RTT with index k mod the number of RTTs. Each group
+    of `groups` has its own RTTs. Datagrams have no RTT, so their value is 0.
     """
     of_run = sum(group.flows or 0 for group in spec.groups if not group.is_own)
     parts: list[tuple[Resolved | Group, int, str]] = [(spec, of_run, "")] if of_run else []
@@ -183,7 +183,7 @@ def queue(spec: Resolved, port: int) -> Queue:
 
 
 def policy(spec: Resolved) -> Policy:
-    """The queue policy of the bottleneck, in the unit that BUF was given in."""
+    """The queue policy of the bottleneck: in bytes if BUF is in bytes, else in packets."""
     in_bytes = spec.threshold_bytes is not None
     unit = Unit.BYTES if in_bytes else Unit.PACKETS
     buffer = spec.threshold_bytes if spec.threshold_bytes is not None else spec.buffer_packets
@@ -197,7 +197,7 @@ def policy(spec: Resolved) -> Policy:
 
 
 def _flows(spec: Resolved, processes: list[FlowProcess], delays_ns: list[int]) -> tuple[Flow, ...]:
-    """Every flow, in the order of their numbers."""
+    """The long flows and the flows of datagrams, in the order of their numbers."""
     flows = [
         (process.first_client_port + stream, process.server_port, process.group)
         for process in processes
@@ -227,7 +227,7 @@ def _access_bps(spec: Resolved, group: Group | Datagrams) -> int:
 def _settings(
     spec: Resolved, flows: tuple[Flow, ...], processes: list[FlowProcess], finite: list[range]
 ) -> SwitchSettings:
-    """The switches' settings. With DELAY=tc the links have no delay: netem on the receiver has the whole RTT."""
+    """The switches' settings. With DELAY=tc the links have no delay: netem on one host has the whole RTT."""
     forth_ns, back_ns = (0, 0) if spec.delay == "tc" else (spec.least_forth_ns, spec.least_back_ns)
     return SwitchSettings(
         rate_bps=spec.rate_bps,
@@ -274,7 +274,9 @@ def _ack_settings(
 def _server_ports(
     spec: Resolved, processes: list[FlowProcess], finite: list[range]
 ) -> list[tuple[Group | Transfers, range]]:
-    """The server ports of TCP flows; a group of iperf3 has several processes."""
+    """The server ports of each group of long or finite flows. A group that iperf3 carries may have several processes,
+    each with its port.
+    """
     long = [
         (process.group, range(process.server_port, process.server_port + 1))
         for process in processes
@@ -284,9 +286,9 @@ def _server_ports(
 
 
 def _paths(spec: Resolved) -> dict[str, Any]:
-    """The paths of finite flows in spec.yaml, if there are several; and the shared links of long flows."""
+    """For spec.yaml: the paths of finite flows and the shared links of long flows, if there are any."""
     listed = [{key: value for key, value in path._asdict().items() if value is not None} for path in paths.paths(spec)]
-    if spec.transfers and spec.transfers[0].is_own:  # links of different rates
+    if spec.transfers and spec.transfers[0].is_own:  # groups may have links of different rates
         rates = paths.links_bps(spec)
         listed = [path | {"access_bps": rates.get(path["access_link"])} for path in listed]
     of_flows = paths.link_of_flows(spec)
@@ -351,7 +353,7 @@ def _datagram_options(spec: Resolved, process: FlowProcess, seed: int) -> dict[s
 
 
 def _own_options(spec: Resolved, group: Group | Transfers) -> dict[str, Any]:
-    """Settings of a group of `groups`, in a plan."""
+    """The settings of a group of `groups` in a plan of hosts/traffic; empty without `groups`."""
     if not group.is_own:
         return {}
     buffer_bytes = spec.socket_buffer_bytes(group.access_bps) if group.access_bps else 0
@@ -389,7 +391,7 @@ def _tcp_options(spec: Resolved, repetition: int, processes: list[FlowProcess], 
         **timing,
         "server": RECEIVER.ipv4,
         "groups": groups,
-        "ecn": spec.with_ecn,
+        **({"ecn": spec.with_ecn} if spec.generator == "epoll" else {}),  # with iperf3 the host's sysctl alone decides
         **pacing.options(spec.pacing, spec.window_packets, spec.clock),
         **bpf.of_traffic(),
         **({"datagrams": datagrams} if datagrams else {}),
@@ -402,7 +404,7 @@ def _setup(
     """The playbooks' variables. Options that depend on the experiment are here, all others in the roles."""
     window_rtt_share = (spec.rtt_ns + spec.rtt_spread_ns) / spec.rtt_ns
     window_packets = spec.bdp_packets * window_rtt_share + spec.buffer_packets
-    # Ports of long flows and datagrams; without either, a port on which nobody listens. Finite flows are not traced.
+    # The ports of long flows and datagrams; without both, a port on which nobody listens. Finite flows are not traced.
     # The tracer takes one range of ports, so programs are traced only if there are no finite flows.
     traced_ports = f"{FIRST_SERVER_PORT}-{FIRST_SERVER_PORT + max(len(processes), 1) - 1}"
     if spec.program and not finite:
@@ -426,7 +428,6 @@ def _setup(
             for group, ports in zip(spec.transfers, finite, strict=True)
         ],
         "datagram_ports": [process.server_port for process in processes if isinstance(process.group, Datagrams)],
-        "postcard_port": POSTCARD_PORT,
         "collector_address": topology.COLLECTOR.ipv4,
         "collector_source": topology.POSTCARD_SOURCE,
         **({} if spec.access_buffer_bytes is None else {"tune_buffer_bytes": spec.access_buffer_bytes}),
@@ -446,7 +447,7 @@ def _setup(
 
 
 def _port_tcp(spec: Resolved, processes: list[FlowProcess], finite: list[range]) -> dict[str, list[str]]:
-    """First windows and ACKs of groups, which the hosts know by the ports of their servers."""
+    """INITCWND and ACKS of groups. The hosts identify a group by the ports of its servers."""
     words = [
         tcp_options.words_of_ports(ports, vars(group), spec.tcp)
         for group, ports in _server_ports(spec, processes, finite)

@@ -31,13 +31,13 @@ EXIT_NOT_VALID = 2
 
 
 def run(spec: Resolved, results_directory: Path, inventory: str = "", yes: bool = False) -> int:
-    """Runs the whole experiment, on the machines of `inventory` if the target needs a testbed. Returns the exit status
-    of the command line. With `yes` no question about time and disk space is asked. Raises RunError.
+    """Runs the whole experiment, on a testbed if `inventory` is given or the target needs a testbed. Returns the exit
+    status of the command line. With `yes` no question about time and disk space is asked. Raises RunError.
     """
     lab = choose(spec, inventory)
     preflight(lab, results_directory)
     with Ending() as ending, lab.processors() as processors, contextlib.ExitStack() as until_the_end:
-        if results_directory.is_dir():  # before the question: an experiment without room is refused
+        if results_directory.is_dir():  # before the question: nobody should agree to an experiment that has no room
             check_room(lab, results_directory, len(processors))
         lab.slow = consent.ask(spec, len(processors), yes)
         with results.locked(results_directory):
@@ -103,7 +103,7 @@ def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> bool:
 
 
 def record(lab: Lab, number: int, repetition: Path, processor: int | None = None) -> None:
-    """Records the raw files of one repetition. Marks the repetition if recording fails or is stopped."""
+    """Records the raw files of one repetition. Marks the repetition as aborted if recording fails or is stopped."""
     try:
         with disk.explained(repetition, Path(tempfile.gettempdir())):
             lab.record(number, repetition, processor)

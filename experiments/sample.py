@@ -69,7 +69,7 @@ def bytes_out(counters: Counters) -> int:
 
 
 def percentile(histogram: list[tuple[int, int]], share: float) -> int:
-    """The upper edge of the bucket in which `share` of all counts is reached; 0 of an empty histogram."""
+    """The upper edge of the bucket in which `share` of all counts is reached; 0 if the histogram is empty."""
     wanted = share * sum(count for _, count in histogram)
     for edge, count in histogram:
         wanted -= count

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Caches the steps of the hosts' set-up. Asking Ansible takes 3 s of processor time, as long as everything else that a
-short run does outside of its machine. All repetitions of an experiment have the same steps, unless their finite flows
-need different numbers of server ports.
+"""Caches the steps of the hosts' set-up. Asking Ansible takes 3 s of processor time, as much as everything else that a
+short run does outside of its virtual machine. All repetitions of an experiment have the same steps, unless their finite
+flows need different numbers of server ports.
 
 The steps depend only on the variables and on the files in ansible/, because no role asks for facts of this machine. Two
 rules let runs share cached steps. First, Ansible gets only the keys of the spec that roles read; a test compares the
 list with the roles. Second, Ansible gets placeholders for values that roles only pass on to a program (PASSED_ON); the
 values are filled in afterwards. So runs that differ only in rate, buffer or length share one cache entry, unless they
-need other limits of socket buffers and unsent bytes.
+need different limits of socket buffers or unsent bytes, or netem makes the delay.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from experiments import host, playbooks
 from experiments.steps import SetupStep
 
 DIRECTORY = host.BUILD / "plans"
-# The keys of the spec that roles read. Roles read bdp_packets only if netem makes the delay.
+# The keys of the spec that roles read, beside `groups` and `transfers` (_read_by_roles). Roles read bdp_packets only if
+# netem makes the delay.
 READ_KEYS = ("mode", "delay", "traffic", "generator", "rtt_ns", "tcp", "offloads")
 READ_KEYS_OF_NETEM = ("bdp_packets",)
 # Variables that are an argument, or a list of arguments, of a program.
 PASSED_ON = ("tune_window_bytes", "switch_frame_bytes", "switch_options", "collector_options", "tracer_options")
 FIRST_MARK = 7_700_000_000_000  # placeholders are numbers, because some roles check for a number
-MOST_KEPT = 2000  # some 3 kB each; the oldest are removed
+MOST_KEPT = 2000  # cached plans of about 3 kB each; the oldest plans are removed
 
 
 def plan(names: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[SetupStep]:

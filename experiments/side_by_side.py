@@ -50,7 +50,7 @@ def run_each(work: Callable[[int, int], None], numbers: list[int], processors: l
 
 def _raise_failure(number: int, process: BaseProcess, reader: Connection) -> None:
     lines: list[str] = []
-    with reader, contextlib.suppress(EOFError):  # the child ended without a reason
+    with reader, contextlib.suppress(EOFError):  # EOF: the child sent no reason
         lines = reader.recv()
     if process.exitcode:
         raise RunError(*(lines or [f"repetition {number} ended with status {process.exitcode} and gave no reason"]))
@@ -58,7 +58,7 @@ def _raise_failure(number: int, process: BaseProcess, reader: Connection) -> Non
 
 def _child(work: Callable[[int, int], None], number: int, processor: int, writer: Connection) -> None:
     syscalls.die_with_parent()
-    # Ctrl-C signals every process of the terminal. The child ignores the signal: its parent ends it.
+    # Ctrl-C signals every process of the terminal. The child ignores SIGINT, because the parent ends its children.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with contextlib.closing(writer):

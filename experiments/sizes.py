@@ -19,7 +19,8 @@ SEGMENT_BYTES = 1024  # of a segment in a socket's buffer, beside its bytes on t
 # Sent segments in sockets per packet of window: slow start may overshoot by one window, and the receiver may hold one
 # more window out of order.
 SEGMENTS_PER_WINDOW_PACKET = 3
-# Unsent segments per packet of window, if only the send buffer bounds them: the send buffer holds two windows.
+# Unsent segments per packet of window, if only the send buffer bounds them: the buffer holds two windows, one of them
+# sent.
 UNSENT_PER_WINDOW_PACKET = 1
 # Without SACK a flow learns of one loss per RTT. Meanwhile it sends a segment for each duplicate ACK, and the receiver
 # holds every segment after the first loss. A value of 12 was too small: 100 Reno flows at 1.4 Gb/s and 80 to 100 ms
@@ -31,7 +32,7 @@ FLOW_BYTES = 24 << 10  # of a flow's two sockets, files and counters
 FINITE_FLOW_BYTES = 1 << 10  # of a finite flow at sender and receiver, whether it is open or not
 TRACE_EVENT_BYTES = 256  # in a ring, with the kernel's headers
 TRACER_PERIOD_S = 0.02  # between two readings of the rings, at least
-MOST_TRACER_PERIOD_S = 0.25  # the raw file promises one block per second
+MOST_TRACER_PERIOD_S = 0.25  # at most: the raw file promises a block per second
 BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs and page cache
 SWITCH_RINGS_MIB = 3 * 64  # if the switch is a process
 OTHER_SWITCH_MIB = 256  # a switch that is not ours: BMv2's threads and Thrift, and our control plane's modules
@@ -86,8 +87,8 @@ def _trace_ring_mib(spec: Resolved) -> int:
 
 
 def _trace_read_ms(spec: Resolved, ring_mib: int) -> int:
-    """The interval at which a tracer in virtual time empties its ring: as long as the ring allows, because each reading
-    wakes a process.
+    """The interval at which a tracer in virtual time empties its ring: as long as the ring and MOST_TRACER_PERIOD_S
+    allow, because each reading wakes a process.
     """
     period_s = min(ring_mib / _trace_mib_a_second(spec), MOST_TRACER_PERIOD_S)
     return int(1000 * max(period_s, TRACER_PERIOD_S))

@@ -34,7 +34,7 @@ GENERATORS = ("iperf3", "epoll")
 
 
 class GivenGroup(NamedTuple):
-    """A group in the words of CC. `flows` is None if FLOWS gives their number. `source`: a user's own algorithm."""
+    """A group as CC gives it. `flows` is None if FLOWS gives the number. `source`: a user's own algorithm."""
 
     cc: str
     flows: int | None
@@ -56,7 +56,7 @@ def _groups(value: object) -> tuple[GivenGroup, ...]:
     if not groups:
         raise ValueError(f"is not text; allowed: {form}")
     if len(groups) > 1 and any(group.flows is None for group in groups):
-        raise ValueError("mixes without saying how many flows of each; allowed: cubic:8,bbr:8")
+        raise ValueError("names several without a number of flows for each; allowed: cubic:8,bbr:8")
     if any(group.flows == 0 for group in groups):
         raise ValueError("has a group of zero flows; allowed: 1 or more of each, as in cubic:8,bbr:8")
     names = [group.cc for group in groups]
@@ -95,7 +95,9 @@ def _arrivals(value: object) -> str:
 
 def _cc(value: object) -> str:
     if isinstance(value, str) and congestion.is_path(value):
-        raise ValueError("is a file; allowed: a name, as in cubic; a file in CC, without long flows")
+        raise ValueError(
+            "is a file; allowed: a name, as in cubic, or the file as CC, which finite flows have without FINITE_CC"
+        )
     if not isinstance(value, str) or not congestion.NAME.fullmatch(value.lower()):
         raise ValueError("is not the name of a congestion control; allowed: one, as in cubic")
     return value.lower()
@@ -119,8 +121,9 @@ def _version(value: object) -> int:
 
 Read = BeforeValidator
 _FLOWS_WHY = "as many client ports are reserved"
-_RATE_WHY = "below, a packet takes seconds; above, this machine's time stamps are too coarse"
+_RATE_WHY = "below, a packet of 1500 bytes takes over 0.19 s; above, this machine's time stamps are too coarse"
 _RTT_WHY = "below, the switch's own lateness is larger"
+_MTU_WHY = "bytes; every IPv4 host must accept 576, and jumbo frames end at 9000"
 _RTT = quantity("time", low="100us", high="10s", why=_RTT_WHY)
 _BUFFER = quantity("bdp", "packets", "bytes", "time", positive=True)
 
@@ -143,9 +146,7 @@ class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys, program
     access_links: Annotated[int | None, Read(optional(whole_number(1, MOST_ACCESS_LINKS)))] = None
     servers: Annotated[int | None, Read(optional(whole_number(1, MOST_PATHS)))] = None
     buf: Annotated[Any, Read(_BUFFER)] = "1bdp"
-    mtu: Annotated[int, Read(whole_number(576, 9000, "bytes; below, IPv4 hosts may refuse; above, no jumbo frame"))] = (
-        1500
-    )
+    mtu: Annotated[int, Read(whole_number(576, 9000, _MTU_WHY))] = 1500
     duration: Annotated[Any, Read(quantity("time", "rtt", positive=True))] = "1000rtt"
     # Covers slow start with its losses, and most of the first sawtooth in the slowest case of the defaults: the window
     # of one Reno flow with one BDP of buffer grows from 163 to 326 packets in about 245 base RTTs.
@@ -206,12 +207,12 @@ def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:
 def unknown_key(key: str) -> str:
     """The problem of a key that does not exist."""
     if key.lower() in ("kernel_package", "kernel_source"):
-        return f"is not a parameter of an experiment; choose the kernel before it: make kernel {key.upper()}=..."
+        return f"is not a parameter of an experiment; choose the kernel beforehand: make kernel {key.upper()}=..."
     return values.unknown_key(key, [name for name in KEYS if name != "spec_version"])
 
 
 def load_yaml(path: Path) -> dict[str, object]:
-    """Key -> value of a spec file, as text; keys in lower case. Raises SpecError if the file is not a spec."""
+    """Key -> value of a spec file. Values are text, keys are in lower case. Raises SpecError if the file is no spec."""
 
     def refuse(problem: object) -> SpecError:
         return SpecError([BadValue("spec file", None, str(problem), str(path))])
@@ -219,7 +220,7 @@ def load_yaml(path: Path) -> dict[str, object]:
     try:
         content = strict_yaml.load(path, str.lower)
     except OSError as error:
-        raise refuse(f"cannot be read: {error.strerror}; give the path of a file in experiments/specs/") from None
+        raise refuse(f"cannot be read: {error.strerror}; give the path of a spec, as in experiments/specs/") from None
     except strict_yaml.FormError as error:
         raise refuse(error) from None
     if content is None:

@@ -42,4 +42,7 @@ def check(name: str, word: str, inventory: Path) -> str:
 
 
 def _refused(name: str, word: str, inventory: Path) -> RunError:
-    return RunError(f"{inventory}: {name}: {word!a} cannot be used; allowed: letters, digits and @%+=:,./_-")
+    return RunError(
+        f"{inventory}: {name}: {word!a} cannot be used; allowed: letters, digits and @%+=:,./_-, but a user or host "
+        "must not begin with -"
+    )

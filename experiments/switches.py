@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The switches of a run behind one handle: the measured switch, of any target, and the soft switch that emulates
-the links (rate and delay). A measured soft switch emulates its own links. Behind any other measured switch, a second
-soft switch is the delay line, unless netem makes the delay.
+the links. A measured soft switch emulates its own links. Behind any other measured switch, a soft switch is the delay
+line; on a testbed the delay line may be missing, and netem then makes the delay.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class Switches:
         return asdict(clock_join.measure(lambda: 1000 * read_us()[0], self.measured.capabilities.time_step_ns))
 
     def state(self) -> dict[str, Any]:
-        """The content of switch.json after the traffic: program, settings and counters; `line` has the delay line's."""
+        """The content of switch.json after the traffic: program, settings and counters. `line` has the settings and
+        counters of the delay line.
+        """
         measured = self.measured
         state: dict[str, Any] = {
             "target": measured.target,

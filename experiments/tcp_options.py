@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The keys of an experiment for its hosts' TCP: PROFILE, and a key for each option that overrides the profile.
 
-An experiment with Linux's own values has no `tcp` in its spec, and no option is set on its hosts. In any other
+An experiment with Linux's own values has no `tcp` in its spec, and no option is set for a whole host. In any other
 experiment `tcp` has every option. hosts/tune/tcp_options.py defines the options and sets them.
 """
 
@@ -54,7 +54,7 @@ MEANINGS = {
     "initcwnd": "first window of a flow in segments (default 10)",
     "acks": "what receivers acknowledge: delayed (every second segment, the default), or each",
     "sack": "selective acknowledgements: on (default), off (NewReno)",
-    "rack": "loss detection by time: on (default), off (by counting, RFC 6675); Linux since 6.17 has no off with SACK",
+    "rack": "loss detection by time: on (default), off (by counting, RFC 6675; since Linux 6.17 only without SACK)",
     "tlp": "tail loss probes: on (default), off (a lost last segment waits for the RTO)",
     "frto": "detection of spurious timeouts: on (default), off",
     "comp_sack_slack": "slack of the timer that sends a compressed ACK: ns, us (default 100us)",
@@ -85,7 +85,7 @@ def resolve(keys: TcpKeys, traffic: str, switch: str | None, wrong: Wrong) -> di
     if switch == "ns3":
         for key in sorted(named.keys() & LINUX_ONLY.keys()):
             if values[_option(key)] != LINUX_ONLY[key]:
-                wrong(key, f"is an option of Linux's TCP; ns-3 has none; allowed: {_without(key)} with SWITCH=ns3")
+                wrong(key, f"is an option of Linux's TCP; ns-3 lacks it; allowed: {_without(key)} with SWITCH=ns3")
         return values | {_option(key): value for key, value in LINUX_ONLY.items() if value is not None}
     return values
 

@@ -14,7 +14,9 @@ from lib.units import Quantity
 
 
 def threshold(quantity: Quantity, bdp: Fraction, rate_bps: int, wire_bytes: int, mtu: int) -> tuple[int, int | None]:
-    """A queue length in packets, and in bytes if given in bytes. BDPs and times are rounded to packets, at least 1."""
+    """A queue length in packets, and in bytes if `quantity` is in bytes. Bytes, BDPs and times are rounded to the
+    nearest packet, at least 1.
+    """
     if quantity.dimension == "bytes":
         size = units.whole(quantity)
         return max(1, units.nearest(Fraction(size, mtu + ETHERNET_BYTES))), size
@@ -29,7 +31,7 @@ def ecn_threshold(
     spec: Spec, buffer_packets: int, buffer_bytes: int | None, bdp: Fraction, wire_bytes: int,
     errors: dict[str, BadValue], wrong: Any,
 ) -> tuple[int | None, int | None]:  # fmt: skip
-    """The marking threshold, in packets and, if BUF is in bytes, in bytes.
+    """The marking threshold, in packets and, if BUF is in bytes, in bytes. (None, None) if MODE is not ecn.
 
     By default half the buffer: flows in steady state then see marks, not drops at the hard limit, and half of the
     buffer absorbs the bursts of flows that have not seen a mark yet.

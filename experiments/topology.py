@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The lab's network inside a cell: a namespace for each host and for the switch, a veth pair from each host to the
-switch, fixed addresses. A switch without propagation delay has another namespace behind it, the delay line.
+switch, fixed addresses. A switch without propagation delay has another namespace behind it, the delay line. With
+SWITCH=driver no veth is made: the switch is in the kernel and has made the hosts' interfaces.
 
     sender --1 switch 2-- receiver        sender --1 bmv2_switch 2--to_switch line to_receiver-- receiver
                  3-- collector                   3-- collector
 
-Names, ports and addresses of the lab are defined only here; a test compares them with Ansible's lab inventory.
-Addresses and neighbours are static, without ARP, duplicate address detection and router solicitation: the queue holds
-packets of the experiment only.
+Names, ports and addresses of the lab are defined here. Ansible's lab inventory repeats names and ports, and a test
+compares them. Addresses and neighbours are static, without ARP, duplicate address detection and router solicitation:
+the queue holds packets of the experiment only.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from lib.errors import RunError
 SWITCH = "switch"  # the soft switch; another target's switch is called TARGET_switch
 LINE = "line"
 INTERFACE = "eth0"
-SUBNET_BITS = 16  # the sender may have 1000 addresses beside the hosts' (experiments/paths.py)
+SUBNET_BITS = 16  # the sender may have 1000 more addresses (experiments/paths.py)
 IPV6_MIN_MTU_BYTES = 1280  # RFC 8200 section 5
 POSTCARD_SOURCE = "10.78.0.1"
 COLLECTOR_MTU_BYTES = 1500
@@ -69,9 +70,9 @@ QDISC_PACKETS = 1_000_000  # more than any window
 
 @dataclass(frozen=True)
 class Network:
-    """`switch` is the switch's namespace. A delay line may stand behind the switch. With a `driver` the kernel is the
-    switch and has made the hosts' interfaces; otherwise veths lead to a process. `sender_bps` bounds the rate at which
-    the sender's frames enter its veth.
+    """`switch` is the switch's namespace. With `line` a delay line stands behind the switch. With `driver` the kernel
+    is the switch and has made the hosts' interfaces; otherwise veths lead to a process. `sender_bps` bounds the rate at
+    which the sender's frames enter its veth.
     """
 
     mtu_bytes: int

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The flows of a repetition, and the host programs that make them: ours in the sender's namespace, and the user's."""
+"""The flows of a repetition, and the host programs that make them: our program in the sender's namespace, and the
+programs of the user.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ FIRST_FINITE_SERVER_PORT = 6001
 # The roles reserve all client ports: the client ports overlap the default range of ephemeral ports, from which the
 # kernel gives ports to iperf3's control connections.
 FIRST_CLIENT_PORT = 30_000
-CLIENT_PORT_OFFSETS = 1_000  # of the first flow's port, drawn for each repetition
+CLIENT_PORT_OFFSETS = 1_000  # each repetition draws the first flow's port from this many ports
 LAST_CLIENT_PORT = FIRST_CLIENT_PORT + CLIENT_PORT_OFFSETS + MAX_FLOWS - 2
 
 
@@ -34,12 +36,12 @@ class Flow(NamedTuple):
     src_port: int
     dst_port: int
     extra_delay_ns: int  # in addition to the delay of the bottleneck's link
-    access_bps: int = 0  # of its own link; 0: none
-    access_link: int = 0  # the number of a shared link, from 1; 0: none
+    access_bps: int = 0  # rate of an access link of its own; 0: none
+    access_link: int = 0  # number of a shared access link, from 1; 0: none
 
 
 class UserProgram(NamedTuple):
-    """A program of the user's own: its host, and its plan (experiments/programs.py)."""
+    """A user's own program: its host, and its plan (experiments/programs.py)."""
 
     host: str
     options: Mapping[str, Any]
@@ -107,7 +109,7 @@ class TrafficProgram:
                 self.process.wait()
 
     def ended_within(self, seconds: float) -> bool:
-        """Waits `seconds` at most. Raises RunError if the program ended with an error."""
+        """Waits `seconds` at most. Returns whether the program has ended. Raises RunError if it ended with an error."""
         if not ended_within(self.process, seconds):
             return False
         status = self.process.returncode

@@ -59,5 +59,5 @@ class Datagrams(OwnSettings):
 
 
 def to_dict(group: OwnSettings) -> dict[str, Any]:
-    """For spec.yaml: own settings only if the group has them."""
+    """For spec.yaml. Omits own settings and `path_of` where they are None."""
     return {key: value for key, value in asdict(group).items() if value is not None or key not in (*OWN, "path_of")}

@@ -35,7 +35,7 @@ Wrong = Callable[[str, str], None]
 class Transfers(OwnSettings):
     """A group of finite flows, resolved. `sizes` (bytes) and `think` (ns) are JSON objects, as hosts/traffic/draws.py
     reads them. Kind finite has `load`, `arrivals` and `mean_gap_ns`; kind closed-loop has `users`, `think`,
-    `think_from` and `path_of`.
+    `mean_think_ns`, `think_from` and `path_of`.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Transfers(OwnSettings):
     sizes_given: str
     sizes: Mapping[str, Any]
     mean_size_bytes: float
-    mean_wire_bytes: float  # of a flow, connection set-up included
+    mean_wire_bytes: float  # of a flow, including CONNECTION_WIRE_BYTES
     load: float | None = None
     arrivals: str | None = None
     mean_gap_ns: float | None = None
@@ -90,7 +90,7 @@ class Transfers(OwnSettings):
 
 
 def read_traffic(value: object) -> str:
-    """One kind, or several with commas: long,finite. In the order of TRAFFIC."""
+    """Reads one kind, or several with commas (long,finite). Returns them in the order of TRAFFIC. Raises ValueError."""
     words = [word.strip().lower() for word in value.split(",")] if isinstance(value, str) else []
     if not words or any(word not in TRAFFIC for word in words):
         raise ValueError(f"is not a kind of traffic; allowed: {', '.join(TRAFFIC)}, or several as in long,finite")
@@ -112,9 +112,9 @@ def finite_kinds(traffic: str) -> list[str]:
 def resolve(
     spec: Any, cc: str | None, wire_bytes: int, wrong: Wrong, own: Mapping[str, Any] = MappingProxyType({})
 ) -> list[Transfers]:
-    """The groups of finite flows of `spec` (experiments/spec.py). Without FINITE_CC their congestion control is `cc`;
-    `cc` is None if CC names several. `own` are settings of the group. Calls `wrong` with the key and the problem of
-    each value that makes no sense.
+    """The groups of finite flows of `spec` (experiments/spec.py). Without FINITE_CC their congestion control is `cc`.
+    If CC names several, `cc` is None, and a missing FINITE_CC is an error: calls `wrong` with the key and the problem.
+    `own` are settings of the group.
     """
     names = finite_kinds(spec.traffic)
     if not names:

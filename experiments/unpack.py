@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Unpacks a job's archive from a lab: regular files with names of a run's files, up to a bound, and nothing else. A lab
-is another machine and this process may be root, so links, devices and foreign paths are refused, and modes and owners
-are ignored.
+"""Unpacks a job's archive from a lab: the files and directories of a run, by their names and up to a bound, and
+nothing else. A lab is another machine and this process may be root, so links, devices and foreign paths are refused,
+and modes and owners are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ALLOWED = re.compile(
     """,
     re.VERBOSE,
 )
-# Unfinished files of a job that was killed: temporary files and Ansible's.
+# Unfinished files of a job that was killed: temporary files, and files of Ansible.
 UNFINISHED = re.compile(rf"{REPETITION}/(.*/)?\..*|{REPETITION}/logs/ansible(/.*)?")
 
 
@@ -50,7 +50,7 @@ def unpack(packed: Path, name: str, into: Path, most_bytes: int) -> None:
             for count, member in enumerate(archive, 1):
                 total += member.size
                 if count > MOST_MEMBERS or total > most_bytes:
-                    raise ValueError(f"more than a run of this experiment can be: {count} files, {total} bytes")
+                    raise ValueError(f"larger than a run of this experiment can be: {count} files, {total} bytes")
                 if is_wanted(member, prefix):
                     archive.extract(member, into, set_attrs=False, filter="data")
     # tarfile raises TypeError for a truncated header
@@ -61,7 +61,7 @@ def unpack(packed: Path, name: str, into: Path, most_bytes: int) -> None:
 
 
 def is_wanted(member: tarfile.TarInfo, prefix: str) -> bool:
-    """Whether a member of the archive is a file of a run; False for unfinished files. Raises ValueError for others."""
+    """True for a file or directory of a run, False for an unfinished file. Raises ValueError for any other member."""
     if not (member.isreg() or member.isdir()):
         raise ValueError(f"{member.name!a} is neither a file nor a directory")
     if member.name == prefix:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`make replay RUN=... BUF=... [MODE=... ECN_THRESHOLD=... RATE=...]`: a run's arrivals through another queue.
-Parameters that are not given stay as in the run. Values have the same meaning as for make experiment.
+"""`make replay RUN=...` with BUF, MODE, ECN_THRESHOLD or RATE: a run's arrivals through another queue.
+Parameters that are not given stay as in the run, except ECN_THRESHOLD if BUF is given: its default is half of BUF.
+Values have the same meaning as for make experiment.
 """
 
 from __future__ import annotations

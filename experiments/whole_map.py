@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`make figures PAPER=all`: the map of all papers, from the published tables alone. It runs nothing.
+"""`make figures PAPER=all`: the map of all papers, from the published tables and the sweeps' specs. It runs nothing.
 
-The run table has each run's least RTT. The map needs the mean RTT, so the spread of RTTs comes from the sweeps' specs.
+The tables have each run's least RTT. The map needs the mean RTT, so the spread of RTTs comes from the specs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lib import owner, units
 from lib.errors import BadValue, SpecError
 from lib.terminal import say
 
-WORD = "all"  # of PAPER=
+WORD = "all"  # the value of PAPER
 TAKES = frozenset({"paper", "publish", "results"})
 NO_SPREAD = "0ns"
 DOCS = host.CHECKOUT / "docs/results"

@@ -15,12 +15,12 @@ from runs.names import ABORTED
 
 class Cause(Enum):
     """Why a repetition ended early. In a sweep, a stopped repetition does not count as an attempt: its job
-    runs again.
+    runs again. A failed or killed repetition counts.
     """
 
     FAILED = "failed"
     STOPPED = "stopped"  # by a signal
-    KILLED = "killed"  # together with the runner
+    KILLED = "killed"  # together with the runner; a later run writes the mark (results.mark_killed)
 
 
 class Aborted(NamedTuple):

@@ -37,7 +37,7 @@ class Packed(NamedTuple):
     """Archives in a temporary directory."""
 
     files: list[Path]
-    left_out: list[int]  # the highest repetitions, which exceed MOST_PACKED_BYTES
+    left_out: list[int]  # the highest repetitions: with them the archives would exceed MOST_PACKED_BYTES
 
     def replace(self, directory: Path) -> list[Path]:
         """Replaces the archives in `directory` by these. Returns the new files. Raises OSError."""
@@ -49,9 +49,9 @@ class Packed(NamedTuple):
 
 @contextlib.contextmanager
 def packed(beside: Path, results: Path, by_repetition: Mapping[int, Iterable[str]]) -> Iterator[Packed]:
-    """Archives of these runs, one for each repetition, in a temporary directory in `beside`. The lowest repetitions
-    are packed, as many as MOST_PACKED_BYTES allows; the others have to be run again. Raises InputError if not even one
-    fits, OSError.
+    """Archives of runs, one for each number in `by_repetition`, in a temporary directory in `beside`. The lowest
+    numbers are packed, as many as MOST_PACKED_BYTES allows; the other runs have to be run again. Raises InputError if
+    not even the first archive fits, OSError.
     """
     owner.make(beside)
     with tempfile.TemporaryDirectory(prefix=".packing-", dir=beside) as scratch:
@@ -69,8 +69,8 @@ def packed(beside: Path, results: Path, by_repetition: Mapping[int, Iterable[str
                 files.append(path)
         if left_out and not files:
             raise InputError(
-                f"{results}: repetition {left_out[0]} has {total / 2**20:.0f} MiB; allowed in a repository that "
-                f"everybody clones: {MOST_PACKED_BYTES >> 20} MiB; publish fewer points"
+                f"{results}: the archive of repetition {left_out[0]} has {total / 2**20:.0f} MiB; allowed in a "
+                f"repository that everybody clones: {MOST_PACKED_BYTES >> 20} MiB; publish fewer points"
             )
         yield Packed(files, left_out)
 
@@ -95,7 +95,7 @@ def pack(file: Path, results: Path, repetitions: Iterable[str]) -> int:
 
 
 def needs_no_table(repetition: Path) -> bool:
-    """Whether a repetition can be published: it kept its summary only, or its measures are stored."""
+    """Whether a repetition can be published: it kept only its summary, or its measures are stored and undamaged."""
     return kept(repetition) == SUMMARY or (
         (repetition / MEASURES).is_file() and not record.derived_damage(repetition, MEASURES)
     )
@@ -127,7 +127,9 @@ def unpack(file: Path, results: Path) -> int:
                 for count, member in enumerate(archive, 1):
                     total += member.size
                     name = MEMBER.fullmatch(member.name)
-                    if not name or not member.isreg() or count > MOST_MEMBERS or total > MOST_BYTES:
+                    if count > MOST_MEMBERS or total > MOST_BYTES:
+                        raise ValueError(f"it has more than {MOST_MEMBERS} files or {MOST_BYTES >> 30} GiB")
+                    if not name or not member.isreg():
                         raise ValueError(f"{member.name!a:.200} is not a file of a packed run")
                     repetitions.add(name[1])
                     archive.extract(member, scratch, set_attrs=False, filter="data")

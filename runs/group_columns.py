@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Columns of the run table for the groups of a run: their RTTs and links, and each group in a few words."""
+"""Columns of the run table for the groups of a run: their RTTs, links and ECN, and each group in a few words."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _is_tcp(group: Mapping[str, Any]) -> bool:
 
 
 def _rtts_ns(spec: Mapping[str, Any], numbered: list[Mapping[str, Any]]) -> list[int]:
-    """The distinct RTTs, from RTTS or from all groups; empty if the run has a single RTT or a spread."""
+    """The distinct RTTs of RTTS and of all groups, sorted; empty if the run has neither RTTS nor groups."""
     listed = spec.get("rtts_ns")
     for group in numbered:
         listed = [*(listed or []), *(group.get("rtts_ns") or [group.get("rtt_ns")])]

@@ -7,7 +7,8 @@ runs/<job>/rep-1/ABORTED          failed, or was stopped by a signal (aborted.py
 runs/<job>/rep-1                  otherwise: killed before its end
 runs/<job>/attempt-<k>            earlier attempts that ended and were not valid
 
-A job that was stopped or killed runs again, and the interrupted run does not count as an attempt.
+A stopped job runs again, and so does a job that was killed without a file ABORTED. Such a run does not count as an
+attempt.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class State(Enum):
 
 class JobState(NamedTuple):
     """A job's state, the number of ended attempts, and why the last attempt is not valid. The reason is '' if that
-    attempt is valid, does not exist, is not analysed yet, or was killed.
+    attempt is valid, does not exist, is not analysed yet, or was killed without a file ABORTED.
     """
 
     state: State
@@ -67,7 +68,7 @@ def look(run: Path) -> JobState:
 
 
 def make_room(run: Path) -> None:
-    """Makes way for the next attempt: renames an attempt that has ended, removes an unfinished one."""
+    """Makes way for the next attempt: renames an attempt that failed or is not valid, removes any other."""
     job, repetition = look(run), run / REPETITION
     if not repetition.exists():
         return

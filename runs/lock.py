@@ -39,7 +39,7 @@ def only_one(directory: Path) -> Iterator[None]:
         yield
     except BlockingIOError:
         raise InputError(
-            f"{directory}: is being analysed already by another process; wait until that process ends"
+            f"{directory}: is in use by another analysis or what-if; wait until that process ends"
         ) from None
     finally:
         os.close(lock)

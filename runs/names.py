@@ -17,7 +17,7 @@ SPEC_FILE = "spec.yaml"
 POSTCARDS_FILE = "postcards.bsp"
 TCP_FILE = "tcp.bst"
 GOODPUT_FILE = "goodput.bsg"
-FLOWS_FILE = "flows.bsf"  # of runs with finite flows
+FLOWS_FILE = "flows.bsf"  # only in runs with finite flows
 ENVIRONMENT = "environment.json"  # written last of the raw files: it marks the repetition as recorded
 
 # Derived files of a repetition.
@@ -25,7 +25,7 @@ SUMMARY = "summary.json"  # moved into place last by the analysis: it marks the 
 PAGE = "report.html"  # a sweep has one, too
 MEASURES = "measures.json"  # values that papers' figures computed from tables that archives lack
 
-RECORD = "digests.json"  # of every file: record.py
+RECORD = "digests.json"  # the digests of raw and derived files (record.py)
 ABORTED = "ABORTED"
 THINNED = "THINNED"
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""digests.json, the record of a repetition: the SHA-256 of every file. The digests detect a damaged file that is
-still well-formed, and a file that comes from another run.
+"""digests.json, the record of a repetition: the SHA-256 of every raw and derived file. The digests detect a damaged
+file that is still well-formed, and a file that comes from another run.
 
 The runner and `make import` write the digests of the raw files when the last raw file is closed. The analysis adds the
 digests of the derived files each time it writes them. A program that reads a file of a run calls `raw_damage` or
-`derived_damage` first. README.md beside this describes damaged runs, and runs without a record.
+`derived_damage` first. README.md describes damaged runs, and runs without a record.
 """
 
 from __future__ import annotations
@@ -161,7 +161,9 @@ def text_of_what_if(repetition: Path, derived: Mapping[str, str]) -> str:
 
 
 def add_derived(directory: Path, name: str) -> None:
-    """Replaces the digest of one derived file. Raises ValueError, OSError."""
+    """Adds or replaces the digest of one derived file; does nothing if the record has no derived part. Raises
+    ValueError, OSError.
+    """
     known = read(directory)
     if known and known.derived is not None:
         derived = {**known.derived, name: digest(directory / name)}

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The table of all runs, one row per repetition: `results/index.parquet`, made from summary.json and environment.json.
+"""The table of all runs, one row per analysed repetition: `results/index.parquet`, made from summary.json and
+environment.json.
 
-The index is a cache that cannot be stale: a row is reused only while its summary has the same modification time and
-its place is the same. All other summaries are read again. Rows of deleted repetitions are dropped.
+The index is a cache: a row is reused only while its summary has the same modification time and its place is the same.
+All other summaries are read again. Rows of deleted repetitions are dropped. A later change of environment.json alone is
+not noticed.
 """
 
 from __future__ import annotations
@@ -265,7 +267,9 @@ def read(results: Path) -> polars.DataFrame:
 
 
 def read_all(places: Iterable[Path]) -> polars.DataFrame:
-    """The table of several results directories as if they were one. If several have a repetition, the first counts."""
+    """The table of several results directories as if they were one. If several have a repetition with the same path,
+    the first counts.
+    """
     return polars.concat([read(place) for place in places]).unique("run", keep="first", maintain_order=True)
 
 

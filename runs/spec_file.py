@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hosts.traffic.open_loop import is_sizes
+from hosts.traffic.open_loop import MOST_FLOW_PACKETS, SIZES, is_sizes
 from hosts.traffic.transfers import KINDS
 from lib import strict_yaml
 from lib.errors import InputError
@@ -17,13 +17,13 @@ from runs.names import SPEC_FILE
 
 SPEC_VERSION = 1
 
-# Keys of spec.yaml that the analysis computes with; all positive but those of MAY_BE_ZERO.
+# Keys of spec.yaml that the analysis computes with. Numbers are positive, except those of MAY_BE_ZERO.
 REQUIRED_SPEC = {
     "rate_bps": int, "rtt_ns": int, "mtu_bytes": int, "wire_bytes": int, "buffer_packets": int, "bdp_packets": int,
     "duration_ns": int, "warmup_ns": int, "mode": str, "groups": list,
 }  # fmt: skip
 
-# Only in open-loop traffic; the names are those of analysis/theory/packet_sizes.py and hosts/traffic/schedule.h.
+# Keys of open-loop traffic. hosts/traffic/schedule.h defines the values of `sizes` and `arrivals`.
 OPEN_LOOP_SPEC = {"datagram_flows": int, "load": float, "sizes": str, "arrivals": str}
 
 # Optional keys that the analysis reads, if they exist and are not null.
@@ -39,12 +39,13 @@ OPTIONAL_SPEC = {
 
 MAY_BE_ZERO = ("warmup_ns", "ack_delay_ns", "idle_rtt_ns")
 _ALLOWED: dict[object, str] = {
-    float: "a positive number",
-    int: "a positive integer",
-    str: "a str",
+    float: "a number with a decimal point, above 0 and below 1000000",
+    int: "a positive integer below 2**60",
+    str: "text",
     list: "a list",
     dict: "a mapping",
-    **dict.fromkeys(MAY_BE_ZERO, "an integer, 0 or more"),
+    "sizes": f"{', '.join(SIZES)}, or bursts:<n>p with n from 1 to {MOST_FLOW_PACKETS}",
+    **dict.fromkeys(MAY_BE_ZERO, "an integer, 0 or more and below 2**60"),
 }
 
 
@@ -93,8 +94,14 @@ def read(path: Path) -> dict[str, Any]:
     if spec is None:
         raise InputError(f"{path}: holds no keys; restore it, it is a raw file")
     version = spec.get("spec_version")
-    if version != SPEC_VERSION:
-        raise InputError(f"{path}: spec_version is {version!r}, this version reads {SPEC_VERSION}; use the newer one")
+    if type(version) is int and version > SPEC_VERSION:
+        raise InputError(
+            f"{path}: spec_version is {version}; this bufferscope reads {SPEC_VERSION}; use a newer bufferscope"
+        )
+    if type(version) is not int or version != SPEC_VERSION:
+        raise InputError(
+            f"{path}: spec_version must be {SPEC_VERSION}, is {one_line(repr(version))}; restore it, it is a raw file"
+        )
     required = REQUIRED_SPEC | (
         OPEN_LOOP_SPEC if spec.get("traffic") == "open-loop" and "datagrams" not in spec else {}
     )
@@ -116,12 +123,12 @@ def read(path: Path) -> dict[str, Any]:
         isinstance(g, dict) and isinstance(g.get("cc"), str) and g.get("kind") in KINDS
         for g in spec.get("transfers") or ()
     ):
-        wrong.append("transfers must be a list of {kind, cc, ...}")
+        wrong.append(f"transfers must be a list of {{kind, cc, ...}} with kind {' or '.join(KINDS)}")
     if not wrong and not all(
         isinstance(g, dict) and type(g.get("flows")) is int and is_sizes(g.get("sizes"))
         for g in spec.get("datagrams") or ()
     ):
-        wrong.append("datagrams must be a list of {flows, load, sizes, ...}")
+        wrong.append(f"datagrams must be a list of {{flows, load, sizes, ...}} with sizes {_ALLOWED['sizes']}")
     if not wrong and not all(
         isinstance(path, dict) and isinstance(path.get("src_addr"), str)
         and all(type(path.get(key)) is int and 0 <= path[key] < 1 << 60 for key in ("rtt_ns", "access_link"))
@@ -133,7 +140,10 @@ def read(path: Path) -> dict[str, Any]:
         all(type(bps) is int and 0 < bps < 1 << 60 for bps in rates)
         and all(type(link) is int and 0 <= link <= len(rates) for link in spec.get("link_of_flows") or ())
     ):
-        wrong.append("link_of_flows must be a list of numbers in links_bps, from 1")
+        wrong.append(
+            "links_bps must be a list of rates, positive integers below 2**60, and link_of_flows a list of indices "
+            "into links_bps: 1 is the first link, 0 means no link"
+        )
     program = spec.get("program") or {}
     if not wrong and not all(
         isinstance(program.get(key, [""]), list) and all(isinstance(word, str) for word in program.get(key, ()))

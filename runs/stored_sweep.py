@@ -43,8 +43,8 @@ Row = dict[str, Any]
 @dataclass
 class Stored:
     """`directory` is results/<sweep>; `plan` the content of plan.json, or {}; `rows` have the columns of the run table,
-    and `verdict` (one of three), `point_words` (parameter -> text) and `directory` (of the repetition, below the
-    sweep's).
+    and `verdict` (one of three), `point_words` (parameter -> text) and `directory` (of the repetition, relative
+    to the sweep's directory).
     """
 
     directory: Path
@@ -70,11 +70,11 @@ class Stored:
         except FileNotFoundError:
             return []
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise InputError(f"{path}: {str(error).splitlines()[0]}; run the sweep again: it writes it anew") from None
+            raise InputError(f"{path}: {str(error).splitlines()[0]}; run the sweep again to write it anew") from None
 
     @cached_property
     def valid(self) -> list[Row]:
-        """Rows that may be drawn."""
+        """Rows of valid runs, which figures may show."""
         return [row for row in self.rows if row["verdict"] == VALID]
 
     @cached_property
@@ -99,7 +99,7 @@ class Stored:
 
 
 def read(directory: Path) -> Stored:
-    """The sweep in a directory. Raises InputError if it has neither runs nor a plan, or a damaged plan."""
+    """The sweep in a directory. Raises InputError if it has neither runs nor a plan, or if its plan is damaged."""
     directory = directory.resolve()
     plan = _plan(directory)
     planned = plan.get("jobs") or {}
@@ -150,10 +150,10 @@ def _plan(directory: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); run the sweep again: it writes it anew") from None
+        raise InputError(f"{path}: cannot be read ({error}); run the sweep again to write it anew") from None
     jobs = content.get("jobs") if isinstance(content, dict) else None
     if not isinstance(jobs, dict) or not all(isinstance(job, dict) for job in jobs.values()):
-        raise InputError(f"{path}: is not a plan of a sweep; run the sweep again: it writes it anew")
+        raise InputError(f"{path}: is not a plan of a sweep; run the sweep again to write it anew")
     return content
 
 
@@ -165,13 +165,13 @@ def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:
     """The row of a job without a result: its parameters from the plan, and the reason in ABORTED."""
     spec = job.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("groups"), list):
-        raise InputError(f"{directory / PLAN}: job {name} has no spec; run the sweep again: it writes it anew")
+        raise InputError(f"{directory / PLAN}: job {name} has no spec; run the sweep again to write the plan anew")
     place = Path(SWEEP_RUNS) / name / REPETITION
     where = run_table.Place(f"{directory.name}/{place}", directory.name, job.get("repetition", 1), 1, "", None)
     mark = aborted.read(directory / place)
     return run_table.row({"spec": spec, "utilization": {}}, {}, where) | {
         "valid": None,
-        "reasons": (mark and mark.reason) or "has not been run",
+        "reasons": (mark.reason or "it left no reason") if mark else "has not been run",
         "verdict": MISSING,
         "point_words": _words(job.get("point")),
         "directory": str(place),

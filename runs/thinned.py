@@ -30,7 +30,7 @@ def removes(keep: str, name: str) -> bool:
 
 
 def kept(repetition: Path) -> str:
-    """The kept part of a repetition, one of KEEP."""
+    """The first line of THINNED, which is one of KEEP; "all" without the file."""
     try:
         return regular.read_text(repetition / THINNED, "replace").split("\n", 1)[0].strip()
     except OSError:
@@ -40,7 +40,7 @@ def kept(repetition: Path) -> str:
 def mark(keep: str) -> str:
     """The content of THINNED in a repetition thinned to `keep`."""
     names = ", ".join(REMOVED[keep])
-    return f"{keep}\nremoved after a valid analysis: {names}\nspec.yaml has what it takes to measure it again\n"
+    return f"{keep}\nremoved after a valid analysis: {names}\nspec.yaml has everything to run the experiment again\n"
 
 
 def removed(repetition: Path) -> tuple[str, ...]:

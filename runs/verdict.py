@@ -30,8 +30,8 @@ class Area(StrEnum):
 
 
 def read(repetition: Path) -> dict[str, Any]:
-    """The summary: it has a spec, utilization, and reasons if it is not valid. Raises ValueError with the problem,
-    OSError.
+    """The summary: it has a spec and a utilization, and its reasons, if any, are a list. Raises ValueError with the
+    problem, OSError.
     """
     try:
         summary = json.loads(regular.read_text(repetition / SUMMARY))

@@ -64,7 +64,7 @@ def test_exit_codes__are_documented_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "no command is given; bufferscope --help lists them"),
+        ([], "no command is given; bufferscope --help lists the commands"),
         (["expriment"], "expriment is not a command; did you mean experiment?"),
         (["\x1b[31m"], "\\x1b[31m is not a command; allowed: experiment, show"),
         (["replay", "x", "RUM=x"], "RUM is not a parameter of replay; did you mean RUN?"),

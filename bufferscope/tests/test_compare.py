@@ -103,7 +103,7 @@ def test_repetitions_that_are_not_valid__are_named_and_do_not_count(
     assert f"{tmp_path}/b: no repetition is valid, so its numbers are no measurement" in capsys.readouterr().err
 
 
-def test_clocks_and_versions_that_differ__are_said(
+def test_clocks_that_differ__are_said(
     results: Path, two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["compare", f"{results}/real", f"{results}/virtual", f"OUTPUT={tmp_path}/x.png"]) in (0, 2)
@@ -128,10 +128,10 @@ def test_thinned_run__is_compared_without_figure(two: Path, tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["{a}"], "no run is before it in"),
+        (["{a}"], "no run comes before this run by name in"),
         ([], "RUN is missing; say which runs: bufferscope compare results/a results/b"),
-        (["{a}", "{a}/../a"], "is RUN itself; allowed: another run, or another repetition of it"),
-        (["{a}", "{a}/nowhere"], "is no run; allowed: one, as results/latest"),
+        (["{a}", "{a}/../a"], "is RUN itself; allowed: another run, or another repetition of the same run"),
+        (["{a}", "{a}/nowhere"], "is not a run; allowed: the path of a run, such as results/latest"),
         (["{a}", "{b}", "OUTPUT=x.gif"], "is no figure; allowed: a name that ends with .png, .svg, .pdf"),
     ],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs in a notebook: their content, errors for damaged files, and refused runs."""
+"""Stored runs, as a notebook opens them: their content, errors for damaged files, and refused paths."""
 
 import json
 import warnings

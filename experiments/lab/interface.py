@@ -22,7 +22,7 @@ class Lab(ABC):
 
     def __init__(self, spec: Resolved) -> None:
         self.spec = spec
-        self.slow = 1.0  # this machine's time over the reference machine's time (machine_speed.py)
+        self.slow = 1.0  # this machine's time divided by the reference machine's time (machine_speed.py)
 
     def missing(self) -> list[str]:
         """The experiment's requirements that this machine lacks, one line each with what to do."""

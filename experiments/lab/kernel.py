@@ -22,7 +22,9 @@ class ProgressDisplay(Protocol):
 
 
 class Kernel(ABC):
-    """The kernel whose namespaces a repetition runs in, and its clock. The defaults are those of virtual time."""
+    """The kernel whose namespaces a repetition runs in, and its clock. A step that only one kind of kernel needs does
+    nothing by default.
+    """
 
     control_socket = CONTROL_SOCKET  # of the soft switch
 
@@ -47,7 +49,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def record(self, directory: Path, world: dict[str, Any]) -> None:
-        """Called last, when all raw files are closed."""
+        """Stores `world`, the facts for environment.json. Called last, when all raw files are closed."""
 
     def user(self) -> programs.User:
         """The user that the programs of TRAFFIC=program run as: the user of this process, or the caller of sudo."""
@@ -58,7 +60,7 @@ class Kernel(ABC):
         return {}
 
     def settle(self, division: dict[str, list[int]]) -> None:
-        """Called when all programs run."""
+        """Called when the programs of start_programs run, before the traffic."""
         return
 
     def align(self) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The machines of a testbed, over ssh: reserves the machines for one run, fetches the run's files, and connects to the
-control socket of the soft switch or of BMv2.
+control socket of the soft switch or to the Thrift port of BMv2.
 
 Ansible prepares the machines, and starts and stops their programs. This module has the connections that last for the
 run.
@@ -190,8 +190,8 @@ class _Lease:
         """Raises RunError if the machine is not reserved any more."""
         if self._process.poll() is not None:
             raise RunError(
-                f"{self}: its lease has ended: its connection broke, or this machine stood still for 20 s; the run's "
-                "programs there were stopped: run again"
+                f"{self}: its lease has ended: the connection broke, or the runner sent no heartbeat for 20 s (was the "
+                "runner's computer suspended?); the host stopped the run's programs: run again"
             )
 
     def _line(self) -> str:
@@ -213,7 +213,9 @@ class _Lease:
             cast(BinaryIO, self._process.stdin).write(b"\n")
 
     def release(self, in_order: bool) -> None:
-        """`in_order`: every task that this process sent to the machine has ended."""
+        """Ends the lease. `in_order`: every task that this process sent to the machine has ended, so the clean-up need
+        not wait for late tasks.
+        """
         stdin = cast(BinaryIO, self._process.stdin)
         with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed
             if in_order:
@@ -234,7 +236,10 @@ class _Lease:
         try:
             problems = [str(line) for line in json.loads(said.strip().splitlines()[-1])["problems"]]
         except (IndexError, ValueError, KeyError, TypeError):
-            problems = [f"{_last(why) or 'the connection ended'}; it restores itself, or at the next run's start"]
+            problems = [
+                f"{_last(why) or 'the connection ended'}; the host restores its settings itself, at the latest when "
+                "the next run starts"
+            ]
         for problem in problems:
             complain(f"note: {self}: {problem}")
 
@@ -260,8 +265,8 @@ def _all(waits: Iterable[Any]) -> None:
 
 
 def fetch(machines: Iterable[Machine], run: str, directory: Path, scratch: Path, most_bytes: int) -> None:
-    """Fetches the files of a run from all machines into `directory`. tar packs the files on the machine; unpack.py
-    checks them here. Raises RunError.
+    """Fetches the files of a run from all machines into `directory`. tar packs the files on the machine;
+    unpack.py checks them on this computer. Raises RunError.
     """
     for machine in at_places(machines):
         packed, where = scratch / f"{machine.name}.tar", f"{SWEEP_RUNS}/{run}/{REPETITION}"
@@ -273,7 +278,9 @@ def fetch(machines: Iterable[Machine], run: str, directory: Path, scratch: Path,
         for file in sorted(path for path in came.rglob("*") if path.is_file()):
             target = directory / file.relative_to(came)
             if target.exists():
-                raise RunError(f"{machine.name} ({machine.place}): sent {target.name}, which is there already")
+                raise RunError(
+                    f"{machine.name} ({machine.place}): sent {target.name}, which another machine has already sent"
+                )
             target.parent.mkdir(exist_ok=True)
             shutil.move(file, target)
 

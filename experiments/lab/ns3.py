@@ -38,7 +38,7 @@ CONGESTION_CONTROLS = (
     "westwood", "yeah",
 )  # fmt: skip
 START_MONO_NS = 60 * 10**9  # as in virtual time
-LEAST_INTERVAL_NS = 1000  # of goodput
+LEAST_INTERVAL_NS = 1000  # between two records of goodput
 LINUX_MEMORY_PER_BYTE = 2  # most memory per byte of a segment in a Linux socket's buffer; ns-3 counts bytes only
 BOTTLENECK, COLLECTOR_PORT = "2", "3"
 
@@ -94,7 +94,7 @@ def options(spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, directory: Path
         "mode": spec.mode, "directory": directory,
     }  # fmt: skip
     bound = {"window-packets": spec.window_packets} if spec.window_packets else {}
-    if spec.access_bps:  # nothing else bounds the queue of an access link
+    if spec.access_bps:  # the queue of an access link has no limit: the socket buffer bounds it
         bound["socket-bytes"] = spec.socket_buffer_bytes(spec.access_bps) // LINUX_MEMORY_PER_BYTE
     return [f"--{name}={value}" for name, value in (numbers | texts | bound).items()]
 
@@ -143,7 +143,9 @@ def simulate(words: list[str], flows: str, directory: Path, processor: int | Non
 def documents(
     spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, outcome: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The JSON files of a repetition, by name without .json. Fields are missing if a simulation lacks their program."""
+    """The JSON files of a repetition, keyed by their names without .json. Fields about programs that a simulation does
+    not have are left out.
+    """
     samples = outcome["idle_rtt_ns"]
     made = (
         outcome["arrival_drops"] + outcome["departure_drops"] + outcome["departed"]

@@ -48,7 +48,9 @@ def kernel_of(sources: list[dict[str, str]] | None) -> Path:
 
 
 def _compilers_reason(text: str) -> str:
-    """The compiler's errors in users' files, by the names of these files; else the whole text."""
+    """The compiler's errors in users' files, each with the file's name but no directory; the whole text if it has no
+    such error.
+    """
     messages = re.findall(rf"\S*{re.escape(stage.USERS)}/(\S+: .*)", text)
     errors = [line for line in messages if "error" in line or "undefined" in line]
     more = f" (and {len(errors) - MOST_ERRORS} more)" if len(errors) > MOST_ERRORS else ""

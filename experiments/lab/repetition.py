@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""One repetition, from empty namespaces to closed raw files. The cell that it runs in removes everything afterwards."""
+"""One repetition, from empty namespaces to closed raw files. The cell or virtual machine in which the repetition runs
+removes everything afterwards.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from runs.names import SPEC_FILE
 
 # The order in which daemons are stopped. If nothing failed, the switches have been drained before and stop_sinks has
 # ended the sinks, so nothing is left to record. A congestion control is removed last, after its sockets. Stopping a
-# daemon that was never started does nothing: a run has one of the two sinks, and may have another switch.
+# daemon that was never started does nothing: a run has at most one of the two sinks, and may have another switch.
 SINKS = ("iperf_servers", "traffic_sink")
 DAEMONS = (
     "tcp_trace", *SINKS, "collector", *SWITCH_DAEMONS, "softswitch", "congestion_control",
@@ -151,7 +153,7 @@ def carry_traffic(
         if plan.user:
             progress.phase("starting the client")
         senders = [running.enter_context(sender) for sender in start_all(plan, directory, start_ns, user)]
-        wait_s = max(kernel.tick_s, (start_ns - time.monotonic_ns()) / 1e9)  # no traffic before its start
+        wait_s = max(kernel.tick_s, (start_ns - time.monotonic_ns()) / 1e9)  # nothing to sample before the start
         for sender in senders:
             while not sender.ended_within(wait_s):
                 wait_s = kernel.tick_s
@@ -185,7 +187,7 @@ def with_the_servers_words() -> Iterator[None]:
 
 def check_programs(directory: Path, names: tuple[str, ...]) -> None:
     """Raises RunError if one of the programs has ended by itself, or if the disk is about to be full."""
-    # One listing: in virtual time each call that fails, as stat(2) of a missing file, delays the flows by 1 us.
+    # One listing: in virtual time each call that fails, such as stat(2) of a missing file, delays the flows by 1 us.
     files = {path.name for path in RUNTIME.iterdir()}
     ended = [name for name in names if f"{name}.exit" in files]
     if ended:

@@ -78,7 +78,7 @@ PARTS = {
     "collector": ("collectors", {"bufferscope_interface": "enp1s0"}),
     LINE: (LINES, {"switch_ports": "[1=enp1s0, 2=enp2s0]"}),
 }
-HOSTS = ("sender", "receiver", "collector")  # that run our programs on every testbed
+HOSTS = ("sender", "receiver", "collector")  # parts whose machines run our programs on every testbed
 PROGRAM_ON_LINUX = {
     "switch": {"switch_ports": "[1=enp1s0, 2=enp2s0, 3=enp3s0]"},
     "collector": {"collector_address": "203.0.113.2", "collector_source": "203.0.113.1"},
@@ -307,7 +307,9 @@ class Hosts:
         }
 
     def _passed(self, facts: dict[str, dict[str, Any]]) -> dict[str, Any]:
-        """Frames that each host received and sent in the experiment's network, by the names of the lab."""
+        """Frames that each host received and sent in the experiment's network. The keys are those of the lab:
+        sender/INTERFACE.
+        """
         names = {machine.place: machine.name for machine in self._machines}
         hosts = {part: self._testbed.machines[part] for part in HOSTS}
         try:

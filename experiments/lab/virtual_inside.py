@@ -125,7 +125,9 @@ class VirtualKernel(Kernel):
         start_ns = _start_mono_ns(self.plan)
         begin_ns = start_ns - self.plan.durations.connect_ns - LEAD_NS
         if begin_ns < time.monotonic_ns():
-            raise RunError(f"the set-up took {time.monotonic():.1f} s of virtual time, {start_ns / 1e9:.0f} are kept")
+            raise RunError(
+                f"the set-up took {time.monotonic():.1f} s of virtual time; {start_ns / 1e9:.0f} s are reserved"
+            )
         moment.sleep_until(begin_ns)
         return start_ns
 

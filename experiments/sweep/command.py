@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command `sweep`: runs a sweep, or with SHOW=1 lists the runs that it would do. Exit status: 0 all runs are valid;
-2 some are not valid; 1 none is valid, or nothing was started.
+"""The command `sweep`: runs a sweep, or with SHOW=1 lists its runs. Exit status: 0 all runs are valid; 2 some are not
+valid; 1 none is valid, or an error ended the command; 128 plus the number of the signal that stopped the command.
 """
 
 from __future__ import annotations
@@ -19,16 +19,23 @@ from runs.thinned import KEEP
 KEYS = parameters.KEYS | {
     "spec": Key("the sweep's file, such as experiments/specs/spang2021/twenty-packets.yaml", values=PATHS),
     "results": Key("the directory that the sweep's directory is made in", "results", PATHS),
-    "inventory": Key("machines that run the sweep's jobs (labs)", values=PATHS),
-    "name": Key("the sweep's own name (default: the file says it)"),
-    "reps": Key("repetitions of each point (default: the file says it)"),
-    "seed": Key("of the sweep, from which each run gets its own (default: the file says it)"),
-    "keep": Key("files that stay of each run: all, tables, flows, summary (default: the file says it)", values=KEEP),
-    "smoke": Key("1: the file's short version", "0", SWITCH),
+    "inventory": Key("a file whose group labs has machines that run the sweep's jobs", values=PATHS),
+    "name": Key("name of the sweep and of its directory (default: from the file, with the changed keys)"),
+    "reps": Key("repetitions of each point (default: from the file)"),
+    "seed": Key("seed of the sweep; the seed of each run is derived from it (default: from the file)"),
+    "keep": Key("files that stay of each valid run: all, tables, flows, summary (default: from the file)", values=KEEP),
+    "smoke": Key("1: the short version of the sweep", "0", SWITCH),
     "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", PARALLEL, ENGINES),
-    "jobs": Key("runs at once (default: as many as the machine has room for)"),
-    "attempts": Key("of each run that is not valid (in virtual time: one)", "3"),
-    "show": Key("1: say what would be run, and run nothing", "0", SWITCH),
+    "jobs": Key(
+        "runs at once, with INVENTORY on each machine (default: in real time 1, else as many as processors and memory "
+        "allow)"
+    ),
+    "attempts": Key(
+        "how often a run is tried, in total, until it is valid (default in virtual time: once if the run completed, "
+        "because the same spec gives the same bytes)",
+        "3",
+    ),
+    "show": Key("1: list the sweep's runs, their time and disk space, and run nothing", "0", SWITCH),
 }
 
 
@@ -77,7 +84,7 @@ LIMITS = {"jobs": 1024, "attempts": 100}
 
 
 def whole(words: dict[str, Any], key: str, errors: list[BadValue], most: int) -> int | None:
-    """The whole number from 1 to `most` that `key` has in `words`; None if absent or wrong. Removes it from `words`."""
+    """The whole number from 1 to `most` that `key` has in `words`; None if absent or wrong. Removes `key`."""
     value = words.pop(key, None)
     if value is None:
         return None

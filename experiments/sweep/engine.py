@@ -161,7 +161,7 @@ def _environment(directory: Path, home: Path, labs: list[RemoteLab] | None) -> d
 
 
 def _begin() -> None:
-    """Runs in the child before GNU parallel. This process may ignore signals that _end() sends; the child must not."""
+    """Runs in the child before GNU parallel. The parent may ignore the signal that _end() sends; the child must not."""
     for number in FORWARDED:
         signal.signal(number, signal.SIG_DFL)
     syscalls.die_with_parent()
@@ -197,7 +197,9 @@ def _guard(session: int) -> int:
 
 
 def _kill_session(session: int) -> None:
-    """SIGKILL to each process of a session: GNU parallel gives its jobs process groups of their own."""
+    """SIGKILL to each process of a session. GNU parallel gives its jobs process groups of their own, so a signal to one
+    process group would miss them.
+    """
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError):
             if int((process / "stat").read_text().rpartition(")")[2].split()[3]) == session:
@@ -205,7 +207,9 @@ def _kill_session(session: int) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Asks GNU parallel to end, which ends its jobs. Kills all processes that remain in the session after END_S."""
+    """Asks GNU parallel to end, which ends its jobs, and waits END_S at most. Then kills all processes that remain in
+    the session.
+    """
     with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
         os.killpg(process.pid, signal.SIGINT)
         process.wait(END_S)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One job of a sweep: a repetition of the runner in the job's directory, with its output in a file there.
+"""One job of a sweep: records and analyses one repetition in the job's directory. The output goes to a file there.
 
 The job ends when the process that started the job ends, for any reason. An unfinished job is done again
 (runs/job_state.py).
@@ -36,7 +36,7 @@ LOG = "job.log"
 LOOK_AGAIN_S = 2.0
 
 
-KEYS = {"sweep": Key("the sweep's directory", values=PATHS), "name": Key("of the job")}
+KEYS = {"sweep": Key("the sweep's directory", values=PATHS), "name": Key("the job's name")}
 
 
 def command(given: dict[str, Any], errors: list[BadValue]) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Shows the progress of a sweep: a bar with the time left on a terminal, otherwise a plain line now and then."""
+"""Shows the progress of a sweep: on a terminal a bar with the time left, otherwise a plain line now and then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLAIN_EVERY_S = 30.0
 
 
 class SweepProgress(Terminal):
-    """`cost_s` is the expected duration in sequence of the jobs that this call runs (cost.py). `done` counts finished
+    """`cost_s` is the time that the jobs of this call would take one after the other (cost.py). `done` counts finished
     jobs, earlier calls included. The pace is wall time per cost: at first `slow` (machine_speed.py) / `at_once`. The
     measured pace of the finished jobs replaces this value gradually, until a tenth of the cost is done.
     """

@@ -78,7 +78,7 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, say_page: 
             ending.check()
         except Interrupted as interrupted:
             say("")  # below the progress bar
-            complain(f"stopped by {interrupted}; the same command resumes it")
+            complain(f"stopped by {interrupted}; the same command resumes the sweep")
             return 128 + interrupted.signal
     for line in jobs.lines(directory):
         say(line)
@@ -254,8 +254,8 @@ def tidy(sweep: Sweep, jobs: list[Job], directory: Path) -> None:
 
 
 class Watch:
-    """Called while jobs run: shows their progress and keeps the index fresh. Raises after a signal, or if the disk is
-    full, so that the engine ends the jobs.
+    """Called while jobs run: shows their progress and updates the run table. Raises after a signal, or if the disk is
+    full. GNU parallel then ends the jobs; Slurm's tasks go on after a signal.
     """
 
     def __init__(
@@ -291,12 +291,13 @@ class Watch:
         free = disk.free_bytes(self.directory)
         if free < disk.RESERVE_BYTES:
             raise RunError(
-                f"{self.directory}: the disk is full ({disk.mib(free)} left): make room, then the same command goes on"
+                f"{self.directory}: the disk is full ({disk.mib(free)} left): make room; then the same command resumes "
+                "the sweep"
             )
 
 
 def _ending(repetition: Path) -> tuple[int, int, int] | None:
-    """Identifies the file that ended the attempt; None if the attempt has not ended. The value differs between
+    """Identifies the file that shows the attempt's end; None if the attempt has not ended. The value differs between
     attempts, also in virtual time.
     """
     for name in (SUMMARY, ABORTED):
@@ -307,7 +308,8 @@ def _ending(repetition: Path) -> tuple[int, int, int] | None:
 
 
 def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
-    """The number of jobs at once: one in real time, else one per processor, fewer if memory is short. Raises RunError.
+    """The number of jobs at once: one in real time, else `asked` (None: one per processor), fewer if memory is short.
+    Raises RunError.
 
     With `away` the result is the number of jobs on each lab; 0: one per processor of the lab.
     """
@@ -375,12 +377,12 @@ def _alone(directory: Path, parent: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RunError(
-                f"{directory}: another make sweep works on it; wait for it, or name another: NAME="
+                f"{directory}: another make sweep works on it; wait for its end, or choose another name with NAME="
             ) from None
         except OSError as error:
             raise RunError(
-                f"{directory}: its file system does not lock directories ({error.strerror}), as NFS; choose another "
-                "with RESULTS="
+                f"{directory}: its file system, as NFS, does not lock directories ({error.strerror}); choose another "
+                "directory with RESULTS="
             ) from None
         yield
 
@@ -392,5 +394,5 @@ def claim(directory: Path) -> None:
     except owner.NotOurs as error:
         raise RunError(
             f"{directory} {error.strerror}, who could make a link of any file in it; choose another with NAME= or "
-            "RESULTS=, or be that user"
+            "RESULTS=, or run the command as that user"
         ) from None

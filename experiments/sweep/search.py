@@ -3,11 +3,12 @@
 functions.
 
 A buffer is enough if the whole Student's t interval of its repetitions' mean meets the criterion, and not enough if the
-whole interval misses the criterion (analysis/least_buffer.py, which figures use too). Otherwise the buffer is undecided
-and gets more repetitions, up to most_reps. A buffer that stays undecided is not a bound, and the search goes on at both
-sides, so the result is as wide as the noise. The two bounds of the result may be measured more often (edge_reps) than
-the buffers on the way. Steps are geometric, because the wanted width is relative and the literature's rules span two
-decades of buffers. Bisection assumes that more buffer is no worse. If measurements contradict this, the result says so.
+whole interval misses the criterion (analysis/least_buffer.py, which figures use too). A single repetition has no
+interval: its value decides. A buffer whose interval contains the criterion's bound is undecided and gets more
+repetitions, up to most_reps. A buffer that stays undecided is not a bound, and the search goes on at both sides, so the
+result is as wide as the noise. The two bounds of the result may be measured more often (edge_reps) than the buffers on
+the way. Steps are geometric, because the wanted width is relative and the literature's rules span two decades of
+buffers. Bisection assumes that more buffer is no worse. If measurements contradict this, the result says so.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class LeastBuffer(NamedTuple):
 
 
 def next_steps(measured: Measured, low: int, high: int, reps: int, search: Search) -> list[TriedBuffer]:
-    """The next measurements between `low` and `high` packets; none if no measurement can make the result narrower."""
+    """The next measurements between `low` and `high` packets; none if the result is narrow enough, or cannot become
+    narrower.
+    """
     ends = [TriedBuffer(packets, reps) for packets in sorted({low, high}) if len(measured.get(packets, ())) < reps]
     if ends:
         return ends
@@ -66,7 +69,7 @@ def least_buffer(measured: Measured, low: int, high: int, reps: int, search: Sea
         notes.append(f"more than {high}, the most that was tried")
     undecided = [packets for packets, enough in judged.items() if enough is None]
     if undecided:
-        notes.append(f"repetitions disagree with {', '.join(map(str, undecided))} packets")
+        notes.append(f"repetitions disagree at {', '.join(map(str, undecided))} packets")
     lost = sum(value is None for values in measured.values() for value in values)
     if lost:
         notes.append(f"{lost} runs are not valid")
@@ -79,13 +82,13 @@ def least_buffer(measured: Measured, low: int, high: int, reps: int, search: Sea
 
 
 def steps_at_most(low: int, high: int, width: float) -> int:
-    """The most buffers that a search without noise measures."""
+    """The most buffers that a search without noise measures. Rounding to whole packets may add one more."""
     halvings = math.log2(max(math.log(high / low) / math.log1p(width), 1)) if high > low else 0
     return 2 + math.ceil(halvings)
 
 
 def _more(packets: int, values: Sequence[float | None], reps: int, search: Search) -> TriedBuffer | None:
-    """More repetitions of a buffer: the missing ones; if the buffer is undecided, twice as many as so far."""
+    """More repetitions of a buffer: the missing ones; if the buffer is undecided, as many again, up to most_reps."""
     if len(values) < reps:
         return TriedBuffer(packets, reps)
     if verdict(values, search.least) is None and len(values) < search.most_reps:

@@ -89,7 +89,7 @@ class Searches:
         """The results, one line per point."""
         rows = polars.read_parquet(directory / TABLE).iter_rows(named=True)
         return [
-            f"  {row['point']}: {_interval(row)} of {row['bdp_packets']} packets of BDP, {row['runs']} runs"
+            f"  {row['point']}: {_interval(row)} (BDP: {row['bdp_packets']} packets), {row['runs']} runs"
             + (f" ({row['note']})" if row["note"] else "")
             for row in rows
         ]
@@ -134,7 +134,7 @@ class Searches:
         return point_search.jobs[key]
 
     def _expected(self, point_search: PointSearch) -> int:
-        """The most runs of a search without noise."""
+        """The most runs of a search without noise (steps_at_most)."""
         of_edges = 2 * max(self.search.edge_reps - self.sweep.reps, 0)
         return steps_at_most(point_search.low, point_search.high, self.search.width) * self.sweep.reps + of_edges
 
@@ -152,7 +152,7 @@ class Searches:
 
 
 def _point_searches(sweep: Sweep, search: Search, probe: Callable[[str], Host]) -> list[PointSearch]:
-    """Both ends of each point's range, checked. Raises SpecError."""
+    """The search of each point, with both ends of its range checked. Raises SpecError."""
     low = plan.check(sweep, sweep.points, probe, {"buf": search.low})
     high = plan.check(sweep, sweep.points, probe, {"buf": search.high})
     point_searches = [
@@ -162,8 +162,8 @@ def _point_searches(sweep: Sweep, search: Search, probe: Callable[[str], Host]) 
     for point_search in point_searches:
         if point_search.low > point_search.high:
             where = f"{sweep.file}, {plan.describe(point_search.point)}"
-            most = f"high={search.high}, {point_search.high}"
-            problem = f"is {point_search.low} packets, more than {most}; allowed: less than that"
+            most = f"high={search.high}, {point_search.high} packets"
+            problem = f"is {point_search.low} packets, more than {most}; allowed: at most high"
             raise SpecError([BadValue("search.low", search.low, problem, where)])
     return point_searches
 
@@ -171,5 +171,5 @@ def _point_searches(sweep: Sweep, search: Search, probe: Callable[[str], Host]) 
 def _interval(row: dict[str, Any]) -> str:
     low, high = row["low_packets"], row["high_packets"]
     if high is None:
-        return "no bound" if low is None else f"more than {low}"
-    return f"at most {high}" if low is None else f"more than {low}, at most {high}"
+        return "no bound" if low is None else f"more than {low} packets"
+    return f"at most {high} packets" if low is None else f"more than {low}, at most {high} packets"

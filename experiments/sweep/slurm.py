@@ -2,10 +2,11 @@
 """Runs a sweep's jobs as array jobs of Slurm, one task per job, on nodes that share the sweep's directory and the
 checkout.
 
-The scheduler owns the tasks: they go on when this process ends, in any way. The next call follows the tasks that are in
-the queue and submits the others. The comment of an array job names the file of `.slurm` that lists its jobs. No other
-record of a submission exists, so none can be lost. If Slurm ends a task (time limit, pre-emption, a dead node), the
-task is repeated by Slurm or by the next round.
+The scheduler owns the tasks: they go on if this process is stopped or killed. This process cancels them only if no job
+can go on, as on a full disk. The next call follows the tasks that are in the queue and submits the other jobs. The
+comment of an array job names the file of `.slurm` that lists its jobs. No other record of a submission exists, so none
+can be lost. After pre-emption or the loss of a node Slurm repeats the task; after a time limit the sweep's next round
+submits the job again.
 
 No value of a spec reaches a shell: the script is a constant, job names have only lower-case letters, digits and '-',
 and the rest is in the environment.
@@ -40,7 +41,7 @@ HOME = ".slurm"  # in the sweep's directory: lists of jobs, and the output of ta
 ASK_EVERY_S = 5.0  # interval of queries to the scheduler
 PATIENCE_S = 600.0  # longest time without an answer of the scheduler
 ANSWER_S = 60.0
-TIME_FACTOR, TIME_MORE_S = 3.0, 600.0  # a task's time limit is factor x the estimate of its job + more
+TIME_FACTOR, TIME_MORE_S = 3.0, 600.0  # the time limit of each task is factor x the estimate of the largest job + more
 MOST_TASKS = 1000  # tasks per array; fewer if the scheduler allows fewer (MaxArraySize)
 COMMENT = re.compile(r"[0-9a-f]{16}")
 OF_USER = re.compile(r"(SQUEUE|SCANCEL|SINFO|SCONTROL)_")
@@ -64,13 +65,15 @@ class Queued(NamedTuple):
 
 
 def check() -> None:
-    """Raises RunError if a command of Slurm is missing, or the scheduler does not answer."""
+    """Raises RunError if a command of Slurm is missing, the environment names another cluster, or the scheduler does
+    not answer.
+    """
     lacking = [name for name in PROGRAMS if shutil.which(name) is None]
     if lacking:
-        raise RunError(f"ENGINE=slurm needs Slurm's commands; missing: {', '.join(lacking)}: run it on a login node")
+        raise RunError(f"ENGINE=slurm needs Slurm's commands; missing: {', '.join(lacking)}: run this on a login node")
     elsewhere = [name for name in CLUSTERS if name in os.environ]
     if elsewhere:
-        raise RunError(f"ENGINE=slurm: {elsewhere[0]} would send jobs to another cluster; unset it, and run it there")
+        raise RunError(f"ENGINE=slurm: {elsewhere[0]} would send jobs to another cluster; unset it, and run this there")
     _most_tasks()
 
 
@@ -97,7 +100,8 @@ def queued(directory: Path) -> dict[str, Queued]:
             by_job[lists[comment][int(index)]] = Queued(array, state == "RUNNING", reason)
         except (OSError, ValueError, IndexError) as error:
             raise RunError(
-                f"Slurm: which job of {directory} array job {array} runs is unknown ({error}); scancel {array} ends it"
+                f"Slurm: the jobs that array job {array} runs for {directory} are not known ({error}); "
+                f"scancel {array} ends the array job"
             ) from None
     return by_job
 
@@ -112,8 +116,8 @@ def state(directory: Path) -> str:
 
 def run(directory: Path, names: list[str], at_once: int, watch: Callable[[], None], size: Size) -> None:
     """Runs the jobs `names` of the sweep in `directory`, at most `at_once` at the same time (0: no limit), and calls
-    `watch` every ASK_EVERY_S. A RunError of `watch` means that no job can go on, so it ends the tasks. After any other
-    exception the tasks go on. Raises RunError.
+    `watch` every ASK_EVERY_S. A RunError of `watch` means that no job can go on, so the tasks are cancelled. After any
+    other exception the tasks go on. Raises RunError.
     """
     bad = [name for name in names if not JOB_ID.fullmatch(name)]
     if bad:
@@ -161,8 +165,8 @@ def _follow(directory: Path, names: set[str], watch: Callable[[], None]) -> None
 
 
 def _submit_all(directory: Path, names: list[str], at_once: int, size: Size) -> None:
-    """Submits array jobs; they run one after the other if only `at_once` jobs may run. A refusal is not an error if
-    some jobs are queued: the next round submits the others.
+    """Submits array jobs; they run one after the other if only `at_once` jobs may run. A refusal is not an error after
+    the first array job: the next round submits the other jobs.
     """
     most, before = _most_tasks(), ""
     for first in range(0, len(names), most):

@@ -19,7 +19,7 @@ from lib.errors import BadValue, SpecError
 from lib.values import choice, number, whole_number
 from runs.thinned import KEEP
 
-CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p01"}  # of the run table
+CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p01"}  # -> column of the run table
 # A sweep has one value of these keys; the values of its runs are derived.
 OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")
 VERSIONS = {"real": "CLOCK=real", "ns3": "SWITCH=ns3", "smoke": "SMOKE=1"}  # the word that selects a version
@@ -32,7 +32,7 @@ PARTS = {"like", "base", "grid", "points"}  # a spec with one of these keys is a
 SEARCH = ("criterion", "least", "low", "high", "width", "most_reps", "edge_reps")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 UNSET = "none"  # this value unsets the key, which then has its default
-MOST_RUNS = 100_000
+MOST_POINTS = 100_000
 MOST_REPS = 1000
 SHORT = {"duration": "100rtt", "warmup": "60rtt"}  # if the file has no short version of its own
 
@@ -46,7 +46,7 @@ class Search(NamedTuple):
     least: float
     low: str
     high: str
-    width: float  # of the interval, over its lower end
+    width: float  # of the interval, relative to its lower end
     most_reps: int  # of one buffer, if repetitions disagree
     edge_reps: int = 1  # of the two buffers that bound the result
 
@@ -135,11 +135,11 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     grid = _grid(content.get("grid", {}), wrong)
     listed = _points(content.get("points", [{}]), wrong)
     count = len(listed) * math.prod(map(len, grid.values()))
-    if count > MOST_RUNS:
-        wrong("grid", None, f"makes {count} points; allowed: {MOST_RUNS}")
+    if count > MOST_POINTS:
+        wrong("grid", None, f"makes {count} points; allowed: {MOST_POINTS}")
     points = tuple(
         {**point, **dict(zip(grid, values, strict=True))}
-        for point in (listed if count <= MOST_RUNS else ())
+        for point in (listed if count <= MOST_POINTS else ())
         for values in itertools.product(*grid.values())
     )
     for key in sorted(set(grid) & {key for point in listed for key in point}):
@@ -149,7 +149,7 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
         if key not in KEYS or key in OF_THE_SWEEP:
             wrong(key.upper(), None, _unknown(key), "")
         elif key in varied:
-            wrong(key.upper(), value, "is what the sweep varies; allowed: what stays the same in it", "")
+            wrong(key.upper(), value, "is varied by the sweep; allowed: keys that the sweep does not vary", "")
         else:
             base[key] = str(value)
     search = _search(content["search"], {*base, *varied}, wrong) if "search" in content else None
@@ -246,7 +246,7 @@ def _ends(values: Any) -> Any:
 
 
 def _merged(content: dict[str, Any], instead: dict[str, Any]) -> dict[str, Any]:
-    """`instead` over `content`: mappings key by key, everything else as a whole."""
+    """`content`, overridden by `instead`: mappings key by key, everything else as a whole."""
     merged = dict(content)
     for key, value in instead.items():
         both = isinstance(value, dict) and isinstance(content.get(key), dict)
@@ -276,7 +276,7 @@ def _parameters(content: object, where: str, wrong: Any) -> Point:
         if key not in KEYS or key in OF_THE_SWEEP:
             wrong(f"{where}.{key}", None, _unknown(key))
         elif key != "groups" and (not isinstance(value, str) or not value):
-            wrong(f"{where}.{key}", None, "has no single value; several are what grid and points are for")
+            wrong(f"{where}.{key}", None, "has no single value; allowed: one value, or several in grid or points")
         else:
             parameters[key] = value
     return parameters
@@ -337,7 +337,7 @@ def _search(content: object, given: set[str], wrong: Any) -> Search | None:
     for key in missing:
         wrong(f"search.{key}", None, "is missing")
     if "buf" in given:
-        wrong("buf", None, "is what is searched for; allowed: nothing about it in base, grid, points and after make")
+        wrong("buf", None, "is the result of the search; allowed: no buf in base, grid and points, or after make")
     if missing:
         return None
 
@@ -359,8 +359,8 @@ def _search(content: object, given: set[str], wrong: Any) -> Search | None:
 
 
 def _name(given: object, of_file: list[object], changed: Mapping[str, object], seed: object, wrong: Any) -> str:
-    """The directory's name: NAME, or the file's name with its versions and changes, so that different runs have
-    different directories. A key that a version implies is left out. Without NAME, the name of a short version ends
+    """The directory's name: NAME, or the `name` in the file with versions and changes, so that different sweeps
+    have different directories. A key that a version implies is left out. Without NAME, the name of a short version ends
     with "-smoke", by which figures recognise the short version.
     """
     if given is None:

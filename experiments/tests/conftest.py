@@ -17,7 +17,7 @@ from lib.errors import RunError
 # Every process of the tests inherits this variable. Other users' experiments on this host do not have it.
 os.environ["BUFFERSCOPE_TESTS"] = str(os.getpid())
 MARK = f"BUFFERSCOPE_TESTS={os.getpid()}".encode()
-# First words of reasons that a busy machine can cause: a run in real time is late.
+# First words of reasons that a busy machine can cause: a run in real time is then late.
 LATE = ("fidelity: ", "delay: ")
 # On a busy machine the kernel may withhold events from a tracer that lost none itself (NOTES.md).
 HIDDEN = "have no trace event"

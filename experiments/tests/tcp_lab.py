@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Runs inside the virtual-time kernel: two hosts around the switch driver, tuned as in a run, with one set of TCP
-options after the other. Writes the packets at the sender's interface as JSON; test_tcp_options.py checks them.
+"""A program for the virtual-time kernel: two hosts around the switch driver, tuned as in a run, with one set of TCP
+options after the other. Writes JSON that test_tcp_options.py checks: the packets at the sender's interface, the hosts'
+routes after the last set, and the frames lost in a device that goes down.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FRAME_BYTES = 1514
 LONG_BYTES = 300_000
 # A burst whose last two segments meet a full queue. If only one were lost, TLP would also wait for a delayed ACK.
 SHORT_SEGMENTS, SHORT_QUEUE = 6, 4
-LATER_S = 0.01  # the queue is empty again, and no ACK has arrived yet
+LATER_S = 0.01  # after this time the queue is empty again, and no ACK has arrived yet
 LOSSY_QUEUE, FAST_BPS = 20, 10 * RATE_BPS  # gaps between packets are shorter than the timer of compressed ACKs
 
 # The order matters: each case has to undo the settings of the case before it.
@@ -159,7 +160,9 @@ def dropped() -> int:
 
 
 def moderation() -> dict[str, Any]:
-    """Sends a datagram that waits for its interrupt when the receiver's device goes down, and one after it is up."""
+    """Sends a datagram that waits for its interrupt when the receiver's device goes down, and another datagram when the
+    device is up again.
+    """
     sender = inside("sender", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     receiver = inside("receiver", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     with sender, receiver:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""ACCESS: each flow has its own access link, or flows share ACCESS_LINKS links. Runs in virtual time check the spacing
-of packets to the ns. Tests of plans check the links of flows, and the memory for the links' queues.
+"""ACCESS: each long flow has its own access link, or flows share ACCESS_LINKS links. Tests in virtual time check the
+spacing of packets to the ns. Tests of plans check the links of flows, and the memory for the links' queues.
 """
 
 from pathlib import Path

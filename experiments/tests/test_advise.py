@@ -41,7 +41,7 @@ def scale_of(**given: str) -> tuple[Scaled, parameters.Question]:
         ({"rate": "10gbit", "rtt": "40ms", "flows": "500"}, 175, True),
         ({"rate": "100gbit", "rtt": "100ms", "flows": "10000"}, 124, True),
         ({"rate": "10gbit", "rtt": "100ms", "flows": "1"}, 1, True),
-        ({"rate": "1gbit", "rtt": "10ms", "flows": "100000"}, 813, True),  # windows below one packet stay so
+        ({"rate": "1gbit", "rtt": "10ms", "flows": "100000"}, 813, True),  # windows below one packet stay below one
     ],
 )
 def test_scale__keeps_windows_then_flows_and_stays_in_the_budget(
@@ -167,7 +167,7 @@ def test_measurement__stays_in_its_budget(rate: str, flows: str, rtt: str, tmp_p
 @pytest.mark.parametrize("given", ["59s", "2", "x", "1000000s"])
 def test_budget__is_a_time(given: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", "RATE=1gbit", "RTT=10ms", "MEASURE=1", f"BUDGET={given}"]) == 1
-    assert f"BUDGET={given} is no such time; allowed: 60s to 86400s" in capsys.readouterr().err
+    assert f"BUDGET={given} is not a time in range; allowed: 60s to 86400s" in capsys.readouterr().err
 
 
 @pytest.mark.long

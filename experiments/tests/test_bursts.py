@@ -65,7 +65,7 @@ def test_bursts__come_whole_and_their_queue_is_the_theorys(tmp_path: Path) -> No
 
 @pytest.mark.long
 @virtual
-def test_periodic__gaps_are_exact_and_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_periodic__gaps_are_exact_and_the_same_seed_gives_the_same_phases(tmp_path: Path) -> None:
     words = (
         "CLOCK=virtual", "TRAFFIC=open-loop", "ARRIVALS=periodic", "LOAD=0.5", "FLOWS=8", "RATE=98mbit", "MTU=1201",
         "RTT=10ms", "BUF=20p", "WARMUP=0s", "DURATION=0.2s",

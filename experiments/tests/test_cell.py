@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The cell: what happens in it stays in it, it passes results and signals on, and nothing of it outlives the runner."""
+"""The cell: its namespaces stay private, results and signals are passed on, and no part of it outlives the runner."""
 
 import os
 import signal
@@ -16,6 +16,17 @@ from experiments.tests.conftest import names, wait_for
 from lib.errors import Interrupted, RunError
 
 pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="a cell needs root")]
+
+
+def test_init__does_nothing_if_the_keeper_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cell.syscalls, "die_with_parent", lambda: None)
+    monkeypatch.setattr(cell.syscalls, "mount", lambda *_: pytest.fail("mounted"))
+    for written in (b"", b"+"):
+        read_end, write_end = os.pipe()
+        os.write(write_end, written)
+        os.close(write_end)
+        assert cell._init(read_end, -1, lambda: None) == 1
+        os.close(read_end)
 
 
 @pytest.mark.usefixtures("unchanged_world")
@@ -175,7 +186,7 @@ def test_signal__that_comes_when_the_work_is_done_keeps_what_follows_from_beginn
 
 @pytest.mark.usefixtures("unchanged_world")
 def test_signal__that_is_ignored_from_the_beginning_stays_so() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup(1) does; a child inherits it
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup(1) does; a child inherits SIG_IGN
     try:
         runner = started("ready")
     finally:
@@ -211,5 +222,5 @@ def test_sigkill__leaves_nothing(moment: str, delay_ms: int) -> None:
 
 def test_run__without_root_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(RunError, match=r"^not root: .* run it again with sudo$"):
+    with pytest.raises(RunError, match=r"^not root: .* run the command again with sudo$"):
         cell.run(int)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The results on the terminal: of a valid run, of several runs, and of a run that is not valid."""
+"""The results on the terminal: of a valid run, of several repetitions, and of a run that is not valid."""
 
 import copy
 from pathlib import Path
@@ -91,8 +91,12 @@ def test_repetitions__that_are_not_valid_are_named_and_not_counted(
 @pytest.mark.parametrize(
     ("changes", "holds", "does_not"),
     [
-        ({"reasons": ["fidelity: late"], "fidelity": {"lateness_us": {"p99": 700.0}}}, "All ", "Not true: the timing"),
-        ({"reasons": ["delay: long"], "fidelity": {"lateness_us": {"p99": 700.0}}}, "All ", "Not true: the timing"),
+        (
+            {"reasons": ["fidelity: late"], "fidelity": {"lateness_us": {"p99": 700.0}}},
+            "All ",
+            "The timing does not hold",
+        ),
+        ({"reasons": ["delay: long"], "fidelity": {"lateness_us": {"p99": 700.0}}}, "All ", "The timing does not hold"),
         ({"reasons": ["ledger: lost"], "ledger": {"postcards_stored": 7}}, "7 of ", ""),
         ({"reasons": ["ledger: lost"], "ledger": {"postcards_missing": 7}}, "lower bounds", ""),
         ({"reasons": ["ledger: lost"], "ledger": {"tcp_events_lost": 7}}, "Trace records are missing", ""),

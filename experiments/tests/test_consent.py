@@ -21,6 +21,7 @@ from experiments.resolve import resolve
 from experiments.resolved import Resolved
 from lib.errors import RunError
 from virtual.kernel import config
+from wire.formats import POSTCARD
 
 HOST = Host(config.OF_LINUX, netem=True, clock="virtual")
 WITHIN = 1.5
@@ -45,6 +46,13 @@ def test_cost__that_is_high_needs_a_yes(given: dict[str, str], capsys: pytest.Ca
         consent.ask(resolved(**given), 1, yes=False)
     consent.ask(resolved(**given), 1, yes=True)
     assert capsys.readouterr().out.count("expected: about ") == 2
+
+
+def test_disk__of_tiny_flows_has_room_for_the_packets_of_each_flow() -> None:
+    spec = resolved(traffic="finite", cc="reno", sizes="fixed:100b", rate="20mbit", rtt="10ms", duration="20s")
+    flows = spec.transfers[0].flows(spec.traffic_ns)
+    assert flows > spec.packets
+    assert disk.estimate_bytes(spec) > flows * disk.LEAST_FLOW_PACKETS * POSTCARD.length
 
 
 def test_cost__that_is_refused_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,7 +124,7 @@ def test_estimates__of_time_and_disk_are_those_of_real_runs(
 def test_slowness__grows_with_other_work_on_the_processor() -> None:
     """A busy process takes half of the processor. Other work on the machine varies the results, so the bound is low."""
     allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(allowed)})  # children inherit it
+    os.sched_setaffinity(0, {min(allowed)})  # children inherit the affinity
     times = []
     try:
         for _ in range(5):  # in pairs: the machine's other work is about the same for both of a pair

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Every `experiment` and `show` command in the documentation resolves. Named spec files and all directories exist, and
-each directory has a README or is described in one.
+"""`experiment` and `show` commands in README.md, docs/ and the READMEs of top directories resolve; indented commands
+are not checked. Spec files exist if README.md, experiments/README.md or parameters.py names them. ARCHITECTURE.md names
+every top directory. Every top directory except docs/, and every Ansible role, has a README. A directory one level below
+(not in docs/, and not tests/) has a README, or the README above names it.
 """
 
 import re
@@ -14,9 +16,10 @@ from bufferscope.__main__ import main
 from experiments import host
 from experiments.host import CHECKOUT, Host
 
-# A command on its own line or between backticks. A pattern (KEY=VALUE..., a bare name) does not count.
+# A command at the start of a line or after a backtick. Patterns (KEY=VALUE...), commands without
+# words, and the Makefile's own call (--make) do not count.
 COMMAND = re.compile(
-    r"(?:^|`)(?:make experiment|(?:\.venv/bin/)?bufferscope (?:experiment|show)) +([^`\n]*)", re.MULTILINE
+    r"(?:^[ \t]*|`)(?:make experiment|(?:\.venv/bin/)?bufferscope (?:experiment|show)) +([^`\n]*)", re.MULTILINE
 )
 DOCUMENTS = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/**/*.md")), *sorted(CHECKOUT.glob("[a-z]*/README.md"))]
 
@@ -72,7 +75,7 @@ def test_architecture__names_every_directory() -> None:
     assert [role.name for role in roles if not (role / "README.md").exists()] == []
 
 
-def test_readmes__name_the_directories_below_that_have_none() -> None:
+def test_readmes__name_the_directories_below_that_have_no_readme() -> None:
     files = subprocess.run(["git", "ls-files"], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
     below = {Path(name).parts[:2] for name in files.splitlines() if len(Path(name).parts) > 2}
     silent = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""make figures: its parameters, the order of sweeps, and one figure that is measured by a short sweep and drawn."""
+"""make figures: its parameters, the order of sweeps, the cost of a set, and figures that short sweeps measure."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def test_words__are_all_checked_before_anything_runs() -> None:
         "FIGURE=99 is not known; allowed: 1, 2, 3, 4, 5a, 5b, 6, 7, 8, 9, 10, 11a, 11b, table1, beside, "
         "factors, arrival, clocks, or several of these with commas between them",
     ]
-    # A name of letters is taken only whole: here "beside".
+    # FIGURE=5 means 5a and 5b, but the start of a name such as "beside" means nothing.
     assert refused("PAPER=spang2021", "FIGURE=besi")[0].startswith("FIGURE=besi is not known")
     papers = "appenzeller2004, enachescu2006, prasad2007, spang2021"
     known = f"is not known; allowed: {papers}, or a folder whose __init__.py has a PAPER (CONTRIBUTING.md)"
@@ -124,7 +124,7 @@ def test_sweeps_of_both_clocks__differ_in_nothing_but_the_clock() -> None:
 
 
 class Sweeps:
-    """Takes the place of running sweeps, and records the requests."""
+    """Replaces the function that runs a sweep, and records each sweep's name and repetitions."""
 
     def __init__(self, status: int = 0, refuses: str = "") -> None:
         self.asked: list[tuple[str, int]] = []
@@ -313,7 +313,7 @@ class TestMeasured:
     def test_smoke_of_all_figures__is_measured_and_drawn(self, tmp_path: Path, paper: Paper) -> None:
         done = make_figures(tmp_path, "SMOKE=1", paper=paper)
         assert done.returncode == 0, done.stdout + done.stderr
-        # Short runs in real time would take too long.
+        # Runs in real time would take too long here, so the figure that compares both clocks lacks them.
         assert done.stderr == ("no valid run for clocks\n" if paper.comparing_clocks else "")
         assert done.stdout.count(" runs are valid -> ") == len(sweeps_of(paper.figures))
         pictures = tmp_path / "figures" / paper.output_name(smoke=True)
@@ -362,7 +362,7 @@ def test_show__counts_published_runs_and_leaves_the_results_alone(
 
 
 def make_summary(sweep: Path, job: plan.Job, *, valid: bool) -> None:
-    """Writes the files of a job's run that KEEP=summary keeps."""
+    """Writes two files of a job's run: the summary with its verdict, and the mark of KEEP=summary."""
     repetition = sweep / "runs" / job.id / "rep-1"
     repetition.mkdir(parents=True)
     verdict = {"valid": valid, "reasons": [] if valid else ["queue: lost a packet"], "utilization": {}}

@@ -46,7 +46,7 @@ runner.record(choose(spec), 1, results.create_repetition(run, 1))
 
 def on_a_small_disk(program: str, tmp_path: Path, kib: int) -> str:
     """The last line of a Python program's error output. The program's arguments are a directory on a file system of
-    `kib` KiB, and a directory elsewhere.
+    `kib` KiB, a directory elsewhere, and `kib`.
     """
     full, runtime = tmp_path / "full", tmp_path / "runtime"
     for directory in (full, runtime):

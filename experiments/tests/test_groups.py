@@ -234,7 +234,7 @@ def test_run__the_window_of_one_group_is_bounded(loaded: Run) -> None:
 
 @virtual
 def test_run__only_one_group_acknowledges_each_segment(loaded: Run) -> None:
-    """The trace has a record for each ACK of new data."""
+    """The trace has a record for each ACK that the sender receives."""
     of_tcp, of_card = (group_of_flows(loaded)[table["flow"]] for table in (loaded.tcp, loaded.postcards))
     share = [int((of_tcp == place).sum()) / int((of_card == place).sum()) for place in (0, 2)]
     assert share[0] < 0.75 < 0.95 < share[1], share
@@ -242,7 +242,7 @@ def test_run__only_one_group_acknowledges_each_segment(loaded: Run) -> None:
 
 @virtual
 def test_run__the_first_window_of_one_group_has_three_segments(recorded: Path, loaded: Run) -> None:
-    """Counts the data packets of each finite flow without a drop in half an RTT from its first data packet."""
+    """For each flow of group 3 without a drop, counts the data packets in the half RTT after the first of them."""
     flows = pl.read_parquet(recorded / "flows.parquet").drop_nulls("base_rtt_ns").filter(pl.col("drops") == 0)
     cards = loaded.postcards
     is_data = cards["packet_bytes"] > 1000
@@ -257,8 +257,9 @@ def test_run__the_first_window_of_one_group_has_three_segments(recorded: Path, l
 
 @virtual
 def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> None:
-    """For each long flow, the time from the SYN's departure to the ACK's arrival is the group's RTT. The time from the
-    ACK's departure to the sink is RTT minus the group's ACK_DELAY. The sink needs 1 ns to read the clock.
+    """For each long flow, the time from the SYN's departure to the ACK's arrival is the group's RTT, plus the ACK's
+    transmission time on the access link, if the group has one. The time from the ACK's departure to the sink is the RTT
+    minus the group's ACK_DELAY. The sink needs 1 ns to read the clock.
     """
     sink = json.loads((recorded / "traffic_sink.json").read_text())["flows"]
     accepted = {(flow["src_port"], flow["dst_port"]): flow["first_mono_ns"] for flow in sink}
@@ -279,7 +280,9 @@ def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> N
 
 @virtual
 def test_run__finite_flows_have_the_rtt_of_their_group(recorded: Path, loaded: Run) -> None:
-    """The RTT is the time from SYN to SYN-ACK minus the SYN's sojourn. The access link adds its transmission time."""
+    """The RTT is the time from SYN to SYN-ACK minus the SYN's sojourn time. The access link of group 4 adds the SYN's
+    transmission time.
+    """
     flows = pl.read_parquet(recorded / "flows.parquet").drop_nulls("base_rtt_ns")
     flows = flows.filter(pl.col("connected_mono_ns") > 0, pl.col("retransmits") == 0)
     cards = loaded.postcards

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One experiment at a time holds the machine, which is free again however the experiment ends. The tests use a lock
-with another name.
+"""At most one experiment in real time holds the machine. The machine is free again however the experiment ends. The
+tests use a lock with another name.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""make passes on all parameters, unchanged and through no shell."""
+"""make hands all parameters to the program, unchanged and through no shell."""
 
 import json
 import os
@@ -57,7 +57,9 @@ def test_made__are_the_words_of_the_command_line(tmp_path: Path, words: tuple[st
     ],
 )
 def test_deploy__is_told_every_word(words: tuple[str, ...], is_called: bool) -> None:
-    """Words that make does not use reach the program, and the program refuses them."""
+    """Every word of `make deploy` reaches the program, which refuses unknown words. Before an experiment make calls the
+    program only for TARGET (not soft) or INVENTORY.
+    """
     command = ["make", "--no-print-directory", "--dry-run", "--assume-old=build/deployed", *words]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
     assert ("bufferscope deploy --make" in done.stdout) is is_called, done.stdout
@@ -65,7 +67,7 @@ def test_deploy__is_told_every_word(words: tuple[str, ...], is_called: bool) -> 
 
 @pytest.fixture
 def analysed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
-    """The arguments of each call of the analysis. A stub replaces the analysis: its own tests are in analysis/."""
+    """The run and `force` of each call of the analysis. A stub replaces the analysis, which has its own tests."""
     calls: list[tuple[str, bool]] = []
 
     def replay_all(run: Path, force: bool, alone: bool, keep: str, ready: object) -> int:
@@ -93,7 +95,7 @@ def test_replay__hands_the_run_on_as_it_is(
     ("words", "says"),
     [
         ((), "error: RUN is missing; say which run to analyse again: make replay RUN=results/latest"),
-        (("RUN=",), "error: RUN has no value; give one, or leave the key out for its default"),
+        (("RUN=",), "error: RUN has no value; give one, or leave the key out"),
         (("RUN=/nowhere",), "error: RUN=/nowhere is not a run directory; allowed: one in results/, or a rep-<k> of one,"
          " as in make replay RUN=results/latest"),
         (("RUN=/nowhere", "FORCE=yes"), "error: FORCE=yes is not known; allowed: 0, 1"),

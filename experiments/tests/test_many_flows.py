@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The largest number of long flows: their ports, their memory, and a whole run in virtual time."""
+"""The largest number of long flows: their ports, their memory, and whole runs in virtual and in real time."""
 
 import hashlib
 import json
@@ -91,7 +91,7 @@ class TestRealTime:
     @pytest.mark.parametrize(("generator", "flows"), [("iperf3", 1000), ("epoll", 10_000)])
     def test_no_flow_and_no_record_is_lost(self, tmp_path: Path, generator: str, flows: int) -> None:
         words = ("CLOCK=real", "CC=reno", f"FLOWS={flows}", f"GENERATOR={generator}", "RATE=100mbit", "RTT=100ms")
-        # All flows at once would send 100,000 packets in an RTT.
+        # If all 10,000 flows started at once, they would send 100,000 packets in the first RTT.
         spread = ("START_SPREAD=5s",) if generator == "epoll" else ()
         status, _, errors = ended(started(tmp_path, *words, *spread, "WARMUP=2s", "DURATION=3s"))
         assert status in (0, 2), errors

@@ -41,7 +41,7 @@ def test_map__shows_every_paper_with_least_buffers_and_the_capacity_ratio():
     }
     assert set(table.filter(pl.col("paper") == ratio.PAPER)["capacity_ratio"]) == {0.1, 1.0, 10.0}
     failed = table.filter(pl.col("bdp") == "too small")
-    assert set(failed["drops"]) == {"egress-threshold"}, "docs/results/README.md says where a BDP was not enough"
+    assert set(failed["drops"]) == {"egress-threshold"}, "docs/results/README.md says otherwise: change it, too"
     assert set(failed.filter(pl.col("senders") == "unpaced")["flows"]) == {128}
 
 

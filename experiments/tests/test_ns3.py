@@ -57,7 +57,7 @@ FINITE = (
     "TRAFFIC=finite", "CC=reno", "RATE=20mbit", "RTT=20ms", "LOAD=0.6", "SIZES=fixed:14p", "BUF=200p", "DURATION=4s",
     "WARMUP=0.5s",
 )  # fmt: skip
-# Flows with different RTTs and access links, and the TCP of old papers, which both stacks have.
+# Flows with different RTTs and access links, and the TCP options of old papers, which both stacks have.
 ALL_APART = ("RTT_SPREAD=30ms", "ACCESS=10mbit", "ACCESS_LINKS=3", "PROFILE=paper")
 
 
@@ -70,8 +70,8 @@ def flows_of(repetition: Path) -> pl.DataFrame:
 @pytest.mark.skipif(not virtual.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 @pytest.mark.parametrize("more", [(), ALL_APART], ids=["alike", "apart"])
 def test_finite_flows__are_those_of_linux_and_take_as_long(tmp_path: Path, more: tuple[str, ...]) -> None:
-    """ns-3 and Linux have the same flows on the same paths at the same times. Completion times differ because the TCP
-    stacks do: 73.1 and 73.3 ms if all flows are alike.
+    """ns-3 and Linux have the same flows on the same paths at the same times. Mean completion times differ because the
+    TCP stacks do: 73.1 and 73.3 ms if all flows are alike.
     """
     repetitions: list[Path] = []
     for name, words in (("ns3", ("SWITCH=ns3",)), ("linux", ("CLOCK=virtual",))):
@@ -86,7 +86,7 @@ def test_finite_flows__are_those_of_linux_and_take_as_long(tmp_path: Path, more:
         flows["syn_mono_ns"] - summary["traffic_start_mono_ns"]
         for flows, summary in zip((ns3_flows, linux_flows), summaries, strict=True)
     ]
-    assert (offsets[0] - offsets[1]).abs().max() < 10_000  # readings of Linux's clock
+    assert (offsets[0] - offsets[1]).abs().max() < 10_000  # in virtual time each reading of the clock takes 1 ns
     ours, linux = (summary["finite_flows"][0] for summary in summaries)
     assert ours["offered_fraction"] == pytest.approx(linux["offered_fraction"], rel=0.02)
     assert ours["completion_s"]["mean"] == pytest.approx(linux["completion_s"]["mean"], rel=0.02)

@@ -126,7 +126,7 @@ def test_cc__lists_what_each_clock_has_and_from_where(capsys: pytest.CaptureFixt
     assert re.search(r"^bbr3 +ours +-$", of["bbr3"])
     assert set(host_module.in_kernel()) <= of.keys()
     assert re.match(r"virtual time: Linux \d+\.\S+ from \S+$", of["virtual"])
-    assert of["real"].startswith(f"real time: Linux {platform.release()}; as BPF ")
+    assert re.match(rf"real time: Linux {re.escape(platform.release())}; .* runs? as BPF", of["real"])
 
 
 @pytest.mark.usefixtures("in_virtual_time")
@@ -289,7 +289,7 @@ class TestRealTime:
 
 
 def of_tests(program: str) -> list[int]:
-    """Processes of a program that these tests have started."""
+    """The pids of those processes of `program` that these tests have started."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # the process has just ended

@@ -26,9 +26,9 @@ from wire.wire import TCP_RECORD
 
 HOST = Host(("cubic", "reno"), netem=True, clock="virtual")
 WINDOW = 32
-UNPACED_SEGMENTS = 10  # tcp_update_skb_after_send in net/ipv4/tcp_output.c: the first ten of a connection
+UNPACED_SEGMENTS = 10  # Linux paces from a connection's 11th segment on (tcp_update_skb_after_send in tcp_output.c)
 TOLERANCE = 0.02
-# Nothing queues, and nothing is lost: the window is 32 packets, and the BDP is 163.
+# Only bursts queue, and nothing is lost: the window is 32 packets, and the BDP is 163.
 LINK = ("CLOCK=virtual", "FLOWS=1", "RATE=100mbit", "RTT=20ms", "DURATION=1s", "WARMUP=0.5s")
 
 
@@ -79,7 +79,7 @@ def test_resolve__fq_is_a_setting_of_the_sender() -> None:
         {"traffic": "open-loop"},
     ],
 )
-def test_resolve__they_need_linux_in_the_lab(elsewhere: dict[str, object]) -> None:
+def test_resolve__pacing_and_window_need_linux_in_the_lab(elsewhere: dict[str, object]) -> None:
     assert problems(pacing="linux", window="32p", **elsewhere).keys() == {"PACING", "WINDOW"}
     assert resolved(pacing="off", **elsewhere).pacing is None
 

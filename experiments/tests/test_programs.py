@@ -149,7 +149,7 @@ def test_program__that_polls_is_named_and_ended(
     assert error.startswith(f"error: the client ({sys.executable} -I -c while True: pass) stops virtual time")
 
 
-def test_program__gets_no_congestion_control_that_sockets_without_privileges_may_not_have() -> None:
+def test_program__gets_only_congestion_controls_that_unprivileged_sockets_may_use() -> None:
     words = {"traffic": "program", "server": "a {port}", "client": "b"}
     here = Host(("cubic", "reno"), netem=True, for_programs=("reno",))
     problem = resolving.problems(here, **words, cc="cubic", clock="real")["CC"]

@@ -94,7 +94,7 @@ def test_resolve__periodic_datagrams_reach_the_program_or_are_refused_in_one_lin
     assert resolved(traffic="open-loop", arrivals="periodic:4p:20").arrivals == "periodic:4p:20"  # 16 flows / 0.8
     for key, said, given in (
         ("ARRIVALS", "allowed: poisson, cbr, periodic, jittered, periodic:64p:2.5", {"arrivals": "periodic:64"}),
-        ("ARRIVALS", "at most FLOWS / LOAD = 20 slots", {"arrivals": "periodic:4p:20.1"}),
+        ("ARRIVALS", "at most FLOWS / LOAD = 20 packet times", {"arrivals": "periodic:4p:20.1"}),
         ("SIZES", "allowed with ARRIVALS=periodic: fixed", {"arrivals": "periodic", "sizes": "bursts:14p"}),
         (
             "ARRIVALS",
@@ -201,7 +201,7 @@ def test_shipped_specs__default_is_the_default() -> None:
         ("\x00", "is not YAML"),
         ("rtt: !!timestamp foo", "has no tags; remove !!timestamp in line 1"),
         ("flows: !!bool foo", "remove !!bool"), ("!!int cc: x", "remove"),
-        ("cc: &a [*a]", "no aliases; write \\*a out in line 1"),
+        ("cc: &a [*a]", "no aliases; replace \\*a in line 1"),
         ("--- !!set {cc}", "remove !!set"), ("cc: !mine x", "remove !mine"), ("x", "not a mapping"),
         ("rtt: 1ms\n---\nrtt: 2ms", "is not YAML"), ("{[a, b]: 1}", "a key that is not text"),
     ],

@@ -47,7 +47,7 @@ LONG = ("CC=reno", "FLOWS=2", "RATE=50mbit", "DURATION=60s")
 
 @pytest.fixture(autouse=True)
 def own_name(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Runs within this process measure nothing, so they neither take the machine nor wait for it."""
+    """Runs within this process measure nothing, so they use a lock with another name and never wait for the machine."""
     if "free_machine" not in request.fixturenames:
         monkeypatch.setattr(machine, "NAME", f"\0bufferscope-test-{os.getpid()}")
 
@@ -128,7 +128,7 @@ class TestRun:
         assert len(counts) == 1
         assert counts.pop() > 3000
         assert ledger["tcp_events_lost"] == ledger["ring_drops"] == 0
-        # A stalled machine sends nothing. Only a stall excuses a gap in the traffic.
+        # A stalled machine sends nothing, so a run that is not valid has a smaller lower bound.
         assert (0.8 if summary["valid"] else 0.2) < summary["utilization"]["mean"] <= 1.0
         assert 0 < summary["queue_depth_packets"]["max"] <= 16
         assert len(summary["flows"]) == 4
@@ -326,7 +326,7 @@ def test_preflight__accepts_a_link_to_a_run_that_was_removed(tmp_path: Path, mon
     runner.preflight(choose(resolve({}, Host(("cubic",), netem=False))), tmp_path)
 
 
-def test_run__names_what_an_earlier_one_left_without_analysis(
+def test_run__names_an_earlier_run_that_was_not_analysed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(missing, "of", lambda _: [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reading status lines while programs still write them; percentiles of histograms."""
+"""Reading status lines while programs still write them; percentiles of histograms; progress without a terminal."""
 
 import contextlib
 import io

@@ -77,7 +77,7 @@ def in_time(work: Callable[[], object]) -> None:
 
 
 def run_in(directory: Path, name: str = "x") -> Path:
-    """The files that an experiment makes in a results directory."""
+    """Makes an experiment's files in a results directory, without summary. Returns the run's directory."""
     with results.locked(directory):
         run = results.create(directory, name, NOON_S)
     with results.running(run):

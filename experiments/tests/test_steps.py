@@ -156,8 +156,10 @@ def test_plan__from_the_cache_is_that_of_ansible(tmp_path: Path, monkeypatch: py
 
 
 def test_roles__read_no_other_key_of_the_spec() -> None:
-    """While steps are planned, any other key would be undefined or have its default."""
+    """Ansible gets only these keys, so in planned steps any other key would be undefined, or would have a role's
+    default instead of the spec's value.
+    """
     texts = [path.read_text() for path in setup_cache._files(playbooks.ANSIBLE) if path.suffix == ".yml"]
     read = {key for text in texts for key in re.findall(r"bufferscope_spec\.(\w+)", text)}
-    of_tune = {"buffer_packets", "mtu_bytes"}  # for the role's own window, which tune_window_bytes replaces
+    of_tune = {"buffer_packets", "mtu_bytes"}  # for the role's default of tune_window_bytes, which runs always set
     assert read - of_tune == {*setup_cache.READ_KEYS, *setup_cache.READ_KEYS_OF_NETEM, "groups", "transfers"}

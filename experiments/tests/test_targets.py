@@ -65,7 +65,7 @@ def test_virtual_time__needs_a_switch_that_is_a_program() -> None:
     with pytest.raises(SpecError, match="SWITCH=driver is for the soft switch") as failure:
         bmv2(clock="virtual", switch="driver")
     assert len(failure.value.lines()) == 1
-    with pytest.raises(SpecError, match="DELAY=tc takes the sender's queue"):
+    with pytest.raises(SpecError, match="DELAY=tc can replace the sender's queue"):
         bmv2(clock="virtual", delay="tc")
 
 
@@ -109,7 +109,7 @@ def test_deploy__bad_input_is_one_line(words: tuple[str, ...], said: str) -> Non
 
 
 def test_deploy__of_the_soft_switch_does_nothing_beyond_make() -> None:
-    assert said_by_deploy("TARGET=soft", "FLOWS=3") == (0, [])
+    assert said_by_deploy("TARGET=soft", "FLOWS=3", "YES=1", "RESULTS=there", "SPEC=here.yaml") == (0, [])
 
 
 def test_deploy__repeats_after_the_targets_program_changed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

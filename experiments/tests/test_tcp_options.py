@@ -71,9 +71,9 @@ def test_resolve__ns3_has_the_options_of_its_own_tcp() -> None:
     without = {"rack": "off", "tlp": "off", "frto": "off", "comp_sack_nr": 0}
     assert resolved(initcwnd="4", **ns3).tcp == LINUX | without | {"initcwnd": 4}
     assert problems(rack="on", comp_sack_slack="0ns", comp_sack_nr="7", initcwnd="4", **ns3) == {
-        "RACK": "is an option of Linux's TCP; ns-3 has none; allowed: RACK=off with SWITCH=ns3",
-        "COMP_SACK_SLACK": "is an option of Linux's TCP; ns-3 has none; allowed: no COMP_SACK_SLACK with SWITCH=ns3",
-        "COMP_SACK_NR": "is an option of Linux's TCP; ns-3 has none; allowed: COMP_SACK_NR=0 with SWITCH=ns3",
+        "RACK": "is an option of Linux's TCP; ns-3 lacks it; allowed: RACK=off with SWITCH=ns3",
+        "COMP_SACK_SLACK": "is an option of Linux's TCP; ns-3 lacks it; allowed: no COMP_SACK_SLACK with SWITCH=ns3",
+        "COMP_SACK_NR": "is an option of Linux's TCP; ns-3 lacks it; allowed: COMP_SACK_NR=0 with SWITCH=ns3",
     }
 
 
@@ -110,7 +110,7 @@ def exchanged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 class Connection:
-    """The packets that passed the sender's interface."""
+    """The packets of one exchange that passed the sender's interface."""
 
     def __init__(self, found: dict[str, Any], case: str, exchange: str) -> None:
         self.packets = found["cases"][case][exchange]
@@ -167,7 +167,7 @@ def test_tlp__off_lets_a_lost_tail_wait_for_the_timeout(exchanged: dict[str, Any
     assert waits["again"] < 100
 
 
-def test_rack__off_does_not_believe_one_sack(exchanged: dict[str, Any]) -> None:
+def test_rack__off_waits_for_the_timeout_after_one_sack(exchanged: dict[str, Any]) -> None:
     """Only one segment arrives after the lost ones. RACK retransmits after an RTT. Without RACK the sender waits for
     the timeout, because three duplicate ACKs never come.
     """
@@ -195,7 +195,7 @@ SHORT = ("CLOCK=virtual", "CC=reno", "FLOWS=1", "RATE=50mbit", "RTT=10ms", "DURA
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two whole runs: repetitions by profile."""
+    """The repetitions of two whole runs, by profile."""
     directories = {}
     for profile in ("linux", "paper"):
         results = tmp_path_factory.mktemp(profile)
@@ -205,7 +205,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def measured(repetition: Path) -> tuple[int, float]:
-    """Data packets that reach the queue before the first ACK, and segments per ACK."""
+    """Data packets that reach the queue in the first RTT (10 ms), and segments per ACK."""
     cards = load_postcards(repetition / "postcards.bsp")[0]
     events = load_tcp(repetition / "tcp.bst")[0]
     data = (cards["packet_bytes"] > 1000) & (cards["flags"] & POSTCARD.const["POSTCARD_DROPPED"] == 0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs on the machines of an inventory: refused inventories, and the requests to a fake switch and to Ansible. Ansible
-runs no playbook.
+"""Tests of testbed runs without a testbed: which inventories are refused, and what a run asks of a fake switch and of
+Ansible. No playbook runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A whole run with TARGET=tofino without hosts and chip: the runner, the tofino backend on tables in memory, and the
-analysis. In place of Ansible's playbooks, the test copies the files of a recorded run, converted to a Tofino's.
+analysis. In place of Ansible's playbooks, the test copies the files of a recorded run of the soft switch, converted to
+files of a Tofino.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ CHIPS = {"tf1": "tofino", "tf2": "tofino2"}
 
 
 class Chip:
-    """A device in memory that has carried packets before. During the run it counts the packets of a recorded run."""
+    """A device in memory that carried packets before the run. `count` gives it the counters of the recorded run."""
 
     def __init__(self, name: str, directory: Path) -> None:
         self.device = Device(name)
@@ -57,7 +58,7 @@ class Chip:
         self.count("before")
 
     def count(self, when: str) -> None:
-        """Sets the counters of the recorded run: those from `before` the run, or those from after it."""
+        """Sets the recorded run's counters: if `when` is "before", those from before the run, else those after it."""
         document = json.loads((self.recorded / "switch.json").read_text())
         state = document["before"] if when == "before" else document
         for name, ports in state["counters"].items():
@@ -75,7 +76,7 @@ class Chip:
 
 
 def hosts(tmp_path: Path) -> testbed.Testbed:
-    """A switch, and two hosts. The sender is also the collector."""
+    """A switch and two hosts, `one` and `two`. The sender's host is also the collector's."""
     places = {"switch": "tofino", "sender": "one", "receiver": "two", "collector": "one"}
     variables = {
         "switch": {"switch_address": "memory", "bottleneck_port": "1/1"},

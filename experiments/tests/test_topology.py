@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The lab's names and addresses are the same for the runner and for Ansible, and no two hosts share an address."""
+"""The lab's names and switch ports are the same for the runner and for Ansible, no two hosts share a name, port or
+address, and a policy is in the unit of BUF.
+"""
 
 import yaml
 

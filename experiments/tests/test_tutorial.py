@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every command of docs/tutorial.md runs, in the tutorial's order, with the results that the text names."""
+"""Every make command of docs/tutorial.md runs, in the tutorial's order, and its output has the words of SAYS."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ from experiments.lab import virtual as virtual_lab
 
 TEXT = (CHECKOUT / "docs/tutorial.md").read_text()
 LINES = [shlex.split(line) for line in re.findall(r"^    make (.+)$", TEXT, re.MULTILINE)]
-# Words of each command's output.
+# Words in the output of each command; with MEASURE=1 `advise` prints others.
 SAYS = {
     "experiment": "Cubic",
     "replay": "Senders would have reacted",

@@ -34,7 +34,7 @@ def resolved(**given: object) -> Resolved:
         ([(1.0, 0.0), (2.0, 0.5), (4.0, 0.7), (12.0, 1.5)], 10.0),
     ],
 )
-def test_pace__is_wall_time_over_the_time_of_the_traffic(monkeypatch, samples, expected):
+def test_pace__is_wall_time_divided_by_traffic_time(monkeypatch, samples, expected):
     pace = virtual_lab.Pace()
     pace.hear({"phase": "making the network"})
     for wall_s, traffic_s in samples:

@@ -69,7 +69,7 @@ def test_unpack__leaves_nothing_of_a_damaged_archive(tmp_path: Path) -> None:
     assert list((tmp_path / "other").iterdir()) == []
 
 
-def test_pack__takes_only_runs_of_which_a_summary_was_kept(tmp_path: Path) -> None:
+def test_pack__takes_only_runs_thinned_to_their_summary(tmp_path: Path) -> None:
     make_run(tmp_path / "results")
     make_run(tmp_path / "results", "paper-sweep/runs/reno-n2-r1/rep-1", kept="tables")
     file = pack(tmp_path, REPETITION, "paper-sweep/runs/reno-n2-r1/rep-1")
@@ -110,6 +110,15 @@ def test_unpack__refuses_files_outside_of_runs(tmp_path: Path, name: str) -> Non
     with pytest.raises(InputError, match="is not a file of a packed run"):
         archive.unpack(file, tmp_path / "other")
     assert list((tmp_path / "other").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["MOST_MEMBERS", "MOST_BYTES"])
+def test_unpack__refuses_too_many_files_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    make_run(tmp_path / "results")
+    file = pack(tmp_path, REPETITION)
+    monkeypatch.setattr(archive, name, 1)
+    with pytest.raises(InputError, match="is not an archive of runs: it has more than "):
+        archive.unpack(file, tmp_path / "other")
 
 
 def test_unpack__refuses_links(tmp_path: Path) -> None:

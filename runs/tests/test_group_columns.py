@@ -17,7 +17,7 @@ GROUPS = {
 }  # fmt: skip
 
 
-def test_columns__of_groups_are_in_the_order_of_the_file() -> None:
+def test_columns__of_groups_are_in_the_order_of_their_numbers() -> None:
     values = of_spec(GROUPS, imported=False)
     assert values["groups"] == "20 cubic 20ms + 9 users of reno 50ms,20ms + 5 bbr 80ms + 0.1 open-loop"
     assert values["rtts_ns"] == "20000000,50000000,80000000"

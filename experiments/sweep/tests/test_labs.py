@@ -67,7 +67,7 @@ def test_labs__take_no_word_that_a_shell_could_read_otherwise(
     assert said in str(refused.value)
 
 
-def test_labs__that_are_none_are_said(tmp_path: Path) -> None:
+def test_inventory__without_usable_labs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="does not exist"):
         labs.load(tmp_path / "none")
     with pytest.raises(RunError, match="no machine in the group labs"):
@@ -151,7 +151,7 @@ def test_sweep__on_another_machine_comes_back_whole(loopback: Path, tmp_path: Pa
         assert at_work(name)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
-        assert wait_for(lambda: not at_work(name), 60), "the job goes on though nobody waits for it"
+        assert wait_for(lambda: not at_work(name), 60), "the job outlives the command that waited for it"
         assert run_table.read(tmp_path / "results").height == 0
 
         done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=600)
@@ -164,7 +164,7 @@ def test_sweep__on_another_machine_comes_back_whole(loopback: Path, tmp_path: Pa
         assert (run / "report.html").exists()
         assert (run.parent / "job.log").exists()
         assert not (tmp_path / "results/away/.away").exists()
-        assert not [path for path in away.rglob("*") if path.is_file()]  # nothing stays there
+        assert not [path for path in away.rglob("*") if path.is_file()]  # no file stays on the lab
     finally:
         killed.kill()
         killed.wait()

@@ -31,7 +31,7 @@ def searched(
 
 
 @pytest.mark.parametrize("least", range(LOW + 1, HIGH + 1, 7))
-def test_search__of_a_sharp_edge_is_as_narrow_as_asked_and_holds_it(least: int) -> None:
+def test_search__of_a_sharp_edge_is_as_narrow_as_asked_and_contains_the_edge(least: int) -> None:
     result, measured = searched(lambda packets, _: 1.0 if packets >= least else 0.5)
     assert result.low is not None
     assert result.high is not None
@@ -76,7 +76,7 @@ def test_search__whose_repetitions_never_agree_gives_the_zone_of_disagreement() 
     assert result.high is not None
     assert 35 <= result.low < 40
     assert 80 < result.high <= 89
-    assert "repetitions disagree with" in result.note
+    assert "repetitions disagree at" in result.note
 
 
 def test_search__reports_results_that_are_not_monotone() -> None:

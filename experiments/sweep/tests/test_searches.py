@@ -68,7 +68,7 @@ def test_searches__go_forward_together_and_end_with_a_table(write_spec: Callable
         else:
             assert row["low_packets"] < needed <= row["high_packets"] <= 1.1 * row["low_packets"] + 1
             assert row["note"] == ""
-    assert "  cc=bbr flows=4: more than 249 of 166 packets of BDP, 4 runs (more than" in search.lines(tmp_path)[3]
+    assert "  cc=bbr flows=4: more than 249 packets (BDP: 166 packets), 4 runs (more than" in search.lines(tmp_path)[3]
 
     # A new search with the same runs, as after a stop and a restart
     again = searches(write_spec)
@@ -95,5 +95,5 @@ def test_searches__refuse_a_range_upside_down(write_spec: Callable[..., Path]) -
     with pytest.raises(SpecError) as failure:
         Searches(read(file, {}, smoke=False), probe)
     assert failure.value.lines()[0].endswith(
-        "search.low=2bdp is 332 packets, more than high=1.5bdp, 249; allowed: less than that"
+        "search.low=2bdp is 332 packets, more than high=1.5bdp, 249 packets; allowed: at most high"
     )

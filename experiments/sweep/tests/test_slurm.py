@@ -88,7 +88,7 @@ def test_sweep__stopped_in_any_way_is_followed_and_never_submitted_twice(two_nod
     assert len(summaries(tmp_path)) == 8
 
 
-def test_forty_runs__of_which_a_node_dies_half_way_are_whole_and_none_twice(two_nodes: Cluster, tmp_path: Path) -> None:
+def test_forty_runs__while_a_node_dies_are_all_valid_and_stored_once(two_nodes: Cluster, tmp_path: Path) -> None:
     process = sweep(two_nodes, tmp_path, 10)
     until(20, tmp_path)
     deadline = time.monotonic() + 60
@@ -99,11 +99,11 @@ def test_forty_runs__of_which_a_node_dies_half_way_are_whole_and_none_twice(two_
     said = process.communicate(timeout=END_S)[0]
     assert process.returncode == 0, said
     assert "40 of 40 runs are valid" in said
-    assert said.count("submitted") == 2, "arrays of this cluster have 30 tasks at most"
+    assert said.count("submitted") == 2, "40 runs need two arrays: an array of this cluster has 30 tasks at most"
     assert len(summaries(tmp_path)) == 40
     logs = (tmp_path / "results/many" / SWEEP_RUNS).glob("*/job.log")
     starts = sum(path.read_text().count("planning the hosts' set-up") for path in logs)
-    assert 40 <= starts <= 40 + len(killed), "no job ran twice but those of the node"
+    assert 40 <= starts <= 40 + len(killed), "only jobs of the killed node may run twice"
     assert all(json.loads(path.read_text())["valid"] for path in summaries(tmp_path))
 
 

@@ -63,7 +63,7 @@ def test_arrays__are_as_long_as_allowed_and_follow_each_other_if_few_jobs_may_ru
     assert all("--mem=2500 " in f"{line} " and "--time=12" in line for line in commands.words("sbatch"))
 
 
-def test_refused_array__is_no_error_behind_one_that_was_taken(
+def test_refused_array__is_no_error_after_an_accepted_one(
     commands: Commands, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script = commands.directory / "sbatch"
@@ -87,11 +87,11 @@ def test_settings_of_the_user__hide_no_task(
 
 
 @pytest.mark.parametrize("line", ["(null)|7|0|RUNNING|None", "0123456789abcdef|7|0|RUNNING|None"])
-def test_task_that_cannot_be_told__is_no_reason_to_submit_its_job_again(
+def test_task_of_an_unknown_job__is_no_reason_to_submit_a_job_again(
     commands: Commands, tmp_path: Path, line: str
 ) -> None:
     commands.say("squeue", f"{line}\n")
-    with pytest.raises(RunError, match=r"array job 7 runs .*; scancel 7 ends it"):
+    with pytest.raises(RunError, match=r"array job 7 runs .*; scancel 7 ends the array job"):
         slurm.run(tmp_path, names(1), 0, lambda: None, SIZE)
     assert commands.words("sbatch") == []
 

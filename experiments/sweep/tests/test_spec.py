@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sweep specs: their runs, changes by parameters and SMOKE, and one clear line for each error."""
+"""Sweep specs: their points, changes by parameters and SMOKE, and one clear line for each error."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +34,9 @@ def test_words__replace_base_parameters_and_extend_the_name(write_spec: Write) -
     assert read(file, {"reps": "9", "keep": "all"}, smoke=False).name == "small"  # the same runs, and more
     assert read(file, {"seed": "9"}, smoke=False).name == "small-seed-9"
     assert read(file, {"seed": "9", "name": "mine"}, smoke=False).name == "mine"
-    assert errors(file, {"cc": "reno"}) == ["CC=reno is what the sweep varies; allowed: what stays the same in it"]
+    assert errors(file, {"cc": "reno"}) == [
+        "CC=reno is varied by the sweep; allowed: keys that the sweep does not vary"
+    ]
     assert "did you mean RATE" in errors(file, {"rat": "1"})[0]
 
 
@@ -121,7 +123,7 @@ def test_like__gives_the_defaults_of_a_spec(write_spec: Write) -> None:
     assert (short.base["rate"], short.base["mtu"]) == (
         "50mbit",
         "1500",
-    )  # rate from the spec's own smoke, mtu from that of `like`
+    )  # the rate is from the spec's own smoke section, the mtu from that of the file that `like` names
     assert read(like(write_spec, "seed: 4", ("seed: 7\n", "")), {}, smoke=False).seed == 4
 
 
@@ -182,9 +184,9 @@ def test_real_version__that_is_wrong_is_one_line(write_spec: Write, version: str
         ("cc: [reno, cubic, bbr]", "cc: [reno, reno]", "grid.cc has a value twice"),
         ("grid:", "points: [{flows: '3'}]\ngrid:", "flows is in grid and in points"),
         ("grid:", "points: {}\ngrid:", "points is not a list"),
-        ("grid:", "search: {criterion: nonempty, least: '1', low: 1p, high: 9p}\ngrid:", "buf is what is"),
+        ("grid:", "search: {criterion: nonempty, least: '1', low: 1p, high: 9p}\ngrid:", "buf is the result of"),
         ("base:", "base: {rtt: 1ms}\nbase:", "base is given twice in line 7"),
-        ("buf: 20pkt", "buf: &b 20pkt, mtu: *b", "a spec has no aliases; write *b out in line 6"),
+        ("buf: 20pkt", "buf: &b 20pkt, mtu: *b", "a spec has no aliases; replace *b in line 6"),
         ("seed: 7", "seed: {a: [b]}", "seed=a dict is not a whole number"),
         (
             "grid: {cc: [reno, cubic, bbr], flows: ['1', '4']}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The state of a job from its directory, the files that KEEP keeps, and the files that another attempt removes."""
+"""The state of a job from its directory, its attempts, the files that KEEP keeps, and the time left of a sweep."""
 
 import json
 from collections.abc import Mapping
@@ -173,7 +173,7 @@ def test_disk__shrinks_with_what_is_kept() -> None:
     assert whole > tables > flows > summary > 0
 
 
-def test_time_left__goes_from_the_expected_to_the_seen() -> None:
+def test_time_left__goes_from_the_expected_to_the_measured_pace() -> None:
     progress = SweepProgress("x", at_once=2)
     progress.expect(jobs=100, done=0, cost_s=1000.0)
     assert progress.left_s(0.0) == 500.0

@@ -39,7 +39,7 @@ def command(file: Path, results: Path, *words: str) -> list[str]:
 
 
 def processes_of(directory: Path) -> list[str]:
-    """Processes of this sweep that these tests started."""
+    """Processes of the sweep in `directory` that these tests started."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -80,7 +80,7 @@ def test_sweep__killed_and_stopped_resumes_with_the_same_command(tmp_path: Path)
     stopped.send_signal(signal.SIGINT)
     _, said = stopped.communicate(timeout=240)
     assert stopped.returncode == 128 + signal.SIGINT
-    assert "stopped by SIGINT; the same command resumes it" in said
+    assert "stopped by SIGINT; the same command resumes the sweep" in said
     assert not processes_of(results / "tiny")
 
     done = subprocess.run(command(file, results), cwd=CHECKOUT, capture_output=True, text=True, check=False)
