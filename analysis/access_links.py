@@ -17,7 +17,9 @@ from analysis.spec_groups import in_order
 
 
 def access_reasons(run: Run, queue: Columns) -> list[str]:
-    """One line for each kind of access link whose packets arrived closer together than its transmission time."""
+    """One line for shared links, and one for flows' own links, if the time between two packets of such a link was less
+    than the second one's transmission time.
+    """
     reasons = []
     shared = {path["access_link"]: path.get("access_bps", run.spec.get("access_bps")) or 0
               for path in run.spec.get("paths") or () if path["access_link"]}  # fmt: skip
@@ -63,7 +65,7 @@ def _too_close(queue: Columns, link: np.ndarray, rate_bps: np.ndarray, whose: st
         return []
     first = close[0]
     return [
-        f"access: {len(close)} packets arrived too soon after the one before of their {whose} (first: {gap_ns[first]} "
-        f"ns instead of {least_ns[first]} ns at the least): their links were not of {rates[rows[first + 1]]} bit/s, as "
-        "in spec.yaml"
+        f"access: {len(close)} packets arrived too soon after the previous packet of their {whose} (first: "
+        f"{gap_ns[first]} ns instead of at least {least_ns[first]} ns): their links did not have the "
+        f"{rates[rows[first + 1]]} bit/s of spec.yaml"
     ]

@@ -26,7 +26,7 @@ class Application:
 
 
 def application(run: Run, window: Window) -> Application:
-    """Goodput as recorded by our own sink, else as reported by iperf3."""
+    """Goodput as our own sink recorded it; without the sink's records, as iperf3 reported it."""
     interval_ns = number(run.documents.get("traffic_sink", {}), "interval_ns")
     if run.goodput is not None:
         return _of_sink(run, window, int(interval_ns)) if interval_ns else Application()
@@ -34,8 +34,8 @@ def application(run: Run, window: Window) -> Application:
 
 
 def _of_iperf3(run: Run) -> Application:
-    """The goodput of all flows is known only for a single iperf3 process. Several processes average over different
-    spans, so their sum could exceed the link's rate.
+    """The sum over all flows is known only for a single iperf3 process. Several processes average over different spans,
+    so the sum of their means could exceed the link's rate.
     """
     groups = run.documents["traffic"].get("groups")
     alone = isinstance(groups, list) and len(groups) == 1 and isinstance(groups[0], dict)

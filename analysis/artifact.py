@@ -54,7 +54,7 @@ class Imported:
     flows: Flows
     postcards: int = 0
     other_packets: int = 0  # not to the artifact's UDP port
-    not_postcards: int = 0  # to the port, but of another length, in fragments, or without the mark of a mirrored copy
+    not_postcards: int = 0  # to the port, but of another length, a first fragment, or without a mirrored copy's mark
     cut_short: int = 0  # to the port, but the capture kept too few bytes of it
     damage: str | None = None
 
@@ -62,7 +62,7 @@ class Imported:
 def read(path: Path) -> Imported:
     """All postcards of a pcap or pcapng file, or of a file of concatenated datagrams.
 
-    Raises InputError if the file is none of these, or if its link type is unknown.
+    Raises InputError if the file cannot be read or is none of these, or if its link type is unknown.
     """
     try:
         with regular.opened(path) as file:
@@ -150,9 +150,10 @@ class _PostcardBatches:
 
 
 def udp_payloads(frames: Frames, port: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per frame: offset of the UDP payload, its length in bytes, and whether it was captured completely.
+    """Per frame: offset of the UDP payload, its length in bytes, and whether `frames.rows` has it completely.
 
-    A length of -1 marks a frame that is not a datagram to `port`, or too short to know; -2 marks a fragment.
+    A length of -1 marks a frame that is not a datagram to `port`, is too short to know, or is a fragment without the
+    UDP header; -2 marks the first fragment of a datagram to `port`.
     """
     rows, captured = frames.rows, frames.captured_bytes
     numbers = np.arange(len(rows))

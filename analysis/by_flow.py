@@ -83,8 +83,9 @@ class ByFlow:
 class Axis:
     """One axis for the numbers of all groups: each group has an interval of its own, in the order of the groups.
 
-    An interval extends one beyond the group's lowest and highest number. The intervals' sum cannot overflow if numbers
-    are unwrapped: a group's extent is at most 2^31 for each of its rows.
+    An interval extends one beyond the group's lowest and highest number. For unwrapped 32-bit sequence numbers the sum
+    of all intervals fits 64 bits: each row adds at most 2^31 to its group's extent, and a table has fewer than 2^32
+    rows.
     """
 
     low: np.ndarray  # of each group
@@ -97,7 +98,7 @@ class Axis:
         return cls(low, high, np.cumsum(extent) - extent - low + 1)
 
     def at(self, group: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """The place on the axis of each row's value. The value must be from `low` to `high` of the row's group."""
+        """The place on the axis of each row's value: a value from `low` - 1 to `high` + 1 of the row's group."""
         return values + self.offset[group]
 
     def clipped(self, group: np.ndarray, values: np.ndarray) -> np.ndarray:

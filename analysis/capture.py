@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Reads frames of pcap and pcapng files in batches of NumPy rows.
 
-libpcap decodes the files: it comes from the authors of both formats, knows all byte orders and time resolutions and
-several interfaces in one file, and is fuzzed. Damage never raises: all frames before the damage are used.
+libpcap decodes the files: it comes from the authors of both formats, knows all byte orders and time resolutions, reads
+several interfaces of one link type in one file, and is fuzzed. Damage after the file's header raises nothing: all
+frames before the damage are used. A damaged header raises InputError.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Congestion events of flows: a drop within 2 RTTs of the flow's previous drop belongs to the same event.
 
 One overflow of the queue drops several packets of a window, and a sender that counts duplicate ACKs reduces its window
-once for all of them. The number of events, not of drops, is therefore the number of reductions.
+once for all of them. The number of events, not of drops, is therefore an estimate of the number of reductions.
 """
 
 from __future__ import annotations

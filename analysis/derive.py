@@ -130,7 +130,9 @@ def _derive(
 
 
 def convert(directory: Path, output: Path) -> dict[str, int]:
-    """Writes only the tables, into `output`. Returns the number of rows of each. Raises like `derive`."""
+    """Writes only postcards.parquet, tcp.parquet and joined.parquet, into `output`. Returns the number of rows of each.
+    Raises InputError if the repetition cannot be loaded, OSError if a file cannot be written.
+    """
     with ThreadPoolExecutor(1) as writer:
         run = load(directory)
         early = writer.submit(write_raw_tables, output, run)

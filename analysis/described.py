@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The description of a run inside an exported pcapng file: one JSON object in the comment of the section header
-(option 1, pcapng's opt_comment). The object has the link, the buffer and the measurement window, so an import gives the
-numbers of the original run.
+(option 1, pcapng's opt_comment). The object has the link, the buffer and the measurement window, so an import of the
+file computes the same numbers as the original run.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from analysis.load import clock_offset_ns, load_switch
+from analysis.switch_clock import is_free
 from analysis.unwrap import SWITCH_TIME_BITS
 from lib import regular
 from lib.errors import InputError
@@ -27,8 +29,9 @@ _ORDER = wire.PCAPNG_PACKET.const["PCAPNG_BYTE_ORDER"].to_bytes(4, "little")
 
 
 def describe(repetition: Path) -> dict[str, Any]:
-    """The facts about a run that an import needs. Times are of the switch's clock, as in postcards. Empty if
-    the run is not analysed, because its measurement window is unknown then. Raises InputError if spec.yaml is damaged.
+    """The facts about a run that an import needs. Times are of the switch's clock, as in postcards. Without a window if
+    the offset of this clock is not constant. Empty if the run is not analysed, because its measurement window is
+    unknown then. Raises InputError if spec.yaml is damaged.
     """
     spec = load_spec(repetition)
     try:
@@ -36,13 +39,16 @@ def describe(repetition: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError):
         return {}
     groups = spec.get("groups") or []
+    start_switch_ns = (window[0] - clock_offset_ns(load_switch(repetition))) % TURN
+    has_start = not is_free(spec)
     known = {
         "rate_bps": spec["rate_bps"], "rtt_ns": spec["rtt_ns"], "mtu_bytes": spec["mtu_bytes"],
         "mode": spec["mode"], "buffer_packets": spec["buffer_packets"],
         "ecn_threshold_packets": spec.get("ecn_threshold_packets"),
         "algorithm": groups[0]["cc"] if len(groups) == 1 else None,
         "num_flows": sum(group.get("flows") or 0 for group in groups) or None,
-        "window_start_switch_ns": window[0] % TURN, "window_ns": window[1] - window[0],
+        "window_start_switch_ns": start_switch_ns if has_start else None,
+        "window_ns": window[1] - window[0] if has_start else None,
     }  # fmt: skip
     return {name: value for name, value in known.items() if value is not None}
 

@@ -25,7 +25,8 @@ NAME = "distributions.parquet"
 SCHEMA = {"what": pl.String, "flow": pl.Int32, "value": pl.Int64, "count": pl.Int64}
 CARD = wire.POSTCARD.const
 
-# Largest gap within a burst, in transmission times of a full packet: a burst is faster than twice the link's rate.
+# Largest gap within a burst, in transmission times of a full packet: full packets of a burst arrive at twice the
+# link's rate or faster.
 BURST_GAP = 0.5
 NOTEBOOK_BIN_NS = 5_000_000  # Spang et al. 2021, artifact: "Figure 10 - number flows with losses per rtt"
 
@@ -35,7 +36,7 @@ def distributions(a: Analysis) -> pl.DataFrame:
 
     * `queue_depth_packets`: depth at arrivals, dropped packets included; of an imported run that has only a depth
       histogram, this histogram of the whole run;
-    * `in_flight_packets`: packets in flight of each flow at every ACK; `cwnd_packets`: its congestion window;
+    * `in_flight_packets`, `cwnd_packets`: packets in flight and congestion window of each flow at every ACK;
     * `burst_packets`: see `bursts`;
     * `flows_losing`: the window is cut into bins of one base RTT; the value is the number of flows with a drop in a
       bin; bins without a drop are left out (Spang et al., 5.6);
@@ -121,9 +122,9 @@ def signalled(queue: Columns, window: metrics.Window, rtt_ns: int) -> np.ndarray
     """Number of flows with a dropped or marked packet, in each excursion of the queue to its threshold.
 
     An excursion ends when no packet has been dropped or marked for longer than a base RTT (`rtt_ns`). A sender learns
-    of a drop only after the full queue has drained. An excursion therefore lasts about the longest RTT: the base RTT
-    plus the delay of a full queue. Excursions do not have a fixed length, because drops after that length would count
-    as another excursion. If the queue signals all the time, there is one long excursion.
+    of a drop from packets that left behind a full queue. An excursion therefore lasts about the longest RTT: the base
+    RTT plus the delay of a full queue. Excursions do not have a fixed length, because drops after that length would
+    count as another excursion. If the queue signals all the time, there is one long excursion.
     """
     rows = metrics.arrivals_in(queue, window.start_ns, window.end_ns)
     signals = (queue["flags"][rows] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"])) != 0

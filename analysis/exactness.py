@@ -25,12 +25,13 @@ class ExactLimits:
     idle_rtt_why: str
 
 
-# driver: the measuring process reads the clock before it sends and after the reply, and the kernel reads it when it
-# wakes the process. process: in addition, the switch may delay the frame in each direction.
+# Why the idle RTT may be longer: with `driver`, the measuring process reads the clock before it sends and after the
+# reply, and the kernel reads it when it wakes the process. With `process`, the switch may also delay the frame in each
+# direction.
 LIMITS = {
     "driver": ExactLimits(0, 1, 10, "for reading the clock"),
     "process": ExactLimits(10_000, None, 20_000, "for the switch's lateness, both ways"),
-    "ns3": ExactLimits(0, None, 0, "for nothing: no program reads a clock"),
+    "ns3": ExactLimits(0, None, 0, "because no program reads a clock"),
 }
 MAX_RATE_ERROR = 1e-6
 REPORT = "a fault of the lab: please report it with this run"
@@ -51,7 +52,7 @@ def is_simulated(run: Run) -> bool:
 
 
 def limits(run: Run) -> ExactLimits:
-    """The limits of the run's kind of switch; the strictest for an unknown kind."""
+    """The limits of the run's kind of switch; those of `driver` for an unknown kind."""
     return LIMITS.get(switch_kind(run), LIMITS["driver"])
 
 
@@ -99,7 +100,7 @@ def idle_rtt_reason(run: Run, least: float, expected: int) -> str | None:
     if 0 <= more <= allowed.idle_rtt_ns:
         return None
     return (
-        f"delay: an echo on the idle path took {least:.0f} ns, expected are {expected} ns (RTT and its time on the "
-        f"bottleneck), in virtual time to the ns, and up to {allowed.idle_rtt_ns} ns more {allowed.idle_rtt_why}: "
-        "check where the delay is set"
+        f"delay: an echo on the idle path took {least:.0f} ns; allowed in virtual time are {expected} ns (the RTT and "
+        f"the echo's time on the bottleneck), to the ns, and up to {allowed.idle_rtt_ns} ns more "
+        f"{allowed.idle_rtt_why}: check where the delay is set"
     )

@@ -128,7 +128,9 @@ def recounted_facts(recount: Recount) -> tuple[np.ndarray, dict[str, Any]]:
 
 
 def soft_facts(switch: dict[str, Any], port: int | None) -> dict[str, Any]:
-    """Statistics of one port of our soft switch, used as the bottleneck or as the delay line."""
+    """Statistics of our soft switch, used as the bottleneck or as the delay line. Of one port: departures, lateness
+    percentiles, gaps and rate. Of the whole switch: clock, clamped arrivals and largest lateness.
+    """
     stats: dict[str, Any] = value if isinstance(value := switch.get("stats"), dict) else {}
     lateness = switch.get("lateness")
     buckets = lateness.get(str(port)) if isinstance(lateness, dict) else None
@@ -231,7 +233,8 @@ def _recount_reasons(run: Run) -> list[str]:
         reasons.append(
             f"queue: {counted(recount.lost_packets, 'packet')} without postcards; depths may be too low by as many in "
             f"{counted(len(recount.gaps_mono_ns), 'window')} (fidelity.depth_gaps_mono_ns; the first begins "
-            f"{since / 1e9:.6f} s after the first packet and takes {(end - start) / 1e3:.1f} us); all others are right"
+            f"{since / 1e9:.6f} s after the first packet and takes {(end - start) / 1e3:.1f} us); all other depths are "
+            "right"
         )
     if recount.cell_bytes is None:
         reasons.append("switch.json: does not say cell_bytes; depths in cells are not compared with the recount")
@@ -300,13 +303,13 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
     departures, counted = facts["departures"], facts["lateness_frames"]
     if late is not None and departures is not None and departures != counted:
         reasons.append(
-            f"switch.json: its lateness histogram of port {port} counts {counted:.0f} frames, {departures:.0f} "
+            f"switch.json: its lateness histogram of port {port} counts {counted:.0f} frames, but {departures:.0f} "
             "departed; it is damaged"
         )
     if soft and soft["clock_steps"]:
         reasons.append(
             f"{Area.FIDELITY}: CLOCK_REALTIME stepped {soft['clock_steps']} times (by up to "
-            f"{soft['realtime_step_max_ns']} ns) under the switch's arrival stamps: stop whatever sets the clock"
+            f"{soft['realtime_step_max_ns']} ns) while it stamped the switch's arrivals: stop whatever sets the clock"
         )
     delay, (low, high) = facts["postcard_delay_us"], (limit / 1e3 for limit in POSTCARD_DELAY_NS)
     if delay and not (low <= delay["min"] and delay["max"] <= high):
@@ -321,6 +324,7 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
         if limits.depth_error_fraction:
             remedy = f"allowed are {limits.depth_error_fraction:.0%} of them: lower RATE, or leave the machine idle"
         reasons.append(
-            f"queue: {wrong} packets report a depth that the others' arrivals and departures contradict{by}; {remedy}"
+            f"queue: {wrong} packets report a depth that contradicts the arrivals and departures of the other "
+            f"packets{by}; {remedy}"
         )
     return reasons

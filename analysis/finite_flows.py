@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Finite flows: flows.parquet, the summary's `finite_flows`, and the reasons against a run.
 
-A flow's times come from its sending program, its packets and drops from the bottleneck queue's postcards. A flow is
-measured if it began in the measurement window, even if it ended later or never.
+A flow's SYN, connection, start and end come from its sending program. Its packets, drops, marks and the times of its
+data at the bottleneck queue come from the queue's postcards. A finite flow is measured if its SYN was sent in the
+measurement window, even if the flow ended later or never.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def groups_of(run: Run) -> np.ndarray:
 
 
 def table(run: Run, queue: Columns, segments: Segments, window: Window) -> pl.DataFrame:
-    """One row per flow, in the order of their SYNs (analysis/README.md)."""
+    """One row per flow, by time of the SYN. analysis/README.md has the columns."""
     records = run.flow_records
     assert records is not None
     group = groups_of(run)
@@ -82,7 +83,7 @@ def _paths(run: Run) -> dict[str, pl.Series]:
 
 
 def _base_rtts_ns(run: Run) -> np.ndarray:
-    """The RTT without queues of each record's path (int64); 0: a long flow."""
+    """The RTT without queues of each record's path (int64); 0: a long flow, or a run without `paths`."""
     rtts = [path["rtt_ns"] for path in run.spec.get("paths") or ()]
     return np.array([*rtts, 0], dtype=np.int64)[path_of_records(run)]
 
@@ -117,7 +118,7 @@ def _at_the_queue(run: Run, queue: Columns, segments: Segments) -> dict[str, pl.
 
 
 def _rtts_ns(run: Run) -> np.ndarray:
-    """An RTT for each flow number (int64): the smoothed RTT at the flow's end, else the one without queues."""
+    """An RTT for each flow number (int64): the smoothed RTT at the flow's end, else the RTT without queues."""
     records = run.flow_records
     assert records is not None
     srtt_ns = records["srtt_us"].astype(np.int64) * 1000
@@ -141,7 +142,7 @@ def lateness(run: Run) -> dict[str, float | None]:
 
 def reasons(run: Run, window: Window) -> list[str]:
     """One line for each fault: flows never reached the queue though they had time; finished flows lack acknowledged
-    bytes; SYNs were sent late.
+    bytes; SYNs were sent late, or nobody knows how late.
     """
     records = run.flow_records
     if records is None:
@@ -161,7 +162,7 @@ def reasons(run: Run, window: Window) -> list[str]:
 def _record_reasons(run: Run, records: Columns, window: Window) -> list[str]:
     finished = records["end"] == RECORD["FLOW_END_FINISHED"]
     short = np.count_nonzero(finished & (records["acked_bytes"] != records["size_bytes"]))
-    result = [f"{Area.LEDGER}: {short} finished flows have not all of their bytes acknowledged"] if short else []
+    result = [f"{Area.LEDGER}: {short} finished flows do not have all their bytes acknowledged"] if short else []
     in_time = (records["syn_mono_ns"] > 0) & (records["syn_mono_ns"] < window.end_ns - 2 * run.spec["rtt_ns"])
     # A SYN may still wait before its access link, whose queue has no limit.
     if any(path["access_link"] for path in run.spec.get("paths") or ()):
@@ -237,7 +238,7 @@ def _of_group(
 def _by_rtt(
     run: Run, mine: np.ndarray, measured: np.ndarray, took_s: np.ndarray, done: np.ndarray
 ) -> dict[str, list[dict[str, Any]]]:
-    """Completion times of each RTT, if there are several. `took_s` is of the group's records that are `done`."""
+    """Completion times of each RTT, if there are several. `took_s` has one time for each record that is `done`."""
     of_record = _base_rtts_ns(run)[mine]
     rtts = sorted(set(of_record.tolist()))
     if not run.spec.get("paths") or len(rtts) < 2:
@@ -275,9 +276,10 @@ def _open_mean(records: Columns, window: Window) -> float | None:
 
 
 def _littles_law(records: Columns, window: Window, spec: dict[str, Any]) -> dict[str, float | None] | None:
-    """Three estimates of a flow's mean duration: users / throughput - mean think time; open flows / throughput
-    (Little's law), which includes flows that the window cuts; the mean over flows that ended in the window, which
-    underrepresents long flows. None unless users think from the end of a flow.
+    """Three estimates of a flow's mean duration. `rate` stands for the number of flows that ended per second:
+    users / rate - mean think time; open flows / rate (Little's law), which includes flows that the window cuts; the
+    mean over flows that ended in the window, which underrepresents long flows. None unless users think from the end of
+    a flow, and some flow and some think time ended in the window.
     """
     if spec.get("kind") != CLOSED_LOOP or spec.get("think_from") != "end":
         return None
@@ -310,7 +312,7 @@ def _think_s(records: Columns, window: Window) -> np.ndarray:
 
 
 def carried_bps(run: Run, bits_per_flow: np.ndarray, window: Window) -> float:
-    """New payload of the finite flows that left the queue in the window, per second."""
+    """Bits per second of new payload that left the queue in the window, of all finite flows together."""
     if run.flow_records is None or window.length_ns <= 0:
         return 0.0
     flow = run.flow_records["flow"]

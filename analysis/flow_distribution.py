@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-MANY_FLOWS = 64  # with more, summary, report and figures show distributions
+MANY_FLOWS = 64  # if a run has more, summary, report and figures show distributions over flows
 QUANTITIES = (
     "goodput_bps", "application_goodput_bps", "packets", "drops", "marks", "retransmits", "cwnd_packets_mean",
     "in_flight_packets_mean", "srtt_us_mean", "rtt_min_us", "packet_rtt_us_p50",
@@ -29,7 +29,9 @@ def flows_distribution(flows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str
 
 
 def _of(flows: Sequence[Mapping[str, Any]], quantity: str) -> dict[str, float | int | None]:
-    """Percentiles are values of flows. `flows` counts the flows whose value is known."""
+    """Mean and percentiles. Each percentile is the value of one flow, without interpolation. The entry `flows` counts
+    the flows whose value is known.
+    """
     values = np.array([value for flow in flows if (value := flow[quantity]) is not None])
     if not len(values):
         return {"flows": 0, "mean": None, **dict.fromkeys(PERCENTILES)}

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The numbers of each flow of the experiment over the measurement window, as columns: one value per flow."""
+"""The numbers of each flow of the experiment over the measurement window. They are computed as columns, with one value
+for each flow number, and returned as rows.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def flow_rows(
             "src_port": tuple_.src_port, "dst_port": tuple_.dst_port,
         }  # fmt: skip
         row.update(zip(names, values[number] if number >= 0 else absent, strict=True))
-        if tuple_.protocol != TCP and not run.spec.get("datagrams"):  # new payload follows from sequence numbers
+        if tuple_.protocol != TCP and not run.spec.get("datagrams"):  # Goodput counts TCP only
             row["goodput_bps"] = None
         result.append(row)
     return result

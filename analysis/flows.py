@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Numbers 5-tuples in order of appearance.
 
-A million packets belong to a handful of flows, or to hundreds of thousands: tables hold flow numbers, and each 5-tuple
-is stored once. A hash table with linear probing finds the numbers of all rows at once and compares full 5-tuples, so
-two flows never share a number.
+A million packets belong to a handful of flows, or to hundreds of thousands. So tables hold flow numbers, and each
+5-tuple is stored once. A hash table with linear probing finds the numbers of all rows at once and compares full
+5-tuples, so the first MAX_FLOWS flows have different numbers. All later flows share one number.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class FiveTuple:
 
 
 def flow_type(flows: int) -> type[np.unsignedinteger]:
-    """The smallest unsigned type that can number `flows` flows."""
+    """The type of the numbers of `flows` flows: 16 bits up to 65,535 flows, else 32 bits."""
     return np.uint16 if flows <= 0xFFFF else np.uint32
 
 
@@ -127,7 +127,7 @@ class Flows(Sequence[FiveTuple]):
 
 
 class FlowTable:
-    """The 5-tuples of one file, numbered from 0. Not thread-safe.
+    """5-tuples, numbered from 0 in order of appearance. Not thread-safe.
 
     Flow n is column n of `_words`. A slot of the hash table holds a flow number. The table is at most half full: it is
     rebuilt with more slots when needed, in amortized constant time per flow.
@@ -226,6 +226,6 @@ def _hash(words: np.ndarray) -> np.ndarray:
 def _first_of_each(words: np.ndarray, hashes: np.ndarray) -> np.ndarray:
     """The index of the first of each set of equal columns of `words`, ascending."""
     _, first, alike = np.unique(hashes, return_index=True, return_inverse=True)
-    if (words[:, first[alike]] != words).any():  # two columns have one hash
+    if (words[:, first[alike]] != words).any():  # different columns have the same hash
         _, first = np.unique(words, axis=1, return_index=True)
     return np.sort(first)

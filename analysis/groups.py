@@ -26,8 +26,8 @@ OWN = (
 
 
 def group_of_entries(run: Run) -> list[int]:
-    """The index (in_order) of the group of each entry of Run.traffic. traffic.json has long flows in the order of their
-    groups, then the flows of datagrams.
+    """For each entry of Run.traffic, the index of its group in `in_order`; NO_GROUP for flows of the user's programs.
+    traffic.json has long flows in the order of their groups, then the flows of datagrams.
     """
     listed = in_order(run.spec)
     whole = [*run.spec["groups"], *(run.spec.get("datagrams") or ())]
@@ -54,7 +54,7 @@ def flow_classes(run: Run) -> list[str]:
 
 
 def group_of_flows(run: Run) -> np.ndarray:
-    """The index of the group of each flow number (int64); NO_GROUP for flows that are not the experiment's."""
+    """The index of the group of each flow number (int64); NO_GROUP for flows that belong to no group."""
     result = np.full(len(run.flows) + 1, NO_GROUP, dtype=np.int64)
     if run.flow_records is not None:
         listed = in_order(run.spec)
@@ -68,7 +68,7 @@ def group_of_flows(run: Run) -> np.ndarray:
 
 
 def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[dict[str, Any]]:
-    """One object per group; none if there is a single group. `share` is of the goodput of all groups."""
+    """One object per group; none if there is a single group. `share` is of the sum of all groups' goodputs."""
     listed = in_order(run.spec)
     if len(listed) < 2:
         return []

@@ -24,14 +24,14 @@ UNSHOWN = ("flow", "flags")  # five_tuple and drop_control have the same informa
 
 
 KEYS = {
-    "file": Key("pcap or pcapng capture, or bare datagrams one after the other", values=PATHS),
-    "output": Key("the table to write (Parquet; default: show the first rows)", values=PATHS),
+    "file": Key("a pcap or pcapng capture, or a file of bare datagrams one after the other", values=PATHS),
+    "output": Key("the Parquet file to write (default: none, print the first rows instead)", values=PATHS),
 }
 
 
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Prints a summary of the file, and writes the whole table or nothing. Returns the exit status. Raises SpecError,
-    InputError.
+    """Prints a summary of the file. Writes the whole table or, after an error, nothing; without `output`, prints the
+    first rows. Returns the exit status. Raises SpecError, InputError.
     """
     require(given, errors, file="say which capture")
     if errors:
@@ -39,13 +39,13 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
     file, output = Path(given["file"]), Path(given["output"]) if "output" in given else None
     imported = read(file)
     print(f"{file}: {describe(imported)}")
-    try:
-        if output is not None:
+    if output is None:
+        show(imported)
+    else:
+        try:
             write(output, file, imported)
-        else:
-            show(imported)
-    except OSError as error:
-        raise InputError(f"{output}: cannot write it: {error.strerror}; nothing was written") from None
+        except OSError as error:
+            raise InputError(f"{output}: cannot write it: {error.strerror}; nothing was written") from None
     return fail([imported.damage], Exit.DOUBTFUL) if imported.damage else Exit.DONE
 
 
@@ -56,18 +56,19 @@ def describe(imported: Imported) -> str:
     if imported.postcards:
         dropped = int((columns["drop_control"] != 0).sum())
         ports = [str(port) for port in columns["egress_port"].unique().sort()]
-        queues = f"queue of port {', '.join(ports)}" if len(ports) <= MOST_PORTS else f"queues of {len(ports)} ports"
+        named = f"queue of port {ports[0]}" if len(ports) == 1 else f"queues of ports {', '.join(ports)}"
+        queues = named if len(ports) <= MOST_PORTS else f"queues of {len(ports)} ports"
         parts = [
-            f"{imported.postcards} postcards of {len(imported.flows)} flows ({dropped} say dropped)",
+            f"{imported.postcards} postcards of {len(imported.flows)} flows ({dropped} marked as dropped)",
             queues,
             f"at most {columns['departure_depth_cells'].to_numpy().max()} cells",
         ]
     others = {
-        f"to UDP port {UDP_PORT} that are not postcards": imported.not_postcards,
-        f"to UDP port {UDP_PORT} cut short by the capture": imported.cut_short,
-        "others": imported.other_packets,
+        f"packets to UDP port {UDP_PORT} that are not postcards": imported.not_postcards,
+        f"packets to UDP port {UDP_PORT} cut short by the capture": imported.cut_short,
+        "other packets": imported.other_packets,
     }
-    return "; ".join(parts + [f"{count} packets {kind}" for kind, count in others.items() if count])
+    return "; ".join(parts + [f"{kind}: {count}" for kind, count in others.items() if count])
 
 
 def show(imported: Imported) -> None:
@@ -80,7 +81,9 @@ def show(imported: Imported) -> None:
 
 
 def write(output: Path, source: Path, imported: Imported) -> None:
-    """Writes the table, which appears only complete. Raises OSError, and InputError if it would replace its source."""
+    """Writes the table in a scratch directory, then renames it, so `output` is never an incomplete table. Raises
+    OSError; InputError if the directory does not exist, or if the table would replace its source.
+    """
     if not output.parent.is_dir():
         raise InputError(f"{output}: there is no directory {output.parent}; make it first")
     if output.exists() and output.samefile(source):

@@ -23,7 +23,9 @@ from wire import wire
 CARD = wire.POSTCARD.const
 REASON = "imported: no ledger, so nobody knows whether everything was recorded"
 HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES + TIMESTAMP_OPTION_BYTES
-MAX_UTILIZATION = 1.05  # of the mean; above 1: bytes are inferred from sequence numbers, and times are the collector's
+# Largest plausible mean utilization. It exceeds 1, because bytes are inferred from sequence numbers, and times are the
+# collector's receive times.
+MAX_UTILIZATION = 1.05
 DEPTHS_FILE = "queue_depth_histogram.csv"  # (packets, count), of a source that has a depth histogram and no postcards
 NULL_DEPTHS: dict[str, Any] = dict.fromkeys(("mean", "p01", "p50", "p99", "max", "time_mean"))
 
@@ -57,8 +59,8 @@ def complete(spec: dict[str, Any], cards: dict[str, np.ndarray]) -> None:
 
 
 def _packet_bytes(cards: dict[str, np.ndarray], mtu_bytes: int) -> np.ndarray:
-    """Frame lengths in bytes. A packet's payload ends at the flow's next sequence number. If there is none, or it is
-    more than a full packet away, the packet is assumed to be full.
+    """Frame lengths in bytes. A packet's payload ends at the flow's next higher sequence number. If there is none, or
+    it is more than a full packet away, the packet is assumed to be full.
     """
     most = mtu_bytes - (HEADER_BYTES - ETHERNET_BYTES)
     if not len(cards["flow"]):
@@ -151,7 +153,7 @@ def reasons(spec: dict[str, Any], postcards: int, arrivals: int, utilization: fl
     if utilization is not None and utilization > MAX_UTILIZATION:
         result.append(
             f"link: a utilization of {utilization:.0%}, which is impossible: rate_bps of spec.yaml is not the "
-            "bottleneck's rate; import the run again with that RATE"
+            "bottleneck's rate; import the run again with the bottleneck's rate as RATE"
         )
     return result
 

@@ -34,7 +34,7 @@ class Share(NamedTuple):
 
 
 def shares(summary: Summary) -> list[Share]:
-    """A share for each algorithm, in the order of the flows; none if a flow's goodput is not known."""
+    """A share for each algorithm, in the order of the flows; none if a flow's algorithm or goodput is not known."""
     sums: dict[str, list[float]] = {}
     for flow in summary.get("flows") or ():
         if flow.get("cc") is None or flow.get("goodput_bps") is None:
@@ -73,8 +73,8 @@ def buffer_text(spec: Mapping[str, Any]) -> str:
 
 
 def still_true(summary: Summary) -> list[str]:
-    """Sentences on a run that is not valid: which numbers hold nevertheless, and which do not. They follow from the
-    ledger's counts. With a damaged file, or with other traffic than asked, no number is known to hold.
+    """Sentences on a run that is not valid: which numbers hold nevertheless, and which do not. The ledger's counts
+    decide. With a damaged file, a clock step, or other traffic than asked, no number is known to hold.
     """
     ledger, reasons = summary.get("ledger") or {}, [str(reason) for reason in summary.get("reasons") or ()]
     known = [ledger.get(name) for name in RECORD]
@@ -86,8 +86,8 @@ def still_true(summary: Summary) -> list[str]:
     lines = []
     if len(set(counts)) == 1 and not ledger.get("postcards_missing") and not ledger.get("postcards_duplicate"):
         lines.append(
-            f"All {counts[0]:,} packets of the queue are recorded: depths, delays, drops, marks and shares are what "
-            "happened in the switch."
+            f"All {counts[0]:,} packets of the queue are recorded: depths, delays, drops, marks and shares hold "
+            "for the switch."
         )
     else:
         lines.append(
@@ -98,18 +98,18 @@ def still_true(summary: Summary) -> list[str]:
     if len(set(traced)) == 1 and not (ledger.get("tcp_events_lost") or ledger.get("tcp_events_hidden")):
         lines.append(f"All {traced[0] or 0:,} trace records were stored: windows have no gaps.")
     else:
-        lines.append("Trace records are missing: windows have gaps; numbers of the queue do not depend on them.")
+        lines.append("Trace records are missing: windows have gaps. Numbers of the queue do not depend on the trace.")
     late = facts.get("lateness_us") or {}
     if any(area.is_in("; ".join(reasons)) for area in (Area.FIDELITY, Area.DELAY)) and late.get("p99"):
         lines.append(
-            f"Not true: the timing. 1 % of frames left at least {late['p99']:.0f} us late, so TCP saw a longer RTT "
+            f"The timing does not hold: 1 % of frames left at least {late['p99']:.0f} us late, so TCP saw a longer RTT "
             f"than {si(summary['spec']['rtt_ns'] / 1e9, 's')}: do not compare the numbers with a rule."
         )
     return lines
 
 
 def percent_below_all(fraction: float) -> str:
-    """Percent with two decimals at most; 100 % is said only of all."""
+    """Percent with two decimals at most; 100 % only if `fraction` is 1 or more."""
     text = f"{100 * fraction:.2f}"
     return f"{99.99 if fraction < 1 and text == '100.00' else float(text):g} %"
 

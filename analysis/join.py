@@ -32,7 +32,7 @@ CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
 TCP_FIN, TCP_SYN = 0x01, 0x02
 NONE = -1  # in place of a row number
-ROW = np.int32  # of row numbers: more rows would not fit in memory anyway
+ROW = np.int32  # type of row numbers: more than 2^31 rows would not fit in memory anyway
 BATCH_ROWS, BATCH_FLOWS = 1 << 20, 1 << 13  # a batch takes about 200 MB
 
 
@@ -46,9 +46,9 @@ class Segments:
     new_bytes: np.ndarray  # uint16: payload that left the queue for the first time with this packet
     retransmission: np.ndarray  # bool: its bytes had arrived at the queue before
     reordered: np.ndarray  # bool: first arrival of its bytes, but after later bytes
-    trace_row: np.ndarray  # latest record of the flow at or before the arrival
-    ack_row: np.ndarray  # ACK that first covered the packet; only of first transmissions that left the queue
-    retransmit_row: np.ndarray  # trace record of the retransmit; only of retransmissions
+    trace_row: np.ndarray  # latest record of the flow that knows the window, at or before the arrival
+    ack_row: np.ndarray  # ACK that first covered the packet; only for first transmissions of data that left the queue
+    retransmit_row: np.ndarray  # trace record of the retransmit; only for retransmissions
     header_bytes: np.ndarray  # by flow number: Ethernet, IP and TCP headers of a data packet; 0 without packets
     skipped: int = 0  # arrivals that left a hole in their flow's sequence numbers
     retransmits_unmatched: int = 0  # traced retransmitted segments without a packet in the queue
@@ -91,7 +91,7 @@ class _Packets:
 
 @dataclass
 class _Records:
-    """The trace records of a batch that know snd_una, sorted by flow, then by time."""
+    """The trace records of ACKs of a batch that know snd_una, sorted by flow, then by time."""
 
     row: np.ndarray  # of Run.tcp
     group: np.ndarray  # of _Packets
@@ -151,7 +151,7 @@ def _packets(
     frame_bytes = queue["packet_bytes"][rows].astype(np.int32)
     header = sequence.header_bytes(frame_bytes, seq, control, starts, is_ipv4[flow])
     payload = np.maximum(frame_bytes - header.astype(np.int32)[group], 0)
-    payload[(control & TCP_SYN) != 0] = 0  # a SYN's options are longer than those of a data packet
+    payload[(control & TCP_SYN) != 0] = 0  # a SYN has no data, but longer options than in `header`
     seq_end = seq + payload + (control != 0)
     axis = Axis.of(np.minimum.reduceat(seq, starts), np.maximum.reduceat(seq_end, starts))
     start, end = axis.at(group, seq), axis.at(group, seq_end)
@@ -226,5 +226,5 @@ def _covering_ack(tcp: Columns, acks: _Records, packets: _Packets, chosen: np.nd
     inside = (past > 0) & (past < len(acks.row))
     inside &= (acks.group[past - 1] == group) & (acks.group[np.minimum(past, len(acks.row) - 1)] == group)
     result = np.where(inside, acks.row[past - 1], NONE)
-    result[tcp["mono_ns"][result] < packets.came[chosen]] = NONE  # an earlier ACK acknowledged another copy
+    result[tcp["mono_ns"][result] < packets.came[chosen]] = NONE  # this ACK is older: it acknowledged another copy
     return result

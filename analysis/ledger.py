@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The ledger: packet counts of every station between the switch and the tables, and every loss counter.
+"""The ledger: counts of packets and of records at every station from switch and hosts to the tables, and every loss
+counter.
 
-A run is not valid either if a document lacks one of its counters: a count that nobody could check may be wrong.
+A run is also not valid if a document lacks one of its counters, because a loss could then stay unnoticed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from wire import wire
 
 CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
-MAX_CLOCK_STEP_NS = 1_000_000  # twice the slew of a clock between two blocks, which are a second apart
+MAX_CLOCK_STEP_NS = 1_000_000  # twice the largest slew (500 ppm) in the second between two blocks
 SEGMENTS_WITHOUT_EVENT = 10  # per flow: handshake, FINs, a share of the generator's control connection
 MAX_HIDDEN_EVENTS = 0.01  # fraction of all segments
 # Counters of stations that a simulation does not have: rings, sockets, a network driver, a tracer's program.
@@ -140,7 +141,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
     """Counts from the switch to the tables over the whole run, and every loss counter. None: not recorded."""
     switch, collector, tracer = (run.documents[name] for name in ("switch", "collector", "tracer"))
     line = switch.get("line")
-    links = line if isinstance(line, dict) else switch  # with our soft switch's statistics
+    links = line if isinstance(line, dict) else switch  # the document with our soft switch's statistics
     entries: dict[str, Any] = {
         **_switch_entries(run),
         "postcards_received": number(collector, "received"),
@@ -262,7 +263,7 @@ def _hidden_events(run: Run) -> int | None:
     that the kernel did not raise, so their number follows from the kernel's segment counters.
 
     The sender's namespace has only the traffic's sockets. Handshakes raise no events, nor do segments in flight when
-    their connection closes.
+    their connection closes: an allowance for both is subtracted.
     """
     tracer = run.documents["tracer"]
     counts = [number(tracer, name) for name in ("kernel_segments_received", "kernel_segments_resent", "events")]
@@ -403,7 +404,8 @@ _CHAINS: tuple[Chain, ...] = (
 _ZERO = {
     "backlog_drops": "frames were lost by the kernel between hosts and switch: lower RATE, or raise "
     "net.core.netdev_max_backlog",
-    "ring_drops": "frames were dropped by the kernel before the switch read its rings: lower RATE, or leave it CPU",
+    "ring_drops": "frames were dropped by the kernel before the switch read its rings: lower RATE, or leave the "
+    "switch more CPU time",
     "tx_errors": "frames could not be handed to the kernel: see logs/, lower RATE",
     "queue_drops": "admitted packets were dropped by the switch's own queue: raise its queue limit",
     "mirror_drops": "mirrored copies were dropped by the switch: lower RATE, or speed the collector's port up",
@@ -423,8 +425,8 @@ _ZERO = {
     "flow_records_unwritten": "flow records could not be written: see logs/, is the disk full?",
     "flows_refused": "finite flows were refused by the receiver: see flows.parquet and logs/",
     "flows_reset": "finite flows were reset or timed out: see flows.parquet and logs/",
-    "tcp_memory_pressures": "times the hosts' TCP ran short of memory and shrank socket buffers: fewer flows at once, "
-    "or raise net.ipv4.tcp_mem",
+    "tcp_memory_pressures": "times the hosts' TCP ran short of memory and shrank socket buffers: run fewer flows "
+    "at once, or raise net.ipv4.tcp_mem",
     "tcp_events_lost": "TCP events were not stored by the tracer: tracer.json says where they were lost",
     "postcards_malformed": "datagrams to the collector were not postcards: something else sends to its port",
     "postcards_missing": "postcard numbers are missing: postcards were lost on the way",
@@ -463,7 +465,9 @@ def chain_reasons(chain: Chain, entries: Entries) -> list[str]:
 
 
 def ledger_reasons(run: Run, entries: Entries) -> list[str]:
-    """One line for each broken chain, loss counter, missing counter and damaged raw file."""
+    """One line for each pair of neighbours with unequal counts, loss counter that is not 0, document that lacks
+    counters, and fault of a raw file; one line for too many hidden events.
+    """
     reasons = [reason for chain in _CHAINS for reason in chain_reasons(chain, entries)]
     reasons += [f"{Area.LEDGER}: {entries[name]} {text}" for name, text in _ZERO.items() if entries.get(name)]
     hidden, events = entries.get("tcp_events_hidden") or 0, entries.get("tcp_events") or 0
@@ -481,7 +485,9 @@ def ledger_reasons(run: Run, entries: Entries) -> list[str]:
         if damage:
             reasons.append(damage)
         if raw.missing_records:
-            reasons.append(f"{raw.name}: {raw.missing_records} records between its blocks are missing; it was changed")
+            reasons.append(
+                f"{raw.name}: {raw.missing_records} records between its blocks are missing; the file was changed"
+            )
         if raw.lost_records:
             reasons.append(f"{raw.name}: {raw.lost_records} records were lost before they were stored; see logs/")
         if raw.bad_records:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Loads one repetition: raw files as columns (raw.py), JSON and YAML files as dictionaries.
 
-Two threads read the two large raw files. Their work, checksums and strided copies, releases the interpreter's lock.
+Two threads read the two large raw files. The threads spend their time on checksums and strided copies, which
+release the interpreter's lock (GIL).
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ from runs.thinned import kept
 LEDGER = ("collector", "tracer", "switch", "idle_rtt")
 SINK = "traffic_sink"  # only runs with our own sink have this document
 PROGRAM_DOCUMENTS = ("client", "server")  # of runs with programs of the user's own
+MACHINES_DOCUMENT = "idle_rtt_after"  # of runs on several machines
 DOCUMENTS = ("environment", "traffic", *LEDGER, SINK)
 # Every raw file that the analysis reads.
 READABLE = (
     SPEC_FILE, POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, FLOWS_FILE, imported.DEPTHS_FILE,
-    *(f"{name}.json" for name in (*DOCUMENTS, *PROGRAM_DOCUMENTS)),
+    *(f"{name}.json" for name in (*DOCUMENTS, *PROGRAM_DOCUMENTS, MACHINES_DOCUMENT)),
 )  # fmt: skip
 
 
@@ -60,9 +62,10 @@ class Run:
     postcards: Columns  # sorted by enqueue_mono_ns
     tcp: Columns  # sorted by mono_ns
     flows: Flows  # by flow number, the value of the columns "flow"
-    traffic: list[dict[str, Any]] = field(default_factory=list)  # the flows of traffic.json, with "flow" numbers
+    # The experiment's flows, with "flow" numbers: those of `_traffic`, then those of the user's programs.
+    traffic: list[dict[str, Any]] = field(default_factory=list)
     goodput: Columns | None = None  # records of our own sink; None with another receiver
-    flow_records: Columns | None = None  # with finite flows: one of each flow, with its "flow" number (-1: no packet)
+    flow_records: Columns | None = None  # with finite flows: one record per flow, with "flow" numbers (-1: no packet)
     depths: imported.Depths | None = None  # of an imported run that has a depth histogram in place of postcards
     clock: switch_clock.SwitchClock | None = None  # if the switch's clock cannot be read: the estimate
     recount: recount.Recount | None = None  # of a switch that counts cells: its recounted depths
@@ -74,8 +77,8 @@ class Run:
 
 
 def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
-    """Loads one repetition. `damage` is the result of `damage_of`. Raises InputError without a usable spec.yaml or
-    without postcards.bsp.
+    """Loads one repetition. `damage` is the result of `damage_of`. Raises InputError without a usable spec.yaml,
+    without postcards.bsp, or if raw files were removed after the analysis.
     """
     spec = spec_file.read(directory / SPEC_FILE)
     part = kept(directory)
@@ -92,7 +95,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     ledger = [*LEDGER, *([SINK] if has_own_sink else [])]
     names += [] if imported.is_imported(spec) else ledger  # an imported run has no ledger
     names += PROGRAM_DOCUMENTS if spec.get("program") else ()
-    names += ["idle_rtt_after"] if spec.get("machines") else []
+    names += [MACHINES_DOCUMENT] if spec.get("machines") else []
     loaded = {name: _document(directory / f"{name}.json", problems) for name in names}
     unread = {name for name, document in loaded.items() if document is None}
     documents = {name: loaded.get(name) or {} for name in dict.fromkeys((*ledger, *names))}
@@ -125,7 +128,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
         if switch_clock.is_apart(spec, "receiver"):
             _place_goodput(run.goodput, postcards, spec, documents[SINK].get("interval_ns"))
         if not raw["goodput"].present:
-            problems.append(f"{GOODPUT_FILE}: missing, so what the sink received is unknown; run the experiment again")
+            problems.append(f"{GOODPUT_FILE}: missing, so the goodput at the sink is unknown; run the experiment again")
     if spec.get("transfers"):
         run.flow_records, raw["flows"] = load_flows(directory / FLOWS_FILE, flows)
         if not raw["flows"].present:
@@ -161,7 +164,9 @@ def load_switch(directory: Path) -> dict[str, Any]:
 
 
 def clock_offset_ns(switch: dict[str, Any]) -> int:
-    """CLOCK_MONOTONIC minus the switch's clock, as the runner measured it; 0 for a switch on CLOCK_MONOTONIC."""
+    """CLOCK_MONOTONIC minus the switch's clock, as the runner measured it; 0 if switch.json has no usable offset, as
+    for a switch on CLOCK_MONOTONIC.
+    """
     return recorded_clock_offset_ns(switch) or 0
 
 
@@ -183,15 +188,16 @@ def _merge(postcards: Columns, flows: FlowTable, tcp: Columns, tcp_flows: FlowTa
 def _placed(
     postcards: Columns, tcp: Columns, spec: dict[str, Any], documents: dict[str, dict[str, Any]]
 ) -> tuple[switch_clock.SwitchClock | None, recount.Recount | None]:
-    """Places the postcards of a switch whose clock cannot be read on CLOCK_MONOTONIC, recounts depths in cells, and
-    sorts, all in place.
+    """For a switch whose clock cannot be read: places its postcards on CLOCK_MONOTONIC, recounts depths in cells, and
+    sorts the postcards, all in place.
     """
-    measured = [_echoes(documents.get(name, {})) for name in ("idle_rtt", "idle_rtt_after")]
+    # With netem at the sender's egress the delay comes before the queue: after the queue, no least delay is known.
+    measured = [_echoes(documents.get(name, {})) for name in ("idle_rtt", MACHINES_DOCUMENT)]
     echoes = [times for times in measured if times is not None]
     clock = switch_clock.place(
         postcards, tcp,
         switch_clock.Sender(
-            0 if spec.get("tc_at") == "sender-egress" else spec_file.idle_rtt_ns(spec),  # 0: delay before the queue
+            0 if spec.get("tc_at") == "sender-egress" else spec_file.idle_rtt_ns(spec),
             tuple(echoes) if len(echoes) == len(measured) else (),
             not switch_clock.is_apart(spec, "collector"),
         ),
@@ -244,7 +250,7 @@ def _document(path: Path, problems: list[str]) -> dict[str, Any] | None:
     try:
         document = json.loads(regular.read_text(path), parse_constant=_no_number)
     except FileNotFoundError:
-        problems.append(f"{path.name}: missing, so what it accounts for is unknown; run the experiment again")
+        problems.append(f"{path.name}: missing, so its counters are unknown; run the experiment again")
         return None
     except (OSError, ValueError, RecursionError) as error:
         problems.append(f"{path.name}: not readable as JSON: {one_line(error)}; run the experiment again")
@@ -260,7 +266,9 @@ def _no_number(text: str) -> None:
 
 
 def _traffic(run: Run, flows: FlowTable) -> list[dict[str, Any]]:
-    """The experiment's flows by id. If traffic.json names none: every traced TCP flow, with an unknown cc."""
+    """The experiment's flows by id. If traffic.json names none, and the run has neither finite flows nor programs of
+    the user's own: every traced TCP flow, with an unknown cc.
+    """
     result: list[dict[str, Any]] = []
     named: set[FiveTuple] = set()
     words: list[tuple[int, ...]] = []
@@ -285,12 +293,12 @@ def _traffic(run: Run, flows: FlowTable) -> list[dict[str, Any]]:
                     "tuple": flow,
                     "flow": -1,
                     "received_bps": float(received) if isinstance(received, (int, float)) else None,
-                    "silent": entry.get("datagrams") == 0,  # none of its datagrams was drawn
+                    "silent": entry.get("datagrams") == 0,  # the schedule has no datagram of this flow
                 }
             )
             words.append(of_flow)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            run.problems.append(f"traffic.json: a flow is not as it should be ({one_line(error)}); it is left out")
+            run.problems.append(f"traffic.json: a flow is malformed ({one_line(error)}); it is left out")
     numbers = flows.find(np.array(words, dtype=np.uint64).reshape(-1, WORDS).T)
     for entry, number in zip(result, numbers.tolist(), strict=True):
         entry["flow"] = number

@@ -24,7 +24,7 @@ class LossEvent:
     drops: int
     flows: int
     depth_before_packets: int  # at the arrival of the first dropped packet
-    min_utilization: float | None  # None unless the measurement window contains the whole aftermath
+    min_utilization: float | None  # None unless the measurement window contains the aftermath and one base RTT more
     min_utilization_10rtt: float | None  # None also if a 10-RTT window does not fit
     min_depth_packets: int | None
     min_mean_depth_packets: float | None  # mean over one base RTT
@@ -43,10 +43,10 @@ def loss_events(
     """The loss events that begin in the measurement window.
 
     A drop within `rtt_max_ns` of an event's first drop belongs to the event; the next drop begins another event. The
-    aftermath of an event lasts AFTERMATH_RTTS longest RTTs. In the aftermath, `min_utilization` is the minimum over
-    windows of one base RTT, one every 1/50 RTT (Lemma 2 of Spang et al.); `min_utilization_10rtt` is the
-    minimum over windows of 10 base RTTs that begin in the aftermath; `min_depth_packets` is the minimum depth at
-    arrivals; `min_mean_depth_packets` is the minimum over base RTTs of the mean depth at arrivals.
+    aftermath of an event lasts AFTERMATH_RTTS longest RTTs. `min_utilization` is the minimum over windows of one base
+    RTT that begin in the aftermath, one every 1/50 RTT (Lemma 2 of Spang et al.); `min_utilization_10rtt` is the same
+    over windows of 10 base RTTs; `min_depth_packets` is the minimum depth at arrivals in the aftermath;
+    `min_mean_depth_packets` is the smallest mean depth at arrivals of any window of one base RTT in the aftermath.
     """
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     drops = rows.start + np.flatnonzero(dropped(queue)[rows])
@@ -82,8 +82,8 @@ def _aftermath(
 
 
 def min_mean_depth(queue: Columns, start_ns: int, end_ns: int, width_ns: int) -> float | None:
-    """Minimum over windows of `width_ns` within [start, end), one every 1/50 of the width, of the mean depth at
-    arrivals. Windows without arrivals do not count; None if no window has arrivals.
+    """The smallest mean depth at arrivals of any window of `width_ns` within [start, end). A window begins every 1/50
+    of the width. Windows without arrivals do not count; None if no window has arrivals.
     """
     rows = arrivals_in(queue, start_ns, end_ns)
     came, depth = queue["enqueue_mono_ns"][rows], queue["depth_packets"][rows]

@@ -35,14 +35,15 @@ TCP, UDP = 6, 17
 
 @dataclass(frozen=True)
 class Window:
-    """The measurement window: DURATION from the end of WARMUP. It ends early when the first flow ends, or one base
-    RTT after the queue's last packet; with programs of the user's own, when their client ends.
+    """The measurement window: DURATION from the end of WARMUP. It ends early with the traffic (iperf3: with the first
+    flow), or one base RTT after the queue's last packet. If the user's programs are the only traffic, it ends early
+    only when their client ends, and nothing is missing.
     """
 
     traffic_start_ns: int
     start_ns: int
     end_ns: int
-    missing_ns: int  # the part of DURATION after the traffic's early end
+    missing_ns: int  # the part of DURATION after the window's early end
 
     @property
     def length_ns(self) -> int:
@@ -73,7 +74,7 @@ def measurement_window(run: Run, queue: Columns) -> Window:
 
 
 def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
-    """When the first iperf3 flow sent its last data, if that is before `stop_ns`; else `stop_ns`.
+    """When the last data of the iperf3 flow that ended first came to the queue, if before `stop_ns`; else `stop_ns`.
 
     iperf3 does not record when flows end. The end in traffic.json is the time of the first observation of the flows,
     plus their duration. On a busy machine this observation is late, so flows end before the end in traffic.json. Our
@@ -158,7 +159,9 @@ class LinkUsage:
 
 
 def sliding_starts(window: Window, width_ns: int, step_ns: int) -> np.ndarray:
-    """Starts, one every `step_ns`, of the windows of `width_ns` that fit into `window`; if none fits, its start."""
+    """Starts, one every `step_ns`, of the windows of `width_ns` that fit into `window`. If none fits, the only start is
+    that of `window`.
+    """
     last = max(window.end_ns - width_ns, window.start_ns)
     return np.arange(window.start_ns, last + 1, max(step_ns, 1), dtype=np.int64)
 
@@ -173,6 +176,7 @@ def utilization_windows(link: LinkUsage, window: Window, rtt_ns: int) -> np.ndar
 
 def utilization(link: LinkUsage, window: Window, rtt_ns: int) -> dict[str, float | None]:
     """Mean over the measurement window; percentile and extremes over sliding windows of 10 base RTTs, one every RTT.
+    All are None if the measurement window is shorter than 10 base RTTs.
 
     Utilization is bits on the wire / (rate x time). Spang et al. (3.3 and 5.1) used iperf's goodput in place
     of the bits.
@@ -237,7 +241,7 @@ def _time_mean_depth(queue: Columns, window: Window) -> float | None:
 
 
 def counts(queue: Columns, window: Window) -> dict[str, int | float | None]:
-    """Arrivals, drops and marks in the measurement window, the share of drops, and of arrivals at a non-empty queue."""
+    """Arrivals, drops and marks in the measurement window; the share of drops, and of arrivals at a non-empty queue."""
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     flags, depth = queue["flags"][rows], queue["depth_packets"][rows]
     arrivals = len(flags)
@@ -272,21 +276,21 @@ class Goodput:
 
 
 def of_experiment(run: Run) -> np.ndarray:
-    """Whether each flow number is of a flow of the experiment."""
+    """Whether each flow number is of a flow in Run.traffic, which has no finite flows."""
     mask = np.zeros(len(run.flows) + 1, dtype=bool)
     mask[[entry["flow"] for entry in run.traffic if entry["flow"] >= 0]] = True
     return mask
 
 
 def of_datagrams(run: Run) -> np.ndarray:
-    """Whether each flow number is of datagrams of the experiment."""
+    """Whether each flow number is of datagrams in Run.traffic."""
     mask = np.zeros(len(run.flows) + 1, dtype=bool)
     mask[[entry["flow"] for entry in run.traffic if entry["flow"] >= 0 and entry["tuple"].protocol == UDP]] = True
     return mask
 
 
 def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goodput:
-    """Payload of the experiment's flows that left the queue for the first time, without headers and second copies."""
+    """The experiment's payload that left the queue for the first time, without headers and second copies."""
     counted = of_experiment(run)
     if run.flow_records is not None:
         counted[run.flow_records["flow"]] = True
@@ -311,7 +315,7 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
 
 
 def goodput_p01_bps(good: Goodput, window: Window, rtt_ns: int) -> float | None:
-    """1st percentile over sliding windows of 10 base RTTs. Spang et al. measured this percentile with iperf."""
+    """1st percentile of the goodput in sliding windows of 10 base RTTs, which Spang et al. measured with iperf."""
     width = UTILIZATION_WINDOW_RTTS * rtt_ns
     if window.length_ns < width:
         return None

@@ -24,11 +24,11 @@ from analysis.theory import batch_queues, packet_sizes, queues, short_flows
 from hosts.traffic.open_loop import flow_packets
 from runs.verdict import Area
 
-MAX_VIRTUAL_LATENESS_NS = 1_000  # clock readings, and datagrams due at the same time, which wait for each other
+MAX_VIRTUAL_LATENESS_NS = 1_000  # a reading of the clock takes time, and datagrams due at one time wait for each other
 
 
 def is_open_loop(run: Run) -> bool:
-    """Whether all traffic is open-loop and of one group, so that its queue has a theory."""
+    """Whether all traffic is open-loop and of one group. Only the queue of such traffic can have a prediction."""
     return run.spec.get("traffic") == "open-loop" and not run.spec.get("datagrams")
 
 
@@ -45,7 +45,9 @@ def _sent(run: Run) -> list[Any]:
 
 @dataclass(frozen=True)
 class Model:
-    """The predicted queue at arrivals. `depth` is P(depth = 0, 1, ...) in packets, up to the buffer if it is finite."""
+    """The predicted queue at arrivals. `depth` is P(depth = 0, 1, ...) in packets, up to the buffer. A buffer of
+    queues.MOST_STATES packets or more counts as unlimited; `depth` then ends at MOST_STATES - 1.
+    """
 
     name: str
     mean_service_ns: float
@@ -57,8 +59,8 @@ class Model:
 
 
 def model(spec: dict[str, Any]) -> Model | None:
-    """The queue that theory/ predicts for a run. None without a prediction: arrivals that are not Poisson, a limit in
-    bytes or at departure, or a load without steady state.
+    """The queue that theory/ predicts for a run. None without a prediction: arrivals that are not Poisson, other
+    traffic, a limit in bytes or at departure, or a load without steady state.
     """
     if spec.get("traffic") != "open-loop" or spec.get("arrivals") != "poisson" or spec.get("datagrams"):
         return None
@@ -84,7 +86,7 @@ def model(spec: dict[str, Any]) -> Model | None:
 
 
 def _of_bursts(bursts: tuple[int, ...], load: float, buffer: int, mean_service_ns: float) -> Model | None:
-    """M[X]/D/1. The queue has no limit if `buffer` is larger than the number of computed states."""
+    """M[X]/D/1. A buffer of queues.MOST_STATES packets or more is unlimited: then None if `load` is 1 or more."""
     if buffer < queues.MOST_STATES:
         over_time = batch_queues.limited_depth_distribution(load, bursts, buffer)
         depth = batch_queues.at_arrivals(over_time, bursts)
@@ -138,7 +140,7 @@ _CHAINS: tuple[Chain, ...] = (
 
 
 def datagram_reasons(entries: Entries) -> list[str]:
-    """One line for each broken chain, loss counter and missing counter."""
+    """One line for each pair of unequal counts and each loss counter that is not 0; one for all missing counters."""
     reasons = [reason for chain in _CHAINS for reason in chain_reasons(chain, entries)]
     if unsent := entries["datagrams_unsent"]:
         reasons.append(f"{Area.LEDGER}: {unsent} datagrams found no room in the sending host: lower LOAD")
@@ -146,7 +148,9 @@ def datagram_reasons(entries: Entries) -> list[str]:
         reasons.append(f"{Area.LEDGER}: {drops} datagrams found no room in the sink's socket: lower RATE")
     unknown = [name for name in ENTRIES if entries[name] is None]
     if unknown:
-        reasons.append(f"traffic.json, traffic_sink.json: do not say {', '.join(unknown)}; damaged, or another version")
+        reasons.append(
+            f"traffic.json, traffic_sink.json: do not say {', '.join(unknown)}; they are of another version or damaged"
+        )
     return reasons
 
 
@@ -164,8 +168,8 @@ def lateness(run: Run) -> dict[str, float | None]:
 
 
 def lateness_reasons(run: Run) -> list[str]:
-    """One line if datagrams were sent too late: late arrivals are not Poisson. The limit is that of the switch's
-    frames, in virtual time at most MAX_VIRTUAL_LATENESS_NS.
+    """One line if datagrams were sent too late, or nobody knows how late: late arrivals are not Poisson. The
+    limit for the p99 is the same as for the switch's frames, in virtual time at most MAX_VIRTUAL_LATENESS_NS.
     """
     late = lateness(run)["p99"]
     allowed = MAX_LATENESS_RTT_FRACTION * run.spec["rtt_ns"] / 1e3

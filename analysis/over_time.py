@@ -2,8 +2,8 @@
 """Distributions over time (the ns spent at each value) of the queue's depth and of the sum of all windows, and the
 synchronization of the windows.
 
-A distribution at arrivals or at ACKs would give busy moments too much weight, because the packets of a burst find each
-other.
+A distribution at arrivals or at ACKs would give busy moments too much weight, because each packet of a burst adds a
+sample.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from analysis.postcards import admitted
 from analysis.sums import dot
 from analysis.trace_by_flow import TraceByFlow
 
-Held = tuple[np.ndarray, np.ndarray]  # (values, ns at each), int64, by value
+Held = tuple[np.ndarray, np.ndarray]  # (values, ns at each), int64, ascending by value
 
 
 def depth(queue: Columns, window: Window) -> Held:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Rebuilds packet headers from postcards. Header fields that a postcard does not carry (TTL, identification, window,
-options, checksums) are zero.
+"""Rebuilds packet headers from postcards. Header fields that a postcard does not carry (TTL, DSCP, identification,
+window, checksums) are zero; the headers have no options.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ IPV4_MAPPED = 0xFFFF
 
 
 def packet_kinds(cards: dict[str, np.ndarray]) -> np.ndarray:
-    """The headers of each packet as a sum: 1 IPv4 or 2 IPv6, plus 4 ports or 8 TCP; 0 for none."""
+    """The headers of each packet as a sum: 1 for IPv4 or 2 for IPv6, and 4 for ports alone or 8 for TCP; 0: none."""
     flags = cards["flags"]
     kinds = np.where((flags & CARD["POSTCARD_HAS_IP"]) == 0, 0, np.where(_is_ipv4(cards), 1, 2))
     ports = np.where((flags & CARD["POSTCARD_HAS_PORTS"]) != 0, 4, 0)

@@ -10,7 +10,7 @@ from lib.frames import ETHERNET_BYTES, IPV6_BYTES, LEAST_FRAME_BYTES, LONGEST_TC
 from wire import wire
 
 CARD = wire.POSTCARD.const
-NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + LONGEST_TCP_BYTES  # any longer frame carries data
+NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + LONGEST_TCP_BYTES  # any longer frame without IP options carries data
 
 
 def dropped(queue: Columns) -> np.ndarray:
@@ -38,11 +38,11 @@ class PostcardArrivals:
         self._keys, self._rows, self._times = key[order], order, cards["enqueue_mono_ns"][order]
 
     def rows(self, cards: Columns) -> np.ndarray:
-        """The rows of the loaded postcards with these numbers; the first row if two postcards share a number."""
+        """Rows of the loaded postcards with the numbers of `cards`; the first row if two postcards share a number."""
         return self._rows[np.searchsorted(self._keys, _key(cards))]
 
     def times(self, cards: Columns) -> np.ndarray:
-        """enqueue_mono_ns of these postcards (int64)."""
+        """enqueue_mono_ns (int64) of the loaded postcards with the numbers of `cards`."""
         return self._times[np.searchsorted(self._keys, _key(cards))]
 
 
@@ -58,7 +58,8 @@ def misspaced(queue: Columns, rate_bps: int, times: str = "enqueue_mono_ns") -> 
     times in the switch's own ns.
 
     The switch counts whole ns and carries the remainder while the link is busy. A transmission takes the quotient of
-    wire bits and rate, or 1 ns more if there is a remainder; over a busy period the extra ns add up to the remainders.
+    wire bits and rate, or 1 ns more if there is a remainder. Over a busy period the sum of the extra ns equals the sum
+    of the remainders, to within 1 ns.
     """
     rows = np.flatnonzero(admitted(queue))
     came = queue[times][rows]

@@ -2,8 +2,8 @@
 """Runs with programs of the user's own: the summary's `program`, the numbers of each flow, and the reasons against
 such a run.
 
-The switch cannot interpret a program's bytes and acknowledgements (QUIC encrypts both). Such flows are therefore
-measured by bits on the wire, packets, drops, and the queue's depth at their packets' arrivals.
+A program may encrypt its sequence numbers and acknowledgements, as QUIC does. So these runs also have numbers of each
+flow that need neither: bits on the wire, packets, drops, and the queue's depth at the arrivals of the flow's packets.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def _of_program(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def reasons(run: Run, window: Window) -> list[str]:
-    """One line for each fault: a program failed, ended before the measurement, or sent nothing through the queue."""
+    """One line for each fault: a program failed, the client ended before the measurement, or no packet of the programs
+    came to the queue.
+    """
     if not has_program(run):
         return []
     result = []

@@ -15,10 +15,12 @@ import polars as pl
 Key = Mapping[str, str | float]
 
 # Quantities, and the other entries of their keys.
-BEST_BUFFER = "best_buffer"  # transfers: small or large; scale: the figure's buffers over the runs' buffers; users:
-# number at the figure's scale, if the figure has several numbers of users
-LOSS_EVIDENCE = "loss_evidence"  # the decimal logarithm of the evidence ratio. gamma: the capacity ratio; sizes: the
-# distribution, in the syntax of FLOW_SIZES; form: PL or EX
+# transfers: small or large; scale: the figure's buffers divided by the runs' buffers; users: the number of users at the
+# figure's scale, if the figure has several such numbers
+BEST_BUFFER = "best_buffer"
+# The decimal logarithm of the evidence ratio. gamma: the capacity ratio; sizes: the distribution, in the syntax of
+# FLOW_SIZES; form: PL or EX
+LOSS_EVIDENCE = "loss_evidence"
 LOSS_FIT = "loss_fit"  # the coefficient b. gamma, sizes, form: as above; r_squared: R^2 of the fit
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Raw files as columns.
 
-Memory-mapped blocks are decoded one by one into the final arrays, and decoded pages are given back to the kernel: a
-file costs the memory of its columns alone. Damage is counted and never raises; all records before the damage are used.
+Memory-mapped blocks of postcards and of trace records are decoded one by one into the final arrays, and decoded pages
+are given back to the kernel: these two files cost the memory of their columns alone. Damage is counted and never
+raises: all records before the damage are used. A file of an unknown version raises InputError.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class RawFile:
     damaged_bytes: int = 0  # from the first short block or wrong checksum to the end of the file
     missing_records: int = 0  # gaps between the blocks' record numbers
     lost_records: int = 0  # counted by the writer
-    bad_records: int = 0  # of a version unknown to this reader
+    bad_records: int = 0  # whose version is not the one in their block's header
     clock_step_max_ns: int = 0  # largest change of CLOCK_REALTIME - CLOCK_MONOTONIC between two blocks
 
     def damage(self) -> str | None:
@@ -44,7 +45,7 @@ class RawFile:
             return None
         return (
             f"{self.name}: damaged or cut off at byte {self.size_bytes - self.damaged_bytes} of {self.size_bytes}: "
-            f"{self.records} records before it can be read, the rest cannot; run the experiment again"
+            f"the {self.records} records before this byte can be read, the rest cannot; run the experiment again"
         )
 
 
@@ -149,8 +150,8 @@ def load_goodput(path: Path) -> tuple[Columns, RawFile]:
 
 
 def load_flows(path: Path, flows: FlowTable) -> tuple[Columns, RawFile]:
-    """Records of the sending program, sorted by syn_mono_ns; columns as in wire/flow_record.def, 64 bits as int64, and
-    `flow`, the number in `flows` (int64; -1: no packet of the flow came to a watched queue).
+    """Records of the sending program, sorted by syn_mono_ns; columns as in wire/flow_record.def, times and bytes
+    as int64, and `flow`, the number in `flows` (int64; -1: no packet of the flow came to a watched queue).
     """
     records, raw = _load_small(path, wire.BLOCK.const["BLOCK_FLOWS"], wire.STORED_FLOW_RECORD)
     columns = _columns(records)
@@ -183,7 +184,7 @@ def known(tcp: Columns, *names: str) -> np.ndarray:
 
 
 def _flow_words(records: np.ndarray) -> np.ndarray:
-    """The input of FlowTable.numbers. Records without the field ip_protocol (trace, flows) are of TCP."""
+    """The input of FlowTable.numbers and find. Records without the field ip_protocol (trace, flows) are of TCP."""
     words = np.empty((WORDS, len(records)), dtype=np.uint64)
     for row, name in enumerate(("src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo")):
         words[row] = records[name]
@@ -226,7 +227,7 @@ def _read(path: Path, kind: int, names: list[str], raw: RawFile) -> tuple[dict[s
 
 
 def _blocks(path: Path, kind: int, raw: RawFile) -> Iterator[wire.Block]:
-    """Yields the whole blocks and counts damage in `raw`."""
+    """Yields the blocks before the first damage, and counts damage in `raw`."""
     if not raw.size_bytes:
         return
     at = forgotten = expected = 0

@@ -166,7 +166,9 @@ class _Queue:
         return np.diff(self.begins)[waited], self.link_bytes[:-1][waited]
 
     def gaps(self, cards: Columns) -> tuple[list[tuple[int, int]], int]:
-        """(spans on CLOCK_MONOTONIC in which packets without postcards were in the queue, number of such packets)."""
+        """(spans on CLOCK_MONOTONIC in which packets without postcards may have been in the queue, number of these
+        packets).
+        """
         before = np.flatnonzero((np.diff(self.number) > 1) & (np.diff(self.part) == 0))
         lost = int((np.diff(self.number)[before] - 1).sum())
         placed = cards["enqueue_mono_ns"][self.rows]

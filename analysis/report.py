@@ -24,27 +24,27 @@ MAX_FLOWS_LISTED = 256
 
 CAPTIONS = {
     "queue_and_windows": "Queue depth and drops (top), the sum of all flows' windows (middle) and each flow's window "
-    "(bottom), on one time axis. The queue follows the aggregate window: it holds what exceeds the BDP.",
-    "queue_depth_distribution": "Queue depth that packets found on arrival, dropped ones included.",
-    "program_rates": "Bits on the wire of each flow that left the queue. Ports name the flows of programs: source, "
-    "destination.",
+    "(bottom), on one time axis. The queue follows the aggregate window: it holds the packets beyond the BDP.",
+    "queue_depth_distribution": "Queue depth that packets found on arrival, dropped packets included.",
+    "program_rates": "Bits on the wire that left the queue, by flow. Flows of programs are named by their "
+    "source and destination ports.",
     "completion_times": "Finite flows that began in the measurement window: completion time, from the SYN to the last "
-    "ACK, against size (triangles had not finished), and the distribution of throughput over flows.",
+    "ACK, against size (triangles: flows that did not finish), and the distribution of throughput over flows.",
     "window_distribution": "Packets in flight of each flow at every ACK, and of all flows together. The dashed line is "
     "the fair share.",
-    "utilization": "Share of the link's rate that left the queue on the wire, frame overhead included.",
-    "queueing_delay": "Queueing delay of packets that were not dropped, from arrival to departure: the share that "
-    "waited at most so long.",
+    "utilization": "Bits on the wire that left the queue, as a share of the link's rate. Frame overhead is included.",
+    "queueing_delay": "Queueing delay of packets that were not dropped, from arrival to departure: the share of "
+    "packets that waited at most that long.",
     "throughput": "Payload of each algorithm's long flows over time, and the distribution of throughput over flows.",
     "depth_against_window": "Queue depth against the sum of all windows, at the same moments. In the fluid model the "
-    "queue holds what exceeds the BDP (dashed).",
+    "queue holds the packets beyond the BDP (dashed).",
     "zoom_on_loss": "Packet by packet around one loss: queue length (top) and windows (bottom).",
 }
 CAPTIONS_OF_MANY_FLOWS = {
     "queue_and_windows": "Queue depth and drops (top), the sum of all flows' windows (middle) and the distribution of "
-    "the flows' windows (bottom), on one time axis. The queue follows the aggregate window: it holds what exceeds "
-    "the BDP.",
-    "window_distribution": "Packets in flight at every ACK: of each flow, flows in the order of their medians, and of "
+    "the flows' windows (bottom), on one time axis. The queue follows the aggregate window: it holds the "
+    "packets beyond the BDP.",
+    "window_distribution": "Packets in flight at every ACK: of each flow (in the order of the flows' medians), and of "
     "all flows together. The dashed line is the fair share.",
 }
 # Rows from summary.flows_distribution: key, words, factor to the unit, unit.
@@ -68,7 +68,7 @@ def render(
     summary: dict[str, Any], environment: dict[str, Any], figures: Path | None, whatifs: Sequence[dict[str, Any]] = ()
 ) -> str:
     """The page as HTML. `figures` is the directory with <name>.svg of each figure, None if none were drawn; `whatifs`
-    are the run's what-ifs (whatif/stored.py). Raises OSError if a figure is missing.
+    are the run's what-ifs (whatif/stored.py). Raises OSError if a figure is missing, InputError if it is damaged.
     """
     drawn = names(summary["spec"]) if figures else ()
     return page.render(
@@ -127,7 +127,9 @@ def kept_up(summary: dict[str, Any]) -> str:
     if summary["clock"] != "virtual":
         return "the emulation kept up with real time"
     if summary["lab"]["switch"] == "process":
-        return f"no frame left more than {LIMITS['process'].lateness_ns / 1e3:g} µs of virtual time late"
+        return (
+            f"every frame departed at most {LIMITS['process'].lateness_ns / 1e3:g} µs of virtual time after it was due"
+        )
     return "every frame left in the very ns of virtual time that it was due"
 
 

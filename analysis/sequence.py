@@ -51,7 +51,8 @@ def order(start: np.ndarray, end: np.ndarray, starts: np.ndarray) -> tuple[np.nd
     reordered = np.zeros(len(start), dtype=bool)
     late = np.flatnonzero(below)
     if len(late):
-        # Timely packets are in sequence order. A late packet that fills a hole between them is reordered.
+        # Timely packets are in sequence order. A late packet is reordered if no timely packet carried its first byte,
+        # and no earlier late packet has the same start.
         timely = np.flatnonzero(~below & (end > start))
         at = np.searchsorted(start[timely], start[late], side="right") - 1
         in_hole = (at < 0) | (start[late] >= end[timely[at]])
@@ -61,9 +62,10 @@ def order(start: np.ndarray, end: np.ndarray, starts: np.ndarray) -> tuple[np.nd
 
 
 def new_bytes(start: np.ndarray, payload: np.ndarray) -> np.ndarray:
-    """New bytes of each packet: bytes that no earlier packet carried.
+    """New bytes of each packet: each byte of a flow counts once, although several packets may carry it.
 
-    If two packets overlap in part, the packet with the lower start is credited with the overlap; the sum stays exact.
+    If two packets overlap, the packet with the lower start (of equal starts, the earlier packet) is credited with the
+    overlap. So a packet can be credited with bytes that an earlier packet carried; the sum is exact.
     """
     if (np.diff(start) >= payload[:-1]).all():
         return payload

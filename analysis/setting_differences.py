@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The settings in which two runs differ, in the user's words.
 
-A setting that follows from another setting is not counted: the BDP follows from RATE, the switch from CLOCK, the
-threshold from MODE. A buffer that was given in BDPs follows from the BDP, and a duration that is the same number of
-RTTs in both runs follows from the RTT.
+A setting that follows from another setting is not counted. The BDP follows from RATE and RTT. If CLOCK differs, the
+switch, the generator and the place of the delay follow from CLOCK; if MODE differs, the ECN threshold follows from
+MODE. A buffer that both runs give in the same words (1bdp, 250us) follows from RATE and RTT. A threshold that is the
+same share of the buffer in both runs follows from the buffer, a duration of the same number of RTTs from the RTT.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def differences(first: Spec, second: Spec) -> list[Difference]:
     compared = [_of(both, "CLOCK", lambda spec: spec.get("clock", "real"))]
     compared += [_of(both, name, _of_groups(key)) for name, key in (("CC", "cc"), ("FLOWS", "flows"))]
     compared += [_of(both, "GROUPS", _own_settings), _of(both, "BUF", lambda spec: spec["buffer_packets"], _buffer)]
-    if first.get("buffer_given") == second.get("buffer_given"):
+    if first.get("buffer_given") is not None and first["buffer_given"] == second.get("buffer_given"):
         compared = [each for each in compared if each is None or each.name != "BUF"]
     skipped = {*DERIVED, "clock", "groups", "buffer_packets"}
     skipped |= {*OF_CLOCK} if compared[0] else set()

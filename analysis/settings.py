@@ -70,7 +70,7 @@ def _lab_reasons(run: Run) -> list[str]:
 
 
 def _switch_reasons(run: Run, port: int | None) -> list[str]:
-    """Deviations of the settings in switch.json: the bottleneck's rate, and the ports' delays, which sum to the RTT."""
+    """Deviations of the settings in switch.json: the bottleneck's rate and limit, and the sum of the ports' delays."""
     if "switch" in run.unread:
         return []
     switch, spec = run.documents["switch"], run.spec
@@ -110,7 +110,9 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
 
 
 def limits(spec: dict[str, Any]) -> tuple[int | None, int, str, str]:
-    """(the policy's threshold, the least depth at which it drops, their unit, the column of depths in that unit)."""
+    """(the policy's threshold, the hard limit, their unit, the column of depths in that unit). Modes tail-drop and ecn
+    drop every packet from the hard limit on. Mode ecn drops packets that are not ECN-capable from the threshold on.
+    """
     in_bytes = bool(spec.get("threshold_bytes"))
     unit = "bytes" if in_bytes else "packets"
     hard = spec["threshold_bytes"] if in_bytes else spec["buffer_packets"]
@@ -125,7 +127,8 @@ def unit_reasons(queue: Columns) -> list[str]:
     if not others:
         return []
     return [
-        f"queue: {others} postcards have no depth in packets and bytes, which counts as 0 in all results about depths; "
+        f"queue: {others} postcards have no depth in packets and bytes; their depth counts as 0 in all results "
+        f"about depths; "
         "cells, where the switch reports them, are in the column depth_cells of postcards.parquet"
     ]
 
@@ -175,7 +178,9 @@ def _in_cells(run: Run, threshold: int, *, in_bytes: bool) -> int:
 
 
 def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
-    """Drops and marks that contradict the packet's depth. For verdicts at departure the deciding depth is unknown."""
+    """Drops and marks that contradict the packet's depth. Modes that decide at departure are not checked: the deciding
+    depth is unknown.
+    """
     flags, spec = queue["flags"], run.spec
     threshold, hard, unit, column = limits(spec)
     if spec["mode"] not in ("tail-drop", "ecn") or threshold is None or not len(flags):
@@ -207,7 +212,8 @@ def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
 
 
 def _mark_reasons(run: Run, marked: np.ndarray, to_mark: np.ndarray, threshold: int, unit: str) -> list[str]:
-    """Packets marked below the threshold, or not marked above it. Only a packet that arrived with CE may lack its mark.
+    """Packets that were marked although they were dropped, not ECN-capable or below the threshold, and packets that
+    lack a mark. Only a packet that arrived with CE may lack its mark.
 
     A postcard does not carry the arriving codepoint, but the switch's counter of marks includes packets that arrived
     with CE.

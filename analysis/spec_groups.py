@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The groups of a run's spec: their order, and the kind of traffic of each. Imports nothing large: the terminal names
-the traffic before a run.
+"""The groups of a run's spec: their order, and the kind of traffic of each. Imports nothing large, because the runner
+prints the traffic before it starts (experiments/announce.py).
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ import numpy as np
 from scipy import optimize, stats
 
 CONFIDENCE = 0.95
-LEAST_DEVIATION = 1e-4  # of ln y: no buffer is known better than to 0.01 %
-LEAST_START = 0.02  # of ln y: the smallest spread from which a fit starts
+LEAST_DEVIATION = 1e-4  # least fitted standard deviation of ln y: no buffer is known better than to 0.01 %
+LEAST_START = 0.02  # least standard deviation of ln y with which a fit starts
 ALIKE = 1e-6  # log-likelihoods that differ by less are equal
-MOST_TURN = 5.0  # largest difference of the fitted slope to the slope through the points' middles
+MOST_TURN = 5.0  # largest difference between the fitted slope and the slope through the points' middles
 
 
 class Interval(NamedTuple):
-    """An estimate from `runs` repetitions and its interval; `low` and `high` are None for a single run."""
+    """An estimate from `runs` repetitions and its interval. An end that is not known, as for a single run, is None."""
 
     value: float
     low: float | None
@@ -31,7 +31,7 @@ class Interval(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """(low, high); for a single run both are its value."""
+        """(low, high), with the value in place of an end that is not known."""
         return self.value if self.low is None else self.low, self.value if self.high is None else self.high
 
     def scaled(self, factor: float) -> Interval:
@@ -40,7 +40,9 @@ class Interval(NamedTuple):
         return Interval(factor * self.value, low, high, self.runs)
 
     def text(self, digits: int = 4) -> str:
-        """The estimate, with its interval if `digits` show one. If the interval is open above, only its lower end."""
+        """The estimate, with its interval if the interval is visible with this number of digits. If the interval is
+        open above, only its lower end.
+        """
         if self.low is None or self.high is None:
             return f"{self.value:.{digits}g}"
         value, low, high = (f"{number:.{digits}g}" for number in (self.value, self.low, self.high))
@@ -53,12 +55,12 @@ class Interval(NamedTuple):
 
 
 def mean_interval(values: Iterable[float | None]) -> Interval | None:
-    """The mean over repetitions and its Student's t interval. `values` has one number per run; None and NaN are left
-    out. Returns None if no number remains.
+    """The mean over repetitions and its Student's t interval. `values` has one number per run; None, NaN and
+    infinities are left out. Returns None if no number remains.
 
-    The interval covers the true mean in 19 of 20 cases if runs differ normally. Two runs give an interval of 6.4 times
-    their distance to either side of their mean. The interval may exceed the possible range of the quantity: a share
-    above 1 shows that the runs are too few.
+    The interval covers the true mean in 19 of 20 cases if the runs' numbers are normally distributed. Two runs give an
+    interval of 6.4 times their distance to either side of their mean. The interval may exceed the possible range of the
+    quantity: an interval of a share that reaches above 1 shows that the runs are too few.
     """
     kept = np.array([value for value in values if value is not None and math.isfinite(value)], dtype=np.float64)
     count = len(kept)
@@ -112,16 +114,16 @@ class Bounds(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """The geometric mean of the bounds; of a censored y its only bound."""
+        """The geometric mean of the bounds; if y is censored, its only bound."""
         if self.low <= 0 or math.isinf(self.high):
             return self.high if self.low <= 0 else self.low
         return math.sqrt(self.low * self.high)
 
 
 class PowerLaw(NamedTuple):
-    """y = factor x^exponent with the `deviation` of ln y about the law. The 95 % interval is that of the exponent, or
-    of the factor if the exponent was `given`; None with too few points. `points` counts the points with two bounds,
-    `censored` those with one.
+    """y = factor x^exponent with the standard `deviation` of ln y about the law. The 95 % interval is that of the
+    exponent, or of the factor if the exponent was `given`; None with too few points, or for an end that was not found.
+    `points` counts the points with two bounds, `censored` those with one.
     """
 
     factor: float
@@ -146,14 +148,14 @@ def power_law(points: Sequence[Bounds], exponent: float | None = None) -> PowerL
     A point with low == high is a number. A point with one bound is censored: it contributes the probability of lying
     beyond its bound, so "no buffer up to 1.5 BDP was enough" is neither dropped nor taken for 1.5 BDP. Intervals come
     from the profile likelihood, with Student's t for few points; for numbers they equal those of least squares.
-    With `exponent` only c is fitted. ValueError unless all points are positive and two of them (with `exponent` one)
-    have two bounds and different x.
+    With `exponent` only c is fitted. ValueError unless every point has x > 0, 0 <= low <= high and a bound above 0, and
+    two points at different x (with `exponent` one point) have two bounds.
     """
     free = 1 if exponent is not None else 2
     line = _Line(points)
     whole = int(line.whole.sum())
     if len(np.unique(line.x[line.whole])) < free:
-        raise ValueError(f"{whole} points with two bounds cannot be fitted; allowed: {free} or more, apart")
+        raise ValueError(f"{whole} points with two bounds cannot be fitted; allowed: {free} or more, at different x")
     slope = line.best_slope() if exponent is None else exponent
     fit = line.residuals(slope)
     ends: tuple[float | None, float | None] = (None, None)
@@ -191,7 +193,7 @@ class _Line:
     def __init__(self, points: Sequence[Bounds]) -> None:
         for point in points:
             if not (point.x > 0 and 0 <= point.low <= point.high and point.high > 0 and point.low < math.inf):
-                raise ValueError(f"{point} cannot be fitted; allowed: x above 0, 0 <= low <= high")
+                raise ValueError(f"{point} cannot be fitted; allowed: x and high above 0, 0 <= low <= high, low finite")
             if point.low == 0 and math.isinf(point.high):
                 raise ValueError(f"{point} cannot be fitted: it has no bound")
         self.x = np.log([point.x for point in points])
@@ -247,7 +249,7 @@ class _Line:
 
 
 def _ends(profile: Callable[[float], float], centre: float, level: float) -> tuple[float | None, float | None]:
-    """Where a profile falls to `level` on either side of its maximum at `centre`; None if not within 50."""
+    """Where a profile falls to `level` on either side of its maximum at `centre`; None if that is over 40.96 away."""
     ends: list[float | None] = []
     for sign in (-1, 1):
         step, inside, outside = 0.02, centre, centre + sign * 0.02

@@ -28,7 +28,8 @@ RECOVERY = 3  # ca_state, the same number in Linux and ns-3
 
 def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     """One line for each congestion control whose flows sent nothing in the last part of the measurement, or often had
-    a window of 0 there. The last part is half of the measurement, but not less than the limits above.
+    a window of 0 there. The last part is half of the measurement, but not less than the limits above (nor more than
+    the measurement).
     """
     rtt_ns = run.spec["rtt_ns"] + (run.spec.get("rtt_spread_ns") or 0)
     least_ns = max(window.length_ns // 2, LEAST_SILENCE_NS, LEAST_SILENCE_RTTS * rtt_ns)

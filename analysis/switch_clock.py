@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Converts times of a switch's clock to CLOCK_MONOTONIC of the sender, for a switch whose clock cannot be read from
-outside (Capabilities.clock_readable), or that runs on another machine than the sender.
+"""Converts times of a switch's clock to CLOCK_MONOTONIC of the sender. `is_free` says for which switches: those whose
+clock cannot be read from outside (Capabilities.clock_readable), those on another machine than the sender, and in runs
+on machines every switch that does not compute departures (Capabilities.exact_time).
 
 The sender's clock bounds the times of packets:
 
@@ -38,13 +39,13 @@ CARD = wire.POSTCARD.const
 # A restart is a step of the switch's time, between neighbours in the file, that goes back by more than BACK_NS (longer
 # than a sojourn), or exceeds the receive stamps' step by more than AHEAD_NS (longer than a collector stands still).
 BACK_NS, AHEAD_NS = 5_000_000_000, 10_000_000_000
-BINS = 1 << 12  # of a part's time; each has one bound from above and one from below
-MOST_FLOWS = 64  # with the most packets: enough for a bound
-ROUNDING_NS = 2.0  # of times, which are whole ns
-MOST_RESTARTS = 20  # with more, the times are not those of a switch's clock
-MOST_ECHO_BYTES = 78  # of a frame with an echo request of hosts/traffic/idle_rtt.py, over IPv6
-DELAY_TOLERANCE = 1e-4  # of the links' delays: the largest drift of an oscillator
-MAX_DRIFT = 1e-3  # of the first estimate, and of the correction to it; oscillators drift by 1e-4
+BINS = 1 << 12  # number of equal spans of a part's time; each keeps at most one bound from above and one from below
+MOST_FLOWS = 64  # bounds come from the flows with the most packets; these flows are enough
+ROUNDING_NS = 2.0  # times are rounded to whole ns
+MOST_RESTARTS = 20  # times with more restarts are not those of a switch's clock
+MOST_ECHO_BYTES = 78  # size of the frame with an echo request of hosts/traffic/idle_rtt.py over IPv6
+DELAY_TOLERANCE = 1e-4  # fraction of the links' delays: the largest drift of an oscillator
+MAX_DRIFT = 1e-3  # limit of the first estimate, and of the correction to it; oscillators drift by at most 1e-4
 ONE_GROUP = np.zeros(1, dtype=np.int64)
 
 
@@ -53,7 +54,7 @@ class SwitchClock:
     """The conversion of a run's times to CLOCK_MONOTONIC, and its uncertainty."""
 
     drift_ppm: float  # of the switch's clock; positive: it is fast
-    uncertainty_ns: float | None  # of times during the traffic; None: nothing bounds them from below
+    uncertainty_ns: float | None  # of times during the traffic; None: no part is bounded from both sides
     misfit_ns: float = 0.0  # by how much the bounds had to move apart for a line to fit
     misspaced: int | None = None  # packets whose transmission took another time than wire bits / rate; None: not known
     restarts_mono_ns: list[int] = field(default_factory=list)  # receive stamps of the first postcards after restarts
@@ -79,7 +80,7 @@ class Sender(NamedTuple):
     least_rtt_ns: int  # the shortest over all paths, without queues: the links' delays
     # (when sent, round trip) in ns, of the requests before and after the traffic; all were answered
     echoes: tuple[np.ndarray, ...] = ()
-    has_collector: bool = True  # its clock stamps postcards
+    has_collector: bool = True  # the collector is on the sender's machine, so the sender's clock stamps postcards
 
 
 class _Line(NamedTuple):
@@ -101,15 +102,16 @@ def is_free(spec: dict[str, Any]) -> bool:
 
 
 def is_apart(spec: dict[str, Any], part: str) -> bool:
-    """Whether another machine than the sender has this part of the run: `switch`, `receiver` or `collector`."""
+    """Whether this part of the run (`switch`, `receiver` or `collector`) is on another machine than the sender."""
     machines = spec.get("machines")
     return isinstance(machines, dict) and machines.get(part) != machines.get("sender")
 
 
 def place(cards: Columns, tcp: Columns, sender: Sender) -> SwitchClock | None:
     """Adds columns to postcards in the file's order: `timeline_ns`, the enqueue times in ns of the switch, without
-    wraps and restarts; `enqueue_mono_ns` and `departure_mono_ns`; and `clock_part`, the number of earlier restarts.
-    Flow numbers of both tables must be the same. Returns None without postcards.
+    wraps and restarts; `enqueue_mono_ns` and `departure_mono_ns`; and `clock_part`, the number of earlier restarts. If
+    the collector is on another machine, changes `rx_mono_ns`, too (_place_stamps). Both tables must number the flows
+    alike. Returns None without postcards.
     """
     came, rx = cards["enqueue_switch_ns"], cards["rx_mono_ns"]
     if not len(came):
@@ -145,7 +147,8 @@ def place(cards: Columns, tcp: Columns, sender: Sender) -> SwitchClock | None:
     more = lines[0].rise if lines else 0.0  # drift beyond the first estimate
     placed, gone = estimated(timeline), estimated(departure)
     for number, of in enumerate(parts):
-        # A part without bounds from below goes as high as its bounds from above allow.
+        # A part without bounds from below goes as high as its bounds from above allow. A part without bounds from
+        # above starts at the first estimate.
         most = float((of.above - more * (of.above_at - of.first)).min()) if len(of.above) else 0.0
         line = lines.pop(0) if len(of.below) and len(of.above) else _Line(most, more)
         mine = part == number
@@ -161,7 +164,9 @@ def place(cards: Columns, tcp: Columns, sender: Sender) -> SwitchClock | None:
 
 
 def _place_stamps(cards: Columns) -> None:
-    """Moves the receive stamps of another machine's clock so that the least delay of postcards is 0, in place."""
+    """Removes the drift from the receive stamps of another machine's clock, and shifts them so that the least delay of
+    postcards is 0. In place.
+    """
     rx, departure = cards["rx_mono_ns"], cards["departure_mono_ns"]
     longest = cards["clock_part"] == np.bincount(cards["clock_part"]).argmax()
     drift = _slope(departure[longest], rx[longest])
@@ -197,8 +202,9 @@ def _bounds(cards: Columns, tcp: Columns, came: np.ndarray, sender: Sender) -> t
 def _echoes(
     cards: Columns, came: np.ndarray, measured: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(rows of echo requests, when they were sent, when their replies arrived). Requests have no numbers here: only
-    their order identifies them. Returns none if other packets look like requests, or if a request is missing.
+    """(rows of echo requests, when they were sent, when their replies arrived). Postcards lack the requests'
+    numbers: only their order identifies them. All are empty if `measured` is empty, if other packets look like
+    requests, or if a request is missing.
     """
     of_ip = (cards["flags"] & (CARD["POSTCARD_HAS_IP"] | CARD["POSTCARD_HAS_PORTS"])) == CARD["POSTCARD_HAS_IP"]
     rows = np.flatnonzero(of_ip & (cards["packet_bytes"] <= MOST_ECHO_BYTES))
@@ -216,7 +222,7 @@ def _echoes(
 
 
 def _timeline(switch_ns: np.ndarray, rx_mono_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(times without wraps and restarts, the part of each row). The first time is its receive stamp. Across a
+    """(times without wraps and restarts, the part of each row). The first time is the first receive stamp. Across a
     restart, times advance by as much as the receive stamps do.
     """
     shift = np.uint64(64 - SWITCH_TIME_BITS)
@@ -232,8 +238,9 @@ def _timeline(switch_ns: np.ndarray, rx_mono_ns: np.ndarray) -> tuple[np.ndarray
 
 
 def _slope(departure: np.ndarray, rx: np.ndarray) -> float:
-    """The drift of receive stamps against departures: the slope of the lower convex hull of rx - departure, at the mean
-    departure. Delays only add to the receive stamps, so the hull has the fastest postcards. 0 with one point.
+    """The drift of receive stamps against departures: the slope of the lower convex hull of rx - departure, in the
+    middle of the departures. Delays only add to the receive stamps, so the hull has the fastest postcards. 0 if all
+    departures are at one time.
     """
     at = (departure - departure[0]).astype(np.float64)
     ahead = (rx - departure).astype(np.float64)
@@ -343,8 +350,8 @@ def _acked(cards: Columns, tcp: Columns, came: np.ndarray) -> tuple[np.ndarray, 
 def _traced(
     cards: Columns, tcp: Columns, came: np.ndarray, column: str
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """For each of the flows with the most packets: rows of its data packets, their sequence numbers, rows of its trace,
-    and their values of `column`, a sequence number.
+    """For each of the flows with the most packets: rows of its data packets that go beyond all earlier ones, their
+    sequence numbers, rows of its trace that have `column`, and the values of `column`, which are sequence numbers.
     """
     has_value = np.flatnonzero(known(tcp, column))
     has_tcp = (cards["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The tables postcards, tcp and joined as Parquet: zstd, sorted by time, a million rows per group.
 
-Columns are those of wire/*.def with units and clocks in their names; `flow` (a number) and `five_tuple` (its text)
-replace addresses and ports. joined.parquet has one row per TCP packet of the bottleneck queue, in order of arrival.
+The columns of postcards and tcp are the fields of wire/*.def, except for some that analysis/raw.py replaces or adds;
+their names have units and clocks. In all three tables, `flow` (a number) and `five_tuple` (text; left out with
+MAX_FLOWS flows or more) replace addresses and ports. joined.parquet has one row per TCP packet of the bottleneck queue,
+in order of arrival.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from wire import wire
 
 CARD = wire.POSTCARD.const
 ROW_GROUP = 1 << 20
-ZSTD_LEVEL = 1  # level 3 takes a third longer and saves a hundredth
+ZSTD_LEVEL = 1  # level 3 takes a third longer and saves a hundredth of the size
 MOST_CATEGORIES = 0xFFFF  # from this many flows on, 5-tuples are text instead of an Enum
 FIRST_COLUMNS = ("enqueue_mono_ns", "mono_ns", "rx_mono_ns", "flow")
 
@@ -38,7 +40,7 @@ def write_raw_tables(directory: Path, run: Run) -> None:
 
 
 def write_joined(directory: Path, run: Run, queue: Columns, segments: Segments, trace: TraceByFlow) -> None:
-    """Writes joined.parquet. Raises OSError."""
+    """Writes joined.parquet. Raises OSError, for example if the disk is full."""
     write_table(directory / "joined.parquet", joined_columns(run, queue, segments, trace), run.flows)
 
 
@@ -81,7 +83,7 @@ def joined_columns(
         missing = at == NONE
         if not len(values):
             return pl.Series(name, np.zeros(len(at), dtype=values.dtype)).set(pl.Series(missing), None)
-        if name != "in_flight_packets":  # never null: estimated if the record lacks it
+        if name != "in_flight_packets":  # known for every record: estimated if the record lacks it
             missing = missing | ~known(run.tcp, name)[np.maximum(at, 0)]
         return pl.Series(name, values[np.maximum(at, 0)]).set(pl.Series(missing), None)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The limits of a run on each target. They follow from the target's capabilities (controlplane/targets.py): a switch
-that computes departures must be exact; a switch that reads a wall clock has tolerances.
+that computes departures must be exact except for rounding; a switch that reads a clock has tolerances.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ class Rules:
 
     exact_time: bool  # the target computes departures and counts every frame's lateness against them
     depth_error_packets: int  # largest difference of a depth from the recount by arrivals and departures
-    depth_error_fraction: float  # fraction of packets whose depths may differ by more
-    max_rate_error: float  # of back-to-back departures
-    max_utilization: float  # of one window; more than 1, because a frame that leaves late counts in the next window
+    depth_error_fraction: float  # largest fraction of packets whose depths differ by more than depth_error_packets
+    max_rate_error: float  # largest error of the rate of back-to-back departures
+    # Largest utilization of one window. It exceeds 1, because a frame that leaves late counts in the next window.
+    max_utilization: float
     echo_takes_link_time: bool = True  # an echo on the idle bottleneck takes its transmission time
     tick_ns: int = 0  # a departure closer to an arrival than this may or may not count in the arrival's depth
-    drops_tell: bool = True  # the P4 program decides every drop, so a postcard has the deciding depth
+    drops_tell: bool = True  # True: the P4 program decides every drop, so a postcard has the deciding depth
 
 
 COMPUTED = Rules(True, 0, 0.0, 1e-3, 1.001)  # of a target that computes departures
@@ -34,7 +35,7 @@ WAITED_FOR = replace(MEASURED, depth_error_packets=0, depth_error_fraction=0.0) 
 
 
 def rules(run: Run) -> Rules:
-    """The rules of the run's target; the strictest for an unknown target."""
+    """The limits of the run's target; the strictest limits for an unknown target."""
     can = capabilities(run)
     if can is None:
         return COMPUTED

@@ -2,8 +2,8 @@
 """The sender's trace by flow, and the packets in flight at each record.
 
 A trace may leave fields unknown (wire/tcp_record.def). Where the packets in flight are unknown, they are estimated as
-(snd_nxt - snd_una) / mss, as in Spang et al., whose tcp_probe had only these fields. The estimate includes lost
-and selectively acknowledged packets. Results that need another unknown field are left out.
+(snd_nxt - snd_una) / mss, as in Spang et al., whose tcp_probe does not count packets in flight. The estimate includes
+lost and selectively acknowledged packets. Results that need another unknown field are left out.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def trace_by_flow(run: Run) -> TraceByFlow:
 def estimate_in_flight(run: Run, trace: TraceByFlow, largest_payload: np.ndarray) -> None:
     """Estimates unknown packets in flight as (snd_nxt - snd_una) / mss, rounded up.
 
-    mss is the record's; else `largest_payload`, the flow's largest payload in the queue (by flow number, 0 if it has
-    none); else the payload of a packet as long as the MTU, with TCP timestamps.
+    mss is the record's `mss_bytes` if known; else the flow's largest payload in the queue, `largest_payload` (by flow
+    number, 0 if the flow has none); else the payload of a packet as long as the MTU, with TCP timestamps.
     """
     if trace.in_flight_from != SEQUENCE_NUMBERS:
         return

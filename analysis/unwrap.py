@@ -3,7 +3,8 @@
 
 Input rows are grouped by flow: `starts` holds the first row of each group. Each row is unwrapped relative to the row
 before it: the step between the two is shorter than half the range, forwards or backwards. A retransmitted or reordered
-packet therefore keeps its place, and a corrupt value does not shift the rows after it.
+packet therefore keeps its place. A single corrupt value shifts the rows after it only if it is almost half the range
+away from its neighbours.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def near32(value: Numbers, reference: Numbers) -> Numbers:
 def switch_time(switch_ns: np.ndarray, rx_mono_ns: np.ndarray, offset_ns: int = 0) -> np.ndarray:
     """48-bit switch times as int64 ns on CLOCK_MONOTONIC. `offset_ns` is CLOCK_MONOTONIC minus the switch's clock.
 
-    Each result is the time nearest to the receive stamp whose low 48 bits equal the switch time. It is right if the
-    two times are less than 39 hours apart.
+    Each result is the time t nearest to the receive stamp for which (t - `offset_ns`) mod 2^48 is the switch time. The
+    result is right if the true time is less than 39 hours from the receive stamp.
     """
     shift = np.uint64(64 - SWITCH_TIME_BITS)
     ahead = np.uint64(offset_ns % (1 << 64))

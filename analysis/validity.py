@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The verdict on a run. Each reason against the run is one line: what is wrong, by how much, the limit, what to do."""
+"""The verdict on a run. Each reason against the run is one line: what is wrong and, where they exist, the amount, the
+limit and what to do.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from lib.terminal import one_line
 from runs.spec_file import idle_rtt_ns
 from runs.verdict import Area
 
-MAX_IDLE_RTT_ERROR, MAX_IDLE_RTT_ERROR_NS = 0.05, 200_000  # the larger applies: hosts need some time for a ping
+MAX_IDLE_RTT_ERROR, MAX_IDLE_RTT_ERROR_NS = 0.05, 200_000  # the larger applies: hosts need some time for an echo
 MAX_MISSING_WINDOW_RTTS = 10
 # The echo request of hosts/traffic/idle_rtt.py: Ethernet, IPv4, ICMP and payload, padded to the shortest frame.
 ECHO_WIRE_BYTES = max(ETHERNET_BYTES + IPV4_BYTES + HEADER.size + len(PAYLOAD), LEAST_FRAME_BYTES) + WIRE_EXTRA_BYTES
@@ -61,8 +63,8 @@ def reasons_against(
 
 def idle_rtt(run: Run) -> dict[str, int | float | None]:
     """Asked, expected and measured RTT of the idle path in ns. The expected RTT is the asked RTT plus the echo
-    request's transmission time on the bottleneck, in whole ns as the switch counts it. Some targets add none
-    (Rules.echo_takes_link_time); the reply crosses no rate limit. Virtual NICs add their own times.
+    request's transmission time on the bottleneck, in whole ns as the switch counts it. Some targets add no transmission
+    time (Rules.echo_takes_link_time). The reply crosses no rate limit. Virtual NICs add their own times.
     """
     idle, asked = run.documents["idle_rtt"], idle_rtt_ns(run.spec)
     least = number(idle, "min_ns")
@@ -86,13 +88,14 @@ def _nics_ns(offloads: dict[str, Any]) -> int:
 
 
 def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
-    """Deviations of the traffic from the flows and the duration in spec.yaml."""
+    """Errors of the traffic, and its deviations from the flows and the duration in spec.yaml."""
     reasons = []
     if not len(queue["flags"]):
         reasons.append("queue: no packet arrived; see logs/")
     if window.missing_ns > MAX_MISSING_WINDOW_RTTS * run.spec["rtt_ns"]:
         reasons.append(
-            f"traffic: ended {window.missing_ns / 1e9:.2f} s early: {window.length_ns / 1e9:.2f} s of "
+            f"traffic: ended {window.missing_ns / 1e9:.2f} s early (allowed are "
+            f"{MAX_MISSING_WINDOW_RTTS * run.spec['rtt_ns'] / 1e9:g} s): {window.length_ns / 1e9:.2f} s of "
             f"{run.spec['duration_ns'] / 1e9:.2f} s were measured; see traffic.json and logs/"
         )
     if "traffic" in run.unread:
@@ -117,7 +120,8 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
         reasons.append("traffic.json: names no group of flows; it is of another version or damaged")
     if traffic.get("generator", generator) != generator:
         reasons.append(
-            f"traffic.json: is of the generator {one_line(traffic['generator'])}, spec.yaml asks for {generator}"
+            f"traffic.json: is of the generator {one_line(traffic['generator'])}, spec.yaml asks for {generator}; "
+            "one of the two files is of another run"
         )
     asked = sum(flows for group in run.spec["groups"] if isinstance(flows := group.get("flows"), int))
     asked += run.spec["datagram_flows"] if open_loop.is_open_loop(run) else 0
@@ -151,16 +155,16 @@ def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
         allowed_ns = max(MAX_IDLE_RTT_ERROR * asked, MAX_IDLE_RTT_ERROR_NS)
         if abs(least - expected) > allowed_ns:
             reasons.append(
-                f"{Area.DELAY}: the idle path's RTT was {least / 1e6:.3f} ms instead of {asked / 1e6:.3f} ms (an echo "
-                f"takes {expected / 1e6:.3f} ms); allowed is an "
+                f"{Area.DELAY}: the idle path's RTT was {least / 1e6:.3f} ms instead of {expected / 1e6:.3f} ms "
+                f"({asked / 1e6:.3f} ms and an echo's own time); allowed is an "
                 f"error of {allowed_ns / 1e6:.3f} ms: check where the delay is set"
             )
     elif "idle_rtt" not in run.unread:
-        reasons.append("idle_rtt.json: does not say min_ns; the path's delay is unknown")
+        reasons.append("idle_rtt.json: does not say min_ns, so the path's delay is unknown; see logs/")
     most = utilization["max"]
     if most is not None and most > rules(run).max_utilization:
         reasons.append(
-            f"link: a utilization of {most:.2%} in one window, which is impossible: the switch's rate is not "
-            "rate_bps of spec.yaml"
+            f"link: a utilization of {most:.2%} in one window, which is impossible (allowed are "
+            f"{rules(run).max_utilization:.2%}): the switch's rate is not rate_bps of spec.yaml"
         )
     return reasons

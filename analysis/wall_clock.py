@@ -28,7 +28,7 @@ NOT_KNOWN = {
     "postcard_lateness_max_ns": _NO_DEPARTURE,
     "loop_gap_max_us": "it does not say how long its threads stood still",
     "clock_steps": "it does not watch its clock for steps; the clock_* facts bound the error of its times",
-    "realtime_step_max_ns": "as clock_steps",
+    "realtime_step_max_ns": "for the same reason as clock steps",
     "arrivals_clamped_fraction": "it stamps a frame when it reads the frame, so no arrival is moved to a later time",
 }
 

@@ -20,8 +20,8 @@ TIMES = ("start_mono_ns", "end_mono_ns")
 
 
 def load_whole(directory: Path) -> Run:
-    """Loads a repetition like `load`, and raises InputError also if any raw file is missing, damaged, incomplete or
-    different from its recorded digest.
+    """Loads a repetition like `load`, and raises InputError also if any raw file is missing, damaged, incomplete,
+    different from its recorded digest, or lacks a fact that the analysis would otherwise guess.
     """
     if damage := damage_of(directory):
         raise InputError(f"{directory}: {record.lines(damage)}")

@@ -3,6 +3,7 @@
 and whether stored runs support it.
 
 parameters: the question. link: its link. rules: one row per rule, from analysis/theory/. memory: the kind of memory
-that holds a buffer. transfers, loss_forms: buffers for the fastest transfers, with INPUT and FLOW_SIZES. evidence:
-stored runs. judge: a rule judged by runs. show: table and JSON. command: the sequence.
+that holds a buffer. evidence: stored runs. judge: a rule judged by runs. brief: the answer in five lines. transfers,
+loss_forms: with INPUT and FLOW_SIZES, the buffers for the fastest transfers instead of those five lines. show: table
+and JSON. command: the order of these steps.
 """

@@ -2,9 +2,9 @@
 """The advice in five lines: the buffer to start with, the range, the confidence, a command that checks it, and where
 the rules are. Values can be pasted into a command.
 
-The start is the smallest of three buffers that our runs do not contradict. The single-flow rule is for flows that lose
-packets together. Theorem 6, with at least the Delta that Spang et al. measured, is for flows with unequal windows. The
-third buffer is the BDP.
+Three rules are candidates for the start. The single-flow rule is for flows that lose packets together. Theorem 6, with
+at least the Delta that Spang et al. measured, is for several flows with unequal windows. The third is the BDP. The
+start is the smallest of their buffers that our runs do not contradict, or the largest if runs contradict all.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Measurement(NamedTuple):
 
 class Start(NamedTuple):
     """The buffer to start with, its rule, the link with the rule's Delta, and the verdict of runs. `refuted`: one text
-    for each rule with a smaller buffer that most of our runs contradict.
+    for each candidate that has a smaller buffer and is contradicted by most of our runs.
     """
 
     packets: int
@@ -53,7 +53,9 @@ class Start(NamedTuple):
 
 
 def start(link: Link, runs: Sequence[EvidenceRun]) -> Start:
-    """The rule with the smallest buffer that our runs do not contradict; the largest buffer if they contradict all."""
+    """The candidate with the smallest buffer that most of our runs do not contradict; the largest buffer if they
+    contradict all. A rule that no run tests is not contradicted.
+    """
     unequal = replace(link, delta=max(link.delta, MEASURED_DELTA[link.cc]))
     candidates = [
         advice
@@ -86,7 +88,7 @@ def _with_time(link: Link, packets: int) -> str:
 
 
 def pasteable(link: Link, packets: int) -> str:
-    """A buffer in each unit that BUF takes; every one of them resolves to the same number of packets."""
+    """A buffer as BUF takes it, in packets, bytes and time; all three are the same number of full packets."""
     time_ns = units.nearest(Fraction(packets * link.wire_bytes * 8 * 10**9, link.rate_bps))
     return f"BUF={packets}p (or {int(link.bytes(packets))}b, or {units.show(time_ns, 'time')})"
 
@@ -107,7 +109,7 @@ def lines(link: Link, runs: Evidence, measured: Measurement | None = None) -> li
     delay_ms = 1e3 * link.time_s(begin.packets)
     return [
         *(_taken(link, measured, begin.packets) if measured else ()),
-        f"{'By rules alone:' if measured else 'Start with'} {pasteable(link, begin.packets)}: it adds up to "
+        f"{'By rules alone:' if measured else 'Start with'} {pasteable(link, begin.packets)}: when full, it adds "
         f"{delay_ms:.4g} ms of delay ({begin.advice.rule.name}{_given_delta(begin)}). Asked: {words(link)} "
         f"UTIL={link.utilization:g}.",
         f"Range: {_with_time(link, max(whole(least.packets), 1))} by {least.rule.name}, to "
@@ -128,8 +130,8 @@ def _taken(link: Link, measured: Measurement, by_rule: int) -> list[str]:
     delay_ms = 1e3 * link.time_s(packets)
     why = ""
     if packets > measured.packets:
-        why = f", the buffer of the rules: {measured.packets}p is not measured on your link"
-    return [*measured.lines, f"Take {pasteable(link, packets)}: it adds up to {delay_ms:.4g} ms of delay{why}."]
+        why = f"; this is the buffer of the rules, because {measured.packets}p is not measured on your link"
+    return [*measured.lines, f"Take {pasteable(link, packets)}: when full, it adds {delay_ms:.4g} ms of delay{why}."]
 
 
 def _check(link: Link, measured: Measurement | None) -> str:
@@ -164,7 +166,7 @@ def _decides(link: Link) -> str:
 
 
 def _confidence(begin: Start, runs: Sequence[EvidenceRun]) -> str:
-    """A word and its reason: runs on links like this one count, runs elsewhere are named as such."""
+    """A word (high, medium, low) and its reason. Only runs on links like this one can make it more than low."""
     link, verdict = begin.link, begin.verdict
     same_cc = [run for run in runs if run.cc == link.cc]
     if not same_cc:

@@ -26,7 +26,7 @@ def run(given: dict[str, Any], errors: list[BadValue], measure: Measure | None =
     if form not in FORMS:
         errors.append(BadValue("ADVISE", form, f"is not known; allowed: {', '.join(FORMS)}"))
     if measure and as_json:
-        errors.append(BadValue("JSON", "1", "has no measurement; allowed: without MEASURE=1"))
+        errors.append(BadValue("JSON", "1", "cannot show a measurement; allowed: JSON=1 without MEASURE=1"))
     if errors:
         raise SpecError([*errors, *_more_errors(given)])
     question = parameters.read(given)

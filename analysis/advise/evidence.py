@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Loads stored runs from run tables (Parquet or CSV, one row per repetition) and from summary.json files anywhere below
-a directory. Only valid runs of long flows with one congestion control count; judge.py judges rules by them.
+a directory. A run counts only if it is valid, has only long flows of one congestion control and tail drop, and no
+pacing, window limit or access links. judge.py judges rules by these runs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MEASURED = ("utilization_mean", "utilization_p01", "queue_nonempty_fraction", "d
 COLUMNS = (
     "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", *MEASURED,
 )  # fmt: skip
-HELD_BACK = ("window_packets", "access_bps")  # set if more than congestion control limits the senders
+HELD_BACK = ("window_packets", "access_bps")  # set if something besides congestion control limits the senders
 # Optional columns: the first three identify a run that several sweeps made.
 ALSO = ("clock", "seed", "repetition", "pacing", *HELD_BACK)
 
@@ -59,7 +60,7 @@ ASKED = 6  # the first fields of an EvidenceRun are parameters; the others are m
 
 
 class Evidence(NamedTuple):
-    """The runs that count, the number of runs left out, the files read, and one line for each unreadable file."""
+    """The runs that count, the number of other rows, the files read, and one line for each unreadable file."""
 
     runs: list[EvidenceRun]
     left_out: int

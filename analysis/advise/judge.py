@@ -2,7 +2,8 @@
 """Judges a rule by stored runs: of the runs with the rule's buffer, how many kept the rule's promise.
 
 The rule is evaluated for each run's rate, RTT, MTU and flows, with the DELTA, LOSING, UTIL and RISK of the question;
-Rule.promise is the criterion. If any run has the link of the question, only such runs count; otherwise all runs count.
+Rule.promise is the criterion. If any run with the rule's buffer was on a link like the question's (BDP and number of
+flows within a factor of NEAR), only runs on such links count; otherwise all runs count.
 Runs that break an assumption known from the inputs (algorithm, number of flows) are counted apart. Runs that break an
 assumption that only a measurement can check (Delta, flows with a loss) count like others, because the user's flows may
 break it, too. The number of such runs is reported beside the verdict.
@@ -17,9 +18,9 @@ from analysis.advise.evidence import EvidenceRun
 from analysis.advise.link import Link
 from analysis.advise.rule import Advice, Rule
 
-NEAR = (
-    1.25  # a run with more than NEAR times the asked buffer does not support a rule; links within NEAR times are alike
-)
+# A run with more than NEAR times the asked buffer does not support a rule. Two links are alike if their BDPs and their
+# numbers of flows differ by at most a factor of NEAR.
+NEAR = 1.25
 Number = TypeVar("Number", int, float)
 
 
@@ -55,7 +56,9 @@ class Verdict(NamedTuple):
     unfair: counted runs with a Delta above the question's
     many_losing: counted runs whose mean of flows with a loss exceeds the bound. The bound holds for every RTT, so a
         mean can break it but not prove it.
-    outside, outside_counted, outside_kept: runs that break an assumption, and how many of them are counted and kept
+    outside: runs that break an assumption known from the inputs; none of the numbers above includes them
+    outside_counted: those of them with the rule's buffer, as in `counted`
+    outside_kept: those of outside_counted that achieved the promise
     """
 
     counted: int = 0
@@ -167,7 +170,7 @@ def _nearest(rule: Rule, asked: Link, trials: list[Trial]) -> list[Trial]:
 
 
 def _counted(trials: list[Trial]) -> list[Trial]:
-    """The trials that test the rule's buffer: success with a far larger buffer is no test."""
+    """The trials that test the rule's buffer. A promise kept with more than NEAR times the buffer is no test."""
     return [trial for trial in trials if trial.has_enough and (trial.ratio <= NEAR or not trial.kept)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The link of a question: rates in bit/s, times in ns, windows and buffers in packets."""
+"""The link of a question: rates in bit/s, windows and buffers in packets, unless a name says another unit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Link:
     utilization: float  # the target
     mtu_bytes: int = 1500
     delta: float = 1.0  # Delta of almost fairness
-    losing: float | None = None  # s of equation 3: flows beyond n^2 / (Delta BDP) that see a loss in one RTT
+    losing: float | None = None  # s of equation 3: the flows that see a loss in one RTT, minus n^2 / (Delta BDP)
     risk: float = 0.025  # accepted probability
     window_bytes: float | None = None  # largest window of a flow
     input_bps: int | None = None  # highest rate at which one flow can arrive
@@ -50,12 +50,12 @@ class Link:
 
     @property
     def peak_load(self) -> float:
-        """The load that all flows offer with their largest windows, over the link's capacity."""
+        """The rate that all flows offer with their largest windows, divided by the link's capacity."""
         return tiny_buffers.peak_load(self.bdp, self.flows, self.largest_window)
 
     @property
     def gamma(self) -> float | None:
-        """Output over input capacity."""
+        """Capacity of the output (the link) / capacity of an input."""
         return None if self.input_bps is None else self.rate_bps / self.input_bps
 
     @property

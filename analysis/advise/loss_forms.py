@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The form in which loss falls with the buffer, by capacity ratio, from our published figures of Prasad et al.
 
-The rows of Table 1 and the figure Ratios say which form was accepted, for Pareto sizes. Figure 10 has fits for
-exponential sizes.
+For Pareto sizes, the rows of Table 1 and the figure Ratios have the evidence for each form. For exponential sizes,
+Figure 10 has fits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lib.errors import InputError
 TEXTS = {
     "PL": "loss falls as a power of the buffer: more always helps a little",
     "EX": "loss falls exponentially with the buffer: small buffers end it",
-    "": "neither a power nor an exponential is sure for the loss",
+    "": "whether loss falls as a power of the buffer or exponentially is not decided",
 }
 
 
@@ -83,7 +83,7 @@ def _of_ratios(numbers: list[PublishedNumber]) -> list[LossForm]:
     forms = []
     for key, value, *_ in numbers:
         form = "PL" if value >= CLEAR else "EX" if value <= -CLEAR else ""
-        forms.append(LossForm(float(key["gamma"]), form, f"Ratios: evidence of 10 to the {abs(value):.2g}"))
+        forms.append(LossForm(float(key["gamma"]), form, f"Ratios: evidence 10^{abs(value):.2g} to 1"))
     return forms
 
 

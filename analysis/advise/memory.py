@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The class of memory that can hold a buffer. The sizes are the papers'; SRAM and PACKAGE set others."""
+"""The class of memory that can hold a buffer. The default sizes are those of Appenzeller et al.; SRAM= and PACKAGE= set
+others.
+"""
 
 from __future__ import annotations
 

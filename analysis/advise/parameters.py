@@ -23,7 +23,7 @@ from lib.words import PATHS, SWITCH, Key
 
 TYPICAL_LOAD = "0.8"  # of Appenzeller et al.'s Figures 10 and 12
 MOST_SIZES = 1000
-PARTS = 4096  # of a distribution of sizes
+PARTS = 4096  # equally likely parts into which a distribution of sizes is cut
 FORMS = ("brief", "full")
 LARGEST_FLOW_PACKETS = 10**9
 
@@ -32,7 +32,7 @@ def _flow_sizes(text: str) -> tuple[tuple[units.Quantity, float], ...] | Drawn:
     """Reads sizes with optional weights: 14p, or 45kB, or 14p:3,62p:1; or a distribution as SIZES has it."""
     if is_distribution(text):
         return read_distribution("bytes", "packets")(text)
-    form = "sizes in packets or bytes, each with how often it comes: 14p, or 14p:3,45kB:1; or as SIZES: pareto:80kB:1.5"
+    form = "sizes in packets or bytes with relative frequencies: 14p, 14p:3,45kB:1; or as SIZES: pareto:80kB:1.5"
     words = text.split(",")
     if len(words) > MOST_SIZES:
         raise ValueError(f"has {len(words)} sizes; allowed: at most {MOST_SIZES}")
@@ -43,7 +43,7 @@ def _flow_sizes(text: str) -> tuple[tuple[units.Quantity, float], ...] | Drawn:
             raise ValueError(f"cannot be read at {word!r}; allowed: {form}")
         quantity = units.parse(size, ("packets", "bytes"))
         if units.whole(quantity) == 0 or (weight and float(weight) == 0):
-            raise ValueError(f"has nothing at {word!r}; allowed: {form}, all above 0")
+            raise ValueError(f"has a size or frequency of 0 at {word!r}; allowed: {form}, all above 0")
         sizes.append((quantity, float(weight or 1)))
     return tuple(sizes)
 
@@ -70,7 +70,7 @@ class Parameter(NamedTuple):
     meaning: str
 
 
-# The defaults of the first five are the example of Spang et al., section 7.1.
+# The defaults of rate, rtt, flows and util are the example of Spang et al., section 7.1.
 PARAMETERS: dict[str, Parameter] = {
     "rate": Parameter("100gbit", _quantity("1kbit", "1000tbit", "rate"), "rate of the link: mbit, gbit, tbit"),
     "rtt": Parameter("100ms", _quantity("1ns", "1000s", "time"), "round-trip time without queueing: us, ms, s"),
@@ -82,9 +82,7 @@ PARAMETERS: dict[str, Parameter] = {
         choice(*ALGORITHMS, problem="has no rule in the papers"),
         f"congestion control of the flows: {', '.join(ALGORITHMS)}",
     ),
-    "util": Parameter(
-        "0.99", _number("0.001", "1", percent=True), "utilization that is wanted of the link: 0.99 or 99%"
-    ),
+    "util": Parameter("0.99", _number("0.001", "1", percent=True), "wanted utilization of the link: 0.99 or 99%"),
     "mtu": Parameter(
         "1500", whole_number(46, 65535), "IP bytes of a full packet: 14 more in a buffer, 38 more on the wire"
     ),
@@ -94,12 +92,14 @@ PARAMETERS: dict[str, Parameter] = {
         "Delta of almost fairness; 1: all windows equal. Spang et al. measured 4, for BBR 10 (5.6)",
     ),
     "losing": Parameter(
-        None, _number("0", "1e+12"), "flows beyond n^2/(DELTA BDP) that see a loss in one RTT (equation 3, Theorem 6)"
+        None,
+        _number("0", "1e+12"),
+        "number of flows that see a loss in one RTT, minus n^2/(DELTA BDP) (equation 3, Theorem 6)",
     ),
     "risk": Parameter(
         "0.025",
         _number("0", "1", percent=True, open_ends=True),
-        "chance that is accepted: of a burst that finds the buffer full, of less than full use (Theorem 8)",
+        "accepted probability: that a burst finds the buffer full, or that the link is not fully used (Theorem 8)",
     ),
     "window": Parameter(
         None,
@@ -115,11 +115,11 @@ PARAMETERS: dict[str, Parameter] = {
     "flow_sizes": Parameter(
         None,
         _flow_sizes,
-        "sizes of transfers, each with how often it comes: 14p, or 14p:3,45kB:1; or as SIZES: pareto:80kB:1.5",
+        "sizes of transfers with their relative frequencies: 14p, 14p:3,45kB:1; or as SIZES: pareto:80kB:1.5",
     ),
     "sram": Parameter("1250000b", quantity("bytes", exact=False), "largest buffer in on-chip SRAM"),
     "package": Parameter("32MiB", quantity("bytes", exact=False), "largest buffer in the chip's package"),
-    "evidence": Parameter("docs/results", _path, "directory with run tables or runs to hold the rules against"),
+    "evidence": Parameter("docs/results", _path, "directory with run tables or runs to judge the rules by"),
 }
 
 
@@ -129,7 +129,9 @@ KEYS = {
     "evidence": Key(PARAMETERS["evidence"].meaning, PARAMETERS["evidence"].default or "", PATHS),
     "advise": Key("full: every rule with its assumptions and our runs; brief: five lines", "brief", FORMS),
     "measure": Key(
-        "1: measure the least buffer of this link in virtual time, scaled down where it must be", "0", SWITCH
+        "1: measure the least buffer of this link in virtual time; if BUDGET is too short for that, of a smaller link",
+        "0",
+        SWITCH,
     ),
     "budget": Key("with MEASURE=1: the expected time of its runs on an idle machine, 60s to 86400s", "300s"),
     "results": Key("with MEASURE=1: the directory for its runs", "results", PATHS),

@@ -32,7 +32,7 @@ class Promise(NamedTuple):
 NONEMPTY, MEAN, P01 = "nonempty", "utilization_mean", "utilization_p01"
 # The two criteria of Spang et al. (5.1), and the mean utilization, for rules that bound the lost capacity.
 MEASURES = {
-    NONEMPTY: "packets that found a queue",
+    NONEMPTY: "share of packets that found a queue",
     MEAN: "mean utilization",
     P01: "1st percentile of utilization over ten RTTs",
 }

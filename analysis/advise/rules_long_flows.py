@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Rules for long flows: Spang et al., and sections 2 and 3 of Appenzeller et al. analysis/theory/ computes them."""
+"""Rules for long flows: those of Spang et al. and of Appenzeller et al., sections 2 and 3. The package analysis/theory
+computes them.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def _room(link: Link, buffer: float) -> list[Assumption]:
         text = f"buffer of {BURST_PACKETS} packets or more, for bursts"
         assumptions.append(Assumption(text, buffer >= BURST_PACKETS))
     if link.window_bytes is not None:
-        text = f"windows may be BDP/n = {link.fair_window:.3g} packets: WINDOW is {link.largest_window:.3g}"
+        text = f"windows can reach BDP/n = {link.fair_window:.3g} packets: WINDOW is {link.largest_window:.3g}"
         assumptions.append(Assumption(text, link.largest_window >= link.fair_window))
     return assumptions
 
@@ -42,8 +44,8 @@ def _full(link: Link) -> Promise:
 
 
 def _wanted(link: Link) -> Promise:
-    """UTIL over any ten RTTs. Utilization over ten RTTs has a resolution of one packet. A promise of 100 % is therefore
-    judged as one packet less than full use.
+    """UTIL as the 1st percentile over ten RTTs. Utilization over ten RTTs has a resolution of one packet. A UTIL of
+    100 % is therefore judged as one packet less than full use.
     """
     return Promise(P01, min(link.utilization, 1 - 1 / (UTILIZATION_WINDOW_RTTS * max(link.bdp, 1))))
 
@@ -79,10 +81,10 @@ def _mean_window(link: Link, buffer: float) -> Assumption:
 
 def _fair(link: Link, ask: Callable[[Link], float]) -> Assumption:
     measured = replace(link, delta=max(many_flows.MEASURED_DELTA[link.cc], link.delta))
-    text = f"windows stay within {link.delta:g} x of BDP/n"
+    text = f"windows stay within a factor of {link.delta:g} of BDP/n"
     if measured != link:
         needed = si(link.bytes(ask(measured)), "B")
-        text += f"; Spang et al. measured about {measured.delta:g} x, which asks for {needed}"
+        text += f"; Spang et al. measured a factor of about {measured.delta:g}, for which the rule asks for {needed}"
     return Assumption(text, None)
 
 
@@ -126,7 +128,9 @@ def _one_flow(link: Link) -> float:
 def _one_flow_assumptions(link: Link) -> list[Assumption]:
     assumptions = [_one_or_together(link)]
     if link.cc == "bbr":
-        assumptions.append(Assumption("BBR v1 that probes for bandwidth, and loses packets when it sends 5/4", None))
+        assumptions.append(
+            Assumption("BBR v1 that probes for bandwidth, and loses packets while it sends at 5/4", None)
+        )
     return [*assumptions, *_room(link, _one_flow(link))]
 
 
@@ -151,7 +155,7 @@ def _gaussian_assumptions(link: Link) -> list[Assumption]:
         _mean_window(link, buffer if buffer < math.inf else 0),
         _uniform(),
         *_room(link, buffer),
-        Assumption("the bound gets to UTIL with some buffer", buffer < math.inf),
+        Assumption("the bound reaches UTIL with a finite buffer", buffer < math.inf),
     ]
 
 
@@ -168,7 +172,7 @@ def _theorem_7_assumptions(link: Link) -> list[Assumption]:
     bound = many_flows.almost_fair_utilization(link.flows, link.delta)
     text = f"without a buffer at least {bound:.4g} of the link is used"
     if _theorem_7(link) == BURST_PACKETS:
-        text += f", UTIL is {link.utilization:g}: only bursts need room, about twenty packets (3.6)"
+        text += f", UTIL is {link.utilization:g}: bursts need more room than the theorem, about twenty packets (3.6)"
     return [Assumption(text, True), *_almost_fair(link, _theorem_7)]
 
 

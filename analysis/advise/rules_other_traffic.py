@@ -14,7 +14,7 @@ from analysis.amounts import whole
 from analysis.theory import capacity_ratio, queues, short_flows, tiny_buffers
 
 SHORT_FLOW_PACKETS = 90  # Appenzeller et al., section 4: shorter flows never leave slow start
-MOST_LOST = 0.1  # Enachescu et al.'s equation 2 omits terms that grow with the loss
+MOST_LOST = 0.1  # Enachescu et al.'s equation 2 omits terms that grow with the loss; with more loss we do not trust it
 MUCH_BELOW_ONE = 0.1  # the Gamma of Prasad et al.'s simulations with the PL-form (their Table 1)
 
 
@@ -43,7 +43,7 @@ def _smooth(link: Link) -> Assumption:
         return Assumption(f"{text}: BBR paces (Spang et al., 3.6), but not as Poisson", None)
     if link.gamma is None:
         return Assumption(text, None)
-    # Theorem 2 of Enachescu et al.: slower by a factor of order log(W), with an unstated constant
+    # Theorem 2 of Enachescu et al.: access links slower by a factor of order log(W), with an unstated constant
     window = link.fair_window if link.window_bytes is None else link.largest_window
     return Assumption(f"{text}: {link.gamma:.3g} x", None if link.gamma > math.log2(max(window, 2)) else False)
 
@@ -83,12 +83,15 @@ def _md1(link: Link) -> float:
 
 
 def _md1_assumptions(link: Link) -> list[Assumption]:
-    """Packets are Poisson. The rule, an estimate for large buffers, is not below the exact buffer (if known)."""
+    """Two assumptions: packets are Poisson, and the rule's buffer, an estimate for large buffers, is no less than the
+    exact buffer (where that is known).
+    """
     packets, exact = whole(_md1(link)), queues.md1_buffer(_load(link), link.risk)
-    text = "the estimate of a long tail is enough"
+    text = "the rule's buffer, an estimate for large buffers, is large enough"
     if exact is None:
         return [_poisson(link), Assumption(text, None)]
-    return [_poisson(link), Assumption(f"{text}: {exact} packets lose {link.risk:g} or less", packets >= exact)]
+    exact_text = f"the exact least buffer for a loss of {link.risk:g} is {exact} packets"
+    return [_poisson(link), Assumption(f"{text}: {exact_text}", packets >= exact)]
 
 
 def _theorem_1(link: Link) -> float:
@@ -99,13 +102,13 @@ def _theorem_1(link: Link) -> float:
 
 def _theorem_1_assumptions(link: Link) -> list[Assumption]:
     share = link.peak_load
-    used = f"{link.utilization * share:.3g} of the link" if share < 1 else "not to the link's rate"
+    used = f"{link.utilization * share:.3g} of the link" if share < 1 else "not of the link's rate"
     return [
         Assumption(f"all flows' largest windows together stay below the link's rate: {share:.3g} of it", share < 1),
         reno(link),
         _smooth(link),
         Assumption("UTIL is below 1", link.utilization < 1),
-        Assumption(f"UTIL {link.utilization:g} refers to what those windows offer: {used}", None),
+        Assumption(f"UTIL {link.utilization:g} is a share of the rate that these windows offer: {used}", None),
     ]
 
 
@@ -118,7 +121,7 @@ def _tcp_equation_assumptions(link: Link) -> list[Assumption]:
     limit = "" if math.isinf(largest) else f": WINDOW is {largest:.3g}"
     loss = tiny_buffers.tcp_loss(wanted)
     return [
-        Assumption(f"windows may be {wanted:.3g} packets{limit}", largest >= wanted),
+        Assumption(f"windows can reach {wanted:.3g} packets{limit}", largest >= wanted),
         Assumption(f"losses are few enough for the TCP equation: {loss:.3g}", loss <= MOST_LOST),
         Assumption("UTIL is below 1", link.utilization < 1),
         reno(link),
@@ -147,7 +150,7 @@ def _mean_segments(link: Link) -> int:
 def _s_assumptions(link: Link) -> list[Assumption]:
     return [
         Assumption(f"transfers of {_mean_segments(link)} packets, mostly in slow start", None),
-        Assumption("loss is 1/B, delay B/(2C), as of M/M/1/B in heavy load: simple, but not real traffic", None),
+        Assumption("loss is 1/B, delay B/(2C), as in M/M/1/B under heavy load: simple, but not real traffic", None),
     ]
 
 

@@ -72,7 +72,7 @@ def print_table(question: Question, rows: list[AdviceRow], runs: Evidence) -> No
 
 
 def as_json(question: Question, rows: list[AdviceRow], runs: Evidence) -> str:
-    """The answer as JSON in SI units; an infinite buffer is null."""
+    """The answer as JSON, with units in the names; an infinite buffer is null."""
     link = question.link
     document = {
         "link": {
@@ -134,7 +134,7 @@ def _headline(link: Link) -> list[str]:
 
 def _cells(question: Question, advice: Advice) -> tuple[str, str, str, str, str]:
     if math.isinf(advice.packets):
-        return "no end", "", "", "", ""
+        return "infinite", "", "", "", ""
     packets = whole(advice.packets)
     size = question.link.bytes(packets)
     return (
@@ -155,7 +155,7 @@ def _verdict_text(verdict: Verdict, link: Link) -> str:
     if verdict.unfair and verdict.deltas:
         text += f", with Delta {span_of(*verdict.deltas)} measured, not {link.delta:g}"
     elif verdict.many_losing:
-        text += ", with more flows losing (mean) than it assumes"
+        text += ", with more flows losing packets on average than the rule assumes"
     return text
 
 
@@ -165,19 +165,19 @@ def _evidence_lines(verdict: Verdict, promised: str, link: Link) -> list[str]:
     if verdict.counted and verdict.ratios and verdict.flows and verdict.bdp:
         where = f"n = {span_of(*verdict.flows)}, BDP = {span_of(*map(round, verdict.bdp))} packets"
         parts.append(
-            f"{verdict.kept} of {verdict.counted} with {span_of(*verdict.ratios)} x the buffer did it ({where})"
+            f"{verdict.kept} of {verdict.counted} with {span_of(*verdict.ratios)} x the rule's buffer ({where})"
         )
     if verdict.more:
-        parts.append(f"{verdict.more} with more than {NEAR:g} x did, which supports nothing")
+        parts.append(f"{verdict.more} with more than {NEAR:g} x, which supports nothing")
     if verdict.less:
-        parts.append(f"{verdict.less_kept} of {verdict.less} with less did")
+        parts.append(f"{verdict.less_kept} of {verdict.less} with a smaller buffer")
     if verdict.outside_counted or (verdict.outside and not parts):
         parts.append(
-            f"{verdict.outside} break its assumptions: {verdict.outside_kept} of {verdict.outside_counted} of these "
-            "with the rule's buffer did"
+            f"of the {counted(verdict.outside, 'run')} that break the rule's assumptions, {verdict.outside_kept} of "
+            f"{verdict.outside_counted} with its buffer"
         )
     if parts:
-        lines.append(f"runs ({promised}): {'; '.join(parts)}")
+        lines.append(f"runs that kept the promise ({promised}): {'; '.join(parts)}")
     if verdict.deltas:
         text = f"measured Delta: {span_of(*verdict.deltas)}"
         if verdict.unfair:
@@ -197,10 +197,11 @@ def _footnotes(question: Question, runs: Evidence) -> list[str]:
     lines = [
         "Bytes of a buffer: frames of MTU + 14, as in BUF=300kB. Times and the BDP: packets of MTU + 38 on the wire.",
         f"Memory: {SOURCE}.",
-        "holds: every assumption does (yes), one does not (NO), or these inputs do not say (?).",
-        f"Our runs: {len(runs.runs)} counted, {runs.left_out} left out (not valid, mixed, not tail-drop, or repeated)"
+        "holds: yes: all assumptions hold; NO: at least one does not; ?: these inputs do not decide.",
+        f"Our runs: {len(runs.runs)} counted, {runs.left_out} left out (not valid, not only long flows of one "
+        "algorithm, not tail-drop, paced, behind access links or a window limit, or repeated)"
         + ("" if runs.runs else f"; no run in {question.evidence}, so nothing supports a rule")
-        + ". -: runs of long flows do not measure this rule's promise.",
+        + ". A dash in this column: runs of long flows do not measure this rule's promise.",
     ]
     missing = rules.not_asked(question.link)
     if missing:

@@ -35,9 +35,9 @@ class Answer(NamedTuple):
     """The result of the published runs for one class of transfers, on the asked link."""
 
     runs: list[BestBuffer]
-    low: float  # to `high`: range of the best buffers on the asked link, packets
+    low: float  # packets: from `low` to `high` is the range of the best buffers, scaled to the asked link
     high: float
-    is_open: bool  # the largest buffer of the runs was the best, or within 5 % of it
+    is_open: bool  # the largest buffer of the runs was the best, or within 5 % of the best: a larger one may be better
 
 
 def is_asked(link: Link) -> bool:
@@ -56,7 +56,7 @@ def lines(question: Question, docs: Path) -> list[str]:
     return [
         _regime(gamma, forms, question.flow_sizes),
         f"Small transfers: {_small(link, gamma, small)}",
-        f"Large transfers (above 1 MB: {share:.2g} % of yours, {packets:.2g} % of their packets): "
+        f"Large transfers (above 1 MB: {share:.2g} % of your transfers, {packets:.2g} % of all packets): "
         f"{_large(link, gamma, large)}",
         _basis(link, gamma, question.flow_sizes, small, large),
         f"Long flows beside them: leave INPUT and FLOW_SIZES out. All {len(rules.advise(link))} rules with their "
@@ -65,10 +65,10 @@ def lines(question: Question, docs: Path) -> list[str]:
 
 
 def _regime(gamma: float, forms: Sequence[LossForm], sizes: str | None) -> str:
-    ratio_text = f"Regime: output over input is {gamma:.3g}: "
+    ratio_text = f"Regime: the ratio of output to input capacity is {gamma:.3g}: "
     if not forms:
         word = "falls as a power of the buffer" if gamma < 1 else "falls exponentially with the buffer"
-        return f"{ratio_text}by the paper loss {word}; no published run is at hand to test it."
+        return f"{ratio_text}by the paper, loss {word}; no published run is at hand to test it."
     nearest = loss_forms.nearest(forms, gamma, exponential_sizes=(sizes or "").startswith("exponential"))
     return f"{ratio_text}{nearest.text} (our runs at {nearest.gamma:g}: {nearest.evidence})."
 

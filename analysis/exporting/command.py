@@ -22,9 +22,9 @@ KEYS = {
     "run": Key("a repetition, or a run with one: results/latest/rep-1", values=PATHS),
     "format": Key(
         "csv or parquet: every table and schema.json, which says what columns mean, into a new directory; pcapng: the "
-        "postcards as datagrams, with ns (wire/postcard.lua shows their fields in Wireshark); telemetry-report: the "
-        "same as reports of P4.org's Telemetry Report Format 2.0, in a pcapng file; flent: a data file of Flent for "
-        "its plots of the test tcp_nup (docs/formats.md)", values=FORMATS,
+        "postcards as datagrams with times in ns (wire/postcard.lua shows their fields in Wireshark); "
+        "telemetry-report: the postcards as reports of P4.org's Telemetry Report Format 2.0, in a pcapng file; flent: "
+        "a data file for Flent's plots of its test tcp_nup (docs/formats.md)", values=FORMATS,
     ),
     "output": Key("the new file or directory; for flent its name ends with .flent.gz", values=PATHS),
 }  # fmt: skip
@@ -57,7 +57,7 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> tuple[Path, str, Pat
 def _export(repetition: Path, kind: str, output: Path) -> int:
     """Writes into a temporary directory beside `output`, then renames the result."""
     if output.exists():
-        raise InputError(f"{output}: is there already; allowed: a new name, or remove it")
+        raise InputError(f"{output}: exists already; allowed: a new name, or remove it")
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output}: there is no directory {output.parent}; make it first")
     whole.check(repetition, derived=[SUMMARY])

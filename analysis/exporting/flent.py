@@ -36,7 +36,9 @@ LONGEST_UNLIMITED = 0x7FFFFFFF
 
 
 def write(repetition: Path, output: Path) -> int:
-    """Exports the whole run from the start of its traffic. Returns the number of steps. Raises InputError, OSError."""
+    """Exports the run from the start of its traffic, warm-up included, to the end of its measurement window. Returns
+    the number of steps. Raises InputError, OSError.
+    """
     document = data(repetition)
     with output.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
         file.write(json.dumps(document, indent=1, allow_nan=False).encode())
@@ -55,7 +57,7 @@ def data(repetition: Path) -> dict[str, Any]:
     joined = repetition / "joined.parquet"
     if len(run.traffic) > MAX_FLOWS:
         raise InputError(
-            f"{repetition}: has {len(run.traffic)} flows, and a Flent file has each as a series; allowed are "
+            f"{repetition}: has {len(run.traffic)} flows, and a Flent file has a series for each; allowed are at most "
             f"{MAX_FLOWS}: export it as parquet"
         )
     if steps < 1 or not joined.is_file() or not run.traffic:
@@ -141,8 +143,8 @@ def _metadata(
     return {
         "NAME": TEST, "TITLE": title, "TIME": text, "T0": text, "LENGTH": length_s, "TOTAL_LENGTH": length_s,
         "STEP_SIZE": step_s, "HOST": "receiver", "HOSTS": ["receiver"], "LOCAL_HOST": "sender", "IP_VERSION": 4,
-        "NOTE": f"exported by bufferscope from {repetition.parent.name}/{repetition.name}; Ping is the base RTT and "
-        "the mean time in the queue: nobody pinged",
+        "NOTE": f"exported by bufferscope from {repetition.parent.name}/{repetition.name}; Ping is the base RTT plus "
+        "the mean time in the queue: no ping was sent",
         "TEST_PARAMETERS": {"upload_streams": str(len(run.traffic))},
         "SERIES_META": {name: {"UNITS": "ms" if name == PING else "Mbits/s"} for name in results},
         "DATA_FILENAME": None, "BATCH_NAME": None, "BATCH_TIME": None, "BATCH_TITLE": None, "BATCH_UUID": None,
@@ -151,7 +153,7 @@ def _metadata(
 
 
 def _realtime_minus_mono_ns(repetition: Path) -> int:
-    """CLOCK_REALTIME minus CLOCK_MONOTONIC of the first block; 0 without a block, so that times count from 1970."""
+    """CLOCK_REALTIME minus CLOCK_MONOTONIC of the first block; 0 without a block, so times stay CLOCK_MONOTONIC."""
     with regular.opened(repetition / POSTCARDS_FILE) as file:
         data = file.read(1 << 21)
     for block in wire.read_blocks(data, wire.BLOCK.const["BLOCK_POSTCARDS"]):

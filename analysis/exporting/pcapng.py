@@ -30,12 +30,12 @@ STAMP = wire.BLOCK.const["BLOCK_STAMP_BYTES"]
 
 def write(repetition: Path, output: Path) -> int:
     """Exports all postcards of a repetition. Returns their number. Raises InputError, OSError."""
-    whole.check(repetition, raw=[POSTCARDS_FILE])
+    whole.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
     lacks = sorted(imported.unknown(load_spec(repetition)))
     if lacks:
         raise InputError(
             f"{repetition}: was imported from postcards without {', '.join(lacks)}, and a postcard cannot mark missing "
-            "fields; allowed: csv and parquet, which leave them out"
+            "fields; allowed: csv and parquet, where they are null"
         )
     count = 0
     with output.open("wb") as file:

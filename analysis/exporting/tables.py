@@ -23,22 +23,22 @@ TABLES = ("postcards", "tcp", "joined", "distributions", "flows")
 MEANINGS = {
     "enqueue_mono_ns": "CLOCK_MONOTONIC when the packet arrived at the queue",
     "rx_mono_ns": "CLOCK_MONOTONIC when the collector's kernel got the postcard",
-    "flow": "number of the 5-tuple in this file; in distributions: the experiment's flow id, or null for all flows",
+    "flow": "number of the 5-tuple in this run; in distributions: the experiment's flow id, null for no single flow",
     "five_tuple": "source > destination and protocol of the flow",
     "in_flight_packets": "packets_out - sacked_out - lost_out + retrans_out, else (snd_nxt - snd_una) / mss",
     "dropped": "the queue policy refused the packet",
     "ce_marked": "this switch set CE",
-    "seq": "TCP sequence number that does not wrap",
+    "seq": "TCP sequence number, unwrapped beyond 32 bits",
     "payload_bytes": "TCP payload of the packet",
-    "new_bytes": "payload that left the queue here for the first time",
+    "new_bytes": "payload of this packet that left the queue for the first time",
     "retransmission": "its bytes had arrived at the queue before",
     "reordered": "first arrival of its bytes, but after later bytes",
-    "trace_age_ns": "age of the trace record that gives the window",
-    "packet_rtt_ns": "from arrival at the queue to the ACK that covers the packet's last byte",
+    "trace_age_ns": "from the trace record that gives the window to the packet's arrival at the queue",
+    "packet_rtt_ns": "from arrival at the queue to the ACK that covers the packet's last byte, if it was sent once",
     "retransmit_mono_ns": "CLOCK_MONOTONIC of the trace's record of this retransmission",
     "what": "which distribution (analysis/README.md)",
     "value": "a value that occurred, in the unit that `what` names",
-    "count": "how often it occurred in the measurement window",
+    "count": "how often it occurred in the measurement window; in distributions over time: for how many ns",
 }
 
 

@@ -2,10 +2,11 @@
 """Exports postcards as telemetry reports of P4.org's Telemetry Report Format 2.0 (wire/telemetry_report.def), the input
 of INT collectors. The output is a pcapng file with one report per datagram.
 
-Each report has ports, queue, depth (packets; cells if the switch counts cells), arrival, and the IP and TCP headers. A
-report of a packet that was admitted also has hop latency and departure; a report of a drop has the reason. Header
-fields that a postcard does not carry are zero (TTL, identification, window, options, checksums). The node is the switch
-id. Marked and dropped packets are flagged as congested.
+Each report has ports, queue, depth (packets; cells if the switch counts cells), arrival, the IP header, and the TCP
+header or the ports. A report of a packet that was admitted also has hop latency and departure; a report of a drop has
+the reason. Fields that an imported run does not know are left out, except the queue: its number is then all ones.
+Header fields that a postcard does not carry are zero (TTL, identification, window, checksums); headers have no options.
+The node is the switch id. Marked and dropped packets are flagged as congested.
 """
 
 from __future__ import annotations

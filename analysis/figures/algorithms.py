@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How congestion controls are written and drawn: one name, colour and marker each, in every figure and page."""
+"""How figures and pages with a curve for each algorithm write and draw congestion controls: one name, colour and marker
+each. (Scalable has the same colour and marker with either increase.) Figures with lines or bands of flows take their
+colours from common.py and bands.py.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def at_times(series: Iterable[tuple[np.ndarray, np.ndarray]], times: np.ndarray)
 
 
 def over_flows(values: np.ndarray) -> np.ndarray:
-    """PERCENTILES x columns over the rows (flows) of `values`. Columns without a value are NaN."""
+    """Percentiles over the rows (flows) of `values`: PERCENTILES x columns. Columns without a value are NaN."""
     known = ~np.isnan(values).all(axis=0)
     result = np.full((len(PERCENTILES), values.shape[1]), np.nan)
     if known.any():
@@ -56,7 +56,7 @@ def draw(ax: Axes, x: np.ndarray, bands: np.ndarray, color: str, several: bool, 
 
 
 def legend(ax: Axes, several: bool) -> None:
-    """A legend at the top: the algorithms if there are several, and the meaning of the bands."""
+    """The meaning of the bands, above the axes, and a legend of the algorithms if there are several."""
     text = KEY_OF_SEVERAL if several else KEY
     if several and canvas.is_phone(ax.figure):
         canvas.legend(ax, title=text, title_fontsize=8, alignment="left")

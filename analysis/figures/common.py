@@ -198,7 +198,7 @@ def level(
 
 
 def two_levels(ax: Axes, low: tuple[float, str, str], high: tuple[float, str, str]) -> None:
-    """Two lines by `level` (place, text, colour) on an axis with limits; texts that would overlap move apart."""
+    """Two lines by `level` (y, text, colour) on an axis with limits; texts that would overlap move apart."""
     bottom, top = ax.get_ylim()
     apart_points = (high[0] - low[0]) / (top - bottom) * ax.get_window_extent().height * 72 / ax.figure.dpi
     close = apart_points < TEXT_HEIGHT_POINTS
@@ -250,7 +250,9 @@ def say(ax: Axes, text: str) -> None:
 
 
 def flow_colors(ccs: list[str]) -> list[Any]:
-    """A colour per flow: distinct for few flows; by algorithm if there are several; else along one scale."""
+    """A colour per flow: distinct for few flows; for many flows by algorithm, or along one scale if all flows have the
+    same algorithm.
+    """
     import matplotlib
 
     kinds = list(dict.fromkeys(ccs))

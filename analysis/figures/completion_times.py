@@ -71,7 +71,7 @@ def _sample(took_s: np.ndarray) -> np.ndarray:
 
 
 def draw(data: Data) -> Figure:
-    """Left: completion times. Right: throughput of each flow."""
+    """Left: completion times. Right: throughput of each finished flow."""
     figure, left, right = canvas.pair(data["facts"], 4.0, (1.7, 1))
     common.label(figure, data["facts"])
     for ax in (left, right):

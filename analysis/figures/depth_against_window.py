@@ -21,7 +21,9 @@ MOST_POINTS = 3000
 
 
 def prepare(a: Analysis) -> Data:
-    """At most MOST_POINTS moments of the measurement window, evenly spaced among the trace's records."""
+    """At most MOST_POINTS trace records of the measurement window, evenly chosen: the sum of all windows then, and the
+    depth that the latest packet until then found.
+    """
     times = a.windows.mono_ns
     inside = slice(*np.searchsorted(times, (a.window.start_ns, a.window.end_ns)))
     chosen = np.unique(np.linspace(inside.start, inside.stop - 1, MOST_POINTS).astype(np.int64))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST_BINS = 400
 LEAST_RTTS = 2  # minimum width of a bin
-MOST_DRAWN = len(DISTINCT) - 1  # flows with a line, those with most bits; all others share a line
+MOST_DRAWN = len(DISTINCT) - 1  # flows with a line of their own: those with most bits; all other flows share a line
 
 
 def prepare(a: Analysis) -> Data:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Queue depth and drops over the whole run, and below them on the same time axis the aggregate window and each flow's
-window. After Spang et al.'s Figures 1, 8 and 9: the queue follows the sawtooth of the windows.
+"""Queue depth and drops from the start of the traffic to the end of the measurement window. Below them, on the same
+time axis, are the aggregate window and each flow's window, or with more than MANY_FLOWS flows the distribution of their
+windows. After Spang et al.'s Figures 1, 8 and 9: the queue follows the sawtooth of the windows.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
 
 BAND_COLUMNS = 400
-ROOM_ON_PHONE = 1.22  # top of the depth axis / buffer, on a phone
+ROOM_ON_PHONE = 1.22  # on a phone: top of the depth axis / the larger of buffer and largest depth
 
 
 def prepare(a: Analysis) -> Data:
-    """Envelopes of at most COLUMNS columns each, and the times of drops."""
+    """Envelopes of at most COLUMNS columns each, and the thinned times of drops. With more than MANY_FLOWS flows,
+    percentiles over flows instead of an envelope for each flow.
+    """
     from analysis.metrics import experiment_groups
     from wire import wire
 
@@ -63,7 +66,9 @@ def _bands(a: Analysis, groups: list[tuple[Data, np.ndarray]], end: float) -> Da
 
 
 def draw(data: Data) -> Figure:
-    """Three axes with one time axis. Runs without windows (datagrams) have only the first."""
+    """Three axes with one time axis. Open-loop traffic, and the user's programs without a trace, have no windows: their
+    figure has only the first axes.
+    """
     facts = data["facts"]
     if not facts["windows"]:
         figure, axes = common.new_figure(facts, 3.2)
@@ -108,7 +113,7 @@ def _draw_total(ax: Axes, data: Data) -> None:
         ax.step(*data["cwnd"], where="post", color=GREY, linewidth=0.4, zorder=3, label="sum of cwnd")
         ax.step(*data["aggregate"], where="post", color=ORANGE, linewidth=0.6, label="packets in flight")
         canvas.legend(ax, "upper right", columns=2)
-        # Slow start can exceed all later windows by far, so the measurement window sets the scale.
+        # In slow start, windows can be far larger than later. So only values after the warm-up set the scale.
         high = max(_highest([data["cwnd"], data["aggregate"]], facts), facts["bdp"] + facts["buffer"])
         ax.set_ylim(0, high * 1.15)
     else:
@@ -143,7 +148,7 @@ def _draw_bands(ax: Axes, data: Data) -> None:
 
 
 def _highest(lines: list[np.ndarray], facts: Data) -> float:
-    """Largest value of the lines in the measurement window; of the whole lines if they have no value there."""
+    """Largest value of the lines after the warm-up; of the whole lines if none has a value after the warm-up."""
     values = [line[1][line[0] >= facts["warmup_s"]] for line in lines]
     values = [value for value in values if len(value)] or [line[1] for line in lines if len(line[1])]
     return float(max((value.max() for value in values), default=0.0))

@@ -3,6 +3,8 @@
 
 After Spang et al.'s Figures 4 and 6: by the square root of n rule the queue never gets as low as the shaded part of the
 buffer, so this part is not needed.
+
+An imported run without postcards has a histogram instead: depths at departure, over the whole run.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ MAX_BINS = 200
 
 
 def prepare(a: Analysis) -> Data:
-    """Counts per bin of a whole number of packets; bin b holds depths b * width to (b + 1) * width - 1."""
+    """Packets in each bin of depths, percentiles and theory. Bin b holds depths b * width to (b + 1) * width - 1."""
     from analysis import open_loop
     from analysis.metrics import arrivals_in
 
@@ -54,7 +56,7 @@ def _per_bin(depth: np.ndarray, width: int, bins: int) -> np.ndarray:
 
 
 def draw(data: Data) -> Figure:
-    """Share of packets over depth."""
+    """The share of packets in each bin of depths."""
     facts, counts, width = data["facts"], data["counts"], data["width"]
     figure, (ax,) = common.new_figure(facts, 3.6)
     deepest = len(counts) * width

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Cumulative distribution of the queueing delay, which runs from a packet's arrival to the departure of its last bit.
-Dropped packets have no delay.
+Dropped packets do not count.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def prepare(a: Analysis) -> Data:
 
 
 def draw(data: Data) -> Figure:
-    """Share of packets over delay."""
+    """The share of packets with at most each delay."""
     figure, (ax,) = common.new_figure(data["facts"], 3.4)
     ax.set_xlabel("queueing delay (ms)")
     ax.set_ylabel("share of packets (%)")
     if not len(data["delays"]):
-        common.say(ax, "no packets in the measurement window")
+        common.say(ax, "no packet of the measurement window left the queue")
         return figure
     ax.plot(data["delays"], data["shares"], color=BLUE, linewidth=1.3, drawstyle="steps-post")
     most = float(data["delays"][-1])

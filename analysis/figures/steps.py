@@ -9,7 +9,7 @@ import numpy as np
 def queue_steps(
     came_ns: np.ndarray, left_ns: np.ndarray, depth: np.ndarray, refused: np.ndarray, start_ns: int, end_ns: int
 ) -> np.ndarray:
-    """The queue's length after each arrival and departure in [start, end]: 2 x steps, ns and packets, int64.
+    """The queue's length after each admission and each departure in [start, end]: 2 x steps, ns and packets, int64.
 
     Inputs are sorted by arrival and begin early enough that no earlier packet is still queued at `start_ns`. `depth` is
     the depth at arrival; `refused` masks packets that did not enter the queue.
@@ -25,7 +25,9 @@ def queue_steps(
 
 
 def value_steps(times_ns: np.ndarray, values: np.ndarray, start_ns: int, end_ns: int) -> np.ndarray:
-    """The steps of a value in [start, end], beginning with the value at `start_ns`: 2 x steps, ns and value."""
+    """The steps of a value in [start, end): 2 x steps, ns and value. If there is an earlier value, the first step is at
+    `start_ns` and has the last earlier value.
+    """
     first, last = np.searchsorted(times_ns, (start_ns, end_ns))
     first = max(int(first) - 1, 0)
     return np.array([np.maximum(times_ns[first:last], start_ns), values[first:last]])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Throughput of the long flows: of each algorithm over time (left), and its distribution over flows (right). Throughput
-is the payload that left the queue for the first time.
+"""Throughput of the long flows, and of the TCP flows of the user's programs beside them: for each algorithm over time
+(left), and as a distribution over flows (right). Throughput counts payload that left the queue for the first time.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ STYLES = ("-", "--", "-.", ":")
 def prepare(a: Analysis) -> Data:
     """Mb/s of each algorithm in steps of ten RTTs or more, and of each flow in the measurement window."""
     facts = common.run_facts(a)
-    kinds = list(dict.fromkeys(entry["cc"] for entry in a.run.traffic if entry["flow"] >= 0))
+    drawn = [entry for entry in a.run.traffic if entry["flow"] >= 0 and entry["cc"] is not None]  # no datagrams
+    kinds = list(dict.fromkeys(entry["cc"] for entry in drawn))
     of_kind = np.full(len(a.run.flows) + 1, -1)
-    for entry in a.run.traffic:
-        if entry["flow"] >= 0:
-            of_kind[entry["flow"]] = kinds.index(entry["cc"])
+    for entry in drawn:
+        of_kind[entry["flow"]] = kinds.index(entry["cc"])
     useful = np.flatnonzero(a.segments.new_bytes > 0)
     rows = a.segments.rows[useful]
     kind = of_kind[a.queue["flow"][rows]]
@@ -43,7 +43,7 @@ def prepare(a: Analysis) -> Data:
     each = {
         name: np.sort([
             a.good.bits_per_flow[entry["flow"]] / seconds / 1e6 if seconds else 0.0
-            for entry in a.run.traffic if entry["flow"] >= 0 and entry["cc"] == name
+            for entry in drawn if entry["cc"] == name
         ])
         for name in kinds
     }  # fmt: skip
@@ -54,7 +54,7 @@ def prepare(a: Analysis) -> Data:
 
 
 def draw(data: Data) -> Figure:
-    """Two axes beside each other. An algorithm has one colour and one style of line in both."""
+    """Two axes, on a phone below each other. An algorithm has the same colour and style of line in both."""
     figure, left, right = canvas.pair(data["facts"], 3.6, (1.6, 1))
     for ax in (left, right):
         common.tidy(ax)

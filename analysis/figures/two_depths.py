@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 COLORS = (BLUE, RED)
 STYLES = ("-", "--")
-MOST_DEEPER = 4.0  # a buffer above this multiple of the deepest queue is not drawn: it would flatten the curves
+MOST_DEEPER = 4.0  # a buffer above this multiple of the deepest queue is not drawn: it would squeeze the curves
 
 
 def prepare(name: str, buffer_packets: int, histograms: list[tuple[np.ndarray, np.ndarray]]) -> Data:
@@ -27,7 +27,7 @@ def prepare(name: str, buffer_packets: int, histograms: list[tuple[np.ndarray, n
 
 
 def draw(data: Data) -> Figure:
-    """`data` has facts, and both runs."""
+    """Both runs on one axis. `data` has `facts`, and `runs`: the result of `prepare` for each run."""
     figure, (ax,) = common.new_figure(data["facts"], 3.8)
     deepest = max((depths[-1] for run in data["runs"] for depths, _ in run["curves"]), default=1)
     buffers = [run["buffer"] for run in data["runs"] if run["buffer"] <= MOST_DEEPER * max(deepest, 1)]

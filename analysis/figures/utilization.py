@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Utilization over time: sliding windows of 10 base RTTs and, behind them, of one base RTT.
 
-Ticks at the bottom are loss events. For a single flow a line shows the predicted minimum after a loss (Spang et al.,
-3.5).
+Ticks at the bottom are loss events. If a single flow's algorithm has a prediction (Spang et al., 3.5), a line shows
+the predicted minimum after a loss.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from analysis.analyse import Analysis
 
 STEPS_PER_RTT = 4
-WRONG_RATE_PERCENT = 105  # reached only by an imported run with an unknown rate
+WRONG_RATE_PERCENT = 105  # exceeded only if the rate is wrong, as in an imported run that does not state it
 MIN_ROOM_PERCENT = 8  # least span of the axis below 100 %: a smaller span would magnify noise
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Packets in flight of each flow at every ACK of the measurement window, and the distribution over all flows.
+"""Packets in flight at every ACK of the measurement window: for each flow, and one distribution for the ACKs of all
+flows together.
 
-After Spang et al.'s Figure 7: are windows uniform, are flows fair? The dashed line is the fair share.
+After Spang et al.'s Figure 7: are windows uniform, are flows fair? The dashed line is a flow's fair share with a full
+buffer, (BDP + buffer) / flows.
 """
 
 from __future__ import annotations

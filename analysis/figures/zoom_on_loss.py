@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from analysis.analyse import Analysis
 
-BEFORE_RTTS, AFTER_RTTS = 2, 6  # multiples of the longest RTT
+BEFORE_RTTS, AFTER_RTTS = 2, 6  # multiples of the longest RTT (with a full queue)
 MAX_LOSERS_DRAWN = 6
 
 
@@ -54,7 +54,7 @@ def prepare(a: Analysis) -> Data:
 
 def _moment(a: Analysis) -> tuple[int | None, bool]:
     """(time in ns, whether it is a loss): the start of the most isolated loss event. Events whose aftermath lies in the
-    window have priority. Without events, the arrival at the deepest queue; None without arrivals.
+    measurement window have priority. Without events, the arrival at the deepest queue; None without arrivals.
     """
     events = [event for event in a.events if event.min_utilization is not None] or a.events
     if events:
@@ -73,7 +73,8 @@ def _queue(a: Analysis, moment: int, start: int, end: int) -> tuple[np.ndarray, 
     """Steps of the queue's length; times and depths of drops; flows with a drop within a.rtt_max_ns after `moment`."""
     from wire import wire
 
-    rtt = a.rtt_max_ns  # upper bound of a packet's sojourn time, with the buffer of the spec
+    # In a queue with the spec's buffer no packet stays longer than this. So `rows` have all that are queued at `start`.
+    rtt = a.rtt_max_ns
     rows = slice(*np.searchsorted(a.queue["enqueue_mono_ns"], (start - 2 * rtt, end)))
     came, flags, depth = (a.queue[name][rows] for name in ("enqueue_mono_ns", "flags", "depth_packets"))
     left = came + a.queue["sojourn_ns"][rows]
@@ -92,7 +93,9 @@ def _steps(times: np.ndarray, values: np.ndarray, moment: int, start: int, end: 
 
 
 def draw(data: Data) -> Figure:
-    """Panels with a common time axis in ms from the drop. With several flows, the third shows the flows with a drop."""
+    """Up to three panels with a common time axis in ms from the drop, or from the deepest queue if nothing was dropped:
+    the queue, the sum of all windows and, with several flows, the windows of flows with a drop.
+    """
     facts = data["facts"]
     rows = 1 if not facts["windows"] else 3 if data.get("each") else 2
     figure, axes = common.new_figure(facts, max(2.7 * rows, 3.2), rows, sharex=True)

@@ -19,7 +19,7 @@ from lib.errors import InputError
 SCHEMES = ("postgresql://", "postgres://")
 ALLOWED = (
     "postgresql://user:password@host:port/database, with %40 for @, %2F for / and %25 for % in user and password; "
-    "it is not repeated here, since it may hold a password"
+    "this message does not repeat FROM's value, which may hold a password"
 )
 _URL = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://")
 _PASSWORD = re.compile(r"(passw\w*|pwd)\s*=|:[^/]*@", re.IGNORECASE)
@@ -33,14 +33,20 @@ def shown(url: str) -> str:
     except (psycopg.Error, UnicodeError):
         raise InputError(f"FROM is not an address that PostgreSQL understands; allowed: {ALLOWED}") from None
     hosts, name = [parts.get("host", ""), parts.get("hostaddr", "")], parts.get("dbname", "")
-    # Such a host, port or name is a piece of an unescaped password, and libpq's errors would repeat it.
+    # An unescaped '@' or '/' in a password moves a piece of the password into host, port or database name. libpq's
+    # errors would repeat that piece.
     if "@" in "".join((*hosts, name)) or "=" in name or not _PORTS.fullmatch(parts.get("port", "")):
-        raise InputError(f"FROM has a host, port or database with characters that none can have; allowed: {ALLOWED}")
+        raise InputError(
+            "FROM has '@' in its host or database, '=' in its database, or a port that is not a number: probably a "
+            f"piece of an unescaped password; allowed: {ALLOWED}"
+        )
     return f"postgresql://{quote(hosts[0] or hosts[1], safe='/,:[]')}/{quote(name, safe='')}"
 
 
 def check_no_address(source: str) -> None:
-    """Raises InputError if a source looks like an address (libpq's key=value, or a URL) and no such file exists."""
+    """Raises InputError if a source looks like an address (libpq's key=value, a URL, or text with a password) and no
+    file has this name.
+    """
     is_address = bool(_URL.match(source) or _PASSWORD.search(source))
     with suppress(psycopg.Error, UnicodeError):
         is_address = is_address or ("=" in source and bool(conninfo_to_dict(source)))

@@ -52,10 +52,11 @@ def read(path: Path) -> CaptureContents:
     imported = artifact.read(path)
     if not imported.postcards:
         short = bufferscopes.cut_short + imported.cut_short
+        others = bufferscopes.others - imported.cut_short
         raise InputError(
-            f"{path}: {bufferscopes.others} packets, {short} postcards of which too few bytes were captured, and no "
-            f"whole one; allowed: ours, to UDP port {PORT}, {len(VERSIONS)} versions, or the artifact's, to UDP port "
-            f"{artifact.UDP_PORT}"
+            f"{path}: has no whole postcard: {short} postcards were captured with too few bytes, and {others} packets "
+            f"are not postcards; allowed: bufferscope's postcards, to UDP port {PORT}, of version "
+            f"{' or '.join(map(str, VERSIONS))}, or the artifact's, to UDP port {artifact.UDP_PORT}"
         )
     others = imported.other_packets + imported.not_postcards
     return CaptureContents(_of_artifact(imported), others, imported.cut_short, imported.damage)
@@ -67,7 +68,8 @@ def _bufferscopes(path: Path) -> CaptureContents:
     with Capture(path) as capture:
         if capture.link_type not in artifact.LINK_LAYERS:
             raise InputError(
-                f"{path}: link type {capture.link_type_name()} is not known here; allowed are Ethernet, raw IP"
+                f"{path}: link type {capture.link_type_name()} is not known here; allowed are Ethernet, Linux cooked, "
+                "raw IP and BSD loopback"
             )
         for frames in capture.batches():
             at, payload_bytes, captured = artifact.udp_payloads(frames, PORT)
@@ -100,9 +102,10 @@ def _bufferscopes(path: Path) -> CaptureContents:
 def _on_switch_clock(cards: dict[str, np.ndarray]) -> np.ndarray:
     """Receive times on the switch's clock: the capture's CLOCK_REALTIME minus the offset between the clocks.
 
-    The capture does not have the offset. The estimate is the shortest time from a departure to its postcard, as if
-    this postcard had taken no time; postcards far from the median (damaged, or of another switch) are ignored. The
-    high bits of the switch's time are unknown: the first postcard is put into the clock's first turn.
+    The capture does not have the offset. The estimate is the smallest difference between a postcard's receive time and
+    the departure that the postcard reports, as if this postcard had taken no time; postcards far from the median
+    (damaged, or of another switch) are ignored. The high bits of the switch's time are unknown: the first postcard is
+    put into the clock's first turn.
     """
     received = cards["mono_ns"].astype(np.int64)
     if not len(received):
@@ -139,9 +142,7 @@ def _of_artifact(imported: artifact.Imported) -> Cards:
     flow = columns["flow"].to_numpy()
     real = columns["rx_real_ns"]
     if real.is_null().any():
-        raise InputError(
-            "bare datagrams have no times, and without them there is no queue over time; allowed: a capture"
-        )
+        raise InputError("bare datagrams have no times, so the queue over time is unknown; allowed: a capture")
     has = CARD["POSTCARD_HAS_IP"] | CARD["POSTCARD_HAS_PORTS"] | CARD["POSTCARD_HAS_TCP"]
     dropped = columns["drop_control"].to_numpy() != 0
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command `import`. A damaged capture is imported up to the damage (exit status 2). Other damaged files are
-refused.
+"""The command `import`. A damaged capture is imported up to the damage (exit status 2). An incomplete last line of a
+text trace is left out and noted. Other damaged files are refused.
 """
 
 from __future__ import annotations
@@ -23,21 +23,32 @@ from runs.names import PAGE, REPETITION
 
 KEYS = {
     "from": Key(
-        "one or more, with commas: a directory with trace.tr, postcards.tr and config.json; such a file, or a text "
-        "trace of tcp_probe; a pcap or pcapng file with postcards; postgresql://... of the published data set, its "
-        "pg_dump, or a directory with its tables as CSV or Parquet", values=PATHS,
+        "one source, or several with commas: a directory with trace.tr, postcards.tr or config.json, such a file, a "
+        "text trace of tcp_probe, or a pcap or pcapng file with postcards; or the published data set alone: "
+        "postgresql://..., its pg_dump, or a directory with its tables as CSV or Parquet", values=PATHS,
     ),
-    "output": Key("the new directory of the run", values=PATHS),
+    "output": Key("the new directory of the run (of all runs with EXPERIMENT=all)", values=PATHS),
     "experiment": Key("which experiment of a database: its id, or all (each into OUTPUT/runs/<id>)"),
     "rate": Key("rate of the bottleneck (default: the source's; if it states none, the published data's 10gbit)"),
     "rtt": Key("base RTT of the path (default: the source's; if it states none, the published data's 1.2ms)"),
-    "mtu": Key("in bytes, if the source states none (default 9000)"),
-    "cc": Key("congestion control, if the source states none (default unknown)"),
-    "mode": Key(f"mode of the queue: {', '.join(WATCHED_MODES)} (default {WATCHED_MODES[0]})", values=WATCHED_MODES),
-    "buf": Key("buffer in packets, such as 163p (default: the deepest queue)"),
-    "flows": Key("number of flows (default: all in the source)"),
-    "warmup": Key("time at the start that is not measured (default: the first third, as in Spang et al.)"),
-    "duration": Key("the part after WARMUP that is measured (default: a third of the traffic)"),
+    "mtu": Key("MTU in bytes (default: the source's; if it states none, 9000)"),
+    "cc": Key("congestion control (default: the source's; if it states none, unknown)"),
+    "mode": Key(
+        f"mode of the queue: {', '.join(WATCHED_MODES)} (default: the source's; if it states none, {WATCHED_MODES[0]})",
+        values=WATCHED_MODES,
+    ),
+    "buf": Key(
+        "buffer in packets, such as 163p (default: the source's buffer, or the depth at which its switch dropped; if "
+        "the source states neither, the deepest queue)"
+    ),
+    "flows": Key("number of flows (default: the source's; if it states none, all flows in the source)"),
+    "warmup": Key(
+        "time at the start that is not measured (default: the source's; if it states none, the first third, as in "
+        "Spang et al.)"
+    ),
+    "duration": Key(
+        "length of the measured part after WARMUP (default: the source's; if it states none, a third of the traffic)"
+    ),
 }  # fmt: skip
 MOST_TIME = f"{366 * 86_400}s"
 
@@ -56,14 +67,14 @@ REPORTED = (InputError, MemoryError, OSError)  # reported in one line; no file o
 
 def _line(error: Exception) -> str:
     if isinstance(error, MemoryError):
-        return f"not enough memory: {error}; nothing was imported: measure less of it (WARMUP, DURATION)"
+        return f"not enough memory: {error}; nothing was imported: measure less of the source (WARMUP, DURATION)"
     if isinstance(error, OSError):
         return f"{error.filename or 'OUTPUT'}: {error.strerror}; nothing was imported"
     return str(error)
 
 
 def _read(given: dict[str, str], errors: list[BadValue]) -> sources.ImportRequest:
-    """All values. Raises SpecError with a line for each wrong value."""
+    """Parses the command line. Raises SpecError with a line for each wrong or missing value."""
 
     def value(key: str, read):  # type: ignore[no-untyped-def]
         if key not in given:
@@ -111,7 +122,7 @@ def _import(asked: sources.ImportRequest) -> int:
     if asked.experiment != "all":
         if asked.output.exists() and any(asked.output.iterdir()):
             raise InputError(
-                f"{asked.output}: is there and not empty; allowed: a new directory, as OUTPUT=results/theirs"
+                f"{asked.output}: exists and is not empty; allowed: a new directory, as OUTPUT=results/theirs"
             )
         ((_, read),) = sources.find(asked)
         status = _experiment(read, asked.output)
@@ -134,7 +145,7 @@ def _import(asked: sources.ImportRequest) -> int:
 
 def _experiment(read: Callable[[], sources.Experiment], run: Path) -> int:
     if (run / REPETITION).exists():
-        print(f"{run}: is there already")
+        print(f"{run}: is imported already")
         return Exit.DONE
     experiment = read()
     status = _import_one(experiment, run / REPETITION)

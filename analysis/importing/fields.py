@@ -61,7 +61,7 @@ def _bounded(column: pl.Expr, base: int, bits: int) -> pl.Expr:
     digits = column.str.strip_prefix("0x") if base == 16 else column
     pattern = "^[0-9a-fA-F]{1,16}$" if base == 16 else r"^[0-9]{1,18}(\.0+)?$"  # pandas sometimes writes 1.0 for 1
     digits = pl.when(digits.str.contains(pattern)).then(digits.str.replace(r"\.0+$", ""))
-    if bits == 64:  # socket cookies, which are only compared
+    if bits == 64:  # socket cookies: may exceed Int64, and nothing computes with them
         return digits.str.to_integer(base=base, dtype=pl.UInt64, strict=False)
     value = digits.str.to_integer(base=base, dtype=pl.Int64, strict=False)
     return pl.when(value < (1 << bits)).then(value)
@@ -82,7 +82,7 @@ def typed(frame: pl.DataFrame, fields: Iterable[InputColumn], where: str) -> dic
     result: dict[str, np.ndarray | pl.Series] = {}
     for part in fields:
         if part.name not in frame.columns:
-            raise InputError(f"{where}: has no {part.name}; allowed: files that have it, {part.allowed}")
+            raise InputError(f"{where}: has no column {part.name}; allowed: files with this column, {part.allowed}")
         values = frame.select(part.read(pl.col(part.name)).alias(part.name))[part.name]
         wrong = values.is_null()
         if wrong.any():
@@ -151,7 +151,7 @@ def addresses(
                     line = lines[(series == text).arg_max() or 0]
                     shown = ascii(text)[:SHOWN_CHARACTERS]
                     raise InputError(
-                        f"{where}, line {line}: {shown} is not an IP address; allowed: as 10.0.0.1"
+                        f"{where}, line {line}: {shown} is not an IP address; allowed: IPv4 or IPv6, as 10.0.0.1"
                     ) from None
                 known[text] = (number >> 64, number & ((1 << 64) - 1))
         table = pl.DataFrame(

@@ -26,8 +26,9 @@ TRACE, POSTCARDS, CONFIG = "trace.tr", "postcards.tr", "config.json"
 PARTS = (TRACE, POSTCARDS, CONFIG, f"{TRACE}.gz", f"{POSTCARDS}.gz")
 ARTIFACT_RATE_BPS, ARTIFACT_RTT_NS, ARTIFACT_MTU_BYTES = 10_000_000_000, 1_200_000, 9000
 ALLOWED = (
-    f"a directory with {TRACE}, {POSTCARDS} or {CONFIG}, such a file, a pcap or pcapng file with postcards, "
-    "postgresql://..., a pg_dump, or a directory with its tables as CSV or Parquet"
+    f"a directory with {TRACE}, {POSTCARDS} or {CONFIG}, such a file, a text trace of tcp_probe, a pcap or pcapng file "
+    "with postcards, or the published data set: postgresql://..., a pg_dump, or a directory with its tables as CSV or "
+    "Parquet"
 )
 MTU_BYTES, FLOWS, MOST_PACKETS = (576, 65535), (1, 65535), 10**9
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -111,7 +112,9 @@ class NotAllowedError(ValueError):
 def algorithm(text: str) -> str:
     """A congestion control's name. Raises NotAllowedError."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", text):
-        raise NotAllowedError("is not a congestion control's name", "as in cubic")
+        raise NotAllowedError(
+            "is not a congestion control's name", "1 to 15 of a-z, 0-9 and _, the first a letter, as in cubic"
+        )
     return text
 
 
@@ -126,7 +129,7 @@ class _FileParts:
     cards: list[Cards] = field(default_factory=list)
     events: list[Events] = field(default_factory=list)
     config: Config = field(default_factory=lambda: Config({}, CONFIG))  # of a config.json
-    of_capture: Config | None = None  # the description in a pcapng file; a config.json is used instead
+    of_capture: Config | None = None  # the description in a pcapng file; used if FROM names no config.json
     source: write.Provenance = field(default_factory=lambda: write.Provenance("files"))
     damage: list[str] = field(default_factory=list)
 
@@ -135,7 +138,9 @@ Named = tuple[str, Callable[[], Experiment]]
 
 
 def find(asked: ImportRequest) -> list[Named]:
-    """The requested experiments: names, and functions that read them. Both steps raise InputError."""
+    """The requested experiments: names, and functions that read them. `find` and these functions raise
+    InputError.
+    """
     if not asked.sources:
         raise InputError(f"FROM names nothing; allowed: {ALLOWED}")
     databases = [tables.opened(source) for source in asked.sources]
@@ -155,7 +160,7 @@ def _of_files(asked: ImportRequest) -> Experiment:
             for twice in {p.name for p in files} & {p.name.removesuffix(".gz") for p in files if p.suffix == ".gz"}:
                 raise InputError(f"{path}: has {twice} and {twice}.gz; allowed: one of them")
             if not files:
-                raise InputError(f"{path}: is a directory without such files; allowed: {ALLOWED}")
+                raise InputError(f"{path}: is a directory without a file that can be imported; allowed: {ALLOWED}")
             for file in files:
                 _add(parts, file)
         else:
@@ -180,7 +185,7 @@ def _counts(events: list[Events]) -> dict[str, int]:
 
 def _add(parts: _FileParts, path: Path) -> None:
     if not path.is_file():
-        raise InputError(f"{path}: {regular.NOT_REGULAR if path.exists() else 'is not there'}; allowed: {ALLOWED}")
+        raise InputError(f"{path}: {regular.NOT_REGULAR if path.exists() else 'does not exist'}; allowed: {ALLOWED}")
     if path.name == CONFIG:
         if parts.config.values:
             raise InputError(f"{path}: FROM names another {CONFIG}, too; allowed: one experiment's files")
@@ -241,7 +246,8 @@ def _of_database(asked: ImportRequest, database: tables.Database) -> list[Named]
     result: list[Named] = []
     for id_ in chosen:
         if id_ not in ids:
-            raise InputError(f"{where}: has no experiment {id_!a}; it has {len(ids)}, as {ids[0] if ids else 'none'}")
+            known = f"{len(ids)}, such as {ids[0]}" if ids else "none"
+            raise InputError(f"{where}: has no experiment {id_!a}; it has {known}")
         if not SAFE_NAME.fullmatch(str(id_)):
             raise InputError(f"{where}: experiment {id_!a} cannot name a directory; allowed: letters, digits, . _ -")
         row = frame.filter(pl.col("id") == id_).row(0, named=True)
@@ -266,7 +272,7 @@ def _from_tables(asked: ImportRequest, database: tables.Database, name: str, con
     if (table := database.rows(tables.HISTOGRAMS, name)) and len(table[0]):
         depths = _depths(*table)
     if cards is None and depths is None and not events:
-        looked = f"{tables.POSTCARDS}, {tables.HISTOGRAMS} and {tables.TRACES}"
+        looked = f"{tables.POSTCARDS}, {tables.HISTOGRAMS}, {tables.TRACES} and {tables.RETRANSMITS}"
         raise InputError(f"{database.where}: has nothing of experiment {name} in {looked}")
     if cards is not None and depths is not None:
         _compare(depths, cards, source)
@@ -296,7 +302,7 @@ def _depths(frame: pl.DataFrame, where: str) -> Depths:
 
 
 def _compare(depths: Depths, cards: Cards, source: write.Provenance) -> None:
-    """Notes a difference between the data set's histogram and its postcards."""
+    """Adds a note if the data set's histogram and its postcards have different numbers of packets."""
     counted, postcards = int(depths.counts.sum()), len(cards.columns["mono_ns"])
     if counted != postcards:
         source.notes.append(f"queue_depth_histograms counts {counted} packets, postcard_traces has {postcards}")
@@ -306,7 +312,9 @@ def _experiment(
     asked: ImportRequest, name: str, cards: Cards | None, events: Events | None, config: Config,
     source: write.Provenance, damage: list[str], depths: Depths | None = None,
 ) -> Experiment:  # fmt: skip
-    """An experiment with the conditions of the command line, else of the source, else of the published data."""
+    """An experiment with the conditions of the command line, else of the source, else the defaults. The defaults of
+    rate, RTT and MTU are those of the published data.
+    """
     if cards is None and depths is None and (events is None or not len(events.columns["mono_ns"])):
         raise InputError(
             "the source has neither postcards, nor events of a trace, nor depths; allowed: at least one of them"

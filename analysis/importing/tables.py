@@ -2,9 +2,11 @@
 """Reads the published data set's tables from a running PostgreSQL, from a plain pg_dump, or from a directory of
 `<table>.csv` (gzipped or not) or `<table>.parquet`.
 
-DuckDB reads the files and filters the rows of one experiment, so a table may be larger than the memory. DuckDB's
-extension for PostgreSQL must be downloaded from DuckDB's server, which some machines cannot reach. psycopg therefore
-asks a running PostgreSQL to COPY the experiment's rows, in the same text format as a dump.
+Of the large tables, only the rows of one experiment are held in memory, so a table may be larger than the memory.
+DuckDB filters table files, Python a dump, and PostgreSQL its own tables.
+
+DuckDB's extension for PostgreSQL must be downloaded from DuckDB's server, which some machines cannot reach. psycopg
+therefore asks a running PostgreSQL to COPY the experiment's rows, in the same text format as a dump.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ class _Unpacked(gzip.GzipFile):
 
 
 class TableFiles:
-    """A directory with a file per table, as \\copy ... csv header writes them."""
+    """A directory with a file per table: CSV as psql's \\copy ... csv header writes it, or Parquet."""
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.where = directory, str(directory)
@@ -121,7 +123,9 @@ class TableFiles:
 
 
 def _check_end(path: Path) -> None:
-    """Raises InputError if the last row has no newline: a killed writer can leave half a row that looks whole."""
+    """Raises InputError if the file is damaged or empty, or if the last row has no newline: a killed writer can leave
+    half a row that looks whole.
+    """
     last = b""
     try:
         with _open(path) as file:
@@ -132,8 +136,8 @@ def _check_end(path: Path) -> None:
     except UNREADABLE as error:
         raise InputError(f"{path}: damaged: {error}; get the file again") from None
     if last != b"\n":
-        fault = "its last line has no end, so it was cut off" if last else "is empty"
-        raise InputError(f"{path}: {fault}; allowed: what \\copy (...) csv header wrote: get the file again")
+        fault = "its last line does not end with a newline, so the file was cut off" if last else "is empty"
+        raise InputError(f"{path}: {fault}; allowed: the output of \\copy (...) csv header; get the file again")
 
 
 class Dump:
@@ -169,8 +173,8 @@ class Dump:
                     else:
                         if line.count(b"\t") + 1 != len(columns):
                             raise InputError(
-                                f"{self.path}, line {number}: {line.count(bytes([9])) + 1} columns; allowed: the "
-                                f"{len(columns)} of COPY {table}, then a line with \\."
+                                f"{self.path}, line {number}: {line.count(bytes([9])) + 1} columns; allowed: rows "
+                                f"with the {len(columns)} columns of COPY {table}, and one line \\. after the last row"
                             )
                         yield number, line, columns
         except UNREADABLE as error:
@@ -302,7 +306,10 @@ def _query(path: Path, reader: str, table: str | None, experiment: str | None, n
             return pl.read_parquet(result, glob=False)
         except duckdb.Error as error:
             first = str(error).strip().splitlines()[0][:200]
-            raise InputError(f"{path}: {first}; allowed: what \\copy (...) csv header or COPY wrote") from None
+            allowed = "the output of \\copy (...) csv header" if table is not None else "rows as COPY writes them"
+            if path.suffix == ".parquet":
+                allowed = "a Parquet file with the table's rows"
+            raise InputError(f"{path}: {first}; allowed: {allowed}") from None
 
 
 def _quoted(name: str) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Reads text traces, gzipped or not: the artifact's postcards.tr, and trace_pipe lines of tcp:tcp_probe and
-tcp:tcp_retransmit_skb from any kernel since 4.16. The artifact's trace.tr and the tool brucespang/tcp_probe
-have such lines.
+tcp:tcp_retransmit_skb from any kernel since 4.16. The artifact's trace.tr has such lines, and the tool
+brucespang/tcp_probe writes them.
 
 polars' regular expressions split lines into columns. A killed writer leaves a last line without a newline, which is
 counted and left out. Any other malformed line is an error.
@@ -36,7 +36,7 @@ EVENT, CARD = wire.TCP_RECORD.const, wire.POSTCARD.const
 PROBE, RETRANSMIT = EVENT["TCP_EVENT_PROBE"], EVENT["TCP_EVENT_RETRANSMIT"]
 GZIP_MAGIC = b"\x1f\x8b"
 TOFINO_CELL_BYTES = 80
-# comm-pid, optional thread group, [cpu], optional flags, time, event, its fields.
+# comm-pid, optional thread group, [cpu], optional flags, time, event, the event's fields.
 TRACE_LINE = (
     r"^\s*.+-\d+\s+(?:\(\s*[-\d]+\)\s+)?\[(?<cpu>\d+)\]\s+(?:[^\s:]{4,6}\s+)?"
     r"(?<time>\d+\.\d+):\s+(?<event>\w+):\s?(?<rest>.*)$"
@@ -50,7 +50,8 @@ PROBE_FIELDS = {  # name in the trace -> name in wire/tcp_record.def
     "ssthresh": "ssthresh_packets", "snd_wnd": "snd_wnd_bytes", "rcv_wnd": "rcv_wnd_bytes", "srtt": "srtt_us",
 }  # fmt: skip
 ALWAYS_KNOWN = {"mono_ns", "event", "src_port", "dst_port", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo"}
-# Fields that the artifact's postcards do not have in any form; ingress_port is there, but wrong in its text logs.
+# Fields that the artifact's text logs and tables lack. The artifact's postcards have ingress_port, but the published
+# decoders lose its lowest bit.
 CARDS_UNKNOWN = frozenset(
     {
         "switch_id", "ingress_port", "queue_id", "policy", "card_seq", "sojourn_ns", "depth_bytes", "threshold",
@@ -92,7 +93,7 @@ def kind(path: Path) -> str | None:
 
 
 def read_trace(path: Path) -> Events:
-    """All TCP events of a trace. Raises InputError."""
+    """All events tcp_probe and tcp_retransmit_skb of a trace; other events are counted. Raises InputError."""
     frame, cut = lines(path)
     frame = frame.filter(~pl.col("text").str.starts_with("#"))
     lost = frame["text"].str.extract(LOST_LINE, 1)
@@ -253,6 +254,4 @@ def _refuse(frame: pl.DataFrame, column: str, where: str, form: str) -> None:
     wrong = frame[column].is_null()
     if wrong.any():
         row = int(wrong.arg_max() or 0)
-        raise InputError(
-            f"{where}, line {frame[LINE][row]}: {frame['text'][row][:60]!a} has another form; allowed: {form}"
-        )
+        raise InputError(f"{where}, line {frame[LINE][row]}: {frame['text'][row][:60]!a} is malformed; allowed: {form}")

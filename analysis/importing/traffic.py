@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Infers the experiment's flows and the time of its traffic, which sources do not record. The flows are those with the
-most packets; without postcards, those with the most trace records. The traffic lasts from the first to the last of
-their packets and trace records. If packet lengths are known, only packets of full length count: pings and connection
-set-up are excluded.
+most packets; without postcards, those with the most trace records. Connections of SSH, and protocols other than TCP and
+UDP, are left out. The traffic lasts from the first to the last packet or trace record of these flows. If packet lengths
+are known, only packets of full length count for these times, so that connection set-up is excluded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Writes an imported experiment as a run directory: raw files of our formats with only the source's facts, spec.yaml
-with the known conditions, and environment.json with the provenance.
+with the known conditions, traffic.json with the inferred flows, and environment.json with the provenance.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from runs.names import ENVIRONMENT, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
 from runs.spec_file import SPEC_VERSION
 from wire import wire
 
-ROWS_PER_BLOCK = 5_000  # fits into a block for postcards and trace records
+ROWS_PER_BLOCK = 5_000  # a block has room for so many postcards or trace records
 TURN = 1 << SWITCH_TIME_BITS
 MOST_RTTS = 10_000_000  # limit of the measurement window: 3 h at 1 ms
 MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # artifact's action -> mode; the artifact drops at departure
@@ -37,7 +37,7 @@ MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # artifact's action -> mode;
 
 @dataclass
 class Conditions:
-    """Parameters of the experiment. A parameter that neither user nor source gives has the artifact's default."""
+    """Parameters of the experiment. Rate, RTT and MTU are the published data's unless user or source gives them."""
 
     rate_bps: int
     rtt_ns: int
@@ -48,8 +48,8 @@ class Conditions:
     threshold_packets: int | None  # depth at which the switch dropped, or marked in mode ecn
     buffer_packets: int | None  # None: the threshold if the switch dropped there, else the largest depth
     warmup_ns: int | None = None  # None: the first third
-    duration_ns: int | None = None  # None: a third of the traffic; Spang et al.'s notebooks take the second
-    window_switch_ns: tuple[int, int] | None = None  # (start on the switch's clock, length): replaces both
+    duration_ns: int | None = None  # None: a third of the traffic; Spang et al.'s notebooks take the second third
+    window_switch_ns: tuple[int, int] | None = None  # (start on the switch's clock, length): in place of both
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Provenance:
     what: str  # kind of source
     files: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # faults of the source
-    remarks: list[str] = field(default_factory=list)  # ignored parts of the source
+    remarks: list[str] = field(default_factory=list)  # ignored parts of the source, and assumptions about it
     document: dict[str, Any] = field(default_factory=dict)  # the source's description of the experiment
 
 

@@ -67,14 +67,16 @@ def _panel(ax: Any, points: Sequence[MapPoint]) -> None:
 
 
 def _paced_bdp(points: Sequence[MapPoint]) -> float:
-    """The most common BDP of points with limited windows, unpaced senders excluded. Buffers are drawn over the BDP, so
-    this choice changes the height of the logarithmic rule only. It also sets the right end of all rules' lines.
+    """The most common BDP of points with limited windows, unpaced senders excluded. The axis is buffer / BDP, so this
+    BDP changes only two things: the height of the logarithmic rule, and the right end of every rule's line.
     """
     return float(mode(round(point.bdp) for point in points if point.senders != UNPACED and point.window_packets))
 
 
 def _line(ax: Any, rule: MapRule, shade: str, points: Sequence[MapPoint], bdp: float) -> None:
-    """Draws the rule as a thin line, broad where the rule held for the senders that the paper states it for."""
+    """Draws the rule as a thin line. The line is broad at numbers of flows at which the rule held for every judged
+    point of the senders that the paper states it for.
+    """
 
     def heights(flows: np.ndarray) -> list[float]:
         return [rule.buffer(bdp, n, bdp / n) / bdp for n in flows]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Least buffers by three criteria, from the published run tables of long flows.
 
-Runs that differ in nothing but the buffer and the repetition form a group. Each group gives a point per criterion: the
-bounds of analysis/least_buffer.py. A group with a single buffer gives one bound; the bound counts only if no
-group with more buffers has the same paper, algorithm, flows, senders and BDP.
+Runs that differ in nothing but the buffer and the repetition form a group. Each group gives at most one point per
+criterion: the bounds of analysis/least_buffer.py. A group with a single buffer gives one bound; the bound counts only
+if no group with more buffers has the same paper, algorithm, flows, senders and BDP.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNPACED, PACED, SLOW_ACCESS, BBR = "unpaced", "paced", "behind slower links", "B
 SENDERS = (UNPACED, PACED, SLOW_ACCESS, BBR)
 BBRS = "bbr"  # prefix of the names of all versions of BBR, which pace themselves
 NO_SETTING = frozenset({"buffer_packets", "buffer_over_bdp", "bdp_packets", "ecn_threshold_packets"})
-FIRST_SETTING, LAST_SETTING = "cc", "groups"  # among the run table's columns
+FIRST_SETTING, LAST_SETTING = "cc", "groups"  # the run table's columns from one to the other are settings
 
 Spreads = Mapping[tuple[str, int], int]  # (sweep, least RTT in ns) -> spread of the RTTs in ns
 
@@ -74,7 +74,7 @@ class MapPoint(NamedTuple):
 
     @property
     def gamma(self) -> float | None:
-        """Output over input capacity; None if the senders have no access links of their own."""
+        """Output capacity / input capacity = rate / ACCESS; None without access links."""
         return self.rate_bps / self.access_bps if self.access_bps else None
 
     @property
@@ -83,14 +83,17 @@ class MapPoint(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """The geometric middle over the BDP, or the known bound over the BDP."""
+        """In BDP: the geometric mean of the bounds or, if only one bound is known, this bound."""
         if self.is_two_sided:
             return math.sqrt(self.low * self.high) / self.bdp
         return (self.high if self.low <= 0 else self.low) / self.bdp
 
 
 def read(docs: Path, spreads: Spreads) -> list[MapPoint]:
-    """The points of every run table in `docs`, by criterion, senders, flows and algorithm. Raises InputError."""
+    """The points of every run table in `docs`, sorted by criterion, senders, flows and algorithm. Runs count if they
+    are valid, not imported, in virtual time but not in ns-3, with long flows of one algorithm, and with a queue that
+    does not mark. Raises InputError.
+    """
     points = []
     for path in tables(docs):
         table = pl.read_parquet(path)
@@ -111,11 +114,11 @@ def _without_variants(points: list[MapPoint]) -> list[MapPoint]:
     the same criterion, paper, algorithm, flows, senders and BDP.
     """
 
-    def link(point: MapPoint) -> tuple[Any, ...]:
+    def kind(point: MapPoint) -> tuple[Any, ...]:
         return point.criterion.key, point.paper, point.cc, point.flows, point.senders, point.bdp
 
-    searched = {link(point) for point in points if point.buffers > 1}
-    return [point for point in points if point.buffers > 1 or link(point) not in searched]
+    searched = {kind(point) for point in points if point.buffers > 1}
+    return [point for point in points if point.buffers > 1 or kind(point) not in searched]
 
 
 def tables(docs: Path) -> list[Path]:
@@ -149,7 +152,9 @@ def _groups(runs: pl.DataFrame, settings: list[str], spreads: Spreads, paper: st
 
 
 def _point(criterion: Criterion, paper: str, rows: list[dict[str, Any]]) -> MapPoint | None:
-    """A group's point; None if its senders cannot fill more of the link than asked, or no run has the measurement."""
+    """A group's point; None if its senders cannot fill more of the link than the criterion asks, if no run has the
+    measurement, or if the runs give no bound.
+    """
     first = rows[0]
     if offered(first) <= criterion.least:
         return None
@@ -167,7 +172,7 @@ def _point(criterion: Criterion, paper: str, rows: list[dict[str, Any]]) -> MapP
 
 
 def offered(row: Mapping[str, Any]) -> float:
-    """The share of the link that limited windows and slow access links together can fill."""
+    """The largest share of the link that the senders' windows and access links can fill; infinite without limits."""
     shares = [math.inf]
     if row["window_packets"]:
         shares.append(row["flows"] * row["window_packets"] / row[PIPE])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The best buffers for small and for large transfers against the capacity ratio, from the numbers of Prasad et al.'s
-figures and the table of their runs.
+"""The best buffers for small and for large transfers against the capacity ratio, from the published numbers of our
+figures after Prasad et al. and the table of our runs.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ CRITERION = "highest throughput, and buffers within 5 % of it"
 
 class BestBuffer(NamedTuple):
     """The buffer with the highest throughput. From `low` to `high`, the throughput is within 5 % of the highest. `low`
-    is 0 if this includes the smallest buffer of the runs; `high` is infinite if this includes the largest.
+    is 0 if this range includes the smallest buffer of the runs; `high` is infinite if it includes the largest.
     """
 
     figure: str
     users: int
     transfers: str
-    gamma: float  # output over input capacity
+    gamma: float  # output capacity / input capacity
     rate_bps: int
     rtt_ns: int  # harmonic mean
     bdp: float  # packets
     buffer: float
     low: float
     high: float
-    sizes: str  # the distribution of sizes, as SIZES has it
+    sizes: str  # the distribution of sizes, in the syntax of FLOW_SIZES
     runs: tuple[str, ...]  # their names
     repetitions: int  # runs with `buffer`
 

@@ -38,7 +38,7 @@ RULES = (
 
 
 def window(point: MapPoint) -> float:
-    """W of a point: the limit of the flows' windows, or a flow's share of the BDP."""
+    """W of a point: the limit of the flows' windows or, without a limit, a flow's share of the BDP."""
     return float(point.window_packets or point.bdp / point.flows)
 
 

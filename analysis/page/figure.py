@@ -48,7 +48,8 @@ def embed(path: Path) -> Figure:
     """The figure in <name>.svg, or in <name>.png beside it if the SVG is larger than MAX_BYTES and the PNG smaller;
     with <name>-phone.svg if it exists: figures of papers and of older runs have none.
 
-    Raises OSError if the file cannot be read, InputError if it is not an SVG of matplotlib's form.
+    Raises OSError if a file cannot be read, InputError if the SVG is not of matplotlib's form, if the .png file is not
+    a PNG, or if the image is empty.
     """
     data, kind = _read(path), "svg+xml"
     view_box = _VIEW_BOX.search(data)

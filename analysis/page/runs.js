@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The table of runs: filters over it, and titles that sort. The page has all rows without this script, which only hides
-// and reorders them.
+// The table of runs: filters above the table, and column titles that sort it. Without this script the page has all rows;
+// the script only hides and reorders them.
 "use strict";
 {
   const table = document.getElementById("runs"), body = table.tBodies[0], rows = [...body.rows];
   const form = document.getElementById("filters"), shown = document.getElementById("shown");
   const selects = [...form.querySelectorAll("select")], text = form.querySelector("input");
   const whole = shown.textContent;
-  const texts = new Map();  // of a row, in lower case: made by the first search
+  const texts = new Map();  // the text of each row in lower case, made by the first search that needs it
 
   function said(row) {
     if (!texts.has(row)) texts.set(row, row.textContent.toLowerCase());
@@ -62,5 +62,5 @@
   form.addEventListener("reset", () => setTimeout(filter));
   form.addEventListener("submit", event => event.preventDefault());
   form.hidden = false;
-  filter();  // a reload keeps what was entered in the form
+  filter();  // after a reload the form still has its entries
 }

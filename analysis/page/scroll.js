@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Parts of a page that scroll sideways can be reached and scrolled with the keyboard (WCAG 2.1, 2.1.1). A table of few
-// cells need not scroll: on a phone each of its rows is a block of lines (style.css), a line per cell with the column's title.
+// The keyboard can reach and scroll the scrollable parts of a page (WCAG 2.1, 2.1.1). A table of few cells need not
+// scroll: on a phone each of its rows is a block (style.css): the row's name, then a line per cell with the column's title.
 "use strict";
 const MOST_CELLS = 120;
 for (const table of document.querySelectorAll(".wide table:not(#runs)")) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Zoom and pan: each figure is an SVG whose view box moves. Buttons, keys (+ - 0 and arrows), dragging, two fingers, or the
-// wheel (with Ctrl, or once the figure has the focus; otherwise the page scrolls). Without this script figures are static.
+// Zoom and pan: each figure is an SVG whose view box follows buttons, keys (+ - 0 Escape and arrows), dragging, a double
+// click, two fingers, and the wheel. The wheel counts only with Ctrl or Meta, or if the figure has the focus; otherwise the
+// page scrolls. Without this script figures are static.
 "use strict";
 for (const picture of document.querySelectorAll(".picture")) {
   const svg = picture.querySelector("svg"), [width, height] = svg.getAttribute("viewBox").split(" ").slice(2).map(Number);
@@ -32,7 +33,7 @@ for (const picture of document.querySelectorAll(".picture")) {
     if (drawn) requestAnimationFrame(draw);
     drawn = false;
   }
-  // (px, py), shares of the frame, stay where they are.
+  // The point (px, py), in shares of the frame, stays where it is.
   function zoom(factor, px = 0.5, py = 0.5) {
     const to = clamp(scale * factor, 1, MOST);
     move(x + px * (width / scale - width / to), y + py * (height / scale - height / to), to);

@@ -72,7 +72,7 @@ def draw_ns3(ax: look.Axes, x: float, edges: Bracket, shade: str) -> None:
 
 
 def draw(ax: look.Axes, x: float, edges: Bracket, shade: str, marker: str = "o") -> None:
-    """A bar with its middle. If an end is open, a dash at the known end."""
+    """A bar with its middle. If an end is open, only a dash at the known end."""
     middle = edges.interval()
     if middle is None or middle.low is None or middle.high is None:
         ax.plot(x, edges.high or edges.low or 1, "_", color=shade, markersize=6, markeredgewidth=1.2)

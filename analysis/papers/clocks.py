@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The figure that compares the two clocks: points of sweeps that were measured in virtual time and also in real time
-(CLOCK=real). At a rate that a machine does not keep up with, real time has another rate, RTT and MTU; the BDP in
-packets is the same, and so is every parameter that a spec gives in BDPs, packets and RTTs.
+(CLOCK=real). If a machine does not keep up with a sweep's rate, the points in real time have another rate, RTT and MTU.
+The BDP in packets stays the same, and so does every parameter that a spec gives in BDPs, packets and RTTs.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from analysis.statistics import Interval, mean_interval
 
 CAPTION = (
     "points of the sweeps that were also measured in real time (CLOCK=real), against the same in virtual time. Where a "
-    "machine does not keep up with the paper's rate, rate, RTT and MTU differ; the BDP in packets, and all that is "
-    "given in BDPs, packets and RTTs, are the same."
+    "machine does not keep up with the paper's rate, rate, RTT and MTU differ. The BDP in packets is the same, and so "
+    "is every setting in BDPs, packets or RTTs."
 )
 MISSING = "no point measured by both clocks:\nmake figures PAPER={} CLOCK=real\nmeasures in real time"
 ROWS, COLUMNS = 4, 3
@@ -40,8 +40,8 @@ def figure(sweeps: tuple[str, ...]) -> PaperFigure:
 
 
 class ClockMeasure(NamedTuple):
-    """One panel: a number of a run (None: not measured), and its name and unit. `grain` is the change of the number by
-    one packet: numbers that differ by less count as equal.
+    """One panel: a number of a run (None: not measured), its name and its unit. `grain` is by how much one packet
+    changes the number: numbers that differ by less count as equal.
     """
 
     name: str
@@ -64,12 +64,12 @@ def _over_bdp(column: str) -> Callable[[StoredRun], float | None]:
 
 
 def _lost(run: StoredRun) -> float | None:
-    """Percent of the packets that arrived at the queue."""
+    """Dropped packets in percent of the packets that arrived at the queue."""
     return None if run["drops"] is None or not run["arrivals"] else 100 * run["drops"] / run["arrivals"]
 
 
 def _losers(run: StoredRun) -> float | None:
-    """Percent of the flows that lose in an RTT with a loss. None for a run with one flow: it is always 100 %."""
+    """Percent of the flows that lose in an RTT with a loss. None for a run with one flow, which always has 100 %."""
     losing = run["flows_losing_per_rtt"]
     return None if losing is None or run["flows"] < 2 else 100 * losing / run["flows"]
 
@@ -135,7 +135,7 @@ class ClockPoint(NamedTuple):
 
 
 def prepare(sweeps: tuple[str, ...], runs: StoredRuns) -> Data:
-    """Every point that both clocks have, by sweep; and the points that only real time has."""
+    """Every point that both clocks have, in the order of `sweeps`; and the labels of points that only real time has."""
     points, alone = [], []
     for stem in sweeps:
         for real in _repetitions(runs.select(stem + REAL, clock="real")):
@@ -164,8 +164,8 @@ def _virtual(runs: StoredRuns, stem: str, real: StoredRun) -> list[StoredRun]:
 
 
 def _same_point(run: StoredRun) -> list[pl.Expr]:
-    """A run of the other clock is the same point if algorithm, flows, traffic and policy are the same, and if its
-    buffer and its threshold, scaled by the BDP, differ from this run's by less than a packet.
+    """A run of the other clock is the same point if algorithm, flows, traffic, profile and policy are the same, and if
+    its buffer and its threshold, scaled by the BDP, differ from this run's by less than a packet.
     """
     names = ("cc", "finite_cc", "flows", "traffic", "flow_sizes", "load", "profile", "mode")
     conditions = [pl.col(name).eq_missing(pl.lit(run[name])) for name in names]
@@ -177,7 +177,7 @@ def _same_point(run: StoredRun) -> list[pl.Expr]:
 
 
 def _cc(run: StoredRun) -> str:
-    """The congestion control of the long flows, or of the finite ones if there are no others."""
+    """The congestion control of the long flows, or of the finite flows if the run has no long flows."""
     return str(run["cc"] or run["finite_cc"])
 
 
@@ -280,8 +280,8 @@ def _limits(values: list[float], measure: ClockMeasure) -> tuple[float, float]:
 
 
 def facts(data: Data) -> list[Fact]:
-    """For each measure: the number of points where the intervals of the clocks overlap, the median of the differences
-    over points, and the point with the largest difference.
+    """For each measure: the number of points where the intervals of the clocks meet, the median over points of the
+    absolute difference, and the point with the largest difference.
     """
     if not data["points"]:
         return [Fact("every measure: points whose intervals of both clocks meet", "", None, None, "", headline=True)]
@@ -294,10 +294,10 @@ def facts(data: Data) -> list[Fact]:
         rows.append(Fact(what, "", None, count, f"of {len(judged)}", headline=True))
         if known:
             middle = exactly(median(abs(both.difference) for _, both in known))
-            what = f"{measure.name}: real and virtual time apart, median over points"
+            what = f"{measure.name}: distance of real from virtual time, median over points"
             rows.append(Fact(what, "", None, middle, measure.unit, headline=True))
             label, both = max(known, key=lambda point: abs(point[1].difference))
-            what = f"{measure.name}: real time less virtual time where it is most"
+            what = f"{measure.name}: largest difference, real time less virtual time"
             rows.append(Fact(what, "", None, exactly(both.difference), measure.unit, label))
     return rows
 

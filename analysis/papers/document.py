@@ -36,8 +36,8 @@ class DrawnFigure(NamedTuple):
 def page(
     drawn: list[DrawnFigure], runs: StoredRuns, reasons: Mapping[str, str], pictures: str = ".", archives: str = ""
 ) -> str:
-    """The page in Markdown. `reasons` are texts by title of a figure, `pictures` the path of the images, seen from the
-    page, `archives` a paragraph about the published runs. Raises InputError if a reason's figure is not drawn.
+    """The page in Markdown. `reasons` are texts by title of a figure, `pictures` the path from the page to the images,
+    `archives` a paragraph about the published runs. Raises InputError if a reason's figure is not drawn.
     """
     paper = runs.paper
     has_second = any(fact.second for each in drawn for fact in each.facts)
@@ -129,7 +129,7 @@ def _about_runs(runs: StoredRuns, drawn: list[DrawnFigure]) -> str:
     each = f"{most} run{'s' * (most != 1)}" if fewest == most else f"{fewest} to {most} runs"
     drawn_from = [row for row in table.iter_rows(named=True) if StoredRun(row, runs.results).label in used]
     count, name = run_table.distinct(drawn_from), runs.paper.run_list_name
-    twice = f" ({len(drawn_from)} with those that several sweeps did)" if len(drawn_from) > count else ""
+    twice = f" ({len(drawn_from)} if each sweep's runs are counted apart)" if len(drawn_from) > count else ""
     why = f" ({kinds(left_out.values())})" if left_out else ""
     lacking = runs.without_result()
     without = [f"{counted(number, 'point')} of `{name}`" for name, number in lacking.items()]
@@ -138,14 +138,15 @@ def _about_runs(runs: StoredRuns, drawn: list[DrawnFigure]) -> str:
     return (
         f"{count} {kind} in {clocks}{twice}, {len(left_out)} left out{why}{none}; "
         f"{each} of each point; {hours:.1f} h of runs, analysis not counted; "
-        f"commit {commits or 'unknown'}. Intervals are 95 % Student's t intervals over runs, or the likelihood's where "
-        "a law is fitted. They hold the truth in 19 of 20 cases, however few runs there are, if what differs between "
-        "runs is normal; so those of few runs are wide (of two runs: 6.4 times their distance to either side of the "
-        "mean), and may go beyond what a number can be. A search, with all other runs of its kind, gives the largest "
-        "buffer that is not enough and the smallest that is, wider apart where buffers between them contradict each "
-        "other. A lone flow's repetitions are nearly one sawtooth, shifted, so that their intervals are small. Figures "
-        f"name at most four runs; [{name}]({name}) has a row for each run, and in its column "
-        f"`{run_list.FIGURES}` the figures that were drawn from it (`3;5a`)."
+        f"commit {commits or 'unknown'}. Intervals are 95 % Student's t intervals over runs, or likelihood intervals "
+        "where a law is fitted. If the differences between runs are normal, an interval contains the true value in 19 "
+        "of 20 cases, however few runs there are. So intervals of few runs are wide (of two runs: 6.4 times their "
+        "distance to either side of the mean), and may contain impossible values. The bounds of a search, with all "
+        "other runs of its kind, are the largest buffer that is not enough and the smallest buffer that is. The bounds "
+        "are wider apart where buffers between them contradict each other. A lone flow's repetitions are nearly the "
+        "same sawtooth, shifted, so their intervals are small. A figure of several runs does not name them; "
+        f"[{name}]({name}) has a row for each run, and in its column `{run_list.FIGURES}` the figures that were drawn "
+        "from it (`3;5a`)."
     )
 
 
@@ -156,10 +157,10 @@ def _about_ns3(runs: StoredRuns, drawn: list[DrawnFigure]) -> str:
         return ""
     hours, count = (run_list.of_ns3(runs)["wall_s"].sum() or 0) / 3600, counted(len(used), "run")
     return (
-        f"ns-3 stands beside a few points of some figures: {count} with the same flows, starts and queue, and "
-        f"the TCP of the ns-3 simulator (`make figures PAPER={runs.paper.key} SWITCH=ns3`; {hours:.1f} h). ns-3's runs "
-        "may be shorter and fewer, as the specs say. The column is empty where ns-3 has no run, and for numbers over "
-        "many points."
+        f"Some figures also show ns-3 at a few points: {count} with the same flows, starts and queue, and the TCP of "
+        f"the ns-3 simulator (`make figures PAPER={runs.paper.key} SWITCH=ns3`; {hours:.1f} h). ns-3's runs may be "
+        "shorter and fewer, as the specs say. In the tables, column ns-3 has a dash where ns-3 has no run, and for "
+        "numbers over many points."
     )
 
 

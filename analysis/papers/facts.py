@@ -16,7 +16,7 @@ NOT_MEASURED = "not measured"
 
 
 class Fact(NamedTuple):
-    """One number: the paper's words for it, the theory's prediction for this run, and the measurement."""
+    """One number: the paper's words for it, the theory's prediction for our runs, and the measurement."""
 
     what: str
     paper: str  # the paper's words or number, "" if it has none
@@ -29,7 +29,7 @@ class Fact(NamedTuple):
     second: Interval | None = None  # measured in the paper's second set of runs
     ns3: Fact | None = None  # the same number in runs of ns-3
     over_points: bool = False  # an extreme or a mean of many points of the figure
-    key: Key | None = None  # of a number that other parts of the analysis read
+    key: Key | None = None  # only for a number that other parts of the analysis read
 
     @property
     def is_predicted(self) -> bool:
@@ -57,7 +57,7 @@ class Fact(NamedTuple):
 
     @property
     def measurement_text(self) -> str:
-        """The estimate with its 95 % interval, if it has one; `none` if there is no estimate."""
+        """The estimate with its interval, if it has one; `none` if there is no estimate."""
         return self.none if self.measured is None else f"{self.measured} {self.unit}".strip()
 
 
@@ -76,8 +76,8 @@ def with_ns3(facts: Iterable[Fact], ns3: Iterable[Fact]) -> list[Fact]:
 
 
 def table(facts: Iterable[Fact]) -> pl.DataFrame:
-    """The numbers only, one row per fact; empty where there is none. `key` is a JSON object, in a column that only
-    tables with keys have.
+    """One row per fact: its name, the paper's words, and the numbers; empty where there is none. `key` is a JSON
+    object, in a column that only tables with keys have.
     """
     facts = list(facts)
     numbers = dict.fromkeys(("predicted", "measured", "low", "high"), pl.Float64)
@@ -98,7 +98,7 @@ def _value_and_runs(estimate: Interval | None) -> tuple[float | None, int | None
 
 
 def exactly(value: float) -> Interval:
-    """A number of all runs pooled: it is not a mean of repetitions, so it has no interval."""
+    """A number of one run, or of all runs pooled: it is not a mean of repetitions, so it has no interval."""
     return Interval(value, None, None, 1)
 
 

@@ -2,8 +2,8 @@
 """Decides which imported runs of a results directory belong to a sweep of a paper.
 
 Figures ask for runs by sweep, but imported runs name no sweep. An imported run therefore belongs to every sweep whose
-conditions it meets: the flows, buffer and mode that all runs of the sweep have in common. The parameters that a sweep
-varies may have any value: figures choose among them, and among algorithms, themselves.
+conditions it meets: number of flows, buffer, and marking or not, as far as all runs of the sweep share them. The other
+parameters may have any value: figures themselves choose among their values, and among algorithms.
 """
 
 from __future__ import annotations
@@ -35,12 +35,15 @@ def outside_sweeps(table: pl.DataFrame) -> pl.DataFrame:
     for name in OF_THE_LINK:
         if rows[name].n_unique() > 1:
             values = ", ".join(map(str, rows[name].unique().sort().to_list()[:4]))
-            raise InputError(f"imported runs differ in {name}: {values}; allowed: one link; import each into its own")
+            raise InputError(
+                f"imported runs differ in {name}: {values}; allowed: one link; "
+                "import the runs of each link into a results directory of their own"
+            )
     return rows
 
 
 def meeting(rows: pl.DataFrame, conditions: SweepConditions | None) -> pl.DataFrame:
-    """The rows that meet a sweep's conditions; none if there are no conditions, as for a version in another clock."""
+    """The rows that meet a sweep's conditions. None of them if `conditions` is None, as for a version in real time."""
     if conditions is None:
         return rows.clear()
     flows, is_marked, buffer = conditions

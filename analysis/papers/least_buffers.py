@@ -37,12 +37,14 @@ class BufferBracket(NamedTuple):
 
     runs: list[StoredRun]
     bounds: Bounds
-    contradiction: tuple[int, int] | None  # a smaller buffer that is enough, a larger that is not
+    contradiction: tuple[int, int] | None  # a smaller buffer that is enough, a larger one that is not
     means: dict[int, float]  # of the search's column, by buffer
 
     @property
     def is_known(self) -> bool:
-        """False where a buffer is enough, but the largest that was tried is not: then there is no least buffer."""
+        """False if a buffer is enough but a larger one is not, and the largest one tried is not enough or undecided:
+        then there is no least buffer.
+        """
         return not (self.contradiction and math.isinf(self.bounds.high))
 
     @property
@@ -55,7 +57,9 @@ class BufferBracket(NamedTuple):
 
     @property
     def runs_at_least(self) -> list[StoredRun]:
-        """The runs with the smallest buffer that is enough, or with the largest that was tried if none is."""
+        """The runs with the smallest buffer from which every buffer is enough. If there is no such buffer: the runs
+        with the smallest buffer that is enough if a larger one is not, otherwise the runs with the largest buffer.
+        """
         if self.contradiction and not self.is_known:
             buffer = float(self.contradiction[0])
         else:

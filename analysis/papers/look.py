@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # figures annotate with look.Figure and look.Axes: matplotlib
 
 COLUMN_IN, PAGE_IN = 3.5, 7.1  # widths of a column and of a page of a journal
 PNG_DPI = 300
-SMALL: dict[str, Any] = {  # for figures of a column's width; journals ask for 7 pt or more
+SMALL: dict[str, Any] = {  # for figures as wide as a column or a page; journals ask for 7 pt or more
     "font.size": 7.5, "axes.labelsize": 7.5, "axes.titlesize": 7.5, "xtick.labelsize": 7, "ytick.labelsize": 7,
     "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.major.size": 2.5,
     "ytick.major.size": 2.5, "lines.linewidth": 0.9, "lines.markersize": 3.2, "legend.fontsize": 7,
@@ -136,7 +136,9 @@ def label_right(ax: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
 
 
 def legend_right(ax: Axes, curves: Mapping[str, str], missing: Iterable[str], more: Iterable[Artist] = ()) -> None:
-    """A legend right of the axes: each algorithm with the text of its curve, `more`, and why others are missing."""
+    """A legend right of the axes: each algorithm with the text of its curve, then `more`, then the texts of `missing`:
+    why the other algorithms have no curve.
+    """
     from matplotlib.lines import Line2D
 
     handles: list[Artist] = [

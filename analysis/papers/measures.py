@@ -23,7 +23,7 @@ from runs.thinned import SUMMARY, kept
 def measure(directory: Path, name: str, kind: Any, compute: Callable[[], Any]) -> Any:
     """The value of `compute()`, which reads tables of the repetition; without the tables, the stored value. `kind` is
     the value's type, one that JSON can express. If `compute` gets another definition, it needs another `name`, because
-    stored values remain. Raises InputError.
+    published runs keep their stored values. Raises InputError.
     """
     if kept(directory) != SUMMARY:
         value = json.loads(json.dumps(compute()))  # the same types as from the file

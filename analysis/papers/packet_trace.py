@@ -24,7 +24,9 @@ REFUSED = CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
 
 
 class PacketTrace:
-    """Times are ns on the run's clock. `queue` and `records` need postcards and tcp.parquet; InputError if not kept."""
+    """Times are ns on the run's clock. `queue` reads postcards.parquet. `records` reads tcp.parquet, and joined.parquet
+    if the trace has records without a count of packets in flight. Both raise InputError.
+    """
 
     def __init__(self, run: StoredRun) -> None:
         self.run = run
@@ -59,8 +61,8 @@ class PacketTrace:
         return {name: records[name].to_numpy() for name in names} | {"flow": self._ids(records)}
 
     def _outstanding(self, records: pl.DataFrame) -> pl.Series:
-        """Packets in flight: the trace's count, else (snd_nxt - snd_una) / mss, as in the summary (analysis/join.py).
-        mss is the record's mss, else the flow's largest payload.
+        """Packets in flight: the trace's count, else (snd_nxt - snd_una) / mss rounded up, as in the summary
+        (analysis/trace_by_flow.py). mss is the record's mss, else the flow's largest payload. -1: not known.
         """
         of_flow = self.run.table("joined").group_by("flow").agg(largest=pl.col("payload_bytes").max())
         mss = pl.coalesce("mss_bytes", "largest").cast(pl.Int64).clip(1)
@@ -103,8 +105,8 @@ class PacketTrace:
 
     def losses(self) -> list[tuple[int, list[int], int]]:
         """(first drop, flows that lost, end) of each loss. Drops less than an aftermath (AFTERMATH_RTTS longest RTTs)
-        apart are one loss. A loss ends one aftermath after its first drop. A loss not wholly in the measurement window
-        is left out.
+        apart are one loss. A loss ends one aftermath after its first drop. A loss that does not end in the measurement
+        window is left out. Of a loss that began before the window, the drops in the window count as a loss.
         """
         aftermath_ns = AFTERMATH_RTTS * self.longest_rtt_ns
         times, flows, _ = self.drops(self.start_ns, self.end_ns)

@@ -35,7 +35,7 @@ class PaperFigure:
     """
 
     name: str  # of its files: figure_05a, table_1
-    caption: str  # begins with a small letter: it follows the title and a colon
+    caption: str  # begins with a small letter: in sweep reports it follows the title and a colon
     sweeps: tuple[str, ...]  # stems of the specs that it is drawn from
     prepare: Callable[[Any], Data]  # Any is StoredRuns, which has a Paper: importing it would be circular
     draw: Callable[[Data], Figure]
@@ -55,7 +55,7 @@ class PaperFigure:
 
     @property
     def word(self) -> str:
-        """The user's name of the figure: figure_05a -> 5a, table_1 -> table1, clocks."""
+        """The figure's word in FIGURE=: figure_05a -> 5a, table_1 -> table1, clocks -> clocks."""
         kind, _, number = self.name.partition("_")
         return number.lstrip("0") if kind == "figure" else kind + number
 
@@ -90,7 +90,7 @@ class Paper:
     def __post_init__(self) -> None:
         if not KEY.fullmatch(self.key):
             raise ValueError(
-                f"key {self.key!r}: cannot name files; allowed: small letters, digits and _, from a letter"
+                f"key {self.key!r}: cannot name files; allowed: 2 to 32 small letters, digits and _, the first a letter"
             )
         names = [figure.name for figure in self.figures]
         if not names or len(set(names)) < len(names):

@@ -20,9 +20,9 @@ MOST_BYTES = 8 << 20  # of figures and page: everybody who clones the repository
 
 
 def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Path) -> list[Path]:
-    """Copies the drawn figures and the run table from `figures` to `docs`, and writes the page there. Returns the new
-    files. Raises OSError; InputError if the figures or the runs of the first repetition are too large, or if a figure
-    with reasons was not drawn: `docs` is then unchanged.
+    """Copies the drawn figures, their numbers (CSV) and the run table from `figures` to `docs`, and writes the page and
+    the archives there. Returns the new files. Raises OSError; InputError if the figures or the runs of the first
+    repetition are too large, or if the file of reasons names a figure that was not drawn: `docs` is then unchanged.
     """
     paper = runs.paper
     reasons = document.read_reasons(docs / paper.reasons_name)
@@ -35,8 +35,8 @@ def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Pat
         if total > MOST_BYTES:
             largest = max(pictures, key=lambda path: path.stat().st_size)
             raise InputError(
-                f"the figures have {total / 2**20:.1f} MiB, allowed are {MOST_BYTES >> 20}; the largest is {largest} "
-                f"with {largest.stat().st_size / 2**20:.1f}: rasterize its dense parts"
+                f"figures and page have {total / 2**20:.1f} MiB, allowed are {MOST_BYTES >> 20}; the largest is "
+                f"{largest} with {largest.stat().st_size / 2**20:.1f}: rasterize its dense parts"
             )
         archives = packed.replace(docs / paper.archives_name)
     numbers = [figures / f"{each.figure.name}.csv" for each in drawn]
@@ -50,7 +50,7 @@ def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Pat
 
 
 def _about_archives(packed: archive.Packed, missing: int, paper: Paper) -> str:
-    """The sentence about the runs that the archives lack for their size; "" if there are none."""
+    """The sentence about the runs that were too large for the archives; "" if there are none."""
     if not packed.left_out:
         return ""
     first, last = packed.left_out[0], packed.left_out[-1]
@@ -63,8 +63,8 @@ def _about_archives(packed: archive.Packed, missing: int, paper: Paper) -> str:
 
 
 def _by_repetition(runs: StoredRuns) -> dict[int, list[str]]:
-    """The runs of all sets by repetition, so that a new repetition changes no archive of another. Runs of an earlier
-    spec are left out: an archive has no plan, so nobody could tell them from runs of the present spec.
+    """The runs of all sets by repetition, so that a new repetition does not change the archives of the others. Runs
+    of an earlier spec are left out: an archive has no plan, so nobody could tell them from runs of the present spec.
     """
     by_repetition: dict[int, list[str]] = {}
     for row in run_list.with_other_sets(runs).sort("repetition").iter_rows(named=True):

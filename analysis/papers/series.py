@@ -29,7 +29,7 @@ def grouped(runs: Iterable[StoredRun], by: Of) -> dict[Any, list[StoredRun]]:
 
 
 def series(runs: Iterable[StoredRun], by: Of, number: Of) -> Series:
-    """The mean of `number` over the runs of each value of `by`."""
+    """The mean of `number` over the runs of each value of `by`; values without a number are left out."""
     estimates = {at: mean_interval(value_of(run, number) for run in group) for at, group in grouped(runs, by).items()}
     return {at: estimate for at, estimate in estimates.items() if estimate is not None}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The stored runs that figures are drawn from: rows of the run table, and the small tables that lie beside them.
+"""The stored runs that figures are drawn from: rows of the run table, and the files of each run.
 
 A figure selects the runs that it draws, and gets only valid or imported runs. The selected runs and those left out are
 recorded, so that the figure can name its runs and say how many it left out.
@@ -40,7 +40,7 @@ class StoredRun:
 
     @property
     def name(self) -> str:
-        """The name of the sweep's job: enough to find the run."""
+        """The name of the job, unique in its sweep."""
         return str(Path(self.row["run"]).parent.name)
 
     @property
@@ -59,12 +59,12 @@ class StoredRun:
         return self._document("environment.json")
 
     def table(self, name: str) -> pl.DataFrame:
-        """postcards, tcp or joined, whole. Raises InputError if it was not kept."""
+        """The whole table `name`: postcards, tcp, joined or flows. Raises InputError if it is damaged or not kept."""
         return self._parquet(f"{name}.parquet")
 
     def measure(self, name: str, kind: Any, compute: Callable[[StoredRun], Any]) -> Any:
-        """The value of `compute(self)`, which reads tables, as type `kind`; for a published run, the stored value
-        (measures.py). Raises InputError.
+        """The value of `compute(self)`, which reads tables, as type `kind`. For a run that kept only its summary, as a
+        published run does, the stored value (measures.py). Raises InputError.
         """
         return measures.measure(self.directory, name, kind, lambda: compute(self))
 
@@ -116,14 +116,17 @@ class StoredRun:
 
 
 class _StoredObject(dict[str, Any]):
-    """A JSON object of a stored run. A missing key (the file is of another version) is an InputError."""
+    """A JSON object of a stored run. A missing key (another version wrote the file) is an InputError."""
 
     def __init__(self, pairs: dict[str, Any], path: Path) -> None:
         super().__init__(pairs)
         self.path = path
 
     def __missing__(self, key: str) -> Any:
-        raise InputError(f"{self.path}: has no {key}; make replay writes it anew from raw files")
+        raise InputError(
+            f"{self.path}: has no {key}: another version wrote it; make replay if the raw files were kept, else run "
+            "the sweep again"
+        )
 
 
 NOT_VALID = "not valid"
@@ -179,7 +182,9 @@ class StoredRuns:
         return runs
 
     def second_set(self) -> StoredRuns | None:
-        """The paper's second set of runs, none of them selected yet; None if there is none."""
+        """The paper's second set of runs, none of them selected yet. None if no run of a second set is stored, or if
+        these runs are another set themselves.
+        """
         second = self.paper.second
         if second is None or self.suffix or not self.table["sweep"].str.contains(second.suffix, literal=True).any():
             return None
@@ -188,7 +193,9 @@ class StoredRuns:
         return runs
 
     def ns3_set(self) -> StoredRuns | None:
-        """ns-3's versions of the sweeps, none of their runs selected yet; None if there is no such run."""
+        """The runs of the sweeps in ns-3, none of them selected yet. None if no such run is stored, or if these runs
+        are another set themselves.
+        """
         names = [self.paper.sweep_name(stem, self.smoke, NS3) for stem in self.paper.stems]
         if self.suffix or not self.table["sweep"].is_in(names).any():
             return None
@@ -197,8 +204,9 @@ class StoredRuns:
         return runs
 
     def select(self, stem: str, *conditions: pl.Expr, needs: tuple[str, ...] = (), **equal: Any) -> list[StoredRun]:
-        """The valid runs of a sweep with these values and the imported runs that belong to it, sorted by algorithm,
-        flows, buffer, mode and repetition. Runs without a number in one of the columns `needs` are left out.
+        """The valid runs of a sweep, and the imported runs that belong to the sweep, with these values; sorted by
+        algorithm, flows, buffer, mode and repetition. Runs without a number in one of the columns `needs`, and runs
+        of an earlier spec, are left out.
         """
         rows = pl.concat([self._of_sweep(stem), imported_runs.meeting(self.imported, self.conditions.get(stem))])
         rows = rows.filter(*conditions, **equal).sort("cc", "flows", "buffer_packets", "mode", "repetition", "run")

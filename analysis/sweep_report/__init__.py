@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """results/<sweep>/report.html: one page about a whole sweep, from stored files only.
 
-`write` draws the figures that every sweep has (analysis/figures/sweep) into <sweep>/figures, adds the figures of a
-paper from the directory in which they were drawn, and embeds all in one file that opens offline.
+`write` draws the figures that every sweep has (analysis/figures/sweep) into <sweep>/figures, and adds the figures of
+papers from the directories in which they were drawn. It embeds figures, up to MOST_BYTES together, in one file that
+opens offline.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from runs.names import PAGE
 from runs.stored_sweep import COLUMN, MISSING, NOT_VALID, VALID, Row, Stored, earlier_reasons, kind, read
 
 TEMPLATE = Path(__file__).with_name("sweep_report.html.j2")
-MOST_BYTES = 8_000_000  # limit of all embedded figures; the page only names the others
-OF_MACHINE = ("cpu", "kernel", "versions", "memory", "program", "virtual")  # in environment.json
-MOST_KINDS = 12  # of reasons in the list at the top; the table has each run's reasons
+MOST_BYTES = 8_000_000  # limit of all embedded figures together; the page only names those that do not fit
+# First words of the facts of environment.json that the page shows.
+OF_MACHINE = ("cpu", "kernel", "versions", "memory", "program", "virtual")
+MOST_KINDS = 12  # most kinds of reasons in each list at the top; the table has each run's reasons
 
 
 class ShownFigure(NamedTuple):
@@ -57,7 +59,7 @@ def write(directory: Path, figures: Path | None = None, papers: Iterable[Paper] 
 
 
 def draw(sweep: Stored) -> list[ShownFigure]:
-    """Draws the figures that every sweep has into <sweep>/figures, except those without data."""
+    """Draws the figures that every sweep has, except those without data, into <sweep>/figures."""
     from analysis.figures.drawing import save_both, warm_up
 
     shown = []
@@ -75,7 +77,9 @@ def draw(sweep: Stored) -> list[ShownFigure]:
 
 
 def from_papers(sweep: Stored, figures: Path | None, papers: Iterable[Paper]) -> list[ShownFigure]:
-    """The figures of papers that are drawn from this sweep, out of `figures` or the directory beside the sweep."""
+    """The papers' figures that are drawn from this sweep. Figures that compare clocks are left out. The figures
+    are read from `figures`; without it, from the output directory of `make figures` beside the sweep.
+    """
     shown = []
     for paper, smoke in itertools.product(papers, (False, True)):
         drawn = figures or sweep.directory.parent / "figures" / paper.output_name(smoke)
@@ -200,7 +204,7 @@ def _kinds(reasons: Iterable[str]) -> list[tuple[str, int]]:
     ordered = sorted(by_kind.values(), key=len, reverse=True)
     listed = [(same[0], len(same)) for same in ordered[:MOST_KINDS]]
     if len(ordered) > MOST_KINDS:
-        listed.append((f"and {count(len(ordered) - MOST_KINDS, 'kind')} of reason more", 1))
+        listed.append((f"and {count(len(ordered) - MOST_KINDS, 'more kind')} of reason", 1))
     return listed
 
 
@@ -213,7 +217,7 @@ def _label(key: str) -> str:
 
 
 def _setting_text(sweep: Stored, key: str, value: Any) -> str:
-    """A parameter's value with its name, for a list of settings; "" if the parameter is not set."""
+    """A parameter's value for a list of settings, with its name if the sweep does not vary it; "" if it is not set."""
     if value is None or (key == "traffic" and value == "long"):
         return ""
     row = next(row for row in sweep.rows if sweep.value(row, key) == value)

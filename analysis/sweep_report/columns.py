@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The table of runs: its columns, each with a text and a sorting key for every run, and its filters.
 
-A parameter that is the same for all runs has no column: the page states it once.
+A parameter that is the same for all runs has no column, except those of ALWAYS: the page states it once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ReportColumn(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """`order` is the sorting key as text, "" if `text` serves as well or there is no key."""
+    """`order` is the sorting key as text. It is "" if `text` is the same, or if there is no key."""
 
     text: str
     order: str
@@ -64,11 +64,16 @@ MEASURED = (
     _measured("queue_nonempty_fraction", "found a queue", "share of packets that found the queue not empty", percent),
     _measured("goodput_bps", "goodput", "TCP payload that left the queue for the first time", lambda v: si(v, "b/s")),
     _measured("depth_p50_packets", "depth p50", "queue depth that packets found on arrival, median, packets"),
-    _measured("depth_p99_packets", "depth p99", "the same, 99th percentile"),
+    _measured("depth_p99_packets", "depth p99", "queue depth that packets found on arrival, 99th percentile, packets"),
     _measured("drops", "drops", "packets that the queue dropped in the measurement window"),
     _measured("marks", "marks", "packets that the queue marked in the measurement window"),
     _measured("jain_index", "Jain", "fairness of the flows' goodput, 1 is equal"),
-    _measured("delta", "Δ", "windows are within a factor of Δ of the fair share", lambda v: number(v, 3)),
+    _measured(
+        "delta",
+        "Δ",
+        "windows, from the 1st to the 99th percentile, are within a factor of Δ of the fair share",
+        lambda v: number(v, 3),
+    ),
     _measured("attempt", "attempts", "attempts until the run was valid or given up"),
     _measured("wall_s", "wall s", "seconds that the run took, without its analysis", lambda v: number(v, 3)),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command `sweep-report`: writes results/<sweep>/report.html, or leaves an earlier page as it is."""
+"""The command `sweep-report`: writes results/<sweep>/report.html. If it fails, an earlier page stays as it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runs.spec_file import check_name
 
 KEYS = {
     "sweep": Key("a sweep: results/<sweep>", values=PATHS),
-    "figures": Key("where figures of a paper were drawn (figure_*.svg; default: none)", values=PATHS),
+    "figures": Key("directory with the drawn figures of a paper (default: results/figures/<paper>)", values=PATHS),
 }
 
 
@@ -27,7 +27,9 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
         raise SpecError(errors)
     directory, figures = Path(given["sweep"]), Path(given["figures"]) if "figures" in given else None
     if figures is not None and not figures.is_dir():
-        raise InputError(f"{figures}: is not a directory; give the one with the figures, or none")
+        raise InputError(
+            f"{figures}: is not a directory; give the directory with the figures of a paper, or leave FIGURES out"
+        )
     check_name(directory)
     say(str(write(directory, figures)))
     if unknown := record.unrecorded_among(run_table.repetitions(directory), directory):

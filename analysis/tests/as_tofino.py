@@ -3,8 +3,8 @@
 
 The chip's clock has an offset, drifts, wraps around, and may restart. Its traffic manager stamps the start of a
 transmission; on Tofino 1 the stamp has 18 bits, and the program extends it (p4src/tna/queue_time.p4). The traffic
-manager counts only the cells of packets whose transmission has not begun. It deflects refused packets, and they get
-their stamp later. Mirrored copies arrive late and out of order.
+manager counts only the cells of packets whose transmission has not begun. It deflects refused packets, which
+therefore get their stamp later. Mirrored copies arrive late and out of order.
 
 Two differences remain. A chip's depths are some cycles old, and depths here are exact. In virtual time hosts send
 bursts within a few ns, faster than any link.
@@ -36,10 +36,8 @@ EXTRA_BYTES = TARGETS["tofino"].capabilities.queued_extra_bytes
 STAMP_BYTES = simulate.BLOCK["BLOCK_STAMP_BYTES"]
 INGRESS_NS, EGRESS_NS = 350, 270  # a packet's time in the pipelines
 # From the start of a transmission to the receive stamp: a constant, and the mean of an exponential addition.
-MIRROR_NS, MIRROR_JITTER_NS = (
-    1000,
-    2000,
-)
+MIRROR_NS, MIRROR_JITTER_NS = 1000, 2000
+# From the refusal of a packet to its stamp: a constant, and the bound of a uniform addition.
 REFUSED_NS, REFUSED_JITTER_NS = 100, 60
 PORT, COLLECTOR_PORT = 2, 3
 
@@ -82,8 +80,8 @@ def queue_time(chip: str, came: np.ndarray, begins: np.ndarray) -> tuple[np.ndar
 
 
 def begins(queue: Columns) -> np.ndarray:
-    """Start of each packet's transmission, or time of its drop (CLOCK_MONOTONIC). Postcards of the
-    soft switch have only the end of the transmission.
+    """Start of each packet's transmission, or time of its drop (CLOCK_MONOTONIC). The start is inferred, because
+    postcards of the soft switch have only the end of the transmission.
     """
     ends = queue["enqueue_mono_ns"] + queue["sojourn_ns"]
     result = ends.copy()
@@ -224,7 +222,7 @@ def _stored(source: Path) -> dict[tuple[int, bool], dict[str, Any]]:
 
 
 def counts(arrivals: int, refused: int, extra: int = 0) -> dict[str, Any]:
-    """The switch's counters. Before the run they had counted `extra` packets."""
+    """The switch's counters. Each counter of packets had counted `extra` packets before the run."""
     port, collector = str(PORT), str(COLLECTOR_PORT)
     counters = {"arrivals": {port: arrivals}, "arrival_drops": {port: refused}, "postcards_made": {collector: arrivals}}
     return {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Pages in a real browser: Debian's Chromium without a window and without network access, driven by Selenium.
 
-`Browser` opens a page on a screen of any size, light or dark. Its methods return the console's errors, the figures'
-contents and the page's width.
+`Browser` opens a page on a screen of any size, light or dark. Its methods read the console's messages, the
+figures' sizes and numbers of colours and the page's width, and take screenshots and PDFs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pytest
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
-# Draws each image of a figure on a canvas. Returns whether the image can be decoded, and its number of colours: an
-# empty image has one.
+# Draws each visible figure's image on a canvas and counts its colours: an empty image has one. -1 means that the image
+# cannot be decoded.
 _PICTURES = """
 const done = arguments[arguments.length - 1];
 const shown = [...document.querySelectorAll(".picture svg")].filter(svg => svg.getClientRects().length);
@@ -59,7 +59,7 @@ class Browser:
         ):  # fmt: skip
             options.add_argument(f"--{word}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        # With the driver's path, Selenium searches no driver. SE_OFFLINE keeps it from downloading one.
+        # Given the driver's path, Selenium does not search for a driver. SE_OFFLINE keeps it from downloading one.
         self.driver = webdriver.Chrome(
             options=options, service=Service(DRIVER, env=os.environ | {"SE_OFFLINE": "true", "HOME": str(profile)})
         )
@@ -84,15 +84,15 @@ class Browser:
         return self.driver.execute_script(script, *values)
 
     def errors(self) -> list[str]:
-        """The console's messages since the last call, warnings included."""
+        """All messages of the console since the last call, each with its level."""
         return [f"{entry['level']}: {entry['message']}" for entry in self.driver.get_log("browser")]
 
     def pictures(self) -> list[dict[str, Any]]:
-        """For each figure: name, width and height on the page, and number of colours (-1: not a picture)."""
+        """For each visible figure: name, width and height on the page, and number of colours (-1: not a picture)."""
         return self.driver.execute_async_script(_PICTURES)
 
     def overflow(self) -> int:
-        """Pixels that the page is wider than the screen."""
+        """By how many pixels the page is wider than the screen."""
         return self.run("return document.documentElement.scrollWidth") - self.width
 
     def screenshot(self, path: Path | None = None, whole: bool = False) -> bytes:
@@ -119,6 +119,6 @@ class Browser:
 
 
 def needed() -> None:
-    """Skips if there is no browser, and tells how to get one."""
+    """Skips the test if there is no browser, and says how to install one."""
     if not (BROWSER and DRIVER):
         pytest.skip("no browser: apt-get install chromium chromium-driver")

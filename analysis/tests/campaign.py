@@ -2,7 +2,8 @@
 """Damages a copy of a stored run pseudo-randomly from a seed, and runs replay, what-if and every export on the copy.
 
 A command passes if it refuses (a status that is not 0, one line on stderr, nothing written), or if it gives the answer
-of the undamaged run. FORCE=1 passes also if the summary says that the run is not valid. All else is a finding.
+of the undamaged run. Replay with FORCE=1 also passes if the summary says that the run is not valid. All else is a
+finding.
 
     python -m analysis.tests.campaign VARIANTS [SEED [RUN OTHER]]      # VARIANTS of each kind of damage
 
@@ -33,8 +34,8 @@ from bufferscope import __main__ as bufferscope
 from runs.names import RECORD
 
 COMMANDS = ("replay", "forced replay", "what-if", "csv", "parquet", "pcapng", "flent", "telemetry-report")
-LONGEST_S = 30  # of one command: the slowest takes about one second
-MOST_LINE = 1000  # characters
+LONGEST_S = 30  # limit for one command; the slowest takes about one second
+MOST_LINE = 1000  # characters of an error line
 
 
 class Hang(BaseException):
@@ -159,7 +160,7 @@ def bounded(call: Callable[[], int]) -> tuple[int, list[str], str]:
 
 
 def undrawn() -> contextlib.ExitStack:
-    """Replaces figures by empty drawings. A figure takes a second, and depends only on files that are compared."""
+    """Replaces figures by empty drawings: a figure takes a second to draw, and depends only on compared files."""
 
     stack = contextlib.ExitStack()
     for target, what in {
@@ -186,7 +187,7 @@ def _blank_queue(directory: Path, *_: Any) -> None:
 
 
 def made(directory: Path, seed: int) -> Path:
-    """A small simulated repetition: recorded, analysed, with a what-if beside it."""
+    """A small simulated repetition: recorded, analysed, and with a what-if."""
     simulate.write_run(directory, simulate.Scenario(duration_ns=300_000_000, warmup_ns=100_000_000, seed=seed))
     simulate.record_digests(directory)
     prepared(directory)
@@ -194,7 +195,7 @@ def made(directory: Path, seed: int) -> Path:
 
 
 def prepared(directory: Path) -> None:
-    """Analyses a recorded repetition and puts a what-if beside it."""
+    """Analyses a recorded repetition and adds a what-if."""
     with contextlib.redirect_stdout(io.StringIO()):
         assert bufferscope.main(["replay", f"RUN={directory}"]) == 0
         assert bufferscope.main(["replay", f"RUN={directory}", "BUF=7p"]) == 0

@@ -59,7 +59,7 @@ def known_runs(tmp_path_factory):
 
 @pytest.fixture(params=list(SCENARIOS))
 def known(request, known_runs):
-    """Each scenario in turn."""
+    """The repetition of each of SCENARIOS in turn."""
     return known_runs(request.param)
 
 

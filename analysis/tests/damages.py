@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Damages one file of a stored repetition, pseudo-randomly from a seed. The damage changes bytes, whole blocks or
-values of documents; or it removes or empties the file, or replaces it by a FIFO or by another file of this run or of
-another run.
+"""Damages one file of a stored repetition, pseudo-randomly from a seed. The damage changes, cuts off or appends bytes,
+or it changes whole blocks or values of documents. Or it removes or empties the file, or replaces it by a FIFO or by
+another file of this run or of another run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def derived_of(names: Iterable[str]) -> list[str]:
 
 
 def files(directory: Path) -> Files:
-    """Everything below a directory."""
+    """All files below a directory."""
     return {
         str(path.relative_to(directory)): path.read_bytes() if path.is_file() else None
         for path in directory.rglob("*")
@@ -53,7 +53,8 @@ def damage(directory: Path, other: Path, kind: str, chance: random.Random) -> st
             source = other / "tcp.bst"
         (directory / name).write_bytes(source.read_bytes())
         return f"{name} of {source.parent.parent.name}/{source.name}"
-    if kind == "raw" and chance.random() < 0.4:  # else nearly all damage would hit the more numerous documents
+    # Otherwise nearly all damage would hit the documents, which are more numerous.
+    if kind == "raw" and chance.random() < 0.4:
         name = chance.choice([n for n in raw if Path(n).suffix in BLOCKS])
     else:
         name = chance.choice([*(raw if kind == "raw" else derived), RECORD])

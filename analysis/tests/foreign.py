@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A simulated repetition as others would have recorded it: the published artifact's text files and tables."""
+"""A simulated repetition in the two forms of the published artifact: text files and tables."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def tables(scenario: simulate.Scenario, truth: simulate.Truth, experiment: str =
 
 
 def together(several: list[Tables]) -> Tables:
-    """The tables of several experiments as one database, without the second experiments that have no data."""
+    """The tables of several experiments as one database, without the second experiment of each, which has no data."""
     return {
         name: (
             columns,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Shared by tests of imports: the command, a capture of datagrams, a refused import."""
+"""Shared by tests of imports: a successful import, a capture of datagrams, a refused import."""
 
 import socket
 import struct

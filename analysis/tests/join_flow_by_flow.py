@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The join as a loop over flows, one after another: the reference for analysis/join.py, which joins all at once.
+"""The join as a loop over flows, one after another: the reference for analysis/join.py, which joins all flows of a
+batch at once.
 
-Slow and plain. It shares only `match` (analysis/retransmits.py), `near32`, `known` and the data classes with the join.
+This join is slow and plain. It shares only `match` (analysis/retransmits.py), `near32`, `known`, constants and data
+classes with analysis/join.py.
 """
 
 from __future__ import annotations
@@ -107,9 +109,9 @@ def _header_bytes(frame_bytes: np.ndarray, seq: np.ndarray, control: np.ndarray,
 
 
 def _order(seq: np.ndarray, seq_end: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """A packet is late if it starts below the highest byte so far. All other packets of the flow are timely. A late
-    packet that starts in a hole between timely packets is reordered, unless an earlier late packet has the same start.
-    Every other late packet is a retransmission.
+    """Pure ACKs are neither late nor timely. Any other packet is late if it starts below the highest byte so far, else
+    timely. A late packet is reordered if no timely packet contains its first byte and no earlier late packet has the
+    same start. Every other late packet is a retransmission.
     """
     high, skipped = int(seq[0]), 0
     timely: list[int] = []

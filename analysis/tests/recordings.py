@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Recorded repetitions, and the derived files that the analysis makes of them: recorded/KIND/rep-1 holds raw files,
+"""Recorded repetitions, and digests of the files that the analysis must derive: recorded/KIND/rep-1 holds raw files,
 recorded/KIND/derived.json the SHA-256 of each derived file, and recorded/KIND/summary.json the summary as text.
 
-Commit 3c73508 recorded them, two long flows each: `real` by iperf3 (3 Mb/s, 100 ms), `virtual`, `ecn` and
-`egress-threshold` in virtual time (6 Mb/s, 20 ms), `import` from text files in the published artifact's form, which
+Commit 3c73508 recorded them, two long flows each: `real` in real time by iperf3 (3 Mb/s, 100 ms); `virtual`, `ecn` and
+`egress-threshold` in virtual time (6 Mb/s, 20 ms); `import` from text files in the published artifact's form, which
 `foreign.py` wrote. Paths of the recording machine are replaced by /opt/bufferscope. `whatif` is a what-if of `virtual`.
 
 `python -m analysis.tests.recordings` writes derived.json and summary.json again, with the analysis of this checkout.
@@ -36,14 +36,15 @@ def replay(kind: str, scratch: Path) -> tuple[Path, dict[str, bytes]]:
     directory = Path(shutil.copytree(RECORDED / kind / "rep-1", scratch / kind / "rep-1"))
     raw = _files(directory)
     with _no_glossary():
-        assert main(["replay", str(directory), "--alone"]) == 0  # faster than processes that first load matplotlib
+        # One process is faster than several that each load matplotlib.
+        assert main(["replay", str(directory), "--alone"]) == 0
     files = _files(directory)
     assert {name: files[name] for name in raw} == raw, "the analysis changed a raw file"
     return directory, {name: data for name, data in files.items() if name not in raw}
 
 
 def what_if(directory: Path) -> dict[str, bytes]:
-    """Replays the arrivals of an analysed repetition through another queue. Returns the files that this makes."""
+    """Replays the arrivals of an analysed repetition through another queue. Returns the new and changed files."""
     before = _files(directory)
     with _no_glossary():
         assert main(["replay", f"RUN={directory}", *WHATIF_WORDS]) == 0

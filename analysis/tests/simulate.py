@@ -34,7 +34,7 @@ class Flow:
 
     index: int
     first_seq: int
-    una: int = 0  # segments are numbered from 0
+    una: int = 0  # una, nxt and the sets contain segment numbers, from 0
     nxt: int = 0
     cwnd: float = 10.0
     ssthresh: float = 1e9
@@ -102,7 +102,7 @@ class Simulation:
         self.random = random.Random(scenario.seed)
         self.events: list[tuple[int, int, str, tuple[int, ...]]] = []
         self.serial = 0
-        self.link_free_ns = self.link_carry = 0  # the carry in ns / rate_bps
+        self.link_free_ns = self.link_carry = 0  # unit of the carry: 1 / rate_bps ns
         self.departures: list[int] = []  # of packets in the queue
         self.queued_bytes: list[int] = []
         self.card_seq = {True: 0, False: (1 << 32) - 50}
@@ -309,8 +309,8 @@ def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
 
 
 def _make_virtual(scenario: Scenario, documents_by_name: dict[str, Any]) -> None:
-    """Makes the documents those of virtual time. A process's worst frame is 9,983 ns late, just within the limit of
-    10 us; a driver is never late.
+    """Changes the documents to those of a run in virtual time. A process's worst frame is 9,983 ns late, just
+    within the limit of 10 us; a driver is never late.
     """
     late_ns = {"driver": 0, "process": 9_983}[scenario.switch]
     switch, echo_ns = documents_by_name["switch"], scenario.rtt_ns + 84 * 8 * 10**9 // scenario.rate_bps

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A repetition of any size, fast: a link that is always busy, flows that take turns, windows of constant size.
+"""Writes a repetition of any size fast: the link is always busy, flows take turns, windows hardly vary.
 
-Either all flows last as long as the run, or each flow has a few packets and the next flow follows it. Benchmarks and
+Either all flows last as long as the run, or each flow has a few packets and then another flow begins. Benchmarks and
 tests of many connections use such repetitions; tests that need known answers use simulate.py.
 """
 
@@ -70,7 +70,9 @@ def _name_flows(flows: list[dict[str, Any]], scenario: simulate.Scenario) -> Non
 
 
 def _source(rows: np.ndarray, low: str, flow: np.ndarray, scenario: simulate.Scenario) -> None:
-    """Sets source address and port of each packet. `low` is the column with the lower 64 bits of the address."""
+    """Sets source address and port of each packet. `low` is the column for the lower 64 bits of the
+    address: src_addr_lo, or src_addr, which has the whole address.
+    """
     address = np.uint64(simulate.address(scenario.addresses()[0])) + (flow // np.uint64(PORTS) << np.uint64(8))
     if low == "src_addr":
         rows[low][:, 8:] = address.astype(">u8").view(np.uint8).reshape(-1, 8)

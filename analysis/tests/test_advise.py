@@ -40,8 +40,8 @@ def by_key(document):
 
 
 def test_section_7_1__comes_out(advice):
-    # Spang et al.: 100 ms x 100 Gb/s, 10,000 Reno flows. Single flow: a 10 Gbit buffer. Theorem 5: 100 Mbit. "An
-    # instantaneous utilization higher than 99%": a few tens of packets.
+    # Spang et al.: 100 ms x 100 Gb/s, 10,000 Reno flows. A single flow needs a buffer of 10 Gbit. Theorem 5 needs 100
+    # Mbit. "An instantaneous utilization higher than 99%" needs a few tens of packets.
     document = advice("RATE=100gbit", "RTT=100ms", "FLOWS=10000", "CC=reno", "UTIL=0.99")
     assert document["link"]["bdp_bits"] == 10**10
     advice_by_key = by_key(document)
@@ -64,7 +64,7 @@ def test_section_7_1__of_bbr_needs_100_mbit(advice):
 
 
 def test_second_papers_abstract__comes_out(advice):
-    # 2.5 Gb/s, 10,000 flows: 99 % less; 10 Gb/s, 250 ms, 50,000 flows: about 10 Mbit, on chip
+    # 10,000 flows on 2.5 Gb/s need 99 % less buffer. 50,000 flows on 10 Gb/s with 250 ms need about 10 Mbit, on chip.
     small = by_key(advice("RATE=2.5gbit", "RTT=250ms", "FLOWS=10000"))
     assert small["sqrt-n"]["buffer"]["wire_bits"] == pytest.approx(0.01 * small["bdp"]["buffer"]["wire_bits"])
     large = by_key(advice("RATE=10gbit", "RTT=250ms", "FLOWS=50000"))
@@ -74,7 +74,8 @@ def test_second_papers_abstract__comes_out(advice):
 
 
 def test_infocom_papers_example__comes_out(advice):
-    # 1000 flows, 10 Gb/s, 100 ms, windows of 64 KB in packets of 1 KB: 125,000 packets, 3950, or twelve and a constant
+    # 1000 flows, 10 Gb/s, 100 ms, windows of 64 KB in packets of 1 KB. The BDP is 125,000 packets, the square root rule
+    # needs 3950, and Theorem 1 twelve and a constant.
     advice_by_key = by_key(
         advice("RATE=10gbit", "RTT=100ms", "FLOWS=1000", "MTU=962", "WINDOW=64p", "UTIL=90%", "INPUT=10mbit")
     )
@@ -84,7 +85,7 @@ def test_infocom_papers_example__comes_out(advice):
     assert advice_by_key["ex-form"]["holds"] is None
 
 
-def test_short_flows__are_asked_of_load_and_sizes(advice):
+def test_rules_for_short_flows__take_load_and_sizes(advice):
     advice_by_key = by_key(advice("LOAD=0.8", "FLOW_SIZES=14p"))
     assert advice_by_key["short-flows"]["buffer"]["packets"] == pytest.approx(-math.log(0.025) * 12)  # kappa = 1/12
     assert advice_by_key["md1"]["buffer"]["packets"] == pytest.approx(-math.log(0.025) * 2)
@@ -112,11 +113,11 @@ def test_capacity_ratio__decides_which_of_prasads_rules_there_is(advice):
         (("FLOWS=10",), "bdp", None),
         (("FLOWS=1", "CC=cubic"), "bdp", False),
         (("FLOWS=1", "CC=cubic"), "one-flow", True),
-        (("FLOWS=1", "CC=cubic", "RATE=1mbit"), "one-flow", False),  # below twenty packets
+        (("FLOWS=1", "CC=cubic", "RATE=1mbit"), "one-flow", False),  # the rule asks for fewer than twenty packets
         (("FLOWS=1", "RATE=1mbit"), "bdp", False),
         (("FLOWS=2", "RATE=2mbit"), "theorem-6", False),
-        (("FLOWS=1", "CC=bbr", "RATE=1mbit"), "one-flow", None),  # BBR's bursts are small
-        (("FLOWS=501", "WINDOW=64kB"), "sqrt-n", False),  # windows of 1622 packets would be needed
+        (("FLOWS=1", "CC=bbr", "RATE=1mbit"), "one-flow", None),  # BBR paces, so it needs no twenty packets for bursts
+        (("FLOWS=501", "WINDOW=64kB"), "sqrt-n", False),  # BDP/n is 1622 packets, above WINDOW
         (("FLOWS=50",), "sqrt-n", False),
         (("FLOWS=300",), "sqrt-n", None),
         (("FLOWS=501",), "sqrt-n", None),  # windows may be uniform or not
@@ -125,7 +126,7 @@ def test_capacity_ratio__decides_which_of_prasads_rules_there_is(advice):
         (("FLOWS=10000",), "theorem-6", None),
         (("FLOWS=500000",), "theorem-6", False),
         (("FLOWS=200000", "DELTA=4"), "theorem-6", None),  # windows may be 1 packet or larger
-        (("RATE=1gbit", "RTT=10ms", "FLOWS=800"), "tcp-equation", False),  # nearly all would be lost
+        (("RATE=1gbit", "RTT=10ms", "FLOWS=800"), "tcp-equation", False),  # nearly all packets would be lost
         (("LOAD=0.5", "CC=bbr"), "md1", False),  # a buffer of 2 packets loses 10 %
         (("LOAD=0.9", "CC=bbr"), "md1", None),  # CC matters to long flows only; whether arrivals are Poisson is open
         (("LOAD=0.5", "INPUT=1tbit", "CC=bbr"), "rho-b", False),
@@ -248,7 +249,7 @@ def test_extremes__have_an_answer(advice, words, cc):
         ),
         (("FLOW_SIZES=14",), "FLOW_SIZES=14 is a number without a unit; allowed: p as in 166p; b, kb, mb, gb"),
         (("FLOW_SIZES=14p:x",), "FLOW_SIZES=14p:x cannot be read at '14p:x'; allowed: sizes in packets or bytes"),
-        (("FLOW_SIZES=0p",), "FLOW_SIZES=0p has nothing at '0p'"),
+        (("FLOW_SIZES=0p",), "FLOW_SIZES=0p has a size or frequency of 0 at '0p'"),
         (("FLOW_SIZES=2.5p",), "FLOW_SIZES=2.5p is not a whole number of p"),
         (("WINDOW=0p",), "WINDOW=0p is zero; allowed: above zero"),
         (("FLOW=1",), "FLOW is not a parameter of advise; did you mean FLOWS?"),
@@ -260,10 +261,10 @@ def test_extremes__have_an_answer(advice, words, cc):
         (("MEASURE=1", "RTT=1ns"), "RTT=1ns cannot be measured; allowed with MEASURE=1: 100us to 10s"),
         (("MEASURE=1", "MTU=100"), "MTU=100 cannot be measured; allowed with MEASURE=1: 576 to 9000"),
         (("MEASURE=1", "LOAD=0.5"), "LOAD=0.5 is not measured: the search has only long flows"),
-        (("MEASURE=1", "JSON=1"), "JSON=1 has no measurement; allowed: without MEASURE=1"),
+        (("MEASURE=1", "JSON=1"), "JSON=1 cannot show a measurement; allowed: JSON=1 without MEASURE=1"),
         (("JSON=yes",), "JSON=yes is not known; allowed: 0, 1"),
         (("hello",), "hello is not a parameter; write KEY=VALUE or --key VALUE"),
-        (("RTT=",), "RTT has no value; give one, or leave the key out for its default"),
+        (("RTT=",), "RTT has no value; give one, or leave the key out"),
         (("RTT=1ms", "RTT=2ms"), "RTT=2ms is given twice; give it once"),
         (("CC=\x1b[31m",), "'CC=\\x1b[31m has no rule in the papers"),
     ],
@@ -310,7 +311,7 @@ def test_reader__may_stop_reading(more):
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
 
 
-def test_make__hands_parameters_on_through_no_shell(tmp_path):
+def test_make__passes_parameters_without_a_shell(tmp_path):
     (tmp_path / "runs").mkdir()
     base = ["make", "--no-print-directory", "-o", ".venv/ready", "advise", "JSON=1", f"EVIDENCE={tmp_path}/runs"]
     environment = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MFLAGS")}
@@ -388,7 +389,7 @@ def test_five_lines__give_a_buffer_that_can_be_pasted_in_every_unit(words, capsy
     assert main(["advise", *words, f"EVIDENCE={tmp_path}"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in said] == ["Start", "Range:", "Confidence:", "Check", "All"]
-    found = re.match(r"Start with BUF=(\d+)p \(or (\d+)b, or ([0-9.]+[a-z]+)\): it adds", said[0])
+    found = re.match(r"Start with BUF=(\d+)p \(or (\d+)b, or ([0-9.]+[a-z]+)\): when full, it adds", said[0])
     assert found
     packets, size, time = found.groups()
     link = parameters.read(dict(pair.lower().split("=") for pair in words)).link
@@ -418,7 +419,7 @@ def runs_of(**values):
     return EvidenceRun(**(row | values))
 
 
-def test_start__leaves_a_rule_that_our_runs_contradict():
+def test_start__passes_over_a_rule_that_our_runs_contradict():
     link = parameters.read({"rate": "100mbit", "rtt": "20ms", "flows": "1"}).link
     free = brief.start(link, [])
     assert (free.advice.rule.key, free.packets, free.refuted) == ("one-flow", 68, [])

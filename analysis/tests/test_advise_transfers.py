@@ -30,12 +30,13 @@ def advise(capsys):
 def test_link_of_published_runs__gets_their_own_buffers(advise):
     small, large = (best for best in ratio.read(DOCS) if best.figure == "13")
     assert advise(*LIKE_FIGURE_13) == [
-        "Regime: output over input is 0.1: loss falls as a power of the buffer: more always helps a little (our runs "
-        "at 0.1: 3 of 4 rows of Table 1 accept it).",
+        "Regime: the ratio of output to input capacity is 0.1: loss falls as a power of the buffer: more always helps "
+        "a little (our runs at 0.1: 3 of 4 rows of Table 1 accept it).",
         f"Small transfers: start with BUF={small.buffer:.0f}p (or 151400b, or 24.608ms); our runs did best with "
         f"{small.buffer:.0f}p (0.41 BDP), within 5 % from {small.low:.0f}p to {small.high:.0f}p; 55p by equation 3.",
-        f"Large transfers (above 1 MB: 0.44 % of yours, 14 % of their packets): {large.buffer:.0f}p or more; our runs "
-        f"did best with {large.buffer:.0f}p (6.1 BDP), within 5 % from {large.low:.0f}p on; 206p by equation 7.",
+        f"Large transfers (above 1 MB: 0.44 % of your transfers, 14 % of all packets): {large.buffer:.0f}p or more; "
+        f"our runs did best with {large.buffer:.0f}p (6.1 BDP), within 5 % from {large.low:.0f}p on; 206p by equation "
+        "7.",
         "Confidence: medium: rests on prasad2007, figure 13, 3 runs a point (50mbit, BDP 246p, sizes "
         "pareto:80000b:1.5); your link: capacity ratio the same, BDP the same, rate the same, sizes the same.",
         "Long flows beside them: leave INPUT and FLOW_SIZES out. All 12 rules with their assumptions: ADVISE=full; "
@@ -47,7 +48,7 @@ def test_larger_link__gets_buffers_carried_over_and_low_confidence(advise):
     said = advise("RATE=800mbit", "RTT=60573596ns", "INPUT=8gbit", "FLOW_SIZES=fixed:30p")  # 16 times the BDP
     assert said[1].startswith("Small transfers: start with BUF=400p ")  # 4 x 100
     assert "carried over with the square root of the BDP" in said[1]
-    assert "(above 1 MB: 0 % of yours, 0 % of their packets): 24000p or more" in said[2]  # 16 x 1500
+    assert "(above 1 MB: 0 % of your transfers, 0 % of all packets): 24000p or more" in said[2]  # 16 x 1500
     assert said[3].startswith("Confidence: low: ")
     assert said[3].endswith("your link: capacity ratio the same, BDP x 16, rate x 16, sizes fixed:30p.")
 
@@ -64,9 +65,9 @@ def test_ratio_near_one__has_the_form_of_these_sizes_and_rests_on_the_testbed(ad
     said = advise("RATE=1gbit", "RTT=60ms", "INPUT=1.1gbit", "FLOW_SIZES=14p:3,2000p:1")
     assert "loss falls as a power of the buffer: more always helps a little (our runs at 1: Ratios: evidence" in said[0]
     drawn = advise("RATE=1gbit", "RTT=60ms", "INPUT=1.1gbit", "FLOW_SIZES=exponential:80kB")
-    assert "neither a power nor an exponential is sure for the loss (our runs at 0.8: Figure 10: " in drawn[0]
-    assert "within 5 % from 300p to 1300p" in said[1]  # of three loads
-    assert "(above 1 MB: 25 % of yours, 98 % of their packets)" in said[2]
+    assert "a power of the buffer or exponentially is not decided (our runs at 0.8: Figure 10: " in drawn[0]
+    assert "within 5 % from 300p to 1300p" in said[1]  # under each of three loads
+    assert "(above 1 MB: 25 % of your transfers, 98 % of all packets)" in said[2]
     assert "no buffer came within 5 % of the best under every load" in said[2]
     assert "figures 4, 5" in said[3]
     assert said[3].endswith("sizes 14p:3,2000p:1.")
@@ -75,7 +76,9 @@ def test_ratio_near_one__has_the_form_of_these_sizes_and_rests_on_the_testbed(ad
 def test_without_published_runs__only_the_papers_rules_speak(advise, tmp_path):
     said = advise(*LIKE_FIGURE_13, f"EVIDENCE={tmp_path}")
     assert len(said) == 5
-    assert said[0].endswith("by the paper loss falls as a power of the buffer; no published run is at hand to test it.")
+    assert said[0].endswith(
+        "by the paper, loss falls as a power of the buffer; no published run is at hand to test it."
+    )
     assert said[1].startswith("Small transfers: BUF=55p ")
     assert said[3] == "Confidence: low: the directory of EVIDENCE has no published run of prasad2007."
 

@@ -27,7 +27,7 @@ FIRST_NS = 1_600_000_000_123_456_789
 
 
 def frame(payload: bytes, link=None, **ip_fields):
-    """The packet as the artifact's switch sent it: addresses and MACs of the packet swapped, no UDP checksum."""
+    """A frame as the artifact's switch sent it: the original packet's MAC and IP addresses swapped, no UDP checksum."""
     link = Ether(src="00:00:00:00:00:02", dst="00:00:00:00:00:01") if link is None else link
     return (
         link / IP(src="192.168.0.2", dst="192.168.0.1", **ip_fields) / UDP(sport=4444, dport=4444, chksum=0) / payload
@@ -185,7 +185,7 @@ def test_bare_datagrams__have_no_time(tmp_path):
 
 
 def test_fuzz__random_cards_among_noise_come_back(tmp_path):
-    """Postcards with random fields and random link trailers, among frames of random bytes."""
+    """Postcards with random fields and link trailers of random length, among frames of random bytes."""
     chance = random.Random(11)
     cards, frames = [], []
     for _ in range(2000):
@@ -206,7 +206,7 @@ def test_fuzz__random_cards_among_noise_come_back(tmp_path):
 
 
 def test_fuzz__damage_is_an_error_or_counted_and_nothing_is_made_up(tmp_path):
-    """Files with flipped bytes or a missing end: no exception but InputError, and every frame is counted."""
+    """Files with changed bytes or a missing end raise InputError, report damage, or have no more frames than before."""
     chance = random.Random(12)
     good = [frame(FORMAT.encode(**random_card(chance)) + PADDING) for _ in range(20)]
     whole = capture(tmp_path / "whole.pcap", good).read_bytes()
@@ -234,7 +234,8 @@ def test_command__prints_a_summary_of_the_file(tmp_path, capsys):
     assert command.main(["import-artifact", str(path)]) == 0
     printed = capsys.readouterr().out
     assert (
-        "2 postcards of 2 flows (1 say dropped); queue of port 2, 183; at most 2701 cells; 1 packets others" in printed
+        "2 postcards of 2 flows (1 marked as dropped); queues of ports 2, 183; at most 2701 cells; other packets: 1"
+        in printed
     )
     assert "10.77.0.1:30000 > 10.77.0.2:5201 tcp" in printed
 

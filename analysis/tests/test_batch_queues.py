@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""M[X]/D/1 against Appenzeller et al.'s means, single packets, and queues simulated packet by packet."""
+"""M[X]/D/1 against Appenzeller et al.'s means, M/D/1 for bursts of one packet, and simulated queues."""
 
 from collections import deque
 
@@ -12,8 +12,8 @@ MIXES = [((2, 4, 8), None), ((1, 16), (9, 1)), (short_flows.slow_start_bursts(62
 
 
 def simulated(load, bursts, buffer, count, seed):
-    """Returns the share of time at each depth, and the share of packets that find it. Packets that find the depth
-    `buffer` are dropped.
+    """Simulates a queue packet by packet. Returns the share of time at each depth, and the share of packets that find
+    each depth. Packets that find the depth `buffer` are dropped.
     """
     rng = np.random.default_rng(seed)
     over_time, at_arrivals = np.zeros(buffer + 1), np.zeros(buffer + 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Buffers for the fastest transfers, and the fits of loss and delay, against Prasad et al.'s numbers and searches."""
+"""Buffers for the fastest transfers, and fits of loss and delay, against Prasad et al.'s numbers and grid searches."""
 
 import math
 

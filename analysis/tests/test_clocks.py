@@ -80,7 +80,7 @@ def test_buffer_of_packets__is_the_same_point_though_bdps_differ_a_little(put, t
     assert len(prepared(tmp_path)["points"]) == 1
 
 
-def test_rate_of_real_time__is_compared_at_this_rate_where_virtual_time_has_it(put, tmp_path):
+def test_virtual_runs_at_the_rate_of_real_time__are_preferred(put, tmp_path):
     put("real", "reno-depth", "reno", 4, 1, mean=0.9)
     put("virtual", "reno-depth", "reno", 4, 1, mean=0.8)
     (point,) = prepared(tmp_path)["points"]
@@ -90,7 +90,7 @@ def test_rate_of_real_time__is_compared_at_this_rate_where_virtual_time_has_it(p
     assert point.values[0].virtual.value == pytest.approx(85)
 
 
-def test_profiles__are_other_points(put, tmp_path):
+def test_tcp_profiles__make_different_points(put, tmp_path):
     for tcp, mean in (LINUX, 0.8), (PAPER_TCP, 0.9):
         put("virtual", "reno-depth", "reno", 4, 1, tcp=tcp, mean=mean)
     put("real", "reno-depth", "reno", 4, 1, tcp=PAPER_TCP, mean=0.9)
@@ -98,7 +98,7 @@ def test_profiles__are_other_points(put, tmp_path):
     assert point.values[0].difference == 0
 
 
-def test_marks__are_other_points_than_drops_and_other_thresholds(put, tmp_path):
+def test_drops_marks_and_thresholds__make_different_points(put, tmp_path):
     for clock in ("virtual", "real"):
         put(clock, "ecn", "reno", 16, 1)
         put(clock, "ecn", "reno", 16, 4, threshold=1)
@@ -168,9 +168,9 @@ def test_facts__count_agreeing_points_and_name_the_worst(put, tmp_path):
     facts = {fact.what: fact for fact in clocks.facts(data)}
     agreed = facts["utilization, mean: points whose intervals of both clocks meet"]
     assert agreed.measurement_text == "1 of 2"
-    middle = facts["utilization, mean: real and virtual time apart, median over points"]
+    middle = facts["utilization, mean: distance of real from virtual time, median over points"]
     assert middle.measurement_text == "10 %"
-    most = facts["utilization, mean: real time less virtual time where it is most"]
+    most = facts["utilization, mean: largest difference, real time less virtual time"]
     assert (most.measurement_text, most.reason) == ("20 %", "Reno, n = 16, B = 1 BDP")
     said = clocks.table(data)
     both = "72 (69.52 to 74.48)"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Every colour of a figure can be seen on white paper and in a dark page: WCAG 2.1 AA, contrast 3 for lines and 4.5 for
-text. A dark page filters figures; the filter is computed as the Filter Effects specification defines it.
+"""Every colour of a figure can be seen on white paper and in a dark page, and so can the text of a page: WCAG 2.1 AA,
+contrast 3 for lines and 4.5 for text. A dark page filters figures; the filter is computed as the Filter Effects
+specification defines it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def test_colors__have_contrast(dark: bool) -> None:
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_pages__have_contrast(scheme: int) -> None:
-    """Text and links on paper and card."""
+    """Text and links have contrast with the page's paper and cards."""
     blocks = re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL)
     colors = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{3,6});", blocks[scheme]))
     whole = {name: "#" + "".join(c * 2 for c in text[1:]) if len(text) == 4 else text for name, text in colors.items()}

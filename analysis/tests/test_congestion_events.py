@@ -18,10 +18,10 @@ def _counts(*drops: tuple[int, int]) -> list[int]:
 def test_events__begin_with_a_drop_more_than_two_rtts_after_the_one_before() -> None:
     assert _counts((0, 100), (0, 120)) == [1, 0, 0, 0]
     assert _counts((0, 100), (0, 121)) == [2, 0, 0, 0]
-    assert _counts((1, 100), (1, 121)) == [0, 1, 0, 0]  # its RTT is longer
+    assert _counts((1, 100), (1, 121)) == [0, 1, 0, 0]  # the RTT of flow 1 is 50 ms
 
 
-def test_events__count_from_the_drop_before_and_not_from_the_first_of_the_event() -> None:
+def test_two_rtts__count_from_the_drop_before_and_not_from_the_first_of_the_event() -> None:
     assert _counts((0, 100), (0, 115), (0, 130), (0, 145)) == [1, 0, 0, 0]
 
 

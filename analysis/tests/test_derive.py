@@ -167,7 +167,7 @@ def test_report__says_how_many_flows_it_leaves_out(fresh):
     ("clock", "switch", "said"),
     [
         ("real", "process", "the emulation kept up with real time"),
-        ("virtual", "process", "no frame left more than 10 µs of virtual time late"),
+        ("virtual", "process", "every frame departed at most 10 µs of virtual time after it was due"),
         ("virtual", "driver", "every frame left in the very ns of virtual time that it was due"),
     ],
 )
@@ -309,7 +309,9 @@ def swap(path):
 
 
 def link_away(path):
-    """Moves a directory elsewhere and leaves a symbolic link in its place. The link could lead into another run."""
+    """Moves a directory elsewhere and leaves a symbolic link in its place. The link could lead into another run, so
+    replay must refuse it.
+    """
     path.rename(path.parent.parent / "elsewhere")
     path.symlink_to(path.parent.parent / "elsewhere")
 
@@ -319,7 +321,7 @@ def link_away(path):
     [
         (lambda d: (d / "spec.yaml").unlink(), "spec.yaml: missing"),
         (lambda d: (d / "postcards.bsp").unlink(), "postcards.bsp: missing"),
-        (lambda d: (d / "spec.yaml").write_text("spec_version: 2"), "use the newer one"),
+        (lambda d: (d / "spec.yaml").write_text("spec_version: 2"), "use a newer bufferscope"),
         (lambda d: swap(d / "tcp.parquet"), "tcp.parquet: is in the way of a result; remove it; earlier results are"),
         (lambda d: swap(d / "figures/utilization.svg"), "figures/utilization.svg: is in the way of a result"),
         (lambda d: link_away(d / "figures"), "figures: is in the way of a result; remove it"),
@@ -390,7 +392,7 @@ def test_command__runs_once_at_a_time(fresh, capsys):
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert main(["replay", str(directory)]) == 1
-        assert "is being analysed already" in capsys.readouterr().err
+        assert "is in use by another analysis" in capsys.readouterr().err
     finally:
         os.close(lock)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Each distribution equals a count by plain loops over the simulation's list of packets."""
+"""Each distribution equals a count by plain loops over the simulation's packets and trace records."""
 
 import math
 from collections import Counter

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers behind the figures of very small buffers, from synthetic arrivals and runs."""
+"""Numbers behind the figures of Enachescu et al. (very small buffers), from synthetic arrivals and runs."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def test_peak_load__adds_up_the_rates_of_all_rtts() -> None:
     assert model.effective_utilization(run) == pytest.approx(0.5 / model.peak_load(run))  # type: ignore[arg-type]
 
 
-def test_theorem_1__loses_a_quarter_of_it_if_a_loss_halves_the_window() -> None:
+def test_theorem_1__loses_a_quarter_as_much_if_a_loss_halves_the_window() -> None:
     assert theorem_1.bound(15) == pytest.approx(0.9375)
     assert 1 - theorem_1.bound(12, theorem_1.HALVING) == pytest.approx((1 - theorem_1.bound(12)) / 4)
 

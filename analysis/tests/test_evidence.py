@@ -89,7 +89,7 @@ def test_rule_for_a_utilization__is_judged_by_the_first_percentile_of_utilizatio
     assert judged(tmp_path, "theorem-7", whole).word == "supported"
     table(tmp_path, {"utilization_p01": 1 - 1.1 / (10 * LINK.bdp), "queue_nonempty_fraction": 1.0})
     assert judged(tmp_path, "theorem-7", whole).word == "contradicted"
-    table(tmp_path, {"utilization_p01": 0.91, "buffer_packets": 24})  # 20.7 packets for 90 %
+    table(tmp_path, {"utilization_p01": 0.91, "buffer_packets": 24})  # for 90 % the rule asks for 20.7 packets
     assert judged(tmp_path, "theorem-7", replace(LINK, utilization=0.9)).word == "supported"
 
 
@@ -101,7 +101,7 @@ def test_rule_for_one_flow__is_judged_by_runs_of_one_flow(tmp_path):
 
 
 def test_each_run__is_held_against_its_own_link(tmp_path):
-    # The same 35 packets are less than BDP/sqrt(4), and enough for BDP/sqrt(64)
+    # 35 packets are less than the first run's BDP/sqrt(4), and enough for BDP/sqrt(64) of the second: its BDP is 277.
     asked = replace(LINK, flows=1000)
     table(tmp_path, {"flows": 4, "flows_losing_per_rtt": 2}, {"flows": 64, "rate_bps": 2 * 10**10})
     verdict = judged(tmp_path, link=asked)
@@ -155,7 +155,7 @@ def test_mean_number_of_losing_flows__is_compared_with_the_bound_of_the_rule(tmp
 
 
 def test_losing__changes_equation_3_alone(tmp_path):
-    # Equation 3 asks for 8 x BDP / 16 = 69 packets. Theorem 6 is judged by the run's measured number.
+    # Equation 3 asks for 8 x BDP / 16 = 69 packets. Theorem 6 is judged by the run's own number of losers.
     link = replace(LINK, losing=8.0)
     table(tmp_path, {"flows_losing_per_rtt": 5.8}, {"flows_losing_per_rtt": 9.8, "buffer_packets": 70})
     verdict = judged(tmp_path, "equation-3", link)
@@ -186,7 +186,7 @@ def test_runs__that_break_an_assumption_are_counted_apart(tmp_path, key, change)
 
 def test_rules_for_the_paper_s_link__are_contradicted_by_its_published_runs(capsys):
     # 64 Reno flows with 20 packets and tail drop: three runs have a p01 utilization of 0.930 to 0.933. For 16 flows,
-    # Theorem 6 asks for 41.5 packets, but with 62 packets the queue is nonempty for less than 99 % of packets.
+    # Theorem 6 asks for 41.5 packets, but even with 62 packets fewer than 99 % of packets find a queue.
     common = ["advise", "RATE=10gbit", "RTT=1.2ms", "MTU=9000", "CC=reno", "UTIL=0.95", "--json"]
     assert main([*common, "FLOWS=64"]) == 0
     measured = {rule["key"]: rule["measured"] for rule in json.loads(capsys.readouterr().out)["rules"]}
@@ -285,7 +285,7 @@ def test_unreadable_files__are_reported_and_the_others_count(tmp_path, capsys):
     assert {rule["key"]: rule["measured"] for rule in document["rules"]}["theorem-6"]["verdict"] == "supported"
 
 
-def test_numbers_of_a_figure__are_no_table_of_runs(tmp_path):
+def test_table_of_a_figures_numbers__is_not_read_as_a_run_table(tmp_path):
     table(tmp_path, {})
     (tmp_path / "figure_01.csv").write_text("what,paper\n1,2\n")
     (tmp_path / "figure_01.png").touch()

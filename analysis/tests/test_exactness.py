@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The limits of virtual time: a run that exceeds one of them by a little is not valid, for this reason alone."""
+"""The limits of virtual time: a run that exceeds one limit by a little is not valid, with this reason alone."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_virtual_time__that_is_just_exact_enough_is_valid(known_runs, name):
         ("switch", ("stats", "arrivals_clamped"), 1, "moved to a later time; in virtual time none may be"),
         ("switch", ("program", "executor"), "process", "the switch was a process, spec.yaml asks for a driver"),
         ("switch", ("program", "executor"), None, "does not say the kind of switch, spec.yaml asks for a driver"),
-        ("idle_rtt", ("min_ns",), ECHO_NS - 1, f"took {ECHO_NS - 1} ns, expected are {ECHO_NS} ns"),
+        ("idle_rtt", ("min_ns",), ECHO_NS - 1, f"took {ECHO_NS - 1} ns; allowed in virtual time are {ECHO_NS} ns"),
         ("idle_rtt", ("min_ns",), ECHO_NS + 11, "to the ns, and up to 10 ns more for reading the clock"),
         ("environment", ("virtual_machine",), None, "is of a run in real time, spec.yaml asks for virtual"),
     ],
@@ -78,7 +78,7 @@ def test_real_time__has_its_own_limits(fresh):
 
 
 @pytest.mark.parametrize(("key", "value"), [("clock", "atomic"), ("switch", "barn")])
-def test_spec__of_a_lab_that_is_not_there(fresh, key, value):
+def test_spec__with_an_unknown_clock_or_switch_is_not_valid(fresh, key, value):
     directory = fresh("virtual")
     text = (directory / "spec.yaml").read_text()
     old = {"clock": "virtual", "switch": "driver"}[key]

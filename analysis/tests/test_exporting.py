@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exports have the data of the run, and the tools that own the formats read them: DuckDB, Wireshark, Flent."""
+"""Exports have the data of the run, and other programs read them: DuckDB, Wireshark (tshark) and Flent."""
 
 import gzip
 import json
@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TSHARK = shutil.which("tshark") or ""
 FLENT = Path(sys.executable).with_name("flent")  # from requirements-dev.txt
 CARD = simulate.CARD
+# Columns whose names say enough, so schema.json has no meaning for them.
 SPEAK_FOR_THEMSELVES = {
     "version", "ingress_port", "queue_id", "ip_protocol", "tcp_seq", "tcp_ack", "cpu", "packets_out",
     "retrans_out", "sacked_out", "lost_out", "snd_una", "cwnd_packets", "ssthresh_packets", "snd_wnd_bytes",
@@ -39,7 +40,7 @@ SPEAK_FOR_THEMSELVES = {
 
 @pytest.fixture(scope="module")
 def analysed(known_runs, tmp_path_factory):
-    """A simulated repetition with its tables; the figures left out."""
+    """A simulated repetition with its tables, but without figures and page."""
     patch = pytest.MonkeyPatch()
     patch.setattr(derive_module, "draw_all", lambda *_: [])
     patch.setattr(derive_module, "render", lambda *_: "")

@@ -26,7 +26,7 @@ from wire import wire
 
 @pytest.fixture
 def analysed(fresh, monkeypatch):
-    """A simulated repetition with tables, but without figures, and without digests like runs of earlier versions."""
+    """A simulated repetition with tables, but without figures. Like runs of earlier versions, it has no digests."""
     monkeypatch.setattr(derive_module, "draw_all", lambda *_: [])
     monkeypatch.setattr(derive_module, "render", lambda *_: "")
     directory = fresh()
@@ -84,7 +84,7 @@ def test_damaged_trace__is_refused_where_windows_are_shown(analysed, tmp_path, c
         ("traffic.json", None, "traffic.json: missing"),
         ("traffic.json", {"start_mono_ns": "soon"}, "traffic.json: does not say start_mono_ns"),
         ("traffic.json", {"end_mono_ns": None, "flows": {}}, "traffic.json: does not say end_mono_ns, flows"),
-        ("traffic.json", {"flows": [7]}, "traffic.json: a flow is not as it should be"),
+        ("traffic.json", {"flows": [7]}, "traffic.json: a flow is malformed"),
         ("switch.json", "{", "switch.json: not readable as JSON: "),
         ("switch.json", {"bottleneck_port": None}, "switch.json: does not say bottleneck_port"),
         ("environment.json", "", "environment.json: not readable as JSON: "),
@@ -160,6 +160,16 @@ def test_runs_not_valid__are_exported_with_a_warning(analysed, tmp_path, capsys,
     assert [said in line for line in lines] == [True, True] if said else lines == []
 
 
+def test_pcapng__of_a_switch_with_its_own_clock_has_the_measurement_window(fresh, tmp_path):
+    directory, path = as_bmv2(fresh()), tmp_path / "cards.pcapng"
+    assert main(["replay", f"RUN={directory}"]) == 0
+    assert export(directory, "pcapng", path) == 0
+    words = ("RATE=50mbit", "RTT=10ms")
+    assert main(["import", f"FROM={path}", f"OUTPUT={tmp_path / 'again'}", *words]) == 0
+    summaries = [json.loads((each / "summary.json").read_text()) for each in (directory, tmp_path / "again" / "rep-1")]
+    assert summaries[0]["arrivals"] == summaries[1]["arrivals"] > 1000
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet", "flent"])
 def test_tables__that_were_cut_off_are_one_line(analysed, tmp_path, capsys, kind):
     table = analysed / "joined.parquet"
@@ -171,7 +181,7 @@ def test_tables__that_were_cut_off_are_one_line(analysed, tmp_path, capsys, kind
 
 
 def test_tables__with_any_byte_flipped_are_read_or_refused(analysed):
-    """For some damage polars panics, and the panic is no Exception. Without a record, nothing else detects damage."""
+    """Some damage makes polars panic, and a panic is not an Exception. Without digests, nothing else detects damage."""
     table, chance = analysed / "joined.parquet", random.Random(1)
     whole, refused = table.read_bytes(), 0
     for _ in range(400):

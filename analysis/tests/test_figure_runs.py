@@ -46,14 +46,14 @@ def test_summary__that_lacks_a_key_is_one_line(results):
     summary = json.loads(path.read_text())
     del summary["loss"]["longest_rtt_ns"], summary["flows"]
     path.write_text(json.dumps(summary))
-    with pytest.raises(InputError, match=r"summary.json: has no longest_rtt_ns; make replay"):
+    with pytest.raises(InputError, match=r"summary.json: has no longest_rtt_ns: another version wrote it; make replay"):
         PacketTrace(run)
     with pytest.raises(InputError, match=r"summary.json: has no flows; make replay"):
         _ = run.summary["flows"]
 
 
 def test_names__are_drawn_as_they_are(tmp_path):
-    """Text between dollar signs is not drawn as a formula, in whatever form figures get their data."""
+    """Text between dollar signs is not drawn as a formula: neither a value of the data nor a key nor a field."""
 
     class Named(NamedTuple):
         label: str
@@ -114,7 +114,7 @@ def test_table__that_was_not_kept_is_one_line(results):
         run.table("postcards")
 
 
-def test_absence__distinguishes_a_kernel_without_the_algorithm_from_a_missing_run(results):
+def test_absence__distinguishes_a_missing_algorithm_from_a_missing_run(results):
     runs = StoredRuns(PAPER, results)
     assert runs.controls("some") == {"reno", "cubic"}
     assert runs.absence("some", "bbr2") == "BBRv2: not measured,\nno kernel at hand has it"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def summary(repetition):
 
 
 def texts(figure):
-    """Every text of a figure with its box in pixels, without empty and hidden ones."""
+    """The texts that a figure draws, each with its box in pixels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
@@ -55,7 +56,7 @@ def texts(figure):
 
 
 def is_beyond(box, axes_box):
-    """Whether a tick label lies beyond the axis: matplotlib has such labels, and does not draw them."""
+    """Whether a tick label lies beyond the end of its axis: matplotlib keeps such labels, but does not draw them."""
     if axes_box is None:
         return False
     return (box.y0 + box.y1) / 2 > axes_box.y1 + 1 or (box.x0 + box.x1) / 2 > axes_box.x1 + 1
@@ -77,12 +78,24 @@ def test_throughput__adds_up_to_the_goodput(analysed, summary):
     assert data["mbps"][:, start:-1].sum(axis=0).mean() * 1e6 == pytest.approx(summary["goodput_bps"], rel=0.05)
 
 
+def test_throughput__leaves_out_datagrams(analysed):
+    datagrams = [dict(entry, cc=None) if entry["id"] == 1 else entry for entry in analysed.run.traffic]
+    data = throughput.prepare(replace(analysed, run=replace(analysed.run, traffic=datagrams)))
+    whole = throughput.prepare(analysed)
+    left_out = analysed.run.traffic[1]["cc"]
+    assert None not in data["kinds"]
+    assert sum(map(len, data["flows"].values())) == sum(map(len, whole["flows"].values())) - 1
+    for kind in data["kinds"]:
+        assert (len(data["flows"][kind]) < len(whole["flows"][kind])) == (kind == left_out)
+    throughput.draw(data)
+
+
 def test_window_and_depth__are_of_the_same_moments(analysed):
     data = depth_against_window.prepare(analysed)
     assert len(data["window"]) == len(data["depth"]) > 100
     assert data["depth"].max() <= 20
-    over = np.corrcoef(data["window"], data["depth"])[0, 1]
-    assert over > 0.5  # the queue follows the windows
+    correlation = np.corrcoef(data["window"], data["depth"])[0, 1]
+    assert correlation > 0.5  # the queue follows the windows
 
 
 @pytest.mark.parametrize(

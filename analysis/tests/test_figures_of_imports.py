@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Every figure of Spang et al., drawn from imported runs alone: text traces and tables of simulated experiments
-in one results directory. The figures' numbers are compared with the simulation.
+"""Every figure of Spang et al., drawn from imported runs alone: text traces and tables of simulated experiments,
+in one results directory. Numbers of Figures 1 and 4 and a queue over time are compared with the simulation.
 """
 
 import contextlib

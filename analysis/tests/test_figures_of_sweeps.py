@@ -28,7 +28,7 @@ from runs import archive, record, run_table
 
 FIGURES = {figure.name: figure for figure in PAPER.figures}
 DROPPED = simulate.CARD["POSTCARD_DROPPED"]
-BDP = 50e6 * 10e-3 / (8 * 1538)  # of the simulation's default link
+BDP = 50e6 * 10e-3 / (8 * 1538)  # packets, on the simulation's default link
 FULL = 41  # packets: one BDP
 KERNEL = {"hosts": {"sender": {"congestion_controls": ["reno", "cubic", "bbr"]}}}
 
@@ -163,7 +163,7 @@ def test_figure_05a__bounds_hold_the_least_buffer(results, truths):
 def test_figure_05a__counts_a_run_of_several_sweeps_once(results):
     data, _ = _figure("figure_05a", results)
     seeds = [run["seed"] for run in data["curves"]["reno"]["points"][1].runs if run["buffer_packets"] == FULL]
-    assert sorted(seeds) == [1, 2]  # seed 1 is in three sweeps
+    assert sorted(seeds) == [1, 2]  # seed 1 is in four sweeps
 
 
 def test_figure_05a__has_no_least_buffer_where_a_larger_one_is_not_enough(results, tmp_path):
@@ -309,7 +309,7 @@ def test_table_1__has_the_papers_rows_and_checks_their_conditions(results):
     assert reno.predicted == pytest.approx(single_flow.bdp_rule(BDP))
     full, halves, used = reno.conditions
     assert full.holds is not None
-    assert halves == ("reno: falls to b W (b = 0.5, 1 − b ± 20%): no run with all packets says", None, True)
+    assert halves == ("reno: falls to b W (b = 0.5, 1 − b ± 20%): no run kept all packets", None, True)
     assert used.text.startswith("for 98% used: ")
     assert used.text.endswith(f"packets, asked {0.96 * BDP:.3g}")
     assert rows[4].measured is None
@@ -425,7 +425,8 @@ def test_draw__makes_every_figure_and_the_page_of_facts(drawn):
     used = {run for figure in figures for run in figure.used}
     distinct = {run.partition("/")[2] for run in used}  # a job that is in several sweeps is one run
     assert len(distinct) < len(used)
-    assert f"\n{len(distinct)} valid runs in virtual time ({len(used)} with those that several sweeps did), " in page
+    twice = f" ({len(used)} if each sweep's runs are counted apart), "
+    assert f"\n{len(distinct)} valid runs in virtual time{twice}" in page
 
 
 def test_draw__names_every_run_of_figures_with_many_runs(drawn):
@@ -493,7 +494,7 @@ def test_publish__keeps_written_reasons_and_refreshes_numbers(results, drawn, tm
     assert (docs / PAPER.page_name).read_text() == page
     with monkeypatch.context() as patch:
         patch.setattr(publish, "MOST_BYTES", 10_000)
-        with pytest.raises(InputError, match=r"the figures have .* MiB, allowed are 0; the largest is"):
+        with pytest.raises(InputError, match=r"figures and page have .* MiB, allowed are 0; the largest is"):
             publish.publish(*drawn_of, docs)
     with monkeypatch.context() as patch:
         patch.setattr(archive, "MOST_PACKED_BYTES", 0)

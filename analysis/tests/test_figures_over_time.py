@@ -42,7 +42,7 @@ def truths():
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory, truths):
-    """The sweeps, analysed; their own figures are left out."""
+    """The analysed sweeps, without the runs' own figures."""
     top = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(derive_module, "draw_all", lambda *_: [])
@@ -129,7 +129,7 @@ def test_falls__are_to_the_window_after_recovery(results, truths):
     assert table_conditions.falls(StoredRuns(PAPER, results), "cubic").holds is None
 
 
-def test_falls__does_not_hold_for_another_fall(results, monkeypatch):
+def test_falls__does_not_hold_if_the_rule_expects_another_fall(results, monkeypatch):
     monkeypatch.setitem(single_flow.DECREASE, "reno", 0.7)
     assert table_conditions.falls(StoredRuns(PAPER, results), "reno").holds is False
 
@@ -159,11 +159,12 @@ def test_figure_07__counts_windows_of_each_flow(results, truths):
     ]
     outside = sum(not 2 / 3 <= w / fair <= 4 / 3 for w in windows) / len(windows)
     assert len(data["flows"]) == 16
-    assert data["runs"][0]["outside"] == pytest.approx(outside, rel=0.02)  # the window ends a bit earlier
+    # The measurement window ends a bit before the simulation.
+    assert data["runs"][0]["outside"] == pytest.approx(outside, rel=0.02)
     assert data["fair"] == pytest.approx(fair, rel=1e-3)
 
 
-def test_distance__is_nothing_for_uniform_windows():
+def test_distance__is_zero_for_uniform_windows():
     shares = np.linspace(2 / 3, 4 / 3, 2001)
     assert figure_07._distance(shares, np.ones(2001)) == pytest.approx(0, abs=1e-3)
     assert figure_07._distance(np.array([1.0]), np.array([7])) == pytest.approx(0.5)

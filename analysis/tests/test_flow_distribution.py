@@ -73,7 +73,8 @@ def test_derive__many_flows_have_distributions_and_bands(fresh: Callable[[str], 
     assert "median flow; half and 80 % of flows" in (directory / "figures/queue_and_windows.svg").read_text()
     page = (directory / "report.html").read_text()
     assert [words in page for words in ("all flows", "cubic flows", "bbr flows")] == [True] * 3
-    assert page.count("<details>") == page.count("</details>") == 3  # the last is the glossary
+    # The flows one by one, the glossary, environment.json.
+    assert page.count("<details>") == page.count("</details>") == 3
 
 
 def test_derive__few_flows_have_none(fresh: Callable[[str], Path]) -> None:

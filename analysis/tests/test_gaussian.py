@@ -19,7 +19,7 @@ def test_utilization__is_that_of_the_papers_examples(multiple, percent, last_dig
     assert utilization * 100 == pytest.approx(percent, abs=0.6 * last_digit)
 
 
-def test_utilization__example_that_is_misprinted_is_not_its_formulas():
+def test_utilization__misprinted_example_differs_from_the_formula():
     # The paper has 99.99988 % for 1.5 BDP / sqrt(n); its equation 6 gives 99.988 %, a hundred times the loss.
     lost = gaussian.lost_utilization(1e6, 1.5e4, 10_000)
     assert lost == pytest.approx(1 - 0.99988, rel=0.03)
@@ -76,8 +76,7 @@ def test_required_buffer__of_full_utilization_or_a_single_flow_has_no_end():
 
 @pytest.mark.parametrize("flows", [3, 30])
 def test_deviation_and_empty_probability__are_those_of_drawn_windows(flows):
-    # Theorem 4's windows: independent, uniform in (1 +- 1/3) (BDP + B) / n. With a small B the
-    # queue is often empty.
+    # Theorem 4's windows: independent, uniform in (1 +- 1/3) (BDP + B) / n. With a small B the queue is often empty.
     bdp, buffer = 1000.0, 0.35 * 1000 / math.sqrt(flows)
     mean = (bdp + buffer) / flows
     draws = np.random.default_rng(3).uniform(2 / 3 * mean, 4 / 3 * mean, (200_000, flows)).sum(axis=1)
@@ -106,10 +105,10 @@ def test_ends_of_the_allowed_range__have_answers():
 
 
 def test_abstract__has_the_second_papers_memories():
-    # 1.1, 1.3: 10 Gb/s, 250 ms: 2.5 Gbits; 40 Gb/s: 10 Gbits, 1.25 Gbytes
+    # 1.1, 1.3: with 250 ms, 10 Gb/s need 2.5 Gbits, and 40 Gb/s need 10 Gbits (1.25 Gbytes).
     assert 10e9 * 0.25 == 2.5e9
     assert 40e9 * 0.25 / 8 == 1.25e9
-    # Ten DRAMs of 1 Gbit, but SRAMs of 36 Mbit are 278, not "over 300"
+    # The 10 Gbits need ten DRAMs of 1 Gbit, as printed, but only 278 SRAMs of 36 Mbit, not "over 300".
     assert (math.ceil(40e9 * 0.25 / 1e9), math.ceil(40e9 * 0.25 / 36e6)) == (10, 278)
     # "2.5 Gb/s ... 10,000 flows ... by 99%"; "10 Gb/s ... 50,000 flows ... only 10 Mbits" (11.2)
     assert many_flows.sqrt_rule(1, 10_000) == pytest.approx(1 - 0.99)

@@ -101,7 +101,7 @@ def test_tables__list_their_experiments(tmp_path, recorded, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_experiment_that_cannot_be_imported__keeps_no_other_from_it(tmp_path, recorded, capsys):
+def test_experiment_that_cannot_be_imported__does_not_prevent_the_import_of_others(tmp_path, recorded, capsys):
     data_set = foreign.tables(*recorded)
     data_set["experiments"][1].reverse()  # the experiment without packets comes first
     foreign.write_csv(tmp_path / "csv", data_set)
@@ -125,7 +125,7 @@ def test_figures__are_drawn_from_imported_runs(tmp_path, recorded):
     assert counts.sum() == run.summary["arrivals"]
     assert depths.max() == run.summary["queue_depth_packets"]["max"]
     assert runs.provenance()["imported"] == 1
-    # A second import skips the runs that are there.
+    # A second import skips the runs that exist already.
     assert main(["import", f"FROM={tmp_path}/csv", f"OUTPUT={sweep}", "EXPERIMENT=all", *CONDITIONS]) == 0
 
 
@@ -141,7 +141,7 @@ def test_histogram__with_another_count_than_the_postcards_is_reported(tmp_path, 
     assert reasons[1:] == [f"queue_depth_histograms counts {total + 7} packets, postcard_traces has {total}"]
 
 
-LEFT_OUT = {  # an experiment's tables that the published data no longer have
+LEFT_OUT = {  # tables of an experiment that the published data set may lack
     "histogram alone": ("postcard_traces", "traces", "retransmits"),
     "histogram and windows": ("postcard_traces",),
 }
@@ -220,7 +220,7 @@ def test_histogram__that_was_changed_later_is_named(tmp_path, recorded, capsys, 
 
 @pytest.fixture
 def server(tmp_path_factory):
-    """A PostgreSQL of our own in a temporary directory, on a Unix socket: no network, gone afterwards."""
+    """A PostgreSQL server of this test alone, in a temporary directory and on a Unix socket: it needs no network."""
     if not POSTGRES.is_dir():
         pytest.skip("no PostgreSQL here (Debian: postgresql)")
     directory = tmp_path_factory.mktemp("pg", numbered=True)

@@ -71,6 +71,6 @@ def test_files__that_are_not_there_are_still_named(source):
         address.check_no_address(f"{source} password={SECRET}")
 
 
-def test_file__with_such_a_name_is_a_file(tmp_path):
+def test_file__whose_name_reads_like_an_address_is_a_file(tmp_path):
     (path := tmp_path / "password=x").write_text("")
     address.check_no_address(str(path))

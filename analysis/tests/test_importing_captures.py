@@ -23,7 +23,8 @@ def test_capture__of_our_own_postcards_has_all_their_fields(tmp_path, recorded, 
     scenario, truth = recorded
     stored = simulate.stored_postcards(scenario, truth)
     cards = [(int.from_bytes(card[:8], "little"), card[8:]) for card in stored]
-    cards[5:5] = [(cards[5][0], b"no postcard"), (cards[5][0], bytes([9]) + cards[5][1][1:])]  # of a version unknown
+    # Two datagrams between the postcards: one is no postcard, one is a postcard of an unknown version.
+    cards[5:5] = [(cards[5][0], b"no postcard"), (cards[5][0], bytes([9]) + cards[5][1][1:])]
     path = pcap(tmp_path / "own.pcap", cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"])
     repetition = imported(path, tmp_path / "out")
     original = known_runs("two_flows").analysis.run.postcards
@@ -79,11 +80,12 @@ def test_capture__that_kept_too_little_is_a_reason(tmp_path, recorded, capsys, k
 
     none = pcap(tmp_path / "none.pcap", datagrams, port, lambda number: 60)
     assert main(["import", f"FROM={none}", f"OUTPUT={tmp_path}/none", *CONDITIONS]) == 1
-    assert "600 postcards of which too few bytes were captured, and no whole one" in capsys.readouterr().err
+    reason = "has no whole postcard: 600 postcards were captured with too few bytes, and 0 packets are not postcards"
+    assert reason in capsys.readouterr().err
 
 
 def test_capture__is_put_on_the_clock_of_most_postcards(tmp_path, recorded):
-    """Delays vary. The earliest postcard, last in the file, is of a clock far off. It does not move the estimate."""
+    """Delays vary. The earliest postcard, last in the file, has the time of another clock. The estimate ignores it."""
     stored = simulate.stored_postcards(*recorded)
     chance = random.Random(5)
     stray = wire.POSTCARD.encode(**wire.POSTCARD.decode(stored[0][8:]) | {"enqueue_switch_ns": 1 << 40})
@@ -100,7 +102,9 @@ def test_capture__is_put_on_the_clock_of_most_postcards(tmp_path, recorded):
 
 @pytest.mark.parametrize("uptime_ns", [0, 3 << 48, 5 << 47])
 def test_capture__joins_a_trace_of_a_host_with_a_long_uptime(tmp_path, recorded, uptime_ns):
-    """A trace has all bits of CLOCK_MONOTONIC, a postcard 48. The last trace is of another host's clock."""
+    """A trace has all bits of CLOCK_MONOTONIC, a postcard 48. The last uptime is no multiple of 2^48 ns,
+    so its trace must not join.
+    """
     stored = simulate.stored_postcards(*recorded)
     cards = [(10**18 + int.from_bytes(card[:8], "little"), card[8:]) for card in stored]
     path, trace = pcap(tmp_path / "own.pcap", cards, 5577), tmp_path / "trace.tr"

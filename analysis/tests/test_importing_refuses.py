@@ -30,7 +30,7 @@ BREAKS = [  # a change to the text files, and the error line
      "trace.tr, line 3: snd_una is empty; allowed: a hexadecimal number of at most 32 bits"),
     ("trace.tr", "src=10.77.0.1:", "src=10.77.0.999:", "trace.tr, line 3: '10.77.0.999' is not an IP address"),
     ("trace.tr", "[000] ..s2 ", "[000",
-     "has another form; allowed: a line of trace_pipe: comm-pid [cpu] flags seconds: event: fields"),
+     "is malformed; allowed: a line of trace_pipe: comm-pid [cpu] flags seconds: event: fields"),
     ("postcards.tr", "dst_port=5201", "dst_port=75201",
      "postcards.tr, line 1: dst_port is '75201'; allowed: a whole number from 0 to 65535"),
     ("postcards.tr", ": postcard: ", ": postcart: ", "postcards.tr, line 1: "),
@@ -56,7 +56,7 @@ def test_text__that_is_broken_gets_one_line(tmp_path, recorded, capsys, name, ol
     ("words", "answer"),
     [
         ((), ["FROM is missing", "OUTPUT is missing"]),
-        (("FROM=/nowhere", "OUTPUT=x"), ["/nowhere: is not there; allowed: a directory with trace.tr"]),
+        (("FROM=/nowhere", "OUTPUT=x"), ["/nowhere: does not exist; allowed: a directory with trace.tr"]),
         (("FROM=x", "OUTPUT=x", "RATE=fast", "SPEED=1"), ["RATE", "SPEED is not a parameter of import; allowed: FROM"]),
         (
             ("FROM=x", "OUTPUT=x", "RATE=0bit", "RTT=1ns", "BUF=0p", "CC=m$x$"),
@@ -106,8 +106,12 @@ def test_tables__are_those_of_the_directory_even_if_its_name_is_a_glob_pattern(t
 
 
 BAD_TABLES = [  # table, a change of its lines, the error line
-    ("postcard_traces", lambda text: text[:-4], "its last line has no end, so it was cut off; allowed: what"),
-    ("postcard_traces", lambda text: "", "is empty; allowed: what"),
+    (
+        "postcard_traces",
+        lambda text: text[:-4],
+        "its last line does not end with a newline, so the file was cut off; allowed: the output",
+    ),
+    ("postcard_traces", lambda text: "", "is empty; allowed: the output"),
     ("traces", lambda text: text.replace("experiment_id", "experiment"), "traces has no column experiment_id; allowed"),
     (
         "experiments",
@@ -129,7 +133,9 @@ def test_tables__that_are_broken_get_one_line(tmp_path, recorded, capsys, table,
 
 
 def test_tables__without_a_column_or_with_it_under_two_names_get_one_line(tmp_path, recorded):
-    """Removes each column in turn; adds each column that has a second name under this name too. Some are not needed."""
+    """Removes each column in turn. Of each column with two allowed names, adds a copy under the second name. Not every
+    change is refused, because the import does not need every column.
+    """
     data_set = {name: (columns, rows[:20]) for name, (columns, rows) in foreign.tables(*recorded).items()}
     names = {"absolute_timestamp": "time", "srtt_us": "srtt"}
     changes = [
@@ -196,6 +202,9 @@ def test_files__that_are_damaged_get_one_line(tmp_path, recorded, capsys):
     (tmp_path / "csv/traces.csv").unlink()
     (tmp_path / "csv/traces.csv.gz").write_bytes(packed[:-9])
     assert "traces.csv.gz: damaged: " in refused(tmp_path / "csv", out, capsys, EXPERIMENT)
+    (tmp_path / "csv/traces.csv.gz").unlink()
+    (tmp_path / "csv/traces.parquet").write_bytes(b"PAR1" + packed)
+    assert "; allowed: a Parquet file with the table's rows" in refused(tmp_path / "csv", out, capsys, EXPERIMENT)
 
 
 CONFIGS = [
@@ -206,7 +215,7 @@ CONFIGS = [
     ("max_queue_depth_packets", "many", "a number from 0.001 to 1000000000"),
     ("num_flows", float("nan"), "a whole number from 1 to 65535"),
     ("action", "explode", "drop, ecn"),
-    ("algorithm", "$\\frac$", "as in cubic"),
+    ("algorithm", "$\\frac$", "1 to 15 of a-z, 0-9 and _, the first a letter, as in cubic"),
 ]
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The join of all flows at once against the same join flow by flow (join_flow_by_flow.py), on random packets and
-records: losses, retransmissions, reordering, overlaps, wrap-around; flows with one packet, without trace or packets.
+"""The join of all flows of a batch at once equals the join flow by flow (join_flow_by_flow.py) of the same random
+packets and records: losses, retransmissions, reordering, overlaps, wrap-around; flows with one packet, without trace or
+without packets.
 """
 
 from pathlib import Path
@@ -93,7 +94,7 @@ def _compare(run: Run, queue: Any) -> None:
 def test_join__of_all_flows_at_once_is_the_join_of_each(seed):
     run, queue = _run(seed, flows=[1, 3, 40, 400][seed % 4], packets=2000, records=1200)
     _compare(run, queue)
-    if seed == 1:  # random input contains every case
+    if seed == 1:  # makes sure that the random input has each of these cases
         segments, _ = join(run, queue)
         for mask in (segments.retransmission, segments.reordered, segments.ack_row >= 0, segments.retransmit_row >= 0):
             assert np.count_nonzero(mask) > 5

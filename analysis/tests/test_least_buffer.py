@@ -6,7 +6,7 @@ import math
 from analysis.least_buffer import bounds, by_buffer, contradiction, verdict
 
 
-def test_verdict__is_open_where_repetitions_are_on_both_sides() -> None:
+def test_verdict__is_open_where_the_interval_of_repetitions_is_on_both_sides() -> None:
     assert verdict([0.995, 0.9951], 0.99) is True
     assert verdict([0.995, 0.999], 0.99) is None  # two runs: the interval is 0.997 +- 0.025
     assert verdict([0.995, 0.997, 0.999], 0.99) is True

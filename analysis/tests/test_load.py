@@ -142,15 +142,27 @@ def test_load__survives_noise(tmp_path, seed):
         ("spec.yaml", None, "spec.yaml: missing; give the directory of a repetition"),
         ("spec.yaml", "a: [", "spec.yaml: is not YAML: expected the node content"),
         ("spec.yaml", "- 1", "spec.yaml: holds no keys"),
-        ("spec.yaml", "spec_version: 7", "spec_version is 7, this version reads 1; use the newer one"),
-        ("spec.yaml", "spec_version: 1\nrtt_ns: -3", "rtt_ns must be a positive integer, is -3"),
-        ("spec.yaml", "spec_version: 1\nwarmup_ns: -1", "warmup_ns must be an integer, 0 or more, is -1"),
-        ("spec.yaml", "spec_version: 1\nwarmup_ns: true", "warmup_ns must be an integer, 0 or more, is True"),
-        ("spec.yaml", "spec_version: 1\nmode: 3", "mode must be a str, is 3"),
-        ("spec.yaml", {"target": {}}, "target must be a str, is {}"),
-        ("spec.yaml", {"clock": ["real"]}, "clock must be a str, is ['real']"),
-        ("spec.yaml", {"threshold_bytes": "<b>"}, "threshold_bytes must be a positive integer, is '<b>'"),
-        ("spec.yaml", {"ecn_threshold_packets": 1.5}, "ecn_threshold_packets must be a positive integer, is 1.5"),
+        ("spec.yaml", "spec_version: 7", "spec_version is 7; this bufferscope reads 1; use a newer bufferscope"),
+        ("spec.yaml", "a: 1", "spec_version must be 1, is None; restore it"),
+        ("spec.yaml", "spec_version: true", "spec_version must be 1, is True; restore it"),
+        ("spec.yaml", "spec_version: 1\nrtt_ns: -3", "rtt_ns must be a positive integer below 2**60, is -3"),
+        ("spec.yaml", {"rtt_ns": 2**60}, f"rtt_ns must be a positive integer below 2**60, is {2**60}"),
+        ("spec.yaml", "spec_version: 1\nwarmup_ns: -1", "must be an integer, 0 or more and below 2**60, is -1"),
+        ("spec.yaml", "spec_version: 1\nwarmup_ns: true", "an integer, 0 or more and below 2**60, is True"),
+        ("spec.yaml", "spec_version: 1\nmode: 3", "mode must be text, is 3"),
+        ("spec.yaml", {"target": {}}, "target must be text, is {}"),
+        ("spec.yaml", {"clock": ["real"]}, "clock must be text, is ['real']"),
+        ("spec.yaml", {"threshold_bytes": "<b>"}, "threshold_bytes must be a positive integer below 2**60, is '<b>'"),
+        ("spec.yaml", {"ecn_threshold_packets": 1.5}, "must be a positive integer below 2**60, is 1.5"),
+        (
+            "spec.yaml",
+            {"traffic": "open-loop", "sizes": "foo", "load": 1},
+            "load must be a number with a decimal point, above 0 and below 1000000, is 1; sizes must be fixed, "
+            "exponential, bimodal, or bursts:<n>p with n from 1 to 1000, is 'foo'",
+        ),
+        ("spec.yaml", {"transfers": [{"cc": "reno", "kind": "red"}]}, "with kind finite or closed-loop"),
+        ("spec.yaml", {"links_bps": [0]}, "links_bps must be a list of rates, positive integers below 2**60"),
+        ("spec.yaml", {"links_bps": [9], "link_of_flows": [2]}, "indices into links_bps: 1 is the first link"),
         ("spec.yaml", {"groups": [{"cc": "reno", "flows": "a"}]}, "groups must be a list of {cc, flows}"),
         ("spec.yaml", b"\xff\xfe\x00", "spec.yaml: is not YAML"),
         ("postcards.bsp", None, "postcards.bsp: missing; give the directory of a repetition"),
@@ -175,12 +187,12 @@ def test_load__of_a_spec_with_nested_aliases_is_refused_at_once(fresh):
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
     directory = fresh()
     (directory / "spec.yaml").write_text("\n".join(["spec_version: 1", *lines, "name: *a9"]))
-    with pytest.raises(InputError, match=r"spec.yaml: is not YAML: a spec has no aliases; write \*a0 out in line 3"):
+    with pytest.raises(InputError, match=r"spec.yaml: is not YAML: a spec has no aliases; replace \*a0 in line 3"):
         load(directory)
 
 
 @pytest.mark.parametrize("content", [None, "{", "[1]", "\ud800".encode("utf-8", "surrogatepass"), "[" * 100_000])
-def test_load__continues_without_a_document_with_a_problem_line(fresh, content):
+def test_load__continues_without_a_missing_or_unreadable_document(fresh, content):
     directory = fresh()
     (directory / "collector.json").unlink()
     if content is not None:
@@ -202,7 +214,7 @@ def test_load__leaves_out_malformed_flows(fresh):
         (directory / "traffic.json").write_text(json.dumps(traffic | {"flows": [*traffic["flows"], strange]}))
         run = load(directory)
         assert [entry["id"] for entry in run.traffic] == [0, 1]
-        assert run.problems == ["traffic.json: a flow is not as it should be (is not a JSON object); it is left out"]
+        assert run.problems == ["traffic.json: a flow is malformed (is not a JSON object); it is left out"]
     (directory / "traffic.json").write_text(text.replace('"id": 1', f'"id": {10**30}'))
     assert [entry["id"] for entry in load(directory).traffic] == [0]
 
@@ -247,7 +259,7 @@ def test_flow_table__numbers_a_hundred_thousand_flows_in_order_of_appearance():
     assert table.tuples()[int(expected[5])].words() == tuple(words[:, 5].tolist())
 
 
-def test_load__of_one_flow_only_in_the_trace_numbers_it_after_the_others(fresh):
+def test_load__numbers_flows_that_only_the_trace_has(fresh):
     directory = fresh()
     truth_ports = {30_000, 30_001}
     path = directory / "postcards.bsp"

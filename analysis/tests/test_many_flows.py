@@ -10,13 +10,13 @@ from analysis.theory import many_flows
 
 
 def test_sqrt_rule__has_the_second_papers_numbers():
-    # Abstract: 10,000 flows on 2.5 Gb/s need 99 % less; 50,000 on 10 Gb/s (250 ms) need about 10 Mb.
+    # Abstract: 10,000 flows on 2.5 Gb/s need 99 % less buffer; 50,000 flows on 10 Gb/s (250 ms) need about 10 Mbit.
     assert many_flows.sqrt_rule(1, 10_000) == pytest.approx(0.01)
     assert many_flows.sqrt_rule(10e9 * 0.25, 50_000) == pytest.approx(10e6, rel=0.15)
 
 
 def test_almost_fair__has_the_first_papers_numbers():
-    # 4.3: n = 10,000 and Delta = 2 give 98 %; over 1,000 flows give at least 97 % (rounded).
+    # 4.3: n = 10,000 and Delta = 2 give 98 %; more than 1,000 flows give at least 97 % (rounded).
     assert many_flows.almost_fair_utilization(10_000, 2) == pytest.approx(0.98)
     assert many_flows.almost_fair_utilization(1_000, 1) == pytest.approx(0.97, abs=0.002)
     assert many_flows.almost_fair_buffer(165, 16, 4) == pytest.approx(165)
@@ -41,7 +41,8 @@ def test_sqrt_rule__is_a_hundred_times_equation_3_for_one_flow():
 
 
 def test_section_7_1__needs_10_gbit_or_100_mbit_or_next_to_nothing():
-    # 100 ms x 100 Gb/s, 10,000 flows: a single flow's rule 10 Gbit, Theorem 5's 100 Mbit, and 99 % without either
+    # 100 ms x 100 Gb/s, 10,000 flows: the rule for a single flow asks for 10 Gbit, Theorem 5 for 100 Mbit. Without any
+    # buffer the utilization is 99 %.
     bdp_bits = 0.1 * 100e9
     assert bdp_bits == 10**10
     assert many_flows.almost_fair_buffer(bdp_bits, 10_000, 1) == pytest.approx(100e6)
@@ -60,7 +61,9 @@ def test_buffer_for_utilization__leaves_a_window_that_has_it(flows, delta, wante
 
 
 def aggregate_after(windows, losing):
-    """One RTT of Reno: those that lose halve, the others add one packet (Spang et al., appendix A)."""
+    """The sum of Reno windows after one RTT (Spang et al., appendix A): each of `losing` is halved, each other window
+    grows by one packet.
+    """
     return sum(w / 2 if i in losing else w + 1 for i, w in enumerate(windows))
 
 
@@ -77,7 +80,7 @@ def test_theorem_5__holds_for_windows_and_losers_chosen_for_the_worst(flows, bdp
 
 
 def test_theorem_5__needs_its_conditions():
-    # Twice as many losers of equal windows: the aggregate falls below the bound.
+    # 44 losers of equal windows, where the theorem allows 12: the aggregate falls below the bound.
     bdp, flows = 4000, 100
     losers = set(range(2 * int(many_flows.flows_seeing_loss(bdp, flows, 1) + 10)))
     assert aggregate_after([bdp / flows] * flows, losers) < bdp - many_flows.almost_fair_buffer(bdp, flows, 1)
@@ -106,8 +109,9 @@ def test_losing_fraction__is_the_bdp_rule_when_all_lose_and_nothing_when_few_do(
     assert aggregate_after([window] * 20, set(range(10))) == pytest.approx(1000)
 
 
-def test_theorem_8__holds_for_random_cycles_and_gives_a_factor_of_two_away():
-    # All fair flows at R; in the next RTT 1/8 of them at 3/4 R, 1/8 at 5/4 R, at random (appendix B)
+def test_theorem_8__holds_for_random_cycles_even_with_half_the_buffer():
+    # All flows send at the fair rate R. In the next RTT each sends at 3/4 R with probability 1/8, and at 5/4 R with
+    # probability 1/8 (appendix B).
     bdp, flows, delta, risk = 10_000.0, 200, 1.0, 0.05
     rng = np.random.default_rng(5)
     change = rng.choice([-0.25, 0.25, 0], p=[1 / 8, 1 / 8, 6 / 8], size=(20_000, flows)).sum(axis=1) * bdp / flows
@@ -134,7 +138,7 @@ def test_appendix_c__fewer_flows_leave_the_window_growing():
     before = flows * window
     assert aggregate_after([window] * flows, set(range(int(least)))) > before
     assert aggregate_after([window] * flows, set(range(int(least) + 1))) <= before
-    # 4.2: one fair flow that halves, BDP / n < n - 1
+    # 4.2: if BDP / n < n - 1, the aggregate grows although one flow halves.
     assert aggregate_after([50.0] * 60, {0}) > 60 * 50
     assert many_flows.least_flows_that_shrink_window(60, 50) > 1
 

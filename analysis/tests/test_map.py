@@ -26,7 +26,7 @@ def point(**values: Any) -> MapPoint:
 
 
 def test_rule__is_judged_only_outside_the_bounds() -> None:
-    assert rules.judge(SQRT, point()) == HELD  # 100 packets
+    assert rules.judge(SQRT, point()) == HELD  # the rule asks for 100 packets
     assert rules.judge(SQRT, point(high=101.0)) == OPEN
     assert rules.judge(SQRT, point(low=100.0, high=150.0)) == TOO_SMALL
     assert rules.judge(DELTA, point(low=300.0, high=math.inf)) == OPEN
@@ -34,7 +34,7 @@ def test_rule__is_judged_only_outside_the_bounds() -> None:
 
 
 def test_logarithmic_rule__takes_the_limit_of_windows_or_the_fair_share() -> None:
-    assert rules.judge(LOG, point(low=5.0, high=8.0, window_packets=32)) == HELD  # 5 log10 32 = 7.5: 8 packets
+    assert rules.judge(LOG, point(low=5.0, high=8.0, window_packets=32)) == HELD  # 5 log10 W, W = 32: 8 packets
     assert rules.judge(LOG, point(low=5.0, high=8.0)) == TOO_SMALL  # W = 10: 5 packets
     assert rules.judge(LOG, point(low=5.0, high=8.0, flows=40)) == OPEN  # W = 25: 7 packets
 
@@ -59,7 +59,7 @@ def test_region__ends_where_one_point_fails() -> None:
         ({"access_bps": 10**10}, UNPACED, 400.0),
     ],
 )
-def test_senders__are_told_apart_and_their_offer_is_known(row: dict[str, Any], senders: str, offered: float) -> None:
+def test_senders__have_a_kind_and_an_offered_load(row: dict[str, Any], senders: str, offered: float) -> None:
     run = {
         "cc": "reno", "flows": 40, "pacing": "off", "access_bps": None, "access_links": None, "window_packets": None,
         "rate_bps": 10**9, points.PIPE: 1000.0,

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The measurement window ends when the first iperf3 flow has sent its last data."""
+"""The measurement window of an iperf3 run ends when the first flow has sent its last data, if that is before the end
+of the traffic.
+"""
 
 from __future__ import annotations
 

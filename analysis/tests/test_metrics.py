@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every metric computed again from the simulation's own list of packets, by plain loops."""
+"""Metrics computed again from the simulation's packets and trace records, by plain loops."""
 
 import math
 
@@ -29,14 +29,14 @@ def _arrivals(known):
 
 
 def _bits(known, start, end):
-    """Wire bits that left in [start, end), each packet's spread over its transmission."""
+    """Wire bits that left in [start, end). The bits of each packet are spread over its transmission."""
     total = 0.0
     for card in known.truth.cards:
         if not card["flags"] & DROPPED:
             bits = 8 * (max(card["packet_bytes"], 60) + 24)
             stop = card["enqueue_ns"] + card["sojourn_ns"]
             took = bits * 1e9 / known.scenario.rate_bps
-            inside = took - max(stop - end, 0) - max(start - stop + took, 0)  # exact: large times are ints
+            inside = took - max(stop - end, 0) - max(start - stop + took, 0)  # exact: differences of ints
             total += bits * min(max(inside / took, 0), 1)
     return total
 

@@ -50,7 +50,9 @@ def write_sink(directory, records, flows, **more):
 
 @pytest.fixture
 def sunk(fresh):
-    """The repetition two_flows as if our own generator had made it: flow 0 got 1000 bytes per interval, flow 1 3000."""
+    """The repetition two_flows as if our own generator had made it: flow 0 got 1000 bytes per interval, flow 1 3000.
+    One record is of a flow that is not in traffic.json.
+    """
     directory = fresh("two_flows")
     change_spec(directory, generator="epoll", traffic="long")
     change(directory / "traffic.json", lambda traffic: traffic.update(generator="epoll"))
@@ -67,7 +69,7 @@ def test_sink__goodput_is_of_the_measurement_window(sunk):
     assert summary["application_goodput_bps"] == pytest.approx(4000 * 8 / 0.01)
     assert summary["application_goodput_p01_bps"] == pytest.approx(4000 * 8 / 0.01)
     assert [flow["application_goodput_bps"] for flow in summary["flows"]] == pytest.approx([8e5, 24e5])
-    assert summary["jain_index"] == pytest.approx(1, rel=1e-4)  # of the goodput at the queue, which is equal
+    assert summary["jain_index"] == pytest.approx(1, rel=1e-4)  # of goodput at the queue, equal for both flows
     assert (summary["ledger"]["goodput_records"], summary["ledger"]["goodput_rows"]) == (281, 281)
 
 
@@ -232,7 +234,7 @@ def test_open_loop__of_single_packets_has_no_depth_over_time(open_loop_run):
     assert "time_mean_depth_packets" not in summarize(analyse(open_loop_run))["open_loop"]
 
 
-def test_open_loop__another_load_than_the_theorys_shows(copy):
+def test_open_loop__depth_differs_from_the_theory_for_another_load(copy):
     change_spec(copy, load=0.7)
     open_loop = summarize(analyse(copy))["open_loop"]
     depth = open_loop["mean_depth_packets"]

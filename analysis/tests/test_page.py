@@ -169,7 +169,7 @@ def test_report__has_no_white_figure_in_the_dark(browser, report):
 
 def test_report__shows_its_figures_without_scripts(browser, report):
     browser.open(report, script=False)
-    # No script can inspect the page now, so judge a screenshot.
+    # No script can inspect the page now, so the test judges a screenshot.
     assert len(browser.screenshot(whole=True)) > 100_000
     browser.command("Emulation.setScriptExecutionDisabled", value=False)
     assert browser.run("return document.querySelectorAll('.tools').length") == 0

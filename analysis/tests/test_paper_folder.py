@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A paper of one spec and one figure, in its own folder, gets figures and a page without a changed line elsewhere."""
+"""A paper of one spec and one figure, in its own folder, gets figures and a page. No code outside it changes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def read(words: list[str]) -> figures.Asked:
 
 
 def refusal(paper: Path | str, *words: str) -> str:
-    """The one line that says why there is no such paper."""
+    """The one line that refuses the words, without a leading PAPER=<folder>."""
     with pytest.raises(SpecError) as failure:
         read([f"PAPER={paper}", *words])
     (line,) = failure.value.lines()
@@ -123,7 +123,7 @@ def test_paper_in_a_folder__is_drawn_with_its_page_and_published(folder, results
     assert "Figure 1: the used share against the flows." in report
     assert (tmp_path / "docs/fill2026.md").read_text() == page.replace("](./", "](fill2026/")
     assert (tmp_path / "docs/fill2026/figure_01.svg").is_file()
-    assert {path: path.read_text() for path in folder.rglob("*")} == before  # and no bytecode
+    assert {path: path.read_text() for path in folder.rglob("*")} == before  # the folder has no bytecode, either
     assert sys.path == search_path
     assert not {"fill", "fill2026", "figure_01"} & set(sys.modules)
 
@@ -149,7 +149,7 @@ def test_ns3_runs__stand_beside_those_of_the_same_point(folder, results, known_r
     assert listed.filter(sweep="fill2026-depth-ns3")["figures"].to_list() == ["1"]
 
 
-def test_points__without_a_result_are_said(folder, results, capsys):
+def test_points__without_a_result_are_reported(folder, results, capsys):
     for run in (results / "fill2026-depth/runs").glob("*f4*"):
         (run / "rep-1/summary.json").unlink()
         (run / "rep-1/ABORTED").write_text("the machine was stopped")
@@ -159,7 +159,7 @@ def test_points__without_a_result_are_said(folder, results, capsys):
     assert "0 left out, without a result: 1 point of `fill2026-depth`; " in page
 
 
-def test_ns3_runs__that_are_not_valid_are_said_and_make_no_column(folder, results, known_runs, capsys):
+def test_ns3_runs__that_are_not_valid_are_reported_and_make_no_column(folder, results, known_runs, capsys):
     summary = summarize(known_runs("two_flows").analysis) | {"valid": False, "reasons": ["lost a packet"]}
     sweeps.write(results / "fill2026-depth-ns3", summary, {"cc": ["reno"], "flows": [4], "buf": [10]})
     assert main(["figures", f"PAPER={folder}", "DRAW=only", f"RESULTS={results}"]) == 2
@@ -169,7 +169,7 @@ def test_ns3_runs__that_are_not_valid_are_said_and_make_no_column(folder, result
     assert "Not drawn (not valid):\n\n* `fill2026-depth-ns3/" in page
 
 
-def test_switch__runs_the_versions_for_ns3_alone(folder, tmp_path, monkeypatch):
+def test_switch_ns3__runs_only_the_ns3_versions_of_the_sweeps(folder, tmp_path, monkeypatch):
     asked = []
 
     def run(sweep: Sweep, probe: object, options: object, say_page: bool) -> int:
@@ -179,7 +179,9 @@ def test_switch__runs_the_versions_for_ns3_alone(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(figures.run, "run", run)
     monkeypatch.setattr(figures, "say_what_is_missing", lambda *_: None)
     words = [f"RESULTS={tmp_path}", "SWITCH=ns3"]
-    assert refusal(folder, *words).endswith("has no version of these sweeps; allowed: with `ns3:` in their specs")
+    assert refusal(folder, *words).endswith(
+        "needs sweeps with a version for ns-3, and these have none; allowed: sweeps with `ns3:` in their specs"
+    )
     (folder / "depth.yaml").write_text(SPEC + FOR_NS3)
     assert figures.measure(read([f"PAPER={folder}", *words]), probe=lambda clock: ns3.probe()) == 0
     assert asked == [("fill2026-depth-ns3", ({"flows": "4"},), "ns3", "paper")]
@@ -187,7 +189,7 @@ def test_switch__runs_the_versions_for_ns3_alone(folder, tmp_path, monkeypatch):
     assert refusal(folder, "SWITCH=ns3", "CLOCK=virtual").endswith("has its own sweeps; leave CLOCK out")
 
 
-def test_published_runs__are_where_another_machine_goes_on(folder, results, tmp_path, monkeypatch, capsys):
+def test_published_runs__are_unpacked_into_other_results(folder, results, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
     for repetition in run_table.repetitions(results):
         thin(repetition, "summary")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers behind the figures of users that fetch and think, from synthetic transfers and runs."""
+"""Numbers behind the figures of Prasad et al. (users who alternately fetch and think), from synthetic runs."""
 
 import json
 from collections.abc import Callable
@@ -73,7 +73,7 @@ def test_measured__finds_the_power_law_the_delay_and_its_cutoff() -> None:
     assert fits is not None
     assert fits.better.form == "PL"
     assert fits.power_law.b == pytest.approx(0.5, rel=1e-3)
-    assert fits.power_law.points == 8  # of 15 to 400 packets
+    assert fits.power_law.points == 8  # the buffers from 15 to 400 packets
     assert measured.pipe == pytest.approx(50e6 / 8 / WIRE_BYTES * 0.06)
 
 
@@ -101,7 +101,7 @@ def test_median__is_of_transfers_that_began_in_time_ended_or_not() -> None:
     began = pl.Series([True] * 4 + [False])
     table = flows([46_000, 47_000, 48_000, 49_000, 49_000], [1, 2, 3, 99, 0.1], measured=began, end=ends)
     run: Any = Run({}, WINDOW, flows=table.with_columns(acked_bytes=pl.col("size_bytes") - 9_000))
-    rates = sorted([8 * 46_000 / 1, 8 * 47_000 / 2, 8 * 48_000 / 3, 8 * 40_000 / 10])  # the last: 40 kB in the window
+    rates = sorted([8 * 46_000 / 1, 8 * 47_000 / 2, 8 * 48_000 / 3, 8 * 40_000 / 10])  # unfinished: 40 kB in the window
     assert transfers.median_bps([run], transfers.SMALL) == Interval((rates[1] + rates[2]) / 2, None, None, 1)
     mean = transfers.mean_bps("small", [run], lambda table: transfers.of_sizes(table, transfers.SMALL))
     assert mean == Interval(pytest.approx(np.mean(rates)), None, None, 1)  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ def sections():
     return {document.OVERVIEW: before} | dict(zip(rest[::2], rest[1::2], strict=True))
 
 
-def test_reasons__are_of_some_figures():
+def test_reasons__exist_for_the_overview_and_figures():
     assert len(REASONS) > 1
     assert document.OVERVIEW in REASONS
 
@@ -39,7 +39,7 @@ def test_page__has_the_reasons_word_for_word(sections, title):
     assert f"\n\n{REASONS[title]}\n\n" in sections[title], REFRESH
 
 
-def test_page__has_every_figure_and_shows_one_that_is_there(sections):
+def test_page__has_every_figure_and_shows_existing_files(sections):
     for figure in PAPER.figures:
         (shown,) = re.findall(r"!\[.*?\]\((.+?)\)", sections[figure.title])
         assert (RESULTS / shown).is_file(), REFRESH
@@ -51,7 +51,7 @@ def test_table__lists_the_figures_of_each_run(sections):
     used = table.filter(pl.col(run_list.FIGURES) != "")
     distinct = run_table.distinct(used.iter_rows(named=True))
     assert f"\n\n{distinct} valid runs in " in sections[document.OVERVIEW], REFRESH
-    twice = f"({len(used)} with those that several sweeps did)"
+    twice = f"({len(used)} if each sweep's runs are counted apart)"
     assert (twice in sections[document.OVERVIEW]) == (len(used) > distinct), REFRESH
     known = {figure.word for figure in PAPER.figures}
     assert set(used[run_list.FIGURES].str.split(run_list.SEPARATOR).explode()) <= known

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The published data of Spang et al. beside runs, from a tiny artifact of the same format."""
+"""The published data of Spang et al., read from a tiny artifact of the same format, beside our runs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_artifact__that_is_damaged_is_one_line(checkout: Path) -> None:
 
 
 def test_point__is_inside_if_the_published_run_may_be_another_of_ours() -> None:
-    ours = (100.0, 104.0, 96.0)  # deviation 4: the interval reaches 4.30 x 4 x sqrt(4/3) + 1
+    ours = (100.0, 104.0, 96.0)  # standard deviation 4: half the interval is 4.30 x 4 x sqrt(4/3) + 1 = 20.9
     for published, expected in ((100, True), (120, True), (80, True), (121, False)):
         assert Point("reno", 4, 131, "p50", ours, published).is_inside is expected, published
     assert Point("reno", 4, 131, "p50", (100.0,), 100).is_inside is None

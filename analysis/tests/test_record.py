@@ -43,7 +43,9 @@ def export(run, kind) -> int:
 
 
 def refused(run, capsys, said: str, kinds=(*OF_POSTCARDS, *TABLES), whatif=True, replay=True) -> None:
-    """Every command fails with one line on stderr that contains `said`, prints nothing else and changes no file."""
+    """Each export of `kinds`, and each replay asked for, fails with one line on stderr that contains `said`. It prints
+    nothing else and changes no file.
+    """
     before = damages.files(run.parent.parent)
     replays = [[f"RUN={run}", "BUF=5p"]] * whatif + [[f"RUN={run}"]] * replay
     capsys.readouterr()
@@ -77,7 +79,7 @@ def test_record__has_every_file_of_a_run(run):
 
 
 @pytest.mark.parametrize("how", ["emptied", "removed", "doubled", "cut at its boundary", "of another run"])
-def test_postcards__that_are_others_in_good_form_are_refused(run, stored, capsys, how):
+def test_postcards__that_are_well_formed_but_not_the_recorded_ones_are_refused(run, stored, capsys, how):
     path = run / "postcards.bsp"
     parts = blocks(path)
     path.write_bytes(
@@ -92,7 +94,7 @@ def test_postcards__that_are_others_in_good_form_are_refused(run, stored, capsys
     refused(
         run, capsys, "postcards.bsp: damaged, or of another run: its SHA-256 is not that in digests.json", OF_POSTCARDS
     )
-    assert export(run, "csv") == 0  # made only of tables, which are whole
+    assert export(run, "csv") == 0  # needs only tables, and these are whole
 
 
 def test_other_raw_files__of_another_run_changed_or_gone_are_refused(run, stored, capsys):
@@ -108,13 +110,11 @@ def test_other_raw_files__of_another_run_changed_or_gone_are_refused(run, stored
             if data is not None or name != "spec.yaml":  # without spec.yaml the directory is no repetition
                 refused(run, capsys, f"{name}: ", ("flent",))
             path.write_bytes(whole[name] or b"")
-    (run / "goodput.bsg").write_bytes(b"")
-    refused(
-        run,
-        capsys,
-        "goodput.bsg: is not a file that the run wrote: digests.json does not have it; remove it",
-        ("flent",),
-    )
+    for name in ("goodput.bsg", "idle_rtt_after.json"):
+        (run / name).write_bytes(b"")
+        line = f"{name}: is not a file that the run wrote: digests.json does not have it; remove it"
+        refused(run, capsys, line, ("flent",))
+        (run / name).unlink()
 
 
 def test_derived_files__that_differ_from_the_record_are_refused(run, stored, capsys):
@@ -219,7 +219,7 @@ def test_run_without_a_record__is_read_with_a_note(run, capsys):
         assert call() == 0
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"note: {run}: has no digests of its raw files (")
-    assert json.loads((run / RECORD).read_text())["raw"] is None  # the analysis cannot know what was recorded
+    assert json.loads((run / RECORD).read_text())["raw"] is None  # the analysis cannot know which bytes were recorded
     (run.parent.parent / "x.flent.gz").unlink()
     (run / "joined.parquet").write_bytes(b"x")  # but the analysis knows its own files
     refused(run, capsys, "joined.parquet: damaged", TABLES, whatif=False, replay=False)
@@ -319,7 +319,7 @@ def _measure(stored, number):
 
 
 def test_fifo__as_any_file_of_a_run_is_refused_at_once(run, capsys):
-    """Without the record of digests, nothing else shows that the FIFO is not a file of the run."""
+    """The run has no record of digests, so only the type of a FIFO shows that the FIFO is no file of the run."""
     environment = json.loads((run / ENVIRONMENT).read_text())
     del environment[record.MARK]
     (run / ENVIRONMENT).write_text(json.dumps(environment))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The same raw files give the same bytes: with the numeric kernels of another processor, with other threads, in another
+"""The same raw files give the same bytes: with the numeric kernels of another processor, with one thread, in another
 directory, without root's capabilities, and without any program on the PATH.
 """
 
@@ -17,12 +17,12 @@ from bufferscope.__main__ import main
 
 NAMES = names({})  # of a run with long flows
 CHECKOUT = Path(__file__).resolve().parents[2]
-# The BLAS kernels of the oldest processor that OpenBLAS knows, one thread, another hash order, time zone and locale.
+# The BLAS kernels of an old processor (2004), one thread, another hash order, time zone and locale.
 ELSEWHERE = {
     "OPENBLAS_CORETYPE": "Prescott", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "PYTHONHASHSEED": "7",
     "TZ": "Asia/Tokyo", "LC_ALL": "C", "HOME": "/nonexistent", "PATH": "/nonexistent",
 }  # fmt: skip
-# Drops root's capabilities; setpriv is in every Linux distribution.
+# Drops root's capabilities; setpriv is a program of util-linux.
 POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]
 
 

@@ -62,7 +62,7 @@ def test_point__is_the_same_for_other_seeds_and_not_for_other_parameters(summary
     assert run_table.point(spec | {"rtt_ns": spec["rtt_ns"] + 1}) != run_table.point(spec)
 
 
-def test_mix__names_the_flows_of_each():
+def test_mix__names_the_number_of_flows_of_each_algorithm():
     groups = [{"cc": "cubic", "flows": 8}, {"cc": "bbr", "flows": 2}]
     assert run_table.mix(groups) == "cubic:8,bbr:2"
     assert run_table.mix(groups[:1]) == "cubic"

@@ -47,3 +47,9 @@ OTHER_RTT = {
 )
 def test_differences__are_the_users_settings(changes: dict[str, Any], found: list[tuple[str, str, str]]) -> None:
     assert [tuple(each) for each in differences(SPEC, SPEC | changes)] == found
+
+
+def test_differences__of_imported_runs_include_the_buffer() -> None:
+    imported = {key: value for key, value in SPEC.items() if key != "buffer_given"}
+    found = differences(imported, imported | {"buffer_packets": 16})
+    assert [tuple(each) for each in found] == [("BUF", "163 packets", "16 packets")]

@@ -13,7 +13,7 @@ SLOW_START_14 = short_flows.slow_start_bursts(14)
 
 
 def simulated_depths(load, bursts, weights, count, seed):
-    """Depths over time (packets, the one in transmission included) and unfinished work that arriving bursts find."""
+    """(depths in packets, the one in transmission included; unfinished work), both as arriving bursts find them."""
     rng = np.random.default_rng(seed)
     shares = np.asarray(weights, dtype=float) / np.sum(weights)
     sizes = rng.choice(bursts, count, p=shares)
@@ -27,7 +27,7 @@ def simulated_depths(load, bursts, weights, count, seed):
 
 
 def test_slow_start__sends_bursts_that_double_and_add_up():
-    # Section 4: 14 packets are {2, 4, 8}; for 16 it prints {2, 4, 8, 4}, which are 18
+    # Section 4 prints {2, 4, 8} for 14 packets, and for 16 packets {2, 4, 8, 4}, whose sum is 18
     assert short_flows.slow_start_bursts(14) == (2, 4, 8)
     assert short_flows.slow_start_bursts(16) == (2, 4, 8, 2)
     assert short_flows.slow_start_bursts(1) == (1,)
@@ -39,15 +39,16 @@ def test_slow_start__sends_bursts_that_double_and_add_up():
 
 
 def test_mean_queue__of_14_packets_is_larger_than_of_16():
-    # Section 4: the largest burst, 8, has a probability of 1/3, then of 1/4. The printed bursts give the same order.
+    # Section 4: the largest burst, 8, has a probability of 1/3 with 14 packets and of 1/4 with 16. The bursts that the
+    # paper prints for 16 packets give the same order.
     assert short_flows.mean_queue(0.8, (2, 4, 8)) > short_flows.mean_queue(0.8, (2, 4, 8, 2))
     assert short_flows.mean_queue(0.8, (2, 4, 8)) > short_flows.mean_queue(0.8, (2, 4, 8, 4))
     assert short_flows.mean_depth(0.8, (2, 4, 8)) > short_flows.mean_depth(0.8, (2, 4, 8, 2))
 
 
 def test_short_flows__are_those_below_90_packets():
-    # Section 4: "fewer than 90 packets, assuming a typical maximum window size of 65kB" (2 W - 2 are sent when bursts
-    # have doubled up to a window of W)
+    # Section 4: "fewer than 90 packets, assuming a typical maximum window size of 65kB" (2 W - 2 packets have been
+    # sent when the bursts have doubled up to a window of W)
     window = 65_535 / 1460
     assert 2 * window - 2 == pytest.approx(90, abs=3)
 
@@ -66,7 +67,7 @@ def test_mean_depth__is_that_of_a_simulated_queue_and_the_printed_one_is_below(b
     assert depths.mean() == pytest.approx(expected, rel=0.05)
     assert work.mean() == pytest.approx(expected - 0.35, rel=0.05)
     printed = short_flows.mean_queue(0.7, bursts, weights)
-    assert printed < expected - 0.7  # too small, even if it leaves out the packet in transmission
+    assert printed < expected - 0.7  # too small, even without the packet in transmission (0.7 packets on average)
 
 
 @pytest.mark.parametrize("bursts", [(2, 4, 8), (1,), (2, 4, 8, 16, 32)])
@@ -86,7 +87,7 @@ def test_tail__thickens_with_the_order_towards_the_exact_one(load, bursts):
 @pytest.mark.parametrize("order", [2, 3, None])
 @pytest.mark.parametrize("bursts", [(2, 4, 8), (3,), (1, 50)])
 def test_tail__has_the_factor_of_equation_13(order, bursts):
-    """(C - alpha(0)) / (kappa alpha'(kappa)), with C = 1, lambda = rho, and alpha' by differences."""
+    """(C - alpha(0)) / (kappa alpha'(kappa)), with C = 1, lambda = rho, and alpha' by finite differences."""
     load, sizes = 0.8, np.array(bursts, dtype=float)
 
     def alpha(s):  # equation 11, its exponential series truncated after `order` terms as in equation 14
@@ -120,7 +121,7 @@ def test_tail__exact_is_that_of_a_simulated_queue_and_of_md1(load):
     buffer = short_flows.buffer_for_tail(load, SLOW_START_14, 0.01, order=None)
     assert (work >= buffer).mean() == pytest.approx(0.01, rel=0.15)
     rougher = short_flows.buffer_for_tail(load, SLOW_START_14, 0.01)
-    assert (work >= rougher).mean() > 0.0105  # the second order promises too much
+    assert (work >= rougher).mean() > 0.0105  # the second order underestimates the tail
     # M/D/1's own far tail falls as the exact decay says
     depths = queues.md1_depth_distribution(load, 60)
     assert math.log(depths[40] / depths[41]) == pytest.approx(short_flows.decay(load, (1,)), rel=1e-6)
@@ -150,7 +151,7 @@ def test_decay__keeps_its_digits_near_full_load_and_near_none(order):
 
 
 def test_buffer__depends_on_load_and_sizes_only_and_grows_with_both():
-    # 5.1.2: load 0.8, P(Q > B) = 0.025. The same at 1 Tb/s and at 10 Mb/s: there is no rate.
+    # Section 5.1.2: load 0.8, P(Q > B) = 0.025. The buffer is the same at 1 Tb/s and at 10 Mb/s: no argument is a rate.
     needed = [short_flows.buffer_for_tail(0.8, short_flows.slow_start_bursts(size), 0.025) for size in (2, 14, 30, 62)]
     assert needed == sorted(needed)
     assert short_flows.buffer_for_tail(0.9, SLOW_START_14, 0.025) > needed[1]

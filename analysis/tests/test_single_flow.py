@@ -7,14 +7,14 @@ from analysis.theory import single_flow
 
 
 def test_bdp__is_rate_times_rtt_in_packets():
-    # The default run, then 10 Gb/s with exactly 1 ms. The paper's 165 packets (3.6) need a longer RTT: see below.
+    # The default run, then 10 Gb/s with exactly 1 ms. The 165 packets of Spang et al., 3.6, need a longer RTT (below).
     assert single_flow.bdp_packets(200_000_000, 10_000_000, 1538) == pytest.approx(162.5, abs=0.1)
     assert single_flow.bdp_packets(10_000_000_000, 1_000_000, 9038) == pytest.approx(138.3, abs=0.1)
 
 
 @pytest.mark.parametrize(
     ("cc", "full", "ninety", "empty"),
-    [  # Spang et al., 3.5: buffer for full use, for 90 %, and utilization without a buffer
+    [  # Spang et al., 3.5: buffer in BDP for full utilization and for 90 %; utilization without a buffer
         ("reno", 1, 0.80, 0.50),
         ("cubic", 3 / 7, 0.28, 0.70),
         ("scalable", 1 / 7, 0.03, 0.875),
@@ -52,14 +52,14 @@ def test_queue_and_utilization__follow_the_window():
     assert [single_flow.utilization_of_window(w, 100) for w in (50, 100, 150)] == [0.5, 1, 1]
 
 
-def test_bdp__of_the_first_papers_lab_is_its_165_packets():
-    # 3.6: 165 packets. At 10 Gb/s and MTU 9000 this is an RTT of 1.19 ms: the "1 ms of delay" and the hosts' own.
+def test_bdp__of_the_testbed_of_spang_et_al_is_165_packets():
+    # Spang et al., 3.6. At 10 Gb/s and MTU 9000 this is an RTT of 1.19 ms: the "1 ms of delay" and the hosts' delay.
     assert single_flow.bdp_packets(10**10, 1_193_000, 9038) == pytest.approx(165, abs=0.1)
     assert single_flow.bdp_rule(165) == single_flow.synchronized_buffer(165, 50) == 165
 
 
 def test_newer_algorithms__need_60_to_75_percent_less():
-    # Abstract, and 1: Cubic 0.4 BDP, BBR 0.25 BDP
+    # Abstract and section 1: Cubic 0.4 BDP, BBR 0.25 BDP
     assert 1 - (single_flow.single_flow_buffer("bbr", 1) or 0) == 0.75
     assert 1 - (single_flow.single_flow_buffer("cubic", 1) or 0) == pytest.approx(0.6, abs=0.03)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Intervals and fits against exact references: least squares, tables, and the laws that points were drawn from."""
+"""Intervals and fits against scipy's t-tests and least squares, and against the laws that points were drawn from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_mean_interval__is_that_of_the_textbook_t_test() -> None:
         assert (interval.value, interval.runs) == (pytest.approx(np.mean(values)), len(values)), values
 
 
-def test_mean_interval__one_run_has_no_interval_and_none_no_value() -> None:
+def test_mean_interval__one_run_has_no_interval_and_no_run_has_no_value() -> None:
     assert mean_interval([0.5]) == (0.5, None, None, 1)
     assert mean_interval([None, math.nan]) is None
     assert mean_interval([None, 2.0, 2.0]) == (2.0, 2.0, 2.0, 2)
@@ -69,9 +69,9 @@ def test_power_law__censored_points_pull_only_from_their_side() -> None:
     agrees = power_law([*known, Bounds(16, 0, 100)])  # at most 100: the law says 40
     assert agrees.exponent == pytest.approx(alone.exponent, abs=0.02)
     assert agrees.censored == 1
-    contradicts = power_law([*known, Bounds(16, 240, math.inf)])  # more than 240: it says 40
+    contradicts = power_law([*known, Bounds(16, 240, math.inf)])  # more than 240: the law says 40
     assert contradicts.exponent > alone.exponent + 0.1
-    # As an exact 240 the point would have an upper bound, too
+    # An exact 240 is an upper bound, too, so it pulls the exponent no higher than the censored point does
     as_number = power_law([*known, Bounds(16, 240, 240)])
     assert contradicts.exponent >= as_number.exponent - 0.01
 
@@ -103,7 +103,7 @@ def test_power_law__with_a_given_exponent_fits_the_factor_alone() -> None:
     assert fit.given
 
 
-def test_power_law__through_points_that_a_line_meets_has_finite_intervals() -> None:
+def test_power_law__through_bounds_that_one_line_meets_has_finite_intervals() -> None:
     points = [Bounds(n, 0.8 * 160 / math.sqrt(n), 1.25 * 160 / math.sqrt(n)) for n in (1, 2, 4, 8, 16, 32)]
     fit = power_law(points)
     assert fit.exponent == pytest.approx(-0.5, abs=0.05)

@@ -18,7 +18,7 @@ OPEN = 0
     ("switch", "state", "share"),
     [("driver", OPEN, 0.5), ("driver", stopped.RECOVERY, 0.5), ("ns3", OPEN, 0.5), ("ns3", stopped.RECOVERY, 0.0)],
 )
-def test_windows_of_zero__count_but_in_recovery_of_ns3(switch, state, share):
+def test_windows_of_zero__count_except_in_fast_recovery_of_ns3(switch, state, share):
     tcp = {
         "mono_ns": np.arange(4), "flow": np.zeros(4, dtype=int), "cwnd_packets": np.array([0, 3, 0, 3]),
         "ca_state": np.array([state, OPEN, state, OPEN]), "unknown_fields": np.zeros(4, dtype=np.uint64),

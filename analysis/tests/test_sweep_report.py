@@ -55,7 +55,7 @@ def sweep(tmp_path_factory, summary):
 
 @pytest.fixture
 def page(browser, sweep):
-    """The browser with that page as a desktop shows it."""
+    """The browser, which shows the sweep's page at the width of a desktop."""
     browser.errors()
     browser.open(sweep / "report.html")
     return browser
@@ -72,7 +72,7 @@ def test_names__are_drawn_as_they_are(tmp_path, summary):
 
 
 def choose(browser, label, value):
-    """Chooses in a filter, as people do; waits for the table."""
+    """Chooses `value` in a filter, as a person does, and waits for the table."""
     from selenium.webdriver.support.select import Select
 
     labels = "[...document.querySelectorAll('#filters label')]"
@@ -82,7 +82,7 @@ def choose(browser, label, value):
 
 
 def until(browser, condition):
-    """Waits for a delayed reaction of the page, however busy the machine is."""
+    """Waits for a delayed reaction of the page, up to 20 s, because the machine may be busy."""
     from selenium.webdriver.support.wait import WebDriverWait
 
     WebDriverWait(browser.driver, 20, 0.05).until(lambda _: browser.run(condition))
@@ -107,7 +107,7 @@ def test_page__counts_valid_missing_and_retried_runs(sweep):
                        "kept of each run": "summary"}  # fmt: skip
     for said in (LOST, LATE, "has not been run", "did not come up"):
         assert f"<li>{said}</li>" in text or said in text
-    assert "Attempts before the last one of a run failed" in text
+    assert "Earlier attempts of these runs failed" in text
 
 
 def test_page__escapes_text_from_files_and_fetches_nothing(sweep):
@@ -300,14 +300,15 @@ def test_page__takes_the_figures_of_a_paper_that_are_drawn_from_it(tmp_path, sum
     sweeps.write(directory, summary, {"cc": ["reno"], "flows": [1]})
     figures = tmp_path / "figures"
     figures.mkdir()
-    for name in ("figure_01", "figure_08", "figure_99", "other"):  # of this sweep, of another, of none, no figure
+    # Drawn from this sweep; from another sweep; from no sweep; not a figure of a paper.
+    for name in ("figure_01", "figure_08", "figure_99", "other"):
         (figures / f"{name}.svg").write_text('<svg viewBox="0 0 30 20" xmlns="http://www.w3.org/2000/svg"/>')
     text = sweep_report.write(directory, figures).read_text()
     assert "Figures of the paper" in text
     assert re.findall(r"<figcaption>(Figure [0-9]+)", text) == ["Figure 1"]
     assert "Figures of the paper" not in sweep_report.write(directory).read_text()
     (figures / "spang2021-smoke").mkdir()
-    (figures / "figure_01.svg").rename(figures / "spang2021-smoke/figure_01.svg")  # where make figures writes
+    (figures / "figure_01.svg").rename(figures / "spang2021-smoke/figure_01.svg")  # where make figures SMOKE=1 puts it
     assert "Figures of the paper" in sweep_report.write(directory).read_text()
 
 

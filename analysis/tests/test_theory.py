@@ -106,10 +106,13 @@ def test_mg1k__is_erlang_b_for_one_packet_and_mg1_for_many():
 
 @pytest.mark.parametrize("load", [0, 1, 1.5, -0.1, math.nan])
 def test_queues__without_a_steady_state_are_refused(load):
-    with pytest.raises(ValueError, match="has no steady state"):
+    with pytest.raises(ValueError, match="allowed: above 0, below 1, where the queue has a steady state"):
         queues.md1_mean_depth(load)
-    with pytest.raises(ValueError, match="has no steady state"):
+    with pytest.raises(ValueError, match="allowed: above 0, below 1, where the queue has a steady state"):
         queues.md1_depth_distribution(load, 5)
+    if not load > 0:
+        with pytest.raises(ValueError, match="allowed: above 0, finite"):
+            queues.mg1k_depth_distribution(load, (1,), (1,), 5)
 
 
 def test_packet_sizes__moments_are_those_of_the_docstring():
@@ -120,12 +123,12 @@ def test_packet_sizes__moments_are_those_of_the_docstring():
     assert math.sqrt(np.dot((sizes - mean) ** 2, probabilities)) == pytest.approx(308.3, abs=0.05)
     services, probabilities = packet_sizes.service_times("bimodal", 1500, 8 * 10**6)
     assert np.dot(services, probabilities) == pytest.approx((84 + 1538) / 2 * 1e-6)
-    with pytest.raises(ValueError, match="allowed: fixed, exponential, bimodal"):
+    with pytest.raises(ValueError, match="allowed: fixed, exponential, bimodal, bursts:<n>p with n from 1 to 1000"):
         packet_sizes.packet_sizes("pareto", 1500)
 
 
-def test_sawtooth__period_is_the_second_papers():
-    # Appendix B: 1.5 x 142^2 / 1000 = 30.2 s for its Figure 4.
+def test_sawtooth__period_is_that_of_appenzeller_et_al():
+    # Appenzeller et al., appendix B: 1.5 x 142^2 / 1000 = 30.2 s for the paper's Figure 4.
     assert sawtooth.period(1000, 142, 142) == pytest.approx(30.2, abs=0.05)
     assert sawtooth.period(1000, 142, 142) == pytest.approx(142**2 / 2 / 1000 + 142 / 1000 * 142)
 

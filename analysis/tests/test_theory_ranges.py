@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Calls every public function of analysis/theory with valid arguments, then with one argument replaced by NaN, -1 or 0.
+"""Calls each function that docs/theory.md lists: with valid arguments, then with one argument replaced by NaN, -1 or 0.
 Every function refuses NaN and -1, because no parameter may be negative. 0 has an answer or is refused, and never causes
 a division by zero. A function or parameter without a valid value in SOUND fails.
 """

@@ -18,7 +18,7 @@ def test_drop_bound__at_75_percent_load_and_20_packets_is_0_3_percent():
 @pytest.mark.parametrize("load", [0.3, 0.5, 0.75, 0.95])
 @pytest.mark.parametrize("buffer", [1, 3, 10, 20])
 def test_drop_bound__is_above_the_loss_of_md1_with_so_many_packets(load, buffer):
-    # Lemma 2; the exact loss of M/D/1/B
+    # Lemma 2 bounds the exact loss of M/D/1/B
     assert queues.mg1k_depth_distribution(load, (1,), (1,), buffer)[-1] <= tiny_buffers.drop_bound(load, buffer)
 
 
@@ -96,7 +96,7 @@ def test_mm1b__is_the_sum_written_out(load, buffer):
 
 
 def test_mm1b__in_heavy_load_is_the_model_of_prasad_et_al():
-    # Their section 5: p = 1 / B, d = B / (2 C)
+    # Prasad et al., section 5: p = 1 / B, d = B / (2 C)
     assert mm1b.loss(1, 1000) == pytest.approx(mm1b.heavy_load_loss(1000), rel=1e-3)
     assert mm1b.mean_depth(1, 1000) == 500
 
@@ -118,7 +118,7 @@ def test_tcp_equation__and_queue_agree_on_the_load(fair, buffer):
 
 
 @pytest.mark.parametrize("wanted", [0.3, 0.8, 0.95])
-def test_tcp_equation__buffer_for_a_load_gives_it(wanted):
+def test_tcp_equation__buffer_for_a_load_gives_that_load(wanted):
     buffer = tiny_buffers.tcp_mm1b_buffer(64, wanted)
     assert buffer > 1
     assert tiny_buffers.tcp_mm1b_load(64, buffer) == pytest.approx(wanted, rel=1e-9)
@@ -135,7 +135,7 @@ def test_tcp_equation__log_sized_buffers_keep_the_load_and_constant_ones_do_not(
     lost = [tiny_buffers.tcp_mm1b_load(2 * w, 20) for w in windows]
     assert lost == sorted(lost, reverse=True)
     assert lost[-1] < 0.01
-    assert tiny_buffers.tcp_mm1b_load(2 * 64, 200, largest_window=64) == 0.5  # windows limited: half the link
+    assert tiny_buffers.tcp_mm1b_load(2 * 64, 200, largest_window=64) == 0.5  # W_max limits every window: half the link
 
 
 @pytest.mark.parametrize(("fair", "buffer"), [(4, 1), (64, 20), (1e9, 100)])
@@ -149,7 +149,7 @@ def test_tcp_equation__with_the_papers_approximation_is_equations_2_and_3(fair, 
     ("flows", "exponential", "equal"), [(20, 0.512, 0.512), (40, 0.631, 0.777), (200, 0.849, 0.937)]
 )
 def test_tcp_equation__with_equal_packets_loses_less(flows, exponential, equal):
-    # Figure 4: 100 Mb/s, 100 ms, windows of 32, 10 packets
+    # Figure 4: 100 Mb/s, 100 ms, windows of at most 32 packets, a buffer of 10
     fair = 1250 / flows
     load = tiny_buffers.tcp_mm1b_load(fair, 10, 32)
     assert mm1b.utilization(load, 10) == pytest.approx(exponential, abs=1e-3)
@@ -160,6 +160,12 @@ def test_tcp_equation__with_equal_packets_loses_less(flows, exponential, equal):
 
 def test_tcp_equation__has_an_answer_for_a_buffer_that_never_empties():
     assert tiny_buffers.tcp_md1b_load(20, 1000) == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize(("fair", "buffer"), [(1e-9, 1), (1e-6, 2), (0.005, 2), (0.01, 10), (0.01, 4095)])
+def test_tcp_equation__has_an_answer_for_far_too_many_flows(fair, buffer):
+    # Nearly all packets are lost, so a flow's window is sqrt(3 / 2)
+    assert tiny_buffers.tcp_md1b_load(fair, buffer) * fair == pytest.approx(math.sqrt(1.5), rel=0.01)
 
 
 def test_ends_of_the_allowed_range__have_answers():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs in virtual time, reported as by a Tofino (as_tofino.py): the analysis recovers their depths and times."""
+"""Runs in virtual time, converted to a Tofino's postcards (as_tofino.py): the analysis recovers depths and times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from lib.errors import InputError
 from wire import wire
 
 CARD = wire.POSTCARD.const
-KINDS = ("virtual", "ecn")  # not egress-threshold: its dropped packets take link time, and their start is unknown
+# Not egress-threshold: the soft switch drops at the end of a transmission, a Tofino at its start.
+KINDS = ("virtual", "ecn")
 CHIPS = tuple(as_tofino.CELL_BYTES)
 
 
@@ -36,14 +37,14 @@ def source(kind: str) -> Path:
 
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_depths_and_sojourns__are_the_runs_own(tmp_path: Path, kind: str, chip: str) -> None:
+def test_depths_and_sojourns__equal_those_of_the_soft_switch(tmp_path: Path, kind: str, chip: str) -> None:
     truth, told = analyse(source(kind)), analyse(as_tofino.convert(source(kind), tmp_path / "rep-1", chip))
     assert told.reasons == []
     mine, theirs = by_number(told), by_number(truth)
     for name in ("depth_packets", "depth_bytes", "card_seq", "packet_bytes"):
         assert np.array_equal(mine[name], theirs[name]), name
-    # Exact to the ns, except for the error of the estimated drift. A transmission behind which no packet waits is taken
-    # to last bits / nominal rate.
+    # Exact to the ns, except for the error of the estimated drift. If no packet waits behind a packet, the analysis
+    # assumes that its transmission takes bits / nominal rate.
     transmission_ns = 1538 * 8e9 / 6e6
     allowed = 1 + 0.5e-6 * theirs["sojourn_ns"].max() + 20e-6 * transmission_ns
     assert np.abs(mine["sojourn_ns"] - theirs["sojourn_ns"]).max() <= allowed
@@ -150,7 +151,7 @@ def test_run_without_postcards__is_not_valid(tmp_path: Path) -> None:
     assert "queue: no packet arrived; see logs/" in summary["reasons"]
 
 
-def test_single_postcards__and_wild_stamps_are_no_clock() -> None:
+def test_few_postcards_or_random_stamps__leave_the_uncertainty_unknown() -> None:
     tcp = {name: np.zeros(0, dtype=np.int64) for name in ("flow", "snd_nxt", "mono_ns")}
     tcp["unknown_fields"] = np.zeros(0, dtype=np.uint64)
     for count in (1, 2, 500):
@@ -179,7 +180,7 @@ def test_recount__equals_a_count_packet_by_packet(seed: int, threshold: int | No
     found = recount(cards, spec, {"capabilities": {"cell_bytes": 80, "queued_extra_bytes": 22}, "bottleneck_port": 2})
     assert np.array_equal(cards["depth_packets"], depths)
     assert found.gaps_mono_ns == []
-    assert found.errors_cells.max() <= 20  # the chip's depth does not count the packet in transmission
+    assert found.errors_cells.max() <= 20  # the packet in transmission, which the chip's depth does not count
     assert found.gaps_ns.sum() == pytest.approx(found.ideal_gaps_ns.sum(), rel=1e-3)
 
 

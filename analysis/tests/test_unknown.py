@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Traces whose source lacks fields, and traces of version 1, which could not mark lacking fields."""
+"""Traces whose source lacks fields, and traces of version 1, whose records cannot mark a field as unknown."""
 
 import bisect
 
@@ -17,7 +17,7 @@ from wire import wire
 FIELDS = [name for name, _ in wire.TCP_RECORD.fields]
 PROBE = simulate.EVENT["TCP_EVENT_PROBE"]
 ALWAYS = {"mono_ns", "event", "cpu", "src_port", "dst_port", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo"}
-# Fields of the kernel's stock trace events (hosts/trace/event_record.c).
+# Fields of the kernel's stock tcp_probe event (hosts/trace/event_record.c). Stock retransmission events have ALWAYS.
 STOCK_PROBE = ALWAYS | {
     "socket_cookie", "snd_nxt", "snd_una", "cwnd_packets", "ssthresh_packets", "snd_wnd_bytes", "rcv_wnd_bytes",
     "srtt_us", "data_bytes",
@@ -138,7 +138,7 @@ def test_source_without_windows__leaves_them_out_everywhere(fresh, known_runs):
     assert summary["valid"], summary["reasons"]
 
 
-def test_mixed_knowledge__is_marked_by_the_weaker(fresh, known_runs):
+def test_in_flight_from__names_the_estimate_if_only_retransmissions_have_all_fields(fresh, known_runs):
     directory = fresh()
     _rewrite(directory, known_runs("two_flows"), STOCK_PROBE | {"mss_bytes"}, set(FIELDS))
     a = analyse(directory)

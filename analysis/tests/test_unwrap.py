@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Wrapping numbers against Python's own integers."""
+"""Unwrapped 32-bit numbers and 48-bit stamps against the numbers from which they were cut."""
 
 import numpy as np
 import pytest

@@ -128,7 +128,9 @@ def test_names__are_drawn_as_they_are(fresh):
 
 
 def test_report__of_a_summary_that_lacks_keys_is_kept(fresh, capsys, undrawn):
-    """Another version may write such a summary. With a record of digests it would count as damaged."""
+    """Another version of bufferscope may write such a summary. The test removes the record of digests, with which the
+    changed summary would count as damaged.
+    """
     directory = fresh()
     assert main(["replay", f"RUN={directory}"]) == 0
     (directory / "digests.json").unlink()
@@ -207,4 +209,4 @@ def _refused(directory, capsys):
     assert main(["replay", f"RUN={directory}", "FORCE=1"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{directory}/whatif-1: was not made from this run's raw files" in line
-    assert "remove this what-if, and ask it again" in line
+    assert "remove this what-if, and ask for it again" in line

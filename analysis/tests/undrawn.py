@@ -14,7 +14,7 @@ from bufferscope.__main__ import main
 
 
 def leave_out(setattr_: Callable[..., None]) -> None:
-    """Replaces the drawing functions by means of `setattr_`: setattr, or a monkeypatch's."""
+    """Replaces the drawing functions by means of `setattr_`: the builtin setattr, or monkeypatch.setattr."""
     setattr_(derive, "draw_all", lambda *_: [])
     setattr_(derive, "render", lambda *_: "")
     setattr_(replay, "drawing_pool", contextlib.nullcontext)

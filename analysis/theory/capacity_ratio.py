@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The buffer with the fastest TCP transfers, given loss and delay as functions of the buffer.
 
-Prasad, Dovrolis, Thottan 2007, Router Buffer Sizing Revisited: The Role of the Output/Input Capacity Ratio. Buffers B
-and C T_o, the BDP without queueing, are packets; `capacity` C is packets/s, times are s. Flows are small (S-model:
-mostly in slow start) or large (L-model: mostly in congestion avoidance; five congestion events or more, section 4).
+Prasad, Dovrolis, Thottan 2007, Router Buffer Sizing Revisited: The Role of the Output/Input Capacity Ratio. The buffer
+B and the BDP without queueing, C T_o, are in packets; `capacity` C is in packets/s, times are in s. Flows are small
+(S-model: mostly in slow start) or large (L-model: mostly in congestion avoidance; five congestion events or more,
+section 4).
 Loss falls as a power, p = a B^-b (PL-form), if the link is slower than its inputs (Gamma = C_out / C_in well below 1),
 and exponentially, p = a e^(-b B) (EX-form), if it is faster (Gamma > 1). Assumes heavy-tailed closed-loop traffic that
 fills the link, and a mean queueing delay of f B / C up to a cutoff: a buffer that holds all packets that the users
@@ -82,7 +83,7 @@ def rtt(base_rtt_s: float, buffer: float, capacity: float, f: float) -> float:
 
 
 def pl_loss(buffer: float, a: float, b: float) -> float:
-    """p(B) = a B^-b (equation 5). ValueError unless B, a and b are above 0: loss falls."""
+    """p(B) = a B^-b (equation 5). ValueError unless B, a and b are above 0."""
     check_positive("a buffer", buffer)
     check_positive("a", a)
     check_positive("b", b)
@@ -122,7 +123,7 @@ def pl_l_buffer(pipe: float, b: float = TYPICAL_B, f: float = TYPICAL_F) -> floa
     """B = b / (f (2 - b)) C T_o: L-model, PL-form (equation 7); a does not matter. The defaults are those of
     the paper's simulations: 0.83 C T_o.
 
-    math.inf for b >= 2, where more is always better. ValueError unless C T_o > 0, b > 0 and f > 0.
+    math.inf for b >= 2, where a larger buffer is always better. ValueError unless C T_o > 0, b > 0 and f > 0.
     """
     check_positive("C T_o", pipe)
     check_positive("b", b)
@@ -134,7 +135,7 @@ def pl_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: flo
     """The B that solves a b v M C T_o B^-(1+b) = a v M f (1 - b) B^-b + f D: S-model, PL-form (equation 8, with v = 1).
 
     There is exactly one solution: the left side minus the right side begins at infinity, falls as long as it is
-    positive, and stays negative from then on. ValueError unless all are above 0.
+    positive, and stays negative from then on. ValueError unless all are above 0 and M is whole.
     """
     for name, value in (("C T_o", pipe), ("a", a), ("b", b), ("f", f), ("v", v)):
         check_positive(name, value)
@@ -155,8 +156,8 @@ def pl_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: flo
 class ModelBuffer(NamedTuple):
     """The buffer with the highest throughput in the EX-form."""
 
-    buffer: float  # 0, the stationary point, or math.inf
-    stationary: float | None  # where the derivative changes sign; None if that is not above 0
+    buffer: float  # 0, the stationary point, or the largest buffer (math.inf if it has no limit)
+    stationary: float | None  # where the derivative of the throughput changes sign; None if there is no such B above 0
 
 
 def ex_l_buffer(pipe: float, b: float, f: float, largest: float = math.inf) -> ModelBuffer:
@@ -184,7 +185,7 @@ def ex_s_buffer(pipe: float, segments: int, a: float, b: float, f: float, v: flo
 
     With x = b B + b C T_o / f - 1 the equation is x e^-x = D / (v M a) e^(1 - b C T_o / f): two roots or none.
     Throughput is lowest at the smaller root, if that root is above 0, and highest at the larger root. (In the
-    throughput above equation 11 the paper prints S for C.) ValueError unless all are above 0.
+    throughput above equation 11 the paper prints S for C.) ValueError unless all are above 0 and M is whole.
     """
     for name, value in (("C T_o", pipe), ("a", a), ("b", b), ("f", f), ("v", v)):
         check_positive(name, value)

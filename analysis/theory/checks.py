@@ -7,9 +7,12 @@ import math
 
 
 def check_load(load: float, below: float = 1.0) -> None:
-    """ValueError unless 0 < load < `below`: a queue without a steady state has no mean."""
+    """ValueError unless 0 < load < `below`. A queue without a limit has a steady state, and so a mean, only below 1.
+    For a queue with a limit, `below` is math.inf.
+    """
     if not 0 < load < below:
-        raise ValueError(f"a load of {load} has no steady state here; allowed: above 0, below {below:g}")
+        bound = "finite" if below == math.inf else f"below {below:g}, where the queue has a steady state"
+        raise ValueError(f"a load of {load}; allowed: above 0, {bound}")
 
 
 def check_share(what: str, value: float, ends: bool = False) -> None:
@@ -27,7 +30,7 @@ def check_at_least(what: str, value: float, least: float) -> None:
 def check_whole(what: str, value: float, least: int) -> None:
     """ValueError unless `value` is a whole number, `least` or more."""
     if not least <= value < math.inf or value != int(value):
-        raise ValueError(f"{what} of {value}; allowed: whole ones, {least} or more")
+        raise ValueError(f"{what} of {value}; allowed: whole numbers, {least} or more")
 
 
 def check_positive(what: str, value: float) -> None:

@@ -15,7 +15,7 @@ from scipy import special
 
 from analysis.theory.checks import check_at_least, check_positive, check_share
 
-# 1 / sqrt(12) (4/3 - 2/3): standard deviation of one window over its mean (Appenzeller et al., 3.2)
+# 1 / sqrt(12) (4/3 - 2/3): standard deviation of one window divided by its mean (Appenzeller et al., 3.2)
 _SPREAD = 1 / (3 * math.sqrt(3))
 _FACTOR = 1 / (2 * math.sqrt(2) * _SPREAD)  # 3 sqrt(3) / (2 sqrt(2)) of equation 6
 
@@ -87,7 +87,7 @@ def empty_probability(bdp: float, buffer: float, flows: float) -> float:
     Theorem 4), as a Gaussian: Phi(-B / sigma), sigma = (BDP + B) / (3 sqrt(3 n)).
 
     The mean of W is BDP + B here (a full queue) and BDP + B / 2 in equation 6. For B >= BDP / sqrt(n) and large n the
-    theorem's bound is 0.02, and this function returns 1.0e-7. ValueError unless n >= 1, BDP > 0 and B >= 0.
+    theorem's bound is 0.02, and this function returns at most 1.0e-7. ValueError unless n >= 1, BDP > 0 and B >= 0.
     """
     check_at_least("a buffer", buffer, 0)
     return float(special.ndtr(-buffer / queue_deviation(bdp, buffer, flows)))

@@ -88,7 +88,7 @@ class DelayFit(NamedTuple):
     """d(B) = f B / C (equation 6)."""
 
     f: float
-    r_squared: float  # of the points used; deviations are from 0, not from the mean
+    r_squared: float  # of the points used; the total sum of squares is about 0, not about the mean
     points: int  # used
     cutoff: float  # largest buffer used, packets
 

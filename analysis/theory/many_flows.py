@@ -148,8 +148,8 @@ def bbr_buffer_sharp(bdp: float, flows: float, delta: float, risk: float) -> flo
 
 def random_decrease_flows(bdp: float, flows: float, delta: float, risk: float = math.exp(-0.5)) -> float:
     """n^2 / (BDP / Delta) + sqrt(2 n ln(1 / delta)): a bound on the flows that decrease their windows in one RTT, if
-    each flow that sees a loss decreases its window with p = 1 / w. The number of flows exceeds the bound with a
-    probability of at most delta, the `risk` (Spang et al., Lemma 9, appendix D).
+    each flow that sees a loss decreases its window with probability p = 1 / w. The number of flows exceeds the bound
+    with a probability of at most delta, the `risk` (Spang et al., Lemma 9, appendix D).
 
     Lemma 9 has the risk exp(-1/2), for which the second term is sqrt(n). The lemma's n^2 / (BDP / Delta) is right,
     since p <= Delta n / BDP. Equation 5 of the appendix prints n^2 / (Delta BDP), and the next line omits Delta.
@@ -161,11 +161,12 @@ def random_decrease_flows(bdp: float, flows: float, delta: float, risk: float = 
 
 
 def least_flows_that_shrink_window(flows: float, least_losing_window: float) -> float:
-    """n / (1 + w / 2): if fewer flows halve their windows, the aggregate window of n Reno flows still grows.
+    """n / (1 + w / 2): if fewer of n Reno flows halve windows of w packets, the aggregate window still grows.
 
-    Spang et al., appendix C. w is the smallest window among those that halve; the others grow by one packet per RTT. So
-    one halved window of BDP / n does not shrink the aggregate window if BDP / n < n - 1 (Spang et al., 4.2;
-    BDP / n < 2 (n - 1) is enough). ValueError unless n >= 1 and w > 0.
+    Spang et al., appendix C. The other windows grow by one packet per RTT. If the halved windows differ, w is the
+    smallest, and the result is only the number of flows from which on the aggregate window cannot grow. One halved
+    window of BDP / n does not shrink the aggregate window if BDP / n < n - 1 (Spang et al., 4.2; BDP / n < 2 (n - 1) is
+    enough). ValueError unless n >= 1 and w > 0.
     """
     check_at_least("flows", flows, 1)
     check_positive("a window", least_losing_window)

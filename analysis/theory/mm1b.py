@@ -17,7 +17,7 @@ def loss(load: float, buffer: float) -> float:
     """p = (1 - rho) rho^B / (1 - rho^(B+1)): the share of packets that find B packets (Enachescu et al., equation 3;
     Prasad et al., section 5); 1 / (B + 1) at rho = 1.
 
-    The CCR version of Enachescu et al. prints another second factor, which is wrong for M/M/1/B.
+    The CCR version of Enachescu et al. prints a different second factor, which is wrong for M/M/1/B.
     ValueError unless rho > 0 and B >= 1, here and below.
     """
     return math.exp(log_loss(load, buffer))

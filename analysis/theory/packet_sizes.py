@@ -6,12 +6,13 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.theory.checks import check_positive, check_whole
-from hosts.traffic.open_loop import BURSTS_FORM, SIZES, flow_packets
+from hosts.traffic.open_loop import BURSTS_FORM, MOST_FLOW_PACKETS, SIZES, flow_packets
 from lib.frames import LEAST_IP_BYTES, MOST_IP_BYTES, wire_bytes_of_ip
 
 
 def packet_sizes(sizes: str, mtu_bytes: int) -> tuple[np.ndarray, np.ndarray]:
-    """(IP bytes, probabilities) of SIZES=fixed, bimodal, exponential or bursts:14p (hosts/traffic/schedule.h).
+    """(IP bytes, probabilities) of SIZES=fixed, bimodal, exponential or bursts:<n>p, such as bursts:14p
+    (hosts/traffic/schedule.h).
 
     fixed, bursts: the MTU. bimodal: 46 or the MTU, 1/2 each. exponential: 46 + k with P(k) proportional to
     exp(-4 k / MTU), k = 0 .. MTU - 46: an exponential of mean MTU / 4, cut to whole bytes and truncated so that no
@@ -29,7 +30,8 @@ def packet_sizes(sizes: str, mtu_bytes: int) -> tuple[np.ndarray, np.ndarray]:
         more = np.arange(mtu_bytes - LEAST_IP_BYTES + 1)
         weights = np.exp(-4 * more / mtu_bytes)
         return LEAST_IP_BYTES + more, weights / weights.sum()
-    raise ValueError(f"sizes {sizes!r}; allowed: {', '.join((*SIZES, BURSTS_FORM))}")
+    bursts = f"bursts:<n>p with n from 1 to {MOST_FLOW_PACKETS}, such as {BURSTS_FORM}"
+    raise ValueError(f"sizes {sizes!r}; allowed: {', '.join(SIZES)}, {bursts}")
 
 
 def service_times(sizes: str, mtu_bytes: int, rate_bps: int) -> tuple[np.ndarray, np.ndarray]:

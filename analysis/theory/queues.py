@@ -36,8 +36,8 @@ def second_moment(services: Sequence[float] | np.ndarray, probabilities: Sequenc
 def mg1_mean_depth(load: float, service_second_moment: float) -> float:
     """E[N] = rho + rho^2 E[S^2] / (2 (1 - rho) E[S]^2) (Pollaczek-Khinchine; Appenzeller et al., section 4, for jobs).
 
-    M/G/1, FIFO, no limit of the queue. `service_second_moment` is E[S^2] / E[S]^2. Packets. ValueError unless
-    0 < load < 1 and the moment is 1 or more, as every distribution's is.
+    M/G/1, FIFO, no limit of the queue. `service_second_moment` is E[S^2] / E[S]^2. The result is in packets.
+    ValueError unless 0 < load < 1 and the moment is 1 or more, as every distribution's is.
     """
     check_load(load)
     check_at_least("E[S^2] / E[S]^2", service_second_moment, 1)
@@ -155,9 +155,9 @@ def _service(
 ) -> tuple[np.ndarray, np.ndarray]:
     values, weights = np.asarray(services, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
     if not len(values) or len(weights) != len(values) or not ((values > 0) & (values < np.inf)).all():
-        raise ValueError("services and their probabilities; allowed: as many of each, services above 0")
+        raise ValueError("services and their probabilities; allowed: as many of each, services above 0 and finite")
     if not ((weights >= 0) & (weights < np.inf)).all() or not weights.sum() > 0:
-        raise ValueError("probabilities of services; allowed: 0 or more, not all 0")
+        raise ValueError("probabilities of services; allowed: 0 or more and finite, not all 0")
     return values, weights
 
 

@@ -38,12 +38,12 @@ def queue(time_s: float, capacity: float, bdp: float, first: float | None = None
 
 
 def period(capacity: float, bdp: float, buffer: float, decrease: float = 0.5) -> float:
-    """T in s: the time in which the window grows from decrease (BDP + B) until the queue holds `buffer` packets.
+    """T in s: the time in which the window grows from decrease x (BDP + B) until the queue holds `buffer` packets.
 
-    Appenzeller et al., appendix B: T = B^2 / (2 C) + 2 T_p B if the period begins with an empty queue, so decrease
-    (BDP + B) = BDP; with B = BDP and a decrease of 1/2 this is 1.5 B^2 / C. From any other window W(0): (W_max^2 -
-    W(0)^2) / (2 C) while the link is busy, and (BDP - W(0)) BDP / C before. ValueError unless C > 0, BDP > 0, B >= 0,
-    0 < decrease < 1.
+    Appenzeller et al., appendix B: T = B^2 / (2 C) + 2 T_p B if the period begins with an empty queue, so
+    decrease x (BDP + B) = BDP; with B = BDP and a decrease of 1/2 this is 1.5 B^2 / C. From any other window W(0):
+    (W_max^2 - W(0)^2) / (2 C) while the link is busy, and (BDP - W(0)) BDP / C before. ValueError unless C > 0,
+    BDP > 0, B >= 0, 0 < decrease < 1.
     """
     check_positive("a capacity", capacity)
     lowest, highest = extremes(bdp, buffer, decrease)
@@ -52,8 +52,8 @@ def period(capacity: float, bdp: float, buffer: float, decrease: float = 0.5) ->
 
 
 def extremes(bdp: float, buffer: float, decrease: float = 0.5) -> tuple[float, float]:
-    """(minimum, maximum) of the window: decrease (BDP + B), and BDP + B, at which a packet is lost (Appenzeller et al.,
-    section 2).
+    """(minimum, maximum) of the window: decrease x (BDP + B), and BDP + B, at which a packet is lost (Appenzeller et
+    al., section 2).
 
     The queue is the window minus the BDP, and not below 0. ValueError unless BDP > 0, B >= 0, 0 < decrease < 1.
     """

@@ -92,15 +92,15 @@ def decay(
     weights: Sequence[float] | np.ndarray | None = None,
     order: int | None = None,
 ) -> float:
-    """kappa, 1/packets: the tail falls as exp(-kappa b), where the effective bandwidth alpha(kappa) = C (Appenzeller et
-    al., appendix C, equations 11, 12).
+    """kappa in 1/packets: the tail falls as exp(-kappa b). kappa solves alpha(kappa) = C, where alpha is the effective
+    bandwidth (Appenzeller et al., appendix C, equations 11, 12).
 
-    alpha(s) = lambda E[e^(sX) - 1] / (s E[X]). `order` 2 and 3 are the paper's, with that many terms of the
-    exponential: kappa_2 = 2 (1 - rho) / rho E[X] / E[X^2], and kappa_3, the root of a quadratic equation. `order`
+    alpha(s) = lambda E[e^(sX) - 1] / (s E[X]). `order` 2 and 3 are the paper's approximations, with that many terms of
+    the exponential: kappa_2 = 2 (1 - rho) / rho E[X] / E[X^2], and kappa_3, the root of a quadratic equation. `order`
     None solves equation 12 itself. Terms left out are positive, so kappa < kappa_3 < kappa_2: the approximations
     promise too thin a tail. ValueError for other orders.
     """
-    from scipy import optimize  # not above: this import takes half of the time that an analysis takes to start
+    from scipy import optimize  # here, because this import takes half of the time that an analysis takes to start
 
     check_load(load)
     first, second, third = _moments(bursts, weights)

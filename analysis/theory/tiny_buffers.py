@@ -3,8 +3,8 @@
 
 Enachescu, Ganjali, Goel, McKeown, Roughgarden 2006, Routers with Very Small Buffers (Infocom);
 "CCR version": the shorter version of 2005. Buffers and windows are packets. Assumes that senders pace (Poisson, or
-evenly over the RTT) or that access links are much slower than this link, and one RTT for all flows. Theorem 2 of the
-paper has unnamed constants, so there is no function for it.
+evenly over the RTT) or that access links are much slower than the bottleneck, and one RTT for all flows. Theorem 2 of
+the paper has unnamed constants, so there is no function for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from scipy import optimize
 from analysis.theory import mm1b, queues
 from analysis.theory.checks import check_at_least, check_load, check_positive, check_share, check_whole
 
-OVERFLOWS = 300.0  # B ln(rho), above which the queue is taken as never empty: its probability is below e^-300
+# Beyond these limits the queue counts as never empty. OVERFLOWS is B ln(rho): P(empty) is below e^-300. SATURATED is
+# the load, for B >= 2: departures leave the queue empty with a probability of at most e^-50.
+OVERFLOWS, SATURATED = 300.0, 50.0
 LOG_FACTOR = 5.0  # packets for each power of ten of the largest window
 LEAST_LOSS = 1e-12  # M/D/1/B's loss is 1 minus a sum, so smaller values are rounding errors
 
@@ -108,22 +110,24 @@ def tcp_mm1b_load(fair_window: float, buffer: float, largest_window: float = mat
     `fair_window` is C tau / N packets: each flow's share of the pipe. A flow's window rho C tau / N is at most
     `largest_window`. The paper's scaling is C = N W_max / (2 tau) (congested; fair_window = W_max / 2) and
     C = 2 N W_max / tau (over-provisioned, where it prints "under-provisioned"; fair_window = 2 W_max). The result is
-    the offered load and can be above 1; the link's utilization is rho (1 - p). ValueError unless fair_window > 0 and
-    B >= 1.
+    the offered load and can be above 1; the link's utilization is rho (1 - p). ValueError unless both windows are
+    above 0 and B >= 1.
     """
     return _tcp_load(mm1b.log_loss, fair_window, buffer, largest_window)
 
 
 def tcp_md1b_load(fair_window: float, buffer: int, largest_window: float = math.inf) -> float:
     """rho where the TCP equation and M/D/1/B agree: as tcp_mm1b_load (Enachescu et al., IV-A, equation 2), with packets
-    of one size in place of exponential ones. ValueError unless fair_window > 0 and B is whole, 1 to 4095.
+    of one size in place of exponential ones. ValueError unless both windows are above 0 and B is whole, 1 to 4095.
     """
     check_whole("a buffer", buffer, 1)
     return _tcp_load(_md1b_log_loss, fair_window, buffer, largest_window)
 
 
 def _md1b_log_loss(load: float, buffer: float) -> float:
-    if buffer * math.log(load) > OVERFLOWS:  # the queue is never empty: all load above 1 is lost
+    if buffer == 1:  # rho / (1 + rho), Erlang's formula for one server
+        return -math.log1p(1 / load)
+    if load > SATURATED or buffer * math.log(load) > OVERFLOWS:  # the queue is never empty: all load above 1 is lost
         return math.log1p(-1 / load)
     return math.log(max(queues.md1_loss(load, int(buffer)), LEAST_LOSS))
 

@@ -19,7 +19,7 @@ MOST_OVER_DEEPEST = 20  # a buffer beyond this multiple of the greatest depth is
 
 
 def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | None, Columns]], start_ns: int) -> None:
-    """Writes queue.png and queue.svg. `panels`: (title, buffer in packets, postcards) of each queue."""
+    """Writes queue.png and queue.svg. `panels`: (title, buffer in packets or None, postcards) of each queue."""
     from analysis.whatif import CAVEAT
 
     warm_up()

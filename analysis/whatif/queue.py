@@ -91,7 +91,8 @@ def replay(
     packets: dict[str, np.ndarray], setting: Setting, say: Callable[[float], object] = lambda done: None
 ) -> Columns:
     """The postcards of the replay, in the order of `packets`. `say` is called with the share of packets done. Raises
-    InputError if the core cannot be built, or if it refuses the queue or a packet.
+    InputError if the core cannot be built, if the memory is too small for it, if it refuses the queue or a packet, or
+    if its postcards do not match the packets.
     """
     core = _core(setting, packets)
     view = np.zeros(1 << 16, dtype=np.uint8)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Writes a what-if beside its run, in `whatif-<n>/`: queue.parquet with a row per packet for the run and the what-if;
-summary.json with the question and the measures of both; queue.png and .svg. The directory appears only when
-complete.
+"""Writes a what-if beside its run, in `whatif-<n>/`: queue.parquet with one row per packet, for both queues;
+summary.json with the question and the measures of both queues; queue.png and queue.svg with both. The directory appears
+only when complete.
 """
 
 from __future__ import annotations
@@ -173,7 +173,9 @@ def lines(directory: Path, summary: dict[str, Any]) -> list[str]:
     shown = [f"  {name:<12} {was!s:<{width}}  ->  {now}" for name, was, now in rows]
     if summary["asked"].get("MODE", "").lower() == "ecn":
         capable = summary["ecn_capable_packets"]
-        shown.append(f"  {capable} arrivals are ECN-capable; the queue marks these and drops all others")
+        shown.append(
+            f"  {capable} arrivals are ECN-capable: at the marking threshold the queue marks these and drops the others"
+        )
     same = ["  every depth, time, drop and mark is unchanged"] if summary["same_as_the_run"] else []
     return [
         f"{directory}: {summary['packets']} arrivals through another queue",

@@ -29,14 +29,14 @@ NAME = re.compile(r"whatif-([0-9]{1,9})")
 
 def what_ifs(repetition: Path) -> list[dict[str, Any]]:
     """The summaries of the what-ifs by number, each with its directory's `name`. A summary that is unreadable, or lacks
-    a value that the report shows, is left out. Raises InputError for a what-if of another run, and for a summary that
-    differs from its recorded digest.
+    a value that the report shows, is left out. Raises InputError for a what-if of another run, for one without a record
+    if the run has one, and for a summary that differs from its recorded digest.
     """
     numbered = [(int(match[1]), path) for path in repetition.glob("whatif-*") if (match := NAME.fullmatch(path.name))]
     result = []
     for _, path in sorted(numbered):
         if problem := _problem(repetition, path):
-            raise InputError(f"{path}: {problem}; remove this what-if, and ask it again")
+            raise InputError(f"{path}: {problem}; remove this what-if, and ask for it again")
         try:
             summary = json.loads(regular.read_text(path / SUMMARY))
         except (OSError, ValueError, RecursionError):
@@ -47,7 +47,9 @@ def what_ifs(repetition: Path) -> list[dict[str, Any]]:
 
 
 def _problem(repetition: Path, what_if: Path) -> str | None:
-    """The reason why a what-if is damaged or belongs to another run: its record has the digests of its raw files."""
+    """The reason why a what-if is damaged or belongs to another run, else None. A what-if's record has the digests of
+    the raw files that the what-if was made from.
+    """
     if damage := record.derived_damage(what_if, SUMMARY):
         return f"{damage[0].name}: {damage[0].what}"
     try:
@@ -79,7 +81,7 @@ def _is_shown(summary: Any) -> bool:
 
 def sources_of_page(repetition: Path) -> list[str]:
     """The derived files that `write_page` reads; empty if the repetition has no page. Raises InputError if the page
-    cannot be written, or if one of its what-ifs is damaged.
+    cannot be written, and as `what_ifs` does.
     """
     page = repetition / PAGE
     if page.is_dir():
@@ -102,7 +104,7 @@ def _has_page(repetition: Path) -> bool:
 
 def write_page(repetition: Path, environment: dict[str, Any]) -> None:
     """Writes the report of an analysed repetition again, from its derived files; does nothing without a report. Raises
-    OSError, and ValueError if a derived file is unusable.
+    OSError, ValueError if a derived file is unusable, and InputError as `what_ifs` does.
     """
     page = repetition / PAGE
     if not _has_page(repetition):

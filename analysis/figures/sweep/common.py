@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from runs.stored_sweep import Row, Stored
 
-ALONG = ("buf", "flows", "rate", "rtt", "load", "ecn_threshold", "mtu")  # priority for the horizontal axis
+ALONG = ("buf", "flows", "rate", "rtt", "load", "ecn_threshold", "mtu")  # in a tie, the first is the horizontal axis
 TITLES = {
     "cc": "congestion control", "flows": "flows", "buf": "buffer (packets)", "rate": "rate of the link",
     "rtt": "base RTT", "mtu": "MTU (bytes)", "ecn_threshold": "ECN threshold (packets)", "load": "load",
@@ -53,8 +53,9 @@ class PlottedMeasure(NamedTuple):
 
 
 def layout(parameters: dict[str, list[Any]]) -> PanelLayout:
-    """The horizontal axis has the numeric parameter with most values, by ALONG in a tie. Algorithms make lines. The
-    other parameters make lines up to MOST_LINES, then panels.
+    """The horizontal axis has the numeric parameter with most values, the first of ALONG in a tie; without a numeric
+    parameter, the algorithms. All other parameters are taken in this order: algorithms, then those with fewest values.
+    The first makes lines. The next make lines as long as there are at most MOST_LINES lines. The rest make panels.
     """
     numeric = [key for key, values in parameters.items() if all(isinstance(v, (int, float)) for v in values)]
     wanted = sorted(numeric, key=lambda key: (-len(parameters[key]), ALONG.index(key) if key in ALONG else len(ALONG)))
@@ -90,7 +91,9 @@ def words(key: str, value: Any) -> str:
 
 
 def grouped(sweep: Stored, measures: Sequence[PlottedMeasure]) -> Data:
-    """Values of all valid repetitions by panel, line and value along the axis, one list per measure."""
+    """Values of the valid repetitions by panel, line and value along the axis, one list per measure. Only the first
+    MOST_PANELS panels are kept; the others are counted.
+    """
     plan = layout(sweep.parameters)
     panels: dict[str, dict[str, dict[Any, list[list[float]]]]] = {}
     lines: dict[str, Any] = {}
@@ -121,14 +124,14 @@ def grouped(sweep: Stored, measures: Sequence[PlottedMeasure]) -> Data:
 
 
 def any_measured(data: Data, measure: int = 0) -> bool:
-    """Whether any repetition has a value of the measure."""
+    """Whether any repetition in the panels has a value of the measure."""
     return any(
         values[measure] for panel in data["panels"].values() for line in panel.values() for values in line.values()
     )
 
 
 def facts(sweep: Stored) -> Data:
-    """The title line of every figure: the sweep's name, and the numbers of runs drawn and not drawn."""
+    """The title line of a figure of repetitions: the sweep's name, the number of valid runs, and of all others."""
     left_out = len(sweep.rows) - len(sweep.valid)
     return {
         "text": f"{sweep.name}: {len(sweep.valid)} valid runs"
@@ -166,7 +169,7 @@ def new_figure(data: Data, rows: int, row_in: float = 2.6) -> tuple[Figure, Any]
 
 
 def positions(data: Data) -> dict[Any, float]:
-    """Positions of the values along the axis: numbers at their value, words at equal distances."""
+    """Positions of the values along the axis: each at its value if all are numbers, else at equal distances."""
     if is_numeric(data):
         return {x: float(x) for x in data["xs"]}
     return {x: float(i) for i, x in enumerate(data["xs"])}
@@ -192,7 +195,7 @@ def shifted(data: Data, at: float, line: int, lines: int) -> float:
 
 
 def label_x(ax: Axes, data: Data) -> None:
-    """Labels the horizontal axis with a tick at each measured value, as far as there is room."""
+    """Labels the horizontal axis with a tick at each value of its parameter, as far as there is room."""
     from matplotlib.ticker import NullLocator
 
     where = positions(data)
@@ -260,7 +263,7 @@ def draw_measures(figure: Figure, axes: Any, data: Data) -> None:
 
 
 def span(ax: Axes, measure: Data) -> None:
-    """Sets the vertical axis: at least as wide as the measure asks, and not beyond its possible values."""
+    """Sets the vertical axis: at least `least_span` wide, and hardly beyond the measure's possible values."""
     low, high = ax.get_ylim()
     high = (
         high if measure["most"] is None else min(high, measure["most"] + 0.04 * max(high - low, measure["least_span"]))

@@ -16,15 +16,18 @@ if TYPE_CHECKING:
     from runs.stored_sweep import Stored
 
 CAPTION = (
-    "The least buffer that meets the search's criterion, in BDP: it is more than the lower end of a bar and at most "
-    "the upper one; an arrow where there is no such bound. Dashed: BDP/√n."
+    "The least buffer that meets the search's criterion, in BDP. A bar spans the interval in which the least buffer "
+    "lies: more than the lower end, at most the upper end. An arrow replaces a bound that is not known. Grey, if the "
+    "axis is the number of flows n: BDP/√n."
 )
 ALONG = {"flows": "flows", "rtt_ns": "base RTT (ns)", "rate_bps": "rate of the link (b/s)", "mtu_bytes": "MTU (bytes)"}
-OPEN = 1.35  # length of an arrow, as a factor
+OPEN = 1.35  # from the known bound to the arrow's tip, as a factor
 
 
 def prepare(sweep: Stored) -> Data | None:
-    """Bounds over the BDP, by algorithm (and mode) and by the column with most values."""
+    """Bounds in BDP by algorithm (and by mode if there are several), along the column of ALONG with most values. None
+    if the search has no bound.
+    """
     bounded = [row for row in sweep.searched if row["low_packets"] or row["high_packets"]]
     if not bounded:
         return None
@@ -46,7 +49,7 @@ def prepare(sweep: Stored) -> Data | None:
 
 
 def draw(data: Data) -> Figure:
-    """One logarithmic axis, since rules are powers of n."""
+    """One panel. Its vertical axis is logarithmic, because rules are powers of n."""
     figure, axes = common.new_figure(data, 1, 4.2)
     ax = axes[0, 0]
     log_axis(ax.yaxis)

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from runs.stored_sweep import Stored
 
 CAPTION = (
-    "Queue depth at packet arrivals. Lines run from the 1st to the 99th percentile, hollow marks are medians (all are "
-    "means over repetitions). Dots are the medians of single repetitions. Short grey strokes are the buffer."
+    "Queue depth at packet arrivals. Bars run from the 1st to the 99th percentile, hollow marks are medians; both are "
+    "means over repetitions. Dots are the medians of single repetitions. Short grey strokes are the buffer, unless it "
+    "is above the figure."
 )
 MEASURES = tuple(
     PlottedMeasure("queue depth (packets)", operator.itemgetter(column))
@@ -58,7 +59,7 @@ def draw(data: Data) -> Figure:
             ax.plot(at, buffers, "_", color=GREY, markersize=9, markeredgewidth=1, zorder=1)
             ax.plot([], [], marker=marker, color=color, markersize=4.5, markerfacecolor="white", label=line)
         common.label_x(ax, data)
-    axes[0, 0].set_ylim(0, 1.12 * deepest)  # a buffer far above the queue is not shown
+    axes[0, 0].set_ylim(0, 1.12 * deepest)  # a buffer above this limit is not shown
     for ax in axes[0] if data["facts"].get("phone") else axes[0, :1]:
         ax.set_ylabel(MEASURES[0].title)
     common.legend(figure, axes, data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sum of many windows, over time: its moments, its distance from a normal distribution, its link to the queue."""
+"""The sum of many windows, over time: its moments, and its distance from a normal distribution."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 STEM = "aggregate"
-Held = tuple[np.ndarray, np.ndarray]  # (values, ns at each), by value
+Held = tuple[np.ndarray, np.ndarray]  # (values in ascending order, ns at each value)
 
 
 def moments(held: Held) -> tuple[float, float]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figure 1: window and queue of one flow from its first packet, through slow start into congestion avoidance."""
+"""Figure 1: window and queue of one flow from its first data segment, through slow start into congestion avoidance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLOW_START_S, WHOLE_S = 1.6, 200.0
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Each sender's curves of the whole time; of the paper's sender also slow start and its rounds."""
+    """Each sender's curves over the first WHOLE_S; for the paper's sender also slow start and its rounds."""
     data: Data = {"whole": {}, "slow_start": None, "rounds": [], "buffer": BUFFER, "bdp": None}
     for profile in PROFILES:
         trace = sawteeth.trace_of(runs, BUFFER, profile)
@@ -50,7 +50,7 @@ class Round(NamedTuple):
 
 
 class Began(NamedTuple):
-    """One flow from its first packet on. Rounds are those of a sender whose first window is FIRST_WINDOW."""
+    """One flow from its first data segment on. `rounds` holds only for a sender whose first window is FIRST_WINDOW."""
 
     whole: sawteeth.Curves
     slow_start: sawteeth.Curves
@@ -70,13 +70,13 @@ def _began(run: StoredRun) -> Began:
 
 
 def _first_data_ns(trace: PacketTrace) -> int:
-    """The arrival of the first segment with data at the queue: the third packet of the flow, after its SYN and ACK."""
+    """The arrival of the first data segment at the queue: the flow's third packet, after its SYN and its first ACK."""
     of_flow = np.flatnonzero(trace.queue["flow"] >= 0)
     return int(trace.queue["enqueue_mono_ns"][of_flow[2]])
 
 
 def _rounds(trace: PacketTrace, began_ns: int) -> list[Round]:
-    """Packets and deepest queue of each round whose window is below the BDP: one RTT from the round's first packet."""
+    """Packets and deepest queue of each round with a window below the BDP. A round is one RTT from its first packet."""
     rounds = []
     window, start_ns = FIRST_WINDOW, began_ns
     while window < trace.bdp:

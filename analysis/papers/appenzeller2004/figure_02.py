@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figure 2: the topology, with the values of the run that Figures 1 and 4 show."""
+"""Figure 2: the topology, with the values of a run that Figures 1, 3 and 4 show."""
 
 from __future__ import annotations
 

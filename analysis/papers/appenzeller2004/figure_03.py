@@ -22,17 +22,17 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
-    "the RTTs around one loss, B = BDP: the packet is dropped at t0 and sent again at t1, and the window is half at "
-    "t2. In the paper the sender is silent from t1 for (W_max / 2) / C = B / C. Linux's proportional rate reduction "
-    "lets one packet go for two acknowledged instead, and the queue takes 2 B / C to empty."
+    "the RTTs around one loss, B = BDP: the packet is dropped at t0 and sent again at t1, and the window has halved "
+    "at t2. In the paper the sender is silent from t1 for (W_max / 2) / C = B / C. Linux's proportional rate reduction "
+    "instead sends one packet for every two that are acknowledged, and the queue takes 2 B / C to empty."
 )
 BUFFER = 142
 BEFORE_RTTS, AFTER_RTTS = 0.5, 3.5  # drawn time around the drop, in longest RTTs
-HALF_AND_A_BIT = 0.51  # of the window at the drop: recovery ends with half of that window, to within two packets
+HALF_AND_A_BIT = 0.51  # share of the window at the drop: recovery ends at half of that window, give or take two packets
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """The first loss of each sender, and the times of every loss."""
+    """For each sender: the curves around the first loss, and the times of all losses."""
     senders = {profile: _sender(runs, profile) for profile in PROFILES}
     return {"provenance": runs.provenance(), "senders": senders, "buffer": BUFFER}
 
@@ -62,7 +62,7 @@ class Loss(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """Every loss of a run, and the curves around the first of them."""
+    """The losses of a run that have a retransmission and a halved window, and the curves around the first of them."""
 
     losses: list[Loss]
     curves: sawteeth.Curves | None

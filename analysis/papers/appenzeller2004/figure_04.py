@@ -5,8 +5,8 @@ from analysis.papers.appenzeller2004.sawtooth_figure import figure
 
 CAPTION = (
     "one flow with B = BDP (142 packets, 1000 packets/s): the queue just empties after a loss, and the link stays "
-    "busy. Dashed is the fluid model of equations (9) and (10), late by the longest RTT, because so long a loss stays "
-    "unknown."
+    "busy. Dashed: the fluid model of equations (9) and (10), delayed by the longest RTT, the time until the sender "
+    "learns of a loss."
 )
 PRINTED = {"period": "1.5 B²/C", "least queue depth": "just empties", "utilization": "the link is always busy"}
 

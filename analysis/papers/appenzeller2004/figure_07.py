@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figure 7: two flows that started apart: RTT, windows, utilization, rates and queue; and whether both lose together.
+"""Figure 7: windows, rates, queue and RTT of two flows that started apart; and how often both flows lose together.
 
 Equations (1) to (3): RTT = (BDP + Q) / C, and the rates W_i / RTT add up to C while the queue is not empty.
 """
@@ -30,9 +30,9 @@ FLOW_COLORS = (BLUE, ORANGE)
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """The curves of the paper's sender, or else of Linux's; for each sender, how many excursions hit both flows."""
+    """The curves of the paper's sender, or else of Linux's; for each run of each sender, how often both flows lose."""
     selected = {profile: runs.select(STEM, profile=profile) for profile in PROFILES}
-    # Stored as a measure although no table is read: an archive takes a run with tables only if its measures are stored.
+    # Stored as a measure although no table is read: an archive skips a run that kept its tables but stored no measure.
     shares = {profile: [run.measure("together", Together, _together) for run in of] for profile, of in selected.items()}
     shown = next((selected[profile][0] for profile in (PAPER, LINUX) if selected[profile]), None)
     data: Data = {"provenance": runs.provenance(), "together": shares, "curves": None}
@@ -40,7 +40,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 class Together(NamedTuple):
-    """Excursions of the queue to its limit in one run, and the share of them in which both flows lose."""
+    """One run: excursions of the queue to its limit, the share of them in which both flows lose, S, and utilization."""
 
     excursions: int
     share: float
@@ -56,8 +56,9 @@ def _together(run: StoredRun) -> Together:
 
 
 class Sampled(NamedTuple):
-    """Windows, rates and queue on a grid of one base RTT, from the first loss in the measurement window on. Windows and
-    rates have a list for each flow. Drops are (seconds since the grid's start, index of the flow).
+    """Windows, rates and queue on a grid of one base RTT. The grid begins at the first loss in the measurement window,
+    or at the start of the measurement window if there is no loss, and covers at most SPAN_S. Windows and rates have a
+    list for each flow. Drops are (seconds since the grid's start, index of the flow).
     """
 
     windows: list[list[int]]
@@ -135,7 +136,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """How often both flows lose together, over all runs of a sender."""
+    """How often both flows lose together, S, and utilization, over all runs of a sender that have an excursion."""
     rows = []
     for profile in PROFILES:
         runs = [run for run in data["together"][profile] if run.excursions]

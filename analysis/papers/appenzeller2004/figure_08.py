@@ -19,8 +19,8 @@ from analysis.theory import gaussian
 
 CAPTION = (
     "density over time of the sum of the windows (packets in flight) of 100 flows, and the normal distribution with "
-    "its mean and deviation; a panel for each sender. Marks: the link is idle below the BDP, the queue full above "
-    "BDP + B."
+    "its mean and deviation; a panel for each sender. Dotted: below the BDP the link is idle, above BDP + B the queue "
+    "is full."
 )
 ENOUGH = 0.05  # largest distance from the normal distribution that counts as normal
 BARS = 60

@@ -21,7 +21,7 @@ CAPTION = (
     "the sum of the windows (packets in flight) of 100 flows over time, and the queue, raised by the BDP; a panel for "
     "each sender."
 )
-POINTS = 3000  # of the grid on which both are compared
+POINTS = 3000  # times at which sum and queue are compared
 
 
 def prepare(runs: StoredRuns) -> Data:

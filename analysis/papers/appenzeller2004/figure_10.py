@@ -24,7 +24,9 @@ WITHIN_ERRORS = 3.0  # standard errors: largest accepted distance of UDP bursts 
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Estimates by rate and length; bursts with their standard errors."""
+    """TCP's mean queue by rate and length; the mean queue of UDP bursts in one run of each length, with its standard
+    error.
+    """
     by_rate = grouped(runs.select(STEM), short_flows.printed_mbps)
     tcp = {mbps: series(of, short_flows.length, short_flows.tcp_queue) for mbps, of in by_rate.items()}
     by_length = grouped(runs.select(BURSTS), short_flows.length)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Figure 11: the least buffer for 98, 99.5 and 99.9 % of an OC3 link, against the number of flows. The same runs also
-show loss against the window, goodput and fairness (section 5.1.1).
+show goodput, fairness, and loss against the window (section 5.1.1).
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from analysis.theory import gaussian
 from analysis.theory.many_flows import sqrt_rule
 
 CAPTION = (
-    "the least buffer for 98, 99.5 and 99.9 % of an OC3 link, mean RTT 80 ms: from the largest buffer that was not "
-    "enough to the smallest from which on all were. Lines: BDP/√n, twice that, and equation (6) for each level."
+    "the least buffer for 98, 99.5 and 99.9 % of an OC3 link, mean RTT 80 ms. A bar goes from the largest buffer that "
+    "was not enough to the smallest buffer from which on all were enough. Lines: BDP/√n, twice that, and equation (6) "
+    "for each level."
 )
 STEM = "least-buffer"
 RTT_S = 0.08
 LEVELS = {0.98: BLUE, 0.995: ORANGE, 0.999: GREEN}
 PRINTED = {0.98: "BDP/√n for n > 250", 0.995: "", 0.999: "2 BDP/√n for n > 250"}
-ASKED = {0.98: 1.0, 0.999: 2.0}  # times the rule, as printed
+ASKED = (0.98, 0.999)  # utilizations for which the paper prints a multiple of the rule
 MANY = 250
-SIDESTEP = 1.03  # so that levels do not hide each other
-COMMON_LOSS = 0.76  # the paper's constant of loss times squared window
+SIDESTEP = 1.03  # each level is drawn this factor right of the previous one, so that levels do not hide each other
+COMMON_LOSS = 0.76  # loss times squared window in the paper, a constant
 
 
 def prepare(runs: StoredRuns) -> Data:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Figure 12: the least buffer for which short flows take at most 12.5 % longer than with a buffer without a limit;
-against the length of a flow, and for flows of 14 packets on other links.
+"""Figure 12: the least buffer for which short flows take at most 12.5 % longer than with an unlimited buffer; against
+the length of a flow, and for flows of 14 packets against the link.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from analysis.statistics import Interval, mean_interval
 from analysis.theory import short_flows as theory
 
 CAPTION = (
-    "the least buffer with which the mean transfer time is at most 1.125 times that without a limit, against the "
-    "length of a flow (left; load 0.8, 80 Mb/s, mean RTT 100 ms), and for flows of 14 packets at other rates and mean "
-    "RTTs (right). Lines: buffers for P(Q ≥ B) = 0.025, by second order (the paper's) and exactly; they depend on "
-    "neither rate nor RTT."
+    "the least buffer with which the mean transfer time is at most 1.125 times the mean with an unlimited buffer, "
+    "against the length of a flow (left; load 0.8, 80 Mb/s, mean RTT 100 ms), and for flows of 14 packets against rate "
+    "and mean RTT (right). Lines: buffers for P(Q ≥ B) = 0.025, by second order (the paper's) and exactly; they depend "
+    "on neither rate nor RTT."
 )
 STEM, LINKS = "short-buffer", "short-buffer-links"
 LENGTH_ON_LINKS = 14  # packets
 SLOWER, RISK = 1.125, 0.025
 MODELS = ((2, "--", GREY, "second order"), (None, "-", BLACK, "exact"))  # order, line style, color, name
-ASKED = (0.5, 1.3)  # of the second-order model
+ASKED = (0.5, 1.3)  # expected share of the second-order model
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """How much longer flows take with each buffer, by length and by (rate in Mb/s, mean RTT in ms)."""
+    """Relative transfer times (see _slower) by length and buffer, and by (rate in Mb/s, mean RTT in ms) and buffer."""
     groups = grouped(runs.select(STEM), short_flows.length)
     on_links = [*groups.get(LENGTH_ON_LINKS, []), *runs.select(LINKS)]
     return {
@@ -53,7 +53,7 @@ def _without_empty(groups: dict[Any, list[StoredRun]]) -> dict[Any, dict[int, fl
 
 
 def _slower(runs: list[StoredRun]) -> dict[int, float]:
-    """Mean transfer time over that without a limit, by buffer; empty without runs that have no limit."""
+    """Mean transfer time / mean with an unlimited buffer, by buffer. Empty if no run has an unlimited buffer."""
     times = {
         buffer: mean_interval(short_flows.transfer_s(run) for run in of)
         for buffer, of in grouped(runs, "buffer_packets").items()

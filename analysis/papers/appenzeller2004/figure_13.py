@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figure 13: the least buffer for 95 % of the link, with short flows beside the long ones and without."""
+"""Figure 13: the least buffer for 95 % of the link, with short flows beside the long ones and without them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CAPTION = (
 )
 LEVEL = 0.95
 MANY = 200
-SIDESTEP = 1.04  # so that both kinds do not hide each other
+SIDESTEP = 1.04  # both kinds are drawn this factor left and right of n, so that they do not hide each other
 KINDS = {mixes.STEM: ("with short flows", BLUE), mixes.ALONE: ("long flows alone", ORANGE)}
 
 

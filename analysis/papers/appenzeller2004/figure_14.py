@@ -17,7 +17,6 @@ CAPTION = (
     "mean transfer time of short flows of 14 packets beside n long flows, with a buffer of BDP/√n and with one of BDP: "
     "the smaller buffer makes short flows faster."
 )
-ROUNDS = 4  # of a flow of 14 packets: 2, 4, 8, and the ACK of the last
 
 
 def prepare(runs: StoredRuns) -> Data:
@@ -27,7 +26,7 @@ def prepare(runs: StoredRuns) -> Data:
         buffers = grouped(of, "buffer_packets")
         rule = sqrt_rule(mixes.BDP_PACKETS, flows)
         small, large = nearest(buffers, rule), max(buffers)
-        if large < mixes.BDP_PACKETS * 0.9 or small > rule * 1.2:  # the set is not complete
+        if large < mixes.BDP_PACKETS * 0.9 or small > rule * 1.2:  # no run has a buffer near the BDP, or near the rule
             continue
         times[flows] = {"small": _estimates(buffers[small]), "large": _estimates(buffers[large])}
     return {"provenance": runs.provenance(), "times": times}
@@ -70,12 +69,13 @@ def _in_ms(seconds: Interval) -> Interval:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Ratios beside those that the measured queues predict: each round of a flow waits for the mean queue."""
+    """Measured ratios of transfer times beside predicted ratios, in which each round trip takes the RTT plus the mean
+    queueing delay; then transfer times and utilizations.
+    """
     rows = []
     for n, each in data["times"].items():
         small, large = each["small"], each["large"]
-        idle_s = ROUNDS * mixes.RTT_S
-        predicted = (idle_s + ROUNDS * small["waiting_s"].value) / (idle_s + ROUNDS * large["waiting_s"].value)
+        predicted = (mixes.RTT_S + small["waiting_s"].value) / (mixes.RTT_S + large["waiting_s"].value)
         ratio = small["transfer_s"].value / large["transfer_s"].value
         what = f"n = {n}: transfer time with BDP/√n over that with BDP"
         rows.append(Fact(what, "shorter", predicted, Interval(ratio, None, None, 1), "", headline=True))

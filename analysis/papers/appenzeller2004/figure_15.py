@@ -19,14 +19,15 @@ from analysis.theory import gaussian
 
 CAPTION = (
     "utilization of an OC3 link (BDP 1291 packets) for n flows with 1/2, 1, 2 and 3 times BDP/√n. The router had 43 "
-    "packets more in an output FIFO. Lines: our runs with these (solid) and without (dotted); bars: 95 % intervals."
+    "packets more in an output FIFO. Lines: our runs with the 43 packets (solid) and without them (dotted); bars: 95 "
+    "% intervals."
 )
 STEM = "gsr"
 BDP_PACKETS, MULTIPLES = 1291, ("1/2", "1", "2", "3")
 
 
 class Printed(NamedTuple):
-    """A row of the paper's table: buffers in packets, utilizations in %."""
+    """The rows of the paper's table for one number of flows: buffers in packets, utilizations in %."""
 
     buffers: tuple[int, ...]
     model: tuple[float, ...]
@@ -86,7 +87,8 @@ def draw(data: Data) -> look.Figure:
                     look.interval_bars(ax, [x for x, _ in kept], [point for _, point in kept], COLORS[profile])
     axes[0, 0].set_ylabel("utilization (%)")
     axes[0, 0].set_ylim(90, 100.3)
-    figure.supxlabel("buffer (BDP/√n)", fontsize=look.LABEL_POINTS)
+    for ax in axes[0]:
+        ax.set_xlabel("buffer (BDP/√n)")
     axes[0, -1].legend(loc="lower right", frameon=False)
     return figure
 
@@ -97,7 +99,7 @@ def _of_ns3(data: Data) -> dict[tuple[str, int, int], Interval]:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The largest distance from the router's column first, then each cell beside equation 6."""
+    """The largest and the root mean square distance from the router's column; then each buffer beside equation (6)."""
     rows, measured = [], data["measured"]
     for profile in PROFILES:
         apart = [
@@ -121,7 +123,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def table(data: Data) -> str:
-    """The paper's table with our columns: with the FIFO's 43 packets, and without in brackets."""
+    """The paper's table with our columns: with the FIFO's 43 packets and, in brackets, without them."""
     ns3 = _of_ns3(data)
     title, rule = (" ns-3 |", "---|") if ns3 else ("", "")
     lines = [

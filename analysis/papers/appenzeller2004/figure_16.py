@@ -17,8 +17,8 @@ from analysis.theory import short_flows as theory
 
 CAPTION = (
     "P(Q ≥ b) over time of short flows on an OC3 link, load 0.8. Dashed: the model, exactly and by second order. "
-    "Dotted: UDP bursts in place of the flows' windows. Pale: the queue less the 43 packets of the output FIFO, as the "
-    "router reports it."
+    "Dotted: UDP bursts in place of the flows' windows. Pale: the queue without the 43 packets of the output FIFO, as "
+    "the router reports it."
 )
 STEM, BURSTS = "card", "burst-queue"
 SHADES = {14: BLUE, 62: ORANGE}
@@ -55,8 +55,8 @@ def _tail(runs: list[StoredRun]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _slope(depths: np.ndarray, tail: np.ndarray) -> float | None:
-    """The decay of ln P(Q >= b), 1/packets, by least squares between the probabilities of SLOPE_BETWEEN. None if fewer
-    than three depths lie between them, or if the tail ends above the lower one.
+    """The decay of ln P(Q >= b), 1/packets, by least squares between the probabilities of SLOPE_BETWEEN. None if the
+    tail lies between them at fewer than three depths, or if it ends above the lower one.
     """
     high, low = SLOPE_BETWEEN
     inside = (tail <= high) & (tail >= low)

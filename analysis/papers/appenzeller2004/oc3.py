@@ -10,7 +10,7 @@ FIFO_PACKETS = 43  # 64 kB in the router's output FIFO; the router's buffer limi
 
 
 def bdp(rtt_s: float) -> float:
-    """Packets in flight on an idle path of this RTT."""
+    """The BDP in packets: those in flight that just fill a path of this RTT."""
     return PACKETS_PER_S * rtt_s
 
 

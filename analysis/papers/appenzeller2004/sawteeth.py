@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sawteeth of one long flow, from its packets: periods, extremes of window and queue, time without a queue."""
+"""The sawteeth of one long flow, from its packets: periods, window extremes, least queue, time without a queue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from analysis.theory import sawtooth
 
 STEM = "one-flow"
 PAIR = 2  # packets: after proportional rate reduction packets come in pairs, even while the window is below the BDP
-COARSE = 1500  # steps of a curve over a figure's width; more cannot be seen
+COARSE = 1500  # spans to which a long curve is reduced; a figure's width shows no more
 
 
 class Curve(NamedTuple):
@@ -96,7 +96,7 @@ def _curve(time_s: np.ndarray, packets: np.ndarray) -> Curve:
 
 
 def model(trace: PacketTrace, first_s: float, last_s: float) -> Data:
-    """The fluid sawtooth of the paper's equations (9) and (10): whole periods from `first_s` on, cut at `last_s`."""
+    """The fluid sawtooth of the paper's equations (9) and (10): periods from `first_s` on, cut at `last_s`."""
     capacity = 1e9 / trace.packet_ns
     lowest, highest = sawtooth.extremes(trace.bdp, trace.buffer)
     period_s = sawtooth.period(capacity, trace.bdp, trace.buffer)

@@ -18,7 +18,7 @@ from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
-SPAN_S = 92.0  # the paper's Figure 5 has axes of 90 s
+SPAN_S = 92.0  # longest drawn time; the axes of the paper's Figure 5 span 90 s
 
 
 def figure(name: str, buffer_packets: int, caption: str, printed: dict[str, str]) -> PaperFigure:
@@ -73,7 +73,7 @@ def _span_ns(trace: PacketTrace, start_ns: int) -> int:
 
 
 def draw(data: Data) -> look.Figure:
-    """Windows above, queues beneath. The model is drawn one longest RTT late, when the sender learns of a loss."""
+    """Windows above, queues beneath. The model starts one longest RTT after the loss, when the sender learns of it."""
     legend: dict[str, Any] = {"loc": "lower right", "ncols": 3}
     figure, upper, lower, sender = two_panels.draw(data, look.PAGE_IN, legend, height_ratios=(1.3, 1))
     if sender is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers of runs with short flows: their length, the mean queue over time, transfer times."""
+"""Values that figures read from a run with short flows: packets of a flow, mean queue over time, transfer time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from analysis.papers.stored_runs import StoredRun
 
 LOAD = 0.8
 UNLIMITED_PACKETS = 20_000  # a buffer that no run fills
-OVERHEAD_BYTES = 38  # of Ethernet: our rates are the printed ones times (MTU + 38) / MTU
+OVERHEAD_BYTES = 38  # Ethernet's bytes per packet: our rates are the printed rates times (MTU + 38) / MTU
 
 
 def length(run: StoredRun) -> int:
@@ -26,7 +26,7 @@ def printed_mbps(run: StoredRun) -> int:
 
 
 def tcp_queue(run: StoredRun) -> float | None:
-    """Mean data packets in the queue over time."""
+    """Mean number of data packets in the queue, over time."""
     over_time = run.summary["finite_flows"][0]["slow_start_queue"]
     return None if over_time is None else over_time["time_mean_depth_data_packets"]["measured"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figure 2: windows over time of flows among 500, Reno and paced Reno, with 10 packets of buffer."""
+"""Figure 2: windows over time of three of 500 flows, Reno and paced Reno, with 10 packets of buffer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ PRINTED = {RENO: "rarely reaches 32", PACED: "32 most of the time"}
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """For each sender: steps of the first flows' windows; over all flows, the share of time at the largest window."""
+    """For each sender's first repetition: the windows of SHOWN flows in steps; over all flows, the share of time at the
+    largest window, and the mean window beside the TCP equation's.
+    """
     senders = {sender(run): _windows(run) for run in runs.select(STEM, repetition=1)}
     return {"senders": senders, "provenance": runs.provenance()}
 

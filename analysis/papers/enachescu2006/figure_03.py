@@ -18,10 +18,10 @@ CAPTION = (
 )
 STEM = "flows"
 BUFFER, WINDOW, PACKETS_A_FLOW = 10, 32, 40.0  # packets; the last is the BDP of a flow's share of the link
-PRINTED_CARRIED = {PACED: "more than 0.85", RENO: "about 0.25"}  # theta
+PRINTED_CARRIED = {PACED: "more than 0.85", RENO: "about 0.25"}  # the paper's theta
 PRINTED = {PACED: "about 0.70", RENO: "about 0.20", ACCESS: "very close to paced"}
 PEAK_LOAD = 0.8
-MANY = 30  # least N to which the acceptance levels apply
+MANY = 30  # least N for the prediction, for theta, and for the distance of access links from pacing
 
 
 def prepare(runs: StoredRuns) -> Data:
@@ -55,13 +55,13 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Each sender at each number of flows; how far access links are from pacing."""
+    """u and theta of each sender by number of flows; the largest distance of access links from pacing."""
     rows = []
     predicted = model.used_with_equal(1, PACKETS_A_FLOW, BUFFER, WINDOW)
     for name, points in data["curves"].items():
         for n, estimate in points.items():
             what = f"{NAMES[name]}, N = {n}: u"
-            # Evenly paced flows queue at most one packet each, so none is lost if N <= B.
+            # Evenly paced flows queue at most one packet each, so no packet is lost if N <= B.
             theory = None if name != PACED else predicted if n >= MANY else PEAK_LOAD if n <= BUFFER else None
             rows.append(Fact(what, PRINTED[name], theory, estimate, "", headline=n == 100))
     for name, points in data["carried"].items():

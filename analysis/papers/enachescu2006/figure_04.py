@@ -20,7 +20,7 @@ WINDOW = 32
 PRINTED = {20: "about 0.5", 40: "0.8 to 0.9", 100: "not below 0.8", 200: "not below 0.8"}
 FACTS_AT = (10, 15)  # packets of buffer
 FEW, MANY = 40, (100, 200)
-SIGN_UP_TO, SIGN_FROM = 12, 15  # packets: in the paper more flows are better up to 12, worse from 15 on
+SIGN_UP_TO, SIGN_FROM = 12, 15  # packets of buffer: in the paper more flows raise u up to 12, and lower u from 15 on
 
 
 def prepare(runs: StoredRuns) -> Data:

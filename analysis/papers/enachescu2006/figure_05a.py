@@ -14,15 +14,15 @@ from analysis.papers.series import grouped, series
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
-    "utilization against the number of flows, Reno without a cap behind links of 5 Mb/s; these links together have 0.5 "
-    "to 2 times the rate of the bottleneck, whose buffer is 10 packets."
+    "utilization against the number of flows, Reno with uncapped windows behind links of 5 Mb/s; these links together "
+    "have 0.5 to 2 times the rate of the bottleneck, whose buffer is 10 packets."
 )
 STEM = "loads"
 MANY = 20  # least N for which u must rise with the load
 
 
 def offered(run: StoredRun) -> float:
-    """Rate of all access links together over the bottleneck's."""
+    """Rate of all access links together / rate of the bottleneck."""
     return round(run["flows"] * run["access_bps"] / run["rate_bps"], 2)
 
 
@@ -56,7 +56,7 @@ def _curves(data: Data) -> list[panel.Curve]:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The smallest step of u between neighbouring loads; then u at each load, with M/D/1/B for the most flows."""
+    """The smallest step of u between neighbouring loads; then u at each load, with a prediction for the most flows."""
     rows = []
     for n in sorted({n for points in data["curves"].values() for n in points if n >= MANY}):
         used = [points[n].value for points in data["curves"].values() if n in points]

@@ -13,7 +13,7 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
     "utilization against the rate of each flow's access link; Reno with large windows on 1 Gb/s, 10 packets of buffer. "
-    "Dashed: what the access links offer."
+    "Dashed: the load that the access links offer."
 )
 STEM = "access"
 CARRIED = 0.95  # the curve counts as linear while the link carries this share of the access links' rates
@@ -64,7 +64,7 @@ def facts(data: Data) -> list[Fact]:
     offered = {rate: min(rate * MAIN / data["rate_mbps"], 1.0) for rate in points}
     carried = [rate for rate, point in points.items() if point.value >= CARRIED * offered[rate]]
     largest = exactly(max(carried)) if carried else None
-    what = f"N = {MAIN}: largest access rate of which {100 * CARRIED:.0f} % are carried"
+    what = f"N = {MAIN}: largest access rate at which {100 * CARRIED:.0f} % of the load is carried"
     rows = [Fact(what, "8 to 9 Mb/s", None, largest, "Mb/s", headline=True, over_points=True)]
     decline = points[max(points)].value - max(point.value for point in points.values())
     what = f"N = {MAIN}: u with links of {max(points):g} Mb/s minus the largest u"

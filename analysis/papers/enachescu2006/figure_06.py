@@ -22,7 +22,7 @@ PRINTED = {CONSTANT: "drops significantly", LOGARITHMIC: "about 0.5"}
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """For each number of flows: estimates of both rules by W, and the models at the same buffers."""
+    """For each number of flows: estimates for both rules by W, and the predictions for the same buffers."""
     panels: dict[int, Data] = {}
     for flows, same in grouped(runs.select(STEM, needs=("window_packets",), pacing="exact"), "flows").items():
         panels[flows] = by_rule(same, _predicted)

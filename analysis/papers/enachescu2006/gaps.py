@@ -23,11 +23,13 @@ SHADES = dict(zip(PACINGS, (PURPLE, BLUE, GREEN, ORANGE), strict=True))
 TEXTS = {"poisson": "Poisson gaps", "exact": "even gaps", "linux": "Linux's pacing", "off": "no pacing"}
 BUFFER = 15
 LENGTHS = np.unique(np.append(np.rint(np.logspace(0, 4, 33)).astype(np.int64), BUFFER))  # transmission times
-LEAST_INTERVALS = 50  # for a variance
+LEAST_INTERVALS = 50  # fewer give no useful variance
 
 
 def dispersion(arrivals_ns: np.ndarray, start_ns: int, end_ns: int, packet_ns: float) -> list[tuple[int, float]]:
-    """(interval in transmission times, variance over mean of the arrivals in it), for whole intervals only."""
+    """(interval in transmission times, variance / mean of the arrivals in such intervals), for whole intervals only, up
+    to the longest length with LEAST_INTERVALS of them.
+    """
     result = []
     for length in LENGTHS:
         count = int((end_ns - start_ns) / (length * packet_ns))

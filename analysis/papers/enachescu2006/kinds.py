@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A sweep of several kinds of runs: utilization against the buffer of each, and the least buffer for 80 %."""
+"""A sweep of several kinds of runs: for each kind, utilization against the buffer, and the least buffer for 80 %."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENOUGH = 0.8
 
 
 def prepare(runs: StoredRuns, stem: str, kind: Callable[[StoredRun], str], first: str = "") -> Data:
-    """Estimates by kind and buffer, and for each kind a run and the least buffer. The kind `first` comes first."""
+    """Estimates by kind and buffer; one run's row and the least buffer of each kind. The kind `first` comes first."""
     kinds: dict[str, list[StoredRun]] = {}
     for run in runs.select(stem):
         kinds.setdefault(kind(run), []).append(run)
@@ -39,7 +39,7 @@ def draw(data: Data, curves: Callable[[Data], list[panel.Curve]] | None = None) 
 
 
 def facts(data: Data, printed: dict[str, str], most_packets: int, headline: bool) -> list[Fact]:
-    """The least buffer of each kind, with the paper's words for it, and u with up to `most_packets`."""
+    """The least buffer of each kind, with the paper's words for it, and u with buffers of up to `most_packets`."""
     rows = []
     for name, edges in data["brackets"].items():
         what = f"{name}: least buffer for u of {ENOUGH:g} or more"

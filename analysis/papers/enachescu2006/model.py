@@ -41,7 +41,7 @@ def used_with_exponential(flows: int, bdp_packets: float, buffer: int, largest_w
 
 
 def used_with_equal(flows: int, bdp_packets: float, buffer: int, largest_window: float) -> float:
-    """The same with the loss of M/D/1/B: packets have one size."""
+    """u that satisfies both the TCP equation and the loss of M/D/1/B: packets have one size."""
     load = tiny_buffers.tcp_md1b_load(bdp_packets / flows, buffer, largest_window)
     return load * (1 - queues.md1_loss(load, buffer))
 

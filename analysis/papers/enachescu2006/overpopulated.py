@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Lemmas 3 to 5: a packet is dropped only if an interval that ends with it is overpopulated: the interval holds more
-packets than its slots and the buffer together. The longer the interval, the less likely that is.
+"""Lemmas 3 to 5: a packet is dropped only if an interval that ends with this packet is overpopulated. An overpopulated
+interval holds more packets than its slots and the buffer together. Each lemma is about one range of interval lengths.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 CAPTION = (
-    "Lemmas 3 to 5: share of packets at whose arrival the interval of the last l slots is overpopulated: l + B other "
-    "packets came in it. 50 periodic flows, W = 32, a load of 0.8, B = 5; a flow's packets S slots apart. "
-    "Dashed: l = ln W and, for even spacing, l = S W, between which the lemmas change."
+    "Lemmas 3 to 5: share of packets that find the last l slots overpopulated: l + B or more other packets arrived in "
+    "them. 50 periodic flows, W = 32, a load of 0.8, B = 5; a flow's packets S slots apart. "
+    "Dashed: l = ln W and, for even spacing, l = S W. Lemma 3 is about l up to the first line, Lemma 4 between the "
+    "lines, Lemma 5 beyond the second."
 )
 STEM = "overpopulated"
-EXCESS = 5  # B; these arrivals do not depend on the runs' own buffer
+EXCESS = 5  # B; open-loop arrivals do not depend on the runs' own buffer
 SHADES = (RED, GREEN, BLUE)
 LENGTHS = tuple(sorted({round(1.5**step) for step in range(1, 22)}))  # slots, up to 4,988
 
 
 def shares(arrived_ns: np.ndarray, slot_ns: float, buffer_packets: int) -> dict[int, float]:
-    """For each length: the share of packets with length + B others or more in the `length` slots before them."""
+    """For each length l: the share of packets with l + B or more other packets in the l slots before them."""
     at = np.arange(len(arrived_ns))
     share_by_slots = {}
     for slots in LENGTHS:

@@ -27,12 +27,12 @@ class Curve(NamedTuple):
 
 
 def by_sender(curves: Mapping[str, Series]) -> list[Curve]:
-    """Curves by the names of senders.py, with their colours."""
+    """`curves` has the keys of senders.NAMES. Each curve gets the label, colour and marker of its sender."""
     return [Curve(senders.NAMES[name], senders.COLORS[name], senders.MARKERS[name], of) for name, of in curves.items()]
 
 
 def numbered(curves: Mapping[str, Series]) -> list[Curve]:
-    """Curves in the palette's order."""
+    """The n-th curve gets the n-th colour of PALETTE and the n-th marker of SHAPES; both repeat."""
     return [
         Curve(label, PALETTE[at % len(PALETTE)], SHAPES[at % len(SHAPES)], points)
         for at, (label, points) in enumerate(curves.items())
@@ -69,6 +69,6 @@ def draw_ns3(ax: look.Axes, curves: Sequence[Curve], ns3: Sequence[Curve]) -> No
 def model_line(
     ax: look.Axes, points: Sequence[tuple[float, float]], label: str | None, shade: str = BLACK, name: str = ""
 ) -> None:
-    """A line of a model through points in any order; `name` is one of model.MODELS, for its style."""
+    """A line of a model through points in any order. `name`, a key of model.MODELS, selects the style; "": solid."""
     places, values = zip(*sorted(points), strict=True) if points else ((), ())
     ax.plot(places, values, STYLES.get(name, "-"), color=shade, linewidth=0.7, label=label)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Both rules for the buffer against the largest window W: constant, and 5 log10(W), rounded up."""
+"""Both rules for the buffer as a function of the largest window W: constant, and 5 log10(W), rounded up."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The paper's ways to send: Reno, paced Reno, and Reno behind slow access links; and Poisson gaps, for its theorems."""
+"""Ways to send: the paper's Reno, paced Reno, Reno behind slow access links, and Poisson gaps; and Linux's pacing."""
 
 from __future__ import annotations
 

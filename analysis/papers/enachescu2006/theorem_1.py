@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Theorem 1: with B = log_{1/rho}(W^2 / (2 (1 - theta))) packets, Poisson senders carry theta of the peak load."""
+"""Theorem 1: with B = log_{1/rho}(W^2 / (2 (1 - theta))) packets, Poisson senders carry at least a share theta of the
+peak load.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,12 @@ from analysis.theory import tiny_buffers
 
 CAPTION = (
     "the share of the peak load that 50 flows carry, against the buffer; windows of 64 packets at most, a peak load of "
-    "0.5. Lines: the theorem's bound, where a loss costs W²/2 packets, and the same with the W²/8 that halving costs."
+    "0.5. Lines: the theorem's bound, in which a loss costs W²/2 packets, and the same bound with W²/8, the cost of "
+    "halving the window."
 )
 STEM, FULL_SCALE = "theorem-1", "ten-gigabit"
 LOAD, WINDOW, EXAMPLE = 0.5, 64, 15
-HALVING = 4.0  # W^2 / 2 over W^2 / 8
+HALVING = 4.0  # (W^2 / 2) / (W^2 / 8)
 
 
 def bound(buffer: float, cheaper: float = 1.0) -> float:

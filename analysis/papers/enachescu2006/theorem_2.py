@@ -2,8 +2,9 @@
 """Theorem 2: with buffers of c_B log W packets, and a flow's packets at least c_S log W slots apart, flows with random
 phases lose a packet with a probability of O(1/W^2).
 
-Evenly spaced packets are measured by buffer only, because W matters only through the buffer. For each c_B a curve shows
-the share at c_B ln W packets of buffer, rounded up, over W. With packets c_S ln W slots apart, each W has its own runs.
+Evenly spaced packets are measured by buffer with one W (and a check with a larger W), because W matters only through
+the buffer. For each c_B a curve has the dropped share with c_B ln W packets of buffer, rounded up, by W. With packets
+c_S ln W slots apart, each W has its own runs.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ OF_SPACINGS = {0.5: 1.25, 0.8: 2.5}  # c_B of the spec's points with packets c_S
 LEAST_SLOPE = -2.0
 LOWEST = 1e-7  # lowest dropped share on the axis; leaves room for the legends
 SHADES = {0.5: BLUE, 0.8: ORANGE}
-EVEN, ONE, STYLES = "o-", "^-", {2: "--", 4: "-.", 8: ":"}  # of packets evenly, 1 and c_S ln W slots apart
+EVEN, ONE, STYLES = "o-", "^-", {2: "--", 4: "-.", 8: ":"}  # evenly spaced; 1 slot apart; by c_S: c_S ln W slots apart
 
 
 def buffer(constant: float, packets: int) -> int:
@@ -45,7 +46,7 @@ def buffer(constant: float, packets: int) -> int:
 
 
 def slope(shares: dict[int, float]) -> float | None:
-    """The slope of ln p over ln W, by least squares; None with fewer than three windows, or if a share is 0."""
+    """The slope of ln p against ln W, by least squares; None with fewer than three windows, or if a share is 0."""
     if len(shares) < 3 or min(shares.values()) <= 0:
         return None
     return float(np.polyfit(np.log(list(shares)), np.log(list(shares.values())), 1)[0])
@@ -76,7 +77,7 @@ def _measured(points: Series) -> Callable[[int], float | None]:
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """For each load: the share by buffer, and its check; curves by c_B; the share of bursts by W, and by S."""
+    """For each load: the share by buffer, and its check; curves by c_B and c_S; the share of bursts by W, and by S."""
     panels: dict[float, Data] = {}
     for load, same in grouped(runs.select(STEM, traffic="open-loop"), "load").items():
         even = [run for run in same if rounds.spacing(run) is None]
@@ -110,7 +111,7 @@ def least(curves: dict[float, dict[int, float]]) -> float | None:
 
 
 def draw(data: Data) -> look.Figure:
-    """By buffer, and by W."""
+    """The share by buffer on the left, by W on the right."""
     figure, (left, right) = _panels()
     if not data["panels"]:
         return look.absent(left)
@@ -148,7 +149,7 @@ def _panels() -> tuple[look.Figure, tuple[look.Axes, look.Axes]]:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Slopes and the least c_B first, then the share by buffer, and by S."""
+    """Slopes, the least c_B and the least c_S first; then the share by buffer, by W, and by S."""
     first, rows = [], []
     for load, panel in data["panels"].items():
         constant = least(panel["curves"])

@@ -12,8 +12,8 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.stored_runs import StoredRun
 
 CAPTION = (
-    "utilization against the buffer with senders as Linux 6.12 has them: 40 flows on 100 Mb/s, 90 to 110 ms, without a "
-    "cap of windows, SACK and RACK on, delayed ACKs. TSO: the sender's NIC of 10 Gb/s cuts segments of up to 64 kB."
+    "utilization against the buffer with senders as Linux 6.12 has them: 40 flows on 100 Mb/s, 90 to 110 ms, "
+    "uncapped windows, SACK and RACK on, delayed ACKs. TSO: the sender's NIC of 10 Gb/s cuts segments of up to 64 kB."
 )
 STEM = "today"
 PACINGS = {"linux": "Linux's pacing", "exact": "even pacing", "fq": "fq"}

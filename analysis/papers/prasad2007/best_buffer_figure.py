@@ -24,8 +24,8 @@ from analysis.published_numbers import BEST_BUFFER, Key
 from analysis.theory import capacity_ratio
 
 UNITS = 1e6
-NEAR = 0.25  # the largest relative difference between a measured mean and its model
-KEYS = {"S": "small", "L": "large"}  # of published numbers
+NEAR = 0.25  # a measured mean is near its model up to this relative difference
+KEYS = {"S": "small", "L": "large"}  # values of `transfers` in the keys of published numbers
 NO_EVENTS = "by size: these runs did not count congestion events"
 
 
@@ -107,7 +107,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(printed: dict[str, str], data: Data) -> list[Fact]:
-    """The best buffer of each class: measured, and by the model; how far the models are from the means."""
+    """The best buffer of each class: measured, and by the model; the share of means that are near the models."""
     rows = []
     models = data["models"]
     kinds = [("", data["curves"], True)] + ([(" by size", data["by_size"], False)] if data["counted"] else [])
@@ -123,13 +123,20 @@ def facts(printed: dict[str, str], data: Data) -> list[Fact]:
             endless = predicted is not None and finite is None
             why = "the model has no best buffer: more is always better" if endless else ""
             why = why or ("" if data["counted"] else NO_EVENTS)
-            # Others read the best buffers by size: a sender knows its sizes, but no congestion events.
+            # Only the best buffers by size have a key: a sender knows its sizes, but no congestion events.
             row = Fact(what, printed[name], finite, top, "packets", why, headline=is_headline, over_points=True)
             rows.append(row._replace(key=best_key(name)) if words else row)
     if data["counted"] and data["curves"]["L"]:
         most = exactly(float(max(data["curves"]["L"])))
         rows.append(
-            Fact("L-flows: largest buffer at which a transfer is one", "", None, most, "packets", over_points=True)
+            Fact(
+                "L-flows: largest buffer at which any transfer is an L-flow",
+                "",
+                None,
+                most,
+                "packets",
+                over_points=True,
+            )
         )
     for name, points in data["by_size"].items():
         for buffer in data["beside_ns3"]:
@@ -156,7 +163,7 @@ def best_key(name: str) -> Key:
 
 
 def _nearness(name: str, words: str, points: Series, models: dict[str, Any]) -> Fact | None:
-    """The share of the buffers at which a mean is as near to its model as asked. None without such a buffer."""
+    """The share of buffers with a mean within NEAR of its model. None if no buffer is in the model's range."""
     ends = models["buffers"][0], models["buffers"][-1]
     within = [buffer for buffer in points if ends[0] <= buffer <= ends[1]]
     if not within:

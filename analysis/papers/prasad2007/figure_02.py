@@ -23,7 +23,7 @@ PRINTED = {100: "0.60 to 0.70", 120: "0.80 to 0.90", 300: "saturated"}
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Estimates by users and buffer: scaled, at full scale, and with the other think times; Little's law."""
+    """Estimates by users and buffer: scaled, at full scale, with the other think times; the largest cycle error."""
     scaled, from_start = runs.select(testbed.STEM, **OF_USERS), runs.select(FROM_START, **OF_USERS)
     full = runs.select(testbed.FULL_STEM, rate_bps=testbed.FULL_BPS, **OF_USERS)
     errors = [abs(error) for run in scaled if (error := _cycle_error(run)) is not None]
@@ -44,7 +44,7 @@ def _by_users(runs: list[StoredRun]) -> dict[int, Series]:
 
 
 def _cycle_error(run: StoredRun) -> float | None:
-    """(open flows / rate + think time) over users / rate, less 1. Raises InputError."""
+    """Relative error of Little's law: (open flows / rate + think time) / (users / rate) - 1. Raises InputError."""
     law = run.summary["finite_flows"][0]["littles_law"]
     return None if law is None else float(law["cycle_error_fraction"])
 
@@ -75,7 +75,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Utilization: with the largest buffer by both kinds of think times, with small buffers, and at full scale."""
+    """Utilization: with the largest buffer by both kinds of think times, with small buffers, at full scale; errors."""
     rows = []
     for kind, words in (("curves", "after a transfer"), ("from_start", "from start to start")):
         for users, points in data[kind].items():

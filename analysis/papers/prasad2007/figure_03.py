@@ -21,20 +21,23 @@ from analysis.postcards import wire_bytes
 from analysis.statistics import Interval, mean_interval
 
 CAPTION = (
-    "share of averaging windows with a utilization above 0.9 and 0.95, against their length T. Markers: 145 users at a "
-    "tenth of the rate; dashed: 1,450 users at full scale. The paper has a run of U1000 with a mean of 0.68."
+    "share of averaging windows with a utilization above 0.9 and 0.95, against the length T of the windows. Markers: "
+    "145 users at a tenth of the rate; dashed: 1,450 users at full scale. The paper has a run of U1000 with a mean of "
+    "0.68."
 )
 STEM, FULL_STEM = "windows", "windows-full-scale"
 LEVELS = (0.9, 0.95)
 SHADES = {0.9: BLUE, 0.95: ORANGE}
 TIMES_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 PRINTED_S, PRINTED = 10.0, "about 0.07"
-NEEDED = (0.95 - 0.68) / NormalDist().inv_cdf(1 - 0.07)  # deviation at which normal means have the printed share
+# Standard deviation with which the printed share of normal means around 0.68 is above 0.95
+NEEDED = (0.95 - 0.68) / NormalDist().inv_cdf(1 - 0.07)
 
 
 class Above(NamedTuple):
-    """Of one run: `shares` by level and window length, the standard `deviation` of utilization by window length, the
-    `mean` utilization, and the `largest` transfer in bytes.
+    """Of one run: `shares` of windows by level and window length, the standard `deviation` of utilization by window
+    length, the `mean` utilization, and the `largest` transfer in bytes. Lengths with fewer than two windows are left
+    out.
     """
 
     shares: dict[str, dict[str, float]]
@@ -123,7 +126,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The share at the paper's averaging time, and the means that the runs have."""
+    """Mean utilization, the share at each averaging time, the deviation at the paper's, and the largest transfer."""
     rows = []
     for where, key in (("a tenth of the rate", "scaled"), ("full scale", "full")):
         rows.append(Fact(f"{where}: mean utilization", "0.68", None, data["means"][where], ""))

@@ -21,7 +21,7 @@ CAPTION = (
 STEM = "heavy-load"
 CAPACITY, RTT_S = 1e9 / 8 / 1500, 0.06
 PACKET_BYTES, MTU = 1500, 1500
-PRINTED = {10_000: (225, 7), 100_000: (450, 67), 1_000_000: (1125, 667)}  # bytes: KB printed, segments
+PRINTED = {10_000: (225, 7), 100_000: (450, 67), 1_000_000: (1125, 667)}  # bytes: (printed KB, segments)
 BUFFERS = np.unique(np.logspace(0.5, 4.5, 80).astype(int))
 
 
@@ -60,7 +60,7 @@ def draw(data: Data) -> look.Figure:
     """Models left, loss right."""
     figure, axes = look.new_figure(look.PAGE_IN, 2.5, 1, 2)
     left, right = axes[0]
-    look.log_axis(left.xaxis, subs=(1.0,))  # four decades in half a page
+    look.log_axis(left.xaxis, subs=(1.0,))  # four decades in half a page have no room for other ticks
     left.plot(BUFFERS, np.array(data["small"]) / 1e6, color=BLUE, label="S-model, 30 packets")
     left.plot(BUFFERS, np.array(data["large"]) / 1e6, color=ORANGE, label="L-model")
     left.set_xlabel("buffer (packets)")
@@ -81,7 +81,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Equations 3 and 4 with the paper's example, its three sizes, and the measured loss beside M/G/1/B."""
+    """Equations 3 and 4 for the paper's example, equation 3 for its three sizes, and measured loss beside M/G/1/B."""
     pipe = CAPACITY * RTT_S
     small, large = capacity_ratio.mm1b_s_buffer(pipe, capacity_ratio.S_SEGMENTS), capacity_ratio.mm1b_l_buffer(pipe)
     rows = [

@@ -46,7 +46,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """f, the fit's quality, the cutoff."""
+    """f with the quality of the fit, and the cutoff by two definitions."""
     fit = data["fit"]
     if fit is None:
         return [absent("too few buffers")]

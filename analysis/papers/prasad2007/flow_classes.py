@@ -23,7 +23,7 @@ Pick = Callable[[pl.DataFrame], pl.DataFrame]
 
 
 class FlowClass(NamedTuple):
-    """A class by congestion events, and the class of sizes beside it."""
+    """A class by congestion events, and the class by size that stands beside it."""
 
     by_events: Pick
     events_text: str

@@ -75,7 +75,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The evidence for the paper's form, and both fits."""
+    """The evidence for the paper's form, and both fits; then the loss with the buffers of ns-3's runs."""
     rows = []
     for name, curve in data["curves"].items():
         fits = curve["fits"]
@@ -105,7 +105,7 @@ def coefficient(name: str, of: Key, fit: LossFit, printed: str = "") -> Fact:
 
 
 def evidence(name: str, of: Key, fits: Comparison, form: str) -> Fact:
-    """The decimal logarithm of the evidence ratio for a form. The ratio itself has no upper bound."""
+    """The decimal logarithm of the evidence ratio for a form; the ratio itself can have hundreds of digits."""
     ratio = fits.log_evidence_for_power_law if form == "PL" else -fits.log_evidence_for_power_law
     other = "EX" if form == "PL" else "PL"
     what = f"{name}: evidence ratio {form} : {other}, its logarithm (accepted from 1 on)"

@@ -23,7 +23,8 @@ from analysis.theory.loss_fits import CLEAR
 CAPTION = (
     "left: loss against the buffer for capacity ratios from 0.1 to 10; dark curves have slow input links. Right: the "
     "evidence for the power law, from fits between 10 packets and the cutoff of the delay. Above the grey band the "
-    "power law fits better by a factor of 10 or more, below it the exponential. The paper's bound is 1."
+    "power law fits better by a factor of 10 or more, below it the exponential. The paper says that the form changes "
+    "at 1 (dotted)."
 )
 STEM, FAST = "ratios", BY_NAME["20/100/0.1"]
 PRINTED = 1.0
@@ -53,9 +54,10 @@ def _curve(ratio: float, measured: Measured) -> RatioCurve:
 
 
 def crossing(curves: dict[float, RatioCurve]) -> Interval | None:
-    """The ratio at which the evidence turns from the power law to the exponential, interpolated between logarithms. The
-    interval begins at the largest lower ratio with clear evidence for the power law, and ends at the least higher ratio
-    with clear evidence for the exponential; an end without such a ratio is open. None unless the evidence turns once.
+    """The ratio at which the evidence turns from the power law to the exponential, interpolated between logarithms of
+    ratios. The interval begins at the largest lower ratio with clear evidence for the power law, and ends at the least
+    higher ratio with clear evidence for the exponential; an end without such a ratio is open. None unless the evidence
+    turns exactly once, and in this direction.
     """
     known = [(ratio, curve.evidence) for ratio, curve in sorted(curves.items()) if curve.evidence is not None]
     changes = [at for at in range(1, len(known)) if (known[at - 1][1] > 0) != (known[at][1] > 0)]

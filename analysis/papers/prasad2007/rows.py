@@ -18,7 +18,7 @@ from analysis.theory import loss_fits
 MEAN_RTTS = 5.76  # E[D]: RTTs of slow start, mean over the testbed's sizes
 FULL = 0.98  # least utilization of a link that counts as saturated
 LEAST_FITTED = 10  # packets: section 6.2 doubts fits below 10 to 20
-SATURATED = 0.8  # delay no longer grows once d/B is below this share of the largest d/B of smaller buffers
+SATURATED = 0.8  # delay counts as constant once d/B is below this share of the largest d/B of smaller buffers
 OF_USERS: dict[str, Any] = {"traffic": "closed-loop"}  # excludes imported runs, which do not record users
 
 
@@ -28,7 +28,7 @@ class Row(NamedTuple):
     links: int
     users: int
     gamma: float
-    beside_ns3: tuple[int, ...] = ()  # buffers (packets) that ns-3 simulates, too
+    beside_ns3: tuple[int, ...] = ()  # buffers (packets) of ns-3's runs
 
     @property
     def stem(self) -> str:
@@ -57,8 +57,8 @@ def queueing_s(run: StoredRun) -> float | None:
 
 
 def base_rtt_s(run: StoredRun) -> float:
-    """T_o: the harmonic mean of the base RTTs of the run's transfers. The spec's paths cannot be used: few users
-    cover only some of the paths. Raises InputError.
+    """T_o: the harmonic mean of the base RTTs of the run's transfers; the spec's RTT if none has one. The spec's paths
+    cannot be used: few users cover only some of the paths. Raises InputError.
     """
     value: float = run.measure("base_rtt_s", float, _base_rtt_s)
     return value

@@ -16,12 +16,14 @@ from analysis.papers.prasad2007 import testbed, transfers
 from analysis.papers.prasad2007.rows import OF_USERS
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 
-ASKED = 0.25  # the largest relative difference between a bin's throughput and its model's
+ASKED = 0.25  # the largest accepted relative difference between the throughput of a bin and of the nearer model
 UNITS = 1e6
 
 
 class BySize(NamedTuple):
-    """One run: its transfers in bins of size, dropped share, fitted v of the S-model, timeouts, number of transfers."""
+    """One run: its dropped share, and from its early transfers (transfers.early): bins of size, the fitted v of the
+    S-model, the number of timeouts, and the number of these transfers.
+    """
 
     bins: list[transfers.Bin]
     loss: float
@@ -38,7 +40,7 @@ def figure(name: str, buffer_packets: int, scaled_packets: int, caption: str) ->
 
 
 def prepare(buffers: tuple[int, int], runs: StoredRuns) -> Data:
-    """Bins of the first repetition with 3,000 users, and both models with its loss and RTTs."""
+    """Bins of the first repetition with 3,000 users (short version: 300), and both models with its loss and RTTs."""
     chosen = (pl.col("users").is_in([3000, 300]), pl.col("buffer_packets").is_in(list(buffers)))
     selected = runs.select(testbed.FULL_STEM, *chosen, repetition=1, **OF_USERS)
     data: Data = {"provenance": runs.provenance(), "bins": []}
@@ -57,7 +59,7 @@ def by_size(run: StoredRun) -> BySize:
 
 
 def draw(data: Data) -> look.Figure:
-    """One panel, both axes logarithmic; bins that no model meets are hollow."""
+    """One panel, both axes logarithmic; bins that are not near a model are hollow."""
     figure, ax = look.new_panel(look.PAGE_IN * 0.72, 2.8)
     bins = data["bins"]
     if not bins:
@@ -92,13 +94,13 @@ def nearer(each: transfers.Bin) -> tuple[str, float]:
 
 
 def is_near(each: transfers.Bin, fitted: bool = False) -> bool:
-    """Whether a model is as near to a bin as asked; `fitted`: the S-model has the fitted v."""
+    """Whether a model is within ASKED of a bin; `fitted`: the S-model has the fitted v."""
     model = nearer(each._replace(small_bps=each.fitted_bps) if fitted else each)[1]
     return abs(each.throughput_bps / model - 1) <= ASKED
 
 
 def facts(data: Data) -> list[Fact]:
-    """Loss, v and timeouts; the bytes of bins that no model meets; each bin beside the model that is nearer."""
+    """Loss, v and timeouts; the bytes of bins that are not near a model; each bin beside the nearer model."""
     if not data["bins"]:
         return [absent("no valid run")]
     far = sum(each.bytes_share for each in data["bins"] if not is_near(each))

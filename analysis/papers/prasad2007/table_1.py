@@ -27,7 +27,7 @@ HEADS = ("N/U/Γ", "used", "used (1 s)", "form", "b", "R²", "f", "best, S", "be
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """The numbers of each row of the table that has runs."""
+    """The numbers of the table's rows, without rows that have no runs."""
     slow = {
         (run["users"], run["rate_bps"], run["access_links"]): run["utilization_mean"]
         for run in runs.select(ONE_SECOND, repetition=1, **OF_USERS)
@@ -82,7 +82,7 @@ def _cells(name: str, row: dict[str, Any]) -> list[str]:
 
 
 def _range(top: Interval | None) -> str:
-    """The best buffer and the range of buffers that are as good. A range whose upper end was not measured is open."""
+    """The best buffer and the range of buffers that count as best. If the range has no upper end, only the range."""
     if top is None or top.low is None or top.high is None:
         return "–"
     if math.isinf(top.high):
@@ -105,7 +105,9 @@ def facts(data: Data) -> list[Fact]:
 
 
 def _fitted(name: str, row: dict[str, Any]) -> list[Fact]:
-    """The form of the loss and its coefficient, the delay's slope and cutoff, the best buffers."""
+    """The evidence for the paper's form of the loss and the form's b, f and cutoff of the delay, and the best buffers;
+    with the EX-form also the values on which the models' best buffers depend.
+    """
     fits, delay, rows = row["fits"], row["delay"], []
     form = "PL" if row["gamma"] < 1 else "EX"
     if fits:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from analysis.figures.common import BLUE, GREEN, ORANGE
 
 STEM, FULL_STEM = "testbed", "full-scale"
-SCALE = 10  # rates, users and buffers of the testbed over those of most of our runs
+SCALE = 10  # rates, users and buffers of the testbed / those of most of our runs
 FULL_BPS = 1_000_000_000
 PRINTED_USERS = {100: 1000, 120: 1200, 300: 3000}
 COLORS = {100: GREEN, 120: ORANGE, 300: BLUE}
 PACKET_BYTES = 1500
-BESIDE_NS3 = (3, 50, 2656)  # buffers that ns-3 simulates, too
+BESIDE_NS3 = (3, 50, 2656)  # buffers (packets, a tenth of the scale) of ns-3's runs
 
 
 def name(users: int) -> str:
@@ -20,7 +20,7 @@ def name(users: int) -> str:
 
 
 def buffer_kb(packets: float) -> float:
-    """A buffer in the paper's unit: KB of 1,024 bytes, at the testbed's scale."""
+    """A buffer at a tenth of the scale in the paper's unit: KB of 1,024 bytes, at the testbed's scale."""
     return packets * SCALE * PACKET_BYTES / 1024
 
 

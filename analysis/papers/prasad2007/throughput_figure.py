@@ -21,19 +21,21 @@ from analysis.statistics import Interval, mean_interval
 
 CLASSES = {"small (45 to 50 kB)": (transfers.SMALL, BLUE), "large (above 1 MB)": (transfers.LARGE, ORANGE)}
 SMALL_FLOWS = tuple(CLASSES)[:1]
-KEYS = dict(zip(CLASSES, ("small", "large"), strict=True))  # of published numbers
+KEYS = dict(zip(CLASSES, ("small", "large"), strict=True))  # `transfers` in keys of published numbers
 FLAT = 0.05  # maxima are flat: all buffers within this share of the largest throughput count as best
 UNITS = 1e6
 
 
 def figure(name: str, users: tuple[int, ...], caption: str) -> PaperFigure:
-    """The figure for these numbers of users, measured at a tenth of the testbed's scale."""
+    """The figure for these numbers of users (a tenth of the testbed's): runs at a tenth of its scale, and some at full
+    scale.
+    """
     stems = (testbed.STEM, testbed.FULL_STEM)
     return PaperFigure(name, caption, stems, partial(prepare, users), draw, facts)
 
 
 def prepare(users: tuple[int, ...], runs: StoredRuns) -> Data:
-    """For each number of users and class of flows: throughput by buffer, scaled and at full scale."""
+    """For each number of users and class of flows: throughput by buffer, scaled and at full scale; plateau starts."""
     scaled = runs.select(testbed.STEM, pl.col("users").is_in(list(users)), **OF_USERS)
     at_full = pl.col("users").is_in([number * testbed.SCALE for number in users])
     full = runs.select(testbed.FULL_STEM, at_full, rate_bps=testbed.FULL_BPS, **OF_USERS)
@@ -63,7 +65,7 @@ def plateau_start(values: dict[int, float]) -> float | None:
 
 
 def _starts(runs: list[StoredRun]) -> dict[str, Interval]:
-    """For each class of flows the start of the plateau, over repetitions."""
+    """For each class of flows, the mean start of the plateau over repetitions."""
     result = {}
     for name, (sizes, _) in CLASSES.items():
         starts = []
@@ -127,7 +129,9 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """The best buffer of each class, and its throughput with the largest buffer over its largest throughput."""
+    """For each class: the best buffer; the ratio of the throughput with the largest buffer to the largest throughput;
+    the plateau's start; the throughput with the buffers of ns-3's runs. Then throughputs at full scale.
+    """
     rows = []
     for users, classes in data["panels"].items():
         for name, points in classes.items():

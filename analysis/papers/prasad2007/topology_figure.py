@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figures 1 and 9: the topology, drawn from the resolved spec of a run, and whether its packets had these links.
+"""Figures 1 and 9: the topology, drawn from the resolved spec of a run, and whether the run's packets obey its links.
 
 A connection's handshake through an empty queue takes the idle RTT, apart from the transmission of small packets. An
 input link's packets cannot arrive at the queue closer together than their transmission time on that link.
@@ -23,13 +23,13 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.postcards import wire_bytes
 
 SHOWN_LINKS = 3
-TOP, BOTTOM = 0.86, 0.3  # of the input links
-ROUTER, CLIENTS = (0.5, 0.62), (0.86, 0.98)  # left and right of both boxes
+TOP, BOTTOM = 0.86, 0.3  # heights of the first and the last input link
+ROUTER, CLIENTS = (0.5, 0.62), (0.86, 0.98)  # left and right edges of both boxes
 
 
 def figure(name: str, stem: str, sources: str, caption: str) -> PaperFigure:
-    """The figure of the first run of a sweep whose postcards were kept. `sources` is the paper's word for the hosts
-    behind the input links.
+    """The figure of the first run of a sweep; the sweep must keep postcards. `sources` is the paper's word for the
+    hosts behind the input links.
     """
     return PaperFigure(name, caption, (stem,), partial(prepare, stem, sources), draw, facts)
 
@@ -54,7 +54,7 @@ def prepare(stem: str, sources: str, runs: StoredRuns) -> Data:
 
 
 def handshake_excess(run: StoredRun) -> list[tuple[int, float]]:
-    """Of each base RTT (ns): (shortest handshake / base RTT) - 1. Raises InputError."""
+    """For each base RTT (ns): (shortest handshake / base RTT) - 1. Raises InputError."""
     flows = run.table("flows").filter(pl.col("connected_mono_ns").is_not_null(), pl.col("base_rtt_ns").is_not_null())
     took = (pl.col("connected_mono_ns") - pl.col("syn_mono_ns")).min() / pl.col("base_rtt_ns").first() - 1
     least = flows.group_by("base_rtt_ns").agg(took.alias("excess")).sort("base_rtt_ns")
@@ -72,7 +72,7 @@ class Gaps(NamedTuple):
 
 def gaps(run: StoredRun) -> Gaps:
     """Gaps between successive packets of an input link: their number, the least excess of a gap over the packet's
-    transmission time on that link (ns), and the share of gaps without excess. Raises InputError.
+    transmission time on that link (ns), and the share of gaps with at most 1 ns of excess. Raises InputError.
     """
     spec = run.summary["spec"]
     links = pl.DataFrame(
@@ -144,16 +144,16 @@ def _box(left: float, bottom: float, width: float, height: float) -> look.Artist
 
 
 def facts(data: Data) -> list[Fact]:
-    """Idle RTTs and gaps, beside those of the spec."""
+    """Idle RTTs and gaps, beside the spec's RTTs and the packets' transmission times."""
     if data["spec"] is None:
         return [absent("no valid run")]
     excess, gap = data["handshakes"], data["gaps"]
     rows = []
     if excess:
         rtt_ns, worst = max(excess, key=lambda pair: pair[1])
-        what = f"idle RTT, the {len(excess)} of the spec: largest share by which the fastest handshake was longer"
-        rows.append(Fact(f"{what} (of {rtt_ns / 1e6:g} ms; accepted up to 0.01)", "", 0.0, exactly(worst), ""))
-    what = f"input links ({gap.links:,} used, {gap.number:,} gaps): least time beyond a packet's transmission"
+        what = f"idle RTT, {len(excess)} RTTs in the spec: largest relative excess of the fastest handshake"
+        rows.append(Fact(f"{what} (at {rtt_ns / 1e6:g} ms; accepted up to 0.01)", "", 0.0, exactly(worst), ""))
+    what = f"input links ({gap.links:,} used, {gap.number:,} gaps): smallest gap less the packet's transmission time"
     rows.append(Fact(f"{what} (accepted from 0 on)", "", 0.0, exactly(gap.least_ns), "ns"))
     rows.append(Fact("input links: share of packets back to back", "", None, exactly(gap.back_to_back), ""))
     return rows

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Transfers of runs with users: throughput, which counts from the SYN on, by classes of size and by bins of size."""
+"""Throughput of the transfers in runs with users, timed from the SYN: by range of size, by number of congestion events,
+and in bins of size.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,18 @@ from analysis.statistics import Interval, mean_interval
 from analysis.theory import capacity_ratio
 
 PAYLOAD_BYTES = 1448
-SMALL, LARGE = (45_000, 50_000), (1_000_000, 2**63 - 1)  # bytes, of Figures 4 and 5
+SMALL, LARGE = (45_000, 50_000), (1_000_000, 2**63 - 1)  # sizes in bytes, ends included (Figures 4 and 5)
 BINS_A_DECADE = 4
 LEAST_IN_BIN = 3
 EVENTS = "congestion_events"
 S_MOST_EVENTS = 4  # congestion events: an S-flow has at most this many, an L-flow more
-EARLY = 0.7  # of the measurement window: transfers that began later are left out, ended or not
+EARLY = 0.7  # share of the measurement window: transfers that began after this part are left out, ended or not
 
 
 def early(run: StoredRun) -> pl.DataFrame:
-    """Transfers that began early in the measurement window, with `throughput_bps`. A transfer that is unfinished at the
-    window's end counts the bytes acknowledged by then: dropping it would bias the sample against slow transfers.
-    Raises InputError.
+    """Transfers that began early in the measurement window, with `throughput_bps`. A transfer that did not finish
+    counts, with its acknowledged bytes over the time until the window's end: without it, the sample would be biased
+    against slow transfers. Raises InputError.
     """
     start, end = run.summary["measurement_window_mono_ns"]
     flows = run.table("flows").filter("measured", pl.col("syn_mono_ns") < start + int(EARLY * (end - start)))
@@ -80,14 +82,14 @@ def mean_bps(name: str, runs: Iterable[StoredRun], pick: Callable[[pl.DataFrame]
 
 
 class Bin(NamedTuple):
-    """Transfers of similar sizes, means over them. Models are evaluated for each transfer, with its own size and its
-    smoothed RTT at the end.
+    """Means over transfers of similar sizes. Models are evaluated for each transfer, with its own size and its smoothed
+    RTT at the end.
     """
 
     size_bytes: float
     throughput_bps: float
     transfers: int
-    bytes_share: float  # of all bytes
+    bytes_share: float  # the bin's share of the bytes of all transfers with a smoothed RTT
     slow_start_bps: float
     small_bps: float  # S-model with v = 1
     large_bps: float | None  # L-model; None without loss
@@ -105,7 +107,9 @@ def slow_start_rtts(count: np.ndarray) -> np.ndarray:
 
 
 def bins(flows: pl.DataFrame, loss: float, v: float | None = None) -> list[Bin]:
-    """Transfers in logarithmic bins of size; `loss` is p over all packets, `v` the fitted v of the S-model."""
+    """Transfers in logarithmic bins of size. `loss` is p, the dropped share of all packets, and `v` the fitted v of the
+    S-model. Transfers without a smoothed RTT, and bins of fewer than LEAST_IN_BIN transfers, are left out.
+    """
     v = capacity_ratio.S_MODEL_V if v is None else v
     flows = flows.filter(pl.col("srtt_us").is_not_null())
     sizes = flows["size_bytes"].to_numpy().astype(np.float64)
@@ -135,8 +139,8 @@ def bins(flows: pl.DataFrame, loss: float, v: float | None = None) -> list[Bin]:
 
 
 def fitted_v(flows: pl.DataFrame, loss: float) -> float | None:
-    """v of the S-model: RTTs that a lost packet costs, over all finished transfers below 1 MB. None without loss or
-    without such transfers.
+    """v of the S-model: the RTTs that a lost packet costs, fitted to all finished transfers below 1 MB that have a
+    smoothed RTT. None without loss or without such a transfer.
     """
     small = flows.filter(pl.col("srtt_us").is_not_null(), pl.col("size_bytes") < LARGE[0], pl.col("end") == "finished")
     if not loss or not len(small):

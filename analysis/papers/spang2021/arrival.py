@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The effect of dropping on arrival: every number of the paper's figures that both sets of runs have (MODE=tail-drop),
-and the depths of `factors`, which has both modes itself.
+"""The effect of dropping on arrival: every number of the paper's figures that was measured in both sets of runs, and
+the depths of `factors`, whose sweep has both modes itself. The second set has MODE=tail-drop. The figure `clocks` is
+left out.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
 
 CAPTION = (
-    "what dropping on arrival changes: each number of the other figures that was measured both with drops at departure "
-    "and with drops on arrival. A number off the line differs."
+    "numbers of the other figures that were measured both with drops at departure and with drops on arrival: those in "
+    "packets (left) and those without a unit (right). A number off the line differs between the two. The table has all "
+    "numbers."
 )
 NAME = "arrival"
 ON_ARRIVAL = "tail-drop"
 MARKERS = "os^Dv<>"
 UNITS = {"packets": "packets", "": "without a unit"}
-NO_DATA = "no number has runs of both sets:\nmake figures PAPER=spang2021 MODE=tail-drop"
+NO_DATA = "no number was measured in both sets:\nmake figures PAPER=spang2021 MODE=tail-drop"
 
 
 class Pair(NamedTuple):
@@ -43,7 +45,7 @@ class Pair(NamedTuple):
 
     @property
     def is_apart(self) -> bool | None:
-        """Whether the intervals do not meet; None if one of them is of a single run."""
+        """Whether the intervals do not meet; None if one of them lacks an end, as for a single run."""
         ends = (self.departure.low, self.departure.high, self.arrival.low, self.arrival.high)
         if None in ends:
             return None
@@ -114,13 +116,13 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Of each figure, how many numbers differ beyond both intervals."""
+    """For each figure: the number of pairs whose intervals do not meet."""
     rows = []
     for title in dict.fromkeys(pair.figure for pair in data["pairs"]):
         judged = [pair.is_apart for pair in data["pairs"] if pair.figure == title and pair.is_apart is not None]
         count = None if not judged else Interval(float(sum(judged)), None, None, 1)
         what = f"{title}: numbers whose intervals with drops at departure and on arrival do not meet"
-        rows.append(Fact(what, "", None, count, f"of {len(judged)}", none="one run of each point has no interval"))
+        rows.append(Fact(what, "", None, count, f"of {len(judged)}", none="no intervals: each point has one run"))
     return rows
 
 

@@ -4,8 +4,8 @@
 Three of its files have the numbers that are read here. The numbers of Figures 2, 3, 7, 8 and 9 are in a database of
 40 GB; the artifact only links to the database.
 
-generalized_test.csv     quantiles of depth of 505 runs, one of each point (notebook "Figure 5a")
-calculated_deltas.csv    quantiles of windows over the fair share (notebook "Figure 11")
+generalized_test.csv     quantiles of depth of 505 runs, one for each point (notebook "Figure 5a")
+calculated_deltas.csv    quantiles of windows divided by the fair share (notebook "Figure 11")
 drops_per_2ms.csv        flows with a drop in each 5 ms (not 2 ms; notebook "Figure 10")
 
 **Packets.** A queue of k packets, the departing one included, has k x CELLS_PER_PACKET cells. The notebook divides
@@ -14,9 +14,11 @@ bytes and the program's own header. With this value the deepest readings of BBR 
 3500 to 22500 cells by one packet; with 113 or 115 they do not.
 
 **Depth** here and in all files of bufferscope counts the packets in the queue when a packet arrives. In the long run
-packets leave as many behind as packets find on arrival, so a queue of k packets at departures is a depth of k - 1.
+departing packets leave as many packets behind as arriving packets find, so a queue of k packets at departures is a
+depth of k - 1.
 
-**Buffers.** The program drops a departing packet if the queue, including this packet, has the threshold or more.
+**Buffers.** The program drops a departing packet if the queue, including this packet, has as many cells as the
+threshold or more.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ COLUMNS = {
     DELTAS: ("algorithm", "num_flows", "buff_size", "abs_delta_inv", "abs_delta_r_tail"),
     LOSERS: ("algorithm", "action", "num_flows", "num_dropped_flows"),
 }
-OURS = {"scalable": "scalable_50"}  # Linux 5.5 had the older Scalable
-# No run reaches a larger threshold: the switch's memory of 2 MB ends first, at 215 packets
+OURS = {"scalable": "scalable_50"}  # published name: our name. Linux 5.5 had the older Scalable
+# No run reaches a larger threshold: the switch's memory of 2 MB is full first, at 215 packets
 MOST_CELLS = 22_500
 # calculated_deltas.csv has buffers rounded up to packets of 9000 bytes
 CELLS_OF_DELTAS = {9: 1000, 45: 5000, 89: 10_000, 112: 12_500, 134: 15_000, 166: 18_675, 178: 20_000, 223: 25_000}
@@ -55,8 +57,8 @@ def buffer_of(cells: int) -> int:
 
 @dataclass(frozen=True)
 class Published:
-    """`depths`: cc, flows, buffer_packets, p01, p50, p99 (packets). `deltas`: cc, flows, buffer_packets, lower, upper,
-    as windows over BDP/n. `losers`: cc, flows, mean.
+    """`depths`: cc, flows, buffer_packets, p01, p50, p99 (packets). `deltas`: cc, flows, buffer_packets, lower, upper;
+    lower and upper are windows divided by BDP/n. `losers`: cc, flows, mean (flows).
     """
 
     depths: pl.DataFrame
@@ -65,7 +67,7 @@ class Published:
 
 
 def read(checkout: Path) -> Published:
-    """Raises ValueError, whose one line says what is wrong."""
+    """The published numbers in `checkout`. Raises ValueError, whose one line says what is wrong."""
     tables = {name: _table(checkout / FOLDER / name, columns) for name, columns in COLUMNS.items()}
     cc = pl.col("algorithm").str.to_lowercase().replace(OURS).alias("cc")
     flows = pl.col("num_flows").cast(pl.Int64).alias("flows")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Our depths minus the published depths, point by point (BESIDE=path), and the share of points that are near.
+"""Our depths minus the published depths, point by point (BESIDE=path), and the share of percentiles that are near.
 
-Each point has one published run. The published run is inside our runs' spread if it lies in their 95 % prediction
-interval, widened by one packet because both depths are rounded.
+Each point has one published run at most. A percentile of this run is inside our runs' spread if it lies in their 95 %
+prediction interval, widened by one packet because both depths are rounded.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import CONFIDENCE, Interval
 
 CAPTION = (
-    "depth of the queue at the points of the published runs: 1st, 50th and 99th percentile, ours less the published "
-    "one. A marker is a number of flows and a buffer; lines are at 0.03 and 0.08 BDP. `published.yaml` has the points, "
-    "`artifact.py` how a published reading is turned into a depth."
+    "depth of the queue at the points of the published runs: our 1st, 50th and 99th percentile minus the published "
+    "one. Each marker is one number of flows with one buffer; dotted lines are at ±0.03 and ±0.08 BDP. "
+    "`published.yaml` has the points, and `artifact.py` converts a published reading into a depth."
 )
 STEM = "published"
 PERCENTILES = {"p01": "1st percentile", "p50": "median", "p99": "99th percentile"}
-NEAR, FAR = 0.03, 0.08  # of a BDP
+NEAR, FAR = 0.03, 0.08  # BDP; the facts count the percentiles within each distance
 ROUNDING = 1.0  # packets
-LEAST_FLOWS = (1, 4, 16, 64)  # whose least buffers are compared
-ABOUT_ONE_BDP = (153, 175)  # buffers between which the paper's 166 lies
+LEAST_FLOWS = (1, 4, 16, 64)  # numbers of Reno flows whose least buffers are headlines
+ABOUT_ONE_BDP = (153, 175)  # the two buffers (packets) nearest to the paper's 166
 ROOMS_OF = (16, 32, 64)
 NO_DATA = "give BESIDE=path of a checkout\nof the published data"
 
@@ -44,7 +44,7 @@ class Point(NamedTuple):
     cc: str
     flows: int
     buffer: int
-    which: str  # of PERCENTILES
+    which: str  # a key of PERCENTILES
     measured: tuple[float, ...]  # one number per run
     published: int | None
 
@@ -58,7 +58,9 @@ class Point(NamedTuple):
 
     @property
     def is_inside(self) -> bool | None:
-        """Whether the published run is inside our runs' spread; None for a single run, which has no spread."""
+        """Whether the published number is inside our runs' spread. None without a published number, and for a single
+        run of ours, which has no spread.
+        """
         count = len(self.measured)
         if self.published is None or count < 2:
             return None
@@ -97,8 +99,9 @@ def _points(cc: str, of_cc: list[StoredRun], beside: Published | None) -> list[P
 
 
 def _least(points: list[Point], whose: str) -> dict[tuple[str, int], tuple[float, float]]:
-    """For each (algorithm, flows): the notebook's least buffer, with which 99 % of departing packets leave a packet
-    behind, and the next smaller tried buffer. If several runs have the same buffer, all must meet the criterion.
+    """For each (algorithm, flows): the next smaller tried buffer (0 if there is none), and the smallest buffer that was
+    enough (infinity if none was). The criterion is the notebook's: 99 % of departing packets leave a packet behind. If
+    several runs have the same buffer, all must meet the criterion.
     """
     enough: dict[tuple[str, int], dict[int, bool]] = {}
     for point in points:
@@ -148,8 +151,8 @@ def _panel(ax: look.Axes, points: list[Point], data: Data, buffers: list[int]) -
 
 
 def facts(data: Data) -> list[Fact]:
-    """The distance of each algorithm from the published runs; the share of the buffer that Reno uses; Reno's least
-    buffers.
+    """The distance of each algorithm from the published runs, the part of the buffer that Reno uses (packets), and the
+    least buffers of each algorithm.
     """
     rows, exact = [], data["bdp"]
     for cc in data["ccs"]:
@@ -171,7 +174,7 @@ def facts(data: Data) -> list[Fact]:
 
 
 def _rooms(data: Data) -> list[Fact]:
-    """B minus the 1st percentile: the mean over the two buffers around one BDP."""
+    """Reno's B minus the 1st percentile of depth: the mean over the two buffers around one BDP."""
     rows = []
     for n in ROOMS_OF:
         about = [

@@ -23,15 +23,15 @@ NEEDS = ("depth_p01_packets",)
 SHADE = "#DEDEDE"
 PUBLISHED = RED
 ROOM = 0.92  # share of a row's height for its highest bin
-ROUGHEST = 48  # largest number of bins of a distribution: packets are few, and rows are low
+MOST_BINS = 48  # of a distribution: narrower bins would not be visible
 
 
 def panel(runs: list[StoredRun], times: float, beside: Published | None = None) -> Data:
-    """A row for each number of flows, from runs with one buffer. The rule is `times` BDP / sqrt(n). `beside` has the
-    published numbers.
+    """A row for each number of flows, from runs with one buffer. The region more than `times` BDP / sqrt(n) below
+    full is shaded. `beside` has the published numbers.
     """
     exact, buffer = bdp(runs[0]), runs[0]["buffer_packets"]
-    width = buffer // ROUGHEST + 1
+    width = buffer // MOST_BINS + 1
     cc = runs[0]["cc"]
     published = {} if beside is None else {
         row["flows"]: row for row in notebook.near(beside.depths.filter(cc=cc), buffer).iter_rows(named=True)
@@ -87,20 +87,20 @@ def draw(ax: look.Axes, panel: Data, shade: str) -> None:
 
 def legend(figure: look.Figure, times: float, panels: list[Data]) -> None:
     """Writes the meaning of crosses, shade, dotted line and ticks above the panels, once for all panels."""
-    rule = "BDP/√n" if times == 1 else f"{times:g} BDP/√n"
+    distance = "BDP/√n" if times == 1 else f"{times:g} BDP/√n"
     beside = any(row["published"] for panel in panels for row in panel["rows"])
     text = "red crosses: published p1, p50 and p99; " * beside
-    text += f"grey: below B − {rule}; dotted line: B; tick: 1st percentile; each row as high as its largest bin"
+    text += f"grey: below B − {distance}; dotted line: B; tick: 1st percentile; each row as high as its largest bin"
     figure.suptitle(text, fontsize=look.LABEL_POINTS - 0.5, color=GREY, x=0.01, ha="left")
 
 
 def facts(panel: Data, what: str, paper: str) -> list[Fact]:
-    """How much of the buffer the queue used, and the share of packets in the region that the rule excludes."""
+    """How much of the buffer the queue used, and the share of packets in the shaded region."""
     rows = []
     for row in panel["rows"]:
-        rule = min(panel["buffer"] - row["floor"], panel["buffer"])
+        shaded_from = min(panel["buffer"] - row["floor"], panel["buffer"])
         where = f"{what}, n = {row['flows']}"
-        rows.append(Fact(f"{where}: B less the 1st percentile of depth", paper, rule, row["used"], "packets"))
+        rows.append(Fact(f"{where}: B less the 1st percentile of depth", paper, shaded_from, row["used"], "packets"))
         if row["published"]:
             said = f"published: {row['published']['buffer_packets'] - row['published']['p01']} packets"
             rows[-1] = rows[-1]._replace(paper=said)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The effect of one property of the queue or of the hosts on the depth. Other properties are as in the other sweeps."""
+"""The effect of properties of the queue and of the hosts on the depth. Nearly all points change one property; all other
+properties are as in the other sweeps.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,14 @@ from analysis.statistics import Interval, mean_interval
 from hosts.tune import tcp_options
 
 CAPTION = (
-    "one property of the queue or of the hosts changed at a time, all else as in the other sweeps (B = 131 packets, "
-    "the published 15000 cells): by how much the 1st percentile, the median and the 99th percentile of depth move. "
-    "Filled: 16 flows; hollow: one."
+    "how far the 1st percentile, the median and the 99th percentile of depth move if one property of the queue or of "
+    "the hosts changes (where a label has several, all of them change), with all else as in the other sweeps (B = 131 "
+    "packets, the published 15000 cells). Filled: 16 flows; hollow: one flow."
 )
 STEM = "factors"
 AS_THE_SET = "as the other sweeps"
-# Properties: the keys in spec.yaml, the set's value (experiments/specs/spang2021), and the text for another value
+# Properties: the keys in spec.yaml, the set's value (experiments/specs/spang2021), the text for another value, and the
+# function that writes the value into the text
 PROPERTIES: tuple[tuple[tuple[str, ...], Any, str, Callable[[Any], str]], ...] = (
     (("mode",), "egress-threshold", "{}", str),
     (("drop_cost_permille",), 280, "a drop takes {} ‰ of a packet time", str),
@@ -37,8 +40,8 @@ PROPERTIES: tuple[tuple[tuple[str, ...], Any, str, Callable[[Any], str]], ...] =
     (("tcp", "comp_sack_slack_ns"), 0, "SACK timer's slack {}", lambda ns: si(ns / 1e9, "s")),
     (("warmup_ns",), 333_600_000, "warm-up of {}", lambda ns: si(ns / 1e9, "s")),
 )
-LABEL_LETTERS = 28  # of a line of a label
-LINE = 0.45  # height of a line of a label / least height of a change's row
+LABEL_LETTERS = 28  # largest number of characters in a line of a label
+LINE = 0.45  # height of a line of a label, in units of the least height of a change's row
 LATER_SCALABLE = "d"  # the marker of `scalable`: the set's own Scalable (scalable_50) has the same colour
 SINGLE_SEGMENTS = "single segments (no offloads)"
 
@@ -99,7 +102,7 @@ def _shift(group: dict[str, dict[str, Interval]], change: str, which: str) -> fl
 
 
 def draw(data: Data) -> look.Figure:
-    """A panel for each percentile, a line for each change."""
+    """A panel for each percentile, a row for each change."""
     names = data["changes"][1:]
     labels = [textwrap.fill(name, LABEL_LETTERS) for name in names]
     lines = [label.count("\n") + 1 for label in labels]

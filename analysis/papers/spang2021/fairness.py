@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Almost fairness, for Figures 11a and 11b: 1st and 99th percentile of all windows over the fair share BDP/n.
+"""Almost fairness, for Figures 11a and 11b: 1st and 99th percentile of all windows divided by the fair share BDP/n.
 
 Delta is the larger of p99 / (BDP/n) and (BDP/n) / p1 (defined in 4.1, measured in 5.6).
 """
@@ -24,14 +24,14 @@ SIDESTEP = 1.05
 
 
 class Ends(NamedTuple):
-    """2.5th and 95th percentile of congestion windows over BDP/n, by the notebook's estimator."""
+    """2.5th and 95th percentile of congestion windows divided by BDP/n, by the notebook's estimator."""
 
     measured: tuple[float, float]
     published: tuple[float, ...] | None
 
 
 def curve(runs: list[StoredRun], by: str) -> Data:
-    """1st and 99th percentile of one algorithm's windows over the fair share, and Delta, by the column `by`."""
+    """1st and 99th percentile of one algorithm's windows divided by the fair share, and Delta, by the column `by`."""
     return {
         "upper": series(runs, by, lambda run: _over_share(run, "window_p99_packets")),
         "lower": series(runs, by, lambda run: _over_share(run, "window_p01_packets")),
@@ -123,7 +123,7 @@ def facts_as_notebook(ends: dict[str, dict[float, Ends]], where: str) -> list[Fa
 
 
 def facts(data: Data, where: str, paper: dict[str, str], only: Sequence[float] | None = None) -> list[Fact]:
-    """Delta and both percentiles of each algorithm at each value, or at the values in `only`. Theory predicts none."""
+    """Delta and both percentiles of each algorithm at each x, or at each x in `only`. Theory predicts none of them."""
     rows = []
     for cc, curve in data.items():
         if "absent" in curve:

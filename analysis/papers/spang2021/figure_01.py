@@ -24,18 +24,20 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory.single_flow import DECREASE, queue_length
 
-CAPTION = "one Reno flow, B = BDP, the RTTs around one loss. Its window, which PRR lowers bit by bit, over the queue."
+CAPTION = (
+    "one Reno flow, B = BDP, around one loss: the window (top), which PRR lowers bit by bit, and the queue (bottom)."
+)
 SWEEPS = ("single-flow",)
 CC = "reno"
 NEEDS = ("utilization_p01", "in_flight_mean_packets")  # null in runs without packets or windows
 HALF = 0.5  # window after a loss / window before it
 # A window from sequence numbers counts SACKed packets until recovery ends; then it falls to half plus a few packets
 HALF_IN_SEQUENCE = 0.6
-BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # longest RTTs before and after the first drop
+BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # drawn time before and after the first drop, in units of the longest RTT
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """The steps around one loss of the first valid run, and measures of all losses of each run."""
+    """The steps around one loss of the first valid run, and the losses of each run (`_losses`)."""
     selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=1)
     losses = [_losses(run) for run in selected]
     data: Data = {"provenance": runs.provenance(), "zoom": None, "losses": losses, "absent": ""}
@@ -46,7 +48,9 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _losses(run: StoredRun) -> Data:
-    """Each loss of a run: when the sender knew of the loss, and how far window and queue fell. Times in ns."""
+    """Each loss of a run that the sender answered as Reno does: when the sender knew of the loss, and how far window
+    and queue fell. Times in ns.
+    """
     trace = PacketTrace(run)
     flow = trace.flows[0]["id"]
     times, window = trace.window(flow)
@@ -57,7 +61,7 @@ def _losses(run: StoredRun) -> Data:
         after = slice(*np.searchsorted(times, (drop, end)))
         halved = times[after][window[after] <= before * (HALF if trace.counts_packets else HALF_IN_SEQUENCE)]
         if not len(again) or not len(halved):
-            continue  # the sender did not answer this loss as Reno does
+            continue  # no retransmission, or the window was never half
         came = trace.queue["enqueue_mono_ns"][trace.arrivals(int(again[0]), int(halved[0]))]
         depths = trace.queue["depth_packets"][trace.arrivals(drop, end)]
         each.append(
@@ -177,7 +181,7 @@ def facts(data: Data) -> list[Fact]:
     two_us = 2 * model["packet_ns"] / 1e3
     known = (
         f"an ACK of a packet behind the dropped one comes {news_ms:.3g} ms later at the least, and two more packets "
-        "must be acknowledged; the paper read it off its figure"
+        "must be acknowledged; the paper's number is read off its figure"
     )
     in_sequence = "the window is measured in sequence numbers, which only the end of recovery moves"
     prr = "" if model["counts_packets"] else in_sequence

@@ -2,9 +2,10 @@
 """Figure 2: how far one flow of each algorithm drains the queue.
 
 The dashed line is the least depth by the algorithm's rule (section 3.5). By the rule the queue falls below its maximum
-by (1 - beta) (BDP + B), for BBR by BDP / 4. If packets are lost, the maximum is B. Each pixel column shows its least
-and largest depth, so no packet is left out. The paper's notebook has B = 20000 cells (175 packets) instead of B = BDP,
-and computes no number. Runs with the notebook's buffer are listed as facts; they have no panel.
+by (1 - beta) (BDP + B), for BBR by BDP / 4, and never by more than B. If packets are lost, the maximum is B. Each pixel
+column shows its least and largest depth, so no packet is left out. The paper's notebook has B = 20000 cells (175
+packets) instead of B = BDP, and computes no number. Runs with the notebook's buffer are listed as facts; they have no
+panel.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval, mean_interval
 from analysis.theory.single_flow import drained_packets
 
-CAPTION = "the queue over time of one Reno, Cubic, BBR and Scalable flow, B = BDP, and the share of a BDP each drains."
+CAPTION = (
+    "the queue over time of a single Reno, Cubic, BBR or Scalable flow, B = BDP, and the share of a BDP that it drains."
+)
 SWEEPS = ("single-flow", "single-flow-notebook")
 NEEDS = ("utilization_p01",)  # null in runs without packets
 CCS = ("reno", "cubic", "bbr", "scalable_50")
@@ -47,7 +50,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _by_the_notebook(runs: StoredRuns, cc: str) -> Data:
-    """With the notebook's buffer: the share of the BDP that the queue falls, measured and by the rule."""
+    """With the notebook's buffer: how far the queue falls, as a share of the BDP, measured and by the rule."""
     selected = runs.select(SWEEPS[1], imported=False, cc=cc, flows=1)
     return {
         "drained": mean_interval(run.summary["drained_fraction"]["of_bdp"]["median"] for run in selected),
@@ -74,8 +77,9 @@ def _queue(trace: PacketTrace) -> Data:
 
 
 def _drained(runs: list[StoredRun]) -> Data:
-    """The fall of the queue as a share of the BDP, one number per run. `drained` is the fall to the least depth,
-    `drained_mean` the fall to the least mean over one RTT. Also drops, depths and the least RTT, for `facts`.
+    """The fall of the queue as a share of the BDP: the mean over runs of each run's median. `drained` is the fall to
+    the least depth, `drained_mean` the fall to the least mean over one RTT. Also drops, depths and the least RTT, for
+    `facts`.
     """
     each = [run.summary["drained_fraction"] for run in runs]
     return {
@@ -130,7 +134,7 @@ def _percent(share: Interval | None) -> str:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Medians over each run's losses (of BBR: probing cycles); intervals over runs."""
+    """Medians over each run's losses (for BBR over its probing cycles); intervals over runs."""
     rows = []
     for panel in data["panels"]:
         cc = panel["cc"]
@@ -161,7 +165,9 @@ def _of_probes(panel: Data) -> str:
     """Why BBR's probes may differ from the rule, which assumes that probes lose packets."""
     reasons = []
     if not panel["drops"]:
-        reasons.append("the rule is of probes that lose packets, but here none is lost" + _depths(panel["depths"]))
+        reasons.append(
+            "the rule assumes probes that lose packets, but no packet is lost here" + _depths(panel["depths"])
+        )
     if panel["rtt_min_us"] and panel["rtt_min_us"] < 0.99 * panel["rtt_us"]:
         reasons.append(
             f"the kernel takes {panel['rtt_min_us'] / 1e3:.3g} ms for the least RTT (a sample from timestamps, which "

@@ -19,17 +19,17 @@ from analysis.statistics import mean_interval
 from analysis.theory import single_flow
 
 CAPTION = (
-    "utilization of one flow against the size of the buffer, with the model's line (first paper, 3.5); and the bursts "
-    "in which its packets come with buffers near the cliff below about twenty packets. The model has no bursts, and "
+    "utilization of one flow against the size of the buffer, with the model's line (section 3.5); and the bursts in "
+    "which the flow's packets come, for buffers of 10 to 20 packets, near the cliff. The model has no bursts, but "
     "packets of a burst that do not fit into the buffer are lost."
 )
 SWEEPS = ("single-flow-buffers",)
 CLIFF_PACKETS = 20  # section 3.6
-NOTEBOOK_PERCENT = 10  # of the notebook "Figures 3 and 5"; the text has the 1st percentile
+NOTEBOOK_PERCENT = 10  # percentile in the notebook "Figures 3 and 5"; the text has the 1st percentile
 TEXT, NOTEBOOK = "1st percentile (text)", "10th percentile (notebook)"
-BURSTS_AT = (CLIFF_PACKETS / 2, CLIFF_PACKETS)  # buffers with which bursts are shown
+BURSTS_AT = (CLIFF_PACKETS / 2, CLIFF_PACKETS)  # least and largest buffer (packets) whose bursts are shown
 COLUMN = 16  # characters that fit into a column
-TICKS = (2, 20, 200)  # close enough to read both, far enough not to touch
+TICKS = (2, 20, 200)  # packets; far enough apart for labels not to touch
 # 3.6: "well-predicted by our models above a queue depth of about twenty packets. Below ... falls off quickly"; for BBR
 # "no utilization 'cliff' below 20 packets".
 PAPER = "as the model above about 20 packets, falls off quickly below"
@@ -68,8 +68,8 @@ def _panel(selected: list[StoredRun]) -> Data:
 
 
 def _by_the_notebook(run: StoredRun) -> float | None:
-    """The notebook's percentile over the text's windows of 10 RTTs, 12 ms. The notebook's windows are pairs of iperf's
-    intervals of 10 ms; utilization spreads a little less over 20 ms than over 12 ms.
+    """The notebook's percentile over the text's windows of 10 RTTs (12 ms). The notebook's own windows are pairs of
+    iperf's intervals of 10 ms; utilization spreads a little less over 20 ms than over 12 ms.
     """
     values, counts = run.distribution("utilization_ppm_10rtt")
     if not len(values):
@@ -151,7 +151,7 @@ def facts(data: Data) -> list[Fact]:
     for cc, panel in data["panels"].items():
         who = algorithms.name(cc)
         if "absent" in panel:
-            rows.append(absent(panel["absent"], "drawn in panel d"))
+            rows.append(absent(panel["absent"], "drawn in the paper"))
             continue
         paper = PAPERS.get(cc, PAPER)
         wanted = (5, CLIFF_PACKETS, 0.25 * panel["bdp"], panel["bdp"])

@@ -14,10 +14,11 @@ from analysis.papers.stored_runs import StoredRuns
 
 CAPTION = (
     "distributions of the queue's depth for more and more Reno flows and three buffers. The square root of n rule "
-    "says that the queue does not fall into the shaded region."
+    "says that the queue falls at most BDP/sqrt(n) below full. Shaded, as in the paper's notebook: more than twice as "
+    "far below full."
 )
 SWEEPS = ("reno-depth",)
-RULE = notebook.SHADED  # x BDP/sqrt(n): every version of the notebook shades this; the paper says BDP/sqrt(n)
+TIMES = notebook.SHADED  # x BDP/sqrt(n): every version of the notebook shades this; the paper says BDP/sqrt(n)
 # The paper's caption: "As the number of flows increases, the queue stays close to its maximum value ... they are a good
 # estimate"
 PAPER = "BDP/√n is a good estimate"
@@ -27,7 +28,7 @@ def prepare(runs: StoredRuns) -> Data:
     """One panel for each buffer, the largest first."""
     by_buffer = grouped(runs.select(SWEEPS[0], needs=depths.NEEDS, cc="reno"), "buffer_packets")
     panels = [
-        depths.panel(same_buffer, RULE, runs.beside) for _, same_buffer in sorted(by_buffer.items(), reverse=True)
+        depths.panel(same_buffer, TIMES, runs.beside) for _, same_buffer in sorted(by_buffer.items(), reverse=True)
     ]
     over = [by_buffer[panel["buffer"]][0]["buffer_packets"] / bdp(by_buffer[panel["buffer"]][0]) for panel in panels]
     return {"panels": panels, "over": over, "provenance": runs.provenance()}
@@ -44,7 +45,7 @@ def draw(data: Data) -> look.Figure:
         ax.set_title(f"B = {over:.2g} BDP ({panel['buffer']} packets)", loc="left", pad=3)
     axes[0, 0].set_ylabel("Reno flows")
     if panels:
-        depths.legend(figure, RULE, panels)
+        depths.legend(figure, TIMES, panels)
     return figure
 
 

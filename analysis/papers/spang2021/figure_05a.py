@@ -21,13 +21,13 @@ from lib.errors import InputError
 
 CAPTION = (
     "the least buffer with which 99 % of packets meet a queue that is not empty, against the number of flows (hollow: "
-    "with which the 1st percentile of utilization is 98 %). Its exponent is fitted where the mean window is at least "
-    "four packets, twice the least window that Theorem 6 asks for. Dotted: enough with some buffers and not with "
-    "larger ones, so that there is no least one."
+    "the least buffer with which the 1st percentile of utilization is at least 98 %). The exponent is fitted to the "
+    "filled points where the mean window is at least four packets, twice the least window that Theorem 6 asks for. "
+    "Dotted: some buffers are enough and larger ones are not, so there is no least buffer."
 )
 SWEEPS = (NONEMPTY.stem, USED.stem)
 LEAST_WINDOW = 4.0  # packets; twice Theorem 6's least window, because windows vary by a factor of at least two
-MANY = 4  # flows; up to this number all flows often lose at once (`_together`). Chosen after seeing the points
+MANY = 4  # flows; with fewer flows, all flows often lose at once (`_together`). Chosen after seeing the points
 PAPER = '"follows a square-root of n rule for TCP Reno"'  # 5.1, like the next line
 PAPER_OTHERS = '"similar buffer requirements for a large numbers of flows (and smaller ... for smaller numbers"'
 RULES = {"reno": "BDP", "cubic": "3/7 BDP", "scalable_50": "1/7 BDP", "bbr": "1/4 BDP"}  # Table 1
@@ -35,7 +35,7 @@ SIDESTEP = 1.06  # so that algorithms do not hide each other
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """For each algorithm: bounds by flows, the fitted law, and mean windows at the least buffer."""
+    """For each algorithm: bounds of the least buffer by flows, the fitted law, and mean windows at the least buffer."""
     curves = {cc: _curve(runs, cc) for cc in runs.paper.algorithms}
     published = {} if runs.beside is None else _published(runs.beside)
     exact = next((curve["bdp"] for curve in curves.values() if "bdp" in curve), math.nan)
@@ -43,8 +43,9 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _published(beside: Published) -> dict[str, dict[int, tuple[int, int]]]:
-    """For each algorithm and number of flows: the published least buffer and the next smaller tried buffer. The
-    notebook's criterion equals ours in these packets.
+    """For each algorithm and number of flows: the next smaller tried buffer (0 if there is none), and the published
+    least buffer. Numbers of flows for which no tried buffer was enough are left out. In packets of 114 cells
+    (artifact.py) the notebook's criterion equals ours.
     """
     brackets: dict[str, dict[int, tuple[int, int]]] = {}
     for (cc, flows), rows in beside.depths.group_by("cc", "flows", maintain_order=True):
@@ -77,10 +78,10 @@ def _curve(runs: StoredRuns, cc: str) -> Data:
 
 
 def _together(runs: list[StoredRun], flows: int) -> float | None:
-    """Share of the queue's excursions in which all flows lose and act as one. None if the runs lack the data."""
+    """Share of the queue's excursions in which all flows lose (are synchronized). None if the runs lack the data."""
     try:
         losers, counts = pooled(runs, "flows_signalled_per_excursion")
-    except InputError:  # only the run's row of the table is stored
+    except InputError:  # only the run's row in the run table is stored
         return None
     return float(counts[losers == flows].sum() / counts.sum()) if len(counts) else None
 
@@ -98,7 +99,7 @@ def _fit(points: list[Bounds]) -> PowerLaw | None:
 
 
 def draw(data: Data) -> look.Figure:
-    """Both axes logarithmic; bars from the largest buffer that is not enough to the smallest that is."""
+    """Both axes logarithmic; each bar spans the bounds of a least buffer (analysis/least_buffer.py)."""
     figure, ax = look.new_panel(look.PAGE_IN * 0.72, 3.3)
     ax.set_yscale("log")
     ax.set_xlabel("flows n")
@@ -148,7 +149,9 @@ def _draw_rules(ax: look.Axes, data: Data, present: Data, flows: list[int]) -> N
 
 
 def window_edge(curve: Data) -> float | None:
-    """The n between the last mean window of at least LEAST_WINDOW packets and the first below; None without both."""
+    """The geometric mean of the largest n whose mean window is at least LEAST_WINDOW packets, and the smallest n whose
+    mean window is smaller. None without both.
+    """
     small = [n for n, window in curve.get("windows", {}).items() if window and window.value < LEAST_WINDOW]
     large = [n for n, window in curve.get("windows", {}).items() if window and window.value >= LEAST_WINDOW]
     return math.sqrt(max(large) * min(small)) if small and large else None
@@ -210,15 +213,15 @@ def facts(data: Data) -> list[Fact]:
 
 
 def _many(cc: str, curve: Data) -> list[Fact]:
-    """The exponent without the smallest numbers of flows, and how often all of these few flows lose together."""
+    """The exponent from MANY flows on, and how often all flows lose together if they are few (2 to 2 MANY)."""
     law = curve["law_of_many"]
     if law is None or law.exponent_low is None:
         return []
     together = {n: share for n, share in curve["together"].items() if 1 < n <= 2 * MANY and share is not None}
     shares = ", ".join(f"{share:.0%} with {n} flows" for n, share in together.items())
-    why = f"of the queue's excursions all flows lose in {shares}" if shares else ""
+    why = f"share of the queue's excursions in which all flows lose: {shares}" if shares else ""
     exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
-    chosen = f"{law.points} points; a range chosen with the points known"
+    chosen = f"{law.points} points; this range was chosen after the points were known"
     what = f"{algorithms.name(cc)}: exponent of n from {MANY} flows on ({chosen})"
     return [Fact(what, "", -0.5, exponent, "", why, headline=cc == "reno")]
 

@@ -17,7 +17,7 @@ from analysis.theory import many_flows
 
 CAPTION = (
     "utilization with a buffer of 20 packets against the number of flows, beside Theorem 7's 1 - Delta/sqrt(n): for "
-    "Delta = 1, and for the Delta that was measured; and how fast what is lost shrinks."
+    "Delta = 1, and for the measured Delta of Reno; and how fast the unused share of the link shrinks."
 )
 SWEEPS = ("twenty-packets",)
 SIDESTEP = 1.05
@@ -43,8 +43,8 @@ def _curve(selected: list[StoredRun]) -> Data:
 
 
 def _law(utilization: Series, floor: float, exponent: float | None) -> PowerLaw | None:
-    """Fits 1 - u = c n^p to the points where 1 - u is at least one packet of a window. Smaller values are less
-    than a packet, but their logarithms would dominate the fit.
+    """Fits 1 - u = c n^p to the points where 1 - u is at least `floor`, one packet as a share of a window. Smaller
+    values differ from 0 by less than a packet, but their logarithms would dominate the fit.
     """
     lost = {n: 1 - used.value for n, used in utilization.items()}
     points = [Bounds(n, share, share) for n, share in lost.items() if share >= floor]

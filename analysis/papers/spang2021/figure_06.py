@@ -15,11 +15,11 @@ from analysis.papers.spang2021 import depths, notebook
 from analysis.papers.stored_runs import StoredRuns
 
 CAPTION = (
-    "distributions of the queue's depth for more and more flows of other algorithms than Reno, B = 0.8 BDP. The "
-    "region below 2 BDP/sqrt(n) under a full buffer is shaded, as the paper shades it."
+    "distributions of the queue's depth for more and more flows of algorithms other than Reno, B = 0.8 BDP. Shaded, as "
+    "in the paper: more than 2 BDP/sqrt(n) below full."
 )
 SWEEPS = ("others-depth",)
-RULE = notebook.SHADED
+TIMES = notebook.SHADED
 COLUMN = 16  # characters that fit into a column
 # The paper's caption: "2BDP/sqrt(n), which tends to overestimate the required buffer"
 PAPER = "2 BDP/√n tends to overestimate it"
@@ -29,7 +29,7 @@ def prepare(runs: StoredRuns) -> Data:
     """One panel for each algorithm; for an algorithm without runs, the reason."""
     others = [cc for cc in runs.paper.algorithms if cc != "reno"]
     panels = runs.by_algorithm(
-        SWEEPS[0], partial(depths.panel, times=RULE, beside=runs.beside), ccs=others, needs=depths.NEEDS
+        SWEEPS[0], partial(depths.panel, times=TIMES, beside=runs.beside), ccs=others, needs=depths.NEEDS
     )
     return {"panels": panels, "provenance": runs.provenance()}
 
@@ -47,7 +47,7 @@ def draw(data: Data) -> look.Figure:
         depths.draw(ax, panel, algorithms.color(cc))
         ax.set_xlabel("depth (packets)")
     axes[0, 0].set_ylabel("flows")
-    depths.legend(figure, RULE, [panel for panel in data["panels"].values() if "absent" not in panel])
+    depths.legend(figure, TIMES, [panel for panel in data["panels"].values() if "absent" not in panel])
     return figure
 
 

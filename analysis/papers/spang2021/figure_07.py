@@ -22,7 +22,7 @@ from analysis.theory.single_flow import bdp_packets
 CAPTION = "the windows of 16 Reno flows at every ACK, B = BDP, flow by flow, with the fair share (BDP + B) / n."
 SWEEPS = ("ecn",)  # only the runs of this sweep that drop instead of marking
 CC, FLOWS = "reno", 16
-UNIFORM = (2 / 3, 4 / 3)  # of the fair share
+UNIFORM = (2 / 3, 4 / 3)  # least and largest window, in units of the fair share
 TALLEST = 2.1  # height of the tallest distribution, in rows
 PAPER_RANGES = "0-10 and 40-60 packets occur"
 
@@ -46,7 +46,9 @@ def _fair(run: StoredRun) -> float:
 
 
 def _spread(run: StoredRun) -> Data:
-    """How far the windows of one run spread, and how far they are from uniform; in units of the fair share."""
+    """How far the windows of one run spread, and how far they are from uniform. `fair`, `least` and `largest` are in
+    packets. All other windows are in units of the fair share.
+    """
     fair = _fair(run)
     values, counts = run.distribution("in_flight_packets")
     shares = values / fair

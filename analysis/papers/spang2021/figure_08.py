@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Figure 8: drops against marks with 16 Reno flows; for the notebook's 32 flows only facts, no panel.
 
-A queue that drops never exceeds its threshold. A queue that marks overshoots it, and then marks packets of more flows,
-which slow down together (section 5.4). Theorem 5 allows n^2 / (Delta BDP) + sqrt(n) flows, with the run's Delta.
+According to section 5.4, a queue that drops never exceeds its threshold. A queue that marks overshoots its threshold,
+and then marks packets of more flows. These flows slow down together. Theorem 5 allows n^2 / (Delta BDP) + sqrt(n) flows
+to lose in an RTT, with the run's Delta.
 
-The published program marks by the depth at departure. Marks by the depth on arrival stand below, for comparison.
+The published program marks by the depth at departure. The bottom row has marks by the depth on arrival, for comparison.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ CC, FLOWS = "reno", 16
 NEEDS = ("utilization_p01",)  # null in runs without packets
 NO_MARKS = "these captures record no marks"  # the published artifact's captures have none
 MODES = {"drop": "drop", "departure": "ECN", "arrival": "ECN on arrival"}
-AT_DEPARTURE = (pl.col("mode") == EGRESS_ECN) | pl.col("imported")  # the published program's captures
+AT_DEPARTURE = (pl.col("mode") == EGRESS_ECN) | pl.col("imported")  # imported: captures of the published program
 OF_MODE = {"drop": ~IS_MARKED, "departure": IS_MARKED & AT_DEPARTURE, "arrival": IS_MARKED & ~AT_DEPARTURE}
 COLORS = {"drop": algorithms.color(CC), "departure": ORANGE, "arrival": GREY}
 NOTEBOOK_FLOWS, NOTEBOOK_SPAN_NS = 32, 500_000_000  # "Figure 8 - ecn synchronization trace"
-SPAN_RTTS = 150  # of base RTTs, in the middle of the measurement
+SPAN_RTTS = 150  # base RTTs, in the middle of the measurement
 COLUMNS = 900
 
 
@@ -73,7 +74,7 @@ def _queue(trace: PacketTrace) -> Data:
 
 
 def _shown(run: StoredRun) -> dict[str, float]:
-    """The part of a run that the notebook shows: depths on arrival within half a second."""
+    """The part of a run that the notebook shows: depths on arrival in the first half second of the measurement."""
     trace = PacketTrace(run)
     rows = trace.arrivals(trace.start_ns, min(trace.start_ns + NOTEBOOK_SPAN_NS, trace.end_ns))
     low, middle, high = np.percentile(trace.queue["depth_packets"][rows], (1, 50, 99), method="inverted_cdf")
@@ -83,7 +84,7 @@ def _shown(run: StoredRun) -> dict[str, float]:
 def _run(run: StoredRun) -> Data:
     """One run: excursions by number of signalled flows, quantiles of the queue, the flows that Theorem 5 allows."""
     trace = PacketTrace(run)
-    # Computed anew: in distributions.parquet of earlier versions excursions were cut after a fixed time
+    # Computed anew: earlier versions cut the excursions in distributions.parquet after a fixed time
     flows_signalled = signalled(trace.queue, Window(trace.traffic_ns, trace.start_ns, trace.end_ns, 0), trace.rtt_ns)
     flows, excursions = np.unique(flows_signalled, return_counts=True)
     depth, packets = run.distribution("queue_depth_packets")
@@ -186,8 +187,10 @@ def _of_the_notebook(runs: dict[str, list[dict[str, float]]]) -> list[Fact]:
     return rows
 
 
-TOGETHER = "every flow grows by a packet an RTT, so in the RTT until they notice, most have a packet too many"
-UNDERSHOOT = "all recover together, and PRR has fewer packets in flight than the new window just before it ends"
+TOGETHER = (
+    "every flow grows by a packet an RTT, so before flows notice the first drop or mark, most have a packet too many"
+)
+UNDERSHOOT = "all recover together, and just before recovery ends PRR has fewer packets in flight than the new window"
 BUNCHED = "marks come back an RTT late; flows that are in step add their packets in one part of an RTT"
 
 

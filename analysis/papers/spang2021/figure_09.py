@@ -2,8 +2,9 @@
 """Figure 9: which of four Reno flows lose, and how far the queue falls.
 
 Each flow that loses halves its window, so the queue falls by half the sum of the losers' windows: one large window
-counts as much as two of half its size (section 5.5). The text has B = BDP; the notebook has 20000 cells, which are 175
-packets, and shows two flows beside the four. The notebook's runs are numbers on the page and not in the figure.
+counts as much as two of half its size (section 5.5). The text has four flows with B = BDP. The notebook has B = 20000
+cells, which are 175 packets, once with four flows and once with two. Runs at the notebook's points are numbers on the
+page, not in the figure.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from analysis.theory.single_flow import DECREASE
 
 CAPTION = (
     "four Reno flows, their windows and the queue around losses; and how far the queue falls at each loss, beside "
-    "what the losers' windows say."
+    "the prediction, half of the losers' windows."
 )
 SWEEPS = ("four-flows",)
 CC, FLOWS = "reno", 4
 NOTEBOOK_BUFFER, NOTEBOOK_FLOWS = 175, (2, 4)
 NEEDS = ("utilization_p01", "in_flight_mean_packets")  # null in runs without packets or windows
 FLOW_COLORS = (BLUE, "#E69F00", GREEN, PURPLE)
-SPAN_RTTS = 220  # of base RTTs
+SPAN_RTTS = 220  # base RTTs
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Steps of the first valid run where its losses differ most, and every loss of every run."""
+    """Steps of the first valid run, in the span in which the numbers of losers differ most; the losses of every run."""
     selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
     notebook = {
         flows: [_run(run) for run in runs.select(SWEEPS[0], imported=False, needs=NEEDS, cc=CC, flows=flows,
@@ -51,7 +52,9 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _run(run: StoredRun) -> Data:
-    """Each loss of a run: losers, half of their windows together, and how far the queue fell (packets)."""
+    """Each loss of a run: losers, half the sum of their windows, and how far the queue fell (packets). A loss without
+    arrivals after it is left out.
+    """
     trace = PacketTrace(run)
     windows = {flow["id"]: trace.window(flow["id"]) for flow in trace.flows}
     losses = []
@@ -72,7 +75,7 @@ def _run(run: StoredRun) -> Data:
 
 
 def _zoom(trace: PacketTrace, losses: list[Data]) -> Data:
-    """Queue and windows, in ms, over the span in which the numbers of losers differ most."""
+    """Queue and windows (packets, times in ms) over the span in which the numbers of losers differ most."""
     span = SPAN_RTTS * trace.rtt_ns
     margin = span // 8  # before the first loss and after the last
     starts = [trace.start_ns] + [loss["start_ns"] - margin for loss in losses]
@@ -104,7 +107,7 @@ def _zoom(trace: PacketTrace, losses: list[Data]) -> Data:
 
 
 def draw(data: Data) -> look.Figure:
-    """Left the windows over the queue; right each loss of all runs, measured over predicted."""
+    """Left: the windows above the queue. Right: each loss of all runs, measured against predicted."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(look.PAGE_IN, 3.3), layout="constrained")
@@ -170,7 +173,9 @@ def _draw_losses(ax: look.Axes, runs: list[Data]) -> None:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Medians over each run's losses; intervals over runs. First the text's point, then the notebook's points."""
+    """Medians over each run's losses, and the share of losses that hit all flows; intervals over runs. First the text's
+    point, then the notebook's points.
+    """
     rows = _facts(data["runs"], FLOWS)
     for flows, runs in data["notebook"].items():
         where = f"notebook (n = {flows}, B = {NOTEBOOK_BUFFER} packets): "
@@ -184,7 +189,7 @@ def _facts(runs: list[Data], flows: int) -> list[Fact]:
     kept = [run for run in runs if run["losses"]]
     if not kept:
         return []
-    mean = "to the least mean over one RTT; those that did not lose add a packet an RTT meanwhile"
+    mean = "to the least mean over one RTT; flows that did not lose grow by a packet per RTT meanwhile"
     rows = [
         Fact("fall of the queue over half the losers' windows", "1", 1.0,
              mean_interval(float(np.median([loss["fall"] / loss["half"] for loss in run["losses"]])) for run in kept),

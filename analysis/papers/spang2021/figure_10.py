@@ -18,7 +18,7 @@ from analysis.statistics import mean_interval
 from analysis.theory import many_flows
 
 CAPTION = (
-    "how many Reno flows lose a packet in a base RTT in which any does, against the number of flows, B = 1 BDP; with "
+    "number of Reno flows that lose a packet in a base RTT with a loss, against the number of flows, B = 1 BDP; with "
     "the bound that Theorem 5 needs."
 )
 SWEEPS = ("reno-depth", "published")
@@ -28,7 +28,9 @@ PAPER = "a good estimate for few flows, an overestimate for many"
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Mean and 99th percentile over the RTTs with a loss, by flows, of the runs whose buffer is one BDP."""
+    """Mean and 99th percentile over the RTTs with a loss, by flows, of the runs whose buffer is one BDP; and the
+    notebook's mean over intervals of 5 ms.
+    """
     selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=("utilization_p01",), cc="reno")
     as_published = runs.select(SWEEPS[1], imported=False, cc="reno", buffer_packets=notebook.LOSERS_BUFFER)
     flows = list(grouped(selected, "flows"))
@@ -82,7 +84,9 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """For each number of flows: the flows that lose in an RTT beside the bounds, also with the measured Delta."""
+    """For each number of flows: the mean of the flows that lose in an RTT beside the plotted bound, and the 99th
+    percentile beside the bound with the measured Delta.
+    """
     rows = []
     for n, bound in data["bound"].items():
         mean = data["mean"].get(n)

@@ -19,7 +19,7 @@ PAPER = "Δ and 1/Δ slowly increase with n"
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Delta for each algorithm, by number of flows."""
+    """Delta and percentiles of windows for each algorithm, by number of flows."""
     curves: Data = {}
     for stem, ccs in zip(SWEEPS[:2], (("reno",), runs.paper.algorithms[1:]), strict=True):
         curve = partial(fairness.curve, by="flows")
@@ -35,7 +35,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Delta for each algorithm and number of flows."""
+    """Delta and percentiles of windows for each algorithm and number of flows."""
     rows = fairness.facts(data["curves"], "n = {}", dict.fromkeys(data["curves"], PAPER))
     return rows + fairness.facts_as_notebook(data["ends"], "n = {}, mean over buffers")
 

@@ -20,7 +20,7 @@ PAPER, PAPER_BBR = "about 4, whatever B", "about 10, whatever B"
 
 
 def prepare(runs: StoredRuns) -> Data:
-    """Delta for each algorithm, by buffer."""
+    """Delta and percentiles of windows for each algorithm, by buffer."""
     curve = partial(fairness.curve, by="buffer_packets")
     curves = runs.by_algorithm(SWEEPS[0], curve, needs=fairness.NEEDS)
     return {
@@ -38,7 +38,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data) -> list[Fact]:
-    """Delta for each algorithm and buffer."""
+    """Delta and percentiles of windows for each algorithm and buffer."""
     paper = {cc: PAPER_BBR if cc == "bbr" else PAPER for cc in data["curves"]}
     rows = fairness.facts(data["curves"], "B = {} packets", paper)
     return rows + fairness.facts_as_notebook(data["ends"], "B = {} packets, mean over all n")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Estimators of the published notebooks where they differ from the text's. The facts of Figures 2, 3 and 8 to 11 have
-both. The notebooks' buffers are in their packets of 112.5 cells; ours have 114 (artifact.py).
+"""Estimators of the published notebooks where they differ from the text's. The facts of Figures 2, 3 and 8 to 11 follow
+both. The notebooks give buffers in packets of 112.5 cells; our packets have 114 cells (artifact.py).
 
 figure     text                                          notebook
 3          1st percentile over 10 RTTs                   10th percentile over pairs of iperf's 10 ms intervals
@@ -40,13 +40,13 @@ def losers_in_5ms(run: StoredRun) -> float | None:
 def _mean(run: StoredRun, what: str) -> float | None:
     try:
         values, counts = run.distribution(what)
-    except InputError:  # only the run's row of the table is stored
+    except InputError:  # only the run's row in the run table is stored
         return None
     return float((values * counts).sum() / counts.sum()) if len(counts) else None
 
 
 def windows_over_share(run: StoredRun) -> tuple[float, float] | None:
-    """The percentiles LOWER and UPPER of all congestion windows, in units of BDP/n."""
+    """The percentiles LOWER and UPPER of all congestion windows, in units of BDP/n; None without data."""
     try:
         ends = [run.percentile("cwnd_packets", percent) for percent in (LOWER, UPPER)]
     except InputError:
@@ -66,7 +66,7 @@ def near(table: pl.DataFrame, buffer: float) -> pl.DataFrame:
 
 
 def over_buffers(runs: list[StoredRun]) -> tuple[float, float] | None:
-    """The percentiles of windows_over_share, each averaged over the runs."""
+    """The percentiles of windows_over_share, each averaged over the runs; None without data."""
     ends = [pair for run in runs if (pair := windows_over_share(run)) is not None]
     if not ends:
         return None

@@ -14,9 +14,9 @@ from analysis.papers.spang2021 import table_conditions, table_rows
 from analysis.papers.spang2021.searches import NONEMPTY, USED
 from analysis.papers.spang2021.table_conditions import MeasuredAssumption
 from analysis.papers.spang2021.table_rows import RuleRow
-from analysis.papers.stored_runs import StoredRuns
+from analysis.papers.stored_runs import StoredRuns, kinds
 
-CAPTION = "the least buffer of every rule, whether its conditions hold on our own runs, and what was measured."
+CAPTION = "the least buffer of every rule, whether the rule's conditions hold on our own runs, and the measured value."
 SWEEPS = (NONEMPTY.stem, USED.stem, table_rows.SMALL, table_conditions.PACKETS)
 POINTS = 5.6
 LINE_IN, PADDING_IN = 0.098, 0.055
@@ -86,7 +86,7 @@ def _source(data: Data) -> str:
     provenance = data["provenance"]
     text = f"From {provenance['distinct']} runs" if provenance["used"] else "From no run"
     if provenance["left_out"]:
-        text += f", {len(provenance['left_out'])} not valid and left out"
+        text += f", {len(provenance['left_out'])} left out ({kinds(provenance['left_out'])})"
     return f"{text}. Buffers in packets. ✓ holds, ✗ does not, ? open, · cannot fail. [n]: the paper's references."
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The assumptions of Table 1's rows, checked on the runs with the least buffer that was enough. Assumptions about the
-time after a loss are checked on runs whose packets were all kept.
+"""The assumptions of Table 1's rows, checked on the runs with the least buffer that was enough; those of Theorem 7 on
+runs with 20 packets of buffer. Assumptions about the time after a loss are checked on runs whose packets were all kept.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from lib.errors import InputError
 PACKETS = "single-flow"
 NEEDS = ("utilization_p01",)
 NEAR = 0.2  # largest distance from a rule, as a share of the rule, that counts as near
-FAIR = 1.5  # the largest Delta that is still called fair
+FAIR = 1.5  # the largest Delta that counts as fair
 
 
 class MeasuredAssumption(NamedTuple):
-    """An assumption of a rule with the measured number. `holds` is None if it is open, or no run has the number."""
+    """An assumption of a rule with the measured number. `holds` is None if this is open, or no run has the number."""
 
     text: str
     holds: bool | None
@@ -45,7 +45,9 @@ def is_near(asked: float, low: float, high: float) -> bool | None:
 
 
 class RunsAtLeast(NamedTuple):
-    """The search's result for n flows of an algorithm: `runs_at_least` and `interval` of its BufferBracket."""
+    """The search's result for n flows of an algorithm: `runs_at_least` and `interval` of its BufferBracket. For Theorem
+    7: the runs with 20 packets of buffer.
+    """
 
     runs: list[StoredRun]
     least: Interval | None  # None: there is no least buffer
@@ -62,7 +64,7 @@ def used_enough(runs: StoredRuns, cc: str) -> MeasuredAssumption:
     least = least_buffers(runs, USED, cc, flows=1).get(1)
     asked = single_flow.single_flow_buffer(cc, bdp(least.runs[0]), USED.enough) if least else None
     if least is None or asked is None:
-        return MeasuredAssumption(f"least buffer for {USED.enough:.0%} used: no run says", None)
+        return MeasuredAssumption(f"least buffer for {USED.enough:.0%} used: not measured", None)
     if not least.is_known:
         return MeasuredAssumption(f"for {USED.enough:.0%} used: {NO_LEAST}, {least.note}", False)
     point = least.bounds
@@ -101,12 +103,12 @@ def falls(runs: StoredRuns, cc: str) -> MeasuredAssumption:
     fall = mean_interval(_fall(run) for run in selected)
     rule = f"(b = {1 - asked:.3g}, 1 − b ± {NEAR:.0%})"
     if fall is None:
-        return MeasuredAssumption(f"{cc}: falls to b W {rule}: no run with all packets says", None)
+        return MeasuredAssumption(f"{cc}: falls to b W {rule}: no run kept all packets", None)
     return MeasuredAssumption(f"{cc}: falls to {1 - fall.value:.3g} W {rule}, B = BDP", is_near(asked, *fall.ends))
 
 
 def _fall(run: StoredRun) -> float | None:
-    """The median over a run's losses; None if its packets were not kept, or no loss was seen whole."""
+    """The fall (1 - b), median over a run's losses; None if its packets were not kept, or no loss was seen whole."""
     try:
         trace = PacketTrace(run)
         each = [trace.fall(trace.flows[0]["id"], drop, end) for drop, _, end in trace.losses()]
@@ -117,8 +119,8 @@ def _fall(run: StoredRun) -> float | None:
 
 
 def silence(runs: StoredRuns) -> MeasuredAssumption:
-    """The longest gap between arrivals from half to two longest RTTs after a drop, while the sender learns of the loss.
-    Only runs whose packets were all kept count.
+    """The longest gap between arrivals from 0.5 to 2 times the longest RTT after a drop, while the sender learns of the
+    loss: the mean over runs of each run's median over drops. Only runs whose packets were all kept count.
     """
     gaps, needed = [], []
     for run in runs.select(PACKETS, needs=NEEDS, cc="reno", flows=1):
@@ -130,7 +132,7 @@ def silence(runs: StoredRuns) -> MeasuredAssumption:
             gaps.append(gap / 1e6)
             needed.append((bdp(run) + run["buffer_packets"]) / 2 / bdp(run) * run["rtt_ns"] / 1e6)
     if not gaps:
-        return MeasuredAssumption("silent after a loss: no run with all packets says", None)
+        return MeasuredAssumption("silent after a loss: no run kept all packets", None)
     text = f"longest silence after a loss {np.mean(gaps):.2g} ms (PRR sends on), not {np.mean(needed):.2g} ms"
     return MeasuredAssumption(text, bool(np.mean(gaps) > 0.5 * np.mean(needed)))
 
@@ -150,7 +152,7 @@ def _longest_gap_ns(run: StoredRun) -> float | None:
 def uniform(searched: RunsAtLeast | None) -> MeasuredAssumption:
     """Theorem 4: all windows within a third of (BDP + B)/n."""
     if searched is None:
-        return MeasuredAssumption("windows within a third of their mean: no run says", None)
+        return MeasuredAssumption("windows within a third of their mean: not measured", None)
 
     def share(run: StoredRun) -> float:
         values, counts = run.distribution("in_flight_packets")
@@ -167,11 +169,11 @@ def few_lose(searched: RunsAtLeast | None, n: int) -> MeasuredAssumption:
     The mean would not do: it can be within the bound although many RTTs exceed the bound.
     """
     if searched is None:
-        return MeasuredAssumption("how many flows lose in an RTT: no run says", None)
+        return MeasuredAssumption("how many flows lose in an RTT: not measured", None)
     losing, delta = searched.mean("flows_losing_per_rtt"), searched.mean("delta")
     most = searched.mean(lambda run: run.percentile("flows_losing", 99))
     if losing is None or delta is None or most is None:
-        return MeasuredAssumption("how many flows lose in an RTT: no run says", None)
+        return MeasuredAssumption("how many flows lose in an RTT: not measured", None)
     bound = many_flows.flows_seeing_loss(searched.bdp, n, delta)
     text = f"{rounded(losing)} flows lose in an RTT on average, {rounded(most)} at the 99th percentile"
     return MeasuredAssumption(f"{text}, at most {rounded(bound)}", most <= bound)

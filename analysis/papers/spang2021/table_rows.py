@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The rows of Table 1: each rule, its conditions checked on our own runs, and the least buffer beside the rule's.
 
-Rules for one flow are compared with the search with one flow, rules for n flows with the search with FLOWS flows.
-Delta, windows and losses are taken from the runs with the least buffer that was enough.
+Rules for one flow are compared with the search with one flow, rules for n flows with the search whose number of flows
+is nearest to FLOWS. Delta, windows and losses are taken from the runs with the least buffer that was enough. Theorem 7
+is compared with runs with 20 packets of buffer.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SMALL = "twenty-packets"
 FALLING = ("reno", "cubic", "scalable_50")  # their window falls to a fixed share at a loss
 LONE = (*FALLING, "bbr")
 MAY_BE_EMPTY = 1 - NONEMPTY.enough
-FLOWS = 16  # of the paper's own examples (Figures 7, 8 and 11b)
+FLOWS = 16  # as in the paper's examples (Figures 7, 8 and 11b)
 NEARNESS = {True: f"within {NEAR:.0%}", False: f"not within {NEAR:.0%}", None: "open"}
 
 
@@ -37,13 +38,13 @@ class RuleRow(NamedTuple):
     conditions: list[MeasuredAssumption]
     predicted: float | None
     measured: Interval | None
-    kind: str = "number"  # "most", "least": `predicted` is a bound; "distance": `measured` is |B / rule - 1|
+    kind: str = "number"  # "most", "least": `predicted` bounds `measured`; "distance": `measured` is |B / rule - 1|
     unit: str = "packets"
     none: str = "not measured"  # stands in place of a number that was not measured
 
     @property
     def verdict(self) -> str:
-        """A few words: "open" where the interval allows both answers."""
+        """A few words; "open" where the interval of `measured` allows both answers (of kind "least": "kept")."""
         if self.measured is None or self.predicted is None:
             return self.none
         value, (low, high) = self.measured.value, self.measured.ends
