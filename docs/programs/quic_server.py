@@ -39,5 +39,5 @@ async def main(address: str, port: int, congestion_control: str = "reno") -> Non
     await asyncio.Event().wait()
 
 
-tasks: set = set()  # the event loop itself keeps no reference
+tasks: set = set()  # the event loop itself keeps only weak references
 asyncio.run(main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))
