@@ -38,7 +38,7 @@ struct receiver {
 };
 
 /* Opens and binds a socket, and requests a receive buffer of buffer_bytes. source: the only sender to accept; empty
- * text: accept all. Returns 0, or -errno after one line.
+ * text: accept all. Returns 0, or -errno after one line on stderr.
  */
 int receiver_open(struct receiver *receiver, const struct address *address, const struct address *source,
 		  uint64_t buffer_bytes);

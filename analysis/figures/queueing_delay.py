@@ -57,7 +57,7 @@ def draw(data: Data) -> Figure:
             f"full buffer\n{data['full_ms']:.4g} ms", (data["full_ms"], 0.1), xycoords=("data", "axes fraction"),
             xytext=(5, 0), textcoords="offset points", va="center", fontsize=8,
         )  # fmt: skip
-    # A label at the height of its point cannot cover the curve, because a distribution function rises.
+    # A label beside its point rarely covers the curve: the function rises, except in a long tail.
     for percent, value in zip(PERCENTS, data["named"], strict=True):
         ax.plot([value], [percent], "o", color=LABEL_RED, markersize=4, clip_on=False)
         name = "median" if percent == 50 else f"p{percent}"

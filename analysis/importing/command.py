@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from analysis import imported
 from analysis.importing import address, sources, write
 from controlplane.policy import WATCHED_MODES
 from lib import units
@@ -20,6 +21,7 @@ from lib.terminal import say
 from lib.values import choice, quantity, whole_number
 from lib.words import PATHS, Key, require
 from runs.names import PAGE, REPETITION
+from runs.spec_file import load_spec
 
 KEYS = {
     "from": Key(
@@ -128,7 +130,9 @@ def _import(asked: sources.ImportRequest) -> int:
         status = _experiment(read, asked.output)
         repetition = asked.output / REPETITION
         if repetition.exists():
-            say(f"next: open {repetition / PAGE}, or ask for another buffer: make replay RUN={repetition} BUF=50p")
+            can_replay = not imported.unknown(load_spec(repetition))
+            what_if = f", or ask for another buffer: make replay RUN={repetition} BUF=50p" if can_replay else ""
+            say(f"next: open {repetition / PAGE}{what_if}")
         return status
     statuses = []
     for name, read in sources.find(asked):

@@ -48,7 +48,7 @@ def test_summary__that_lacks_a_key_is_one_line(results):
     path.write_text(json.dumps(summary))
     with pytest.raises(InputError, match=r"summary.json: has no longest_rtt_ns: another version wrote it; make replay"):
         PacketTrace(run)
-    with pytest.raises(InputError, match=r"summary.json: has no flows; make replay"):
+    with pytest.raises(InputError, match=r"summary.json: has no flows: another version wrote it; make replay"):
         _ = run.summary["flows"]
 
 

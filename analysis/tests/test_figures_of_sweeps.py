@@ -121,7 +121,7 @@ def test_figure_03__has_the_models_line_and_says_what_is_missing(results):
 
 def test_figure_03__counts_packets_close_together_as_a_burst(results, truths):
     data, _ = _figure("figure_03", results)
-    job = _job("reno", 1, 5)  # the buffer nearest to the cliff; no run is at the cliff
+    job = _job("reno", 1, 5)  # the buffer nearest to 20 packets, where utilization falls
     times = [card["enqueue_ns"] for card, _ in _arrivals(truths[job], _scenario(*job))]
     gap = 1538 * 8e9 / 50e6 / 2
     sizes = [1]

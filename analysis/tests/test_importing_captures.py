@@ -19,7 +19,7 @@ from wire import wire
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
-def test_capture__of_our_own_postcards_has_all_their_fields(tmp_path, recorded, known_runs):
+def test_capture__of_our_own_postcards_has_all_their_fields(tmp_path, recorded, known_runs, capsys):
     scenario, truth = recorded
     stored = simulate.stored_postcards(scenario, truth)
     cards = [(int.from_bytes(card[:8], "little"), card[8:]) for card in stored]
@@ -27,6 +27,7 @@ def test_capture__of_our_own_postcards_has_all_their_fields(tmp_path, recorded, 
     cards[5:5] = [(cards[5][0], b"no postcard"), (cards[5][0], bytes([9]) + cards[5][1][1:])]
     path = pcap(tmp_path / "own.pcap", cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"])
     repetition = imported(path, tmp_path / "out")
+    assert f"make replay RUN={repetition} BUF=50p" in capsys.readouterr().out
     original = known_runs("two_flows").analysis.run.postcards
     table = pl.read_parquet(repetition / "postcards.parquet")
     for name, values in original.items():

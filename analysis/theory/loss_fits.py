@@ -76,7 +76,7 @@ class Comparison(NamedTuple):
 
 def compare(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> Comparison:
     """Compares both forms for these losses. Both fits can be bad, as r_squared shows (in Prasad et al., 6.2, they are
-    bad for Gamma slightly below 1). ValueError as for fit_power_law.
+    bad if the capacity ratio C_out / C_in is slightly below 1). ValueError as for fit_power_law.
     """
     power_law, exponential = fit_power_law(buffers, losses), fit_exponential(buffers, losses)
     tiny = 1e-12  # residuals of exact data are rounding errors
@@ -102,9 +102,9 @@ def fit_delay(
     """Fits f of d(B) = f B / C by least squares through the origin, up to the cutoff beyond which delay no longer grows
     (Prasad et al., 6.1).
 
-    The fit grows by one buffer at a time, from the three smallest. It stops before the first buffer with which some
-    delay is off the fit by more than the share `tolerance`; the cutoff is the buffer before this one. ValueError for
-    fewer than three points, or buffers, delays, a capacity or a tolerance not above 0.
+    The fit grows by one buffer at a time, from the three smallest. It stops if the fit with the next buffer
+    would miss any delay by more than the share `tolerance`. The cutoff is the last buffer used. ValueError for fewer
+    than three points, and unless buffers, delays, capacity and tolerance are above 0.
     """
     check_positive("a capacity", capacity)
     check_positive("a tolerance", tolerance)

@@ -49,7 +49,8 @@ def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) ->
     run = whole.load_whole(repetition)
     if imported.is_imported(run.spec) and imported.unknown(run.spec):
         raise InputError(
-            f"{repetition}: was imported from postcards without arrival times; allowed: runs of bufferscope"
+            f"{repetition}: was imported from postcards without arrival times or other fields; allowed: runs of "
+            "bufferscope, and imports of their postcards"
         )
     port, recorded = metrics.bottleneck(run)
     if port is None or (recorded["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"]).any():

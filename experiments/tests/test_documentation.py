@@ -7,6 +7,7 @@ every top directory. Every top directory except docs/, and every Ansible role, h
 
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -42,10 +43,15 @@ CASES = [
 
 @pytest.mark.parametrize("words", CASES)
 def test_example__resolves(
-    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The current directory is like the checkout, and has the files that the documentation tells the user to make."""
+    for entry in CHECKOUT.iterdir():
+        (tmp_path / entry.name).symlink_to(entry)
+    shutil.copy(CHECKOUT / "hosts/congestion/template/mycc.c", tmp_path)
+    (tmp_path / "sizes.txt").write_text("1000 0\n100000 1\n")
     monkeypatch.setattr(host, "probe", lambda want_netem: Host(("bbr", "cubic", "reno"), netem=True))
-    monkeypatch.chdir(CHECKOUT)
+    monkeypatch.chdir(tmp_path)
     assert main(["show", *words]) == 0, capsys.readouterr().err
 
 

@@ -176,7 +176,7 @@ def groups_of(results: Path) -> list[str]:
 @pytest.mark.long
 @pytest.mark.usefixtures("in_virtual_time")
 def test_many_parameters__of_one_algorithm_are_all_listed() -> None:
-    """BBRv2 has 50 parameters, more than fit into one message of the virtual machine."""
+    """More parameters than fit into one message of the virtual machine, as those of BBRv2 (50)."""
     names = [f"a_parameter_with_a_long_name_{number}" for number in range(60)]
     more = "".join(f"static uint {name} = 7;\nmodule_param({name}, uint, 0444);\n" for name in names)
     text = TEMPLATE.read_text().replace("/* The state of each flow", f"{more}/* The state of each flow")

@@ -117,8 +117,7 @@ static size_t lateness(struct executor *executor, struct words *words, char *rep
 	else if (port)
 		show(&text, &port->lateness);
 	else
-		text_put(&text,
-			 "error lateness: give PORT, one that the switch was started with, or reset\n");
+		text_put(&text, "error lateness: give `reset`, or a PORT that the switch was started with\n");
 	return text_end(&text);
 }
 

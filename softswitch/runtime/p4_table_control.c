@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * See p4_table_control.h. If the program's description of the table limits a value, the refusal says what is allowed.
+ * See p4_table_control.h. The refusal of a value says which values the table allows (p4_table_info).
  */
 #include "p4_table_control.h"
 

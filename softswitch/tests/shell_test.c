@@ -134,7 +134,7 @@ static void test_executor__adds_to_what_the_core_says(void)
 		.measure = measure,
 	};
 	static char request[EXECUTOR_REQUEST_BYTES + 2];
-	const char *no_port = "error lateness: give PORT, one that the switch was started with, or reset\n";
+	const char *no_port = "error lateness: give `reset`, or a PORT that the switch was started with\n";
 
 	for (uint32_t index = 0; index < EXECUTOR_MAX_PORTS; index++) {
 		ports[index].number = (uint16_t)(index + 1);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The machine as a process: its command line, its messages, and the error for each way in which it can end.
 
-A shell script replaces the kernel, because only its end matters here; test_boot.py boots the real kernel.
+A shell script replaces the kernel, because these tests need only a process that prints and ends; test_boot.py boots
+the real kernel.
 """
 
 import os

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from runs.stored_sweep import Row, Stored
 
 CAPTION = (
-    "Fairness among the flows of a run. From their 1st to their 99th percentile, windows are within a factor of Δ of "
-    "the fair share (1 is equal). Jain's index is of goodput (1 is equal). Runs of one flow are left out. Dots are "
+    "Fairness among the flows of a run. Δ: the windows from the 1st to the 99th percentile are within a factor of Δ of "
+    "the fair share (1: all equal). Jain's index is of goodput (1: all equal). Runs of one flow are left out. Dots are "
     "repetitions, hollow marks are their means, bars are 95 % Student's t intervals over repetitions."
 )
 

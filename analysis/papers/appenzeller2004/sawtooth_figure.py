@@ -22,7 +22,7 @@ SPAN_S = 92.0  # longest drawn time; the axes of the paper's Figure 5 span 90 s
 
 
 def figure(name: str, buffer_packets: int, caption: str, printed: dict[str, str]) -> PaperFigure:
-    """The figure of one buffer. `printed` has the paper's words for a fact, by its key in `facts`."""
+    """The figure of one buffer. `printed` maps a name in `facts` ("period", "empty") to the paper's words."""
     return PaperFigure(
         name, caption, (sawteeth.STEM,), partial(prepare, buffer_packets), draw, partial(facts, printed=printed)
     )
@@ -88,7 +88,7 @@ def draw(data: Data) -> look.Figure:
 
 
 def facts(data: Data, printed: dict[str, str]) -> list[Fact]:
-    """Means over a run's sawteeth; the sawteeth are nearly equal."""
+    """Means over a run's sawteeth, nearly equal ones. Utilization and the time without a queue are of the window."""
     rows = []
     for profile, sender in data["senders"].items():
         if "absent" in sender:

@@ -44,7 +44,7 @@ enum {
 	PROBE_RTT_INTERVAL_US = 5 * USEC_PER_SEC,
 	PROBE_RTT_DURATION_US = 200 * USEC_PER_MSEC,
 	PROBE_WAIT_US = 2 * USEC_PER_SEC, /* and up to a second more */
-	HISTORY = 256,			  /* entries; half of them cover the packets in flight */
+	HISTORY = 256,			  /* entries; the packets in flight need half of them */
 };
 
 #define UNLIMITED      U32_MAX /* packets */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Staging: our code is in the tree with the checkout's paths, and only changed files are written."""
+"""Staging copies our code into the kernel's source tree, under the checkout's paths, and writes only changed files."""
 
 import os
 import re
