@@ -328,7 +328,15 @@ def test_parser__holds_its_invariants_under_fuzzing(custom, tmp_path):
     (corpus / "page").write_bytes(b"\0" + good)
     texts = [header_page(), HEADER_EVENT, Event(1, CUSTOM).text, Event(2, PROBE_6_12).text]
     (corpus / "formats").write_bytes(b"\1" + b"".join(text.encode() + b"\0" for text in texts) + good)
-    command = [ROOT / "build/obj/hosts/fuzz_ring", "-seed=1", "-runs=50000", "-max_len=8192", "-verbosity=0", corpus]
+    command = [
+        ROOT / "build/obj/hosts/fuzz_ring",
+        "-seed=1",
+        "-runs=50000",
+        "-max_len=8192",
+        "-verbosity=0",
+        "-rss_limit_mb=0",
+        corpus,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
 
