@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import json
 import math
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def check_free(interface: str, place: str) -> None:
         same_place = qdisc.get("root", False) if place == "sender-egress" else qdisc["kind"] in ("clsact", "ingress")
         if same_place and qdisc.get("handle", "0:") != "0:" and qdisc["kind"] not in ("noqueue", "mq"):
             raise TuneError(f"{interface} has a queue of kind {qdisc['kind']} already: remove it (tc qdisc del) first")
-    if place != "sender-egress" and Path("/sys/class/net", IFB).exists():
+    if place != "sender-egress" and any(name == IFB for _, name in socket.if_nameindex()):
         raise TuneError(f"there is a device {IFB} already: remove it (ip link del {IFB}) first")
 
 
