@@ -87,8 +87,8 @@ class _Reading:
             if self._spec.deflect:
                 self._wrong(
                     "deflect",
-                    f"on target {self._capabilities.name} the P4 program itself drops, so no "
-                    f"packet needs deflection: leave `deflect` out",
+                    f"on target {self._capabilities.name} the P4 program itself drops, so no packet needs deflection: "
+                    "leave `deflect` out",
                 )
             return
         for name in self._spec.deflect:
@@ -101,8 +101,8 @@ class _Reading:
             for pipe, number in deflection.items():
                 self._note(
                     "deflect",
-                    f"is not given: in pipe {pipe}, packets that the traffic manager refuses "
-                    f"go to device port {number}",
+                    f"is not given: in pipe {pipe}, packets that the traffic manager refuses go to device port "
+                    f"{number}",
                 )
             if not deflection:
                 self._note("deflect", "is not given, and deflection is off: refused packets get no postcard")

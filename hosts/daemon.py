@@ -387,8 +387,8 @@ def main(arguments: list[str] | None = None) -> int:
                 "--timeout",
                 type=float,
                 default=10.0,
-                help="seconds until the program must be ready (start) or "
-                "have ended (stop); then it gets SIGKILL (default 10)",
+                help="seconds until the program must be ready (start) or have ended (stop); then it gets SIGKILL "
+                "(default 10)",
             )
         if action == "start":
             command.add_argument("--logs-dir", type=Path, required=True)

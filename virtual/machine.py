@@ -97,8 +97,8 @@ def _quoted(text: str) -> str:
     """Quotes a kernel parameter: double quotes protect spaces; a double quote cannot be escaped (lib/cmdline.c)."""
     if any(character in text for character in '"\n\t') or not text:
         raise MachineError(
-            f"{text!r} cannot be passed to a kernel: allowed are texts that are not empty, "
-            f"without double quotes, tabs and line ends"
+            f"{text!r} cannot be passed to a kernel: allowed are texts that are not empty, without double quotes, tabs "
+            "and line ends"
         )
     return f'"{text}"' if " " in text else text
 

@@ -369,7 +369,8 @@ def _part_that_counts(
     for key, (given, noun, value, depends) in assumed.items():
         if given is None and config.values.get(key) is None:
             source.remarks.append(
-                f"the source states no {noun}: {value} is assumed, and {depends} on it; {noun.upper()}= gives another"
+                f"the source states no {noun}: {value} is assumed, and {depends} on it; set {noun.upper()}= if it "
+                "differs"
             )
 
 

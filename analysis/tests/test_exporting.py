@@ -137,8 +137,8 @@ def test_pcapng__without_a_description_says_that_the_middle_third_counts(analyse
     assert main(["import", f"FROM={output}", f"OUTPUT={tmp_path / 'again'}"]) == 0
     said = capsys.readouterr().out
     assert "only the middle third of the source counts" in said
-    assert "the source states no rate: 10 Gb/s is assumed, and utilization and the BDP depend on it; RATE= " in said
-    assert "the source states no RTT: 1.2 ms is assumed, and the BDP depends on it; RTT= " in said
+    assert "the source states no rate: 10 Gb/s is assumed, and utilization and the BDP depend on it; set RATE= " in said
+    assert "the source states no RTT: 1.2 ms is assumed, and the BDP depends on it; set RTT= " in said
 
 
 @pytest.mark.parametrize(
