@@ -7,7 +7,7 @@ V ?= 0
 export V
 
 .DEFAULT_GOAL := help
-.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy replay runs import export compare build compile kernel p4 test test-long test-all test-programs coverage check lint format bench clean
+.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy replay runs import export compare build compile kernel p4 test test-long test-all test-programs coverage check lint format bench bench-programs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
@@ -95,7 +95,13 @@ lint: .venv/ready-dev ## run formatters and linters without changing files
 format: .venv/ready-dev ## apply the formatters' layout and ruff's fixes, then run the linters
 	@.ci/lint --fix
 
-bench: .venv/ready-dev build/deployed ## measure the documentation's claims, beside peers; writes results/bench/
+# What only the bench and tests run: generators of load.
+bench-programs: build/deployed
+	@ansible/locked.sh $(MAKE) --no-print-directory -C bench
+	@ansible/locked.sh $(MAKE) --no-print-directory -C collector ../build/postcard_generator
+	@ansible/locked.sh $(MAKE) --no-print-directory -C hosts ../build/tcp_event_generator
+
+bench: .venv/ready build/deployed ## measure the documentation's claims, beside peers; writes results/bench/ (PARTS=switch,virtual: only these; PUBLISH=1: the documentation's page, too)
 	@$(BUFFERSCOPE) bench --make
 
 clean: ## remove build/, .venv and the caches of tools (results and the kernels in the user's cache stay)

@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 from analysis.tests.synthesize import write_big
+from bench.part import Part
 from bench.report import BenchRow
 from runs.names import REPETITION
 
-NEEDS_ROOT = False
 POSTCARDS, RECORDS, FLOWS, RUNS = 10_000_000, 5_000_000, 16, 3
 
 
@@ -31,6 +31,9 @@ def measure(short: bool) -> list[BenchRow]:
             better="lower", samples=seconds, note=f"rows written: {results[0]['rows']}"),
         BenchRow("analysis: memory for that", max(gigabytes), "GB", must=3, better="lower", samples=gigabytes),
     ]  # fmt: skip
+
+
+PART = Part(measure)
 
 
 def _once(run: Path, output: Path) -> dict:

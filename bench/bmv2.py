@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from bench import lab
 from bench.lab import BenchRun
+from bench.part import Part
 from bench.report import BenchRow
-from experiments import missing as lacking
+from experiments import missing
 
-NEEDS_ROOT = False
-RUNS = 10
+RUNS = 3
 RATES = ("50mbit", "500mbit")
 EXPERIMENT = ("CC=cubic", "FLOWS=4", "RTT=20ms", "DURATION=100rtt", "WARMUP=50rtt")
-
-
-def missing() -> str:
-    """Why this part cannot be measured on this machine; empty if it can."""
-    return "; ".join(lacking.programs("bmv2"))
 
 
 def measure(short: bool) -> list[BenchRow]:
@@ -31,6 +26,9 @@ def measure(short: bool) -> list[BenchRow]:
         (soft,) = lab.run("bmv2", *words, f"NAME=soft-{rate}")
         rows += _rows(rate, ran, soft)
     return rows
+
+
+PART = Part(measure, goals=("kernel",), absent=lambda: "; ".join(missing.programs("bmv2")))
 
 
 def _rows(rate: str, ran: list[BenchRun], soft: BenchRun) -> list[BenchRow]:

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from bench import processes
+from bench.part import Part
 from bench.report import BenchRow
 from experiments import cell, topology
 from wire.wire import POSTCARD, STORED_POSTCARD
@@ -25,6 +26,9 @@ PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
 def measure(short: bool) -> list[BenchRow]:
     seconds, free_seconds, runs = (3, 2, 1) if short else (SECONDS, FREE_SECONDS, RUNS)
     return [BenchRow(**row) for row in cell.run(lambda: _in_cell(seconds, free_seconds, runs))]
+
+
+PART = Part(measure, needs_root=True, goals=("bench-programs",))
 
 
 def _in_cell(seconds: int, free_seconds: int, runs: int) -> list[dict]:

@@ -2,7 +2,7 @@
 """The command `bench`: measures the documentation's claims and prints a table.
 
 `bufferscope bench switch` runs one part. Exit status 2 if a row misses its `must` bound, or a part fails: a claim that
-no longer holds must not go unnoticed. Without root, the parts that need root are skipped visibly.
+no longer holds must not go unnoticed. A part that needs root, or something that this machine lacks, is skipped visibly.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import importlib
 import os
 import subprocess
 import sys
-from types import ModuleType
 from typing import Any
 
-from bench import report
+from bench import page, report
+from bench.part import Part
+from experiments.host import CHECKOUT
 from lib.errors import BadValue, RunError, SpecError
 from lib.exit_codes import Exit
 from lib.words import SWITCH, Key, unknown
@@ -35,44 +36,61 @@ PARTS = (
 
 KEYS = {
     "parts": Key(f"one or several of {', '.join(PARTS)}, separated by commas (default: all)", values=PARTS),
-    "short": Key("1: shorter runs, which only test the bench itself; their rows are not stored", "0", SWITCH),
+    "short": Key("1: shorter runs, which only test the bench itself", "0", SWITCH),
+    "publish": Key(f"1: all parts, then write {page.PAGE} and {page.STORED}", "0", SWITCH),
 }
 
 
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:
     names = given["parts"].split(",") if "parts" in given else PARTS
-    short = given.get("short") == "1"
+    short, publish = (given.get(key) == "1" for key in ("short", "publish"))
     errors += [BadValue("PARTS", name, f"is not a part; {unknown(name, PARTS)}") for name in names if name not in PARTS]
+    if publish and (short or set(names) != set(PARTS)):
+        errors.append(BadValue("PUBLISH", "1", "publishes a whole bench; leave out PARTS and SHORT"))
+    if publish and report.edited():
+        errors.append(BadValue("PUBLISH", "1", "needs a checkout without changes, because the page names the commit"))
     if errors:
         raise SpecError(errors)
-    parts = {part: importlib.import_module(f"bench.{part}") for part in names}
-    if os.geteuid() != 0:
-        for part in [part for part, module in parts.items() if getattr(module, "NEEDS_ROOT", True)]:
-            print(f"bench: {part}: SKIPPED: it needs root (namespaces, packet rings, BPF)", file=sys.stderr)
-            del parts[part]
-    for part in [part for part, module in parts.items() if why_not(module)]:
-        print(f"bench: {part}: SKIPPED: {why_not(parts[part])}", file=sys.stderr)
-        del parts[part]
-    if not parts:
+    parts: dict[str, Part] = {name: importlib.import_module(f"bench.{name}").PART for name in names}
+    skipped = {name: why for name, part in parts.items() if (why := why_not(part))}
+    for name, why in skipped.items():
+        print(f"bench: {name}: SKIPPED: {why}", file=sys.stderr)
+    chosen = {name: part for name, part in parts.items() if name not in skipped}
+    if not chosen:
         return Exit.NOTHING
+    build(sorted({goal for part in chosen.values() for goal in part.goals}))
     facts = report.machine()
     before = report.previous()
     rows: list[report.BenchRow] = []
     failed = False
-    for part, module in parts.items():
-        print(f"bench: {part}", file=sys.stderr)
+    for name, part in chosen.items():
+        print(f"bench: {name}", file=sys.stderr)
         try:
-            rows += module.measure(short=short)
+            rows += part.measure(short)
         except (RunError, RuntimeError, subprocess.CalledProcessError) as error:  # keep the results of the other parts
             output = (error.stderr or "").strip() if isinstance(error, subprocess.CalledProcessError) else ""
-            print(f"bench: {part}: FAILED: {error} {output}", file=sys.stderr)
+            print(f"bench: {name}: FAILED: {error} {output}", file=sys.stderr)
+            skipped[name] = "it failed"
             failed = True
     report.show(rows, facts, before)
-    if not short:
-        print(f"written to {report.save(rows, facts)}")
+    print(f"written to {report.save(rows, facts, skipped, short)}")
+    if publish and not failed:
+        page.publish(rows, facts, skipped)
     return Exit.DOUBTFUL if failed or not all(row.reaches(row.must) for row in rows) else Exit.DONE
 
 
-def why_not(part: ModuleType) -> str:
+def why_not(part: Part) -> str:
     """Why a part cannot be measured on this machine; '' if it can."""
-    return "" if not hasattr(part, "missing") else str(part.missing())
+    if part.needs_root and os.geteuid() != 0:
+        return "it needs root (namespaces, packet rings, BPF)"
+    return part.absent()
+
+
+def build(goals: list[str]) -> None:
+    """Makes what the parts run, as the user would. Raises RunError."""
+    if not goals:
+        return
+    environment = {name: value for name, value in os.environ.items() if name not in ("CC", "MAKEFLAGS", "MFLAGS")}
+    command = ["make", "--no-print-directory", *goals]
+    if subprocess.run(command, cwd=CHECKOUT, env=environment, stdout=sys.stderr, check=False).returncode:
+        raise RunError(f"{' '.join(command)} failed: see above; or choose PARTS that need less (bench --help)")

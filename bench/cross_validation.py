@@ -25,11 +25,10 @@ from analysis.theory import sawtooth
 from analysis.theory.single_flow import bdp_packets
 from bench import depth_figure, lab
 from bench.lab import BenchRun
-from bench.report import RESULTS, BenchRow
+from bench.part import Part
+from bench.report import FIGURE, BenchRow
 
-NEEDS_ROOT = False  # only rows in real time need root; without root they are skipped
-PART = "cross_validation"
-FIGURE = RESULTS / "cross_validation.png"
+NAME = "cross_validation"
 CLOCKS = ("real", "virtual")
 REPETITIONS = 4
 LEAST_RUNS = 3  # of each clock, for a meaningful comparison
@@ -58,7 +57,7 @@ class QueueSample:
 
 
 def measure(short: bool) -> list[BenchRow]:
-    lab.prepare(PART)
+    lab.prepare(NAME)
     rows, pictures = [], []
     for name, parameters in SPECS.items():
         samples = {clock: _sample(name, parameters, clock, short) for clock in CLOCKS}
@@ -67,6 +66,9 @@ def measure(short: bool) -> list[BenchRow]:
     depth_figure.draw(pictures, FIGURE)
     print(f"  drawn: {FIGURE}", file=sys.stderr)
     return [*rows, *_sawtooth(short), *_open_loop(short)]
+
+
+PART = Part(measure, goals=("kernel",))  # only rows in real time need root; without root they are skipped
 
 
 def _row(name: str, value: float, unit: str, **more: Any) -> BenchRow:
@@ -90,7 +92,7 @@ def _sample(name: str, parameters: Iterable[str], clock: str, short: bool) -> li
         if not missing:
             break
         words = (*parameters, *length, f"REPS={missing}", f"SEED={seed}", "GENERATOR=epoll", f"NAME={title}")
-        for outcome in lab.run(PART, *words, clock=clock):
+        for outcome in lab.run(NAME, *words, clock=clock):
             if outcome.valid:
                 samples.append(QueueSample(depth_distribution(outcome), outcome.summary))
             else:
@@ -193,7 +195,7 @@ def _sawtooth(short: bool) -> list[BenchRow]:
     """
     length = "DURATION=500rtt" if short else "DURATION=2000rtt"
     parameters = ("CC=reno", "FLOWS=1", "RATE=10gbit", "RTT=1ms", "MTU=9000", length, "WARMUP=100rtt")
-    (outcome,) = lab.run(PART, *parameters, "NAME=sawtooth")
+    (outcome,) = lab.run(NAME, *parameters, "NAME=sawtooth")
     summary, spec = outcome.summary, outcome.summary["spec"]
     bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
     expected_s = sawtooth.period(spec["rate_bps"] / (8 * spec["wire_bytes"]), bdp, spec["buffer_packets"])
@@ -214,7 +216,7 @@ def _open_loop(short: bool) -> list[BenchRow]:
     rows = []
     for name in ("md1", "mg1"):
         length = ("DURATION=2s",) if short else ()
-        (outcome,) = lab.run(PART, f"SPEC=experiments/specs/{name}.yaml", *length)
+        (outcome,) = lab.run(NAME, f"SPEC=experiments/specs/{name}.yaml", *length)
         result = outcome.summary["open_loop"]
         mean = result["mean_depth_packets"]
         off = abs(mean["measured"] - mean["theory"])

@@ -41,4 +41,4 @@ def draw(panels: Sequence[tuple[str, Mapping[str, Sequence[np.ndarray]]]], path:
     for ax in list(axes)[len(panels) :]:
         ax.set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=drawing.PNG_DPI, metadata={"Software": "bufferscope"})
+    figure.savefig(path, metadata={"Date": None, "Creator": "bufferscope"})

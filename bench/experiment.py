@@ -9,6 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from bench.part import Part
 from bench.report import BenchRow
 from experiments.host import CHECKOUT
 from runs.names import LATEST, REPETITION, SUMMARY
@@ -38,6 +39,9 @@ def measure(short: bool) -> list[BenchRow]:
         traffic = json.loads((repetition / "traffic.json").read_text())
         overheads.append(elapsed - (traffic["end_mono_ns"] - traffic["start_mono_ns"]) / 1e9)
     return _rows(overheads, summaries)
+
+
+PART = Part(measure, needs_root=True)
 
 
 def _rows(overheads: list[float], summaries: list[dict]) -> list[BenchRow]:

@@ -79,13 +79,8 @@ def sweep_s(part: str, buffers: tuple[str, ...], jobs: int, *parameters: str) ->
 
 
 def prepare(part: str) -> None:
-    """Removes the part's old runs, and builds the kernel before anything is timed. Raises RuntimeError."""
+    """Removes the part's old runs."""
     shutil.rmtree(CHECKOUT / RUN_DIRECTORIES / part, ignore_errors=True)
-    result = subprocess.run(
-        [sys.executable, "-m", "bufferscope", "kernel"], cwd=CHECKOUT, stdout=sys.stderr, check=False
-    )
-    if result.returncode:
-        raise RuntimeError("the virtual-time kernel could not be built: see the messages above, then run make kernel")
 
 
 def run(part: str, *parameters: str, clock: str = "virtual") -> list[BenchRun]:

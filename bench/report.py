@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Rows of the bench, as a table and as JSON: the measured value, its bounds, its peer.
 
-Results are written to results/bench/<UTC>.json. A row is compared with the newest earlier result of the same name.
+Results are written to results/bench/<UTC>.json, those of a short bench to short.json. A row is compared with the
+newest earlier result of the same name.
 Machines are shared and noisy, so both sides of a ratio are measured in the same bench, in turn if there are several
 runs, and the row's value is the median of the ratios.
 """
@@ -12,7 +13,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path("results/bench")
+SHORT = "short.json"
+FIGURE = RESULTS / "cross_validation.svg"  # drawn by the part of this name
 
 
 @dataclass(frozen=True)
@@ -70,15 +73,25 @@ def machine() -> dict[str, str | int | float]:
 def previous() -> dict[str, float]:
     """Row name -> its value in the newest earlier bench that has this row."""
     values: dict[str, float] = {}
-    for path in sorted(RESULTS.glob("*.json")):
+    for path in sorted(RESULTS.glob("*Z.json")):
         values.update({row["name"]: row["value"] for row in json.loads(path.read_text())["rows"]})
     return values
 
 
-def save(rows: Iterable[BenchRow], machine_facts: dict) -> Path:
+def edited() -> bool:
+    """Whether the checkout has changes that its commit lacks."""
+    changes = subprocess.run(
+        ["git", "status", "--porcelain", "--untracked-files=no"], capture_output=True, text=True, check=False
+    )
+    return changes.returncode != 0 or bool(changes.stdout.strip())
+
+
+def save(rows: Iterable[BenchRow], machine_facts: dict, skipped: Mapping[str, str], of_short: bool) -> Path:
+    """`skipped`: part -> why it was not measured. The file of a short bench is replaced by the next one."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
-    path.write_text(json.dumps({"machine": machine_facts, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+    path = RESULTS / (SHORT if of_short else f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json")
+    stored = {"machine": machine_facts, "skipped": dict(skipped), "rows": [asdict(row) for row in rows]}
+    path.write_text(json.dumps(stored, indent=1) + "\n")
     return path
 
 
@@ -90,10 +103,10 @@ def show(rows: list[BenchRow], machine_facts: dict, before: dict[str, float]) ->
         sign = "≥" if row.better == "higher" else "≤"
         table.add_row(
             row.name,
-            f"{_short(row.value)} {row.unit}",
-            f"{sign} {_short(row.must)}" if row.must is not None else "",
-            f"{sign} {_short(row.aim)}" if row.aim is not None else "",
-            _short(before[row.name]) if row.name in before else "",
+            f"{short(row.value)} {row.unit}",
+            f"{sign} {short(row.must)}" if row.must is not None else "",
+            f"{sign} {short(row.aim)}" if row.aim is not None else "",
+            short(before[row.name]) if row.name in before else "",
             "" if row.must is None else "reached" if row.reaches(row.must) else "[bold red]MISSED[/]",
             row.peer,
             row.note,
@@ -101,5 +114,5 @@ def show(rows: list[BenchRow], machine_facts: dict, before: dict[str, float]) ->
     console.print(table)
 
 
-def _short(value: float | None) -> str:
+def short(value: float | None) -> str:
     return "" if value is None else f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"

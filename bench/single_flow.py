@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 
 from bench.experiment import run_experiment
+from bench.part import Part
 from bench.report import BenchRow
 from runs.names import SUMMARY
 
@@ -26,6 +27,9 @@ def measure(short: bool) -> list[BenchRow]:
         )
         rows += _rows(repetition, buffer_bdp)
     return rows
+
+
+PART = Part(measure, needs_root=True)
 
 
 def _rows(repetition: Path, buffer_bdp: float) -> list[BenchRow]:

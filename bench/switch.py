@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench import processes
+from bench.part import Part
 from bench.report import BenchRow
 from controlplane.policy import TailDrop
 from controlplane.soft import SoftSwitch
@@ -35,6 +36,9 @@ def measure(short: bool) -> list[BenchRow]:
     rows = cell.run(lambda: _at_mtu_1500(seconds, runs))
     rows += cell.run(lambda: _at_mtu_9000(seconds, runs))
     return [BenchRow(**row) for row in rows]
+
+
+PART = Part(measure, needs_root=True, goals=("bench-programs",))
 
 
 def _at_mtu_1500(seconds: int, runs: int) -> list[dict]:

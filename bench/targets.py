@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bench import processes
+from bench.part import Part
 from bench.report import BenchRow
 from bench.switch import PORTS, RUNS, SECONDS, collected, configure, let_tcp_burst, network, soft_switch
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS, connect
-from experiments import cell, environment, host, topology
-from experiments import missing as lacking
+from experiments import cell, environment, host, missing, topology
 from lib import syscalls
 
 LIMIT_PACKETS = 100_000  # the limit of BMv2's queues: the default of 64 packets would cause uncounted drops
@@ -28,14 +28,12 @@ BOUNDS: dict[bool, dict] = {False: {"aim": 11}, True: {"must": 11, "aim": 20}}
 JSON = host.CHECKOUT / "p4src/build/bufferscope.json"
 
 
-def missing() -> str:
-    """Why this part cannot be measured on this machine; empty if it can."""
-    return "; ".join(lacking.programs("bmv2"))
-
-
 def measure(short: bool) -> list[BenchRow]:
     seconds, runs = (2, 1) if short else (SECONDS, RUNS)
     return [BenchRow(**row) for row in cell.run(lambda: _side_by_side(seconds, runs))]
+
+
+PART = Part(measure, needs_root=True, goals=("bench-programs",), absent=lambda: "; ".join(missing.programs("bmv2")))
 
 
 def _side_by_side(seconds: int, runs: int) -> list[dict]:

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from bench import processes
+from bench.part import Part
 from bench.report import BenchRow
 from experiments import cell, missing, topology
 
@@ -21,6 +22,9 @@ SENDS_PER_S = 250_000  # each send causes one or two events
 
 def measure(short: bool) -> list[BenchRow]:
     return [BenchRow(**row) for row in cell.run(lambda: _in_cell(2 if short else SECONDS, 1 if short else RUNS))]
+
+
+PART = Part(measure, needs_root=True, goals=("bench-programs",))
 
 
 def _in_cell(seconds: int, runs: int) -> list[dict]:
