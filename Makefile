@@ -7,7 +7,7 @@ V ?= 0
 export V
 
 .DEFAULT_GOAL := help
-.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy replay runs import export compare build compile kernel p4 test test-long test-all test-programs coverage check lint format bench bench-programs clean
+.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy replay runs import export compare build compile kernel p4 test test-long test-slice test-all test-programs test-long-programs coverage check lint format bench bench-programs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
@@ -68,24 +68,28 @@ simulator: .venv/ready-ns3 build/deployed ## install ns-3 and build the simulato
 p4: .venv/ready ## compile the P4 program again (needs p4c) and list the changed files
 	@$(BUFFERSCOPE) p4
 
-test: .venv/ready-dev build/deployed kernel test-programs ## set everything up and run all tests but the long ones
+test: .venv/ready-test build/deployed kernel test-programs ## set everything up and run all tests but the long ones
 	@.ci/test pure software
 
-test-long: .venv/ready-dev build/deployed kernel test-programs ## run the tests that take half a minute to minutes each: whole short sets, campaigns
+test-long: test-long-programs ## run the tests that take more than some seconds each: whole short sets, campaigns
 	@.ci/test long
 
-test-all: .venv/ready-dev build/deployed kernel test-programs ## run all tests
+test-slice: test-long-programs ## run a part of the long tests, about ten minutes; the commit's files choose which
+	@.ci/test slice
+
+test-all: test-long-programs ## run all tests
 	@.ci/test pure software long
 
-coverage: .venv/ready-dev build/deployed kernel ## run all tests but the long ones and measure the line coverage of Python and C
+coverage: .venv/ready-dev build/deployed kernel simulator ## run all tests but the long ones and measure the line coverage of Python and C
 	@$(MAKE) --no-print-directory COVERAGE=1 test-programs
 	@.ci/coverage
 
 test-programs: build/deployed
-	@ansible/locked.sh $(MAKE) --no-print-directory -C softswitch tests
-	@ansible/locked.sh $(MAKE) --no-print-directory -C collector tests
-	@ansible/locked.sh $(MAKE) --no-print-directory -C hosts tests
-	@ansible/locked.sh $(MAKE) --no-print-directory -C simulator
+	@ansible/locked.sh $(MAKE) --no-print-directory --jobs=$(shell nproc) -C softswitch tests
+	@ansible/locked.sh $(MAKE) --no-print-directory --jobs=$(shell nproc) -C collector tests
+	@ansible/locked.sh $(MAKE) --no-print-directory --jobs=$(shell nproc) -C hosts tests
+
+test-long-programs: .venv/ready-dev build/deployed kernel test-programs simulator
 
 check: lint test ## run the linters, then the tests: before every push
 
@@ -136,6 +140,10 @@ build/deployed: .venv/ready $(SOURCES)
 	@ansible/bootstrap.sh requirements-ns3.txt
 	@touch $@
 
-.venv/ready-dev: requirements-dev.txt .venv/ready
+.venv/ready-test: requirements-test.txt .venv/ready
+	@ansible/bootstrap.sh requirements-test.txt
+	@touch $@
+
+.venv/ready-dev: requirements-dev.txt .venv/ready-test
 	@ansible/bootstrap.sh requirements-dev.txt
 	@touch $@

@@ -85,6 +85,8 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
 
 [ -x .venv/bin/python ] || python3 -m venv .venv
 echo "installing the Python packages of $requirements into .venv"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
+# ns-3's Python bindings, and the compiler that they need, are not for us: its wheel has the libraries.
+[ "$requirements" = requirements-ns3.txt ] && alone_in_pip=--no-deps || alone_in_pip=
+.venv/bin/python -m pip install --quiet --disable-pip-version-check $alone_in_pip --requirement "$requirements"
 # The project itself, in place. Its dependencies and setuptools are installed by now, so this needs no network.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
