@@ -123,7 +123,7 @@ DEPLOY_WORDS = $(and $(filter deploy,$(MAKECMDGOALS)),$(MAKEOVERRIDES))
 # CC is a congestion control on our command lines; make would pass it on as the C compiler.
 AS_IF_ALONE := env -u CC -u MAKEFLAGS -u MFLAGS
 
-SOURCES := $(wildcard $(shell git ls-files softswitch collector hosts lib wire p4src/build ansible bench 2>/dev/null))
+SOURCES := $(wildcard $(shell git ls-files softswitch collector hosts lib wire p4src ansible bench 2>/dev/null))
 
 build/deployed: .venv/ready $(SOURCES)
 	@echo "preparing this machine: packages and build (a minute or more the first time)"

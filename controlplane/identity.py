@@ -6,11 +6,12 @@ from __future__ import annotations
 from controlplane.program import PROGRAM
 from controlplane.schema_files import BUILD
 from controlplane.switch import ProgramIdentity, Switch, SwitchError
+from p4src.compile.sources import read_digest
 
 
 def committed_digest() -> str:
     """The digest of the P4 sources from which p4src/build was compiled."""
-    return (BUILD / f"{PROGRAM}.sha256").read_text().strip()
+    return read_digest(BUILD / f"{PROGRAM}.sha256")
 
 
 def refuse_other_program(switch: Switch, identity: ProgramIdentity, digest: str | None = None) -> None:

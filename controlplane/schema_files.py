@@ -16,6 +16,7 @@ from typing import Any
 
 from controlplane.program import PROGRAM
 from controlplane.schema import Array, Field, Schema, Table
+from p4src.compile.sources import read_digest
 
 BUILD = Path(__file__).resolve().parents[1] / "p4src/build"
 _TOKEN = re.compile(r'(?:\s|#[^\n]*\n)*([{}:]|"(?:[^"\\\n]|\\.)*"|[-+.\w]+)')
@@ -77,7 +78,7 @@ def committed_tofino(chip: str) -> tuple[Schema | None, str | None]:
     tables, digest = directory / "bf-rt.json", directory / f"{PROGRAM}.sha256"
     if not tables.exists() or not digest.exists():
         return None, None
-    return load_bfrt(tables.read_text(), f"{directory.name}/{tables.name}"), digest.read_text().strip()
+    return load_bfrt(tables.read_text(), f"{directory.name}/{tables.name}"), read_digest(digest)
 
 
 def bits_of(kind: Mapping[str, Any]) -> int:

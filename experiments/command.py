@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments import parameters
 from lib import units
-from lib.errors import BadValue, SpecError
+from lib.errors import BadValue, RunError, SpecError
 from lib.terminal import complain
 from lib.words import SWITCH, Key
 
@@ -24,11 +24,13 @@ KEYS = parameters.KEYS | {
 
 def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Raises SpecError, RunError, Interrupted."""
-    from experiments import host, runner
+    from experiments import host, p4_program, runner
     from experiments.lab import virtual as virtual_lab
 
     results, inventory, file = (words.pop(name, "") for name in ("results", "inventory", "spec"))
     yes = words.pop("yes", "0") == "1"
+    if stale := p4_program.out_of_date():  # before a kernel is built with the program
+        raise RunError(*stale)
     spec = _resolve(words, file, errors, inventory=inventory)
     if spec.clock == "virtual" and spec.switch != "ns3" and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # again: now the new kernel can be queried

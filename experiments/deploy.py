@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.targets import RUN_TARGETS, TARGETS
-from experiments import host
+from experiments import host, p4_program
 from experiments.playbooks import ANSIBLE, LAB
 from experiments.spec import validate
 from lib.errors import BadValue, RunError, SpecError
@@ -46,6 +46,8 @@ def deploy(words: dict[str, Any], errors: list[BadValue]) -> int:
         errors.append(BadValue("CHECK", check, "is not known; allowed: 0, 1"))
     if errors:
         raise SpecError(errors)
+    if stale := p4_program.out_of_date():
+        raise RunError(*stale)
     target = str(words.get("target", RUN_TARGETS[0])).strip().lower()
     dry = ["--check", "--diff"] if check == "1" else []
     if target == RUN_TARGETS[0] and not given:

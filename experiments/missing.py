@@ -11,7 +11,7 @@ from pathlib import Path
 from controlplane import bmv2_client
 from controlplane.switch import SwitchError
 from controlplane.targets import TARGETS
-from experiments import host
+from experiments import host, p4_program
 from experiments.resolved import Resolved
 from virtual import PATH
 
@@ -53,7 +53,7 @@ def of(spec: Resolved, in_the_lab: bool = True) -> list[str]:
     unbuilt = [name for name in BINARIES if not os.access(host.BUILD / name, os.X_OK)]
     if unbuilt:
         lines.append(f"{', '.join(f'build/{name}' for name in unbuilt)} missing; build first: make build")
-    return lines
+    return lines + p4_program.out_of_date()
 
 
 def programs(target: str) -> list[str]:

@@ -42,10 +42,28 @@ def sources(program: Path) -> list[Path]:
 def digest(program: Path, root: Path) -> str:
     """SHA-256 in hex over all sources: path relative to `root`, length and code of each, sorted by path."""
     total = hashlib.sha256()
-    for path in sorted(sources(program), key=lambda source: relative(source, root)):
-        code = without_comments(path.read_text(encoding="utf-8")).encode()
-        total.update(f"{relative(path, root)}\0{len(code)}\0".encode() + code)
+    for name, code in _code(program, root).items():
+        total.update(f"{name}\0{len(code)}\0".encode() + code)
     return total.hexdigest()
+
+
+def digest_file(program: Path, root: Path) -> str:
+    """The text of a file NAME.sha256: the digest, then a line for each source, which tells a changed source."""
+    lines = (f"{hashlib.sha256(code).hexdigest()}  {name}" for name, code in _code(program, root).items())
+    return "\n".join([digest(program, root), *lines]) + "\n"
+
+
+def read_digest(path: Path) -> str:
+    """The digest of all sources in a file NAME.sha256."""
+    return path.read_text(encoding="utf-8").split("\n", 1)[0].strip()
+
+
+def _code(program: Path, root: Path) -> dict[str, bytes]:
+    """Path relative to `root` -> code, sorted by path."""
+    code = {
+        relative(path, root): without_comments(path.read_text(encoding="utf-8")).encode() for path in sources(program)
+    }
+    return dict(sorted(code.items()))
 
 
 def without_comments(text: str) -> str:
@@ -101,6 +119,22 @@ def check_digest(program: Path, root: Path, files: list[Path], refresh: str) -> 
     missing = [str(path) for path in files if not path.exists()]
     if missing:
         return f"{', '.join(missing)}: missing; make it with: {refresh}"
-    if files[-1].read_text(encoding="utf-8").strip() != digest(program, root):
-        return f"{files[-1]}: does not match {program} and what it includes; compile again with: {refresh}"
+    if read_digest(files[-1]) != digest(program, root):
+        return f"{', '.join(changed(program, root, files[-1]))}: not as compiled; compile again with: {refresh}"
     return None
+
+
+def changed(program: Path, root: Path, compiled: Path) -> list[str]:
+    """The sources that are not those of the compilation whose NAME.sha256 is `compiled`; at least the program."""
+    now, then = _lines(digest_file(program, root)), digests(compiled)
+    differ = sorted(name for name in now.keys() | then.keys() if now.get(name) != then.get(name))
+    return differ if then and differ else [relative(program, root)]
+
+
+def digests(compiled: Path) -> dict[str, str]:
+    """Source -> its digest, in a file NAME.sha256."""
+    return _lines(compiled.read_text(encoding="utf-8"))
+
+
+def _lines(text: str) -> dict[str, str]:
+    return {name: digest for digest, _, name in (line.partition("  ") for line in text.splitlines()[1:])}

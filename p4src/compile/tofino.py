@@ -19,7 +19,7 @@ from pathlib import Path
 from p4src.compile import parser_states
 from p4src.compile.output import write_changed
 from p4src.compile.resources import Resources, read_resources
-from p4src.compile.sources import CannotCompile, check_digest, digest, find_compiler
+from p4src.compile.sources import CannotCompile, check_digest, digest_file, find_compiler
 
 PROGRAM = Path("p4src/tna/bufferscope.p4")
 BUILD = Path("p4src/build")
@@ -52,7 +52,7 @@ def find() -> str:
 
 def compile_tofino(generation: Generation, root: Path, compiler: str) -> tuple[Resources, list[Path]]:
     """Compiles, writes the three files, and returns the resources used and the files that changed."""
-    wanted = digest(root / PROGRAM, root)
+    wanted = digest_file(root / PROGRAM, root)
     with tempfile.TemporaryDirectory() as directory:
         interface, context = Path(directory) / "bf-rt.json", Path(directory) / "pipe/context.json"
         chip = ["-b", generation.target, "-a", generation.architecture]
@@ -68,7 +68,7 @@ def compile_tofino(generation: Generation, root: Path, compiler: str) -> tuple[R
         if sentence := parser_states.fault(Path(directory) / "pipe" / f"{PROGRAM.stem}.bfa"):
             raise CannotCompile(f"{compiler} {sentence}")
         resources = read_resources(json.loads(context.read_text()), generation.stages)
-        texts = [_interface(interface), json.dumps(resources.as_json(), indent=1) + "\n", wanted + "\n"]
+        texts = [_interface(interface), json.dumps(resources.as_json(), indent=1) + "\n", wanted]
     paths = [root / path for path in files(generation)]
     paths[0].parent.mkdir(parents=True, exist_ok=True)
     return resources, [path for path, text in zip(paths, texts, strict=True) if write_changed(path, text)]

@@ -3,7 +3,7 @@
 
 DIR/NAME.json          the input of softswitch.translate; paths of sources are relative to the root
 DIR/NAME.p4info.txtpb  the control plane's view of the program
-DIR/NAME.sha256        digest of the program and all files it includes; written last, `--check` compares it
+DIR/NAME.sha256        digest of the program and all files it includes, then of each; written last
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import tempfile
 from pathlib import Path
 
 from p4src.compile.output import write_changed
-from p4src.compile.sources import CannotCompile, check_digest, digest, find_compiler, normalise, relative
+from p4src.compile.sources import CannotCompile, check_digest, digest_file, find_compiler, normalise, relative
 
+COMPILERS = ("p4c-bm2-ss",)
 P4C_PAGE = "https://github.com/p4lang/p4c#getting-started-with-p4c"
 SUFFIXES = (".json", ".p4info.txtpb", ".sha256")
 
@@ -26,8 +27,8 @@ def compile_p4(program: Path, output_dir: Path, root: Path, warnings: bool = Tru
     """Compiles, writes the three files, and returns (file, whether it changed). Without `warnings`, p4c's messages
     are shown only if it fails.
     """
-    wanted = digest(program, root)
-    compiler = find_compiler("P4C", ("p4c-bm2-ss",), P4C_PAGE)
+    wanted = digest_file(program, root)
+    compiler = find_compiler("P4C", COMPILERS, P4C_PAGE)
     with tempfile.TemporaryDirectory() as directory:
         compiled, info = Path(directory) / "program.json", Path(directory) / "p4info.txtpb"
         command = [compiler, "--Wdisable=unused", "-o", str(compiled), "--p4runtime-files", str(info)]
@@ -40,7 +41,7 @@ def compile_p4(program: Path, output_dir: Path, root: Path, warnings: bool = Tru
         if failed:
             raise CannotCompile(f"{compiler} could not compile {program} (status {result.returncode})")
         text = json.dumps(normalise(json.loads(compiled.read_text()), root), indent=1) + "\n"
-        contents = (text, info.read_text(), wanted + "\n")
+        contents = (text, info.read_text(), wanted)
     output_dir.mkdir(parents=True, exist_ok=True)
     paths = _files(program, output_dir)
     return [(path, write_changed(path, content)) for path, content in zip(paths, contents, strict=True)]
