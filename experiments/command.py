@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments import parameters
-from lib import units
 from lib.errors import BadValue, RunError, SpecError
-from lib.terminal import complain
 from lib.words import SWITCH, Key
 
 if TYPE_CHECKING:
@@ -34,8 +32,6 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     spec = _resolve(words, file, errors, inventory=inventory)
     if spec.clock == "virtual" and spec.switch != "ns3" and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # again: now the new kernel can be queried
-    for line in units.notes(words):
-        complain(line)
     return runner.run(spec, Path(results or host.CHECKOUT / "results").absolute(), inventory, yes)
 
 

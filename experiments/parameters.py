@@ -19,7 +19,7 @@ _MEANINGS = {
     "cubic.beta=800,dctcp.dctcp_shift_g=5",
     "flows": "number of long flows; with open-loop traffic, of 5-tuples (default 16; 1 for open-loop traffic beside "
     "other traffic; if CC is a mix, the sum of its numbers)",
-    "rate": "rate of the bottleneck link: kbit, mbit, gbit (kbps, mbps: bytes per second, as in tc)",
+    "rate": "rate of the bottleneck link: kbit, mbit, gbit, or K, M, G",
     "rtt": "round-trip time without queueing: us, ms, s",
     "rtt_spread": "flows get 0 to this much more RTT, in even steps that SEED deals to the flows (16 for finite flows)",
     "rtts": "the RTT of each class of flows, 30ms,50ms,120ms, instead of RTT and RTT_SPREAD; SEED deals the flows to "

@@ -2,23 +2,23 @@
 """Quantities with units, spelled as in tc(8), read exactly.
 
 A quantity is a decimal number and a unit, with no space between: `200mbit`, `10ms`, `300kb`, `166p`, `0.5bdp`. Units
-are case-insensitive. Amounts are fractions, so the text becomes an integer without a rounding error.
+are case-insensitive. Amounts are fractions, so the text becomes an integer without a rounding error. What has one
+meaning only is read (`100G` of a rate, `1.5e6`), what means bits to some and bytes to others is refused (`100gbps`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
 # Dimension -> unit -> size in the dimension's base unit. The base unit comes first. Messages list these units; ALIASES
 # has the other spellings of tc. k, m and g are powers of 1000 everywhere; ki, mi and gi are powers of 1024
-# (IEC 80000-13). tc differs for sizes: its k, m and g are powers of 1024. As in tc, `bps` is bytes per second.
+# (IEC 80000-13). tc differs for sizes: its k, m and g are powers of 1024.
 DIMENSIONS: dict[str, dict[str, int]] = {
     "rate": {
         "bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12,
-        "bps": 8, "kbps": 8 * 10**3, "mbps": 8 * 10**6, "gbps": 8 * 10**9, "tbps": 8 * 10**12,
     },
     "time": {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9},
     "bytes": {
@@ -31,14 +31,18 @@ DIMENSIONS: dict[str, dict[str, int]] = {
 }  # fmt: skip
 ALIASES = {
     "nsec": "ns", "nsecs": "ns", "usec": "us", "usecs": "us", "msec": "ms", "msecs": "ms", "sec": "s", "secs": "s",
-    "bits": "bit", "pkt": "p", "pkts": "p",
+    "bits": "bit", "pkt": "p", "pkts": "p", **{f"{prefix}bit/s": f"{prefix}bit" for prefix in ("", *"kmgt")},
 }  # fmt: skip
 EXAMPLES = {
     "rate": "200mbit", "time": "10ms", "bytes": "300kB", "packets": "166p", "cells": "30000c", "bdp": "0.5bdp",
     "rtt": "1000rtt",
 }  # fmt: skip
 
-_QUANTITY = re.compile(r"([+-]?)([0-9]{1,18}(?:\.[0-9]{1,18})?)([A-Za-z]{0,8})")
+PREFIXES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}  # alone: of a rate or a count
+# bps: bytes per second to tc, bits per second to the industry.
+_EITHER = re.compile(r"([kmgt]?)(?:bps|b/s)")
+
+_QUANTITY = re.compile(r"([+-]?)([0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE]\+?[0-9]{1,2})?)([A-Za-z][A-Za-z/]{0,7})?")
 _UNIT_OF = {unit: (dimension, factor) for dimension, units in DIMENSIONS.items() for unit, factor in units.items()}
 
 
@@ -63,8 +67,14 @@ def parse(value: object, dimensions: tuple[str, ...]) -> Quantity:
     match = _QUANTITY.fullmatch(text)
     if not match:
         raise ValueError(f"is not a number with a unit; allowed: {allowed(dimensions)}")
-    sign, number, spelled = match.groups()
+    sign, number, spelled = match[1], match[2], match[3] or ""
     unit = ALIASES.get(spelled.lower(), spelled.lower())
+    if dimensions == ("rate",) and unit in PREFIXES:
+        unit += "bit"
+    if either := _EITHER.fullmatch(unit):
+        bits = f"{either[1]}bit"
+        as_bytes = show(int(8 * Fraction(number) * _UNIT_OF[bits][1]), "rate")
+        raise ValueError(f"means bits to some and bytes to others; write {number}{bits} for bits, {as_bytes} for bytes")
     if not unit:
         raise ValueError(f"is a number without a unit; allowed: {allowed(dimensions)}")
     dimension, factor = _UNIT_OF.get(unit, (None, 0))
@@ -75,20 +85,6 @@ def parse(value: object, dimensions: tuple[str, ...]) -> Quantity:
     if sign == "-":
         raise ValueError(f"is negative; allowed: {allowed(dimensions)}")
     return Quantity(Fraction(number) * factor, dimension, text)
-
-
-def notes(given: Mapping[str, object]) -> list[str]:
-    """A note for each rate in bytes per second among the values of `given`: many users who write gbps mean gbit."""
-    lines = []
-    for key, text in given.items():
-        try:
-            rate = parse(text, ("rate",))
-        except ValueError:
-            continue
-        if rate.text.lower().endswith("bps") and rate.amount.denominator == 1:
-            shown = show(int(rate.amount), "rate")
-            lines.append(f"note: {key.upper()}={rate.text} is {shown}: as in tc, bps are bytes per second")
-    return lines
 
 
 def whole(quantity: Quantity) -> int:
@@ -107,8 +103,6 @@ def nearest(amount: Fraction) -> int:
 def show(amount: int, dimension: str) -> str:
     """An exact text of a rate or time for people, in the largest unit that leaves at most three decimals."""
     for unit, factor in reversed(DIMENSIONS[dimension].items()):
-        if unit.endswith("bps"):
-            continue
         if amount >= factor and (amount * 1000) % factor == 0:
             return f"{float(Fraction(amount, factor)):.3f}".rstrip("0").rstrip(".") + unit
     return f"{amount}{next(iter(DIMENSIONS[dimension]))}"

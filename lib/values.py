@@ -14,6 +14,7 @@ from lib import units
 from lib.words import unknown
 
 SIX_DECIMALS = 6
+_WHOLE = re.compile(r"([+-]?[0-9]{1,20}(?:\.[0-9]{1,18})?(?:[eE]\+?[0-9]{1,2})?)([kKmM]?)")
 _IN_WORDS = {3: "three", SIX_DECIMALS: "six"}
 
 
@@ -40,15 +41,16 @@ def quantity(
 
 
 def whole_number(low: int, high: int, why: str = "") -> Callable[[object], int]:
-    """Decimal whole numbers from `low` to `high`."""
+    """Whole numbers from `low` to `high`, also as in 20k and 1.5e6."""
 
     def read(value: object) -> int:
-        text = str(value).strip()
-        if isinstance(value, bool) or not re.fullmatch(r"[+-]?[0-9]{1,20}", text):
+        match = _WHOLE.fullmatch(str(value).strip())
+        amount = Fraction(match[1]) * units.PREFIXES.get(match[2].lower(), 1) if match else Fraction(1, 2)
+        if isinstance(value, bool) or amount.denominator != 1:
             raise ValueError(f"is not a whole number; allowed: {low} to {high}{why and f' ({why})'}")
-        if not low <= int(text) <= high:
+        if not low <= amount <= high:
             raise ValueError(_out_of_bounds(low, high, why))
-        return int(text)
+        return int(amount)
 
     return read
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.advise import parameters
 from analysis.advise.parameters import FORMS, Question
-from lib import units
 from lib.errors import BadValue, SpecError
-from lib.terminal import complain, say
+from lib.terminal import say
 
 if TYPE_CHECKING:
     from analysis.advise.brief import Measurement
@@ -35,8 +34,6 @@ def run(given: dict[str, Any], errors: list[BadValue], measure: Measure | None =
         raise SpecError(
             [BadValue("EVIDENCE", question.evidence, "is not a directory; allowed: one with runs or tables")]
         )
-    for line in units.notes(given):
-        complain(line)
     try:
         _answer(question, directory, as_json, form == "full", measure)
     except SystemExit:  # raised by rich if the reader of stdout has ended
