@@ -5,6 +5,7 @@
 BUFFERSCOPE := .venv/bin/bufferscope
 V ?= 0
 export V
+JOBS := $(shell nproc)
 
 .DEFAULT_GOAL := help
 .PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy replay runs import export compare build compile kernel p4 test test-long test-slice test-all test-programs test-long-programs coverage check lint format bench bench-programs clean
@@ -68,7 +69,8 @@ simulator: .venv/ready-ns3 build/deployed ## install ns-3 and build the simulato
 p4: .venv/ready ## compile the P4 program again (needs p4c) and list the changed files
 	@$(BUFFERSCOPE) p4
 
-test: .venv/ready-test build/deployed kernel test-programs ## set everything up and run all tests but the long ones
+test: .venv/ready-test build/deployed ## set everything up and run all tests but the long ones
+	@$(MAKE) --no-print-directory --jobs=$(JOBS) kernel test-programs
 	@.ci/test pure software
 
 test-long: test-long-programs ## run the tests that take more than some seconds each: whole short sets, campaigns
@@ -85,11 +87,12 @@ coverage: .venv/ready-dev build/deployed kernel simulator ## run all tests but t
 	@.ci/coverage
 
 test-programs: build/deployed
-	@ansible/locked.sh $(MAKE) --no-print-directory --jobs=$(shell nproc) -C softswitch tests
-	@ansible/locked.sh $(MAKE) --no-print-directory --jobs=$(shell nproc) -C collector tests
-	@ansible/locked.sh $(MAKE) --no-print-directory --jobs=$(shell nproc) -C hosts tests
+	@ansible/locked.sh $(MAKE) --no-print-directory -C softswitch tests
+	@ansible/locked.sh $(MAKE) --no-print-directory -C collector tests
+	@ansible/locked.sh $(MAKE) --no-print-directory -C hosts tests
 
-test-long-programs: .venv/ready-dev build/deployed kernel test-programs simulator
+test-long-programs: .venv/ready-dev build/deployed
+	@$(MAKE) --no-print-directory --jobs=$(JOBS) kernel test-programs simulator
 
 check: lint test ## run the linters, then the tests: before every push
 
