@@ -68,7 +68,9 @@ class Bmv2Lab:
     def start(self) -> None:
         """Runs simple_switch and waits until it answers."""
         interfaces = [word for port in PORTS for word in ("-i", f"{port}@to{port}")]
+        notifications = f"ipc://{self._directory.name}/notifications.ipc"  # the default in /tmp is shared by switches
         command = ["ip", "netns", "exec", self.name, "simple_switch", *interfaces, "--thrift-port", str(THRIFT_PORT)]
+        command += ["--notifications-addr", notifications]
         with Path(self._directory.name, "log").open("wb") as log:
             self._process = subprocess.Popen(
                 [*command, str(self._program)], cwd=self._directory.name, stdout=log, stderr=log

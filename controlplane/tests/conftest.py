@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -13,14 +12,10 @@ from pathlib import Path
 import pytest
 
 from controlplane import lock
-from controlplane.bfrt_client import load_client
 from controlplane.fake import MEMORIES, FakeSwitch
-from controlplane.schema_files import committed_tofino
 from controlplane.soft import SoftSwitch
-from controlplane.switch import Switch, SwitchError
-from controlplane.targets import connect
+from controlplane.switch import Switch
 from controlplane.tests.bfrt_memory import Device, MemoryTables
-from controlplane.tests.bfrt_server import Server
 from controlplane.tests.bmv2_lab import Bmv2Lab, needs_bmv2
 from controlplane.tofino import TofinoSwitch
 from softswitch.tests.core_driver import Core
@@ -91,59 +86,17 @@ def fake() -> Iterator[FakeSwitch]:
     del MEMORIES["test"]
 
 
-def tofino_of(chip: str) -> TofinoSwitch:
-    if committed_tofino(chip)[0] is None:
-        pytest.skip(f"p4src/build has no bf-rt.json for {chip} (make p4 with the Tofino compiler)")
-    return TofinoSwitch("memory", MemoryTables(Device(chip)))
-
-
 @pytest.fixture
 def tofino1() -> TofinoSwitch:
-    return tofino_of("tf1")
+    return TofinoSwitch("memory", MemoryTables(Device("tf1")))
 
 
 @pytest.fixture
 def tofino2() -> TofinoSwitch:
-    return tofino_of("tf2")
+    return TofinoSwitch("memory", MemoryTables(Device("tf2")))
 
 
-@pytest.fixture
-def sde() -> None:
-    """Skips the test if the SDE's Python client is missing or does not load."""
-    if not os.environ.get("SDE_INSTALL"):
-        pytest.skip("no Tofino SDE: SDE_INSTALL is not set")
-    try:
-        load_client()
-    except SwitchError as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture(params=["tf1", "tf2"])
-def bfrt(request: pytest.FixtureRequest, sde: None) -> Iterator[Server]:
-    with Server(Device(request.param)) as server:
-        yield server
-
-
-@pytest.fixture
-def tofino_client(bfrt: Server) -> Iterator[Switch]:
-    with connect("tofino", bfrt.address) as client:
-        yield client
-
-
-@pytest.fixture
-def sde_client(sde: None) -> Iterator[Switch]:
-    with Server(Device("tf1")) as server, connect("tofino", server.address) as client:
-        yield client
-
-
-EVERY_SWITCH = [
-    "soft",
-    "fake",
-    "tofino1",
-    "tofino2",
-    pytest.param("sde_client", marks=pytest.mark.hardware),
-    pytest.param("bmv2", marks=needs_bmv2),
-]
+EVERY_SWITCH = ["soft", "fake", "tofino1", "tofino2", pytest.param("bmv2", marks=needs_bmv2)]
 
 
 @pytest.fixture(params=EVERY_SWITCH)

@@ -9,9 +9,9 @@ import pytest
 
 from controlplane.apply import ApplyError, apply, plan
 from controlplane.desired import desired
-from controlplane.fake import MEMORIES, FakeSwitch
+from controlplane.fake import FakeSwitch
 from controlplane.policy import Ecn, TailDrop, Unwatched
-from controlplane.spec import load, validate
+from controlplane.spec import validate
 from controlplane.spec_file import load as load_file
 from controlplane.switch import Queue, Switch, SwitchError
 
@@ -107,8 +107,3 @@ def test_apply__is_the_same_on_every_switch(switch: Switch) -> None:
     apply(switch, nothing)
     assert (switch.policy(2), switch.forwarding()) == (Unwatched(), {})
     switch.set_queue(2, Queue())
-
-
-def test_example__is_for_a_running_soft_switch() -> None:
-    assert load(EXAMPLE).target == "soft"
-    assert "test" not in MEMORIES

@@ -16,7 +16,7 @@ from controlplane import bmv2_client
 from controlplane.apply import ApplyError, apply
 from controlplane.bmv2 import Bmv2Switch
 from controlplane.desired import Desired, desired
-from controlplane.policy import TailDrop, Unwatched
+from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
 from controlplane.spec import validate
 from controlplane.spec_file import load
 from controlplane.switch import Collector, Count, Queue, SwitchError
@@ -134,39 +134,45 @@ class TestRunning:
         assert "runs the program 'clones', not 'bufferscope'" in str(refusal.value)
 
 
-def test_modules__missing_is_one_line_with_the_searched_directories(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_modules__missing_or_not_loading_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("BMV2_PYTHON", str(tmp_path))
     with pytest.raises(SwitchError, match=f"bm_runtime and sswitch_runtime are not found: .*sought in {tmp_path}"):
         connect("bmv2", "127.0.0.1:9090")
-
-
-def test_modules__that_do_not_load_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Modules generated for another version of Python fail like this."""
-    for name in bmv2_client.PACKAGES:
+    for name in bmv2_client.PACKAGES:  # modules generated for another version of Python fail like this
         monkeypatch.delitem(sys.modules, name, raising=False)
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("print 1\n")
-    monkeypatch.setenv("BMV2_PYTHON", str(tmp_path))
     with pytest.raises(SwitchError, match="BMv2's Python modules do not load: Missing parentheses"):
         connect("bmv2", "127.0.0.1:9090")
 
 
-def test_address__of_one_switch_in_two_spellings_is_one_to_the_lock() -> None:
+def test_address__has_defaults_and_one_spelling_for_the_lock() -> None:
+    for address, means in (
+        ("10.0.0.1:9091", ("10.0.0.1", 9091)),
+        (":9091", ("127.0.0.1", 9091)),
+        ("box", ("box", 9090)),
+    ):
+        assert bmv2_client.split_address(address) == means
     assert bmv2_client.resolved("localhost:9090") == bmv2_client.resolved(":9090") == "127.0.0.1:9090"
     assert bmv2_client.resolved("no-such-host.invalid:9090") == "no-such-host.invalid:9090"
+    for address in ("box:", "box:0", "box:65536", "box:http", "box:٣"):
+        with pytest.raises(SwitchError, match="is not HOST:PORT"):
+            bmv2_client.split_address(address)
 
 
-@pytest.mark.parametrize(
-    ("address", "means"),
-    [("10.0.0.1:9091", ("10.0.0.1", 9091)), (":9091", ("127.0.0.1", 9091)), ("box", ("box", 9090))],
-)
-def test_address__has_defaults(address: str, means: tuple[str, int]) -> None:
-    assert bmv2_client.split_address(address) == means
-
-
-@pytest.mark.parametrize("address", ["box:", "box:0", "box:65536", "box:http", "box:٣"])
-def test_address__with_a_bad_port_is_refused(address: str) -> None:
-    with pytest.raises(SwitchError, match=r"is not HOST:PORT, as in 127.0.0.1:9090"):
-        bmv2_client.split_address(address)
+def test_policy__that_the_queues_own_limit_preempts_is_refused() -> None:
+    switch = Bmv2Switch.__new__(Bmv2Switch)  # without a connection
+    for policy, least_limit in (
+        (TailDrop(163), 164),
+        (Ecn(40, 163), 164),
+        (EgressThreshold(100, mark_instead_of_drop=True), 101),
+        (TailDrop(6000, Unit.BYTES), 101),
+        (TailDrop(6001, Unit.BYTES), 102),
+        (Ecn(1000, 6000, Unit.BYTES), 101),
+        (EgressThreshold(6000, unit=Unit.BYTES), 101),
+    ):
+        for limit in (least_limit, None):
+            assert switch.silent_drops(policy, Queue(limit_packets=limit)) == "", policy
+        refusal = switch.silent_drops(policy, Queue(limit_packets=least_limit - 1))
+        assert f"the queue itself holds {least_limit - 1} packets" in refusal
+    assert switch.silent_drops(Unwatched(), Queue(limit_packets=1)) == ""

@@ -6,6 +6,10 @@ BMv2 needs seconds to start, so the tests share one simple_switch, and each test
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
 import pytest
 
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched
@@ -18,31 +22,16 @@ COLLECTOR = Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", 
 def in_its_unit(switch: Switch, policy: Policy) -> Policy:
     """The policy with the same numbers, in a unit that this switch compares."""
     units = switch.capabilities.depth_units
-    return policy if isinstance(policy, Unwatched) or policy.unit in units else _replace(policy, units[0])
+    return policy if isinstance(policy, Unwatched) or policy.unit in units else replace(policy, unit=units[0])
 
 
-def _replace(policy: Policy, unit: Unit) -> Policy:
-    return type(policy)(**{**vars(policy), "unit": unit})
-
-
-def test_program__is_ours(switch: Switch) -> None:
+def test_policy__reads_back_the_set_policy(switch: Switch) -> None:
     assert switch.program().name == "bufferscope"
-
-
-def test_ports__are_three(switch: Switch) -> None:
     assert sorted(switch.ports().values())[:3] == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    "policy", [TailDrop(168), TailDrop(9000, Unit.BYTES), Ecn(24, 168), EgressThreshold(32, True), Unwatched()], ids=str
-)
-def test_policy__reads_back_the_set_policy(switch: Switch, policy: Policy) -> None:
-    assert switch.policy(2) == Unwatched()
-    wanted = in_its_unit(switch, policy)
-    switch.set_policy(2, wanted)
-    assert (switch.policy(2), switch.policy(1)) == (wanted, Unwatched())
-    switch.set_policy(2, Unwatched())
-    assert switch.policy(2) == Unwatched()
+    for policy in (TailDrop(168), TailDrop(9000, Unit.BYTES), Ecn(24, 168), EgressThreshold(32, True), Unwatched()):
+        wanted = in_its_unit(switch, policy)
+        switch.set_policy(2, wanted)
+        assert (switch.policy(2), switch.policy(1)) == (wanted, Unwatched())
 
 
 def test_tables__read_back_the_set_entries(switch: Switch) -> None:
@@ -55,10 +44,8 @@ def test_tables__read_back_the_set_entries(switch: Switch) -> None:
     assert switch.collector() == COLLECTOR
     assert switch.forwarding() == {"02:bf:00:00:00:01": 3, "02:bf:00:00:00:02": 2}
     assert (switch.postcards(2), switch.postcards(1)) == (7, None)
-    switch.delete_forwarding("02:bf:00:00:00:01")
-    switch.delete_forwarding("02:bf:00:00:00:01")
-    assert switch.forwarding() == {"02:bf:00:00:00:02": 2}
-    switch.delete_forwarding("02:bf:00:00:00:02")
+    for mac in ("02:bf:00:00:00:01", "02:bf:00:00:00:01", "02:bf:00:00:00:02"):  # also an absent one
+        switch.delete_forwarding(mac)
     switch.set_postcards(2, None)
     assert (switch.forwarding(), switch.postcards(2)) == ({}, None)
 
@@ -82,38 +69,27 @@ def test_counters__are_those_of_the_program(switch: Switch) -> None:
     assert depths[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("ask", "says"),
-    [
+def test_bad_values__are_one_line_and_change_nothing(switch: Switch) -> None:
+    before = switch.forwarding(), switch.policy(2), switch.postcards(2), switch.queue(2)
+    units = switch.capabilities.depth_units
+    asked: list[tuple[Callable[[], None], str]] = [
         (
-            lambda s, u: s.set_policy(2, TailDrop(2**32, u)),
+            lambda: switch.set_policy(2, TailDrop(2**32, units[0])),
             "policy, key 2.*tail_drop: threshold 4294967296 does",
         ),
-        (
-            lambda s, u: s.set_policy(2, EgressThreshold(-1, unit=u)),
-            "key 2.*egress_threshold: threshold -1 does not",
-        ),
-        (lambda s, u: s.set_policy(512, Unwatched()), "queue_policy, key 512.*does not fit in 9 bits"),
-        (lambda s, u: s.set_postcards(2, 2**16), "table postcards, key 2.*report: switch_id 65536 does not fit"),
-        (lambda s, u: s.set_forwarding("02:bf", 2), "'02:bf' is not a MAC address"),
-        (lambda s, u: s.set_queue(2, Queue(rate_bps=5, rate_pps=5)), "port 2: .* switch at .*"),
-    ],
-    ids=range(6),
-)
-def test_too_wide_values__are_one_line_and_change_nothing(switch: Switch, ask, says: str) -> None:
-    before = switch.forwarding(), switch.policy(2), switch.postcards(2), switch.queue(2)
-    with pytest.raises(SwitchError, match=says) as refusal:
-        ask(switch, switch.capabilities.depth_units[0])
-    assert "\n" not in str(refusal.value)
+        (lambda: switch.set_policy(2, EgressThreshold(-1, unit=units[0])), "egress_threshold: threshold -1 does not"),
+        (lambda: switch.set_policy(512, Unwatched()), "queue_policy, key 512.*does not fit in 9 bits"),
+        (lambda: switch.set_postcards(2, 2**16), "table postcards, key 2.*switch_id 65536 does not fit"),
+        (lambda: switch.set_forwarding("02:bf", 2), "'02:bf' is not a MAC address"),
+        (lambda: switch.set_queue(2, Queue(rate_bps=5, rate_pps=5)), "port 2: .* switch at .*"),
+    ]
+    for unit in set(Unit) - set(units):
+        asked.append((partial(switch.set_policy, 2, TailDrop(5, unit)), f"compares no {unit}; allowed: "))
+    for ask, says in asked:
+        with pytest.raises(SwitchError, match=says) as refusal:
+            ask()
+        assert "\n" not in str(refusal.value)
     assert (switch.forwarding(), switch.policy(2), switch.postcards(2), switch.queue(2)) == before
-
-
-@pytest.mark.parametrize("unit", list(Unit))
-def test_units__that_it_cannot_compare_are_refused(switch: Switch, unit: Unit) -> None:
-    if unit not in switch.capabilities.depth_units:
-        with pytest.raises(SwitchError, match=f"compares no {unit}; allowed: "):
-            switch.set_policy(2, TailDrop(5, unit))
-    assert switch.policy(2) == Unwatched()
 
 
 def test_writing__is_for_one_at_a_time(switch: Switch) -> None:

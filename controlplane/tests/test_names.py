@@ -13,7 +13,7 @@ import pytest
 
 from controlplane.identity import committed_digest
 from controlplane.program import ACTIONS, COUNTERS
-from controlplane.schema import Schema, short
+from controlplane.schema import Schema
 from controlplane.schema_files import committed_schemas, committed_tofino, from_p4info
 from controlplane.sde_tables import CHIPS, FIXED_TABLES, on_chip
 from controlplane.switch import SwitchError
@@ -47,15 +47,6 @@ def test_names__exist_in_the_compiled_program(schema: Schema) -> None:
     assert schema.counter("depth_histogram").size == 512 * len(DEPTH_BUCKETS)
 
 
-@pytest.mark.parametrize("schema", SCHEMAS[1:], ids=lambda schema: schema.origin)
-def test_names__mean_the_same_width_on_every_target(schema: Schema) -> None:
-    for name, actions in ACTIONS.items():
-        assert [key.bits for key in schema.table(name).keys] == [key.bits for key in SCHEMAS[0].table(name).keys]
-        for action in actions:
-            widths = [schema_.action(schema_.table(name), action)[1] for schema_ in (SCHEMAS[0], schema)]
-            assert widths[0] == widths[1]
-
-
 def test_queued_extra_bytes__are_the_internal_header_and_the_fcs() -> None:
     source = (ROOT / "p4src/tna/internal_headers.p4").read_text()
     (body,) = re.findall(r"header watched_h \{(.*?)\}", source, re.S)
@@ -64,39 +55,34 @@ def test_queued_extra_bytes__are_the_internal_header_and_the_fcs() -> None:
     assert TARGETS["tofino"].capabilities.queued_extra_bytes == bits // 8 + 4
 
 
-def test_find__lists_the_existing_names() -> None:
-    with pytest.raises(SwitchError, match=r"no table 'absent' in bufferscope.p4info.txtpb: it has forward, "):
+def test_schema__names_an_unknown_table_or_action() -> None:
+    with pytest.raises(SwitchError, match="no table 'absent'"):
         SCHEMAS[0].table("absent")
-    with pytest.raises(SwitchError, match=r"table forward has no action 'flood' in .*: it has send_to"):
+    with pytest.raises(SwitchError, match="table forward has no action 'flood'"):
         SCHEMAS[0].action(SCHEMAS[0].table("forward"), "flood")
 
 
-@pytest.mark.parametrize("text", ["tables {", "tables { size: 5 } }", "tables { ! }", '"'])
-def test_p4info__malformed_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"ends within|too many|not protobuf text"):
-        from_p4info(text, "x")
+def test_p4info__malformed_is_refused() -> None:
+    for text in ("tables {", "tables { size: 5 } }", "tables { ! }", '"'):
+        with pytest.raises(ValueError, match=r"ends within|too many|not protobuf text"):
+            from_p4info(text, "x")
 
 
 @pytest.mark.hardware
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no SDE: SDE_INSTALL/share/bf_rt_shared is not there")
 @pytest.mark.parametrize("chip", CHIPS)
-@pytest.mark.parametrize("name", FIXED_TABLES)
-def test_fixed_tables__are_the_sdes(name: str, chip: str) -> None:
-    fixed = FIXED_TABLES[name]
-    file = SHARED / Path(on_chip(fixed.file, chip)).name
-    (table,) = [entry for entry in json.loads(file.read_text())["tables"] if entry["name"] == on_chip(name, chip)]
-    assert {key["name"]: key["type"]["type"] for key in table["key"]} == dict(fixed.keys)
-    common = _types(table["data"])
-    assert fixed.data_on(chip).items() <= common.items()
-    actions = {action["name"]: action["data"] for action in table.get("action_specs", [])}
-    for action, arguments in fixed.actions.items():
-        assert dict(arguments).items() <= {**common, **_types(actions[action])}.items()
+def test_fixed_tables__are_the_sdes(chip: str) -> None:
+    for name, fixed in FIXED_TABLES.items():
+        file = SHARED / Path(on_chip(fixed.file, chip)).name
+        (table,) = [entry for entry in json.loads(file.read_text())["tables"] if entry["name"] == on_chip(name, chip)]
+        assert {key["name"]: key["type"]["type"] for key in table["key"]} == dict(fixed.keys)
+        common = _types(table["data"])
+        assert fixed.data_on(chip).items() <= common.items()
+        actions = {action["name"]: action["data"] for action in table.get("action_specs", [])}
+        for action, arguments in fixed.actions.items():
+            assert dict(arguments).items() <= {**common, **_types(actions[action])}.items()
 
 
 def _types(data: list[dict[str, Any]]) -> dict[str, str]:
     singles = [field.get("singleton", field) for field in data]
     return {field["name"]: field["type"]["type"] for field in singles if "name" in field}
-
-
-def test_short__is_the_last_part() -> None:
-    assert short("pipe.QueueIngress.forwarding.forward") == "forward"

@@ -45,7 +45,6 @@ def why_not() -> str | None:
 class Bmv2(RealTimeSwitch):
     """A running simple_switch; close() ends it and removes its namespace."""
 
-    own_abilities = frozenset({"held_queue", "register_presets", "counted_bytes"})
     min_frame_bytes = 14  # veths refuse shorter frames
     most_unsettled = 16  # simple_switch's capture ring of each port holds 32 frames; further frames are lost silently
     control: Bmv2Switch
@@ -96,9 +95,11 @@ class Bmv2(RealTimeSwitch):
     def _start(self) -> None:
         interfaces = [word for port in PORTS for word in ("-i", f"{port}@port{port}")]
         command = ["ip", "netns", "exec", self._namespace, "simple_switch", *interfaces]
+        # The default in /tmp is shared by all switches of the machine.
+        notifications = ("--notifications-addr", f"ipc://{self._log.with_name('notifications.ipc')}")
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [*command, "--thrift-port", str(THRIFT_PORT), JSON],
+                [*command, "--thrift-port", str(THRIFT_PORT), *notifications, JSON],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -24,6 +24,14 @@ def tcp(frame_bytes: int = 1514, ecn: int = 0, dst: str = RECEIVER_MAC, seq: int
     return filled(packet, frame_bytes)
 
 
+def numbered(count: int) -> list[bytes]:
+    """Full TCP segments with the sequence numbers 0 to count - 1, and the checksum of the first: scapy makes only that
+    one, because it needs a millisecond for each.
+    """
+    first = tcp(seq=0)
+    return [first[:38] + number.to_bytes(4, "big") + first[42:] for number in range(count)]
+
+
 def tcp6(frame_bytes: int = 1514, ecn: int = 0) -> bytes:
     packet = ethernet() / IPv6(src=SENDER6, dst=RECEIVER6, tc=ecn) / TCP(sport=30000, dport=5201, seq=1)
     return filled(packet, frame_bytes)

@@ -2,8 +2,7 @@
 """A switch that runs in real time, between packet sockets.
 
 Markers, extra frames that follow the test's frames on the same path, show when a pipeline is done. So no wait for the
-switch has a fixed length, except the wait for a Tofino's mirrored copies (tofino_target.py). To hold a queue, the
-queue's rate is lowered and markers occupy its link.
+switch has a fixed length. To hold a queue, the queue's rate is lowered and markers occupy its link.
 """
 
 from __future__ import annotations
@@ -13,17 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from controlplane.policy import Policy, Unit, Unwatched
+from controlplane.policy import Policy, Unwatched
 from controlplane.switch import Queue
 from p4src.tests.packet_ports import PacketPorts
-from p4src.tests.under_test import (
-    COLLECTOR_PORT,
-    RATE_BPS,
-    RECEIVER_PORT,
-    SENDER_PORT,
-    UNWATCHED,
-    SwitchUnderTest,
-)
+from p4src.tests.under_test import COLLECTOR_PORT, RATE_BPS, RECEIVER_PORT, SENDER_PORT, UNWATCHED, SwitchUnderTest
 
 MARKER_PORT = 4  # for markers alone: the tests' frames neither enter nor leave at this port
 TIME_SCALE = 20  # real ns per ns of `at_ns`; slow_link() slows the link by the same factor
@@ -55,8 +47,8 @@ class RealTimeSwitch(SwitchUnderTest):
         self._last_ns = 0
         self.ports.receive(0)
         for port in (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, MARKER_PORT):
-            self.control.set_forwarding(_marker_mac(port), self.number(port))
-            self.control.set_queue(self.number(port), self._queue(None))
+            self.control.set_forwarding(_marker_mac(port), port)
+            self.control.set_queue(port, Queue(limit_packets=LIMIT_PACKETS))
         self._served_pps: int | None = None
         self.configure()
 
@@ -121,22 +113,14 @@ class RealTimeSwitch(SwitchUnderTest):
         if isinstance(policy, Unwatched):
             yield
             return
-        self.control.set_policy(self.number(port), UNWATCHED)
+        self.control.set_policy(port, UNWATCHED)
         try:
             yield
         finally:
-            self.control.set_policy(self.number(port), self.expressible(policy))
+            self.control.set_policy(port, policy)
 
     def _serve(self, rate_pps: int | None) -> None:
-        self.control.set_queue(self.number(RECEIVER_PORT), self._queue(rate_pps))
-
-    def _queue(self, rate_pps: int | None) -> Queue:
-        """Queue settings with a limit that no test reaches, if the target has limits in packets."""
-        can = self.control.capabilities
-        limit = LIMIT_PACKETS if Unit.PACKETS in can.limit_units else None
-        if can.rate_unit == "pps" or rate_pps is None:
-            return Queue(rate_pps=rate_pps, limit_packets=limit)
-        return Queue(rate_bps=rate_pps * 8 * WIRE_BYTES, limit_packets=limit)
+        self.control.set_queue(RECEIVER_PORT, Queue(rate_pps=rate_pps, limit_packets=LIMIT_PACKETS))
 
     def _send_marker(self, enters: int, leaves: int) -> bytes:
         self._markers += 1
@@ -153,10 +137,7 @@ class RealTimeSwitch(SwitchUnderTest):
             received = self.ports.until(end)
             assert received, f"the switch let no marker through within {ANSWER_S:g} s: {sorted(ways)}"
             waiting.difference_update(received)
-            self._keep(received)
-
-    def _keep(self, received: list[tuple[int, bytes]]) -> None:
-        self._sent += [output for output in received if output[1][12:14] != MARKER_TYPE]
+            self._sent += [output for output in received if output[1][12:14] != MARKER_TYPE]
 
 
 def _marker_mac(port: int) -> str:

@@ -31,7 +31,6 @@ class _Call:
 
 
 class SoftCore(SwitchUnderTest):
-    own_abilities = frozenset({"held_queue", "register_presets", "counted_bytes"})
     min_frame_bytes = 1
     control: SoftSwitch
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from p4src.compile.sources import digest, normalise, normalise_path, sources
-from p4src.compile.v1model import check, main
+from p4src.compile.v1model import main
 
 ROOT = Path(__file__).resolve().parents[2]
 P4C = shutil.which("p4c-bm2-ss")
+ARGUMENTS = ["p4/main.p4", "--output-dir", "out"]
 
 
 @pytest.fixture
@@ -27,82 +28,66 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_sources__are_all_included_files(tree: Path) -> None:
+def test_digest__is_of_code_its_place_and_its_files_name(tree: Path) -> None:
     assert {path.relative_to(tree).as_posix() for path in sources(Path("p4/main.p4"))} == {
         "p4/main.p4", "p4/shared/a.p4", "wire.def",
     }  # fmt: skip
 
-
-def test_digest__changes_with_any_source_and_with_its_name(tree: Path) -> None:
-    digests = {digest(Path("p4/main.p4"), Path())}
-    assert digest(tree / "p4/main.p4", tree) in digests
-    (tree / "wire.def").write_text("FIELD(9, x)\n")
-    digests.add(digest(Path("p4/main.p4"), Path()))
-    (tree / "wire.def").rename(tree / "wire2.def")
-    (tree / "p4/shared/a.p4").write_text('#include "../../wire2.def"\n')
-    digests.add(digest(Path("p4/main.p4"), Path()))
-    assert len(digests) == 3
-
-
-def test_digest__is_of_code_and_its_place(tree: Path) -> None:
     def of(text: str) -> str:
         (tree / "wire.def").write_text(text)
         return digest(Path("p4/main.p4"), Path())
 
     code = of("FIELD(9, x)  // a reason\n/* and\n * more */ FIELD(8, y)\n")
     assert of("FIELD(9, x)\n/* another\n * one  */ FIELD(8, y)\n") == code
+    assert digest(tree / "p4/main.p4", tree) == code
     others = [
         "FIELD(9, x)\n\n          FIELD(8, z)\n",
         "FIELD(9, x)\n          FIELD(8, y)\n",
         'FIELD(9, "// x")\n\n          FIELD(8, y)\n',
         'FIELD(9, "// y")\n\n          FIELD(8, y)\n',
     ]
-    assert len({code, *map(of, others)}) == 5
+    digests = {code, *map(of, others)}
+    (tree / "wire.def").rename(tree / "wire2.def")
+    (tree / "p4/shared/a.p4").write_text('#include "../../wire2.def"\n')
+    assert len(digests | {digest(Path("p4/main.p4"), Path())}) == 6
 
 
 def test_check__prints_the_command_that_refreshes(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["p4/main.p4", "--output-dir", "out", "--check"]
-    refresh = "python -m p4src.compile.v1model p4/main.p4 --output-dir out"
-    assert main(arguments) == 1
-    assert capsys.readouterr().err == (
-        f"out/main.json, out/main.p4info.txtpb, out/main.sha256: missing; make it with: {refresh}\n"
-    )
+    refresh = f"with: python -m p4src.compile.v1model {' '.join(ARGUMENTS)}\n"
+    assert main([*ARGUMENTS, "--check"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("out/main.json, out/main.p4info.txtpb, out/main.sha256: missing")
+    assert error.endswith(refresh)
     (tree / "out").mkdir()
     for suffix in (".json", ".p4info.txtpb"):
         (tree / "out" / f"main{suffix}").touch()
     (tree / "out/main.sha256").write_text(digest(Path("p4/main.p4"), Path()) + "\n")
-    assert main(arguments) == 0
+    assert main([*ARGUMENTS, "--check"]) == 0
     (tree / "wire.def").write_text("")
-    assert main(arguments) == 1
-    assert capsys.readouterr().err == (
-        f"out/main.sha256: does not match p4/main.p4 and what it includes; compile again with: {refresh}\n"
-    )
-    assert check(Path("p4/main.p4"), Path("out"), Path()) is not None
+    assert main([*ARGUMENTS, "--check"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("out/main.sha256: does not match p4/main.p4")
+    assert error.endswith(refresh)
 
 
-def test_missing_include__is_named(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tree / "wire.def").unlink()
-    assert main(["p4/main.p4", "--output-dir", "out"]) == 1
-    assert capsys.readouterr().err == (
-        f"reading {tree / 'wire.def'}: No such file or directory; p4/main.p4 includes it\n"
-    )
-
-
-def test_missing_program__is_named(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["p4/none.p4", "--output-dir", "out"]) == 1
-    assert capsys.readouterr().err == f"reading {tree / 'p4/none.p4'}: No such file or directory\n"
-
-
-def test_missing_compiler__says_where_to_get_it(
+def test_what_is_missing__is_one_line(
     tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("P4C", "/nowhere/p4c-bm2-ss")
-    assert main(["p4/main.p4", "--output-dir", "out"]) == 1
-    message = capsys.readouterr().err
+
+    def refusal(program: str) -> str:
+        assert main([program, *ARGUMENTS[1:]]) == 1
+        assert not (tree / "out").exists()
+        message = capsys.readouterr().err
+        assert message.count("\n") == 1
+        return message
+
+    message = refusal("p4/main.p4")
     assert message.startswith("/nowhere/p4c-bm2-ss ($P4C) is not installed")
     assert "https://github.com/p4lang/p4c#getting-started-with-p4c" in message
-    assert message.count("\n") == 1
-    assert not (tree / "out").exists()
+    assert refusal("p4/none.p4") == f"reading {tree / 'p4/none.p4'}: No such file or directory\n"
+    (tree / "wire.def").unlink()
+    assert refusal("p4/main.p4").startswith(f"reading {tree / 'wire.def'}: No such file")
 
 
 def test_paths__are_relative_and_without_detours(tmp_path: Path) -> None:

@@ -9,61 +9,30 @@ from pathlib import Path
 
 import pytest
 
-from p4src.compile import parser_states, tofino
+from p4src.compile import tofino
 from p4src.compile.parser_states import blind_states
 from p4src.compile.sources import CannotCompile
 
 ROOT = Path(__file__).resolve().parents[2]
-
 ASSEMBLY = Path(__file__).parent / "assembly"
 SEEING = (ASSEMBLY / "seeing.bfa").read_text()
-
-
-def test_states__that_compare_are_no_fault() -> None:
-    assert blind_states(SEEING) == []
-    assert parser_states.fault(ASSEMBLY / "seeing.bfa") is None
+BLIND = ["ingress parse_ethernet", "egress $entry_state", "all of ingress", "all of egress"]
 
 
 def test_states__whose_transitions_are_the_same_are_named() -> None:
     """Each faulty state is named once; a parser is named if none of its states compares."""
-    blind = ["ingress parse_ethernet", "egress $entry_state"]
-    assert blind_states((ASSEMBLY / "blind.bfa").read_text()) == [*blind, "all of ingress", "all of egress"]
-    assert blind_states(SEEING.replace("0x****:", "0x86**:")) == ["ingress parse_ethernet"]
-
-
-RECORDED_BLIND = {
-    "tofino": [
-        "ingress $entry_point.start.$split_0",
-        "ingress PacketParser_parse_ipv4.$split_0",
-        "ingress PacketParser_parse_ipv6.$split_0",
-        "egress $entry_point.start.$split_0",
-        "egress parse_packet.$split_0",
-        "egress PacketParser_parse_ipv4_0",
-        "egress PacketParser_parse_ipv6_0.$split_0",
-        "all of ingress",
-    ],
-    "tofino2": [
-        "ingress $entry_point.start.$split_0",
-        "ingress PacketParser_parse_ipv4",
-        "ingress PacketParser_parse_ipv6.$split_0",
-        "egress parse_packet",
-        "egress PacketParser_parse_ipv4_0",
-        "egress PacketParser_parse_ipv6_0.$split_0",
-        "all of ingress",
-        "all of egress",
-    ],
-}
+    assert blind_states(SEEING) == []
+    assert blind_states((ASSEMBLY / "blind.bfa").read_text()) == BLIND
+    assert blind_states(SEEING.replace("0x****:", "0x86**:")) == BLIND[:1]
+    assert blind_states("") == BLIND[2:]
+    assert blind_states(SEEING.replace("parser egress:", "parde egress:")) == BLIND[3:]
 
 
 def test_assembly__recorded_from_the_compiler_with_the_fault_is_refused() -> None:
-    for generation, states in RECORDED_BLIND.items():
-        assert blind_states((ASSEMBLY / f"recorded-blind-{generation}.bfa").read_text()) == states, generation
-
-
-def test_assembly__without_a_parser_is_no_proof(tmp_path: Path) -> None:
-    assert blind_states("") == ["all of ingress", "all of egress"]
-    assert blind_states(SEEING.replace("parser egress:", "parde egress:")) == ["all of egress"]
-    assert "left no assembly" in str(parser_states.fault(tmp_path / "bufferscope.bfa"))
+    for generation, last, count in (("tofino", "all of ingress", 8), ("tofino2", "all of egress", 8)):
+        states = blind_states((ASSEMBLY / f"recorded-blind-{generation}.bfa").read_text())
+        assert (len(states), states[-1]) == (count, last)
+        assert any("PacketParser_parse_ipv4" in state for state in states)
 
 
 def test_compiler__whose_parser_is_blind_is_refused_and_nothing_written(
@@ -89,9 +58,8 @@ def test_compiler__whose_parser_is_blind_is_refused_and_nothing_written(
 def test_script__runs_alone(tmp_path: Path) -> None:
     """The role `tofino` runs the script on another host, without our packages, and reads one line and a status."""
     for name, status, output in (
-        ("seeing", 0, ""),
-        ("blind", 1, "built a parser that treats all packets alike"),
-    ):
+        ("seeing", 0, ""), ("blind", 1, "built a parser that treats"), ("none", 1, "left no assembly"),
+    ):  # fmt: skip
         command = [sys.executable, "-I", ROOT / "p4src/compile/parser_states.py", ASSEMBLY / f"{name}.bfa"]
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert (result.returncode, result.stderr, result.stdout.count("\n")) == (status, "", 1)

@@ -31,49 +31,34 @@ def test_create__is_named_by_utc_and_name(tmp_path: Path, monkeypatch: pytest.Mo
 def test_create__never_takes_a_directory_that_exists(tmp_path: Path) -> None:
     paths = [results.create(tmp_path, "x", NOON_S) for _ in range(3)]
     assert [path.name for path in paths] == [f"20260101T120000Z-x{suffix}" for suffix in ("", "-2", "-3")]
-
-
-def test_create_repetition__never_takes_a_directory_that_exists(tmp_path: Path) -> None:
     results.create_repetition(tmp_path, 1)
     with pytest.raises(FileExistsError):
         results.create_repetition(tmp_path, 1)
 
 
-def test_point_latest__moves_from_run_to_run(tmp_path: Path) -> None:
+def test_point_latest__moves_from_run_to_run_and_leaves_what_is_no_link(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         results.point_latest(tmp_path, tmp_path / name)
-        assert (tmp_path / "latest").resolve() == tmp_path / name
-    assert (tmp_path / "latest").readlink() == Path("b")
-
-
-def test_point_latest__leaves_files_that_are_no_link(tmp_path: Path) -> None:
-    (tmp_path / "latest").mkdir()
+        assert (tmp_path / "latest").readlink() == Path(name)
+    (tmp_path / "a/latest").mkdir()
     with pytest.raises(RunError, match="is not a link"):
-        results.point_latest(tmp_path, tmp_path / "a")
+        results.point_latest(tmp_path / "a", tmp_path / "a/b")
 
 
-def test_mark_killed__marks_only_repetitions_neither_recorded_nor_marked(tmp_path: Path) -> None:
+def test_repetitions__killed_or_unanalysed_are_those_without_mark(tmp_path: Path) -> None:
     run = results.create(tmp_path, "x", NOON_S)
-    complete, aborted, killed = (results.create_repetition(run, number) for number in (1, 2, 3))
-    (complete / "environment.json").write_text("{}")
-    results.abort(aborted, Cause.STOPPED, "ended by SIGINT")
-    results.point_latest(tmp_path, run)
-    assert results.mark_killed(tmp_path) == [killed]
-    assert (killed / "ABORTED").read_text() == "killed\nthe runner was killed before the end\n"
-    assert (aborted / "ABORTED").read_text() == "stopped\nended by SIGINT\n"
-    assert not (complete / "ABORTED").exists()
-
-
-def test_unanalysed__are_recorded_and_have_neither_summary_nor_mark(tmp_path: Path) -> None:
-    run = results.create(tmp_path, "x", NOON_S)
-    complete, aborted, left, _unfinished = (results.create_repetition(run, number) for number in (1, 2, 3, 4))
-    for repetition in (complete, aborted, left):
+    complete, left, aborted, killed = (results.create_repetition(run, number) for number in (1, 2, 3, 4))
+    for repetition in (complete, left):
         (repetition / "environment.json").write_text("{}")
     (complete / "summary.json").write_text("{}")
     results.abort(aborted, Cause.STOPPED, "ended by SIGINT")
     results.point_latest(tmp_path, run)
     assert results.unanalysed(tmp_path) == [left]
+    assert results.mark_killed(tmp_path) == [killed]
+    assert (killed / "ABORTED").read_text() == "killed\nthe runner was killed before the end\n"
+    assert (aborted / "ABORTED").read_text() == "stopped\nended by SIGINT\n"
+    assert not (complete / "ABORTED").exists()
 
 
 def test_replay_command__survives_the_shell() -> None:
@@ -131,9 +116,6 @@ def test_locked__makes_a_second_command_wait(tmp_path: Path) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             waiting.wait(0.5)
     assert waiting.communicate(timeout=60)[0] == "begun\n"
-
-
-def test_locked__says_why_a_directory_cannot_hold_results(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match="choose another with RESULTS="), results.locked(tmp_path / "file"):
         pass
