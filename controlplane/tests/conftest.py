@@ -16,8 +16,8 @@ from controlplane.fake import MEMORIES, FakeSwitch
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Switch
 from controlplane.tests.bfrt_memory import Device, MemoryTables
-from controlplane.tests.bmv2_lab import Bmv2Lab, needs_bmv2
 from controlplane.tofino import TofinoSwitch
+from p4src.tests.bmv2_target import Bmv2, why_not
 from softswitch.tests.core_driver import Core
 
 
@@ -68,15 +68,16 @@ def soft(core: Core, tmp_path: Path) -> Iterator[SoftSwitch]:
 
 
 @pytest.fixture(scope="module")
-def bmv2_lab() -> Iterator[Bmv2Lab]:
-    with Bmv2Lab() as lab:
-        yield lab
+def running_bmv2() -> Iterator[Bmv2]:
+    if reason := why_not():
+        pytest.skip(f"bmv2: {reason}")
+    with Bmv2() as running:
+        yield running
 
 
 @pytest.fixture
-def bmv2(bmv2_lab: Bmv2Lab) -> Iterator[Switch]:
-    with bmv2_lab.client() as client:
-        yield client
+def bmv2(running_bmv2: Bmv2) -> Switch:
+    return running_bmv2.control
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def tofino2() -> TofinoSwitch:
     return TofinoSwitch("memory", MemoryTables(Device("tf2")))
 
 
-EVERY_SWITCH = ["soft", "fake", "tofino1", "tofino2", pytest.param("bmv2", marks=needs_bmv2)]
+EVERY_SWITCH = ["soft", "fake", "tofino1", "tofino2", pytest.param("bmv2", marks=pytest.mark.software)]
 
 
 @pytest.fixture(params=EVERY_SWITCH)

@@ -21,9 +21,9 @@ from controlplane.spec import validate
 from controlplane.spec_file import load
 from controlplane.switch import Collector, Count, Queue, SwitchError
 from controlplane.targets import connect
-from controlplane.tests.bmv2_lab import Bmv2Lab, needs_bmv2
 from controlplane.tests.test_spec import EXAMPLE
-from hosts.tests.patience import wait_until
+from hosts.tests.patience import SECONDS, wait_until
+from p4src.tests.bmv2_target import Bmv2, why_not
 
 PROGRAMS = Path(__file__).parents[2] / "softswitch/tests/translate/programs/build"
 FRAME = bytes.fromhex("02bf0000000202bf00000001") + b"\x88\xb5" + bytes(86)
@@ -32,35 +32,38 @@ FRAME = bytes.fromhex("02bf0000000202bf00000001") + b"\x88\xb5" + bytes(86)
 def lab_file(switch: Bmv2Switch) -> Desired:
     """The example file, with BMv2's port names."""
     content = load(EXAMPLE)
-    content["ports"] = {f"to{name}": settings for name, settings in content["ports"].items()}
-    content["forwarding"] = {mac: f"to{name}" for mac, name in content["forwarding"].items()}
-    content["collector"]["port"] = "to3"
+    content["ports"] = {f"port{name}": settings for name, settings in content["ports"].items()}
+    content["forwarding"] = {mac: f"port{name}" for mac, name in content["forwarding"].items()}
+    content["collector"]["port"] = "port3"
     return desired(validate(content, "example"), switch, "example")
 
 
-def stop_and_ask(lab: Bmv2Lab, switch: Bmv2Switch, _: object) -> None:
+def stop_and_ask(lab: Bmv2, switch: Bmv2Switch, _: object) -> None:
     lab.stop()
     switch.forwarding()
 
 
+@pytest.mark.software
+@pytest.mark.skipif(bool(why_not()), reason=f"bmv2: {why_not()}")
 class TestRunning:
-    pytestmark = needs_bmv2
-
-    def test_frames__are_forwarded_counted_and_reported(self, bmv2: Bmv2Switch, bmv2_lab: Bmv2Lab) -> None:
+    def test_frames__are_forwarded_counted_and_reported(self, bmv2: Bmv2Switch, running_bmv2: Bmv2) -> None:
         bmv2.set_collector(Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", "10.78.0.2", 5577, 5577))
         bmv2.set_policy(2, TailDrop(5))
         bmv2.set_postcards(2, 7)
         bmv2.set_queue(2, Queue(rate_pps=2, limit_packets=10))
         bmv2.set_forwarding("02:bf:00:00:00:02", 2)
-        with bmv2_lab.packet_socket(1) as sender, bmv2_lab.packet_socket(2) as receiver:
-            for _ in range(8):
-                sender.send(FRAME)
-                time.sleep(0.01)
-            wait_until(lambda: bmv2.counters()["arrivals"] == {2: Count(8, 800)})
-            drops = bmv2.counters()["arrival_drops"]
-            assert drops
-            passed = 8 - drops[2].packets
-            assert [receiver.recv(2000) for _ in range(passed)] == [FRAME] * passed
+        for _ in range(8):
+            running_bmv2.ports.send(1, FRAME)
+            time.sleep(0.01)
+        wait_until(lambda: bmv2.counters()["arrivals"] == {2: Count(8, 800)})
+        drops = bmv2.counters()["arrival_drops"]
+        assert drops
+        passed: list[bytes] = []
+        while len(passed) < 8 - drops[2].packets:
+            received = running_bmv2.ports.receive(SECONDS)
+            assert received
+            passed += [frame for port, frame in received if port == 2]
+        assert passed == [FRAME] * (8 - drops[2].packets)
         wait_until(lambda: bmv2.counters()["postcards_made"].get(3, Count(0, 0)).packets == 8)
         assert bmv2.target_counters()["port.2.queued_or_lost_packets"] == 0
         assert sum(packets for _, packets in bmv2.histogram(2)) == 8
@@ -98,7 +101,7 @@ class TestRunning:
             bmv2.set_queue(2, Queue(rate_pps=10**9))
 
     def test_restart__forgets_the_notes(self) -> None:
-        with Bmv2Lab() as lab:
+        with Bmv2() as lab:
             with lab.client() as switch:
                 assert switch.queue(2) == Queue(limit_packets=64)
                 switch.set_queue(2, Queue(rate_pps=77, limit_packets=99))
@@ -116,7 +119,7 @@ class TestRunning:
 
     def test_apply__after_a_restart_halfway_makes_all_changes_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A restart of BMv2 loses all settings, and the notes of queue settings that BMv2 itself stores."""
-        with Bmv2Lab() as lab:
+        with Bmv2() as lab:
             with lab.client() as switch:
                 wanted = lab_file(switch)
                 monkeypatch.setattr(switch, "set_collector", partial(stop_and_ask, lab, switch))
@@ -129,7 +132,7 @@ class TestRunning:
                 assert apply(switch, wanted).changes == []
 
     def test_another_program__is_refused(self) -> None:
-        with Bmv2Lab(PROGRAMS / "clones.json") as lab, lab.client() as switch, pytest.raises(SwitchError) as refusal:
+        with Bmv2(PROGRAMS / "clones.json") as lab, lab.client() as switch, pytest.raises(SwitchError) as refusal:
             switch.program()
         assert "runs the program 'clones', not 'bufferscope'" in str(refusal.value)
 

@@ -1,29 +1,27 @@
 # SPDX-License-Identifier: MIT
-"""BMv2's simple_switch with the committed JSON. Its ports are veths in a network namespace of its own."""
+"""BMv2's simple_switch with a compiled program. Its ports are veths in a network namespace of its own."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
-from controlplane import bmv2_client, targets
+from controlplane import bmv2_client
 from controlplane.bmv2 import Bmv2Switch
 from controlplane.switch import SwitchError
 from lib import syscalls
 from lib.tests.namespace import inside
 from p4src.tests.packet_ports import PacketPorts
-from p4src.tests.realtime_target import MARKER_PORT, RealTimeSwitch
-from p4src.tests.under_test import COLLECTOR_PORT, RECEIVER_PORT, SENDER_PORT
 
 ROOT = Path(__file__).resolve().parents[2]
 JSON = ROOT / "p4src/build/bufferscope.json"
-PORTS = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, MARKER_PORT)
-THRIFT_PORT = 9090
+PORTS = (1, 2, 3, 4)
+ADDRESS = "127.0.0.1:9090"
 MTU_BYTES = 9600
 START_S = 60.0
 _numbers = itertools.count()  # one for each switch of this process: the names of namespaces must differ
@@ -42,43 +40,32 @@ def why_not() -> str | None:
     return None
 
 
-class Bmv2(RealTimeSwitch):
-    """A running simple_switch; close() ends it and removes its namespace."""
+class Bmv2:
+    """A running simple_switch; use it in a with statement. The switch's port N is portN; `ports` are the other ends."""
 
-    min_frame_bytes = 14  # veths refuse shorter frames
-    most_unsettled = 16  # simple_switch's capture ring of each port holds 32 frames; further frames are lost silently
+    ports: PacketPorts
     control: Bmv2Switch
 
-    def __init__(self, log: Path) -> None:
-        self._log = log
+    def __init__(self, program: Path = JSON) -> None:
+        self._program = program
+        self._directory = tempfile.TemporaryDirectory()
         self._namespace = f"suite{os.getpid()}n{next(_numbers)}"
         self._process: subprocess.Popen[bytes] | None = None
-        with contextlib.ExitStack() as undo:
-            undo.callback(self.close)
-            self._make_ports()
-            self._start()
-            self.ports = inside(self._namespace, lambda: PacketPorts({port: f"host{port}" for port in PORTS}))
-            self.control = self._connect()
-            undo.pop_all()
 
-    def restart(self) -> Bmv2:
-        """Clears tables, registers, counters and the mirror session, and configures the switch again."""
-        self.control.reset()
-        self.start()
+    def __enter__(self) -> Bmv2:
+        try:
+            self._make_ports()
+            self.ports = inside(self._namespace, lambda: PacketPorts({port: f"host{port}" for port in PORTS}))
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
-    def preset(self, register: str, value: int, port: int = RECEIVER_PORT) -> None:
-        self.control.set_register(register, port, value)
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(5)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+    def __exit__(self, *_: object) -> None:
+        self.stop()
         subprocess.run(["ip", "netns", "delete", self._namespace], capture_output=True)
+        self._directory.cleanup()
 
     def _make_ports(self) -> None:
         _run("ip", "netns", "add", self._namespace)
@@ -92,33 +79,42 @@ class Bmv2(RealTimeSwitch):
             for name in names:
                 _run("ip", "-n", self._namespace, "link", "set", name, "up")
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Runs simple_switch and waits until it answers."""
         interfaces = [word for port in PORTS for word in ("-i", f"{port}@port{port}")]
         command = ["ip", "netns", "exec", self._namespace, "simple_switch", *interfaces]
+        command += ["--thrift-port", ADDRESS.rpartition(":")[2]]
         # The default in /tmp is shared by all switches of the machine.
-        notifications = ("--notifications-addr", f"ipc://{self._log.with_name('notifications.ipc')}")
-        with self._log.open("wb") as log:
+        command += ["--notifications-addr", f"ipc://{self._directory.name}/notifications.ipc", str(self._program)]
+        log_path = Path(self._directory.name, "log")
+        with log_path.open("wb") as log:
             self._process = subprocess.Popen(
-                [*command, "--thrift-port", str(THRIFT_PORT), *notifications, JSON],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                command, cwd=self._directory.name, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 preexec_fn=syscalls.die_with_parent,
-            )
-
-    def _connect(self) -> Bmv2Switch:
+            )  # fmt: skip
         end = time.monotonic() + START_S
         while True:
-            assert self._process is not None
-            assert self._process.poll() is None, f"simple_switch ended: {self._log.read_text(errors='replace')}"
+            assert self._process.poll() is None, f"simple_switch ended: {log_path.read_text(errors='replace')}"
             try:
-                switch = inside(self._namespace, lambda: targets.connect("bmv2", f"127.0.0.1:{THRIFT_PORT}"))
-                assert isinstance(switch, Bmv2Switch)
-                return switch
+                self.control = self.client()
+                return
             except SwitchError:
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.1)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._process = None
+
+    def client(self) -> Bmv2Switch:
+        return inside(self._namespace, lambda: Bmv2Switch(ADDRESS))
 
 
 def _run(*words: object) -> None:

@@ -4,9 +4,9 @@
 import bisect
 import collections
 
-from controlplane.policy import TailDrop
+from controlplane.policy import TailDrop, Unwatched
 from p4src.tests import frames
-from p4src.tests.under_test import RECEIVER_PORT, SENDER_PORT, UNWATCHED
+from p4src.tests.under_test import RECEIVER_PORT, SENDER_PORT
 from wire.wire import DEPTH_BUCKETS
 
 DEEPEST = 2**32 - 1
@@ -14,7 +14,8 @@ DEEPEST = 2**32 - 1
 
 def histogram(switch):
     """Packets of each bucket that is not empty."""
-    buckets = switch.histogram(RECEIVER_PORT)
+    switch.outputs()
+    buckets = switch.control.histogram(RECEIVER_PORT)
     assert tuple(lowest for lowest, _ in buckets) == DEPTH_BUCKETS
     return {number: packets for number, (_, packets) in enumerate(buckets) if packets}
 
@@ -25,14 +26,13 @@ def bucket_of(depth):
 
 def test_histogram__counts_the_depths_of_the_postcards(switch):
     """Whatever the depths are, each packet counts once, in the bucket of its postcard's depth; not if unwatched."""
-    switch.slow_link()
     for number, frame in enumerate(frames.numbered(300)):
         switch.send(number // 100 * 1_000_000, SENDER_PORT, frame)
     cards = switch.postcards()
     assert len(cards) == 300
     expected = collections.Counter(bucket_of(card.depth_packets) for card in cards)
     assert histogram(switch) == expected
-    switch.policy(UNWATCHED)
+    switch.policy(Unwatched())
     switch.send(4_000_000, SENDER_PORT, frames.tcp(60))
     assert histogram(switch) == expected
 

@@ -12,18 +12,11 @@ import pytest
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit
 from controlplane.switch import Queue
 from p4src.tests import frames
-from p4src.tests.soft_target import SoftCore
-from p4src.tests.under_test import COLLECTOR_PORT, RATE_BPS, RECEIVER_PORT, SENDER_PORT
+from p4src.tests.under_test import COLLECTOR_PORT, RATE_BPS, RECEIVER_PORT, SENDER_PORT, SoftCore
 
 FULL_BYTES = 1514
 BURST, BURSTS, PERIOD_NS = 200, 10, 20_000_000
 LATER = 10
-
-
-def soft():
-    core = SoftCore()
-    core.configure()
-    return core
 
 
 @pytest.mark.parametrize(
@@ -38,7 +31,7 @@ def test_overflow__is_not_counted_as_queued(policy, limit, fits):
     """In total the queue refuses more packets than the policy's threshold. If the program counted them as queued, the
     policy would in the end drop every packet. After the bursts the queue empties, and single packets still pass.
     """
-    switch = soft()
+    switch = SoftCore().configure()
     switch.control.set_queue(RECEIVER_PORT, Queue(rate_bps=RATE_BPS, **limit))
     switch.policy(policy)
     frame = frames.tcp(FULL_BYTES)
@@ -69,14 +62,14 @@ def random_traffic(switch):
         for _ in range(chance.randrange(60)):
             now_ns += chance.choice((0, chance.randrange(60_000)))
             switch.send(now_ns, SENDER_PORT, chance.choice(made))
-    return switch.outputs(), switch.control.counters(), switch.histogram(RECEIVER_PORT)
+    return switch.outputs(), switch.control.counters(), switch.control.histogram(RECEIVER_PORT)
 
 
 def test_depths__are_those_that_a_program_counts_itself():
     """Without overflow, lengths from the switch and counts by the program give equal frames, postcards, counters and
     buckets, to the byte and ns.
     """
-    filled, counted = soft(), soft()
+    filled, counted = SoftCore().configure(), SoftCore().configure()
     counted.count_by_the_program()
     assert random_traffic(filled) == random_traffic(counted)
     cards = filled.postcards()

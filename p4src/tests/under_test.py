@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""A switch as the suite sees it, independent of the target: frames in, frames and postcards out, and the control
-plane's calls. Each target is a subclass that moves frames in and out and lets time pass.
+"""The switch of the suite: the soft switch's core in this process, in virtual time, without sockets, every ns exact.
+
+The control plane is the one of a running switch, with a function call instead of the socket.
 """
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
-import pytest
-
-from controlplane.policy import Policy, TailDrop, Unwatched
-from controlplane.program import ProgramSwitch
-from controlplane.switch import Collector, Count, Queue
+from controlplane.policy import Policy, TailDrop
+from controlplane.soft import SoftSwitch
+from controlplane.switch import Collector, Count
 from p4src.tests import frames
+from softswitch.tests.core_driver import NEVER_NS, Core
 from wire.wire import POSTCARD
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +26,6 @@ UDP_PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
 COLLECTOR = Collector(
     COLLECTOR_PORT, frames.SWITCH_MAC, frames.COLLECTOR_MAC, frames.SWITCH, frames.COLLECTOR, UDP_PORT, UDP_PORT
 )
-CLOCK_FIELDS = ("enqueue_switch_ns", "sojourn_ns")  # fields of a postcard that are read from the switch's clock
 
 
 @dataclass(frozen=True)
@@ -49,101 +44,83 @@ class Postcard:
         return bool(self.fields["flags"] & POSTCARD.const[f"POSTCARD_{flag}"])
 
 
-class SwitchUnderTest(abc.ABC):
-    """Has the lab's configuration: three ports, the receiver's queue is watched, postcards go to the third port."""
+class CoreControl(SoftSwitch):
+    """SoftSwitch whose requests the core answers directly."""
 
-    min_frame_bytes: ClassVar[int]  # shorter frames cannot be sent into this target, or only with padding
-    control: ProgramSwitch
+    def __init__(self, core: Core) -> None:
+        self.path = self.address = "this process"
+        self._transport = _Call(core)
 
-    def configure(self) -> None:
-        """Makes the lab's configuration on an unconfigured switch."""
+
+class _Call:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def exchange(self, request: bytes) -> bytes:
+        return "\n".join(self._core.control(request.decode())).encode()
+
+    def close(self) -> None:
+        pass
+
+
+class SoftCore:
+    def __init__(self, ports: tuple[int, ...] = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT)) -> None:
+        self.core = Core("p4", ports, packets=8192, frame_bytes=9216)
+        self.control = CoreControl(self.core)
+        self._now_ns = 0
+        self._sent: list[tuple[int, bytes]] = []
+
+    def configure(self) -> SoftCore:
+        """Makes the lab's configuration: the receiver's queue is watched, postcards go to the third port."""
+        self.control.set_port(RECEIVER_PORT, rate=RATE_BPS)
         for mac, port in ((frames.SENDER_MAC, SENDER_PORT), (frames.RECEIVER_MAC, RECEIVER_PORT)):
             self.control.set_forwarding(mac, port)
-        self.collector_at(COLLECTOR_PORT)
+        self.control.set_collector(COLLECTOR)
         self.policy(TailDrop(BUFFER_PACKETS))
         self.postcards_of(RECEIVER_PORT)
-
-    # Control
+        return self
 
     def policy(self, policy: Policy, port: int = RECEIVER_PORT) -> None:
         """Sets the policy for frames sent from now on."""
-        self.settle()
+        self.core.advance(self._now_ns)
         self.control.set_policy(port, policy)
 
     def postcards_of(self, port: int, switch_id: int | None = SWITCH_ID) -> None:
-        self.settle()
+        self.core.advance(self._now_ns)
         self.control.set_postcards(port, switch_id)
 
-    def collector_at(self, port: int) -> None:
-        self.control.set_collector(COLLECTOR)
+    def count_by_the_program(self) -> None:
+        """Lets the program count admitted and departed packets, as on BMv2, instead of reading queue lengths."""
+        self.control.set_register("queue_registers_filled", 0, 0)
 
-    def counter(self, name: str, port: int) -> int:
-        """Counts packets, after all frames sent have passed the switch."""
-        return self.count(name, port).packets
-
-    def counted_bytes(self, name: str, port: int) -> int:
-        """Counts bytes of frames, including the Ethernet header."""
-        return self.count(name, port).bytes
+    def preset(self, register: str, value: int, port: int = RECEIVER_PORT) -> None:
+        """Writes a cell of a register of the program."""
+        if register.startswith(("admitted_", "departed_")):
+            self.count_by_the_program()
+        self.control.set_register(register, port, value)
 
     def count(self, name: str, port: int) -> Count:
+        """Packets, and bytes including the Ethernet header, after all frames sent have passed the switch."""
         self.outputs()
         return self.control.counters()[name].get(port, Count(0, 0))
 
-    def histogram(self, port: int) -> list[tuple[int, int]]:
-        self.outputs()
-        return self.control.histogram(port)
-
-    def rate(self, rate_bps: int) -> None:
-        """Sets the rate of the link behind RECEIVER_PORT's queue."""
-        self.control.set_queue(RECEIVER_PORT, Queue(rate_bps=rate_bps))
-
-    @abc.abstractmethod
-    def preset(self, register: str, value: int, port: int = RECEIVER_PORT) -> None:
-        """Writes a cell of a register of the program."""
-
-    # Frames
+    def counter(self, name: str, port: int) -> int:
+        return self.count(name, port).packets
 
     def send(self, at_ns: int, port: int, frame: bytes) -> None:
-        """Sends frames in the order of the calls. The target's abilities say how exactly `at_ns` is kept."""
-        if len(frame) < self.min_frame_bytes:
-            pytest.skip(f"{self.control.target}: a frame of {len(frame)} bytes cannot be sent into it unpadded")
-        self.put_in(at_ns, port, frame)
+        """The frame arrives at `at_ns` of virtual time."""
+        assert self.core.receive(at_ns, port, frame) == 0
+        self._now_ns = max(self._now_ns, at_ns)
 
-    @abc.abstractmethod
-    def put_in(self, at_ns: int, port: int, frame: bytes) -> None: ...
-
-    @abc.abstractmethod
-    def slow_link(self) -> None:
-        """Slows RECEIVER_PORT's link so that its queue can fill: one 1514-byte frame per 61 us of `at_ns` at most."""
-
-    @contextmanager
-    def held(self, packets: int = 0) -> Iterator[None]:
-        """All frames sent in this context reach RECEIVER_PORT's queue before the first leaves.
-
-        `packets`: the approximate number of frames, if it is large.
-        """
-        yield
-
-    @abc.abstractmethod
-    def settle(self) -> None:
-        """Returns when ingress has processed all frames sent."""
-
-    @abc.abstractmethod
     def outputs(self) -> list[tuple[int, bytes]]:
         """(port, frame) of all outputs, after all frames sent have passed the switch; in order per port."""
+        while (event_ns := self.core.next_event_ns()) != NEVER_NS:
+            self.core.advance(event_ns)
+        self._sent += [(output.port, output.frame) for output in self.core.take()]
+        return self._sent
 
     def frames_to(self, port: int) -> list[bytes]:
         return [frame for out, frame in self.outputs() if out == port]
 
     def postcards(self) -> list[Postcard]:
         return [Postcard(POSTCARD.decode(frame[POSTCARD_HEADERS_BYTES:])) for frame in self.frames_to(COLLECTOR_PORT)]
-
-    def known(self, fields: dict[str, int]) -> dict[str, int]:
-        """The fields of a postcard whose values a test can predict on this target: clock fields only if time is
-        exact.
-        """
-        unknown = () if self.control.capabilities.exact_time else CLOCK_FIELDS
-        return {name: value for name, value in fields.items() if name not in unknown}
-
-
-UNWATCHED = Unwatched()

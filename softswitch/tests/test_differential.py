@@ -35,12 +35,11 @@ STATES = 300
 
 
 @pytest.fixture(scope="module")
-def bmv2(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bmv2_target.Bmv2]:
+def bmv2() -> Iterator[bmv2_target.Bmv2]:
     if reason := bmv2_target.why_not():
         pytest.skip(f"bmv2: {reason}")
-    switch = bmv2_target.Bmv2(tmp_path_factory.mktemp("bmv2") / "simple_switch.log")
-    yield switch
-    switch.close()
+    with bmv2_target.Bmv2() as switch:
+        yield switch
 
 
 @pytest.mark.software
@@ -94,7 +93,7 @@ class TestComparison:
         pair, state = Pair(bmv2), state_of(SEED, self.NUMBER)
         pair.set(state)
         case = case_of(SEED, self.NUMBER * FRAMES_PER_STATE, state)
-        pair.soft.put_in(0, 1, b"\xff" * 5 + bytes(55))  # to an unknown host
+        pair.soft.send(0, 1, b"\xff" * 5 + bytes(55))  # to an unknown host
         pair.soft.outputs()
         with pytest.raises(Different, match=r"unknown_hosts\[1\].packets: soft 1, BMv2 None"):
             pair.compare_registers(case)

@@ -16,7 +16,7 @@ from controlplane.bmv2 import Bmv2Switch
 from controlplane.program import COUNTERS
 from controlplane.soft import SoftSwitch
 from p4src.tests.bmv2_target import Bmv2
-from p4src.tests.soft_target import SoftCore
+from p4src.tests.under_test import SoftCore
 from softswitch.tests.differential import frames, states
 from softswitch.tests.differential.states import ATTACHED, MARKER_MAC, MARKER_PORT, PORTS, REGISTERS, UNATTACHED, State
 from wire.wire import POSTCARD
@@ -104,7 +104,7 @@ class Pair:
 
     def _soft_outputs(self, case: Case) -> Outputs:
         already = len(self.soft.outputs())
-        self.soft.put_in((case.index + 1) * PACKET_SPACING_NS, case.port, case.frame)
+        self.soft.send((case.index + 1) * PACKET_SPACING_NS, case.port, case.frame)
         outputs: Outputs = {}
         for port, frame in self.soft.outputs()[already:]:
             if port in ATTACHED:
