@@ -17,7 +17,7 @@ from controlplane.soft import SoftSwitch
 from controlplane.switch import Count
 from controlplane.tests.test_spec import EXAMPLE
 from hosts.tests.patience import wait_until
-from softswitch.tests.ring_lab import Lab, Switch, build, mac
+from softswitch.tests.ring_lab import Lab, Switch, build
 
 pytestmark = [
     pytest.mark.software,
@@ -42,32 +42,24 @@ def command(*words: str, path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "controlplane", *words, *which], capture_output=True, text=True)
 
 
-def test_apply__makes_a_started_switch_forward(running: tuple[Lab, Switch]) -> None:
+def test_apply__makes_a_started_switch_forward_and_a_second_writer_is_refused(
+    running: tuple[Lab, Switch], monkeypatch: pytest.MonkeyPatch
+) -> None:
     lab, switch = running
     first = command("apply", path=switch.control_path)
     assert (first.returncode, first.stderr) == (0, "")
-    assert "changed  port 2 policy: unwatched -> tail-drop from 163 packets" in first.stdout
     again = command("apply", path=switch.control_path)
     assert again.stdout.splitlines()[-1] == f"nothing to change on soft switch at {switch.control_path}"
     with lab.packet_socket(1) as sender, lab.packet_socket(2) as receiver, switch.client() as client:
         sender.send(FRAME)
         assert receiver.recv(2000) == FRAME
         wait_until(lambda: client.counters()["postcards_made"] == {3: Count(1, 100)})
-        assert [entry for entry in client.histogram(2) if entry[1]] == [(0, 1)]
-    assert mac(2) in EXAMPLE.read_text()
-
-
-def test_writers__in_two_processes_are_one_at_a_time(running: tuple[Lab, Switch], monkeypatch) -> None:
-    _, switch = running
     monkeypatch.setattr(lock, "DIRECTORIES", (Path("/run/lock"), Path("/tmp")))  # the directories of the command
-    with SoftSwitch(switch.control_path) as client, client.writing():
-        before = client.policy(2)
-        done = command("threshold", "set", "2", "40p", path=switch.control_path)
-        assert done.returncode == 1
-        (line,) = done.stderr.splitlines()
-        assert line.startswith(f"error: soft switch at {switch.control_path}: process {os.getpid()} is writing to it")
-        assert client.policy(2) == before
-    done = command("threshold", "set", "2", "40p", path=switch.control_path)
-    assert (done.returncode, done.stderr) == (0, "")
     with SoftSwitch(switch.control_path) as client:
+        with client.writing():
+            done = command("threshold", "set", "2", "40p", path=switch.control_path)
+            (line,) = done.stderr.splitlines()
+            assert (done.returncode, f"process {os.getpid()} is writing to it" in line) == (1, True)
+            assert client.policy(2) == TailDrop(163)
+        assert command("threshold", "set", "2", "40p", path=switch.control_path).returncode == 0
         assert client.policy(2) == TailDrop(40)

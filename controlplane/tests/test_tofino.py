@@ -62,7 +62,7 @@ def buffer(switch: TofinoSwitch, port: int) -> TableEntry:
     return device.entries[sde_tables.on_chip(sde_tables.TM_QUEUE_BUFFER, device.chip), port >> 7][key]
 
 
-def test_tail_drop__is_a_hard_limit_of_the_ports_own_queue(device: Device, switch: TofinoSwitch) -> None:
+def test_tail_drop_and_ecn__are_a_hard_limit_of_the_ports_own_queue(device: Device, switch: TofinoSwitch) -> None:
     assert switch.capabilities.cell_bytes == {"tf1": 80, "tf2": 176}[device.chip]
     others = {port: buffer(switch, port) for port in (1, 3, 136)}
     for threshold, guaranteed, pool in ((3000, 24, 2976), (10, 10, 0)):
@@ -70,15 +70,12 @@ def test_tail_drop__is_a_hard_limit_of_the_ports_own_queue(device: Device, switc
         fields = buffer(switch, 2).fields
         assert (fields["guaranteed_cells"], fields["pool_max_cells"]) == (guaranteed, pool)
         assert (fields["dynamic_baf"], fields["tail_drop_enable"], fields["hysteresis_cells"]) == ("DISABLE", True, 0)
-    assert {port: buffer(switch, port) for port in others} == others
-    assert switch.queue(2) == Queue()
-
-
-def test_ecn__limits_the_queue_at_its_hard_limit(switch: TofinoSwitch) -> None:
     switch.set_policy(2, Ecn(500, 3000, Unit.CELLS))
     row = buffer(switch, 2)
     assert row.number("guaranteed_cells") + row.number("pool_max_cells") == 3000
     assert switch.policy(2) == Ecn(500, 3000, Unit.CELLS)
+    assert {port: buffer(switch, port) for port in others} == others
+    assert switch.queue(2) == Queue()
 
 
 def test_egress_threshold__gives_the_queue_back_to_the_shared_pool(switch: TofinoSwitch) -> None:
@@ -237,13 +234,6 @@ def test_another_program__is_refused(device: Device) -> None:
     device.program_name = "switch"
     with pytest.raises(SwitchError, match="runs the program 'switch', not 'bufferscope'"):
         TofinoSwitch("memory", MemoryTables(device)).program()
-
-
-def test_two_writers__are_refused_by_the_binding(device: Device, switch: TofinoSwitch) -> None:
-    other = TofinoSwitch("memory", MemoryTables(device))
-    with switch.writing(), pytest.raises(SwitchError, match="tofino switch at memory: another client is writing"):
-        apply(other, wanted(other))
-    assert device.writes == 0
 
 
 CLIENTS = {  # the source of an SDE's client -> what the line says; None: there is no client

@@ -7,7 +7,6 @@ experiments() runs all experiments; test_driver.py judges the results. Times are
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import random
@@ -15,7 +14,6 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 import time
 import traceback
 from pathlib import Path
@@ -29,6 +27,7 @@ from lib.tests.namespace import inside
 from wire.wire import POSTCARD
 
 from .core_driver import BUILD
+from .differential.frames import internet_checksum
 
 DEVICE = "/dev/bufferscope-switch"
 HOSTS = {1: "sender", 2: "receiver", 3: "collector"}
@@ -176,13 +175,6 @@ def realtime_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
     raise AssertionError(ancillary)
 
 
-def checksum(data: bytes) -> int:
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-
 def ping(payloads: tuple[int, ...]) -> list[int]:
     """The RTT (ns) of one ICMP echo for each (even) payload length, from the transmit stamp to the receive stamp."""
 
@@ -197,22 +189,13 @@ def ping(payloads: tuple[int, ...]) -> list[int]:
     with inside(HOSTS[1], open_socket) as opened:
         for number, payload in enumerate(payloads):
             head, rest = struct.pack(">BBHHH", 8, 0, 0, 1, number), bytes(payload)
-            packet = head[:2] + struct.pack(">H", checksum(head + rest)) + head[4:] + rest
+            packet = head[:2] + struct.pack(">H", internet_checksum(head + rest)) + head[4:] + rest
             opened.sendto(packet, (addr(2), 0))
             sent_ns = realtime_ns(opened.recvmsg(1, 512, SOL_IP_RECVERR)[1])
             reply, ancillary, _, _ = opened.recvmsg(65536, 512)
             assert reply[20] == 0, reply
             rtts.append(realtime_ns(ancillary) - sent_ns)
     return rtts
-
-
-def through_netem() -> list[int]:
-    """The RTT with a netem qdisc on the receiver's device, and the RTT after its removal."""
-    run("tc", "-n", HOSTS[2], "qdisc", "replace", "dev", "eth0", "root", "netem", "delay", "3ms", "limit", "100")
-    rtts = ping((56,))
-    run("tc", "-n", HOSTS[2], "qdisc", "delete", "dev", "eth0", "root")
-    assert link(2)["qdisc"] == "noqueue"
-    return rtts + ping((56,))
 
 
 def udp_socket(port: int, bound: int) -> socket.socket:
@@ -262,36 +245,6 @@ def burst(switch: SoftSwitch) -> dict[str, Any]:
     }
 
 
-def transfer(switch: SoftSwitch) -> dict[str, Any]:
-    """Four TCP connections through a short queue at 1 Gb/s: whether the bytes arrive, and port 2's packet counts."""
-    links(switch, 1_000_000_000, 500_000)
-    switch.set_policy(2, TailDrop(20))
-    data = random.Random(1).randbytes(3_000_000)
-    digests = []
-
-    def serve() -> None:
-        with socket.create_server((addr(2), 5201)) as listening:
-            for connection in [listening.accept()[0] for _ in range(4)]:
-                with connection, connection.makefile("rb") as stream:
-                    digests.append(hashlib.sha256(stream.read()).hexdigest())
-
-    def send() -> None:
-        with socket.create_connection((addr(2), 5201)) as connection:
-            connection.sendall(data)
-
-    server = threading.Thread(target=inside, args=(HOSTS[2], serve))
-    server.start()
-    time.sleep(0.1)
-    senders = [threading.Thread(target=inside, args=(HOSTS[1], send)) for _ in range(4)]
-    for thread in senders:
-        thread.start()
-    for thread in [*senders, server]:
-        thread.join()
-    time.sleep(0.1)
-    intact = [digest == hashlib.sha256(data).hexdigest() for digest in digests]
-    return {"intact": intact, "counters": {n: c[2].packets for n, c in switch.counters().items() if 2 in c}}
-
-
 def overload(switch: SoftSwitch) -> dict[str, Any]:
     """More frames at once than the pool holds, none of them dropped by the queue."""
     switch.set_postcards(2, None)
@@ -326,9 +279,7 @@ def experiments() -> dict[str, Any]:
         result["program"] = switch.about()
         links(switch, 1_000_000_000, 2_000_000)
         result["ping"] = ping((56, 8000, 56, 1000))
-        result["ping_through_netem"] = through_netem()
         result["burst"] = burst(switch)
-        result["transfer"] = transfer(switch)
         result["overload"] = overload(switch)
         result["down"] = down(switch)
         result["stats"] = switch.stats()

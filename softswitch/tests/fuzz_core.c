@@ -34,106 +34,30 @@ static uint64_t draw(uint64_t below)
 	return random_state % below;
 }
 
-static const char *const words[] = {
-	"program",
-	"table",
-	"list",
-	"set",
-	"delete",
-	"default",
-	"dump",
-	"register",
-	"read",
-	"write",
-	"counter",
-	"reset",
-	"mirror",
-	"truncate",
-	"port",
-	"show",
-	"rate",
-	"delay",
-	"access",
-	"limit_packets",
-	"limit_bytes",
-	"flow",
-	"link",
-	"any",
-	"clear",
-	";",
-	"stats",
-	"lateness",
-	"test",
-	"=",
-	"priority",
-	"tcp",
-	"udp",
-	"6",
-	"17",
-	"0",
-	"1",
-	"2",
-	"3",
-	"511",
-	"512",
-	"65535",
-	"65536",
-	"4294967296",
-	"18446744073709551615",
-	"18446744073709551616",
-	"-1",
-	"0x",
-	"0xff",
-	"0xfffffffffffffffff",
-	"02:bf:00:00:00:01",
-	"0x02bf00000001",
-	"10.0.0.1",
-	"10.0.0.256",
-	"10.0.0",
-	"::",
-	"::1",
-	"1::2::3",
-	"fd77::1",
-	"::ffff:1.2.3.4",
-	"1:2:3:4:5:6:7:8",
-	"1:2:3:4:5:6:7:8:9",
-	"1:2:3:4:5:6:7::",
-	":",
-	":::",
-	"1&&&1",
-	"&&&",
-	"1/8",
-	"/",
-	"forward",
-	"queue_policy",
-	"postcards",
-	"collector",
-	"tail_drop",
-	"ecn",
-	"egress_threshold",
-	"unwatched",
-	"report",
-	"silent",
-	"send_to",
-	"send_to_collector",
-	"arrivals",
-	"arrival_drops",
-	"admitted_packets",
-	"queue_packets",
-	"queue_bytes",
-	"queue_registers_filled",
-	"ingress_card_seq",
-	"random",
-	"seed",
-	"",
-	"\n",
-	"\x01\x7f\xff",
-	"%s%n",
-	"1000",
-	"200000000",
-	"1e9",
-	"1_000",
-};
+/* Words of requests, valid and invalid; two spaces enclose the empty word. split_words() cuts them. */
+static char vocabulary[] =
+	"program table list set delete default dump register read write counter reset mirror "
+	"truncate port show rate delay access limit_packets limit_bytes flow link any clear ; "
+	"stats lateness test = priority tcp udp 6 17 0 1 2 3 511 512 65535 65536 4294967296 "
+	"18446744073709551615 18446744073709551616 -1 0x 0xff 0xfffffffffffffffff "
+	"02:bf:00:00:00:01 0x02bf00000001 10.0.0.1 10.0.0.256 10.0.0 :: ::1 1::2::3 fd77::1 "
+	"::ffff:1.2.3.4 1:2:3:4:5:6:7:8 1:2:3:4:5:6:7:8:9 1:2:3:4:5:6:7:: : ::: 1&&&1 &&& 1/8 / "
+	"forward queue_policy postcards collector tail_drop ecn egress_threshold unwatched "
+	"report silent send_to send_to_collector arrivals arrival_drops admitted_packets "
+	"queue_packets queue_bytes queue_registers_filled ingress_card_seq random seed  \n "
+	"\x01\x7f\xff %s%n 1000 200000000 1e9 1_000";
+static const char *words[98];
+static size_t word_count;
+
+static void split_words(void)
+{
+	for (char *at = vocabulary; at; word_count++) {
+		words[word_count] = at;
+		at = strchr(at, ' ');
+		if (at)
+			*at++ = 0;
+	}
+}
 
 /* Complete requests. Most set up state for later requests and frames; the others read state, or are refused. */
 static const char *const whole[] = {
@@ -179,7 +103,7 @@ static void make_request(void)
 		return;
 	}
 	for (uint64_t index = 0; index < count; index++) {
-		const char *word = words[draw(sizeof(words) / sizeof(words[0]))];
+		const char *word = words[draw(word_count)];
 
 		used += (size_t)snprintf(request + used, sizeof(request) - used, "%s%s", used ? " " : "",
 					 word);
@@ -296,6 +220,7 @@ int main(int argc, char **argv)
 	uint64_t now_ns = 1;
 	struct core_output output;
 
+	split_words();
 	random_state = argc > 1 ? strtoull(argv[1], NULL, 10) * 2654435761u + 1 : 1;
 	for (uint16_t port = 1; port <= 3; port++)
 		core_attach_port(core, port);

@@ -20,7 +20,6 @@ from pathlib import Path
 import pytest
 
 from controlplane.policy import TailDrop
-from controlplane.soft import SoftSwitch
 from controlplane.switch import Collector, SwitchError
 from hosts.tests.patience import wait_until
 
@@ -77,47 +76,17 @@ def exchange(lab: Lab, frames: list[bytes]) -> list[bytes]:
         return received
 
 
-def test_forwarding__frames_of_every_length_come_out_unchanged(lab: Lab, switch: Switch) -> None:
+def test_forwarding__frames_come_out_unchanged(lab: Lab, switch: Switch) -> None:
+    """Frames of every length and of any content, with VLAN tags, which the kernel hands over beside the frame."""
     rng = random.Random(1)
     lengths = [14, 15, 20, 60, 61, 64, 127, 128, 1500, 1514, 1515, 4096, 8999, 9000, 9013, 9014]
     frames = [ethernet(2, 0x88B5, rng.randbytes(length - 14)) for length in lengths]
-    assert exchange(lab, frames) == frames
-
-
-def test_forwarding__garbage_passes_as_it_is(lab: Lab, switch: Switch) -> None:
-    rng = random.Random(2)
     kinds = (0x0800, 0x86DD, 0x0806, 0x1234)
-    frames = [ethernet(2, rng.choice(kinds), rng.randbytes(rng.randrange(200))) for _ in range(300)]
+    frames += [ethernet(2, rng.choice(kinds), rng.randbytes(rng.randrange(200))) for _ in range(300)]
+    untagged = ethernet(2, 0x0800, bytes(100))
+    for tags in ("81000005", "8100e00f", "88a80064810000c8"):
+        frames.append(untagged[:12] + bytes.fromhex(tags) + untagged[12:])
     assert exchange(lab, frames) == frames
-
-
-@pytest.mark.parametrize("tags", ["81000005", "8100e00f", "88a80064810000c8"])
-def test_forwarding__vlan_tags_survive(lab: Lab, switch: Switch, tags: str) -> None:
-    tagged = ethernet(2, 0x0800, bytes(100))
-    frames = [tagged[:12] + bytes.fromhex(tags) + tagged[12:]] * 3
-    assert exchange(lab, frames) == frames
-
-
-def test_forwarding__ipv6_passes(lab: Lab, switch: Switch) -> None:
-    udp = struct.pack(">HHHH", 1000, 2000, 20, 0) + bytes(12)
-    addresses = bytes.fromhex("fd77" + "0" * 27 + "1" + "fd77" + "0" * 27 + "2")
-    frames = [ethernet(2, 0x86DD, struct.pack(">IHBB", 0x60000000, 20, 17, 64) + addresses + udp)] * 2
-    assert exchange(lab, frames) == frames
-
-
-def test_forwarding__unknown_hosts_are_counted(lab: Lab, switch: Switch) -> None:
-    with lab.packet_socket(1) as sender, switch.client() as control:
-        for _ in range(7):
-            sender.send(ethernet(9, 0x88B5, bytes(60)))
-        wait_until(lambda: control.counter("unknown_hosts").get(1, None) is not None)
-        wait_until(lambda: control.counter("unknown_hosts")[1].packets == 7)
-        assert control.stats()["port.1.ingress_drops"] == 7
-
-
-def watched(control: SoftSwitch) -> None:
-    control.set_collector(Collector(3, "02:bf:00:00:01:03", mac(3), "10.78.0.1", "10.78.0.2", 5577, 5577))
-    control.set_policy(2, TailDrop(1_000_000))
-    control.set_postcards(2, 1)
 
 
 def test_burst__of_10007_frames_loses_nothing(lab: Lab) -> None:
@@ -127,7 +96,9 @@ def test_burst__of_10007_frames_loses_nothing(lab: Lab) -> None:
     room = ("--ring-mib", "128", "--packets", "16384")
     with Switch(lab, *room) as switch, lab.packet_socket(1) as sender, switch.client() as control:
         control.set_forwarding(mac(2), 2)
-        watched(control)
+        control.set_collector(Collector(3, "02:bf:00:00:01:03", mac(3), "10.78.0.1", "10.78.0.2", 5577, 5577))
+        control.set_policy(2, TailDrop(1_000_000))
+        control.set_postcards(2, 1)
         control.set_port(2, delay=1_000_000)
         before = {port: lab.received_frames(port) for port in (2, 3)}
         for _ in range(count):
@@ -163,69 +134,31 @@ def test_receive__frames_longer_than_a_slot_are_counted(lab: Lab) -> None:
         assert control.stats()["port.1.oversize"] == 1
 
 
-def test_delay__is_kept_in_real_time(lab: Lab, switch: Switch) -> None:
-    with lab.packet_socket(1) as sender, lab.packet_socket(2) as receiver, switch.client() as control:
-        control.set_port(2, delay=50_000_000)
-        start = time.monotonic()
-        sender.send(ethernet(2, 0x88B5, bytes(60)))
-        receive(receiver)
-        assert 0.05 <= time.monotonic() - start < 5
-
-
-def test_lateness__counts_every_frame(lab: Lab, switch: Switch) -> None:
-    frames = [ethernet(2, 0x88B5, bytes(60))] * 101
-    with switch.client() as control:
-        control.set_port(2, rate=100_000_000, delay=1_000_000)
-        exchange(lab, frames)
-        assert sum(count for _, count in control.lateness(2)) == 101
-        stats = control.stats()
-        assert (stats["departures.2"], stats["port.2.tx_frames"]) == (101, 101)
-        control.reset_lateness()
-        assert control.lateness(2) == []
-        assert control.stats()["departures.2"] == 0
-
-
-def test_lateness__gaps_are_compared_while_the_link_is_busy(lab: Lab, switch: Switch) -> None:
+def test_lateness__counts_every_frame_and_compares_gaps_while_the_link_is_busy(lab: Lab, switch: Switch) -> None:
     with lab.packet_socket(1) as sender, switch.client() as control:
         control.set_port(2, rate=10_000_000, delay=1_000_000)  # 1 ms and more per frame
+        start = time.monotonic()
         for _ in range(50):
             sender.send(ethernet(2, 0x88B5, bytes(1236)))
-        wait_until(lambda: control.stats()["departures.2"] == 50)
-        stats = control.stats()
-        latest_ns = max(edge_ns for edge_ns, _ in control.lateness(2))
+        wait_until(lambda: control.stats()["port.2.tx_frames"] == 50)
+        assert time.monotonic() - start > 0.05
+        stats, lateness = control.stats(), control.lateness(2)
+        control.reset_lateness()
+        assert (control.lateness(2), control.stats()["departures.2"]) == ([], 0)
+    assert stats["departures.2"] == sum(count for _, count in lateness) == 50
     assert stats["gap_frames.2"] == 49
     assert stats["virtual_span_ns.2"] == 49 * (1236 + 14 + 24) * 800
-    assert abs(stats["real_span_ns.2"] - stats["virtual_span_ns.2"]) <= latest_ns
+    assert abs(stats["real_span_ns.2"] - stats["virtual_span_ns.2"]) <= max(edge_ns for edge_ns, _ in lateness)
 
 
-def test_lateness__spans_go_over_pauses_of_the_link(lab: Lab, switch: Switch) -> None:
-    with lab.packet_socket(1) as sender, switch.client() as control:
-        control.set_port(2, rate=100_000_000, delay=1_000_000)
-        for _ in range(5):
-            sender.send(ethernet(2, 0x88B5, bytes(60)))
-            time.sleep(0.05)
-        wait_until(lambda: control.stats()["departures.2"] == 5)
-        stats = control.stats()
-        latest_ns = max(edge_ns for edge_ns, _ in control.lateness(2))
-        control.reset_lateness()
-        assert control.stats()["real_span_ns.2"] == control.stats()["virtual_span_ns.2"] == 0
-    assert stats["gap_frames.2"] == 0
-    assert stats["virtual_span_ns.2"] > 4 * 50_000_000
-    assert abs(stats["real_span_ns.2"] - stats["virtual_span_ns.2"]) <= latest_ns
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_end__is_clean(lab: Lab, number: int) -> None:
-    with Switch(lab) as switch:
-        assert stat.S_IMODE(switch.control_path.stat().st_mode) == 0o600
-        status, errors = switch.end(number)
-        assert status == 0
-        assert len(errors.splitlines()) == 1
-        assert " port.1.rx_frames=0 " in errors
-        assert not switch.control_path.exists()
-
-
-def test_kill__leaves_nothing_that_matters(lab: Lab, tmp_path: Path) -> None:
+def test_end__is_clean_and_kill_leaves_nothing_that_matters(lab: Lab, tmp_path: Path) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with Switch(lab) as switch:
+            assert stat.S_IMODE(switch.control_path.stat().st_mode) == 0o600
+            status, errors = switch.end(number)
+            assert (status, len(errors.splitlines())) == (0, 1)
+            assert " port.1.rx_frames=0 " in errors
+            assert not switch.control_path.exists()
     with Switch(lab, directory=tmp_path) as switch:
         wait_until(lambda: lab.promiscuity(1) == 1)
         switch.process.kill()
@@ -235,35 +168,23 @@ def test_kill__leaves_nothing_that_matters(lab: Lab, tmp_path: Path) -> None:
         assert control.about()["ports"] == "1 2 3"
 
 
-def test_start__in_use_is_an_error(lab: Lab, switch: Switch) -> None:
-    with switch.client() as control:
-        done = refused(lab, "--control", str(switch.control_path), "--port", "1=port1")
-        expected = f"opening the control socket {switch.control_path}: in use: another program, probably a switch, "
-        assert done == f"softswitch: {expected}listens there: stop it, or choose another path\n"
-        assert control.about()["name"] == "bufferscope"
-
-
 def refused(lab: Lab, *words: str) -> str:
-    """The stderr of a start that must fail."""
+    """The line of error of a start that must fail."""
     done = subprocess.run([*command(lab), *words], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1
-    assert done.stdout == ""
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     return done.stderr
 
 
-def test_start__a_missing_interface_is_an_error(lab: Lab, tmp_path: Path) -> None:
-    message = refused(lab, "--control", str(tmp_path / "s"), "--port", "1=port1", "--port", "2=absent")
-    assert message == "softswitch: opening absent: no such interface in this network namespace (ip link)\n"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_start__a_file_in_the_way_is_not_removed(lab: Lab, tmp_path: Path) -> None:
+def test_start__what_is_in_the_way_is_named_and_stays(lab: Lab, switch: Switch, tmp_path: Path) -> None:
+    message = refused(lab, "--control", str(switch.control_path), "--port", "1=port1")
+    assert f"{switch.control_path}: in use" in message
+    with switch.client() as control:
+        assert control.about()["name"] == "bufferscope"
     path = tmp_path / "s"
+    assert "opening absent: " in refused(lab, "--control", str(path), "--port", "1=port1", "--port", "2=absent")
+    assert not path.exists()
     path.write_text("precious")
-    message = refused(lab, "--control", str(path), "--port", "1=port1")
-    assert (
-        message == f"softswitch: opening the control socket {path}: exists and is not a socket: choose another path\n"
-    )
+    assert f"{path}: exists and is not a socket" in refused(lab, "--control", str(path), "--port", "1=port1")
     assert path.read_text() == "precious"
 
 
@@ -271,10 +192,7 @@ def test_start__offloads_are_refused(lab: Lab, tmp_path: Path) -> None:
     lab.set_offload(2, "gro", True)
     try:
         message = refused(lab, "--control", str(tmp_path / "s"), "--port", "1=port1", "--port", "2=port2")
-        assert message == (
-            "softswitch: opening port2: offloads that hide packets are on: ethtool -K port2 gro off "
-            "(or --allow-offloads)\n"
-        )
+        assert "ethtool -K port2 gro off" in message
         with Switch(lab, "--allow-offloads"):
             pass
     finally:
@@ -307,26 +225,16 @@ def test_drop_user__keeps_nothing_and_forwards(lab: Lab) -> None:
         assert exchange(lab, frames) == frames
 
 
-def test_control__bad_requests_change_nothing_and_harm_nobody(switch: Switch) -> None:
+def test_control__bad_requests_harm_nobody(switch: Switch) -> None:
     rng = random.Random(4)
-    with switch.client() as control:
+    with switch.client() as control, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as raw:
         before = control.port(2)
-        for request in (
-            "port set 2 rate",
-            "port set 2 rate 10 delay 5",
-            "port set 2 delay 7 speed 9",
-            "port set 9 delay 1",
-        ):
-            with pytest.raises(SwitchError):
-                control.request(request)
+        raw.connect(str(switch.control_path))
+        raw.settimeout(60)
+        for garbage in (b"x" * 5000, b"stats\0", b"\xff\xfe", b" ", *(rng.randbytes(50) for _ in range(500))):
+            raw.send(garbage)
+            assert raw.recv(1 << 18).startswith(b"error ")
         assert control.port(2) == before
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as raw:
-            raw.connect(str(switch.control_path))
-            raw.settimeout(60)
-            for garbage in (b"x" * 5000, b"stats\0", b"\xff\xfe", b" ", *(rng.randbytes(50) for _ in range(500))):
-                raw.send(garbage)
-                assert raw.recv(1 << 18).startswith(b"error ")
-        assert control.stats()["pool_exhausted"] == 0
 
 
 def test_control__too_many_clients_get_an_error(switch: Switch) -> None:

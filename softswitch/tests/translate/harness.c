@@ -5,14 +5,12 @@
  *   mirror SESSION PORT
  *   std NAME VALUE      enq_qdepth or a global timestamp, as the core would set it, of all frames from now on
  *   frame PORT HEX      a frame through ingress, clones, egress and deparser: "KIND PORT HEX" for each output
- *   repeat COUNT HEX    mean ns of a frame's way through ingress, egress and deparser
  *
  * A frame has memory of exactly its size behind the headroom, so that a sanitizer detects every access beyond.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "pipeline.h"
 
@@ -140,30 +138,6 @@ static void run_frame(struct pipeline *pipeline, const uint8_t *bytes, size_t co
 	frame_free(frame);
 }
 
-static void repeat(struct pipeline *pipeline, const uint8_t *bytes, size_t count, unsigned long times)
-{
-	struct frame *frame = frame_new(bytes, count);
-	struct packet *packet = &frame->packet;
-	struct timespec start, end;
-
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	for (unsigned long i = 0; i < times; i++) {
-		packet->frame = frame->memory + PIPELINE_HEADROOM;
-		packet->frame_bytes = (uint32_t)count;
-		packet->std.packet_length = (uint32_t)count;
-		packet->std.ingress_port = 1;
-		pipeline_ingress(pipeline, packet);
-		packet->std.egress_port = packet->std.egress_spec;
-		pipeline_egress(pipeline, packet);
-		pipeline_deparse(pipeline, packet);
-	}
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	printf("ns %.1f\n",
-	       (double)((end.tv_sec - start.tv_sec) * 1000000000ll + end.tv_nsec - start.tv_nsec) /
-		       (double)times);
-	frame_free(frame);
-}
-
 static size_t read_hex(const char *text, uint8_t *bytes)
 {
 	size_t count = 0;
@@ -208,8 +182,6 @@ int main(void)
 				must(false, "no such field");
 		} else if (sscanf(line, "frame %lu %n", &number, &at) == 1) {
 			run_frame(pipeline, bytes, read_hex(line + at, bytes), (unsigned)number);
-		} else if (sscanf(line, "repeat %lu %n", &number, &at) == 1) {
-			repeat(pipeline, bytes, read_hex(line + at, bytes), number);
 		} else {
 			must(false, "no such command");
 		}

@@ -7,6 +7,7 @@ import random
 import struct
 import zlib
 
+from ..differential.frames import internet_checksum
 from .conftest import Switch
 
 PROGRAM = "checksums"
@@ -16,11 +17,7 @@ HASHES = struct.Struct(">HHIHQHHB")
 
 def csum16(data: bytes) -> int:
     """RFC 1071."""
-    data += bytes(len(data) % 2)
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    return internet_checksum(data + bytes(len(data) % 2))
 
 
 def crc16(data: bytes) -> int:
