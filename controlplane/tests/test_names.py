@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,8 @@ from controlplane.schema import Schema
 from controlplane.schema_files import committed_schemas, committed_tofino, from_p4info
 from controlplane.sde_tables import CHIPS, FIXED_TABLES, on_chip
 from controlplane.switch import SwitchError
-from controlplane.targets import TARGETS
 from wire.wire import DEPTH_BUCKETS
 
-ROOT = Path(__file__).parents[2]
 SHARED = Path(os.environ.get("SDE_INSTALL", "/absent"), "share/bf_rt_shared")
 SCHEMAS = committed_schemas()
 
@@ -45,14 +42,6 @@ def test_names__exist_in_the_compiled_program(schema: Schema) -> None:
     for name in COUNTERS:
         assert schema.counter(name).size == 512
     assert schema.counter("depth_histogram").size == 512 * len(DEPTH_BUCKETS)
-
-
-def test_queued_extra_bytes__are_the_internal_header_and_the_fcs() -> None:
-    source = (ROOT / "p4src/tna/internal_headers.p4").read_text()
-    (body,) = re.findall(r"header watched_h \{(.*?)\}", source, re.S)
-    widths = {"kind_t": 4} | {f"bit<{bits}>": bits for bits in range(1, 129)}
-    bits = sum(widths[kind] for kind in re.findall(r"^\s*(\S+) \w+;", body, re.M))
-    assert TARGETS["tofino"].capabilities.queued_extra_bytes == bits // 8 + 4
 
 
 def test_schema__names_an_unknown_table_or_action() -> None:

@@ -2,7 +2,7 @@
 """Queues of the soft switch with their own limits: the program reads the true length, even if a queue refuses packets.
 
 BMv2's program cannot see such drops, so on BMv2 the control plane refuses limits that would falsify depths
-(controlplane/tests/test_bmv2_queues.py).
+(controlplane/tests/test_bmv2.py).
 """
 
 import random
