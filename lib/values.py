@@ -14,7 +14,7 @@ from lib import units
 from lib.words import unknown
 
 SIX_DECIMALS = 6
-_WHOLE = re.compile(r"([+-]?[0-9]{1,20}(?:\.[0-9]{1,18})?(?:[eE]\+?[0-9]{1,2})?)([kKmM]?)")
+_WHOLE = re.compile(r"([+-]?[0-9]{1,20}(?:(?:\.[0-9]{1,18})?(?:[eE]\+?[0-9]{1,2}|(?=[kKmM])))?)([kKmM]?)")
 _IN_WORDS = {3: "three", SIX_DECIMALS: "six"}
 
 
