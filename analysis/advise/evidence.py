@@ -104,10 +104,16 @@ def _files(directory: Path) -> list[Path]:
         or not (
             path.parent in repetitions
             or path.stem in OTHER_TABLES
-            or path.with_suffix(".png").exists()
+            or _is_of_a_figure(path)
             or (path.name == INDEX and path.parent in above)
         )
     ]
+
+
+def _is_of_a_figure(path: Path) -> bool:
+    """Whether a table has the numbers or the points of a figure: x.csv and x-points.csv beside x.svg."""
+    of_points = path.with_stem(path.stem.removesuffix("-points"))
+    return any(table.with_suffix(kind).exists() for table in (path, of_points) for kind in (".svg", ".png"))
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:

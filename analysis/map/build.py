@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Builds the map from the published tables: map.png, map.svg, map.csv, and the table in the page of all papers."""
+"""Builds the map from the published tables: map.svg, map.png, map.csv, and the table in the page of all papers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ NUMBERS = f"{NAME}.csv"
 REFRESH = "make figures PAPER=all PUBLISH=1"
 
 
-def build(docs: Path, output: Path, spreads: Spreads) -> list[Path]:
-    """Draws the map of the tables in `docs` into `output`; returns the files. Raises InputError, OSError."""
+def build(docs: Path, output: Path, spreads: Spreads, *, only_svg: bool = False) -> list[Path]:
+    """Draws the map of the tables in `docs` into `output`; returns the files to look at. Raises InputError, OSError."""
     map_points, bests = points.read(docs, spreads), ratio.read(docs)
     output.mkdir(parents=True, exist_ok=True)
     data = {"points": map_points, "bests": bests, "provenance": _provenance(docs, map_points, bests)}
-    look.render(NAME, figure.draw, data, output)
-    return [output / f"{NAME}.png", output / f"{NAME}.svg", write_numbers(map_points, bests, output)]
+    look.render(NAME, figure.draw, data, output, only_svg=only_svg)
+    return [output / f"{NAME}.svg", write_numbers(map_points, bests, output)]
 
 
 def publish(docs: Path, spreads: Spreads) -> list[Path]:
     """Draws the map into `docs`, and writes its table into the page there."""
-    files = build(docs, docs, spreads)
+    files = build(docs, docs, spreads, only_svg=True)
     path = docs / page.NAME
     path.write_text(page.with_table(path, points.read(docs, spreads)), encoding="utf-8")
     return [*files, path]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import mode
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,17 @@ SHADES = (BLACK, BROWN, SKY, OLIVE)  # of the rules, in their order
 DODGE = 1.035  # factor between points with the same number of flows
 FIRST_FLOWS, LAST_FLOWS = 0.8, 700
 DROPS_ON_ARRIVAL = "tail-drop"
+UP, DOWN, ARROW_POINTS = 1, -1, 8
 OF_RATIO = {SMALL: (BLUE, "v"), LARGE: (ORANGE, "^")}
+
+
+class Look(NamedTuple):
+    """How points are drawn. `arrow`: UP or DOWN, towards the bound that is not known; 0 if both are known."""
+
+    shade: str
+    face: str
+    marker: str
+    arrow: int
 
 
 def draw(data: Data) -> look.Figure:
@@ -53,10 +63,13 @@ def _panel(ax: Any, points: Sequence[MapPoint]) -> None:
     for rule, shade in zip(RULES, SHADES, strict=True):
         _line(ax, rule, shade, points, bdp)
     at: dict[int, int] = {}
+    looks: dict[Look, list[tuple[float, MapPoint]]] = {}
     for point in sorted(points, key=lambda point: point.is_two_sided):
         place = at[point.flows] = at.get(point.flows, -1) + point.is_two_sided
         sideways = (place + 1) // 2 * (1 if place % 2 else -1) if point.is_two_sided else 0
-        _draw_point(ax, point, point.flows * DODGE**sideways)
+        looks.setdefault(_look(point), []).append((point.flows * DODGE**sideways, point))
+    for look_of, placed in looks.items():
+        _draw_points(ax, look_of, placed)
     ax.set_xlim(FIRST_FLOWS, LAST_FLOWS)
     ax.set_ylim(3e-4, 6)
     ticks = [1, 3, 10, 30, 100, 300]
@@ -81,32 +94,43 @@ def _line(ax: Any, rule: MapRule, shade: str, points: Sequence[MapPoint], bdp: f
     def heights(flows: np.ndarray) -> list[float]:
         return [rule.buffer(bdp, n, bdp / n) / bdp for n in flows]
 
-    flows = np.geomspace(FIRST_FLOWS, LAST_FLOWS, 200)
+    flows = np.geomspace(FIRST_FLOWS, LAST_FLOWS, 60)
     flows = flows[(flows >= 1) & (flows <= bdp / LEAST_WINDOW)]
     ax.plot(flows, heights(flows), color=shade, linewidth=0.7, linestyle="--", zorder=1)
     rule_region = region(rule, [point for point in points if point.senders in rule.senders])
     for first, last in spans(rule_region.held_at, rule_region.failed_at):
-        held = np.geomspace(max(first * 0.93, 1), last * 1.07, 60)
+        held = np.geomspace(max(first * 0.93, 1), last * 1.07, 30)
         ax.plot(held, heights(held), color=shade, linewidth=6, alpha=0.3, solid_capstyle="butt", zorder=1)
 
 
-def _draw_point(ax: Any, point: MapPoint, x: float) -> None:
+def _look(point: MapPoint) -> Look:
     shade = algorithms.color(point.cc)
     face = shade if point.drops == DROPS_ON_ARRIVAL else "white"
-    style: dict[str, Any] = {"color": shade, "markerfacecolor": face, "markeredgewidth": 0.7, "zorder": 3}
-    if point.is_two_sided:
-        ax.plot([x, x], [point.low / point.bdp, point.high / point.bdp], color=shade, linewidth=0.7, zorder=2)
-        ax.plot(x, point.middle, MARKERS[point.senders], **style)
+    arrow = 0 if point.is_two_sided else UP if math.isinf(point.high) else DOWN
+    return Look(shade, face, MARKERS[point.senders], arrow)
+
+
+def _draw_points(ax: Any, of: Look, placed: Sequence[tuple[float, MapPoint]]) -> None:
+    """Draws points of one look, and their bars or arrows, with few artists: the picture is a file of the repository."""
+    x, y = [at for at, _ in placed], [point.middle for _, point in placed]
+    style: dict[str, Any] = {"color": of.shade, "markeredgewidth": 0.7, "linestyle": "", "zorder": 3}
+    if of.arrow:
+        ax.plot(x, y, of.marker, markerfacecolor=of.face, **style | {"markersize": 2.2, "alpha": 0.6})
+        _arrows(ax, x, y, of.arrow, of.shade)
         return
-    up = math.isinf(point.high)
-    ax.plot(x, point.middle, MARKERS[point.senders], **style | {"markersize": 2.2, "alpha": 0.6})
-    _arrow(ax, x, point.middle, 1.6 if up else 1 / 1.6, {"color": shade, "alpha": 0.6, "mutation_scale": 5})
+    low, high = [point.low / point.bdp for _, point in placed], [point.high / point.bdp for _, point in placed]
+    ax.vlines(x, low, high, color=of.shade, linewidth=0.7, zorder=2)
+    ax.plot(x, y, of.marker, markerfacecolor=of.face, **style)
 
 
-def _arrow(ax: Any, x: float, y: float, factor: float, style: dict[str, Any]) -> None:
-    """Draws an arrow from the known bound towards the unknown bound."""
-    line = {"arrowstyle": "->", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", (x, y * factor), (x, y), arrowprops=line | style)
+def _arrows(ax: Any, x: Sequence[float], y: Sequence[float], direction: int, shade: str) -> None:
+    """Draws arrows from the known bounds towards the unknown bounds."""
+    from matplotlib.path import Path
+
+    corners = [(0, 0), (0, 1), (-0.18, 0.72), (0, 1), (0.18, 0.72)]
+    path = Path([(across, along * direction) for across, along in corners], [1, 2, 1, 2, 2])
+    ax.plot(x, y, linestyle="", marker=path, markersize=2 * ARROW_POINTS, markerfacecolor="none", color=shade,
+            markeredgewidth=0.6, alpha=0.6, zorder=2)  # fmt: skip
 
 
 def _ratio_panel(ax: Any, bests: Sequence[BestBuffer]) -> None:
@@ -125,7 +149,7 @@ def _ratio_panel(ax: Any, bests: Sequence[BestBuffer]) -> None:
         text = f"{best.users:,}"
         look.note(ax, text, (x, best.buffer / best.bdp), (4, 0), fontsize=6, color=shade)
         if ratio.is_open(best):
-            _arrow(ax, x, high / best.bdp, 1.7, {"color": shade})
+            _arrows(ax, [x], [high / best.bdp], UP, shade)
     for rule, style in ((_small_rule, "--"), (_large_rule, ":"), (_fast_rule, "-.")):
         for bdp in sorted({best.bdp for best in bests}):
             gammas = [best.gamma for best in bests if best.bdp == bdp]

@@ -36,7 +36,9 @@ ROWS, COLUMNS = 4, 3
 
 def figure(sweeps: tuple[str, ...]) -> PaperFigure:
     """The comparison for a paper: every point of these sweeps that their real-time versions have as well."""
-    return PaperFigure("clocks", CAPTION, sweeps, partial(prepare, sweeps), draw, facts, table, compares_clocks=True)
+    return PaperFigure(
+        "clocks", CAPTION, sweeps, partial(prepare, sweeps), draw, facts, points=points, compares_clocks=True
+    )
 
 
 class ClockMeasure(NamedTuple):
@@ -284,34 +286,36 @@ def facts(data: Data) -> list[Fact]:
     absolute difference, and the point with the largest difference.
     """
     if not data["points"]:
-        return [Fact("every measure: points whose intervals of both clocks meet", "", None, None, "", headline=True)]
+        return [Fact("every measure: points whose intervals of both clocks meet", "", None, None, "")]
     rows = []
     for at, measure in enumerate(MEASURES):
         known = [(point.label, both) for point in data["points"] if (both := point.values[at]) is not None]
         judged = [both.meet for _, both in known if both.meet is not None]
         what = f"{measure.name}: points whose intervals of both clocks meet"
         count = exactly(judged.count(True)) if judged else None
-        rows.append(Fact(what, "", None, count, f"of {len(judged)}", headline=True))
+        rows.append(Fact(what, "", None, count, f"of {len(judged)}"))
         if known:
             middle = exactly(median(abs(both.difference) for _, both in known))
             what = f"{measure.name}: distance of real from virtual time, median over points"
-            rows.append(Fact(what, "", None, middle, measure.unit, headline=True))
+            rows.append(Fact(what, "", None, middle, measure.unit))
             label, both = max(known, key=lambda point: abs(point[1].difference))
             what = f"{measure.name}: largest difference, real time less virtual time"
             rows.append(Fact(what, "", None, exactly(both.difference), measure.unit, label))
     return rows
 
 
-def table(data: Data) -> str:
-    """Every point and measure in Markdown, virtual and real time side by side; then the points only real time has."""
-    lines = ["| point | | virtual time | real time | real − virtual | intervals |", "|---|---|---|---|---|---|"]
-    for point in data["points"]:
-        for measure, both in zip(MEASURES, point.values, strict=True):
-            if both is None:
-                continue
-            verdict = {True: "meet", False: "**do not meet**", None: "of single runs"}[both.meet]
-            numbers = f"{both.virtual} | {both.real} | {both.difference:+.3g}"
-            lines.append(f"| {point.label} | {measure.title} | {numbers} | {verdict} |")
-    folded = f"<details><summary>{len(data['points'])} points, each measure</summary>\n\n" + "\n".join(lines)
-    alone = f"Without valid runs in virtual time, and so not compared: {'; '.join(data['alone'])}."
-    return "\n\n".join([folded + "\n\n</details>"] * bool(data["points"]) + [alone] * bool(data["alone"]))
+def points(data: Data) -> pl.DataFrame:
+    """Every point and measure, virtual and real time side by side. A point that only real time has is a row without
+    numbers.
+    """
+    numbers = [f"{clock}{end}" for clock in ("virtual", "real") for end in ("", "_low", "_high", "_runs")]
+    schema = {"point": pl.String, "measure": pl.String, "unit": pl.String, **dict.fromkeys(numbers, pl.Float64)}
+    rows = [
+        (point.label, measure.name, measure.unit or None, *both.virtual, *both.real, both.meet)
+        for point in data["points"]
+        for measure, both in zip(MEASURES, point.values, strict=True)
+        if both is not None
+    ]
+    alone = [(label, *[None] * (len(schema))) for label in data["alone"]]
+    frame = pl.DataFrame([*rows, *alone], schema=schema | {"intervals_meet": pl.Boolean}, orient="row")
+    return frame.cast({"virtual_runs": pl.Int64, "real_runs": pl.Int64})

@@ -27,8 +27,9 @@ def draw(runs: StoredRuns, output: Path, figures: tuple[PaperFigure, ...]) -> li
 
 
 def draw_one(runs: StoredRuns, output: Path, figure: PaperFigure) -> DrawnFigure:
-    """Draws one figure and writes the CSV of its numbers. If there is a second set of runs, or runs of ns-3, the CSV
-    has their numbers, too. The key `ns3` of the figure's data holds the data of ns-3's runs, for `draw` and `table`.
+    """Draws one figure and writes the CSV of its numbers, and the CSV of its points if it has one. If there is a second
+    set of runs, or runs of ns-3, the CSV has their numbers, too. The key `ns3` of the figure's data holds the data of
+    ns-3's runs, for `draw` and `table`.
     """
     runs, second = runs.unselected(), runs.second_set()
     data = figure.prepare(runs)
@@ -43,6 +44,8 @@ def draw_one(runs: StoredRuns, output: Path, figure: PaperFigure) -> DrawnFigure
     if ns3:
         numbers = facts.with_ns3(numbers, figure.facts(ns3))
     facts.table(numbers).write_csv(output / f"{figure.name}.csv")
+    if figure.points:
+        facts.rounded(figure.points(data)).write_csv(output / figure.points_name)
     beside = ns3["provenance"] if ns3 else {"used": [], "left_out": []}
     left_out = [*provenance["left_out"], *beside["left_out"]]
     return DrawnFigure(figure, numbers, provenance["used"], left_out, table, beside["used"])

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -13,6 +14,8 @@ from analysis.published_numbers import Key
 from analysis.statistics import Interval
 
 NOT_MEASURED = "not measured"
+DIGITS = 10
+NUMBERS = ("measured", "low", "high")
 
 
 class Fact(NamedTuple):
@@ -38,6 +41,21 @@ class Fact(NamedTuple):
             return False
         low, high = self.measured.ends
         return low <= self.predicted <= high
+
+    @property
+    def verdict(self) -> str:
+        """How the measured number compares with the prediction; "" if one of them is missing, and for a distance from 0
+        without an interval.
+        """
+        if self.predicted is None or self.measured is None:
+            return ""
+        if self.is_predicted or self.measured.value == self.predicted:
+            return "as predicted"
+        if self.predicted == 0 and self.measured.low is None:
+            return ""
+        if self.predicted == 0 or math.isinf(self.measured.ends[1]):
+            return "not as predicted"
+        return f"{self.measured.value / self.predicted:.2f} times the prediction"
 
     @property
     def second_text(self) -> str:
@@ -76,25 +94,36 @@ def with_ns3(facts: Iterable[Fact], ns3: Iterable[Fact]) -> list[Fact]:
 
 
 def table(facts: Iterable[Fact]) -> pl.DataFrame:
-    """One row per fact: its name, the paper's words, and the numbers; empty where there is none. `key` is a JSON
-    object, in a column that only tables with keys have.
+    """One row per fact: its name, the paper's words, and the numbers; empty where there is none. `words` and
+    `ns3_words` stand in place of a missing number (at most 0.5), `why` says why a number is not as predicted. `key` is
+    a JSON object, in a column that only tables with keys have.
     """
-    facts = list(facts)
-    numbers = dict.fromkeys(("predicted", "measured", "low", "high"), pl.Float64)
-    schema = {"what": pl.String, "paper": pl.String, **numbers, "runs": pl.Int64, "unit": pl.String}
-    schema |= {"second": pl.Float64, "second_runs": pl.Int64, "ns3": pl.Float64, "ns3_runs": pl.Int64}
-    rows = [
-        (*fact[:3], *(fact.measured or (None,) * 4), fact.unit,
-         *_value_and_runs(fact.second), *_value_and_runs(fact.ns3.measured if fact.ns3 else None))
-        for fact in facts
-    ]  # fmt: skip
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    keys = [json.dumps(fact.key) if fact.key else None for fact in facts]
-    return frame.with_columns(key=pl.Series(keys, dtype=pl.String)) if any(keys) else frame
+    schema: dict[str, Any] = {"what": pl.String, "paper": pl.String, "predicted": pl.Float64}
+    schema |= dict.fromkeys(NUMBERS, pl.Float64) | {"runs": pl.Int64, "unit": pl.String, "words": pl.String}
+    for other in ("second", "ns3"):
+        schema |= {other: pl.Float64, f"{other}_low": pl.Float64, f"{other}_high": pl.Float64}
+        schema |= {f"{other}_runs": pl.Int64}
+    schema |= {"ns3_words": pl.String, "why": pl.String}
+    rows = [_row(fact) for fact in facts]
+    frame = rounded(pl.DataFrame(rows, schema=schema | {"key": pl.String}, orient="row"))
+    return frame if frame["key"].count() else frame.drop("key")
 
 
-def _value_and_runs(estimate: Interval | None) -> tuple[float | None, int | None]:
-    return (estimate.value, estimate.runs) if estimate else (None, None)
+def rounded(table: pl.DataFrame) -> pl.DataFrame:
+    """The table without digits that differ between processors."""
+    return table.with_columns(pl.selectors.float().round_sig_figs(DIGITS))
+
+
+def _row(fact: Fact) -> tuple[Any, ...]:
+    of_ns3 = fact.ns3.measured if fact.ns3 else None
+    words = None if fact.measured else fact.none
+    ns3_words = None if of_ns3 or fact.ns3_text == "–" else fact.ns3_text
+    missing = (None,) * len(Interval._fields)
+    return (
+        fact.what, fact.paper or None, fact.predicted, *(fact.measured or missing), fact.unit or None, words,
+        *(fact.second or missing), *(of_ns3 or missing), ns3_words, fact.reason or None,
+        json.dumps(fact.key) if fact.key else None,
+    )  # fmt: skip
 
 
 def exactly(value: float) -> Interval:

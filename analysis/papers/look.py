@@ -179,17 +179,18 @@ def ns3_points(ax: Axes, x: Iterable[float], intervals: Iterable[Interval], shad
         ax.plot([], [], "D", color=GREY, **NS3, label="ns-3")
 
 
-def render(name: str, draw: Callable[[Data], Figure], data: Data, directory: Path) -> None:
-    """Draws one figure in the papers' style into <directory>/<name>.png and .svg: the same bytes from the same data. A
-    figure with axes gets a footer. A figure without axes is a table of text that draws its own footer. Raises OSError.
+def render(name: str, draw: Callable[[Data], Figure], data: Data, directory: Path, *, only_svg: bool = False) -> None:
+    """Draws one figure in the papers' style into <directory>/<name>.svg, and for print into <name>.png: the same bytes
+    from the same data. A figure with axes gets a footer. A figure without axes is a table of text that draws its own
+    footer. Raises OSError.
     """
     import matplotlib
 
-    from analysis.figures.drawing import STYLE, save
+    from analysis.figures.drawing import STYLE, save, save_svg
 
     with matplotlib.rc_context(STYLE | SMALL):  # type: ignore[arg-type]
         figure = draw(plain(data))
         if figure.axes:
             beside = len(data["ns3"]["provenance"]["used"]) if "ns3" in data else 0
             footer(figure, {**plain(data["provenance"]), "ns3": beside})
-        save(figure, directory, name, PNG_DPI)
+        (save_svg if only_svg else save)(figure, directory, name, PNG_DPI)

@@ -19,6 +19,7 @@ from analysis.figures.common import Data
 from analysis.papers.facts import Fact
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 # Ends of the names of a sweep's versions: in real time, in ns-3 beside the other runs, with short runs.
@@ -30,8 +31,8 @@ FIGURE_NAME = re.compile(r"[a-z]+(_[0-9]{1,3}[a-f]?)?")
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """A figure or a table. `prepare` selects stored runs and returns plain data; `draw`, `facts` and `table` use
-    nothing but that data.
+    """A figure or a table. `prepare` selects stored runs and returns plain data; `draw`, `facts`, `table` and `points`
+    use nothing but that data.
     """
 
     name: str  # of its files: figure_05a, table_1
@@ -40,12 +41,23 @@ class PaperFigure:
     prepare: Callable[[Any], Data]  # Any is StoredRuns, which has a Paper: importing it would be circular
     draw: Callable[[Data], Figure]
     facts: Callable[[Data], list[Fact]]
-    table: Callable[[Data], str] | None = None  # Markdown for the page, where facts cannot hold everything
+    table: Callable[[Data], str] | None = None  # Markdown for the page, of some rows
+    points: Callable[[Data], pl.DataFrame] | None = None  # a second CSV: each point, where facts are about all of them
     compares_clocks: bool = False  # needs the sweeps' real-time versions too, which CLOCK=real runs
 
     def __post_init__(self) -> None:
         if not FIGURE_NAME.fullmatch(self.name):
             raise ValueError(f"figure {self.name!r}: cannot name its files; allowed: as in figure_05a, table_1, clocks")
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the page shows it as text."""
+        return self.name.startswith("table")
+
+    @property
+    def points_name(self) -> str:
+        """The file of its points."""
+        return f"{self.name}-points.csv"
 
     @property
     def title(self) -> str:
@@ -84,6 +96,7 @@ class Paper:
     specs: Path
     figures: tuple[PaperFigure, ...]  # in the order of the page
     algorithms: tuple[str, ...] = ("reno",)  # congestion controls, in the order of legends and tables
+    telling: tuple[str, ...] = ()  # names of one or two figures that the page shows first
     second: Second | None = None  # the same sweeps with one key changed: a column of the page
     read_beside: Callable[[Path], Any] | None = None  # published numbers from a checkout; raises ValueError
 
@@ -95,6 +108,8 @@ class Paper:
         names = [figure.name for figure in self.figures]
         if not names or len(set(names)) < len(names):
             raise ValueError("figures: allowed: one or more, each name once")
+        if unknown := set(self.telling) - set(names):
+            raise ValueError(f"telling: no figure has the name {min(unknown)}; allowed: {', '.join(names)}")
 
     @cached_property
     def stems(self) -> tuple[str, ...]:

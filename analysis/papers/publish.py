@@ -16,30 +16,27 @@ from lib.errors import InputError
 from lib.terminal import counted
 from runs import archive
 
-MOST_BYTES = 8 << 20  # of figures and page: everybody who clones the repository downloads them
+MOST_BYTES = 300_000  # of a picture: everybody who clones the repository downloads it
 
 
 def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Path) -> list[Path]:
-    """Copies the drawn figures, their numbers (CSV) and the run table from `figures` to `docs`, and writes the page and
-    the archives there. Returns the new files. Raises OSError; InputError if the figures or the runs of the first
+    """Copies the pictures as SVG, their numbers (CSV) and the run table from `figures` to `docs`, and writes the page
+    and the archives there. Returns the new files. Raises OSError; InputError if a picture or the runs of the first
     repetition are too large, or if the file of reasons names a figure that was not drawn: `docs` is then unchanged.
     """
     paper = runs.paper
     reasons = document.read_reasons(docs / paper.reasons_name)
-    pictures = [figures / f"{each.figure.name}.{kind}" for each in drawn for kind in ("png", "svg")]
+    pictures = [figures / f"{each.figure.name}.svg" for each in drawn if not each.figure.is_table]
     by_repetition = _by_repetition(runs)
     with archive.packed(docs, runs.results, by_repetition) as packed:
         missing = sum(len(by_repetition[number]) for number in packed.left_out)
         page = document.page(drawn, runs, reasons, paper.key, _about_archives(packed, missing, paper))
-        total = sum(path.stat().st_size for path in pictures) + len(page)
-        if total > MOST_BYTES:
-            largest = max(pictures, key=lambda path: path.stat().st_size)
-            raise InputError(
-                f"figures and page have {total / 2**20:.1f} MiB, allowed are {MOST_BYTES >> 20}; the largest is "
-                f"{largest} with {largest.stat().st_size / 2**20:.1f}: rasterize its dense parts"
-            )
+        for path in pictures:
+            if (size := path.stat().st_size) > MOST_BYTES:
+                raise InputError(f"{path}: has {size} bytes; allowed: {MOST_BYTES}; thin or rasterize its dense parts")
         archives = packed.replace(docs / paper.archives_name)
     numbers = [figures / f"{each.figure.name}.csv" for each in drawn]
+    numbers += [figures / each.figure.points_name for each in drawn if each.figure.points]
     copies = {path: docs / paper.key / path.name for path in (*pictures, *numbers)}
     copies[figures / paper.run_list_name] = docs / paper.run_list_name
     (docs / paper.key).mkdir(parents=True, exist_ok=True)

@@ -126,7 +126,7 @@ def test_point_of_real_time_alone__is_named_and_not_drawn(put, tmp_path):
     put("real", "twenty-packets", "reno", 16, 20 / BDP["real"])
     data = prepared(tmp_path)
     assert (labels(data), data["alone"]) == ([], ["Reno, n = 16, B = 0.12 BDP"])
-    assert "not compared: Reno, n = 16, B = 0.12 BDP" in clocks.table(data)
+    assert clocks.points(data).rows() == [("Reno, n = 16, B = 0.12 BDP", *[None] * 11)]
     assert not any(fact.measured for fact in clocks.facts(data))
 
 
@@ -172,10 +172,13 @@ def test_facts__count_agreeing_points_and_name_the_worst(put, tmp_path):
     assert middle.measurement_text == "10 %"
     most = facts["utilization, mean: largest difference, real time less virtual time"]
     assert (most.measurement_text, most.reason) == ("20 %", "Reno, n = 16, B = 1 BDP")
-    said = clocks.table(data)
-    both = "72 (69.52 to 74.48)"
-    assert f"| Reno, n = 4, B = 1 BDP | utilization, mean (%) | {both} | {both} | +0 | meet |" in said
-    assert f"| {both} | 92 (89.52 to 94.48) | +20 | **do not meet** |" in said
+    few, many = (row for row in clocks.points(data).iter_rows(named=True) if row["measure"] == "utilization, mean")
+    assert (few["point"], few["unit"], few["intervals_meet"]) == ("Reno, n = 4, B = 1 BDP", "%", True)
+    assert [few[f"virtual{end}"] for end in ("", "_low", "_high", "_runs")] == pytest.approx(
+        [72, 69.52, 74.48, 3], 1e-3
+    )
+    assert [few[f"real{end}"] for end in ("", "_low", "_high")] == pytest.approx([72, 69.52, 74.48], 1e-3)
+    assert (many["real"], many["intervals_meet"]) == (pytest.approx(92), False)
 
 
 def test_figure__has_one_panel_per_measure_and_counts_agreement(put, tmp_path):
@@ -192,7 +195,7 @@ def test_figure__has_one_panel_per_measure_and_counts_agreement(put, tmp_path):
     assert "(real time and virtual time;" in figure.get_supxlabel()
 
 
-def test_page__shows_the_missing_comparison_and_then_the_table(put, tmp_path):
+def test_page__shows_the_missing_comparison_and_then_the_points(put, tmp_path):
     (nothing,) = draw.draw(StoredRuns(PAPER, tmp_path), tmp_path / "figures", (COMPARISON,))
     assert not nothing.used
     assert "CLOCK=real" in (tmp_path / "figures/clocks.svg").read_text()
@@ -204,6 +207,6 @@ def test_page__shows_the_missing_comparison_and_then_the_table(put, tmp_path):
     page = document.page([drawn], runs, {"Clocks": "Because TCP's timers *count ms*."})
     assert "## Clocks" in page
     assert "Because TCP's timers" in page
-    assert "| Reno, n = 4, B = 1 BDP | utilization, mean (%) |" in page
+    assert "[each point](./clocks-points.csv)" in page
+    assert "Reno, n = 4, B = 1 BDP" in (tmp_path / "figures/clocks-points.csv").read_text().replace('"', "")
     assert "2 valid runs in real time and virtual time" in page
-    assert "Clocks. utilization, mean: points whose intervals of both clocks meet" in page

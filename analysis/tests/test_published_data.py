@@ -93,7 +93,7 @@ def test_facts__say_how_near_the_runs_are_and_where_the_least_buffers_lie() -> N
     assert facts["Reno, 4 percentiles of depth: share inside our runs' spread"].measured.value == 0.5
     bracket = facts["Reno, n = 4: least buffer by the notebook's criterion, of the buffers tried"]
     assert (bracket.paper, bracket.measured.ends) == ("109 to 131 packets", (43, 109))
-    assert "| Reno | 4 | 43 | 2 | 0/20 | 0/15 | +0/+5 | +0.00/+0.05 |" in beside.table(data)
+    assert beside.points(data).rows()[1] == ("reno", 4, 43, "p50", 2, 20.0, 15, False)
 
 
 def test_changes__name_what_differs_from_the_sets_values() -> None:

@@ -319,7 +319,7 @@ class TestMeasured:
         pictures = tmp_path / "figures" / paper.output_name(smoke=True)
         assert {path.stem for path in pictures.glob("*.png")} == {figure.name for figure in paper.figures}
         page = (pictures / paper.page_name).read_text()
-        assert page.count("\n## ") == len(paper.figures) + 1
+        assert page.count("\n## ") == len(paper.figures) + 2
 
 
 def test_show__says_what_is_missing_and_runs_nothing(

@@ -17,4 +17,5 @@ PAPER = Paper(
         section_3.FIGURE,
         clocks.figure(("one-flow", "short-queue", "gsr")),
     ),
+    telling=("figure_11",),
 )

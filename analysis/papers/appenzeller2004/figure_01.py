@@ -126,7 +126,7 @@ def facts(data: Data) -> list[Fact]:
     if rows:
         apart = [abs(each.packets - each.window) for each in data["rounds"]]
         what = "rounds of slow start: packets more or less than 2, 4, 8 ..."
-        rows.insert(0, Fact(what, "doubles each RTT", 0.0, mean_interval(apart), "packets", headline=True))
+        rows.insert(0, Fact(what, "doubles each RTT", 0.0, mean_interval(apart), "packets"))
     return rows
 
 

@@ -132,7 +132,6 @@ def facts(data: Data) -> list[Fact]:
                 f"{who}: from t1 to t2", "a pause of B / C = 0.142 s", drained_s,
                 exactly(fmean(loss.t2_s - loss.t1_s for loss in losses)), "s",
                 "no pause: with PRR a packet leaves for every two acknowledged, so the reduction takes twice as long",
-                headline=True,
             ),
             Fact(
                 f"{who}: longest silence between t1 and t2", "0.142 s", 2 * sender["packet_s"],

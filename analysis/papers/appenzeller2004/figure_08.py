@@ -94,7 +94,7 @@ def facts(data: Data) -> list[Fact]:
         held_from = [n for n, each in groups.items() if all(run["distance"] <= ENOUGH for run in each)]
         what = f"{who}: least number of flows with a distance of {ENOUGH:g} or less in all runs"
         if held_from:
-            rows.append(Fact(what, "", None, mean_interval([float(min(held_from))]), "flows", headline=True))
+            rows.append(Fact(what, "", None, mean_interval([float(min(held_from))]), "flows"))
         elif groups:
             rows.append(absent(f"{what}: none of {', '.join(map(str, groups))}"))
     return rows
@@ -106,7 +106,7 @@ def _facts(prefix: str, runs: list[Data], headline: bool) -> list[Fact]:
     return [
         Fact(
             f"{who}: distance from the normal distribution", "normal", 0.0,
-            mean_interval(run["distance"] for run in runs), "Kolmogorov's", headline=headline,
+            mean_interval(run["distance"] for run in runs), "Kolmogorov's",
         ),
         Fact(
             f"{who}: deviation of the sum", "(BDP + B)/(3√3√n) at most", first["model"],

@@ -101,9 +101,9 @@ def facts(data: Data) -> list[Fact]:
         who, outside = NAMES[profile], float(np.mean(curves["total"] - curves["queue"]))
         correlation = exactly(curves["correlation"])
         what = f"{who}: correlation of the sum of windows and the queue"
-        rows.append(Fact(what, "one curve", 1.0, correlation, "", headline=True))
+        rows.append(Fact(what, "one curve", 1.0, correlation, ""))
         what = f"{who}: mean of the sum of windows less the queue (predicted: flows' rates times their RTTs)"
-        rows.append(Fact(what, "BDP", curves["in_pipe"], exactly(outside), "packets", headline=True))
+        rows.append(Fact(what, "BDP", curves["in_pipe"], exactly(outside), "packets"))
     return rows
 
 

@@ -90,7 +90,7 @@ def facts(data: Data) -> list[Fact]:
             rule = sqrt_rule(bdp, n)
             what, printed = f"{level:.1%} with n = {n}: least buffer", PRINTED[level] if n > MANY else ""
             model, measured = gaussian.required_buffer(level, bdp, n) / rule, bracket.interval(rule)
-            wanted = n > MANY and level in ASKED
+            wanted = n == max(of_flows) and level in ASKED
             rows.append(Fact(what, printed, model, measured, "BDP/√n", "", bracket.open_text(rule), headline=wanted))
     for n, share in data["shares"].items():
         window = "" if share["window"] is None else f" (mean window {share['window'].value:.3g})"

@@ -124,7 +124,7 @@ def facts(data: Data) -> list[Fact]:
     for (mbps, rtt_ms), slower in data["links"].items():
         edges, model = _bracket(slower), _model(LENGTH_ON_LINKS, 2)
         what = f"{LENGTH_ON_LINKS} packets, {mbps} Mb/s, mean RTT {rtt_ms} ms: least buffer"
-        rows.append(Fact(what, "the same", model, edges.interval(), "packets", "", edges.open_text(), headline=True))
+        rows.append(Fact(what, "the same", model, edges.interval(), "packets", "", edges.open_text()))
     if shares:
         what = (
             f"least buffer over the second-order model ({len(shares)} lengths; expected {ASKED[0]:g} to {ASKED[1]:g})"

@@ -115,7 +115,7 @@ def facts(data: Data) -> list[Fact]:
             squares = (sum(each**2 for each in apart) / len(apart)) ** 0.5
             what = f"{NAMES[profile]}, with the FIFO: root mean square distance from the router"
             mean = Interval(squares, None, None, 1)
-            rows.append(Fact(what, "", 0.0, mean, "points", headline=profile == PAPER, over_points=True))
+            rows.append(Fact(what, "", 0.0, mean, "points", over_points=True))
     for (profile, flows, buffer), point in sorted(measured.items()):
         model = 100 * gaussian.utilization(BDP_PACKETS, buffer, flows)
         rows.append(Fact(f"{NAMES[profile]}, n = {flows}, B = {buffer} packets", "", model, point, "%"))

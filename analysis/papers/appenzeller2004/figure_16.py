@@ -102,7 +102,7 @@ def facts(data: Data) -> list[Fact]:
             second = theory.decay(short_flows.LOAD, bursts, order=2)
             what = f"{length} {unit}: slope of ln P(Q ≥ b) (second order {second:.4f})"
             measured = mean_interval(of["slopes"])
-            rows.append(Fact(what, "", exact, measured, "1/packet", headline=True))
+            rows.append(Fact(what, "", exact, measured, "1/packet", headline=kind == "flows"))
             if measured is not None:
                 share = mean_interval([measured.value / exact])
                 rows.append(Fact(f"{length} {unit}: slope over the exact one", "", 1.0, share, ""))

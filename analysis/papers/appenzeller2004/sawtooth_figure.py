@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from analysis.figures.common import BLACK, Data
 from analysis.papers import look
 from analysis.papers.appenzeller2004 import sawteeth, two_panels
-from analysis.papers.appenzeller2004.profiles import NAMES, PROFILES
+from analysis.papers.appenzeller2004.profiles import NAMES, PAPER, PROFILES
 from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
@@ -107,7 +107,7 @@ def facts(data: Data, printed: dict[str, str]) -> list[Fact]:
             for what, predicted, values, unit in pairs
         ]
         text, used = printed.get("utilization", ""), exactly(sender["utilization"])
-        rows.append(Fact(f"{who}: utilization", text, fluid["utilization"], used, "", headline=True))
+        rows.append(Fact(f"{who}: utilization", text, fluid["utilization"], used, "", headline=profile == PAPER))
         share, predicted = exactly(100 * sender["without_queue"]), 100 * fluid["without_queue"]
         what = f"{who}: time with at most two packets in the queue"
         rows.append(Fact(what, printed.get("empty", ""), predicted, share, "%"))

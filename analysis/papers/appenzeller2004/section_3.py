@@ -77,14 +77,16 @@ def facts(data: Data) -> list[Fact]:
             who = f"{NAMES[profile]}, n = {n}"
             printed = "in phase" if n < 100 else "very rare" if n >= 500 else ""
             predicted = 0.0 if n >= 500 else None
-            rows.append(Fact(f"{who}: S", printed, predicted, estimate, "", headline=n in (2, 100, 500)))
+            rows.append(Fact(f"{who}: S", printed, predicted, estimate, "", headline=n == 500))
             losing = data["excursions"][profile].get(n)
             rows.append(Fact(f"{who}: flows that lose in an excursion", "", None, losing, "of all"))
     for flows, buffer, bdp, used in data["many"]:
         what = f"{flows} flows, B = {buffer}: utilization"
         model = 100 * gaussian.utilization(bdp, buffer, flows)
         measured = mean_interval([None if used is None else 100 * used])
-        rows.append(Fact(what, PRINTED_MANY.get(buffer, ""), model, measured, "%", headline=True))
+        rows.append(
+            Fact(what, PRINTED_MANY.get(buffer, ""), model, measured, "%", headline=buffer == min(PRINTED_MANY))
+        )
     return rows
 
 

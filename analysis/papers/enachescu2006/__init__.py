@@ -20,4 +20,5 @@ PAPER = Paper(
         overpopulated.FIGURE, scaling.FIGURE, gaps.FIGURE, hosts.FIGURE, today.FIGURE,
         clocks.figure(("paced-flows",)),
     ),
+    telling=("figure_01", "figure_03"),
 )  # fmt: skip

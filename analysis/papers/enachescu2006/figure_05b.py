@@ -68,7 +68,7 @@ def facts(data: Data) -> list[Fact]:
     rows = [Fact(what, "8 to 9 Mb/s", None, largest, "Mb/s", headline=True, over_points=True)]
     decline = points[max(points)].value - max(point.value for point in points.values())
     what = f"N = {MAIN}: u with links of {max(points):g} Mb/s minus the largest u"
-    rows.append(Fact(what, "gradual decline", None, exactly(decline), "", headline=True, over_points=True))
+    rows.append(Fact(what, "gradual decline", None, exactly(decline), "", over_points=True))
     for rate, point in points.items():
         predicted = offered[rate] if offered[rate] < 1 else None
         rows.append(Fact(f"N = {MAIN}, access links of {rate:g} Mb/s: u", "", predicted, point, ""))

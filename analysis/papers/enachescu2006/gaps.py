@@ -85,7 +85,7 @@ def facts(data: Data) -> list[Fact]:
         nearest = min(of["index"], key=lambda point: abs(point[0] - BUFFER))
         what = f"{TEXTS[pacing]}: index of dispersion over {nearest[0]} packet times"
         poisson = 1.0 if pacing == "poisson" else None
-        rows.append(Fact(what, "", poisson, exactly(nearest[1]), "", headline=pacing in ("poisson", "exact")))
+        rows.append(Fact(what, "", poisson, exactly(nearest[1]), ""))
         deviation = exactly(of["variation"])
         rows.append(Fact(f"{TEXTS[pacing]}: coefficient of variation of the gaps", "", poisson, deviation, ""))
         rows.append(Fact(f"{TEXTS[pacing]}: dropped share", "", None, exactly(of["drops"]), ""))

@@ -43,5 +43,5 @@ FIGURE = PaperFigure(
     (STEM,),
     partial(kinds.prepare, stem=STEM, kind=change, first=AS_FIGURE_1),
     kinds.draw,
-    partial(kinds.facts, printed={AS_FIGURE_1: "about 100"}, most_packets=10, headline=False),
+    partial(kinds.facts, printed={AS_FIGURE_1: "about 100"}, most_packets=10),
 )

@@ -38,13 +38,13 @@ def draw(data: Data, curves: Callable[[Data], list[panel.Curve]] | None = None) 
     return figure
 
 
-def facts(data: Data, printed: dict[str, str], most_packets: int, headline: bool) -> list[Fact]:
+def facts(data: Data, printed: dict[str, str], most_packets: int) -> list[Fact]:
     """The least buffer of each kind, with the paper's words for it, and u with buffers of up to `most_packets`."""
     rows = []
     for name, edges in data["brackets"].items():
         what = f"{name}: least buffer for u of {ENOUGH:g} or more"
         least, words = edges.interval(), printed.get(name, "")
-        rows.append(Fact(what, words, None, least, "packets", none=edges.open_text(), headline=headline))
+        rows.append(Fact(what, words, None, least, "packets", none=edges.open_text()))
     for name, points in data["curves"].items():
         few = {buffer: point for buffer, point in points.items() if buffer <= most_packets}
         rows += [Fact(f"{name}, B = {buffer}: u", "", None, point, "") for buffer, point in few.items()]

@@ -73,7 +73,7 @@ def facts(data: Data) -> list[Fact]:
         what = f"{name}, {flows} flows at {gbps:g} Gb/s, B = {buffer}: θ"
         bdp = 12_500 * gbps
         rules = f"the rules ask for {bdp:,.0f} and {bdp / flows**0.5:,.0f} packets"
-        rows.append(Fact(f"{what} ({rules})", "0.9 or more", bound(buffer), next(iter(of.values())), "", headline=True))
+        rows.append(Fact(f"{what} ({rules})", "0.9 or more", bound(buffer), next(iter(of.values())), ""))
     return rows
 
 

@@ -171,7 +171,7 @@ def facts(data: Data) -> list[Fact]:
             first.append(_slope(f"{what}c_S = {each:g}: slope of ln p in ln W", "", None, slope(of)))
         bursts = {w: point.value for w, point in panel["bursts"].items()}
         what = f"ρ = {load:g}, S = 1, c_B = {OF_BURSTS.get(load, 0):g}: slope of ln p in ln W"
-        first.append(_slope(what, "not −2: S is too small", None, slope(bursts), headline=True))
+        first.append(_slope(what, "not −2: S is too small", None, slope(bursts)))
         for size, point in panel["by_buffer"].items():
             what = f"ρ = {load:g}, S = N/ρ, B = {size}: p (prediction: Poisson packets)"
             rows.append(Fact(what, "", queues.md1_loss(load, size), point, ""))
@@ -185,9 +185,9 @@ def facts(data: Data) -> list[Fact]:
     return first + rows
 
 
-def _slope(what: str, said: str, predicted: float | None, measured: float | None, headline: bool = False) -> Fact:
+def _slope(what: str, said: str, predicted: float | None, measured: float | None) -> Fact:
     estimate = None if measured is None else exactly(measured)
-    return Fact(what, said, predicted, estimate, "", headline=headline, none="some shares are 0 or missing")
+    return Fact(what, said, predicted, estimate, "", none="some shares are 0 or missing")
 
 
 FIGURE = PaperFigure("theorem_2", CAPTION, (STEM,), prepare, draw, facts)

@@ -46,5 +46,5 @@ FIGURE = PaperFigure(
     (STEM,),
     partial(kinds.prepare, stem=STEM, kind=kind),
     partial(kinds.draw, curves=curves),
-    partial(kinds.facts, printed={}, most_packets=20, headline=True),
+    partial(kinds.facts, printed={}, most_packets=20),
 )

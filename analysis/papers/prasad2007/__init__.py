@@ -15,4 +15,5 @@ PAPER = Paper(
     ),
     specs=Path(__file__).resolve().parents[3] / "experiments/specs/prasad2007",
     figures=(*figures_of(__name__, __file__), ratios.FIGURE),
+    telling=("figure_05", "ratios"),
 )

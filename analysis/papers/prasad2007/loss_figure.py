@@ -110,4 +110,5 @@ def evidence(name: str, of: Key, fits: Comparison, form: str) -> Fact:
     other = "EX" if form == "PL" else "PL"
     what = f"{name}: evidence ratio {form} : {other}, its logarithm (accepted from 1 on)"
     key = {"quantity": LOSS_EVIDENCE, **of, "form": form}
-    return Fact(what, form, None, exactly(ratio), "", headline=True, over_points=True, key=key)
+    verdict = "accepted" if ratio >= 1 else "not accepted"
+    return Fact(what, form, None, exactly(ratio), "", verdict, headline=True, over_points=True, key=key)

@@ -112,7 +112,7 @@ def _fitted(name: str, row: dict[str, Any]) -> list[Fact]:
     form = "PL" if row["gamma"] < 1 else "EX"
     if fits:
         fit = fits.power_law if form == "PL" else fits.exponential
-        rows += [evidence(name, row["of"], fits, form), coefficient(name, row["of"], fit)]
+        rows += [evidence(name, row["of"], fits, form)._replace(headline=False), coefficient(name, row["of"], fit)]
     if delay:
         what = f"{name}: f of d = f B / C (R² {delay.r_squared:.3f}, {delay.points} buffers)"
         rows.append(Fact(what, "typically 0.4", None, exactly(delay.f), "", over_points=True))

@@ -19,6 +19,7 @@ PAPER = Paper(
         arrival.FIGURE,
         clocks.figure(("clocks",)),
     ),
+    telling=("figure_05a", "beside"),
     algorithms=("reno", "cubic", "bbr", "bbr2", "bbr3", "scalable_50"),
     second=Second("mode", "tail-drop"),
     read_beside=artifact.read,

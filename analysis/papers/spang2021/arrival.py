@@ -19,9 +19,9 @@ from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
 
 CAPTION = (
-    "numbers of the other figures that were measured both with drops at departure and with drops on arrival: those in "
-    "packets (left) and those without a unit (right). A number off the line differs between the two. The table has all "
-    "numbers."
+    "numbers of the other figures that were measured with drops at departure and also on arrival: those in packets "
+    "(left) and those without a unit (right). A number off the line differs between the two. Columns `measured` "
+    "and `second` of those figures' CSV files have all numbers."
 )
 NAME = "arrival"
 ON_ARRIVAL = "tail-drop"
@@ -38,10 +38,6 @@ class Pair(NamedTuple):
     unit: str
     departure: Interval
     arrival: Interval
-
-    @property
-    def difference(self) -> float:
-        return self.arrival.value - self.departure.value
 
     @property
     def is_apart(self) -> bool | None:
@@ -126,17 +122,4 @@ def facts(data: Data) -> list[Fact]:
     return rows
 
 
-def table(data: Data) -> str:
-    """Every pair with its difference, arrival minus departure."""
-    if not data["pairs"]:
-        return ""
-    lines = ["| figure | quantity | egress-threshold | tail-drop | difference | intervals |", "|---" * 6 + "|"]
-    for pair in data["pairs"]:
-        apart = {True: "apart", False: "meet", None: "–"}[pair.is_apart]
-        text = f"{pair.difference:+.4g} {pair.unit}".strip().replace("-", "−")
-        what = pair.what.replace("|", "\\|")
-        lines.append(f"| {pair.figure} | {what} | {pair.departure} | {pair.arrival} | {text} | {apart} |")
-    return "\n".join(lines)
-
-
-FIGURE = PaperFigure(NAME, CAPTION, (factors.STEM,), prepare, draw, facts, table)
+FIGURE = PaperFigure(NAME, CAPTION, (factors.STEM,), prepare, draw, facts)

@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from scipy import stats
 
 from analysis.figures import algorithms
@@ -32,7 +33,6 @@ STEM = "published"
 PERCENTILES = {"p01": "1st percentile", "p50": "median", "p99": "99th percentile"}
 NEAR, FAR = 0.03, 0.08  # BDP; the facts count the percentiles within each distance
 ROUNDING = 1.0  # packets
-LEAST_FLOWS = (1, 4, 16, 64)  # numbers of Reno flows whose least buffers are headlines
 ABOUT_ONE_BDP = (153, 175)  # the two buffers (packets) nearest to the paper's 166
 ROOMS_OF = (16, 32, 64)
 NO_DATA = "give BESIDE=path of a checkout\nof the published data"
@@ -163,7 +163,7 @@ def facts(data: Data) -> list[Fact]:
         inside = [point.is_inside for point in known if point.is_inside is not None]
         who = f"{algorithms.name(cc)}, {len(known)} percentiles of depth"
         said = "≤ 0.03" if cc == "reno" else ""
-        rows.append(Fact(f"{who}: median distance", said, None, exactly(float(np.median(off))), "BDP", headline=True))
+        rows.append(Fact(f"{who}: median distance", said, None, exactly(float(np.median(off))), "BDP"))
         rows.append(Fact(f"{who}: share within {NEAR} BDP", "", None, exactly(float((off <= NEAR).mean())), ""))
         share, said = exactly(float((off <= FAR).mean())), "≥ 0.9" if cc == "reno" else ""
         rows.append(Fact(f"{who}: share within {FAR} BDP", said, None, share, "", headline=True))
@@ -197,33 +197,22 @@ def _brackets(data: Data) -> list[Fact]:
         value = high if math.isfinite(high) else low
         what = f"{algorithms.name(cc)}, n = {n}: least buffer by the notebook's criterion, of the buffers tried"
         bracket = Interval(value, low, high, 1)
-        rows.append(Fact(what, said, None, bracket, "packets", headline=cc == "reno" and n in LEAST_FLOWS))
+        rows.append(Fact(what, said, None, bracket, "packets"))
     return rows
 
 
-def table(data: Data) -> str:
-    """Every point: ours, published and the difference."""
-    rows: dict[tuple[str, int, int], list[Point]] = {}
-    for point in data["points"]:
-        rows.setdefault((point.cc, point.flows, point.buffer), []).append(point)
-    if not rows or not data["beside"]:
-        return ""
-    lines = ["| CC | n | B | runs | ours p1/p50/p99 | published | difference (packets) | difference (BDP) | inside |",
-             "|---" * 9 + "|"]  # fmt: skip
-    for (cc, n, buffer), points in rows.items():
-        measured, missing = "/".join(f"{point.mean:.0f}" for point in points), points[0].published is None
-        published = "–" if missing else "/".join(str(point.published) for point in points)
-        packets = "–" if missing else "/".join(f"{point.difference:+.0f}" for point in points)
-        over = "–" if missing else "/".join(f"{point.difference / data['bdp']:+.2f}" for point in points)
-        inside = sum(bool(point.is_inside) for point in points)
-        known = sum(point.is_inside is not None for point in points)
-        count = len(points[0].measured)
-        lines.append(
-            f"| {algorithms.name(cc)} | {n} | {buffer} | {count} | {measured} | {published} | {packets} | {over} | "
-            f"{f'{inside} of {known}' if known else '–'} |"
-        )
-    body = "\n".join(lines).replace("-", "−").replace("|−−−", "|---")
-    return f"<details><summary>{len(rows)} points</summary>\n\n{body}\n\n</details>"
+def points(data: Data) -> pl.DataFrame:
+    """Every percentile of every point: ours (the mean of `runs`), published, and whether the published run is inside
+    our runs' spread.
+    """
+    schema = {"cc": pl.String, "flows": pl.Int64, "buffer_packets": pl.Int64, "percentile": pl.String}
+    schema |= {"runs": pl.Int64, "measured": pl.Float64, "published": pl.Float64, "published_is_inside": pl.Boolean}
+    rows = [
+        (point.cc, point.flows, point.buffer, point.which, len(point.measured), point.mean, point.published,
+         point.is_inside)
+        for point in data["points"]
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-FIGURE = PaperFigure("beside", CAPTION, (STEM,), prepare, draw, facts, table)
+FIGURE = PaperFigure("beside", CAPTION, (STEM,), prepare, draw, facts, points=points)

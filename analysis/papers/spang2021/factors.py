@@ -155,26 +155,4 @@ def facts(data: Data) -> list[Fact]:
     return rows
 
 
-def table(data: Data) -> str:
-    """Percentiles of depth (packets) in Markdown: a column for each algorithm and number of flows; a row for the
-    published runs, for the unchanged runs and for each change. Empty without changes.
-    """
-    if len(data["changes"]) < 2:
-        return ""
-    keys = list(data["groups"])
-    heads = [f"{algorithms.name(cc)}, n = {flows}" for cc, flows in keys]
-    lines = [f"| p1 / p50 / p99 of depth (packets) | {' | '.join(heads)} |", "|---" * (len(keys) + 1) + "|"]
-    if data["published"]:
-        of = [data["published"].get(key) for key in keys]
-        cells = ["/".join(str(row[which]) for which in PERCENTILES) if row else "–" for row in of]
-        lines.append(f"| published | {' | '.join(cells)} |")
-    for change in data["changes"]:
-        cells = []
-        for key in keys:
-            percentiles = data["groups"][key].get(change)
-            cells.append("/".join(f"{percentiles[which].value:.0f}" for which in PERCENTILES) if percentiles else "–")
-        lines.append(f"| {change} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-FIGURE = PaperFigure("factors", CAPTION, (STEM,), prepare, draw, facts, table)
+FIGURE = PaperFigure("factors", CAPTION, (STEM,), prepare, draw, facts)

@@ -193,7 +193,7 @@ def facts(data: Data) -> list[Fact]:
         if law:
             exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
             what = f"{who}: exponent of n, mean window of {LEAST_WINDOW:g} packets or more ({law.points} points)"
-            rows.append(Fact(what, PAPER if cc == "reno" else PAPER_OTHERS, -0.5, exponent, "", headline=True))
+            rows.append(Fact(what, PAPER if cc == "reno" else PAPER_OTHERS, -0.5, exponent, "", headline=cc == "reno"))
         rows += _many(cc, curve)
         for n, least in curve["points"].items():
             window = curve["windows"][n]
@@ -204,11 +204,11 @@ def facts(data: Data) -> list[Fact]:
             if n in data["published"].get(cc, {}):
                 low, high = data["published"][cc][n]
                 paper += f"; published: {low} to {high} packets"
-            rows.append(_fact(what, paper, predicted, least, n))
+            rows.append(_fact(what, paper, predicted, least, headline=n == 1 and cc in RULES))
         for n, least in curve["used"].items():
             what = f"{who}, n = {n}: least buffer for a utilization of {USED.enough:g}"
             asked = single_flow.single_flow_buffer(cc, curve["bdp"], USED.enough) if n == 1 else None
-            rows.append(_fact(what, "", asked, least, n))
+            rows.append(_fact(what, "", asked, least))
     return rows
 
 
@@ -223,11 +223,11 @@ def _many(cc: str, curve: Data) -> list[Fact]:
     exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
     chosen = f"{law.points} points; this range was chosen after the points were known"
     what = f"{algorithms.name(cc)}: exponent of n from {MANY} flows on ({chosen})"
-    return [Fact(what, "", -0.5, exponent, "", why, headline=cc == "reno")]
+    return [Fact(what, "", -0.5, exponent, "", why)]
 
 
-def _fact(what: str, paper: str, predicted: float | None, least: BufferBracket, flows: int) -> Fact:
-    return Fact(what, paper, predicted, least.interval, "packets", least.note, NO_LEAST, headline=flows == 1)
+def _fact(what: str, paper: str, predicted: float | None, least: BufferBracket, headline: bool = False) -> Fact:
+    return Fact(what, paper, predicted, least.interval, "packets", least.note, NO_LEAST, headline=headline)
 
 
 FIGURE = PaperFigure("figure_05a", CAPTION, SWEEPS, prepare, draw, facts)
