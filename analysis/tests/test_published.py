@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The committed page of Spang et al.'s figures is current: people edit the file of reasons, and only publishing
-copies the reasons into the page.
+"""The committed pages of the papers are current: people edit the files of reasons, and only publishing copies them into
+the pages. Every link leads to something.
 """
 
 from __future__ import annotations
@@ -11,47 +11,47 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from analysis.papers import document, run_list
-from analysis.papers.spang2021 import PAPER
+from analysis.papers import document, registry, run_list
+from analysis.papers.paper import Paper
 from runs import run_table
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs/results"
-REFRESH = "publish again: make figures PAPER=spang2021 DRAW=only PUBLISH=1 RESULTS=<the set>"
-REASONS = document.read_reasons(RESULTS / PAPER.reasons_name)
+PAPERS = registry.installed()
+REFRESH = "publish again: make figures PAPER={} RUNS=published DRAW=only PUBLISH=1"
 
 
-@pytest.fixture(scope="module")
-def sections():
-    """Title -> text of each section of the page. The text before the first section is the overview."""
-    text = (RESULTS / PAPER.page_name).read_text(encoding="utf-8")
-    before, *rest = re.split(r"^## +(.+?) *$", text, flags=re.MULTILINE)
-    return {document.OVERVIEW: before} | dict(zip(rest[::2], rest[1::2], strict=True))
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
+def test_page__has_the_reasons_word_for_word_and_every_figure(paper: Paper) -> None:
+    refresh = REFRESH.format(paper.key)
+    page = (RESULTS / paper.page_name).read_text(encoding="utf-8")
+    reasons = document.read_reasons(RESULTS / paper.reasons_name)
+    assert {document.IN_SHORT, document.DIFFERENCES, document.RUNS} < set(reasons)
+    assert [title for title, text in reasons.items() if f"\n\n{text}\n\n" not in page] == [], refresh
+    shown = set(re.findall(r"\]\(([^)#]+?\.(?:svg|csv))\)", page))
+    kinds = [(figure.name, ("csv",) if figure.is_table else ("csv", "svg")) for figure in paper.figures]
+    kinds += [(f"{figure.name}-points", ("csv",)) for figure in paper.figures if figure.points]
+    assert shown == {f"{paper.key}/{name}.{kind}" for name, of in kinds for kind in of}, refresh
+    assert {path.name for path in (RESULTS / paper.key).iterdir()} == {Path(name).name for name in shown}, refresh
 
 
-def test_reasons__exist_for_the_overview_and_figures():
-    assert len(REASONS) > 1
-    assert document.OVERVIEW in REASONS
+@pytest.mark.parametrize("name", ["README.md", *(paper.page_name for paper in PAPERS.values())])
+def test_links__of_a_page_lead_to_files_and_sections(name: str) -> None:
+    text = (RESULTS / name).read_text(encoding="utf-8")
+    anchors = {
+        f"#{title.lower().replace(' ', '-')}" for title in re.findall(r"^## +(.+?) *$", text, flags=re.MULTILINE)
+    }
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    broken = [link for link in links if link not in anchors and not (RESULTS / link.partition("#")[0]).is_file()]
+    assert broken == []
 
 
-@pytest.mark.parametrize("title", REASONS)
-def test_page__has_the_reasons_word_for_word(sections, title):
-    assert title in sections, REFRESH
-    assert f"\n\n{REASONS[title]}\n\n" in sections[title], REFRESH
-
-
-def test_page__has_every_figure_and_shows_existing_files(sections):
-    for figure in PAPER.figures:
-        (shown,) = re.findall(r"!\[.*?\]\((.+?)\)", sections[figure.title])
-        assert (RESULTS / shown).is_file(), REFRESH
-
-
-def test_table__lists_the_figures_of_each_run(sections):
-    table = pl.read_parquet(RESULTS / PAPER.run_list_name)
-    assert table.columns == [*run_table.COLUMNS, run_list.FIGURES], REFRESH
-    used = table.filter(pl.col(run_list.FIGURES) != "")
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
+def test_table__lists_the_figures_of_each_run(paper: Paper) -> None:
+    refresh, page = REFRESH.format(paper.key), (RESULTS / paper.page_name).read_text(encoding="utf-8")
+    table = pl.read_parquet(RESULTS / paper.run_list_name)
+    assert table.columns == [*run_table.COLUMNS, run_list.FIGURES], refresh
+    used = table.filter(pl.col(run_list.FIGURES) != "", ~pl.col("sweep").str.ends_with("-ns3"))
     distinct = run_table.distinct(used.iter_rows(named=True))
-    assert f"\n\n{distinct} valid runs in " in sections[document.OVERVIEW], REFRESH
-    twice = f"({len(used)} if each sweep's runs are counted apart)"
-    assert (twice in sections[document.OVERVIEW]) == (len(used) > distinct), REFRESH
-    known = {figure.word for figure in PAPER.figures}
+    assert f"\n\n{distinct} valid runs in " in page, refresh
+    known = {figure.word for figure in paper.figures}
     assert set(used[run_list.FIGURES].str.split(run_list.SEPARATOR).explode()) <= known

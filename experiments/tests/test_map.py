@@ -27,7 +27,7 @@ def test_map__has_the_numbers_of_the_committed_tables(least_buffers, tmp_path):
 def test_map__has_its_table_and_its_figure_in_the_page(least_buffers):
     path = DOCS / page.NAME
     assert page.with_table(path, least_buffers) == path.read_text(encoding="utf-8"), REFRESH
-    assert f"]({build.NAME}.png)" in path.read_text(encoding="utf-8")
+    assert f"]({build.NAME}.svg)" in path.read_text(encoding="utf-8")
 
 
 def test_map__shows_every_paper_with_least_buffers_and_the_capacity_ratio():
@@ -47,7 +47,7 @@ def test_map__shows_every_paper_with_least_buffers_and_the_capacity_ratio():
 
 def test_map__is_drawn_into_results(capsys, tmp_path):
     assert main(["figures", "PAPER=all", f"RESULTS={tmp_path}"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"the map of all papers -> {tmp_path}/figures/map/map.png"
+    assert capsys.readouterr().out.splitlines()[-1] == f"the map of all papers -> {tmp_path}/figures/map/map.svg"
     assert (tmp_path / "figures/map/map.csv").read_bytes() == (DOCS / build.NUMBERS).read_bytes(), REFRESH
 
 
