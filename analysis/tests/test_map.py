@@ -34,9 +34,12 @@ def test_rule__is_judged_only_outside_the_bounds() -> None:
 
 
 def test_logarithmic_rule__takes_the_limit_of_windows_or_the_fair_share() -> None:
-    assert rules.judge(LOG, point(low=5.0, high=8.0, window_packets=32)) == HELD  # 5 log10 W, W = 32: 8 packets
-    assert rules.judge(LOG, point(low=5.0, high=8.0)) == TOO_SMALL  # W = 10: 5 packets
-    assert rules.judge(LOG, point(low=5.0, high=8.0, flows=40)) == OPEN  # W = 25: 7 packets
+    for more, expected in (
+        ({"window_packets": 32}, HELD),  # 5 log10 W, W = 32: 8 packets
+        ({}, TOO_SMALL),  # W = 10: 5 packets
+        ({"flows": 40}, OPEN),  # W = 25: 7 packets
+    ):
+        assert rules.judge(LOG, point(low=5.0, high=8.0, **more)) == expected
 
 
 def test_region__ends_where_one_point_fails() -> None:
@@ -46,41 +49,31 @@ def test_region__ends_where_one_point_fails() -> None:
     assert (found.held_at, found.failed_at, found.held, found.too_small) == ((1, 25, 100), (4, 16), 4, 2)
     assert found.text == "4 of 6; all at n = 1, 25 to 100"
     assert rules.region(SQRT, []).text == "no run decides"
+    search, alone = point(), point(buffers=1, flows=7)  # a variant of one buffer does not count beside a search
+    assert points._without_variants([search, point(buffers=1, high=900.0), alone]) == [search, alone]
 
 
-@pytest.mark.parametrize(
-    ("row", "senders", "offered"),
-    [
+def test_senders__have_a_kind_and_an_offered_load() -> None:
+    run = {
+        "cc": "reno", "flows": 40, "pacing": "off", "access_bps": None, "access_links": None, "window_packets": None,
+        "rate_bps": 10**9, points.PIPE: 1000.0,
+    }  # fmt: skip
+    cases: tuple[tuple[dict[str, Any], str, float], ...] = (
         ({}, UNPACED, math.inf),
         ({"pacing": "exact", "window_packets": 10}, PACED, 0.4),
         ({"cc": "bbr3"}, BBR, math.inf),
         ({"access_bps": 10**7, "window_packets": 50}, SLOW_ACCESS, 0.4),
         ({"access_bps": 10**7, "access_links": 80}, SLOW_ACCESS, 0.8),
         ({"access_bps": 10**10}, UNPACED, 400.0),
-    ],
-)
-def test_senders__have_a_kind_and_an_offered_load(row: dict[str, Any], senders: str, offered: float) -> None:
-    run = {
-        "cc": "reno", "flows": 40, "pacing": "off", "access_bps": None, "access_links": None, "window_packets": None,
-        "rate_bps": 10**9, points.PIPE: 1000.0,
-    } | row  # fmt: skip
-    assert points.senders(run) == senders
-    assert points.offered(run) == offered
+    )
+    for row, senders, offered in cases:
+        assert (points.senders(run | row), points.offered(run | row)) == (senders, offered), row
 
 
-def test_variant__of_one_buffer_does_not_count_beside_a_search() -> None:
-    search, variant = point(), point(buffers=1, high=900.0)
-    alone = point(buffers=1, flows=7)
-    assert points._without_variants([search, variant, alone]) == [search, alone]
-
-
-def test_page__without_a_place_for_the_table_is_one_line(tmp_path: Any) -> None:
+def test_page__without_a_place_or_tables_is_one_line(tmp_path: Any) -> None:
     path = tmp_path / page.NAME
     path.write_text("no map")
     with pytest.raises(InputError, match=rf"^{path}: has no <!-- map: .*; put both lines where the table belongs$"):
         page.with_table(path, [])
-
-
-def test_tables__that_are_missing_are_one_line(tmp_path: Any) -> None:
     with pytest.raises(InputError, match=r"no published run table .*; allowed: docs/results of a checkout$"):
         points.read(tmp_path, {})

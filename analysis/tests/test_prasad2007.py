@@ -12,7 +12,6 @@ from pydantic import TypeAdapter
 
 from analysis.papers.prasad2007 import (
     figure_03,
-    figure_08,
     flow_classes,
     ratios,
     rows,
@@ -59,12 +58,9 @@ def of_buffer(buffer: int, loss: float, used: float = 1.0) -> Run:
 BUFFERS = (4, 8, 15, 25, 40, 60, 100, 160, 250, 400, 700, 1200)
 
 
-def runs_by_loss(loss: Callable[[int], float]) -> list[Any]:
-    return [of_buffer(buffer, loss(buffer)) for buffer in BUFFERS]
-
-
 def test_measured__finds_the_power_law_the_delay_and_its_cutoff() -> None:
-    measured = rows.Measured(runs_by_loss(lambda buffer: 0.4 * buffer**-0.5))
+    runs: list[Any] = [of_buffer(buffer, 0.4 * buffer**-0.5) for buffer in BUFFERS]
+    measured = rows.Measured(runs)
     fit = measured.delay_fit
     assert fit is not None
     assert (fit.f, fit.cutoff) == (pytest.approx(0.4, rel=0.01), 400)
@@ -75,12 +71,8 @@ def test_measured__finds_the_power_law_the_delay_and_its_cutoff() -> None:
     assert fits.power_law.b == pytest.approx(0.5, rel=1e-3)
     assert fits.power_law.points == 8  # the buffers from 15 to 400 packets
     assert measured.pipe == pytest.approx(50e6 / 8 / WIRE_BYTES * 0.06)
-
-
-def test_measured__without_loss_has_no_fit() -> None:
-    measured = rows.Measured(runs_by_loss(lambda buffer: 0.0))
-    assert measured.forms is None
-    assert measured.delay_fit is not None
+    lossless: list[Any] = [of_buffer(buffer, 0.0) for buffer in BUFFERS]
+    assert rows.Measured(lossless).forms is None
 
 
 def flows(sizes: list[int], took_s: list[float], **columns: Any) -> pl.DataFrame:
@@ -122,15 +114,6 @@ def test_classes__are_by_congestion_events_or_by_size_where_a_run_counted_none()
     assert old.by_size["L"][20].value == pytest.approx(2_000_000)
 
 
-def test_plateau__starts_at_the_least_buffer_that_is_as_good() -> None:
-    def start(points: dict[int, float]) -> float | None:
-        return throughput_figure.plateau_start(points)
-
-    assert start({5: 1.0, 10: 1.92, 20: 2.0, 40: 1.5}) == 10
-    assert start({5: 2.0, 10: 1.0, 20: 1.96}) == 5
-    assert start({}) is None
-
-
 def test_bins__have_means_and_models_of_each_transfer() -> None:
     run: Any = Run({}, WINDOW, flows=flows([10_000] * 4 + [10**6] * 3 + [10**8], [1.0] * 8))
     table = transfers.early(run)
@@ -153,13 +136,15 @@ def test_bins__have_means_and_models_of_each_transfer() -> None:
 
 
 def test_best_buffer__has_an_interval_of_buffers_that_are_as_good() -> None:
-    def best(points: dict[int, float]) -> Interval | None:
-        return throughput_figure.best({buffer: Interval(value, None, None, 3) for buffer, value in points.items()})
-
-    assert best({5: 1.95, 10: 1.0, 20: 1.92, 40: 2.0, 80: 1.92, 160: 1.5}) == Interval(40, 20, 80, 3)
-    assert best({5: 1.95, 10: 2.0, 20: 1.0}) == Interval(10, 0.0, 10, 3)
-    assert best({5: 1.0, 10: 1.0, 20: 2.0}) == Interval(20, 20, np.inf, 3)
-    assert best({}) is None
+    for points, expected in (
+        ({5: 1.95, 10: 1.0, 20: 1.92, 40: 2.0, 80: 1.92, 160: 1.5}, (40, 20, 80, 3)),
+        ({5: 1.95, 10: 2.0, 20: 1.0}, (10, 0.0, 10, 3)),
+        ({5: 1.0, 10: 1.0, 20: 2.0}, (20, 20, np.inf, 3)),
+        ({}, None),
+    ):
+        assert throughput_figure.best({buffer: Interval(v, None, None, 3) for buffer, v in points.items()}) == expected
+    assert throughput_figure.plateau_start({5: 1.0, 10: 1.92, 20: 2.0, 40: 1.5}) == 10
+    assert throughput_figure.plateau_start({5: 2.0, 10: 1.0, 20: 1.96}) == 5
 
 
 def test_share_of_time__counts_whole_windows_above_a_level() -> None:
@@ -180,20 +165,14 @@ def test_share_of_time__counts_whole_windows_above_a_level() -> None:
 
 
 def test_crossing__is_where_the_evidence_changes_sides() -> None:
-    def crossing(**evidence: float | None) -> Interval | None:
-        points = {float(ratio.replace("_", ".")[1:]): value for ratio, value in evidence.items()}
-        return ratios.crossing({ratio: ratios.RatioCurve({}, value, {}) for ratio, value in points.items()})
-
-    assert crossing(r0_1=3.0, r0_4=0.5, r1_6=-0.5, r4=-2.0) == Interval(pytest.approx(0.8), 0.1, 4.0, 1)  # type: ignore[arg-type]
-    assert crossing(r0_1=0.5, r0_4=None, r1_6=-0.5) == Interval(pytest.approx(0.4), 0.0, np.inf, 1)  # type: ignore[arg-type]
-    assert crossing(r0_1=3.0, r1=-1.0, r2=1.0) is None  # the sides change twice
-    assert crossing(r0_1=-3.0, r1=1.0) is None
-    assert crossing(r0_1=3.0, r1=1.0) is None
-
-
-def test_heavy_load__loses_a_little_less_than_exponential_packets() -> None:
-    for buffer in (5, 20, 100):
-        assert 0.6 / (buffer + 1) < figure_08.exact(buffer, 1e8) < 1 / (buffer + 1)
+    for points, expected in (
+        ({0.1: 3.0, 0.4: 0.5, 1.6: -0.5, 4: -2.0}, (pytest.approx(0.8), 0.1, 4.0, 1)),
+        ({0.1: 0.5, 0.4: None, 1.6: -0.5}, (pytest.approx(0.4), 0.0, np.inf, 1)),
+        ({0.1: 3.0, 1: -1.0, 2: 1.0}, None),  # the sides change twice
+        ({0.1: -3.0, 1: 1.0}, None),
+        ({0.1: 3.0, 1: 1.0}, None),
+    ):
+        assert ratios.crossing({ratio: ratios.RatioCurve({}, v, {}) for ratio, v in points.items()}) == expected
 
 
 def test_topology__gaps_and_handshakes_are_those_of_each_link_and_rtt() -> None:

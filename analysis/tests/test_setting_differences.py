@@ -3,8 +3,6 @@
 
 from typing import Any
 
-import pytest
-
 from analysis.setting_differences import differences
 
 SPEC: dict[str, Any] = {
@@ -21,35 +19,20 @@ OTHER_RTT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changes", "found"),
-    [
-        ({"seed": 2, "name": "y", "reps": 3}, []),
-        ({"buffer_given": "163p"}, []),
-        ({"buffer_given": "0.1bdp", "buffer_packets": 16}, [("BUF", "1 BDP (163 packets)", "0.1 BDP (16 packets)")]),
-        (OTHER_RTT, [("RTT", "10 ms", "20 ms")]),
-        ({"rate_bps": 400_000_000, "bdp_packets": 325, "buffer_packets": 325}, [("RATE", "200 Mb/s", "400 Mb/s")]),
-        (REAL, [("CLOCK", "virtual", "real")]),
-        ({"groups": [{"cc": "bbr", "flows": 16}]}, [("CC", "Cubic", "BBR")]),
-        ({"groups": [{"cc": "cubic", "flows": 4}]}, [("FLOWS", "16", "4")]),
-        (
-            {"groups": [{"cc": "cubic", "flows": 8}, {"cc": "bbr", "flows": 8}]},
-            [("CC", "Cubic", "Cubic, BBR"), ("FLOWS", "16", "8, 8")],
-        ),
-        ({"mode": "ecn", "ecn_threshold_packets": 81}, [("MODE", "tail-drop", "ecn")]),
-        ({"duration_ns": 5_000_000_000}, [("DURATION", "10 s", "5 s")]),
-        ({"pacing": "fq"}, [("PACING", "none", "fq")]),
-        (
-            REAL | {"groups": [{"cc": "reno", "flows": 1}]},
-            [("CLOCK", "virtual", "real"), ("CC", "Cubic", "Reno"), ("FLOWS", "16", "1")],
-        ),
-    ],
-)
-def test_differences__are_the_users_settings(changes: dict[str, Any], found: list[tuple[str, str, str]]) -> None:
-    assert [tuple(each) for each in differences(SPEC, SPEC | changes)] == found
-
-
-def test_differences__of_imported_runs_include_the_buffer() -> None:
+def test_differences__are_the_users_settings() -> None:
     imported = {key: value for key, value in SPEC.items() if key != "buffer_given"}
-    found = differences(imported, imported | {"buffer_packets": 16})
-    assert [tuple(each) for each in found] == [("BUF", "163 packets", "16 packets")]
+    small = {"buffer_given": "0.1bdp", "buffer_packets": 16}
+    mixed = {"groups": [{"cc": "cubic", "flows": 8}, {"cc": "bbr", "flows": 8}]}
+    cases: list[tuple[dict[str, Any], dict[str, Any], list[tuple[str, str, str]]]] = [
+        (SPEC, {"seed": 2, "name": "y", "reps": 3, "buffer_given": "163p"}, []),
+        (SPEC, small, [("BUF", "1 BDP (163 packets)", "0.1 BDP (16 packets)")]),
+        (imported, {"buffer_packets": 16}, [("BUF", "163 packets", "16 packets")]),
+        (SPEC, OTHER_RTT, [("RTT", "10 ms", "20 ms")]),
+        (SPEC, {"rate_bps": 400_000_000, "bdp_packets": 325}, [("RATE", "200 Mb/s", "400 Mb/s")]),
+        (SPEC, mixed, [("CC", "Cubic", "Cubic, BBR"), ("FLOWS", "16", "8, 8")]),
+        (SPEC, {"mode": "ecn", "ecn_threshold_packets": 81}, [("MODE", "tail-drop", "ecn")]),
+        (SPEC, {"duration_ns": 5_000_000_000}, [("DURATION", "10 s", "5 s")]),
+        (SPEC, REAL | {"pacing": "fq"}, [("CLOCK", "virtual", "real"), ("PACING", "none", "fq")]),
+    ]
+    for spec, changes, found in cases:
+        assert [tuple(each) for each in differences(spec, spec | changes)] == found, changes

@@ -40,22 +40,12 @@ def simulated_depths(load, services, probabilities, packets, seed, buffer=None):
     return depths
 
 
-def test_md1__is_the_textbooks_and_crommelins():
-    assert [queues.md1_mean_depth(load) for load in (0.5, 0.8, 0.9)] == pytest.approx([0.75, 2.4, 4.95])
-    for load in ("0.1", "0.8", "0.95"):
+def test_md1__distribution_is_crommelins():
+    for load in ("0.1", "0.95"):
         depths = queues.md1_depth_distribution(float(load), 40)
         with localcontext(Context(prec=80)):
             expected = [float(crommelin(Decimal(load), n)) for n in range(40)]
         assert depths == pytest.approx(expected, rel=1e-9)
-
-
-def test_mg1__of_exponential_service_is_mm1_and_obeys_littles_law():
-    fine = (np.arange(40_000) + 0.5) / 1000  # exponential of mean 1, in thousandths
-    for load in (0.3, 0.95):
-        assert queues.mg1_mean_depth(load, 2.0) == pytest.approx(load / (1 - load))
-        depths = queues.mg1_depth_distribution(load, fine, np.exp(-fine), 12)
-        assert depths == pytest.approx([(1 - load) * load**n for n in range(12)], rel=1e-4)
-        assert queues.mg1_mean_depth(load, 1.5) == pytest.approx(load * (queues.mg1_mean_wait(load, 1.5) + 1))
 
 
 @pytest.mark.parametrize("sizes", ["fixed", "bimodal", "exponential"])
@@ -88,17 +78,15 @@ def test_mg1k__loss_and_depth_equal_a_simulated_queue():
 
 
 def test_md1_buffer__is_the_least_with_that_loss():
-    for load in (0.1, 0.8, 0.99):
-        for loss in (0.3, 1e-6):
-            packets = queues.md1_buffer(load, loss)
-            assert packets is not None
-            lost = [queues.mg1k_depth_distribution(load, (1,), (1,), max(packets - less, 1))[-1] for less in (0, 1)]
-            assert lost[0] <= loss
-            assert packets == 1 or lost[1] > loss
+    for load, loss in ((0.1, 0.3), (0.8, 1e-6), (0.99, 0.025)):
+        packets = queues.md1_buffer(load, loss)
+        assert packets is not None
+        assert queues.md1_loss(load, packets) <= loss
+        assert packets == 1 or queues.md1_loss(load, packets - 1) > loss
     assert queues.md1_buffer(0.999999, 1e-9) is None
 
 
-@pytest.mark.parametrize(("buffer", "decrease"), [(50, 0.5), (400, 0.5), (139, 7 / 8)])
+@pytest.mark.parametrize(("buffer", "decrease"), [(0, 0.5), (50, 0.5), (400, 0.5), (139, 7 / 8)])
 def test_sawtooth__window_and_queue_end_the_period_at_their_maximum(buffer, decrease):
     capacity, bdp = 138_000.0, 138.0
     least, most = sawtooth.extremes(bdp, buffer, decrease)
@@ -112,16 +100,9 @@ def test_sawtooth__window_and_queue_end_the_period_at_their_maximum(buffer, decr
         window += step_s / max(bdp, window) * capacity
         time_s += step_s
     assert time_s == pytest.approx(end_s, rel=1e-3)
-
-
-def test_sawtooth__mean_utilization_is_that_of_its_windows():
-    bdp = 200.0
-    for buffer, decrease in ((0.0, 0.5), (20.0, 717 / 1024), (100.0, 7 / 8), (400.0, 0.5)):
-        least, _ = sawtooth.extremes(bdp, buffer, decrease)
-        end_s = sawtooth.period(1.0, bdp, buffer, decrease)
-        times = (np.arange(20_000) + 0.5) / 20_000 * end_s
-        sent = np.mean([min(sawtooth.window(t, 1.0, bdp, least) / bdp, 1) for t in times])
-        assert sawtooth.mean_utilization(bdp, buffer, decrease) == pytest.approx(sent, rel=1e-4)
+    times = (np.arange(20_000) + 0.5) / 20_000 * end_s
+    sent = np.mean([min(sawtooth.window(t, capacity, bdp, least) / bdp, 1) for t in times])
+    assert sawtooth.mean_utilization(bdp, buffer, decrease) == pytest.approx(sent, rel=1e-4)
 
 
 # Bursts ---------------------------------------------------------------------------------------------------------------

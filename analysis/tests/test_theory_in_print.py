@@ -192,11 +192,15 @@ def test_short_flows__have_the_numbers_of_appenzeller_et_al():
             assert short_flows.tail(0.8, SLOW_START_14, buffer, order=order) == pytest.approx(risk, rel=1e-9)
 
 
-def test_sizes_and_sawtooth__have_printed_numbers():
+def test_queues_sizes_and_sawtooth__have_printed_numbers():
     sizes, probabilities = packet_sizes.packet_sizes("exponential", 1500)
     mean = np.dot(sizes, probabilities)
     assert (sizes[0], sizes[-1], len(sizes)) == (46, 1500, 1455)
     assert wrong(
+        # the textbooks: M/D/1, M/M/1, Little's law
+        ([queues.md1_mean_depth(load) for load in (0.5, 0.8, 0.9)], [0.75, 2.4, 4.95], 1e-9),
+        ([queues.mg1_mean_depth(load, 2.0) for load in (0.3, 0.95)], [0.3 / 0.7, 0.95 / 0.05], 1e-9),
+        (queues.mg1_mean_depth(0.7, 1.5), 0.7 * (queues.mg1_mean_wait(0.7, 1.5) + 1), 1e-9),
         (mean, 389.8, 2e-4),
         (math.sqrt(np.dot((sizes - mean) ** 2, probabilities)), 308.3, 2e-4),
         (np.dot(*packet_sizes.service_times("bimodal", 1500, 8 * 10**6)), (84 + 1538) / 2 * 1e-6, 1e-9),
