@@ -1,18 +1,35 @@
 # SPDX-License-Identifier: MIT
-"""Every joined row against the simulation's ground truth of that packet."""
+"""Every joined row against the simulation's ground truth of that packet. And the join of all flows of a batch at once
+against the join flow by flow (join_flow_by_flow.py) of random packets and records: losses, retransmissions, reordering,
+overlaps, wrap-around; flows with one packet, without trace or without packets.
+"""
 
 import bisect
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 
-from analysis.join import NONE
-from analysis.retransmits import pieces
-from analysis.sequence import header_bytes, new_bytes, order
-from analysis.tables import joined_columns
+from analysis import join as join_module
+from analysis.analyse import analyse
+from analysis.flows import FiveTuple, Flows
+from analysis.join import NONE, join
+from analysis.load import Run
+from analysis.raw import IN_FLIGHT
+from analysis.summary import MAX_FLOWS, summarize
+from analysis.tables import joined_columns, write_joined, write_raw_tables
 from analysis.tests import simulate
+from analysis.tests.join_flow_by_flow import join_flow_by_flow
+from analysis.tests.simulate import CARD, EVENT
+from analysis.tests.synthesize import write_big
+from wire import wire
 
-DROPPED = simulate.CARD["POSTCARD_DROPPED"]
+MSS = 1000
+SPAN_NS = 10_000_000
+UNKNOWN_BITS = {name: np.uint64(1 << bit) for bit, (name, _) in enumerate(wire.TCP_RECORD.fields)}
+DROPPED = CARD["POSTCARD_DROPPED"]
 
 
 def _rows(known):
@@ -21,37 +38,30 @@ def _rows(known):
     return list(zip(range(len(truth.cards)), truth.arrival_flow, truth.arrival_segment, truth.cards, strict=True))
 
 
-def test_join__takes_the_latest_record_of_the_flow(known):
+def test_join__gives_each_packet_the_latest_record_and_the_ack_that_covered_it(known):
     a, truth = known.analysis, known.truth
     by_flow: dict[int, list] = {}
     for record in sorted(truth.records, key=lambda record: record["mono_ns"]):
         by_flow.setdefault(record["flow"], []).append(record)
-    columns = pl.DataFrame(joined_columns(a.run, a.queue, a.segments, a.trace))
-    cwnd, in_flight, age = (columns[name].to_list() for name in ("cwnd_packets", "in_flight_packets", "trace_age_ns"))
     times = {flow: [record["mono_ns"] for record in records] for flow, records in by_flow.items()}
-    for position, flow, _, card in _rows(known):
-        before = bisect.bisect_right(times.get(flow, []), card["enqueue_ns"])
-        if not before:
-            assert cwnd[position] is None
-            continue
-        last = by_flow[flow][before - 1]
-        assert cwnd[position] == last["cwnd_packets"]
-        assert age[position] == card["enqueue_ns"] - last["mono_ns"]
-        assert in_flight[position] == (
-            last["packets_out"] - last["sacked_out"] - last["lost_out"] + last["retrans_out"]
-        )  # fmt: skip
-
-
-def test_join__finds_the_ack_that_first_covered_a_packet(known):
-    a, truth = known.analysis, known.truth
-    rtt = pl.DataFrame(joined_columns(a.run, a.queue, a.segments, a.trace))["packet_rtt_ns"].to_list()
+    last_probe = {record["flow"]: record["mono_ns"] for record in truth.records if record["event"] == 1}
+    columns = pl.DataFrame(joined_columns(a.run, a.queue, a.segments, a.trace))
+    names = ("cwnd_packets", "in_flight_packets", "trace_age_ns", "packet_rtt_ns")
+    cwnd, in_flight, age, rtt = (columns[name].to_list() for name in names)
     covered = 0
-    last_record = {record["flow"]: record["mono_ns"] for record in truth.records if record["event"] == 1}
     for position, flow, segment, card in _rows(known):
+        before = bisect.bisect_right(times.get(flow, []), card["enqueue_ns"])
+        if before:
+            last = by_flow[flow][before - 1]
+            flight = last["packets_out"] - last["sacked_out"] - last["lost_out"] + last["retrans_out"]
+            expected = (last["cwnd_packets"], flight, card["enqueue_ns"] - last["mono_ns"])
+            assert (cwnd[position], in_flight[position], age[position]) == expected
+        else:
+            assert cwnd[position] is None
         acked = truth.ack_ns.get((flow, segment))
         if segment < 0 or card["flags"] & DROPPED or a.segments.retransmission[position] or acked is None:
             assert rtt[position] is None
-        elif acked == last_record[flow]:
+        elif acked == last_probe[flow]:
             assert rtt[position] is None  # no later record shows the effect of that ACK
         elif acked >= card["enqueue_ns"]:
             assert rtt[position] == acked - card["enqueue_ns"]
@@ -59,47 +69,27 @@ def test_join__finds_the_ack_that_first_covered_a_packet(known):
     assert covered > 500
 
 
-def test_join__knows_sequence_numbers_beyond_the_wrap(known):
-    a = known.analysis
-    first = known.scenario.flows
-    assert first
-    for position, flow, segment, _ in _rows(known):
-        expected = (1 << 32) - 40_000 * (flow + 1) + (1 + segment * simulate.MSS if segment >= 0 else 0)
-        assert a.segments.seq[position] == expected
-    assert a.segments.seq.max() > 1 << 32
-
-
-def test_join__infers_header_and_payload(known):
-    a = known.analysis
+def test_join__knows_bytes_retransmissions_and_reordering(known):
+    """Sequence numbers beyond the wrap, headers, payload; new bytes count once, when the segment first leaves."""
+    segments, size = known.analysis.segments, simulate.MSS
     header = simulate.HEADERS_IPV4 + (20 if known.scenario.ipv6 else 0)
-    assert set(a.segments.header_bytes.tolist()) == {header, 0}  # 0: the entry of flows without a number
-    data = np.array(known.truth.arrival_segment) >= 0
-    assert (a.segments.payload_bytes == np.where(data, simulate.MSS, 0)).all()
-
-
-def test_join__tells_retransmissions_from_reordering(known):
-    a = known.analysis
-    earlier: set[tuple[int, int]] = set()
+    assert set(segments.header_bytes.tolist()) == {header, 0}  # 0: the entry of flows without a number
+    came: set[tuple[int, int]] = set()
+    left: set[tuple[int, int]] = set()
     high: dict[int, int] = {}
-    for position, flow, segment, _ in _rows(known):
-        again, late = (flow, segment) in earlier, segment < high.get(flow, -1)
-        assert a.segments.retransmission[position] == (again and segment >= 0)
-        assert a.segments.reordered[position] == (late and not again)
-        earlier.add((flow, segment))
-        high[flow] = max(high.get(flow, -1), segment)
-
-
-def test_join__counts_new_bytes_once(known):
-    a, left = known.analysis, set()
-    new = np.zeros(len(known.truth.cards), dtype=int)
-    total: dict[int, int] = {}
     for position, flow, segment, card in _rows(known):
-        if segment >= 0 and not card["flags"] & DROPPED:
-            new[position] = simulate.MSS if (flow, segment) not in left else 0
+        data, again, late = segment >= 0, (flow, segment) in came, segment < high.get(flow, -1)
+        new = data and not card["flags"] & DROPPED and (flow, segment) not in left
+        assert segments.seq[position] == (1 << 32) - 40_000 * (flow + 1) + (1 + segment * size if data else 0)
+        assert segments.payload_bytes[position] == (size if data else 0)
+        assert segments.retransmission[position] == (again and data)
+        assert segments.reordered[position] == (late and not again)
+        assert segments.new_bytes[position] == (size if new else 0)
+        came.add((flow, segment))
+        high[flow] = max(high.get(flow, -1), segment)
+        if new:
             left.add((flow, segment))
-            total[flow] = total.get(flow, 0) + new[position]
-    assert (a.segments.new_bytes == new).all()
-    assert sum(total.values()) == simulate.MSS * len(left)
+    assert segments.seq.max() > 1 << 32
 
 
 def test_join__matches_retransmissions_with_their_records(known):
@@ -118,44 +108,128 @@ def test_join__matches_retransmissions_with_their_records(known):
         assert len(matched) >= 0.9 * len(events)  # the last ones may not have arrived when the simulation ended
 
 
-def test_pieces__of_a_record_are_its_segments():
-    tcp: dict[str, np.ndarray] = {
-        "mss_bytes": np.array([1448, 1448, 1448, 0], dtype=np.uint32),
-        "data_bytes": np.array([1448, 4344, 2000, 0], dtype=np.uint16),
-        "mono_ns": np.array([10, 20, 30, 40]),
+def _run(seed: int, flows: int, packets: int, records: int, unknown: tuple[str, ...] = ()) -> tuple[Run, Any]:
+    """A random (run, postcards) that looks like TCP: segments mostly ascend; some are retransmitted, late, or of other
+    sizes.
+    """
+    random = np.random.default_rng(seed)
+    first = np.where(random.random(flows) < 0.5, (1 << 32) - 5 * MSS, random.integers(0, 1 << 32, flows))
+    weights = random.pareto(1.0, flows) + 0.01
+    flow = random.choice(flows, packets, p=weights / weights.sum())
+
+    def number_in_flow(of_row: np.ndarray) -> np.ndarray:
+        order = np.argsort(of_row, kind="stable")
+        starts = np.flatnonzero(np.diff(of_row[order], prepend=-1))
+        result = np.empty(len(of_row), dtype=np.int64)
+        result[order] = np.arange(len(of_row)) - np.repeat(starts, np.diff(starts, append=len(of_row)))
+        return result
+
+    segment = np.maximum(number_in_flow(flow) + random.choice([0, 0, 0, 0, -1, -3, 1, 2], packets), 0)
+    odd = random.random(packets) < 0.1
+    payload = np.where(odd, random.integers(0, 2 * MSS, packets), MSS)
+    tcp_flags = random.choice([0x10, 0x02, 0x11], packets, p=[0.96, 0.02, 0.02])
+    has_tcp = random.random(packets) < 0.97
+    dropped = random.random(packets) < 0.05
+    queue = {
+        "enqueue_mono_ns": np.sort(random.integers(0, SPAN_NS, packets)),
+        "flow": flow.astype(np.uint16),
+        "flags": np.where(has_tcp, CARD["POSTCARD_HAS_TCP"], 0) | np.where(dropped, CARD["POSTCARD_DROPPED"], 0),
+        "tcp_seq": ((first[flow] + segment * MSS) % (1 << 32)).astype(np.uint32),
+        "tcp_flags": tcp_flags.astype(np.uint8),
+        "packet_bytes": (payload + random.choice([66, 54], flows)[flow]).astype(np.uint16),
     }
-    seq, ns, row = pieces(tcp, np.arange(4), np.array([0, 5000, 20_000, 7]))
-    assert seq.tolist() == [0, 5000, 6448, 7896, 20_000, 21_448, 7]
-    assert ns.tolist() == [10, 20, 20, 20, 30, 30, 40]
-    assert row.tolist() == [0, 1, 1, 1, 2, 2, 3]
+    of_record = random.choice(flows, records, p=weights / weights.sum())
+    una = first[of_record] + MSS * np.maximum(number_in_flow(of_record) + random.integers(-2, 3, records), -1)
+    tcp = {name: np.zeros(records, dtype=np.uint32) for name in (*IN_FLIGHT, "mss_bytes", "data_bytes")}
+    tcp |= {
+        "mono_ns": np.sort(random.integers(-SPAN_NS // 10, SPAN_NS, records)),
+        "flow": of_record.astype(np.uint16),
+        "event": random.choice([EVENT["TCP_EVENT_PROBE"], EVENT["TCP_EVENT_RETRANSMIT"]], records, p=[0.8, 0.2]),
+        "snd_una": (una % (1 << 32)).astype(np.uint32),
+        "event_seq": ((una + MSS * random.integers(0, 3, records)) % (1 << 32)).astype(np.uint32),
+        "snd_nxt": ((una + random.integers(0, 9 * MSS, records)) % (1 << 32)).astype(np.uint32),
+        "in_flight_packets": random.integers(0, 9, records).astype(np.int32),
+    }
+    tcp["mss_bytes"][:], tcp["data_bytes"][:] = MSS, random.choice([MSS, 3 * MSS], records)
+    tcp["unknown_fields"] = np.zeros(records, dtype=np.uint64)
+    for name in unknown:
+        tcp["unknown_fields"][random.random(records) < 0.5] |= UNKNOWN_BITS[name]
+    ends = [("10.0.0.1", "10.0.0.2") if number % 2 else ("fd77::1", "fd77::2") for number in range(flows)]
+    tuples = [FiveTuple.tcp(*pair, number, 5201) for number, pair in enumerate(ends)]
+    words = Flows(np.array([flow.words() for flow in tuples], dtype=np.uint64).T)
+    spec = {"rtt_ns": SPAN_NS // 20, "mtu_bytes": 1500}
+    return Run(Path(), spec, {}, [], set(), {}, {}, tcp, words), queue
 
 
-def test_new_bytes__of_packets_with_other_bounds_sum_to_their_union():
-    random = np.random.default_rng(2)
-    for _ in range(200):
-        seq = random.integers(0, 60, 12)
-        payload = random.integers(1, 20, 12).astype(np.int32)
-        union = set()
-        for start, size in zip(seq, payload, strict=True):
-            union |= set(range(start, start + size))
-        assert new_bytes(seq, payload).sum() == len(union)
+def _compare(run: Run, queue: Any) -> None:
+    segments, trace = join(run, queue)
+    expected = join_flow_by_flow(run, queue)
+    for name, values in vars(expected.segments).items():
+        got = getattr(segments, name)
+        assert np.array_equal(got, values), (name, np.flatnonzero(np.asarray(got) != values)[:5])
+    assert {flow: rows.tolist() for flow, rows in enumerate(trace.windows) if len(rows)} == {
+        flow: rows.tolist() for flow, rows in expected.windows.items()
+    }
+    for rows in expected.windows.values():
+        assert np.array_equal(trace.in_flight[rows], expected.in_flight[rows])
 
 
-def test_order__against_sets_of_bytes():
-    random = np.random.default_rng(3)
-    for _ in range(200):
-        segment = random.integers(0, 15, 20)
-        seq, seq_end = segment * 10, segment * 10 + 10
-        retransmission, reordered, _ = order(seq, seq_end, np.zeros(1, dtype=np.int64))
-        earlier: set[int] = set()
-        for position, value in enumerate(segment.tolist()):
-            assert retransmission[position] == (value in earlier)
-            assert reordered[position] == (value not in earlier and any(other > value for other in earlier))
-            earlier.add(value)
+def test_join__of_all_flows_at_once_is_the_join_of_each(monkeypatch):
+    for seed in range(8):
+        run, queue = _run(seed, flows=[1, 3, 40, 400][seed % 4], packets=2000, records=1200)
+        _compare(run, queue)
+        if seed == 1:  # makes sure that the random input has each of these cases
+            got, _ = join(run, queue)
+            for mask in (got.retransmission, got.reordered, got.ack_row >= 0, got.retransmit_row >= 0):
+                assert np.count_nonzero(mask) > 5
+            assert got.seq.max() > 1 << 32
+    for packets, records in ((0, 0), (0, 50), (50, 0), (1, 1)):
+        _compare(*_run(3, flows=5, packets=packets, records=records))
+    for unknown in (("snd_una",), ("packets_out",), ("packets_out", "mss_bytes"), ("cwnd_packets",)):
+        _compare(*_run(7, flows=30, packets=1500, records=900, unknown=unknown))
+    monkeypatch.setattr(join_module, "BATCH_ROWS", 50)
+    monkeypatch.setattr(join_module, "BATCH_FLOWS", 7)
+    for seed in range(100, 103):
+        _compare(*_run(seed, flows=60, packets=1500, records=900))
 
 
-def test_header_bytes__without_two_packets_is_that_of_linux():
-    single = np.array([1500], dtype=np.int32)
-    first, no_flags = np.zeros(1, dtype=np.int64), np.array([0], dtype=np.uint8)
-    assert header_bytes(single, np.array([7]), no_flags, first, np.array([True])).tolist() == [66]
-    assert header_bytes(single, np.array([7]), no_flags, first, np.array([False])).tolist() == [86]
+# More flows than 16 bits can number, from raw files to tables and summary; each flow has four packets ----------------
+
+FLOWS, PACKETS = 66_000, 4
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("many") / "rep-1"
+    write_big(directory, PACKETS * FLOWS, PACKETS * FLOWS, FLOWS, active=1000)
+    return analyse(directory)
+
+
+def test_many_connections__have_numbers_of_32_bits_and_their_own_packets(many):
+    run = many.run
+    assert run.postcards["flow"].dtype == run.tcp["flow"].dtype == np.uint32
+    assert np.bincount(many.queue["flow"]).tolist() == [PACKETS] * FLOWS
+    assert all(run.flows[entry["flow"]] == entry["tuple"] for entry in run.traffic)
+    summary = summarize(many)
+    assert (len(summary["flows"]), summary["flows_not_listed"]) == (MAX_FLOWS, FLOWS - MAX_FLOWS)
+    seconds = many.window.length_ns / 1e9
+    assert summary["goodput_bps"] == pytest.approx(float(many.good.bits_per_flow.sum()) / seconds)
+    assert {flow["packets"] for flow in summary["flows"]} <= set(range(PACKETS + 1))
+
+
+def test_many_connections__are_joined_with_records_of_their_own(many):
+    for rows in (many.segments.trace_row, many.segments.ack_row):
+        joined = np.flatnonzero(rows != NONE)
+        assert (many.queue["flow"][joined] > 1 << 16).any()
+        assert (many.run.tcp["flow"][rows[joined]] == many.queue["flow"][joined]).all()
+
+
+def test_many_connections__have_their_5_tuples_in_the_tables(many, tmp_path):
+    write_raw_tables(tmp_path, many.run)
+    write_joined(tmp_path, many.run, many.queue, many.segments, many.trace)
+    for name in ("postcards", "tcp", "joined"):
+        table = pl.read_parquet(tmp_path / f"{name}.parquet")
+        assert table.schema["flow"] == pl.UInt32
+        number, text = table.select("flow", "five_tuple").row(-1)
+        assert text == str(many.run.flows[number])
+        assert table["five_tuple"].n_unique() == table["flow"].n_unique()
