@@ -2,7 +2,6 @@
 """Metrics computed again from the simulation's packets and trace records, by plain loops."""
 
 import math
-import shutil
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,13 +9,10 @@ import numpy as np
 import pytest
 
 from analysis import metrics
-from analysis.analyse import analyse
 from analysis.loss import flows_losing_per_rtt
 from analysis.postcards import misspaced
 from analysis.summary import summarize
 from analysis.tests import simulate
-from analysis.tests.documents import change
-from analysis.tests.recordings import RECORDED
 
 DROPPED = simulate.CARD["POSTCARD_DROPPED"]
 
@@ -258,15 +254,3 @@ def test_window__ends_with_the_first_flow():
     ):
         assert found.end_ns == end_ns, what
     assert window(SENT).missing_ns == 100
-
-
-def test_recorded_run__with_an_end_noted_late_is_measured_until_its_flows_ended(tmp_path):
-    """The recorded flows stop 0.17 s after `end_mono_ns` of traffic.json. The test sets `end_mono_ns` 0.4 s later."""
-    directory = shutil.copytree(RECORDED / "real/rep-1", tmp_path / "real/rep-1")
-    change(directory, "traffic", ("end_mono_ns",), lambda ns: ns + 400_000_000)
-    text = (directory / "spec.yaml").read_text()
-    (directory / "spec.yaml").write_text(text.replace("duration_ns: 2000000000", "duration_ns: 2400000000"))
-    analysis = analyse(directory)
-    assert analysis.window.missing_ns == pytest.approx(0.22e9, abs=0.02e9)
-    assert analysis.utilization["mean"] == pytest.approx(1, abs=1e-3)
-    assert [reason for reason in analysis.reasons if reason.startswith("traffic")] == []

@@ -65,16 +65,6 @@ def page(browser, sweep):
     return browser
 
 
-def test_names__are_drawn_as_they_are(tmp_path, summary):
-    name = "$\\frac{$"
-    sweeps.write(tmp_path / name, summary, {"cc": ["reno", name], "mode": ["ecn", name], "buf": [10, 20, 40]})
-    sweep_report.write(tmp_path / name)
-    drawn = {path.stem: html.unescape(path.read_text()) for path in (tmp_path / name / "figures").glob("*.svg")}
-    assert len(drawn) == 4  # each also for a phone
-    assert [stem for stem, text in drawn.items() if f">{name}: " not in text] == []
-    assert f">{name}, {name}<" in drawn["utilization"]
-
-
 def choose(browser, label, value):
     """Chooses `value` in a filter, as a person does, and waits for the table."""
     from selenium.webdriver.support.select import Select
@@ -164,6 +154,11 @@ def test_page__is_whole_on_every_screen(browser, sweep, width, dark):
     browser.run("document.querySelector('.tools button[aria-label=\"zoom in\"]').click()")
     until(browser, "return document.querySelector('.picture svg').viewBox.baseVal.x > 0")
     assert browser.errors() == []
+    browser.open(sweep / "report.html", width, dark, script=False)  # all rows and no dead filters
+    browser.command("Emulation.setScriptExecutionDisabled", value=False)
+    assert len(browser.run(SHOWN)) == 36
+    assert browser.run("return document.getElementById('filters').offsetHeight") == 0
+    assert browser.run("return document.querySelectorAll('#runs button, .tools').length") == 0
 
 
 def test_page__filters_by_parameters_verdict_and_words(page):
@@ -204,16 +199,9 @@ def test_page__sorts_by_any_column_and_back_and_prints_all(page):
     assert page.run(style, "#runs thead button", "display") == "contents"  # otherwise only the first sheet has titles
 
 
-def test_page__has_all_rows_and_no_dead_filters_without_scripts(browser, sweep):
-    browser.open(sweep / "report.html", script=False)
-    browser.command("Emulation.setScriptExecutionDisabled", value=False)
-    assert len(browser.run(SHOWN)) == 36
-    assert browser.run("return document.getElementById('filters').offsetHeight") == 0
-    assert browser.run("return document.querySelectorAll('#runs button, .tools').length") == 0
-
-
-def test_page__of_a_search_has_the_least_buffers(tmp_path, summary):
-    directory, grid = tmp_path / "least", {"cc": ["reno"], "flows": [1, 4], "buf": [10, 80]}
+def test_page__of_a_search_has_the_least_buffers_and_names_as_they_are(tmp_path, summary):
+    name = "$\\frac{$"
+    directory, grid = tmp_path / name, {"cc": ["reno", name], "mode": ["ecn", name], "buf": [10, 20, 40]}
     sweeps.write(directory, summary, grid, search={"criterion": "nonempty"})
     of_all = {"cc": "reno", "mode": "tail-drop", "rate_bps": 50_000_000, "rtt_ns": 10_000_000, "mtu_bytes": 1500,
               "bdp_packets": 40, "criterion": "nonempty", "least": 0.99, "width": 0.1, "runs": 4}  # fmt: skip
@@ -228,7 +216,10 @@ def test_page__of_a_search_has_the_least_buffers(tmp_path, summary):
     for packets, of_bdp in (("36 to 40", "0.9 to 1"), ("at most 10", "at most 0.25"), ("more than 80", "more than 2")):
         assert f'<td class="n">{packets}</td><td class="n">{of_bdp}</td>' in text
     assert "not &lt;finished&gt;" in text
-    assert (directory / "figures/least_buffer.svg").exists()
+    drawn = {path.stem: html.unescape(path.read_text()) for path in (directory / "figures").glob("*.svg")}
+    assert "least_buffer" in drawn
+    assert [stem for stem, drawing in drawn.items() if f">{name}: " not in drawing] == []
+    assert f">{name}, {name}<" in drawn["utilization"]
 
 
 def test_page__takes_the_figures_of_a_paper_that_are_drawn_from_it(tmp_path, summary, blank):
