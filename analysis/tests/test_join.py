@@ -27,7 +27,7 @@ from analysis.tests.synthesize import write_big
 from wire import wire
 
 MSS = 1000
-SPAN_NS = 10_000_000
+SPAN_NS, TICK_NS = 10_000_000, 1000  # with ticks, packets come at the time of a record
 UNKNOWN_BITS = {name: np.uint64(1 << bit) for bit, (name, _) in enumerate(wire.TCP_RECORD.fields)}
 DROPPED = CARD["POSTCARD_DROPPED"]
 
@@ -131,7 +131,7 @@ def _run(seed: int, flows: int, packets: int, records: int, unknown: tuple[str, 
     has_tcp = random.random(packets) < 0.97
     dropped = random.random(packets) < 0.05
     queue = {
-        "enqueue_mono_ns": np.sort(random.integers(0, SPAN_NS, packets)),
+        "enqueue_mono_ns": np.sort(random.integers(0, SPAN_NS // TICK_NS, packets)) * TICK_NS,
         "flow": flow.astype(np.uint16),
         "flags": np.where(has_tcp, CARD["POSTCARD_HAS_TCP"], 0) | np.where(dropped, CARD["POSTCARD_DROPPED"], 0),
         "tcp_seq": ((first[flow] + segment * MSS) % (1 << 32)).astype(np.uint32),
@@ -142,7 +142,7 @@ def _run(seed: int, flows: int, packets: int, records: int, unknown: tuple[str, 
     una = first[of_record] + MSS * np.maximum(number_in_flow(of_record) + random.integers(-2, 3, records), -1)
     tcp = {name: np.zeros(records, dtype=np.uint32) for name in (*IN_FLIGHT, "mss_bytes", "data_bytes")}
     tcp |= {
-        "mono_ns": np.sort(random.integers(-SPAN_NS // 10, SPAN_NS, records)),
+        "mono_ns": np.sort(random.integers(-SPAN_NS // 10 // TICK_NS, SPAN_NS // TICK_NS, records)) * TICK_NS,
         "flow": of_record.astype(np.uint16),
         "event": random.choice([EVENT["TCP_EVENT_PROBE"], EVENT["TCP_EVENT_RETRANSMIT"]], records, p=[0.8, 0.2]),
         "snd_una": (una % (1 << 32)).astype(np.uint32),
