@@ -82,6 +82,8 @@ def test_many_flows__have_the_numbers_of_both_papers():
         ([many_flows.fraction_losing_buffer(1000, 10, c) for c in (0, 1)], [0, 1000], 1e-9),
         ([many_flows.least_window(), many_flows.least_window(0.7)], [2, 1 / 0.7], 1e-9),
         (many_flows.bbr_buffer(1e4, 200, 1, 0.05), 1e4 / 200**0.5 * math.sqrt(math.log(20) / 2), 1e-9),
+        (many_flows.bbr_buffer_sharp(1e4, 200, 1, 0.05), many_flows.bbr_buffer(1e4, 200, 1, 0.05) / 2, 1e-9),
+        ([many_flows.least_flows_that_shrink_window(*of) for of in ((1, 2), (100, 30))], [0.5, 6.25], 1e-9),
         (many_flows.random_decrease_flows(5000, 300, 1.5), 300**2 * 1.5 / 5000 + 300**0.5, 1e-9),
     ) == []  # fmt: skip
     assert many_flows.least_flows_that_shrink_window(60, 50) > 1  # 4.2: BDP / n < n - 1
