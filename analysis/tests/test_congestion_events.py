@@ -19,16 +19,8 @@ def test_events__begin_with_a_drop_more_than_two_rtts_after_the_one_before() -> 
     assert _counts((0, 100), (0, 120)) == [1, 0, 0, 0]
     assert _counts((0, 100), (0, 121)) == [2, 0, 0, 0]
     assert _counts((1, 100), (1, 121)) == [0, 1, 0, 0]  # the RTT of flow 1 is 50 ms
-
-
-def test_two_rtts__count_from_the_drop_before_and_not_from_the_first_of_the_event() -> None:
+    # Not from the first drop of the event, and of each flow alone.
     assert _counts((0, 100), (0, 115), (0, 130), (0, 145)) == [1, 0, 0, 0]
-
-
-def test_events__of_flows_that_drop_in_turn_are_their_own() -> None:
     assert _counts((2, 7), (0, 5), (2, 5), (0, 50), (3, 6), (2, 90)) == [2, 0, 2, 1]
-
-
-def test_events__without_drops_are_none() -> None:
     none = np.zeros(0, dtype=np.int64)
     assert count(none, none, RTTS).tolist() == [0, 0, 0, 0]

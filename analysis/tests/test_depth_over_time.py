@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import depth_over_time
 from analysis.depth_over_time import of_slow_start, time_mean
 from analysis.metrics import CARD, NO_DATA_BYTES, Window
 from analysis.theory import short_flows
@@ -61,11 +60,10 @@ def run(group: dict[str, Any], **more: Any) -> Any:
     return SimpleNamespace(spec={"traffic": "finite", "groups": [], "transfers": [group]} | more)
 
 
-def slow_start(group=None, mss=MSS, **more):
+def slow_start(group=None, mss=MSS, packet_bytes=1514, **more):
     came = np.arange(0, SECOND_NS, 1000)
-    return of_slow_start(
-        run(group or {}, **more), queue(came, np.full(len(came), 3000)), Window(0, 0, SECOND_NS, 0), mss
-    )
+    packets = queue(came, np.full(len(came), 3000), packet_bytes=packet_bytes)
+    return of_slow_start(run(group or {}, **more), packets, Window(0, 0, SECOND_NS, 0), mss)
 
 
 def test_slow_start__has_the_bursts_of_the_initial_window():
@@ -75,16 +73,8 @@ def test_slow_start__has_the_bursts_of_the_initial_window():
     assert depth["theory"] == short_flows.mean_depth(0.8, (2, 4, 8))
     assert depth["measured"] == pytest.approx(3, rel=1e-4)
     assert measured["measured_over_theory"] == depth["measured"] / depth["theory"]
-    assert slow_start()["bursts_packets"] == [10, 4]
-    assert depth_over_time.LINUX_INITCWND == 10
-
-
-def test_slow_start__counts_no_packet_without_data():
-    came = np.arange(0, SECOND_NS, 1000)
-    control = queue(came, np.full(len(came), 3000), packet_bytes=NO_DATA_BYTES)
-    measured = of_slow_start(run({}), control, Window(0, 0, SECOND_NS, 0), MSS)
-    assert measured is not None
-    assert measured["time_mean_depth_data_packets"]["measured"] == 0
+    assert slow_start()["bursts_packets"] == [10, 4]  # Linux's initial window
+    assert slow_start(packet_bytes=NO_DATA_BYTES)["time_mean_depth_data_packets"]["measured"] == 0
 
 
 def test_slow_start__without_the_theorys_conditions_is_none():

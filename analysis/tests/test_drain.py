@@ -7,7 +7,6 @@ import pytest
 from analysis import metrics
 from analysis.drain import drained_fraction
 from analysis.loss import longest_rtt_ns, loss_events
-from analysis.summary import summarize
 from analysis.tests import simulate
 
 DROPPED = simulate.CARD["POSTCARD_DROPPED"] | simulate.CARD["POSTCARD_AT_INGRESS"]
@@ -49,19 +48,20 @@ def _saw(top, bottom, period_rtts, fall_rtts):
     return depth
 
 
-@pytest.mark.parametrize(("bottom", "period"), [(0, 90), (40, 30), (75, 15), (99, 20), (100, 20)])
-@pytest.mark.parametrize("cc", [("reno",), ("scalable", "bbr")])
-def test_after_losses__the_drain_is_the_fall_of_the_sawtooth(bottom, period, cc):
-    drops = np.arange(period, 295, period)
-    got = _drained(_queue(_saw(100, bottom, period, 2), drops), 100, cc)
-    assert got["basis"] == "loss events"
-    whole = int(sum(at >= 5 and at + 4 * 2.23 + 1 <= 300 for at in drops))
-    assert abs(got["count"] - whole) <= 1
-    assert got["packets"]["median"] == pytest.approx(100 - bottom, abs=1)
-    assert got["of_depth_before"]["median"] == pytest.approx(1 - bottom / 100, abs=0.01)
-    assert got["of_buffer"]["median"] == pytest.approx(1 - bottom / 100, abs=0.01)
-    assert got["of_bdp"]["median"] == pytest.approx((100 - bottom) / BDP, abs=0.02)
-    assert got["of_bdp_mean_over_rtt"]["median"] == pytest.approx((100 - bottom) / BDP, abs=0.1)
+def test_after_losses__the_drain_is_the_fall_of_the_sawtooth():
+    for bottom, period, cc in ((0, 90, "reno"), (40, 30, "bbr"), (75, 15, "reno"), (99, 20, "bbr"), (100, 20, "reno")):
+        drops = np.arange(period, 295, period)
+        got = _drained(_queue(_saw(100, bottom, period, 2), drops), 100, ("scalable", cc))
+        assert got["basis"] == "loss events"
+        whole = int(sum(at >= 5 and at + 4 * 2.23 + 1 <= 300 for at in drops))
+        assert abs(got["count"] - whole) <= 1
+        assert got["packets"]["median"] == pytest.approx(100 - bottom, abs=1)
+        assert got["of_depth_before"]["median"] == pytest.approx(1 - bottom / 100, abs=0.01)
+        assert got["of_buffer"]["median"] == pytest.approx(1 - bottom / 100, abs=0.01)
+        assert got["of_bdp"]["median"] == pytest.approx((100 - bottom) / BDP, abs=0.02)
+        assert got["of_bdp_mean_over_rtt"]["median"] == pytest.approx((100 - bottom) / BDP, abs=0.1)
+    got = _drained(_queue(_saw(100, 50, 30, 2)), 200, ("cubic",))  # no loss
+    assert (got["count"], got["of_buffer"]["median"]) == (0, None)
 
 
 def test_after_losses__gaps_between_bursts_count_for_the_least_depth_only():
@@ -75,11 +75,6 @@ def test_after_losses__gaps_between_bursts_count_for_the_least_depth_only():
     assert got["of_bdp_mean_over_rtt"]["median"] * BDP == pytest.approx(50, abs=2)
 
 
-def test_after_losses__without_a_loss_the_drain_is_null():
-    got = _drained(_queue(_saw(100, 50, 30, 2)), 200, ("cubic",))
-    assert (got["count"], got["of_buffer"]["median"]) == (0, None)
-
-
 def _probing(top_bdp, fall_bdp, phase_rtts):
     """A depth that rises by `fall_bdp` BDP in one round trip, falls by as much in the next, and is level for six."""
 
@@ -91,15 +86,13 @@ def _probing(top_bdp, fall_bdp, phase_rtts):
     return depth
 
 
-@pytest.mark.parametrize("phase_rtts", [0, 0.9, 1.1, 1.9, 4.3, 7.99])
-@pytest.mark.parametrize("top_bdp", [0.25, 0.9])
-def test_in_cycles__the_drain_is_the_fall_of_a_probe(top_bdp, phase_rtts):
-    got = _drained(_queue(_probing(top_bdp, 0.25, phase_rtts)), 81, ("bbr", "bbr"))
-    assert got["basis"] == "probing cycles"
-    assert got["count"] == 35
-    assert got["of_bdp"]["median"] == pytest.approx(0.25, abs=0.02)
-    assert got["of_depth_before"]["median"] == pytest.approx(0.25 / top_bdp, abs=0.06)
-    assert got["of_bdp"]["max"] - got["of_bdp"]["min"] < 0.03
+def test_in_cycles__the_drain_is_the_fall_of_a_probe():
+    for top_bdp, phase_rtts in ((0.25, 0), (0.9, 0.9), (0.25, 1.1), (0.9, 1.9), (0.25, 4.3), (0.9, 7.99)):
+        got = _drained(_queue(_probing(top_bdp, 0.25, phase_rtts)), 81, ("bbr", "bbr"))
+        assert (got["basis"], got["count"]) == ("probing cycles", 35)
+        assert got["of_bdp"]["median"] == pytest.approx(0.25, abs=0.02)
+        assert got["of_depth_before"]["median"] == pytest.approx(0.25 / top_bdp, abs=0.06)
+        assert got["of_bdp"]["max"] - got["of_bdp"]["min"] < 0.03
 
 
 def test_in_cycles__cycles_that_drain_differently_have_their_own_answers():
@@ -111,20 +104,3 @@ def test_in_cycles__cycles_that_drain_differently_have_their_own_answers():
     assert got["of_bdp"]["min"] == pytest.approx(0.1, abs=0.02)
     assert got["of_bdp"]["max"] == pytest.approx(0.4, abs=0.02)
     assert got["of_bdp"]["median"] == pytest.approx(0.1, abs=0.02)
-
-
-def test_drained__of_a_simulated_run_is_that_of_its_packets(known_runs):
-    known = known_runs("one_flow")
-    a = known.analysis
-    falls = []
-    for event in a.events:
-        if event.min_depth_packets is not None:
-            end = event.start_ns + 4 * a.rtt_max_ns
-            cards = [card for card in known.truth.cards if event.start_ns <= card["enqueue_ns"] < end]
-            assert cards[0]["flags"] & simulate.CARD["POSTCARD_DROPPED"]
-            falls.append(1 - min(card["depth_packets"] for card in cards) / cards[0]["depth_packets"])
-    assert len(falls) > 2
-    got = summarize(a)["drained_fraction"]
-    assert got["count"] == len(falls)
-    assert got["of_depth_before"]["median"] == pytest.approx(np.median(falls))
-    assert 0.5 < got["of_buffer"]["median"] <= 1

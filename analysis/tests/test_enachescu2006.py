@@ -33,34 +33,26 @@ class Run(dict[str, Any]):
 LINK = {"rate_bps": 100_000_000, "rtt_ns": 90_000_000, "rtt_spread_ns": 20_000_000, "wire_bytes": 1000}
 
 
-def test_dispersion__of_poisson_arrivals_is_one_at_every_length() -> None:
+def test_dispersion__of_poisson_arrivals_is_one_of_even_ones_none_and_of_bursts_their_size() -> None:
     rng = np.random.default_rng(3)
     arrivals = np.cumsum(rng.exponential(2 * PACKET_NS, 400_000)).astype(np.int64)
     index = gaps.dispersion(arrivals, 0, int(arrivals[-1]), PACKET_NS)
     assert index[-1][0] > 1000
-    assert all(value == pytest.approx(1, abs=0.35) for _, value in index)
-    assert all(value == pytest.approx(1, abs=0.05) for length, value in index if length < 50)
-
-
-def test_dispersion__of_even_arrivals_is_none_and_of_bursts_is_their_size() -> None:
+    assert all(value == pytest.approx(1, abs=0.05 if length < 50 else 0.35) for length, value in index)
     even = np.arange(0, 10**11, 10 * int(PACKET_NS))
     assert all(value < 0.1 for length, value in gaps.dispersion(even, 0, 10**11, PACKET_NS) if length % 10 == 0)
-    rng = np.random.default_rng(4)
     bursts = np.repeat(np.cumsum(rng.exponential(20 * PACKET_NS, 50_000)), 7).astype(np.int64)
-    index = dict(gaps.dispersion(bursts, 0, int(bursts[-1]), PACKET_NS))
-    assert index[100] == pytest.approx(7, rel=0.15)
+    assert dict(gaps.dispersion(bursts, 0, int(bursts[-1]), PACKET_NS))[100] == pytest.approx(7, rel=0.15)
 
 
-def test_peak_load__adds_up_the_rates_of_all_rtts() -> None:
+def test_model__adds_up_the_rates_of_all_rtts() -> None:
     run = Run({"flows": 3, "window_packets": 30, "utilization_mean": 0.5}, **LINK)
     rates_pps = [30 / rtt for rtt in (0.09, 0.1, 0.11)]
     assert model.peak_load(run) == pytest.approx(sum(rates_pps) / 12_500)  # type: ignore[arg-type]
     assert model.effective_utilization(run) == pytest.approx(0.5 / model.peak_load(run))  # type: ignore[arg-type]
-
-
-def test_theorem_1__loses_a_quarter_as_much_if_a_loss_halves_the_window() -> None:
     assert theorem_1.bound(15) == pytest.approx(0.9375)
     assert 1 - theorem_1.bound(12, theorem_1.HALVING) == pytest.approx((1 - theorem_1.bound(12)) / 4)
+    assert scaling._exponent({w: 3 * w**-0.25 for w in (16, 32, 64, 256)}) == pytest.approx(-0.25)
 
 
 def test_rounds__follow_from_the_arrivals_of_the_spec() -> None:
@@ -89,29 +81,14 @@ def test_overpopulated__intervals_hold_more_than_their_slots_and_the_buffer() ->
     assert set(even.values()) == {0.0}
 
 
-@pytest.mark.parametrize(
-    ("row", "name"),
-    [
-        ({"pacing": "exact"}, senders.PACED),
-        ({"pacing": "poisson"}, senders.POISSON),
-        ({}, senders.RENO),
-        ({"access_bps": 5_000_000}, senders.ACCESS),
-    ],
-)
-def test_sender__follows_from_pacing_and_access_links(row: dict[str, Any], name: str) -> None:
-    assert senders.sender(Run(row)) == name  # type: ignore[arg-type]
-
-
-def test_kinds_of_today__have_algorithm_pacing_and_offloads() -> None:
+def test_kinds_of_senders__follow_from_algorithm_pacing_access_links_and_offloads() -> None:
+    rows = {
+        senders.PACED: {"pacing": "exact"}, senders.POISSON: {"pacing": "poisson"}, senders.RENO: {},
+        senders.ACCESS: {"access_bps": 5_000_000},
+    }  # fmt: skip
+    assert [senders.sender(Run(row)) for row in rows.values()] == list(rows)  # type: ignore[arg-type]
     run = Run({"cc": "cubic", "pacing": "linux", "nic_rate_bps": 10**10})
     assert today.kind(run) == "Cubic, Linux's pacing, TSO"  # type: ignore[arg-type]
     assert today.kind(Run({"cc": "bbr"})) == "BBR"  # type: ignore[arg-type]
-
-
-def test_offered_load__is_that_of_all_access_links() -> None:
     run = Run({"flows": 20, "access_bps": 5_000_000, "rate_bps": 125_000_000})
     assert figure_05a.offered(run) == 0.8  # type: ignore[arg-type]
-
-
-def test_exponent__is_that_of_a_power_law() -> None:
-    assert scaling._exponent({w: 3 * w**-0.25 for w in (16, 32, 64, 256)}) == pytest.approx(-0.25)
