@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Recorded repetitions, and digests of the files that the analysis must derive: recorded/KIND/rep-1 holds raw files,
-recorded/KIND/derived.json the SHA-256 of each derived file, and recorded/KIND/summary.json the summary as text.
+"""Recorded repetitions, and digests of the numbers that the analysis must derive: recorded/KIND/rep-1 holds raw files,
+recorded/KIND/derived.json the SHA-256 of its summary and tables, and recorded/KIND/summary.json the summary as text.
 
 Commit 3c73508 recorded them, two long flows each: `real` in real time by iperf3 (3 Mb/s, 100 ms); `virtual`, `ecn` and
 `egress-threshold` in virtual time (6 Mb/s, 20 ms); `import` from text files in the published artifact's form, which
@@ -16,12 +16,10 @@ import json
 import shutil
 import sys
 import tempfile
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-from analysis.page import glossary
+from analysis.tests import campaign
 from bufferscope.__main__ import main
 from runs.names import RECORD
 
@@ -32,23 +30,27 @@ SUMMARY, DERIVED = "summary.json", "derived.json"
 
 
 def replay(kind: str, scratch: Path) -> tuple[Path, dict[str, bytes]]:
-    """Analyses a copy of a recorded repetition. Returns the copy and its derived files."""
+    """Analyses a copy of a recorded repetition. Returns the copy, its summary and its tables."""
     directory = Path(shutil.copytree(RECORDED / kind / "rep-1", scratch / kind / "rep-1"))
     raw = _files(directory)
-    with _no_glossary():
-        # One process is faster than several that each load matplotlib.
+    with campaign.undrawn():
         assert main(["replay", str(directory), "--alone"]) == 0
     files = _files(directory)
     assert {name: files[name] for name in raw} == raw, "the analysis changed a raw file"
-    return directory, {name: data for name, data in files.items() if name not in raw}
+    return directory, _numbers(files, raw)
 
 
 def what_if(directory: Path) -> dict[str, bytes]:
-    """Replays the arrivals of an analysed repetition through another queue. Returns the new and changed files."""
+    """Replays the arrivals of an analysed repetition through another queue. Returns the new summary and tables."""
     before = _files(directory)
-    with _no_glossary():
+    with campaign.undrawn():
         assert main(["replay", f"RUN={directory}", *WHATIF_WORDS]) == 0
-    return {name: data for name, data in _files(directory).items() if data != before.get(name)}
+    return _numbers(_files(directory), before)
+
+
+def _numbers(files: dict[str, bytes], before: dict[str, bytes]) -> dict[str, bytes]:
+    """The new summary and tables; figures and pages change with every caption."""
+    return {name: data for name, data in files.items() if name not in before and name.endswith((".json", ".parquet"))}
 
 
 def differences(kind: str, files: dict[str, bytes]) -> list[str]:
@@ -69,11 +71,6 @@ def differences(kind: str, files: dict[str, bytes]) -> list[str]:
                 for key in keys
             ]
     return lines
-
-
-def _no_glossary() -> AbstractContextManager[object]:
-    """Reports without the terms of docs/glossary.md: an edit of the glossary must not change the result."""
-    return mock.patch.object(glossary, "GLOSSARY", Path("/nonexistent"))
 
 
 def _files(directory: Path) -> dict[str, bytes]:
