@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,7 +67,6 @@ def known(request, known_runs):
 @pytest.fixture
 def fresh(tmp_path, known_runs):
     """A function: name -> a copy of that repetition's directory, for tests that change it."""
-    import shutil
 
     def get(name: str = "two_flows") -> Path:
         return Path(shutil.copytree(known_runs(name).directory, tmp_path / "run" / "rep-1"))
@@ -90,7 +90,7 @@ def undrawn(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def recorded():
+def recorded(known_runs):
     """A simulated scenario and its ground truth."""
-    scenario = simulate.Scenario()
-    return scenario, simulate.Simulation(scenario).run()
+    known = known_runs("two_flows")
+    return known.scenario, known.truth

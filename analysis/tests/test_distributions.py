@@ -4,13 +4,10 @@
 import math
 from collections import Counter
 
-import numpy as np
 import polars as pl
 import pytest
 
 from analysis import distributions, over_time
-from analysis.derive import derive
-from analysis.metrics import Window
 from analysis.tests import simulate
 
 CARD = simulate.CARD
@@ -39,19 +36,17 @@ def test_queue_depth__is_the_depth_that_each_packet_found(known):
 def test_in_flight__is_of_each_flow_at_each_ack(known):
     window, table = known.analysis.window, distributions.distributions(known.analysis)
     for flow in range(known.scenario.flows):
-        expected = Counter(
-            r["packets_out"] - r["sacked_out"] - r["lost_out"] + r["retrans_out"]
-            for r in known.truth.records
+        probes = [
+            r for r in known.truth.records
             if r["flow"] == flow and r["event"] == simulate.EVENT["TCP_EVENT_PROBE"]
             and window.start_ns <= r["mono_ns"] < window.end_ns
-        )  # fmt: skip
-        assert _counts(table, "in_flight_packets", flow) == expected
-        windows = Counter(
-            r["cwnd_packets"] for r in known.truth.records
-            if r["flow"] == flow and r["event"] == simulate.EVENT["TCP_EVENT_PROBE"]
-            and window.start_ns <= r["mono_ns"] < window.end_ns
-        )  # fmt: skip
-        assert _counts(table, "cwnd_packets", flow) == windows
+        ]  # fmt: skip
+        assert _counts(table, "in_flight_packets", flow) == Counter(map(_in_flight, probes))
+        assert _counts(table, "cwnd_packets", flow) == Counter(r["cwnd_packets"] for r in probes)
+
+
+def _in_flight(record):
+    return record["packets_out"] - record["sacked_out"] - record["lost_out"] + record["retrans_out"]
 
 
 def test_bursts__are_packets_of_one_flow_in_quick_succession(known):
@@ -69,17 +64,6 @@ def test_bursts__are_packets_of_one_flow_in_quick_succession(known):
     assert _counts(distributions.distributions(known.analysis), "burst_packets") == Counter(sizes)
 
 
-def test_flows_losing__are_counted_for_each_rtt_with_a_drop(known):
-    for what, bin_ns in (("flows_losing", known.scenario.rtt_ns), ("flows_losing_5ms", 5_000_000)):
-        losers: dict[int, set[int]] = {}
-        for card, flow in _arrivals(known):
-            if card["flags"] & DROPPED:
-                number = (card["enqueue_ns"] - known.analysis.window.start_ns) // bin_ns
-                losers.setdefault(number, set()).add(flow)
-        expected = Counter(len(flows) for flows in losers.values())
-        assert _counts(distributions.distributions(known.analysis), what) == expected, what
-
-
 def test_flows_signalled__are_counted_until_an_rtt_passes_without_a_signal(known):
     excursions: list[set[int]] = []
     last = -math.inf
@@ -92,47 +76,6 @@ def test_flows_signalled__are_counted_until_an_rtt_passes_without_a_signal(known
         last = card["enqueue_ns"]
     expected = Counter(len(flows) for flows in excursions)
     assert _counts(distributions.distributions(known.analysis), "flows_signalled_per_excursion") == expected
-
-
-def test_utilization__has_the_summary_s_percentile(known):
-    counts = _counts(distributions.distributions(known.analysis), "utilization_ppm_10rtt")
-    values = np.repeat(list(counts), list(counts.values()))
-    assert np.percentile(values, 1) == pytest.approx(known.analysis.utilization["p01"] * 1e6, abs=1)
-
-
-def test_bursts__end_with_the_gap_and_may_be_interleaved():
-    queue = {
-        "enqueue_mono_ns": np.array([0, 1, 3, 4, 6, 20, 21, 31, 90]),
-        "flow": np.array([0, 1, 0, 1, 0, 0, 1, 0, 0], dtype=np.uint16),
-    }
-    window = Window(0, 0, 90, 0)
-    assert sorted(distributions.bursts(queue, window, 10)) == [1, 1, 1, 2, 3]
-    assert sorted(distributions.bursts(queue, window, 11)) == [1, 2, 2, 3]
-    assert len(distributions.bursts(queue, Window(0, 200, 300, 0), 10)) == 0
-
-
-def test_signalled__starts_anew_after_a_gap_of_more_than_an_rtt():
-    mark = CARD["POSTCARD_CE_MARKED"]
-    flags = np.array([0, DROPPED, DROPPED, 0, mark, DROPPED, 0, mark], dtype=np.uint8)
-    queue = {
-        "enqueue_mono_ns": np.array([0, 10, 15, 16, 20, 30, 31, 32]), "flags": flags,
-        "flow": np.array([0, 1, 2, 3, 2, 1, 0, 1], dtype=np.uint16),
-    }  # fmt: skip
-    window = Window(0, 0, 100, 0)
-    assert distributions.signalled(queue, window, 4).tolist() == [1, 1, 1, 1]
-    assert distributions.signalled(queue, window, 5).tolist() == [2, 1]
-    assert distributions.signalled(queue, window, 10).tolist() == [2]
-    assert distributions.signalled(queue, Window(0, 40, 100, 0), 10).tolist() == []
-
-
-def test_derived_file__is_the_table(fresh, monkeypatch, known_runs):
-    monkeypatch.setattr("analysis.derive.draw_all", lambda *_: [])
-    monkeypatch.setattr("analysis.derive.render", lambda *_: "")
-    directory = fresh("ecn")
-    derive(directory)
-    stored = pl.read_parquet(directory / distributions.NAME)
-    assert stored.equals(distributions.distributions(known_runs("ecn").analysis))
-    assert dict(stored.schema) == distributions.SCHEMA
 
 
 def test_depth_over_time__has_the_ns_at_each_depth(known):
@@ -158,9 +101,8 @@ def test_aggregate_window_over_time__has_the_ns_at_each_sum(known):
     latest: dict[int, int] = {}
     steps = []
     for r in sorted(known.truth.records, key=lambda r: r["mono_ns"]):
-        if r["flow"] < known.scenario.flows:
-            latest[r["flow"]] = r["packets_out"] - r["sacked_out"] - r["lost_out"] + r["retrans_out"]
-            steps.append((r["mono_ns"], dict(latest)))
+        latest[r["flow"]] = _in_flight(r)
+        steps.append((r["mono_ns"], dict(latest)))
     expected: Counter[int] = Counter()
     each: dict[int, Counter[int]] = {flow: Counter() for flow in latest}
     for (at, windows), (following, _) in zip(steps, [*steps[1:], (window.end_ns, {})], strict=True):
@@ -175,8 +117,7 @@ def test_aggregate_window_over_time__has_the_ns_at_each_sum(known):
     if len(each) < 2 or not apart:
         assert measured is None
     else:
-        assert measured is not None
-        assert math.isclose(measured, (together / apart - 1) / (len(each) - 1), rel_tol=1e-9, abs_tol=1e-9)
+        assert measured == pytest.approx((together / apart - 1) / (len(each) - 1))
 
 
 def _variance(counts):

@@ -1,86 +1,56 @@
 # SPDX-License-Identifier: MIT
 """The limits of virtual time: a run that exceeds one limit by a little is not valid, with this reason alone."""
 
+import shutil
+
 import pytest
 
 from analysis.analyse import analyse
 from analysis.tests.documents import change
 
 ECHO_NS = 10_000_000 + 84 * 8 * 20  # RTT, and 84 bytes at 50 Mb/s
+LATE_BY_1 = [[0, 999], [1, 1]]
+LIMITS = [  # run, document, place of the changed value, value (None: removed), part of the reason ("": valid)
+    ("virtual", "switch", "lateness/2", LATE_BY_1, "a frame left the switch 1 ns late"),
+    ("virtual", "switch", "lateness/1", LATE_BY_1, "a frame left the switch 1 ns late"),
+    ("virtual", "switch", "lateness/3", LATE_BY_1, "a postcard left the switch 1 ns late"),
+    ("virtual", "switch", "stats/gap_error_max_ns.2", 2, "2 ns off the link's"),
+    ("virtual", "switch", "stats/gap_error_max_ns.2", None, "does not say gap error of port 2"),
+    ("virtual", "switch", "stats/real_span_ns.2", 1_000_001_001, "the link's rate was off by -1.00e-06"),
+    ("virtual", "switch", "stats/real_span_ns.2", 999_998_998, "the link's rate was off by +1.00e-06"),
+    ("virtual", "switch", "stats/arrivals_clamped", 1, "moved to a later time"),
+    ("virtual", "switch", "program/executor", "process", "the switch was a process"),
+    ("virtual", "switch", "program/executor", None, "does not say the kind of switch"),
+    ("virtual", "idle_rtt", "min_ns", ECHO_NS - 1, f"took {ECHO_NS - 1} ns"),
+    ("virtual", "idle_rtt", "min_ns", ECHO_NS + 10, ""),  # for reading the clock
+    ("virtual", "idle_rtt", "min_ns", ECHO_NS + 11, f"took {ECHO_NS + 11} ns"),
+    ("virtual", "environment", "virtual_machine", None, "is of a run in real time"),
+    ("virtual_process", "switch", "lateness/1", [[0, 999], [10_239, 1]], "10239 ns late"),
+    ("virtual_process", "switch", "lateness/3", [[274_431, 1000]], ""),  # postcards may leave later
+    ("virtual_process", "switch", "stats/real_span_ns.2", 1_000_010_001, "the link's rate was off by"),
+    ("virtual_process", "idle_rtt", "min_ns", 10_034_000, "took 10034000 ns"),
+    ("virtual_process", "switch", "program/executor", "driver", "the switch was a driver"),
+    ("two_flows", "environment", "virtual_machine", {}, "is of a run in virtual time"),
+]
 
 
-@pytest.mark.parametrize("name", ["virtual", "virtual_process"])
-def test_virtual_time__that_is_just_exact_enough_is_valid(known_runs, name):
-    assert known_runs(name).analysis.reasons == []
+@pytest.mark.parametrize("run", ["virtual", "virtual_process", "two_flows"])
+def test_limits__are_kept_to_the_ns(known_runs, tmp_path, run):
+    assert known_runs(run).analysis.reasons == []
+    wrong = []
+    for number, (of, name, place, value, said) in enumerate(LIMITS):
+        if of == run:
+            directory = shutil.copytree(known_runs(run).directory, tmp_path / str(number) / "rep-1")
+            change(directory, name, place.split("/"), value)
+            reasons = analyse(directory).reasons
+            if [said in reason for reason in reasons] != [True] * bool(said):
+                wrong.append((name, place, value, reasons))
+    assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("name", "path", "value", "said"),
-    [
-        ("switch", ("lateness", "2"), [[0, 999], [1, 1]], "a frame left the switch 1 ns late"),
-        ("switch", ("lateness", "1"), [[0, 999], [1, 1]], "a frame left the switch 1 ns late"),
-        ("switch", ("lateness", "3"), [[0, 999], [1, 1]], "a postcard left the switch 1 ns late"),
-        ("switch", ("stats", "gap_error_max_ns.2"), 2, "2 ns off the link's; allowed in virtual time is 1 ns"),
-        ("switch", ("stats", "gap_error_max_ns.2"), None, "does not say gap error of port 2"),
-        ("switch", ("stats", "real_span_ns.2"), 1_000_001_001, "the link's rate was off by -1.00e-06"),
-        ("switch", ("stats", "real_span_ns.2"), 999_998_998, "the link's rate was off by +1.00e-06"),
-        ("switch", ("stats", "arrivals_clamped"), 1, "moved to a later time; in virtual time none may be"),
-        ("switch", ("program", "executor"), "process", "the switch was a process, spec.yaml asks for a driver"),
-        ("switch", ("program", "executor"), None, "does not say the kind of switch, spec.yaml asks for a driver"),
-        ("idle_rtt", ("min_ns",), ECHO_NS - 1, f"took {ECHO_NS - 1} ns; allowed in virtual time are {ECHO_NS} ns"),
-        ("idle_rtt", ("min_ns",), ECHO_NS + 11, "to the ns, and up to 10 ns more for reading the clock"),
-        ("environment", ("virtual_machine",), None, "is of a run in real time, spec.yaml asks for virtual"),
-    ],
-)
-def test_driver__is_exact(fresh, name, path, value, said):
-    directory = fresh("virtual")
-    change(directory, name, path, value)
-    (reason,) = analyse(directory).reasons
-    assert said in reason
-    assert "\n" not in reason
-
-
-def test_driver__idle_rtt_may_include_clock_readings(fresh):
-    directory = fresh("virtual")
-    change(directory, "idle_rtt", ("min_ns",), ECHO_NS + 10)
-    assert analyse(directory).reasons == []
-
-
-@pytest.mark.parametrize(
-    ("name", "path", "value", "said"),
-    [
-        ("switch", ("lateness", "1"), [[0, 999], [10_239, 1]], "10239 ns late; allowed in virtual time are 10000 ns"),
-        ("switch", ("stats", "real_span_ns.2"), 1_000_010_001, "allowed in virtual time is 1e-05"),
-        ("idle_rtt", ("min_ns",), 10_034_000, "up to 20000 ns more for the switch's lateness"),
-        ("switch", ("program", "executor"), "driver", "the switch was a driver, spec.yaml asks for a process"),
-    ],
-)
-def test_process__is_late_by_microseconds(fresh, name, path, value, said):
-    directory = fresh("virtual_process")
-    change(directory, name, path, value)
-    (reason,) = analyse(directory).reasons
-    assert said in reason
-
-
-def test_process__postcards_may_leave_later(fresh):
-    directory = fresh("virtual_process")
-    change(directory, "switch", ("lateness", "3"), [[274_431, 1000]])
-    a = analyse(directory)
-    assert a.reasons == []
-    assert (a.fidelity["lateness_max_ns"], a.fidelity["postcard_lateness_max_ns"]) == (9_983, 274_431)
-
-
-def test_real_time__has_its_own_limits(fresh):
-    directory = fresh("two_flows")
-    change(directory, "environment", ("virtual_machine",), {})
-    (reason,) = analyse(directory).reasons
-    assert reason.startswith("environment.json: is of a run in virtual time")
-
-
-@pytest.mark.parametrize(("key", "value"), [("clock", "atomic"), ("switch", "barn")])
-def test_spec__with_an_unknown_clock_or_switch_is_not_valid(fresh, key, value):
-    directory = fresh("virtual")
-    text = (directory / "spec.yaml").read_text()
-    old = {"clock": "virtual", "switch": "driver"}[key]
-    (directory / "spec.yaml").write_text(text.replace(f"{key}: {old}\n", f"{key}: {value}\n"))
-    assert any(f"spec.yaml: {key} '{value}' is none of" in reason for reason in analyse(directory).reasons)
+@pytest.mark.parametrize(("old", "new"), [("clock: virtual", "clock: atomic"), ("switch: driver", "switch: barn")])
+def test_spec__with_an_unknown_clock_or_switch_is_not_valid(fresh, old, new):
+    path = fresh("virtual") / "spec.yaml"
+    path.write_text(path.read_text().replace(f"{old}\n", f"{new}\n"))
+    key, value = new.split(": ")
+    assert any(f"spec.yaml: {key} '{value}' is none of" in reason for reason in analyse(path.parent).reasons)

@@ -3,7 +3,8 @@
 
 import html
 import json
-from typing import Any, NamedTuple
+from collections import Counter
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,7 +14,6 @@ from analysis.papers import look, run_list
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.spang2021 import PAPER
 from analysis.papers.stored_runs import EARLIER, NOT_VALID, LeftOut, StoredRuns
-from analysis.statistics import Interval
 from analysis.summary import summarize
 from analysis.tests import sweeps
 from lib.errors import InputError
@@ -52,40 +52,34 @@ def test_summary__that_lacks_a_key_is_one_line(results):
         _ = run.summary["flows"]
 
 
-def test_names__are_drawn_as_they_are(tmp_path):
-    """Text between dollar signs is not drawn as a formula: neither a value of the data nor a key nor a field."""
+def test_select__gives_valid_runs_by_repetition_and_remembers_the_others(results):
+    runs = StoredRuns(PAPER, results)
+    assert [run.name for run in runs.select("some", cc="reno", flows=2)] == ["reno-2-r1", "reno-2-r2"]
+    assert [run["sweep"] for run in StoredRuns(PAPER, results, smoke=True).select("some")] == ["spang2021-some-smoke"]
+    assert runs.select("some", cc="cubic") == runs.select("some", pl.col("flows") > 2) == runs.select("other") == []
+    provenance = runs.provenance()
+    assert provenance["used"] == ["spang2021-some/reno-2-r1", "spang2021-some/reno-2-r2"]
+    assert provenance["left_out"] == [LeftOut("spang2021-some/reno-2-r3", "a postcard was lost", NOT_VALID)]
+    assert (provenance["clocks"], provenance["commits"]) == (["real"], ["0123456789"])
+    # Without a run: an algorithm that no kernel has, or a run that was not done.
+    assert runs.controls("some") == {"reno", "cubic"}
+    assert runs.absence("some", "bbr2") == "BBRv2: not measured,\nno kernel at hand has it"
+    assert runs.absence("some", "cubic") == "Cubic: no valid run"
+    assert runs.absence("other", "bbr2") == "BBRv2: no valid run"
 
-    class Named(NamedTuple):
-        label: str
+
+def test_names__are_drawn_as_they_are(tmp_path):
+    """Text between dollar signs is not drawn as a formula."""
 
     def draw(data):
         from matplotlib.figure import Figure
 
-        figure = Figure()
-        figure.suptitle(f"{data['text']} {data['lines'][0].label} {next(iter(data['by_name']))}")
+        (figure := Figure()).suptitle(f"{data['text']} {next(iter(data['by_name']))}")
         return figure
 
     name = "$\\frac{$"
-    look.render("figure", draw, {"text": name, "lines": [Named(name)], "by_name": {name: 1}}, tmp_path)
-    assert f">{name} {name} {name}<" in html.unescape((tmp_path / "figure.svg").read_text())
-
-
-def test_select__gives_valid_runs_by_repetition_and_remembers_the_others(results):
-    runs = StoredRuns(PAPER, results)
-    assert [run.name for run in runs.select("some", cc="reno", flows=2)] == ["reno-2-r1", "reno-2-r2"]
-    assert runs.select("some", cc="cubic") == []
-    assert runs.select("some", pl.col("flows") > 2) == []
-    assert runs.select("other") == []
-    provenance = runs.provenance()
-    assert provenance["used"] == ["spang2021-some/reno-2-r1", "spang2021-some/reno-2-r2"]
-    assert provenance["left_out"] == [LeftOut("spang2021-some/reno-2-r3", "a postcard was lost", NOT_VALID)]
-    assert provenance["clocks"] == ["real"]
-    assert provenance["commits"] == ["0123456789"]
-
-
-def test_select__takes_the_short_sweeps_when_asked(results):
-    runs = StoredRuns(PAPER, results, smoke=True)
-    assert [run["sweep"] for run in runs.select("some")] == ["spang2021-some-smoke"]
+    look.render("figure", draw, {"text": name, "by_name": {name: 1}}, tmp_path)
+    assert f">{name} {name}<" in html.unescape((tmp_path / "figure.svg").read_text())
 
 
 def test_list__has_the_sweeps_of_the_paper_and_no_short_or_changed_version_of_one(tmp_path, known_runs):
@@ -97,29 +91,15 @@ def test_list__has_the_sweeps_of_the_paper_and_no_short_or_changed_version_of_on
     assert listed == {False: ["spang2021-ecn", "spang2021-ecn-real"], True: ["spang2021-ecn-smoke"]}
 
 
-def test_distribution__is_of_one_flow_or_of_all(results, known_runs):
+def test_distribution__is_of_one_flow_or_of_all(results):
     run = StoredRuns(PAPER, results).select("some")[0]
     assert run.flow_ids() == [0, 1]
-    each = [dict(zip(*run.distribution("in_flight_packets", flow), strict=True)) for flow in (0, 1)]
+    each = [Counter(dict(zip(*run.distribution("in_flight_packets", flow), strict=True))) for flow in (0, 1)]
     values, counts = run.distribution("in_flight_packets")
     assert (values[1:] > values[:-1]).all()
-    assert {int(v): int(c) for v, c in zip(values, counts, strict=True)} == {
-        int(v): int(each[0].get(v, 0) + each[1].get(v, 0)) for v in set(each[0]) | set(each[1])
-    }
-
-
-def test_table__that_was_not_kept_is_one_line(results):
-    run = StoredRuns(PAPER, results).select("some")[0]
+    assert dict(zip(values, counts, strict=True)) == each[0] + each[1]
     with pytest.raises(InputError, match=r"reno-2-r1/rep-1/postcards\.parquet: .*; run the sweep again"):
         run.table("postcards")
-
-
-def test_absence__distinguishes_a_missing_algorithm_from_a_missing_run(results):
-    runs = StoredRuns(PAPER, results)
-    assert runs.controls("some") == {"reno", "cubic"}
-    assert runs.absence("some", "bbr2") == "BBRv2: not measured,\nno kernel at hand has it"
-    assert runs.absence("some", "cubic") == "Cubic: no valid run"
-    assert runs.absence("other", "bbr2") == "BBRv2: no valid run"
 
 
 def test_footer__is_one_line():
@@ -128,31 +108,16 @@ def test_footer__is_one_line():
         look.footer(figure, {"used": used, "left_out": left_out, "clocks": ["virtual"], "commits": ["abc"]})
         return figure.get_supxlabel()
 
-    assert text(["s/a"]) == "From s/a (virtual time; commit abc)."
-    assert text(["s/a", "s/b"]) == "From 2 runs of s (virtual time; commit abc)."
-    assert text(["s/a", "s/b", "t/a"]) == "From 3 runs (virtual time; commit abc)."
-    assert text([]) == "From no run."
     left_out = [LeftOut(f"s/{i}", "why", NOT_VALID) for i in range(5)]
-    assert text(["s/a"], left_out) == "From s/a (virtual time; commit abc); 5 not drawn, not valid."
     long = "s" * 30
-    drawn = f"From 2 runs of {long} (virtual time)"
-    assert text([f"{long}/a", f"{long}/b"], left_out) == f"{drawn}; 5 not drawn, not valid."
-
-
-def test_label_right__keeps_labels_apart_and_in_order():
-    _, axes = look.new_figure(look.COLUMN_IN, 2)
-    ax = axes[0, 0]
-    ax.set_ylim(0, 1)
-    look.label_right(ax, [(0.5, "b", "k"), (0.5, "c", "k"), (0.1, "a", "k")])
-    drawn = sorted((note.xy[1], note.get_text()) for note in ax.texts)
-    assert [word for _, word in drawn] == ["a", "b", "c"]
-    assert drawn[2][0] > drawn[1][0] > drawn[0][0]
-
-
-def test_interval_bars__draw_no_bar_for_one_run():
-    _, axes = look.new_figure(look.COLUMN_IN, 2)
-    look.interval_bars(axes[0, 0], [1, 2], [Interval(3, 2, 4, 3), Interval(5, None, None, 1)], "k")
-    assert [len(line.get_xdata()) for line in axes[0, 0].lines] == [2, 1, 1]
+    for used, more, said in (
+        (["s/a", "s/b"], (), "From 2 runs of s (virtual time; commit abc)."),
+        (["s/a", "s/b", "t/a"], (), "From 3 runs (virtual time; commit abc)."),
+        ([], (), "From no run."),
+        (["s/a"], left_out, "From s/a (virtual time; commit abc); 5 not drawn, not valid."),
+        ([f"{long}/a", f"{long}/b"], left_out, f"From 2 runs of {long} (virtual time); 5 not drawn, not valid."),
+    ):
+        assert text(used, more) == said
 
 
 def test_select__leaves_out_runs_of_an_earlier_spec(results):

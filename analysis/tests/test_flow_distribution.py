@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Many flows: distributions in the summary and the page, bands in the figures; few flows get neither."""
 
-import json
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
-from analysis.derive import derive
-from analysis.figures import bands
+from analysis.figures import bands, queue_and_windows
 from analysis.flow_distribution import MANY_FLOWS, PERCENTILES, QUANTITIES, flows_distribution
-from analysis.report import FLOW_QUANTITIES
+from analysis.report import FLOW_QUANTITIES, render
+from analysis.summary import summarize
 
 
 def flows(count: int, ccs: tuple[str, ...] = ("reno",)) -> list[dict[str, object]]:
@@ -26,17 +26,9 @@ def test_distribution__has_values_of_flows_and_counts_the_known_ones() -> None:
         "p99": 99, "max": 100,
     }  # fmt: skip
     assert distribution["all"]["marks"] == {"flows": 0, "mean": None, **dict.fromkeys(PERCENTILES)}
-
-
-def test_distribution__is_also_of_each_algorithm_if_there_are_several() -> None:
     distribution = flows_distribution(flows(100, ("reno", "cubic")))
-    assert list(distribution) == ["all", "reno", "cubic"]
-    assert [distribution[name]["drops"]["max"] for name in distribution] == [99, 98, 99]
-    assert {of["drops"]["flows"] for of in distribution.values()} == {100, 50}
-
-
-def test_page__shows_every_quantity() -> None:
-    assert [quantity for quantity, *_ in FLOW_QUANTITIES] == list(QUANTITIES)
+    assert [distribution[name]["drops"]["max"] for name in ("all", "reno", "cubic")] == [99, 98, 99]
+    assert [quantity for quantity, *_ in FLOW_QUANTITIES] == list(QUANTITIES)  # the page shows every one
 
 
 def test_bands__take_the_last_value_of_each_flow() -> None:
@@ -50,34 +42,25 @@ def test_bands__take_the_last_value_of_each_flow() -> None:
     assert over[bands.MEDIAN, 1:].tolist() == [10, 7.5, 17.5]
 
 
-@pytest.mark.parametrize("ccs", [("reno",), ("reno", "cubic", "bbr")])
-def test_bands__are_percentiles_over_the_flows_of_each_algorithm(ccs: tuple[str, ...]) -> None:
+def test_bands__are_percentiles_over_the_flows_of_each_algorithm() -> None:
+    ccs = ("reno", "cubic", "bbr")
     names = [ccs[i % len(ccs)] for i in range(3 * MANY_FLOWS)]
     values = np.arange(3.0 * MANY_FLOWS)[:, None] * [1, 2]
     distribution = bands.by_algorithm(names, values)
     assert tuple(distribution) == ccs
     for kind, of in distribution.items():
-        mine = values[np.array(names) == kind]
-        assert np.allclose(of, np.percentile(mine, bands.PERCENTILES, axis=0))
+        assert np.allclose(of, np.percentile(values[np.array(names) == kind], bands.PERCENTILES, axis=0))
 
 
-def test_derive__many_flows_have_distributions_and_bands(fresh: Callable[[str], Path]) -> None:
-    directory = fresh("many_flows")
-    derive(directory)
-    summary = json.loads((directory / "summary.json").read_text())
+def test_many_flows__have_distributions_and_bands(known_runs: Callable[[str], Any]) -> None:
+    analysis = known_runs("many_flows").analysis
+    summary = summarize(analysis)
     assert len(summary["flows"]) == 128
     of = summary["flows_distribution"]["all"]["goodput_bps"]
     assert of["flows"] * of["mean"] == pytest.approx(summary["goodput_bps"])
     known = {name: group["drops"]["flows"] for name, group in summary["flows_distribution"].items()}
     assert known == {"all": 128, "cubic": 64, "bbr": 64}
-    assert "median flow; half and 80 % of flows" in (directory / "figures/queue_and_windows.svg").read_text()
-    page = (directory / "report.html").read_text()
-    assert [words in page for words in ("all flows", "cubic flows", "bbr flows")] == [True] * 3
-    # The flows one by one, the glossary, environment.json.
-    assert page.count("<details>") == page.count("</details>") == 3
-
-
-def test_derive__few_flows_have_none(fresh: Callable[[str], Path]) -> None:
-    directory = fresh("two_flows")
-    assert "flows_distribution" not in derive(directory)[0]
-    assert (directory / "report.html").read_text().count("<details>") == 2
+    texts = queue_and_windows.draw(queue_and_windows.prepare(analysis)).findobj(Text)
+    assert any("median flow; half and 80 % of flows" in text.get_text() for text in texts)
+    page = render(summary, {}, None)
+    assert all(words in page for words in ("all flows", "cubic flows", "bbr flows"))
