@@ -7,11 +7,9 @@ import struct
 from pathlib import Path
 
 import polars as pl
-import pytest
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import CookedLinux, Dot1Q, Ether
 from scapy.packet import Raw
-from scapy.utils import PcapNgWriter
 
 from analysis.artifact import DATAGRAM_BYTES, FORMAT, read
 from analysis.tables import write_raw_tables
@@ -23,15 +21,15 @@ ROOT = Path(__file__).resolve().parents[2]
 VECTORS = json.loads((ROOT / "wire/vectors/artifact_postcard.json").read_text())
 ODD = VECTORS["dropped_between_odd_ports_above_and_below_255"]
 PADDING = bytes(DATAGRAM_BYTES - FORMAT.length)
+CARD = bytes.fromhex(ODD["bytes"]) + PADDING
 FIRST_NS = 1_600_000_000_123_456_789
 
 
-def frame(payload: bytes, link=None, **ip_fields):
+def frame(payload: bytes = CARD, link=None, **ip_fields):
     """A frame as the artifact's switch sent it: the original packet's MAC and IP addresses swapped, no UDP checksum."""
     link = Ether(src="00:00:00:00:00:02", dst="00:00:00:00:00:01") if link is None else link
-    return (
-        link / IP(src="192.168.0.2", dst="192.168.0.1", **ip_fields) / UDP(sport=4444, dport=4444, chksum=0) / payload
-    )
+    ip = IP(src="192.168.0.2", dst="192.168.0.1", **ip_fields)
+    return link / ip / UDP(sport=4444, dport=4444, chksum=0) / payload
 
 
 def capture(path: Path, frames, linktype: int = 1, nano: bool = True) -> Path:
@@ -50,88 +48,54 @@ def random_card(chance: random.Random) -> dict[str, int]:
     return {name: chance.getrandbits(bits) for name, bits in FORMAT.fields} | {"is_mirrored": 1}
 
 
-@pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS)
-def test_capture__gives_every_field(vector, tmp_path):
-    imported = read(capture(tmp_path / "c.pcap", [frame(bytes.fromhex(vector["bytes"]) + PADDING)]))
-    fields, row = vector["fields"], {name: column[0] for name, column in imported.columns.items()}
-    for name in ("ingress_port", "egress_port", "tcp_seq", "tcp_ack", "departure_depth_cells", "drop_control"):
-        assert row[name] == fields[name], name
-    assert row["enqueue_time"] == (fields["enqueue_time"] or None)
-    assert row["rx_real_ns"] == FIRST_NS
-    assert bool(row["flags"] & wire.POSTCARD.const["POSTCARD_DROPPED"]) == bool(fields["drop_control"])
-    (flow,) = imported.flows
-    assert (flow.src & 0xFFFFFFFF, flow.dst & 0xFFFFFFFF) == (fields["src_addr"], fields["dst_addr"])
-    assert (flow.src_port, flow.dst_port, flow.is_ipv4) == (fields["src_port"], fields["dst_port"], True)
-
-
-def test_ports__keep_their_lowest_bit(tmp_path):
-    """The published decoders mask out the lowest bit of the ingress port. Here all 9 bits of each port must be kept."""
-    chance = random.Random(3)
-    ports = [(chance.getrandbits(9), port) for port in range(512)]
-    cards = [
-        FORMAT.encode(is_mirrored=1, egress_port=egress, ingress_port=ingress) + PADDING for egress, ingress in ports
-    ]
-    (tmp_path / "cards").write_bytes(b"".join(cards))
-    columns = read(tmp_path / "cards").columns
-    assert list(zip(columns["egress_port"], columns["ingress_port"], strict=True)) == ports
-    for card, (egress, ingress) in zip(cards, ports, strict=True):
-        ports_as_published = int.from_bytes(card[:3], "big") & 0x3FFFF  # headers.p4: 1 + 3 + 2 + 9 + 9 bits
-        assert divmod(ports_as_published, 512) == (egress, ingress)
+def test_capture__gives_every_field(tmp_path):
+    for vector in VECTORS.values():
+        imported = read(capture(tmp_path / "c.pcap", [frame(bytes.fromhex(vector["bytes"]) + PADDING)]))
+        fields, row = vector["fields"], {name: column[0] for name, column in imported.columns.items()}
+        for name in ("ingress_port", "egress_port", "tcp_seq", "tcp_ack", "departure_depth_cells", "drop_control"):
+            assert row[name] == fields[name], name
+        assert row["enqueue_time"] == (fields["enqueue_time"] or None)
+        assert row["rx_real_ns"] == FIRST_NS
+        assert bool(row["flags"] & wire.POSTCARD.const["POSTCARD_DROPPED"]) == bool(fields["drop_control"])
+        (flow,) = imported.flows
+        assert (flow.src & 0xFFFFFFFF, flow.dst & 0xFFFFFFFF) == (fields["src_addr"], fields["dst_addr"])
+        assert (flow.src_port, flow.dst_port, flow.is_ipv4) == (fields["src_port"], fields["dst_port"], True)
 
 
 def test_columns__are_those_of_our_postcards_and_the_artifacts_own(tmp_path, known_runs):
     write_raw_tables(tmp_path, known_runs("two_flows").analysis.run)
     schema = pl.read_parquet_schema(tmp_path / "postcards.parquet")
-    source = capture(tmp_path / "c.pcap", [frame(bytes.fromhex(ODD["bytes"]) + PADDING)])
+    source = capture(tmp_path / "c.pcap", [frame()])
     assert command.main(["import-artifact", str(source), "--output", str(tmp_path / "t.parquet")]) == 0
     table = pl.read_parquet(tmp_path / "t.parquet")
-    assert {name: table.schema.get(name) for name in schema if name != "five_tuple"} == {
-        name: kind for name, kind in schema.items() if name != "five_tuple"
-    }
     assert set(table.columns) - set(schema) == {"rx_real_ns", "departure_depth_cells", "drop_control", "enqueue_time"}
+    assert [name for name in schema if name != "five_tuple" and table.schema.get(name) != schema[name]] == []
     assert table["five_tuple"].to_list() == ["10.77.0.1:30000 > 10.77.0.2:5201 tcp"]
     said = {"flow", "flags", "ingress_port", "egress_port", "tcp_seq", "tcp_ack", "five_tuple"}
     assert {name for name in schema if table[name][0] is not None} == said
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "c.pcap",
-        "postcards.parquet",
-        "t.parquet",
-        "tcp.parquet",
-    ]
 
 
-SLL = CookedLinux(pkttype=0, lladdrtype=1, lladdrlen=6, src=b"\0\0\0\0\0\2", proto=0x800)
-LINKS = {
-    "ethernet": (1, None),
-    "vlan": (1, Ether() / Dot1Q(vlan=5)),
-    "two vlans": (1, Ether(type=0x88A8) / Dot1Q(vlan=5) / Dot1Q(vlan=6)),
-    "cooked": (113, SLL),
-    "cooked 2": (276, Raw(b"\x08\x00" + bytes(18))),
-    "raw ip": (101, Raw(b"")),
-    "ipv4": (228, Raw(b"")),
-    "bsd loopback": (0, Raw(b"\x02\x00\x00\x00")),
-}
-
-
-@pytest.mark.parametrize("link_type", LINKS)
-@pytest.mark.parametrize("nano", [False, True])
-def test_container__does_not_matter(link_type, nano, tmp_path):
-    number, link = LINKS[link_type]
-    frames = [frame(bytes.fromhex(ODD["bytes"]) + PADDING, link), frame(b"x", link)]
-    imported = read(capture(tmp_path / "c.pcap", frames, number, nano))
-    assert imported.columns["ingress_port"].to_list() == [437]
-    assert imported.columns["rx_real_ns"][0] == (FIRST_NS if nano else FIRST_NS // 1000 * 1000)
-    assert (imported.postcards, imported.not_postcards, imported.other_packets) == (1, 1, 0)
-
-
-def test_pcapng__is_read_with_its_time(tmp_path):
-    packet = Ether(bytes(frame(bytes.fromhex(ODD["bytes"]) + PADDING)))
-    packet.time = 1_600_000_000.25
-    with PcapNgWriter(str(tmp_path / "c.pcapng")) as writer:
-        writer.write([packet, packet])
-    imported = read(tmp_path / "c.pcapng")
+def test_container__does_not_matter(tmp_path):
+    links = {
+        "ethernet": (1, None),
+        "vlan": (1, Ether() / Dot1Q(vlan=5)),
+        "two vlans": (1, Ether(type=0x88A8) / Dot1Q(vlan=5) / Dot1Q(vlan=6)),
+        "cooked": (113, CookedLinux(pkttype=0, lladdrtype=1, lladdrlen=6, src=b"\0\0\0\0\0\2", proto=0x800)),
+        "cooked 2": (276, Raw(b"\x08\x00" + bytes(18))),
+        "raw ip": (101, Raw(b"")),
+        "ipv4": (228, Raw(b"")),
+        "bsd loopback": (0, Raw(b"\x02\x00\x00\x00")),
+    }
+    for number, (name, (link_type, link)) in enumerate(links.items()):
+        nano = number % 2 == 0
+        imported = read(capture(tmp_path / name, [frame(CARD, link), frame(b"x", link)], link_type, nano))
+        assert imported.columns["ingress_port"].to_list() == [437], name
+        assert imported.columns["rx_real_ns"][0] == (FIRST_NS if nano else FIRST_NS // 1000 * 1000)
+        assert (imported.postcards, imported.not_postcards, imported.other_packets) == (1, 1, 0)
+    (tmp_path / "cards").write_bytes(2 * CARD)  # bare datagrams
+    imported = read(tmp_path / "cards")
     assert imported.columns["ingress_port"].to_list() == [437] * 2
-    assert imported.columns["rx_real_ns"].to_list() == [1_600_000_000_250_000_000] * 2
+    assert imported.columns["rx_real_ns"].to_list() == [None] * 2
 
 
 def test_pcapng__each_interface_has_its_own_resolution(tmp_path):
@@ -142,7 +106,7 @@ def test_pcapng__each_interface_has_its_own_resolution(tmp_path):
         return block(1, struct.pack("<HHI", 1, 0, 262144) + struct.pack("<HHBxxxHH", 9, 1, resolution, 0, 0))
 
     def packet(number: int, units: int) -> bytes:
-        data = bytes(frame(bytes.fromhex(ODD["bytes"]) + PADDING))
+        data = bytes(frame())
         head = struct.pack("<IIIII", number, units >> 32, units & 0xFFFFFFFF, len(data), len(data))
         return block(6, head + data + bytes(-len(data) % 4))
 
@@ -154,38 +118,30 @@ def test_pcapng__each_interface_has_its_own_resolution(tmp_path):
 
 
 def test_other_packets__are_classified_and_counted(tmp_path):
-    card = bytes.fromhex(ODD["bytes"]) + PADDING
-    other_port = Ether() / IP() / UDP(sport=4444, dport=4445) / card
-    tcp = Ether() / IP() / TCP(sport=4444, dport=4444) / card
     frames = [
-        frame(card),
-        bytes(frame(card)) + bytes(7),  # a trailer of the link
-        frame(card, options=b"\x01\x01\x01\x01"),
-        bytes(frame(card))[: 14 + 20 + 8 + FORMAT.length],  # the snap length cut padding only
-        other_port,
-        tcp,
+        frame(),
+        bytes(frame()) + bytes(7),  # a trailer of the link
+        frame(options=b"\x01\x01\x01\x01"),
+        bytes(frame())[: 14 + 20 + 8 + FORMAT.length],  # the snap length cut padding only
+        Ether() / IP() / UDP(sport=4444, dport=4445) / CARD,
+        Ether() / IP() / TCP(sport=4444, dport=4444) / CARD,
         Ether() / b"\x08",
         b"",
-        frame(card, frag=100),
-        frame(card, flags="MF"),
-        frame(card + b"\0"),
-        frame(b"\x11" + card[1:]),  # not marked as mirrored
-        bytes(frame(card))[: 14 + 20 + 8 + FORMAT.length - 1],
+        frame(frag=100),
+        frame(flags="MF"),
+        frame(CARD + b"\0"),
+        frame(b"\x11" + CARD[1:]),  # not marked as mirrored
+        bytes(frame())[: 14 + 20 + 8 + FORMAT.length - 1],
     ]
     imported = read(capture(tmp_path / "c.pcap", frames))
     assert imported.postcards == 4
     assert (imported.other_packets, imported.not_postcards, imported.cut_short) == (5, 3, 1)
 
 
-def test_bare_datagrams__have_no_time(tmp_path):
-    (tmp_path / "cards").write_bytes(2 * (bytes.fromhex(ODD["bytes"]) + PADDING))
-    imported = read(tmp_path / "cards")
-    assert imported.columns["ingress_port"].to_list() == [437] * 2
-    assert imported.columns["rx_real_ns"].to_list() == [None] * 2
-
-
 def test_fuzz__random_cards_among_noise_come_back(tmp_path):
-    """Postcards with random fields and link trailers of random length, among frames of random bytes."""
+    """Postcards with random fields and link trailers of random length, among frames of random bytes. All 9 bits of a
+    port are kept; the published decoders mask out the lowest bit of the ingress port.
+    """
     chance = random.Random(11)
     cards, frames = [], []
     for _ in range(2000):
@@ -197,8 +153,7 @@ def test_fuzz__random_cards_among_noise_come_back(tmp_path):
         else:
             frames.append(b"\xff" * 14 + chance.randbytes(chance.randrange(200)))
     imported = read(capture(tmp_path / "c.pcap", frames))
-    assert imported.postcards == len(cards)
-    assert imported.other_packets == len(frames) - len(cards)
+    assert (imported.postcards, imported.other_packets) == (len(cards), len(frames) - len(cards))
     for name in ("egress_port", "ingress_port", "tcp_seq", "tcp_ack", "departure_depth_cells", "drop_control"):
         assert imported.columns[name].to_list() == [card[name] for card in cards], name
     flows = [imported.flows[number] for number in imported.columns["flow"]]
@@ -233,47 +188,33 @@ def test_command__prints_a_summary_of_the_file(tmp_path, capsys):
     path = capture(tmp_path / "c.pcap", frames)
     assert command.main(["import-artifact", str(path)]) == 0
     printed = capsys.readouterr().out
-    assert (
-        "2 postcards of 2 flows (1 marked as dropped); queues of ports 2, 183; at most 2701 cells; other packets: 1"
-        in printed
-    )
+    assert "2 postcards of 2 flows (1 marked as dropped); queues of ports 2, 183; at most 2701 cells;" in printed
     assert "10.77.0.1:30000 > 10.77.0.2:5201 tcp" in printed
-
-
-def test_command__uses_the_packets_before_a_cut(tmp_path, capsys):
-    path = capture(tmp_path / "c.pcap", [frame(bytes.fromhex(ODD["bytes"]) + PADDING)] * 3)
-    path.write_bytes(path.read_bytes()[:-1])
+    path.write_bytes(path.read_bytes()[:-1])  # the packets before a cut are used
     assert command.main(["import-artifact", str(path), "--output", str(tmp_path / "t.parquet")]) == 2
     assert "damaged or cut off" in capsys.readouterr().err
-    assert pl.read_parquet(tmp_path / "t.parquet")["ingress_port"].to_list() == [437] * 2
+    assert len(pl.read_parquet(tmp_path / "t.parquet")) == 2
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
+def test_command__refuses_unreadable_files_in_one_line(tmp_path, capsys):
+    path, output = tmp_path / "c", tmp_path / "t.parquet"
+
+    def refused(to):
+        assert command.main(["import-artifact", str(path), "--output", str(to)]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        return line
+
+    assert "not readable: No such file or directory" in refused(output)
+    for content, says in (
         (b"", "has 0 bytes and begins with nothing"),
         (b"\x1f\x8b" + bytes(42), "neither pcap nor pcapng (not compressed)"),
         (bytes(43), "none of its 1 is marked as a postcard"),
         (bytes.fromhex("a1b2c3d4"), "libpcap cannot read it"),
         (bytes.fromhex("d4c3b2a1020004000000000000000000ffff000069000000"), "link type IEEE802_11 is not known here"),
-        (None, "not readable: No such file or directory"),
-    ],
-)
-def test_command__refuses_unreadable_files_in_one_line(content, says, tmp_path, capsys):
-    if content is not None:
-        (tmp_path / "c").write_bytes(content)
-    assert command.main(["import-artifact", str(tmp_path / "c"), "--output", str(tmp_path / "t.parquet")]) == 1
-    err = capsys.readouterr().err
-    assert says in err
-    assert err.count("\n") == 1
-    assert not (tmp_path / "t.parquet").exists()
-
-
-def test_command__never_writes_over_its_source(tmp_path, capsys):
-    path = capture(tmp_path / "c.pcap", [frame(bytes.fromhex(ODD["bytes"]) + PADDING)])
-    before = path.read_bytes()
-    assert command.main(["import-artifact", str(path), "--output", str(path)]) == 1
-    assert "is the capture itself" in capsys.readouterr().err
-    assert command.main(["import-artifact", str(path), "--output", str(tmp_path / "no/such/t.parquet")]) == 1
-    assert "there is no directory" in capsys.readouterr().err
-    assert path.read_bytes() == before
+    ):
+        path.write_bytes(content)
+        assert says in refused(output)
+    before = capture(path, [frame()]).read_bytes()
+    assert "is the capture itself" in refused(path)
+    assert "there is no directory" in refused(tmp_path / "no/such/t.parquet")
+    assert (path.read_bytes(), output.exists()) == (before, False)

@@ -4,43 +4,36 @@
 import pytest
 
 from analysis.importing import address
-from bufferscope.__main__ import main
+from analysis.tests.imports import refused
 from lib.errors import InputError
 
 SECRET = "hunter2"
 NOWHERE = "host=/nowhere"
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        (f"postgresql:///db?user=x&password={SECRET}", "postgresql:///db"),
-        (f"postgresql://x:{SECRET}@h:5433/db", "postgresql://h/db"),
-        (f"postgres://x:{SECRET}@h1:1,h2:2/db", "postgresql://h1,h2/db"),
-        (f"postgresql://x:%40%2F{SECRET}@[::1]/db", "postgresql://::1/db"),
-        (f"postgresql://x:{SECRET}?#[@h/db", "postgresql://h/db"),
-        (f"postgresql://%2Frun%2Fpg/db?sslpassword={SECRET}", "postgresql:///run/pg/db"),
-        (f"postgresql://h/a%2Fb%0Ac?passfile={SECRET}", "postgresql://h/a%2Fb%0Ac"),
-        (f"postgresql://x:{SECRET}@h/db?hostaddr=127.0.0.1&dbname=other", "postgresql://h/other"),
-        ("postgresql://", "postgresql:///"),
-    ],
-)
-def test_shown__is_host_and_database(url, shown):
-    assert address.shown(url) == shown
+def test_shown__is_host_and_database():
+    for url, shown in (
+        (f"///db?user=x&password={SECRET}", "/db"),
+        (f"//x:{SECRET}@h:5433/db", "h/db"),
+        (f"//x:{SECRET}@h1:1,h2:2/db", "h1,h2/db"),
+        (f"//x:%40%2F{SECRET}@[::1]/db", "::1/db"),
+        (f"//x:{SECRET}?#[@h/db", "h/db"),
+        (f"//%2Frun%2Fpg/db?sslpassword={SECRET}", "/run/pg/db"),
+        (f"//h/a%2Fb%0Ac?passfile={SECRET}", "h/a%2Fb%0Ac"),
+        (f"//x:{SECRET}@h/db?hostaddr=127.0.0.1&dbname=other", "h/other"),
+        ("//", "/"),
+    ):
+        assert address.shown(f"postgresql:{url}") == f"postgresql://{shown}"
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_import__never_repeats_a_password(tmp_path, capsys):
+    for source in (
         f"postgresql:///db?user=x&password={SECRET}&{NOWHERE}",
-        f"postgresql://x:{SECRET}@/db?{NOWHERE}",
         f"postgresql://x:1,{SECRET}@/db?{NOWHERE}",  # FROM is split at commas, but not within a URL
         f"postgresql://x:@{SECRET}@h/db",
         f"postgresql://x:{SECRET}/@h/db",
-        f"postgresql://x:p/{SECRET}@h/db",
         f"postgresql://x:1/{SECRET}@h/db",
         f"postgresql:///db?password=a&{SECRET}",
-        f"postgresql:///db?password=a&{SECRET}=b",
         f"postgresql:///db?password={SECRET}%zz",
         f"postgresql://x:{SECRET} @h/db",
         f"postgresql://x:{SECRET}\udcff@h/db",
@@ -53,24 +46,15 @@ def test_shown__is_host_and_database(url, shown):
         f"user:{SECRET}@host/db",
         f"postgresql:/user:{SECRET}@host/db",
         f"postgresql://h/dbname=x%20password={SECRET}",
-    ],
-)
-def test_import__never_repeats_a_password(source, tmp_path, capsys):
-    assert main(["import", f"FROM={source}", f"OUTPUT={tmp_path}/out"]) == 1
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith("error: ")
-    assert SECRET not in err
-    assert not list(tmp_path.iterdir())
+    ):
+        assert SECRET not in refused(source, tmp_path / "out", capsys)
+        assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("source", ["/nowhere/trace.tr", "passwords.tr", "a=b.tr", "rate=10gbit.pcap"])
-def test_files__that_are_not_there_are_still_named(source):
-    address.check_no_address(source)
-    with pytest.raises(InputError, match="reads like a database's address"):
-        address.check_no_address(f"{source} password={SECRET}")
-
-
-def test_file__whose_name_reads_like_an_address_is_a_file(tmp_path):
-    (path := tmp_path / "password=x").write_text("")
+def test_files__that_are_not_there_are_still_named(tmp_path):
+    for source in ("/nowhere/trace.tr", "passwords.tr", "a=b.tr", "rate=10gbit.pcap"):
+        address.check_no_address(source)
+        with pytest.raises(InputError, match="reads like a database's address"):
+            address.check_no_address(f"{source} password={SECRET}")
+    (path := tmp_path / "password=x").write_text("")  # a file that is there may have any name
     address.check_no_address(str(path))

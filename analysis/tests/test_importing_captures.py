@@ -12,7 +12,7 @@ import pytest
 from analysis.exporting import pcapng
 from analysis.importing import captures, text
 from analysis.tests import foreign, simulate
-from analysis.tests.imports import CONDITIONS, imported, pcap
+from analysis.tests.imports import CONDITIONS, imported, pcap, refused
 from bufferscope.__main__ import main
 from wire import wire
 
@@ -38,51 +38,30 @@ def test_capture__of_our_own_postcards_has_all_their_fields(tmp_path, recorded, 
     assert summary["in_flight_from"] is None
 
 
-def test_capture__that_was_exported_is_the_same_run_again(tmp_path, fresh):
-    """The capture's times are on CLOCK_REALTIME, those in its postcards on CLOCK_MONOTONIC. The offset is unknown."""
-    path, directory = tmp_path / "cards.pcapng", fresh()
-    assert main(["replay", str(directory)]) == 0
-    before = json.loads((directory / "summary.json").read_text())
-    assert main(["export", str(directory), "--format", "pcapng", "--output", str(path)]) == 0
-    start, end = before["measurement_window_mono_ns"]
-    cards = pl.read_parquet(directory / "postcards.parquet")
-    full = cards.filter(pl.col("packet_bytes") == pl.col("packet_bytes").max())
-    first = (full["enqueue_mono_ns"] + full["sojourn_ns"]).min()
-    window = (f"WARMUP={start - first}ns", f"DURATION={end - start}ns")
-    repetition = imported(path, tmp_path / "out", *window, "BUF=20p", "MTU=1500", "CC=reno")
-    after = json.loads((repetition / "summary.json").read_text())
-    assert (after["arrivals"] > 1000, after["drops"] > 0) == (True, True)
-    same = ("arrivals", "drops", "queue_depth_packets", "queue_delay_ns", "utilization", "measurement_window_mono_ns")
-    assert {name: after[name] for name in same} == {name: before[name] for name in same}
-    assert after["reasons"] == ["imported: no ledger, so nobody knows whether everything was recorded"]
-
-
 ARTIFACT_PADDING = wire.ARTIFACT_POSTCARD.const["ARTIFACT_POSTCARD_PADDING_BYTES"]
 
 
-@pytest.mark.parametrize("kind", ["ours", "the artifact's"])
-def test_capture__that_kept_too_little_is_a_reason(tmp_path, recorded, capsys, kind):
-    stored = [card[8:] for card in simulate.stored_postcards(*recorded)][:600]
+def test_capture__that_kept_too_little_is_a_reason(tmp_path, recorded, capsys):
     artifact_card = wire.ARTIFACT_POSTCARD.encode(is_mirrored=1, src_addr=1, dst_addr=2, egress_port=2)
-    cards = stored if kind == "ours" else [artifact_card + bytes(ARTIFACT_PADDING)] * 600
-    times = [10**18 + 1000 * number for number in range(600)]
-    port = 5577 if kind == "ours" else 4444
-    datagrams = list(zip(times, cards, strict=True))
-    half = pcap(tmp_path / "half.pcap", datagrams, port, lambda number: 65535 if number % 2 else 60)
-    reasons = json.loads((imported(half, tmp_path / "out") / "summary.json").read_text())["reasons"]
-    assert "300 postcards in half.pcap are cut short, and left out: too few bytes were captured" in reasons
+    for port, cards in (
+        (5577, [card[8:] for card in simulate.stored_postcards(*recorded)][:600]),
+        (4444, [artifact_card + bytes(ARTIFACT_PADDING)] * 600),
+    ):
+        directory = tmp_path / str(port)
+        directory.mkdir()
+        datagrams = [(10**18 + 1000 * number, card) for number, card in enumerate(cards)]
+        half = pcap(directory / "half.pcap", datagrams, port, lambda number: 65535 if number % 2 else 60)
+        half.write_bytes(half.read_bytes()[:-10])
+        capsys.readouterr()
+        assert main(["import", f"FROM={half}", f"OUTPUT={directory}/cut", *CONDITIONS]) == 2
+        assert f"error: {half}: damaged or cut off" in capsys.readouterr().err
+        reasons = json.loads((directory / "cut/rep-1/summary.json").read_text())["reasons"]
+        assert "300 postcards in half.pcap are cut short, and left out: too few bytes were captured" in reasons
+        assert [reason for reason in reasons if reason.startswith("half.pcap: damaged or cut off")]
 
-    half.write_bytes(half.read_bytes()[:-10])
-    capsys.readouterr()
-    assert main(["import", f"FROM={half}", f"OUTPUT={tmp_path}/cut", *CONDITIONS]) == 2
-    assert f"error: {half}: damaged or cut off" in capsys.readouterr().err
-    reasons = json.loads((tmp_path / "cut/rep-1/summary.json").read_text())["reasons"]
-    assert [reason for reason in reasons if reason.startswith("half.pcap: damaged or cut off")]
-
-    none = pcap(tmp_path / "none.pcap", datagrams, port, lambda number: 60)
-    assert main(["import", f"FROM={none}", f"OUTPUT={tmp_path}/none", *CONDITIONS]) == 1
-    reason = "has no whole postcard: 600 postcards were captured with too few bytes, and 0 packets are not postcards"
-    assert reason in capsys.readouterr().err
+        none = pcap(directory / "none.pcap", datagrams, port, lambda number: 60)
+        line = refused(none, directory / "none", capsys)
+        assert "has no whole postcard: 600 postcards were captured with too few bytes" in line
 
 
 def test_capture__is_put_on_the_clock_of_most_postcards(tmp_path, recorded):
@@ -101,7 +80,7 @@ def test_capture__is_put_on_the_clock_of_most_postcards(tmp_path, recorded):
     assert turns.pop() % (1 << 48) == 0
 
 
-@pytest.mark.parametrize("uptime_ns", [0, 3 << 48, 5 << 47])
+@pytest.mark.parametrize("uptime_ns", [3 << 48, 5 << 47])
 def test_capture__joins_a_trace_of_a_host_with_a_long_uptime(tmp_path, recorded, uptime_ns):
     """A trace has all bits of CLOCK_MONOTONIC, a postcard 48. The last uptime is no multiple of 2^48 ns,
     so its trace must not join.
@@ -114,25 +93,21 @@ def test_capture__joins_a_trace_of_a_host_with_a_long_uptime(tmp_path, recorded,
     summary = json.loads((imported(f"{path},{trace}", tmp_path / "out", "DURATION=1s") / "summary.json").read_text())
     meet = uptime_ns % (1 << 48) == 0
     assert any("no time in common" in reason for reason in summary["reasons"]) != meet
-    assert not meet or summary["almost_fairness"]["window_p50_packets"] > 1
     assert not meet or summary["join"]["with_window"] > 1000
 
 
-def test_capture__of_a_switch_that_counts_cells_has_a_note(tmp_path, recorded):
+def test_capture__without_depths_or_outside_the_measurement_window_has_a_note(tmp_path, recorded):
     stored = [wire.POSTCARD.decode(card[8:]) for card in simulate.stored_postcards(*recorded)[:300]]
     cells = {"depth_unit": wire.POSTCARD.const["POSTCARD_DEPTH_CELLS"], "depth_cells": 7}
     cards = [(10**18 + 1000 * n, wire.POSTCARD.encode(**fields | cells)) for n, fields in enumerate(stored)]
     path = pcap(tmp_path / "own.pcap", cards, 5577)
-    reasons = json.loads((imported(path, tmp_path / "out") / "summary.json").read_text())["reasons"]
-    assert "300 postcards have no depth in packets and bytes" in reasons[-1]
-
-
-def test_postcards__outside_the_measurement_window_are_a_reason(tmp_path, recorded):
-    foreign.write_text(tmp_path / "run", *recorded)
-    repetition = imported(tmp_path / "run", tmp_path / "out", "WARMUP=20s")
-    summary = json.loads((repetition / "summary.json").read_text())
-    assert (summary["arrivals"], summary["drops"]) == (0, 0)
-    assert f"none of the {len(recorded[1].cards)} postcards is in the measurement window" in summary["reasons"][-1]
+    for words, said in (
+        ((), "300 postcards have no depth in packets and bytes"),
+        (("WARMUP=20s",), "none of the 300 postcards is in the measurement window"),
+    ):
+        repetition = imported(path, tmp_path / f"out{len(words)}", *words)
+        summary = json.loads((repetition / "summary.json").read_text())
+        assert any(said in reason for reason in summary["reasons"]), summary["reasons"]
 
 
 def test_trace__without_postcards_gives_windows_and_no_queue(tmp_path, recorded):
@@ -146,27 +121,24 @@ def test_trace__without_postcards_gives_windows_and_no_queue(tmp_path, recorded)
     assert summary["almost_fairness"]["window_p50_packets"] > 1
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "  <idle>-0     [003] ..s2 12.000001: tcp_probe: family=AF_INET src=10.0.0.1:5 dest=10.0.0.2:6 mark=0x0 "
-        "data_len=0 snd_nxt=0x35a5a298 snd_una=0x35a4a298 snd_cwnd=10 ssthresh=2147483647 snd_wnd=65536 srtt=105 "
-        "rcv_wnd=65536 "
-        "sock_cookie=ab41 skbaddr=00000000deadbeef skaddr=00000000deadbeef",  # Linux 6
-        "  a b-7  ( 123) [003] 12.000001: tcp_probe: src=[fd00::1]:5 dest=[fd00::2]:6 mark=0x0 "
-        "data_len=0 snd_nxt=0x35a5a298 snd_una=0x35a4a298 snd_cwnd=10 ssthresh=2147483647 snd_wnd=65536 srtt=105 "
-        "rcv_wnd=65536",  # 4.16
-    ],
-)
-def test_trace__of_other_kernels_is_read(tmp_path, line):
-    (tmp_path / "t").write_text(line + "\n")
-    events = text.read_trace(tmp_path / "t")
-    assert {name: int(values[0]) for name, values in events.columns.items() if name != "socket_cookie"} == {
-        "mono_ns": 12_000_001_000, "event": 1, "data_bytes": 0, "snd_nxt": 0x35A5A298, "snd_una": 0x35A4A298,
-        "cwnd_packets": 10, "ssthresh_packets": 2147483647, "snd_wnd_bytes": 65536, "rcv_wnd_bytes": 65536,
-        "srtt_us": 105,
-    }  # fmt: skip
-    assert (events.addresses.src_port[0], events.addresses.dst_port[0]) == (5, 6)
+def test_trace__of_other_kernels_is_read(tmp_path):
+    fields = (
+        "mark=0x0 data_len=0 snd_nxt=0x35a5a298 snd_una=0x35a4a298 snd_cwnd=10 ssthresh=2147483647 snd_wnd=65536 "
+        "srtt=105 rcv_wnd=65536"
+    )
+    for line in (
+        "  <idle>-0     [003] ..s2 12.000001: tcp_probe: family=AF_INET src=10.0.0.1:5 dest=10.0.0.2:6 "
+        f"{fields} sock_cookie=ab41 skbaddr=00000000deadbeef skaddr=00000000deadbeef",  # Linux 6
+        f"  a b-7  ( 123) [003] 12.000001: tcp_probe: src=[fd00::1]:5 dest=[fd00::2]:6 {fields}",  # 4.16
+    ):
+        (tmp_path / "t").write_text(line + "\n")
+        events = text.read_trace(tmp_path / "t")
+        assert {name: int(values[0]) for name, values in events.columns.items() if name != "socket_cookie"} == {
+            "mono_ns": 12_000_001_000, "event": 1, "data_bytes": 0, "snd_nxt": 0x35A5A298, "snd_una": 0x35A4A298,
+            "cwnd_packets": 10, "ssthresh_packets": 2147483647, "snd_wnd_bytes": 65536, "rcv_wnd_bytes": 65536,
+            "srtt_us": 105,
+        }  # fmt: skip
+        assert (events.addresses.src_port[0], events.addresses.dst_port[0]) == (5, 6)
 
 
 def test_capture__with_a_time_out_of_range_is_used_up_to_that_packet(tmp_path, recorded):
