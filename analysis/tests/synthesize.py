@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from wire import wire
 PER_BLOCK = 10_000
 FIRST_PORT, PORTS = 30_000, 30_000  # source ports per source address
 GAP_NS = 61_520  # 1538 bytes at 200 Mb/s
+Fill = Callable[[np.ndarray, np.ndarray], None]  # fills rows, given their numbers
 
 
 @dataclass(frozen=True)
@@ -52,74 +53,47 @@ def write_big(
     scenario.duration_ns = postcards * GAP_NS
     turns = Turns(flows, active or flows, max(postcards // flows, 1) if active else postcards)
     directory.mkdir(parents=True, exist_ok=True)
-    _postcards(directory / "postcards.bsp", scenario, turns, postcards, drop_every)
-    _records(directory / "tcp.bst", scenario, turns, records, postcards)
+    card, record = simulate.CARD["POSTCARD_VERSION"], simulate.EVENT["TCP_RECORD_VERSION"]
+    fill = _postcards(scenario, turns, drop_every)
+    _write(directory / "postcards.bsp", "BLOCK_POSTCARDS", card, wire.STORED_POSTCARD, postcards, fill)
+    fill = _records(scenario, turns, records, postcards)
+    _write(directory / "tcp.bst", "BLOCK_TCP", record, wire.STORED_TCP_RECORD, records, fill)
     for name, document in simulate.documents(scenario, simulate.Truth()).items():
-        if name == "traffic":
-            _name_flows(document["flows"], scenario)
+        if name == "traffic":  # each flow gets the 5-tuple that its packets have
+            first = ipaddress.ip_address(scenario.addresses()[0])
+            for number, flow in enumerate(document["flows"]):
+                flow["src_addr"] = str(first + (number // PORTS << 8))
+                flow["src_port"] = FIRST_PORT + number % PORTS
         (directory / f"{name}.json").write_text(json.dumps(document))
     (directory / "spec.yaml").write_text(yaml.safe_dump(simulate.spec(scenario)))
 
 
-def _name_flows(flows: list[dict[str, Any]], scenario: simulate.Scenario) -> None:
-    """Gives each flow the 5-tuple that its packets have. In place."""
-    first = ipaddress.ip_address(scenario.addresses()[0])
-    for number, flow in enumerate(flows):
-        flow["src_addr"] = str(first + (number // PORTS << 8))
-        flow["src_port"] = FIRST_PORT + number % PORTS
-
-
-def _source(rows: np.ndarray, low: str, flow: np.ndarray, scenario: simulate.Scenario) -> None:
-    """Sets source address and port of each packet. `low` is the column for the lower 64 bits of the
-    address: src_addr_lo, or src_addr, which has the whole address.
-    """
-    address = np.uint64(simulate.address(scenario.addresses()[0])) + (flow // np.uint64(PORTS) << np.uint64(8))
-    if low == "src_addr":
-        rows[low][:, 8:] = address.astype(">u8").view(np.uint8).reshape(-1, 8)
-    else:
-        rows[low] = address
-    rows["src_port"] = FIRST_PORT + flow % np.uint64(PORTS)
-
-
-def _address(rows: np.ndarray, name: str, number: int) -> None:
-    rows[name] = np.frombuffer(number.to_bytes(16, "big"), dtype=np.uint8)
-
-
-def _be48(values: np.ndarray) -> np.ndarray:
-    return values.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 2:]
-
-
-def _postcards(path: Path, scenario: simulate.Scenario, turns: Turns, count: int, drop_every: int) -> None:
-    _, dst = (simulate.address(text) for text in scenario.addresses())
-    gap_ns = GAP_NS
-    randomness = np.random.default_rng(scenario.seed)
+def _write(path: Path, kind: str, version: int, dtype: Any, count: int, fill: Fill) -> None:
+    """Writes `count` rows in blocks: as many rows as fit into a block, at most PER_BLOCK."""
     with path.open("wb") as file:
         for at in range(0, count, PER_BLOCK):
             index = np.arange(at, min(at + PER_BLOCK, count), dtype=np.uint64)
-            rows = np.zeros(len(index), dtype=wire.STORED_POSTCARD)
-            swing = np.abs(index.astype(np.int64) // 100 % 160 - 80).astype(np.uint64)  # slow triangle wave
-            depth = np.uint64(60) + swing + randomness.integers(0, 2, len(index)).astype(np.uint64)
-            left = simulate.START_NS + index * np.uint64(gap_ns)
-            came = left - depth * np.uint64(gap_ns) + randomness.integers(0, gap_ns, len(index)).astype(np.uint64)
-            dropped = index % np.uint64(drop_every) == 0
-            flow, segment = turns.flow(index), turns.segment(index)
-            rows["rx_mono_ns"] = (
-                left + np.uint64(30_000) + randomness.integers(0, 100_000, len(index)).astype(np.uint64)
-            )
-            rows["version"] = simulate.CARD["POSTCARD_VERSION"]
-            rows["flags"] = 0x70 | np.where(dropped, 0x09, 0)
-            rows["switch_id"], rows["ingress_port"], rows["egress_port"], rows["policy"] = 1, 1, 2, 1
-            earlier = index // np.uint64(drop_every)  # dropped packets are numbered separately
-            rows["card_seq"] = np.where(dropped, earlier, index - earlier)
-            rows["enqueue_switch_ns"], rows["sojourn_ns"] = _be48(came), _be48(np.where(dropped, 0, left - came))
-            rows["depth_packets"], rows["depth_bytes"], rows["threshold"] = depth, depth * np.uint64(1514), 163
-            rows["packet_bytes"], rows["ip_protocol"], rows["tcp_flags"] = 1514, 6, 0x10
-            _source(rows, "src_addr", flow, scenario)
-            _address(rows, "dst_addr", dst)
-            rows["dst_port"] = 5201
-            again = (index % np.uint64(drop_every) == np.uint64(drop_every * 9 // 10)) & (segment > 0)
-            rows["tcp_seq"] = _sequence(flow, segment - again.astype(np.uint64))
-            file.write(_block("BLOCK_POSTCARDS", simulate.CARD["POSTCARD_VERSION"], rows, at))
+            rows = np.zeros(len(index), dtype=dtype)
+            fill(rows, index)
+            step = simulate.BLOCK["BLOCK_MAX_PAYLOAD_BYTES"] // rows.itemsize
+            for part in range(0, len(rows), step):
+                payload = rows[part : part + step].tobytes()
+                file.write(
+                    wire.encode_block(
+                        simulate.BLOCK[kind], version, rows.itemsize, payload, first_record=at + part,
+                        realtime_minus_mono_ns=simulate.REALTIME_MINUS_MONO_NS,
+                    )
+                )  # fmt: skip
+
+
+def _source(scenario: simulate.Scenario, flow: np.ndarray) -> np.ndarray:
+    """The lower 64 bits of each packet's source address."""
+    first = np.uint64(simulate.address(scenario.addresses()[0]) & ((1 << 64) - 1))
+    return first + (flow // np.uint64(PORTS) << np.uint64(8))
+
+
+def _be(values: np.ndarray, size: int) -> np.ndarray:
+    return values.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - size :]
 
 
 def _sequence(flow: np.ndarray, segment: np.ndarray) -> np.ndarray:
@@ -127,50 +101,54 @@ def _sequence(flow: np.ndarray, segment: np.ndarray) -> np.ndarray:
     return (flow * np.uint64(0x9E3779B1) + segment * np.uint64(1448)).astype(np.uint32)
 
 
-def _records(path: Path, scenario: simulate.Scenario, turns: Turns, count: int, postcards: int) -> None:
+def _postcards(scenario: simulate.Scenario, turns: Turns, drop_every: int) -> Fill:
+    dst = simulate.address(scenario.addresses()[1]).to_bytes(16, "big")
+    randomness = np.random.default_rng(scenario.seed)
+
+    def fill(rows: np.ndarray, index: np.ndarray) -> None:
+        swing = np.abs(index.astype(np.int64) // 100 % 160 - 80).astype(np.uint64)  # slow triangle wave
+        depth = np.uint64(60) + swing + randomness.integers(0, 2, len(index)).astype(np.uint64)
+        left = simulate.START_NS + index * np.uint64(GAP_NS)
+        came = left - depth * np.uint64(GAP_NS) + randomness.integers(0, GAP_NS, len(index)).astype(np.uint64)
+        dropped = index % np.uint64(drop_every) == 0
+        flow, segment = turns.flow(index), turns.segment(index)
+        rows["rx_mono_ns"] = left + np.uint64(30_000) + randomness.integers(0, 100_000, len(index)).astype(np.uint64)
+        rows["version"] = simulate.CARD["POSTCARD_VERSION"]
+        rows["flags"] = 0x70 | np.where(dropped, 0x09, 0)
+        rows["switch_id"], rows["ingress_port"], rows["egress_port"], rows["policy"] = 1, 1, 2, 1
+        earlier = index // np.uint64(drop_every)  # dropped packets are numbered separately
+        rows["card_seq"] = np.where(dropped, earlier, index - earlier)
+        rows["enqueue_switch_ns"], rows["sojourn_ns"] = _be(came, 6), _be(np.where(dropped, 0, left - came), 6)
+        rows["depth_packets"], rows["depth_bytes"], rows["threshold"] = depth, depth * np.uint64(1514), 163
+        rows["packet_bytes"], rows["ip_protocol"], rows["tcp_flags"] = 1514, 6, 0x10
+        rows["src_addr"][:, 8:], rows["src_port"] = (
+            _be(_source(scenario, flow), 8),
+            FIRST_PORT + flow % np.uint64(PORTS),
+        )
+        rows["dst_addr"], rows["dst_port"] = np.frombuffer(dst, dtype=np.uint8), 5201
+        again = (index % np.uint64(drop_every) == np.uint64(drop_every * 9 // 10)) & (segment > 0)
+        rows["tcp_seq"] = _sequence(flow, segment - again.astype(np.uint64))
+
+    return fill
+
+
+def _records(scenario: simulate.Scenario, turns: Turns, count: int, postcards: int) -> Fill:
     src, dst = (simulate.address(text) for text in scenario.addresses())
     randomness = np.random.default_rng(scenario.seed)
-    gap_ns = postcards * GAP_NS // count
-    with path.open("wb") as file:
-        for at in range(0, count, PER_BLOCK):
-            index = np.arange(at, min(at + PER_BLOCK, count), dtype=np.uint64)
-            rows = np.zeros(len(index), dtype=wire.STORED_TCP_RECORD)
-            packet = index * np.uint64(postcards) // np.uint64(count)
-            flow, segment = turns.flow(packet), turns.segment(packet)
-            rows["mono_ns"] = simulate.START_NS + 10_000_000 + index * np.uint64(gap_ns)
-            rows["event"] = np.where(index % np.uint64(2000) == 7, 2, 1)
-            rows["snd_una"] = _sequence(flow, segment)
-            rows["snd_nxt"] = _sequence(flow, segment + np.uint64(20))
-            rows["event_seq"] = rows["snd_una"]
-            for name in ("cwnd_packets", "packets_out", "ssthresh_packets"):
-                rows[name] = 20 + randomness.integers(0, 4, len(index))
-            rows["srtt_us"] = randomness.integers(10_000, 20_000, len(index))
-            rows["rtt_min_us"], rows["mss_bytes"] = 10_000, 1448
-            rows["delivered_packets"] = segment
-            _source(rows, "src_addr_lo", flow, scenario)
-            rows["dst_port"] = 5201
-            rows["src_addr_hi"], rows["dst_addr_hi"], rows["dst_addr_lo"] = src >> 64, dst >> 64, dst & ((1 << 64) - 1)
-            file.write(_block("BLOCK_TCP", simulate.EVENT["TCP_RECORD_VERSION"], rows, at))
 
+    def fill(rows: np.ndarray, index: np.ndarray) -> None:
+        packet = index * np.uint64(postcards) // np.uint64(count)
+        flow, segment = turns.flow(packet), turns.segment(packet)
+        rows["mono_ns"] = simulate.START_NS + 10_000_000 + index * np.uint64(postcards * GAP_NS // count)
+        rows["event"] = np.where(index % np.uint64(2000) == 7, 2, 1)
+        rows["snd_una"] = rows["event_seq"] = _sequence(flow, segment)
+        rows["snd_nxt"] = _sequence(flow, segment + np.uint64(20))
+        for name in ("cwnd_packets", "packets_out", "ssthresh_packets"):
+            rows[name] = 20 + randomness.integers(0, 4, len(index))
+        rows["srtt_us"] = randomness.integers(10_000, 20_000, len(index))
+        rows["rtt_min_us"], rows["mss_bytes"], rows["delivered_packets"] = 10_000, 1448, segment
+        rows["src_addr_lo"], rows["src_port"] = _source(scenario, flow), FIRST_PORT + flow % np.uint64(PORTS)
+        rows["src_addr_hi"], rows["dst_addr_hi"], rows["dst_addr_lo"] = src >> 64, dst >> 64, dst & ((1 << 64) - 1)
+        rows["dst_port"] = 5201
 
-def _block(kind: str, version: int, rows: np.ndarray, first: int) -> bytes:
-    # PER_BLOCK postcards fit into a block, but PER_BLOCK TCP records do not, so they are split.
-    parts = []
-    step = simulate.BLOCK["BLOCK_MAX_PAYLOAD_BYTES"] // rows.itemsize
-    for at in range(0, len(rows), step):
-        parts.append(
-            wire.encode_block(
-                simulate.BLOCK[kind],
-                version,
-                rows.itemsize,
-                rows[at : at + step].tobytes(),
-                first_record=first + at,
-                realtime_minus_mono_ns=simulate.REALTIME_MINUS_MONO_NS,
-            )
-        )
-    return b"".join(parts)
-
-
-if __name__ == "__main__":  # DIRECTORY POSTCARDS RECORDS [FLOWS [ACTIVE]]
-    more = {name: int(word) for name, word in zip(("flows", "active"), sys.argv[4:], strict=False)}
-    write_big(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), **more)
+    return fill
