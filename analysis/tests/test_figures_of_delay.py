@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 from analysis.analyse import analyse
 from analysis.figures import (
-    canvas,
     common,
     depth_against_window,
     queue_and_windows,
@@ -31,39 +29,12 @@ def analysed(tmp_path_factory):
     return analyse(directory)
 
 
-@pytest.fixture(scope="module")
-def summary(analysed):
-    return summarize(analysed)
-
-
-def texts(figure):
-    """The texts that a figure draws, each with its box in pixels."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.text import Text
-
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    found = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
-    ticks = {id(t): ax.bbox for ax in figure.axes for axis in (ax.xaxis, ax.yaxis) for t in axis.get_ticklabels()}
-    boxes = [(text, text.get_window_extent(canvas.get_renderer())) for text in found]
-    return [(text.get_text(), box) for text, box in boxes if not is_beyond(box, ticks.get(id(text)))]
-
-
-def is_beyond(box, axes_box):
-    """Whether a tick label lies beyond the end of its axis: matplotlib keeps such labels, but does not draw them."""
-    if axes_box is None:
-        return False
-    return (box.y0 + box.y1) / 2 > axes_box.y1 + 1 or (box.x0 + box.x1) / 2 > axes_box.x1 + 1
-
-
-def test_delay__has_the_percentiles_of_the_summary(analysed, summary):
+def test_delay_and_throughput__have_the_numbers_of_the_summary(analysed):
+    summary = summarize(analysed)
     data = queueing_delay.prepare(analysed)
     assert list(data["named"] * 1e6) == pytest.approx([summary["queue_delay_ns"][key] for key in ("p50", "p99")])
     assert (np.diff(data["delays"]) >= 0).all()
     assert data["full_ms"] == pytest.approx(20 * 1538 * 8 / 50e6 * 1e3, rel=0.02)
-
-
-def test_throughput__adds_up_to_the_goodput(analysed, summary):
     data = throughput.prepare(analysed)
     assert data["kinds"] == ["cubic", "reno"]
     each = np.concatenate(list(data["flows"].values()))
@@ -92,26 +63,6 @@ def test_unit__is_that_of_the_buffer():
     ):  # fmt: skip
         unit = common.unit_of(spec | {"buffer_given": given})
         assert (unit.name, unit.packets) == (name, pytest.approx(packets))
-
-
-def test_labels__do_not_collide(analysed):
-    for figure in (queueing_delay, throughput, depth_against_window, queue_depth_distribution):
-        data = figure.prepare(analysed)
-        if figure is queue_depth_distribution:
-            data["percentiles"] = [18, 19]  # close to each other and to the buffer
-        pairs = itertools.combinations(texts(figure.draw(data)), 2)
-        assert [(one, other) for (one, box), (other, other_box) in pairs if box.overlaps(other_box)] == []
-
-
-def test_drops__stand_above_the_label_of_the_buffer_on_a_phone(analysed):
-    data = canvas.for_phone(queue_and_windows.prepare(analysed))
-    assert len(data["drops"])
-    figure = queue_and_windows.draw(data)
-    boxes = dict(texts(figure))
-    (label,) = (box for text, box in boxes.items() if text.startswith("buffer "))
-    marks = next(line for line in figure.axes[0].lines if line.get_marker() == "|")
-    middle = figure.axes[0].transData.transform([(0.0, float(marks.get_ydata()[0]))])[0, 1]
-    assert middle - marks.get_markersize() / 2 * figure.dpi / 72 >= label.y1
 
 
 def test_depths__are_in_the_unit_in_which_the_buffer_was_given(analysed):
