@@ -34,31 +34,20 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return fake_proc
 
 
-def test_problem__none_where_there_is_room(proc: Path) -> None:
+def test_problem__says_what_is_needed_where_and_what_to_do(
+    proc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert memory.problem(400, 2) is None
-
-
-def test_problem__says_what_is_needed_where_and_what_to_do(proc: Path, tmp_path: Path) -> None:
-    assert memory.problem(500, 2) == (
-        f"{tmp_path}/shm (from TMPDIR) is too small for the memory of the virtual machine: 1,032 MiB are needed for 2 "
-        "at once, this computer's memory, which this tmpfs uses, has 1,000 free; make room, or choose another "
-        f"directory: TMPDIR={tmp_path} (in the environment, on a disk and slower)"
-    )
-
-
-def test_problem__counts_what_other_machines_may_still_take(proc: Path, tmp_path: Path) -> None:
+    said = memory.problem(500, 2) or ""
+    for words in (f"{tmp_path}/shm (from TMPDIR)", "1,032 MiB are needed for 2", "1,000 free", f"TMPDIR={tmp_path}"):
+        assert words in said
     process(proc, 10, 10, 700, 100, f"{tmp_path}/shm")
     process(proc, 11, 10, 700, 100, f"{tmp_path}/shm")  # same session: a user-space process of machine 10
     process(proc, 12, 12, 900, 0, "/elsewhere")
     assert memory.problem(350) is None
     assert "has 1,000 free, of which other virtual machines may take 600;" in (memory.problem(400) or "")
-
-
-def test_problem__of_a_directory_that_is_not_there(proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(memory.VARIABLE, "/nowhere")
-    assert (memory.problem(1) or "").startswith(
-        "/nowhere (from TMPDIR) cannot hold the memory of a virtual machine: no such directory; "
-    )
+    assert "/nowhere (from TMPDIR) cannot hold" in (memory.problem(1) or "")
 
 
 def test_place__is_what_the_kernel_chooses(tmp_path: Path, proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,17 +59,16 @@ def test_place__is_what_the_kernel_chooses(tmp_path: Path, proc: Path, monkeypat
 
 @pytest.mark.software
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
-@pytest.mark.parametrize(
-    ("options", "answer"),
-    [("size=64m", "its file system has 64 free"), ("size=900m,noexec", "it is mounted noexec"), ("", "None")],
-)
-def test_problem__of_real_file_systems(tmp_path: Path, options: str, answer: str) -> None:
+def test_problem__of_real_file_systems(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib; from virtual import memory as m; print(m.problem(128, 1, pathlib.Path(sys.argv[1])))"
     )
     mount = 'mount -t tmpfs -o "mode=755,$1" none "$2" && exec "$3" -c "$4" "$2"'
-    result = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", mount, "sh", options or "size=900m", tmp_path, sys.executable, program],
-        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
-    assert answer in result.stdout
+    for options, answer in (
+        ("size=64m", "its file system has 64 free"),
+        ("size=900m,noexec", "it is mounted noexec"),
+        ("size=900m", "None"),
+    ):
+        words = ["unshare", "--mount", "sh", "-c", mount, "sh", options, tmp_path, sys.executable, program]
+        result = subprocess.run(words, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+        assert answer in result.stdout

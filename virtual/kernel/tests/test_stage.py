@@ -26,9 +26,6 @@ def test_collect__has_the_driver_and_all_that_it_includes(staged: dict[str, byte
         for included in re.findall(rb'^#include "((?:\.\./)+[^"]+)"', content, re.MULTILINE):
             path = os.path.normpath(Path(name).parent / included.decode())
             assert path in staged, f"{name} includes {path}"
-
-
-def test_collect__takes_no_tests_and_no_documents(staged: dict[str, bytes]) -> None:
     assert not [name for name in staged if "/tests/" in name or name.endswith((".md", ".py"))]
 
 
