@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Causes tcp_probe events, as fast as the machine can or at --rate sends per second: it sends segments of one byte over
-// its own loopback connections. Each send causes one event at the receiver, and often another when the ACK comes back.
-// Run this program in a network namespace with loopback up. --seconds bounds its run.
+// Causes tcp_probe events at --rate sends per second (0: as fast as the machine can): two processes send segments of one
+// byte over their own loopback connections. Each send causes one event at the receiver, and often another when the ACK
+// comes back. Run this program in a network namespace with loopback up. --seconds bounds its run.
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,9 +20,9 @@
 #include "../../../lib/report.h"
 
 enum {
-	MAX_CONNECTIONS = 4096,
-	MAX_THREADS = 64,
-	SENDS_A_ROUND = 16, /* on one connection, before the next connection's turn */
+	PROCESSES = 2,
+	MAX_CONNECTIONS = 2048, /* of a process */
+	SENDS_A_ROUND = 16,	/* on one connection, before the next connection's turn */
 	BACKLOG = 128,
 	DRAIN_BYTES = 4096,
 };
@@ -35,73 +34,39 @@ struct connection {
 	int server;
 };
 
-struct worker {
-	pthread_t thread;
-	struct connection *connections;
-	uint64_t count;
-	uint64_t end_ns;
-	double sends_per_s; /* 0: unlimited */
-	uint64_t sends;
-	int err;
-};
+static struct connection connections[MAX_CONNECTIONS];
 
-static int open_listener(struct sockaddr_in6 *address)
+static int open_connections(uint64_t count)
 {
-	socklen_t length = sizeof(*address);
-	int listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int off = 0;
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(address);
+	struct sockaddr *to = (struct sockaddr *)&address;
+	int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
 
-	*address = (struct sockaddr_in6){.sin6_family = AF_INET6};
-	/* IPv4 over an IPv6 socket, so the addresses are IPv4-mapped */
-	address->sin6_addr.s6_addr[10] = address->sin6_addr.s6_addr[11] = 0xff;
-	address->sin6_addr.s6_addr[12] = 127;
-	address->sin6_addr.s6_addr[15] = 1;
-	if (listener < 0 || setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) ||
-	    bind(listener, (struct sockaddr *)address, sizeof(*address)) || listen(listener, BACKLOG) ||
-	    getsockname(listener, (struct sockaddr *)address, &length))
+	if (listener < 0 || bind(listener, to, length) || listen(listener, BACKLOG) ||
+	    getsockname(listener, to, &length))
 		return -errno;
-	return listener;
-}
-
-static int open_connection(struct connection *connection, int listener, const struct sockaddr_in6 *address)
-{
-	int on = 1;
-
-	connection->client = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (connection->client < 0 ||
-	    connect(connection->client, (const struct sockaddr *)address, sizeof(*address)) ||
-	    setsockopt(connection->client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)))
-		return -errno;
-	connection->server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	return connection->server < 0 ? -errno : 0;
-}
-
-static int open_connections(struct connection *connections, uint64_t count)
-{
-	struct sockaddr_in6 address;
-	int listener = open_listener(&address);
-	int err = listener < 0 ? listener : 0;
-
-	for (uint64_t i = 0; !err && i < count; i++)
-		err = open_connection(&connections[i], listener, &address);
-	if (listener >= 0)
-		close(listener);
-	if (err)
-		complain("opening connections on loopback: %s: bring lo up (ip link set lo up), or allow "
-			 "more open files (ulimit -n)",
-			 strerror(-err));
-	return err;
+	for (struct connection *each = connections; each < connections + count; each++) {
+		each->client = socket(AF_INET, SOCK_STREAM, 0);
+		if (each->client < 0 || connect(each->client, to, length) ||
+		    setsockopt(each->client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)))
+			return -errno;
+		each->server = accept(listener, NULL, NULL);
+		if (each->server < 0)
+			return -errno;
+	}
+	return 0;
 }
 
 /* One round of a connection: sends single bytes, then reads all of them, so that buffers never fill. */
-static int play_round(struct worker *worker, const struct connection *connection)
+static int play_round(const struct connection *connection, uint64_t *sends)
 {
 	char bytes[DRAIN_BYTES];
 	ssize_t received;
 
 	for (int i = 0; i < SENDS_A_ROUND; i++) {
 		if (send(connection->client, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
-			worker->sends++;
+			++*sends;
 		else if (errno != EAGAIN)
 			return -errno;
 	}
@@ -111,69 +76,32 @@ static int play_round(struct worker *worker, const struct connection *connection
 	return received < 0 && errno != EAGAIN ? -errno : 0;
 }
 
-static void hold_rate(const struct worker *worker, uint64_t start_ns)
+static void hold_rate(uint64_t start_ns, uint64_t sends, uint64_t rate)
 {
-	uint64_t due_ns, now_ns;
-	struct timespec pause;
+	uint64_t due_ns = rate ? start_ns + (uint64_t)((double)sends * 1e9 / (double)rate) : 0;
+	uint64_t now_ns = mono_now_ns();
 
-	if (worker->sends_per_s <= 0)
-		return;
-	due_ns = start_ns + (uint64_t)((double)worker->sends * 1e9 / worker->sends_per_s);
-	now_ns = mono_now_ns();
-	if (due_ns < now_ns + 1000000) /* a sleep of less than 1 ms costs more than it gains */
-		return;
-	pause = (struct timespec){.tv_sec = (time_t)((due_ns - now_ns) / 1000000000),
-				  .tv_nsec = (long)((due_ns - now_ns) % 1000000000)};
-	nanosleep(&pause, NULL);
+	if (due_ns > now_ns + 1000000) /* a sleep of less than 1 ms costs more than it gains */
+		usleep((useconds_t)((due_ns - now_ns) / 1000));
 }
 
-static void *work(void *argument)
+/* What one process does. Returns its exit status. */
+static int work(uint64_t seconds, uint64_t count, uint64_t rate, uint64_t *sends)
 {
-	struct worker *worker = argument;
+	int err = open_connections(count);
 	uint64_t start_ns = mono_now_ns();
 
-	while (!worker->err && mono_now_ns() < worker->end_ns) {
-		for (uint64_t i = 0; !worker->err && i < worker->count; i++) {
-			worker->err = play_round(worker, &worker->connections[i]);
-			hold_rate(worker, start_ns);
+	if (err)
+		complain("opening connections on loopback: %s: bring lo up (ip link set lo up), or allow "
+			 "more open files (ulimit -n)",
+			 strerror(-err));
+	while (!err && mono_now_ns() < start_ns + seconds * 1000000000) {
+		for (uint64_t i = 0; !err && i < count; i++) {
+			err = play_round(&connections[i], sends);
+			hold_rate(start_ns, *sends, rate);
 		}
 	}
-	return NULL;
-}
-
-static int run(struct connection *connections, uint64_t count, uint64_t threads, uint64_t seconds,
-	       uint64_t rate)
-{
-	struct worker workers[MAX_THREADS] = {0};
-	uint64_t start_ns = mono_now_ns(), sends = 0, started, first = 0;
-	double elapsed_s;
-	int err = 0;
-
-	for (started = 0; !err && started < threads; started++) {
-		uint64_t share = count / threads + (started < count % threads);
-
-		workers[started] = (struct worker){.connections = connections + first,
-						   .count = share,
-						   .end_ns = start_ns + seconds * 1000000000,
-						   .sends_per_s = (double)rate / (double)threads};
-		first += share;
-		err = -pthread_create(&workers[started].thread, NULL, work, &workers[started]);
-	}
-	if (err)
-		started--;
-	for (uint64_t i = 0; i < started; i++) {
-		pthread_join(workers[i].thread, NULL);
-		sends += workers[i].sends;
-		err = err ? err : workers[i].err;
-	}
-	elapsed_s = (double)(mono_now_ns() - start_ns) / 1e9;
-	if (err)
-		complain("sending: %s", strerror(-err));
-	else
-		printf("{\"sends\":%" PRIu64 ",\"seconds\":%.3f,\"sends_per_s\":%.0f,\"connections\":%" PRIu64
-		       ",\"threads\":%" PRIu64 "}\n",
-		       sends, elapsed_s, (double)sends / elapsed_s, count, threads);
-	return err;
+	return err ? EXIT_INCOMPLETE : 0;
 }
 
 int main(int argc, char **argv)
@@ -181,37 +109,32 @@ int main(int argc, char **argv)
 	static const struct option LONG[] = {
 		{"seconds", required_argument, NULL, 's'},
 		{"connections", required_argument, NULL, 'c'},
-		{"threads", required_argument, NULL, 't'},
 		{"rate", required_argument, NULL, 'r'},
 		{NULL, 0, NULL, 0},
 	};
-	uint64_t seconds = 5, count = 8, threads = 2, rate = 0;
-	struct connection *connections;
-	int option, err = 0;
+	uint64_t seconds = 5, count = 8, rate = 0;
+	uint64_t *sends = mmap(NULL, PROCESSES * sizeof(*sends), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int option, status, worst = 0;
 
-	while (!err && (option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
+	while (!worst && (option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
 		if (option == 's')
-			err = parse_number("--seconds", optarg, 1, 3600, &seconds);
+			worst = parse_number("--seconds", optarg, 1, 3600, &seconds);
 		else if (option == 'c')
-			err = parse_number("--connections", optarg, 1, MAX_CONNECTIONS, &count);
-		else if (option == 't')
-			err = parse_number("--threads", optarg, 1, MAX_THREADS, &threads);
-		else if (option == 'r')
-			err = parse_number("--rate", optarg, 0, 100000000, &rate);
+			worst = parse_number("--connections", optarg, 2, PROCESSES * MAX_CONNECTIONS, &count);
 		else
-			err = -EINVAL;
+			worst = option == 'r' ? parse_number("--rate", optarg, 0, 100000000, &rate) : -EINVAL;
 	}
-	if (err || optind < argc) {
-		fprintf(stderr, "usage: tcp_event_generator [--seconds S] [--connections N] [--threads N] "
-				"[--rate SENDS_A_SECOND]\n");
+	if (worst || optind < argc || sends == MAP_FAILED) {
+		fprintf(stderr, "usage: tcp_event_generator [--seconds S] [--connections N] [--rate "
+				"SENDS_A_SECOND]\n");
 		return EXIT_REFUSED;
 	}
-	if (threads > count)
-		threads = count;
-	connections = calloc(count, sizeof(*connections));
-	err = connections ? open_connections(connections, count) : -ENOMEM;
-	if (!err)
-		err = run(connections, count, threads, seconds, rate);
-	free(connections);
-	return err ? EXIT_INCOMPLETE : 0;
+	for (int i = 0; i < PROCESSES; i++)
+		if (fork() == 0)
+			_exit(work(seconds, count / PROCESSES, rate / PROCESSES, &sends[i]));
+	while (wait(&status) > 0)
+		worst = status ? EXIT_INCOMPLETE : worst;
+	printf("{\"sends\":%" PRIu64 "}\n", sends[0] + sends[1]);
+	return worst;
 }
