@@ -3,6 +3,7 @@
 
 import json
 import signal
+import socket
 
 import pytest
 
@@ -26,32 +27,15 @@ def test_plan__more_than_128_flows_are_split():
 
 
 def test_plan__all_errors_at_once_each_with_its_key():
-    bad = {
-        "start_mono_ns": -1,
-        "seconds": 0,
-        "server": "--help",
-        "colour": 1,
-        "ecn": True,  # allowed only with generator epoll
-        "mss_bytes": 10,
-        "groups": [{**GROUP, "cc": "cubic;x", "flows": 0}, {**GROUP, "first_client_port": 65530, "extra": 1}, 7],
-    }
+    groups = [{**GROUP, "cc": "cubic;x", "flows": 0}, {**GROUP, "first_client_port": 65530, "extra": 1}, 7]
+    bad = {"start_mono_ns": -1, "seconds": 0, "server": "--help", "colour": 1, "mss_bytes": 10, "groups": groups}
+    bad |= {"ecn": True}  # allowed only with generator epoll
     with pytest.raises(PlanError) as caught:
         parse(bad)
     assert [line.split(": ")[0] for line in caught.value.errors] == [
-        "colour",
-        "ecn",
-        "groups[0].cc",
-        "groups[0].flows",
-        "groups[1].extra",
-        "groups[2]",
-        "groups[1].server_port",
-        "groups[1]",
-        "start_mono_ns",
-        "seconds",
-        "server",
-        "mss_bytes",
-    ]
-    assert "groups[0].flows: 0 is not a whole number from 1 to 10000" in caught.value.errors
+        "colour", "ecn", "groups[0].cc", "groups[0].flows", "groups[1].extra", "groups[2]", "groups[1].server_port",
+        "groups[1]", "start_mono_ns", "seconds", "server", "mss_bytes",
+    ]  # fmt: skip
 
 
 def test_plan__port_ranges_of_split_groups_may_not_overlap():
@@ -65,27 +49,22 @@ def test_plan__port_ranges_of_split_groups_may_not_overlap():
 
 
 def test_plan__one_mistake_is_one_line():
-    for change, line in (
-        ({"generator": "udp"}, "generator: 'udp' is not one of iperf3, epoll"),
-        ({"generator": ["epoll"]}, "generator: ['epoll'] is not one of iperf3, epoll"),
-        ({"groups": [{**GROUP, "server_port": None}, {**GROUP, "server_port": 1, "first_client_port": 40000}]},
-         "groups[0].server_port: None is not a whole number from 1 to 65535"),
-        ({"groups": [{**GROUP, "first_client_port": ""}, {**GROUP, "server_port": 1, "first_client_port": 1}]},
-         "groups[0].first_client_port: '' is not a whole number from 1 to 65535"),
-        ({"groups": [{**GROUP, "flows": 300, "first_client_port": 65535}]},
-         "groups[0]: its ports go beyond 65535; begin lower"),
-        ({"groups": [{**GROUP, "flows": 300}, {**GROUP, "flows": 300, "server_port": 5300}]},
-         "groups[1].first_client_port: port 30000 also belongs to groups[0]"),
-    ):  # fmt: skip
+    port = {"server_port": 1, "first_client_port": 40000}
+    many = {**GROUP, "flows": 300}
+    for change, key in (
+        ({"generator": "udp"}, "generator"),
+        ({"generator": ["epoll"]}, "generator"),
+        ({"groups": [{**GROUP, "server_port": None}, {**GROUP, **port}]}, "groups[0].server_port"),
+        ({"groups": [{**GROUP, "first_client_port": ""}, {**GROUP, **port}]}, "groups[0].first_client_port"),
+        ({"groups": [{**many, "first_client_port": 65535}]}, "groups[0]"),
+        ({"groups": [many, {**many, "server_port": 5300}]}, "groups[1].first_client_port"),
+    ):
         with pytest.raises(PlanError) as caught:
             parse({**PLAN, **change})
-        assert caught.value.errors == [line]
-
-
-@pytest.mark.parametrize("values", [None, [], 3, {**PLAN, "groups": []}, {**PLAN, "seconds": True}])
-def test_plan__wrong_types_and_an_empty_list_of_groups_are_refused(values):
-    with pytest.raises(PlanError):
-        parse(values)
+        assert [line.partition(":")[0] for line in caught.value.errors] == [key]
+    for values in (None, [], 3, {**PLAN, "groups": []}, {**PLAN, "seconds": True}):
+        with pytest.raises(PlanError):
+            parse(values)
 
 
 def test_plan__file_that_is_no_json(tmp_path, capsys):
@@ -98,13 +77,6 @@ def test_plan__file_that_is_no_json(tmp_path, capsys):
         read_json(tmp_path / "none.json", parse)
 
 
-def test_arguments__bind_streams_to_their_ports():
-    plan = parse({**PLAN, "mss_bytes": 1448})
-    words = " ".join(long_flows.client_arguments(plan, plan.processes[0]))
-    for expected in ("--cport 30000", "--parallel 16", "--congestion cubic", "--time 10", "--set-mss 1448", "--json"):
-        assert expected in words
-
-
 def test_start__planned_long_ago_is_refused(tmp_path, capsys):
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({**PLAN, "server": "127.0.0.1", "start_mono_ns": 1}))
@@ -114,14 +86,9 @@ def test_start__planned_long_ago_is_refused(tmp_path, capsys):
     assert "s ago: give a future time of this host's CLOCK_MONOTONIC" in capsys.readouterr().err
 
 
-def test_checksum__of_rfc_1071():
+def test_idle_rtt__checksum_of_rfc_1071_and_replies_of_any_length():
     assert checksum(bytes([0x00, 0x01, 0xF2, 0x03, 0xF4, 0xF5, 0xF6, 0xF7])) == 0xFFFF - 0xDDF2
-
-
-@pytest.mark.parametrize("length", range(40))
-def test_reply__of_any_length_is_survived(length):
-    import socket
-
-    for family in (socket.AF_INET, socket.AF_INET6):
-        for raw in (True, False):
-            assert reply_sequence(b"\xff" * length, family, raw, 1) is None
+    for length in range(40):
+        for family in (socket.AF_INET, socket.AF_INET6):
+            for raw in (True, False):
+                assert reply_sequence(b"\xff" * length, family, raw, 1) is None
