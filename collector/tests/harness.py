@@ -10,12 +10,11 @@ import random
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from hosts.tests.patience import wait_until
 from wire.wire import BLOCK, POSTCARD, STORED_POSTCARD, read_blocks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,14 +59,6 @@ def free_port() -> int:
         with contextlib.suppress(OSError), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
             probe.bind(("::", random.randrange(10_000, 32_000)))
             return probe.getsockname()[1]
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
-    """Polls. The timeout is long enough for a slow machine: only a defect reaches it."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"did not happen within {seconds:.0f} s"
-        time.sleep(0.002)
 
 
 class Running:

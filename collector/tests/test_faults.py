@@ -86,14 +86,15 @@ def test_collector__counts_datagrams_of_strangers_and_stores_none(start, sanitiz
     assert [summary[name] for name in ("received", "stored", "short", "missing", "untracked")] == [51, 50, 1, 0, 0]
 
 
-def test_collector__counts_strangers_apart_with_discard(start, build):
+def test_collector__with_discard_counts_strangers_apart_and_stores_nothing(start, build):
     running = start(build, "--from", "127.0.0.2", "--discard", listen="127.0.0.1")
     running.send(card(0), source="127.0.0.2")
     running.send(card(1), card(2), source="127.0.0.3")
     running.wait_until_read()
     running.stop()
     summary = json.loads(running.rest)
-    assert (summary["received"], summary["stranger_datagrams"]) == (1, 2)
+    assert [summary[name] for name in ("received", "stored", "stranger_datagrams")] == [1, 0, 2]
+    assert not running.output.exists()
 
 
 def test_intake__holds_its_invariants_under_fuzzing(tmp_path):
@@ -119,7 +120,8 @@ def test_collector__tells_gaps_duplicates_and_reordering_apart(start, sanitized)
     assert (by_origin[True]["first_seq"], by_origin[True]["last_seq"], by_origin[True]["missing"]) == (7, 8, 0)
 
 
-def test_collector__counts_kernel_drops_and_the_gaps_agree(start, build):
+@pytest.mark.parametrize("more", [True, False])
+def test_collector__counts_kernel_drops_and_the_gaps_agree(start, build, more):
     running = start(build, "--receive-buffer", "200000")
     running.send(*[card(seq) for seq in range(100)])
     running.wait_until_read()
@@ -127,23 +129,15 @@ def test_collector__counts_kernel_drops_and_the_gaps_agree(start, build):
     running.send(*[card(seq) for seq in range(100, 5000)])
     running.deliver(signal.SIGCONT)
     running.wait_until_read()
+    if not more:  # drops after the last postcard are counted, too
+        assert running.stop()["kernel_drops"] == 5000 - len(records(running.output)) > 0
+        return
     running.send(*[card(seq) for seq in range(5000, 5010)])
     summary = running.stop()
-    assert summary["kernel_drops"] > 0
-    assert summary["kernel_drops"] == summary["missing"] == 5010 - summary["stored"]
+    assert summary["kernel_drops"] == summary["missing"] == 5010 - summary["stored"] > 0
     assert blocks(running.output)[-1].header["lost_records"] == summary["kernel_drops"]
     assert summary["gaps"] == 1
     assert summary["host_drops"]["udp_receive_buffer"] >= summary["kernel_drops"]
-
-
-def test_collector__counts_drops_after_the_last_postcard_too(start, build):
-    running = start(build, "--receive-buffer", "200000")
-    running.deliver(signal.SIGSTOP)
-    running.send(*[card(seq) for seq in range(5000)])
-    running.deliver(signal.SIGCONT)
-    running.wait_until_read()
-    summary = running.stop()
-    assert summary["kernel_drops"] == 5000 - summary["stored"] > 0
 
 
 def slow_disk(build: Path) -> tuple[str, str]:
@@ -159,17 +153,6 @@ def test_collector__loses_nothing_while_the_disk_stalls(start, build):
     assert np.array_equal(records(running.output)["card_seq"], np.arange(60_000))
 
 
-def test_collector__counts_postcards_lost_to_a_stalled_disk(start, build):
-    running = start(build, "--buffers", "2", "--receive-buffer", "200000", prefix=slow_disk(build))
-    send_many(build, running.port, 60_000, 200_000)
-    running.wait_until_read()
-    running.send(card(60_000))
-    summary = running.stop()
-    assert summary["buffer_stalls"] > 0
-    assert summary["kernel_drops"] == summary["missing"] == 60_001 - summary["stored"] > 0
-    assert blocks(running.output)[-1].header["lost_records"] == summary["kernel_drops"]
-
-
 @ROOT_ONLY
 @pytest.mark.software
 def test_collector__reports_a_smaller_receive_buffer(start, build, tmp_path):
@@ -183,7 +166,7 @@ def test_collector__reports_a_smaller_receive_buffer(start, build, tmp_path):
 
 def test_collector__killed_leaves_whole_blocks_of_sent_postcards(start, build):
     chance = random.Random(9)
-    for _ in range(10):
+    for _ in range(5):
         running = start(build)
         command = [build / "postcard_generator", "--to", f"127.0.0.1:{running.port}", "--count", "200000"]
         sender = subprocess.Popen([*command, "--rate", "100000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -191,12 +174,12 @@ def test_collector__killed_leaves_whole_blocks_of_sent_postcards(start, build):
         time.sleep(chance.uniform(0, 0.3))
         running.deliver(signal.SIGKILL)
         running.kill()
+        sender.kill()
         sender.wait(timeout=60)
         rows = records(running.output)
         seq = np.arange(len(rows))
         assert np.array_equal(rows["card_seq"], seq)
         assert np.array_equal(rows["tcp_seq"], seq * 1448)
-        assert (rows["threshold"] == 163).all()
         # A later sample may correct the clock offset, and so move a stamp back by a few ns.
         assert np.diff(rows["rx_mono_ns"].astype(np.int64)).min() >= -10
         left = running.output.stat().st_size - whole_bytes(running.output)
@@ -205,7 +188,12 @@ def test_collector__killed_leaves_whole_blocks_of_sent_postcards(start, build):
         running.output.unlink()
 
 
-def check_full_disk(running, summary: dict) -> None:
+def test_collector__file_size_limit_is_counted_and_whole_blocks_stay(start, build):
+    running = start(build)
+    resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+    send_many(build, running.port, 60_000, 200_000)
+    summary = running.stop(status=2)
+    assert "File too large" in running.stderr
     assert summary["write_errors"] > 0
     assert summary["received"] == summary["stored"] + summary["write_lost"]
     assert summary["missing"] == summary["kernel_drops"] == 0
@@ -218,33 +206,6 @@ def check_full_disk(running, summary: dict) -> None:
         part = np.frombuffer(block.payload, STORED_POSTCARD)["card_seq"]
         assert np.array_equal(part, np.arange(first, first + len(part)))
     assert running.stderr.count("postcards lost") == 1
-
-
-def test_collector__file_size_limit_is_counted_and_whole_blocks_stay(start, build):
-    running = start(build)
-    resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
-    send_many(build, running.port, 60_000, 200_000)
-    summary = running.stop(status=2)
-    check_full_disk(running, summary)
-    assert "File too large" in running.stderr
-
-
-@ROOT_ONLY
-@pytest.mark.software
-def test_collector__full_disk_is_counted_and_whole_blocks_stay(start, build, tmp_path):
-    full = tmp_path / "full"
-    full.mkdir()
-    # The small file system exists only in a mount namespace; the stored file is copied out of it at the end.
-    script = 'mount -t tmpfs -o size=2m none "$0"; echo $$ > "$0"/../pid; "$@" & child=$!; echo $child > "$0"/../pid; '
-    script += 'trap : TERM; wait $child; status=$?; cp "$0"/postcards.bsp "$0"/..; exit $status'
-    running = start(
-        build, "--output", str(full / "postcards.bsp"), prefix=("unshare", "--mount", "sh", "-c", script, str(full))
-    )
-    send_many(build, running.port, 60_000, 200_000)
-    running.pid = int((tmp_path / "pid").read_text())
-    summary = running.stop(status=2)
-    check_full_disk(running, summary)
-    assert "No space left on device" in running.stderr
 
 
 def test_collector__summary_that_cannot_be_written_goes_to_stderr(build, tmp_path):
@@ -266,120 +227,76 @@ def test_collector__summary_that_cannot_be_written_goes_to_stderr(build, tmp_pat
     assert json.loads(account)["received"] == 0
 
 
-def refused(build: Path, *arguments: object) -> str:
-    """The one line with which the collector refuses to start."""
-    done = subprocess.run([build / "collector", *map(str, arguments)], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.startswith("collector: ")
-    assert done.stderr.count("\n") == 1, done.stderr
+def refused(program: Path, *arguments: object) -> str:
+    """The one line with which a program refuses to start."""
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), (arguments, done.stderr)
     return done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ([], "no address to listen on: add --listen"),
-        (["--listen", ":5577"], "no files to store in: add --output FILE and --summary FILE"),
-        (["--listen", ":0", "--discard"], "from 1 to 65535"),
-        (["--listen", ":65536", "--discard"], "from 1 to 65535"),
-        (["--listen", ":-1", "--discard"], "from 1 to 65535"),
-        (["--listen", "5577", "--discard"], "ADDRESS:PORT"),
-        (["--listen", "localhost:5577", "--discard"], "no names"),
-        (["--listen", "::1:5577", "--discard"], "ADDRESS:PORT"),
-        (["--listen", "[::1:5577", "--discard"], "ADDRESS:PORT"),
-        (["--listen", "[::1%nosuchif]:5577", "--discard"], "ADDRESS:PORT"),
-        (["--listen", "[:5577", "--discard"], "ADDRESS:PORT"),
-        (["--listen", "[]:5577", "--discard"], "ADDRESS:PORT"),
-        (["--listen", "[10.0.0.1]:5577", "--discard"], "ADDRESS:PORT"),
-        (["--listen", "1.2.3:5577", "--discard"], "ADDRESS:PORT"),
-        (["--listen", "x" * 500 + ":5577", "--discard"], "ADDRESS:PORT"),
-        (["--listen", "192.0.2.1:5577", "--discard"], "no interface of this network namespace"),
-        (["--listen", ":5577", "--discard", "--from", "10.0.0.1:5577"], "(no names, no port)"),
-        (["--listen", ":5577", "--discard", "--from", "localhost"], "give an address, as 10.78.0.1 or [fd00::1]"),
-        (["--listen", ":5577", "--discard", "--from", "fd00::1"], "or [fd00::1]"),
-        (["--listen", ":5577", "--discard", "--from", "[fd00::1"], "or [fd00::1]"),
-        *(
-            (["--listen", ":5577", "--discard", "--from", host], "no host sends from this address")
-            for host in ("0.0.0.0", "255.255.255.255", "224.0.0.1", "[::]", "[ff02::1]", "[::ffff:0.0.0.0]")
-        ),
+def test_options__that_are_wrong_are_refused_in_one_line(sanitized, build):
+    here = ["--listen", ":5577", "--discard"]
+    for address in (":0", ":65536", "5577", "localhost:5577", "::1:5577", "[::1:5577", "[::1%nosuchif]:5577", "[]:5577",
+                    "[10.0.0.1]:5577", "1.2.3:5577", "x" * 500 + ":5577", "192.0.2.1:5577"):  # fmt: skip
+        assert "listen" in refused(sanitized / "collector", "--listen", address, "--discard")
+    for address in ("10.0.0.1:5577", "localhost", "fd00::1", "[fd00::1", "0.0.0.0", "255.255.255.255", "224.0.0.1",
+                    "[::]", "[ff02::1]", "[::ffff:0.0.0.0]"):  # fmt: skip
+        assert "--from" in refused(sanitized / "collector", *here, "--from", address)
+    for arguments, says in (
+        ([], "--listen"),
+        (["--listen", ":5577"], "--output FILE and --summary FILE"),
         (["--listen", "127.0.0.1:5577", "--discard", "--from", "[fd00::1]"], "different address families"),
         (["--listen", "[fd00::1]:5577", "--discard", "--from", "10.0.0.1"], "different address families"),
-        (["--listen", ":5577", "--discard", "--from", "10.0.0.1", "--from", "10.0.0.2"], "is given twice"),
+        ([*here, "--from", "10.0.0.1", "--from", "10.0.0.2"], "--from"),
         (["--synthetic", "5", "--from", "10.0.0.1", "--output", "x"], "neither --listen, --from"),
-        (["--listen"], "--listen: its value is missing"),
-        (["--colour"], "--colour: not an option (collector --help lists them)"),
-        (["--status=yes"], "does not take"),
-        (["postcards.bsp"], "postcards.bsp: not an option"),
-        (["--listen", ":5577", "--discard", "--output", "x"], "leave out"),
+        (["--listen"], "--listen"),
+        (["--colour"], "--colour"),
+        (["--status=yes"], "--status"),
+        (["postcards.bsp"], "postcards.bsp"),
+        ([*here, "--output", "x"], "leave out"),
         (["--listen", ":5577", "--output", "x", "--summary", "x"], "choose two"),
         (["--synthetic", "5"], "--synthetic"),
-        (["--synthetic", "0", "--output", "x"], "whole number from 1"),
-        (["--synthetic", "1e6", "--output", "x"], "whole number"),
-        (["--listen", ":5577", "--discard", "--buffers", "1"], "from 2 to 4096"),
-        (["--listen", ":5577", "--discard", "--receive-buffer", "64M"], "whole number"),
-    ],
-)
-def test_options__that_are_wrong_are_refused_in_one_line(sanitized, arguments, says):
-    assert says in refused(sanitized, *arguments)
+        (["--synthetic", "0", "--output", "x"], "--synthetic"),
+        (["--synthetic", "1e6", "--output", "x"], "--synthetic"),
+        ([*here, "--buffers", "1"], "--buffers"),
+        ([*here, "--receive-buffer", "64M"], "--receive-buffer"),
+    ):
+        assert says in refused(sanitized / "collector", *arguments)
+    to = ["--to", "127.0.0.1:1", "--count", "5"]
+    for arguments, says in (
+        (["--count", "5"], "--to"),
+        (["--to", ":5577", "--count", "5"], "--to"),
+        (["--to", "127.0.0.1:1", "--count", "0"], "--count"),
+        ([*to, "--batch", "65"], "--batch"),
+        ([*to, "--method", "magic"], "--method"),
+        ([*to, "--source", "[::1]:9"], "both as IPv4"),
+        ([*to, "--rate"], "--rate"),
+    ):
+        assert says in refused(build / "postcard_generator", *arguments)
 
 
-def files(directory: Path) -> list[object]:
-    return ["--output", directory / "postcards.bsp", "--summary", directory / "collector.json"]
+def test_collector__refuses_what_is_taken_or_missing_and_leaves_nothing(start, sanitized, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
 
+    def line(port=0, output=other / "postcards.bsp", summary=other / "collector.json") -> str:
+        listen = ["--listen", f":{port or free_port()}"]
+        return refused(sanitized / "collector", *listen, "--output", output, "--summary", summary)
 
-def test_collector__refuses_a_busy_port_and_leaves_nothing(start, sanitized, tmp_path):
-    running = start(sanitized)
-    (tmp_path / "other").mkdir()
-    line = refused(sanitized, "--listen", f":{running.port}", *files(tmp_path / "other"))
-    assert "Address already in use" in line
-    assert "choose another port" in line
-    assert not list((tmp_path / "other").iterdir())
-
-
-@pytest.mark.parametrize("name", ["postcards.bsp", "collector.json"])
-def test_collector__never_overwrites(sanitized, tmp_path, name):
-    (tmp_path / name).write_text("earlier")
-    line = refused(sanitized, "--listen", f":{free_port()}", *files(tmp_path))
-    assert name in line
-    assert "never overwritten" in line
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-    assert (tmp_path / name).read_text() == "earlier"
-
-
-def test_collector__does_not_follow_a_dangling_link(sanitized, tmp_path):
-    (tmp_path / "postcards.bsp").symlink_to(tmp_path / "elsewhere")
-    assert "never overwritten" in refused(sanitized, "--listen", f":{free_port()}", *files(tmp_path))
+    assert "Address already in use" in line(start(sanitized).port)
+    for missing in ("output", "summary"):
+        assert "none/x" in line(**{missing: tmp_path / "none/x"})
+    assert not list(other.iterdir())
+    for name in ("postcards.bsp", "collector.json"):
+        (other / name).write_text("earlier")
+        said = line()
+        assert name in said
+        assert "never overwritten" in said
+        assert [(path.name, path.read_text()) for path in other.iterdir()] == [(name, "earlier")]
+        (other / name).unlink()
+    (other / "postcards.bsp").symlink_to(tmp_path / "elsewhere")
+    assert "never overwritten" in line()
     assert not (tmp_path / "elsewhere").exists()
-
-
-@pytest.mark.parametrize("missing", ["output", "summary"])
-def test_collector__says_that_a_directory_is_missing(sanitized, tmp_path, missing):
-    where = {"output": tmp_path / "a", "summary": tmp_path / "b", missing: tmp_path / "none" / "x"}
-    options = ["--output", where["output"], "--summary", where["summary"]]
-    line = refused(sanitized, "--listen", f":{free_port()}", *options)
-    assert "none/x" in line
-    assert "make it first" in line
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--count", "5"], "--to ADDRESS:PORT is missing"),
-        (["--to", ":5577", "--count", "5"], "--to :5577: give an address, too"),
-        (["--to", "127.0.0.1:1", "--count", "0"], "from 1"),
-        (["--to", "127.0.0.1:1", "--count", "5", "--batch", "65"], "from 1 to 64"),
-        (["--to", "127.0.0.1:1", "--count", "5", "--method", "magic"], "segment or sendmmsg"),
-        (["--to", "127.0.0.1:1", "--count", "5", "--source", "[::1]:9"], "both as IPv4"),
-        (["--to", "127.0.0.1:1", "--rate"], "--rate: its value is missing"),
-    ],
-)
-def test_generator__wrong_options_are_refused_in_one_line(build, options, says):
-    done = subprocess.run([build / "postcard_generator", *options], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
 def test_generator__says_when_nothing_listens(build):

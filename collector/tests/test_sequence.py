@@ -105,25 +105,20 @@ def test_sequence__equals_the_model_when_displaced_by_nearly_the_window(sanitize
     assert counts["reordered"] > 80_000
 
 
-def test_sequence__wrap_is_no_gap(sanitized):
-    counts = counts_of(sanitized, 2**32 - 2, 2**32 - 1, 0, 1)
-    assert (counts["first"], counts["last"], counts["missing"], counts["gaps"]) == (2**32 - 2, 2**32 + 1, 0, 0)
-
-
-def test_sequence__late_card_fills_its_gap_again(sanitized):
-    assert counts_of(sanitized, 1, 2, 5)["missing"] == 2
-    counts = counts_of(sanitized, 1, 2, 5, 4, 3)
-    assert (counts["missing"], counts["gaps"], counts["reordered"], counts["duplicates"]) == (0, 0, 2, 0)
-
-
-def test_sequence__card_in_the_middle_makes_one_gap_two(sanitized):
-    counts = counts_of(sanitized, 0, 10, 5)
-    assert (counts["missing"], counts["gaps"]) == (8, 2)
-
-
-def test_sequence__card_before_the_first_moves_the_first(sanitized):
-    counts = counts_of(sanitized, 0, 2**32 - 3)
-    assert (counts["first"], counts["last"], counts["missing"], counts["gaps"]) == (2**32 - 3, 2**32, 2, 1)
+def test_sequence__wraps_and_fills_gaps(sanitized):
+    for numbers, expected in (
+        ((2**32 - 2, 2**32 - 1, 0, 1), {"first": 2**32 - 2, "last": 2**32 + 1, "missing": 0, "gaps": 0}),
+        ((1, 2, 5), {"missing": 2}),
+        ((1, 2, 5, 4, 3), {"missing": 0, "gaps": 0, "reordered": 2, "duplicates": 0}),
+        ((0, 10, 5), {"missing": 8, "gaps": 2}),
+        ((0, 2**32 - 3), {"first": 2**32 - 3, "last": 2**32, "missing": 2, "gaps": 1}),
+        # two in a row far behind are a restart; stragglers between regular cards are none
+        ((1_000_000, 1_000_001, 0, 1, 2), {"restarts": 1, "too_late": 0, "missing": 0, "first": 0, "last": 2}),
+        ((1_000_000, 0, 1_000_001, 1, 1_000_002), {"restarts": 0, "too_late": 2, "missing": 0}),
+    ):
+        counts = counts_of(sanitized, *numbers)
+        assert {name: counts[name] for name in expected} == expected, numbers
+        assert counts["received"] == len(numbers)
 
 
 def test_sequence__classifies_numbers_up_to_the_end_of_the_window(sanitized):
@@ -135,28 +130,12 @@ def test_sequence__classifies_numbers_up_to_the_end_of_the_window(sanitized):
     assert outside["missing"] == high - 1
 
 
-def test_sequence__two_in_a_row_far_behind_are_a_restart(sanitized):
-    counts = counts_of(sanitized, 1_000_000, 1_000_001, 0, 1, 2)
-    assert (counts["restarts"], counts["too_late"], counts["missing"]) == (1, 0, 0)
-    assert (counts["first"], counts["last"], counts["received"]) == (0, 2, 5)
-
-
-def test_sequence__stragglers_between_regular_cards_are_no_restart(sanitized):
-    counts = counts_of(sanitized, 1_000_000, 0, 1_000_001, 1, 1_000_002)
-    assert (counts["restarts"], counts["too_late"], counts["missing"]) == (0, 2, 0)
-
-
-def test_sequence__streams_differ_in_switch_port_or_origin(sanitized):
+def test_sequence__streams_differ_in_switch_port_or_origin_and_those_beyond_the_bound_are_counted(sanitized):
     keys = [(1, 2, 0), (1, 2, 1), (1, 3, 0), (2, 2, 0), (0x8001, 2, 0)]
     case = [(switch << 16 | port, at, seq) for seq in range(10) for switch, port, at in keys]
-    streams, untracked = run(sanitized, [case])[0]
-    assert list(streams) == keys
-    assert untracked == 0
+    many = [(stream, 0, seq) for seq in range(2) for stream in range(STREAMS + 10)]
+    (streams, untracked), (tracked, beyond) = run(sanitized, [case, many])
+    assert (list(streams), untracked) == (keys, 0)
     assert all(counts["received"] == 10 and counts["missing"] == 0 for counts in streams.values())
-
-
-def test_sequence__streams_beyond_the_bound_are_counted_and_the_others_kept(sanitized):
-    case = [(stream, 0, seq) for seq in range(2) for stream in range(STREAMS + 10)]
-    streams, untracked = run(sanitized, [case])[0]
-    assert (len(streams), untracked) == (STREAMS, 20)
-    assert all(counts["received"] == 2 for counts in streams.values())
+    assert (len(tracked), beyond) == (STREAMS, 20)
+    assert all(counts["received"] == 2 for counts in tracked.values())
