@@ -100,11 +100,19 @@ def test_trace__has_each_ack_and_retransmission(tmp_path):
     assert sent == sum(flow["bytes_acked"] for flow in summary["flows"])
 
 
-def test_seed__gives_the_same_bytes(tmp_path):
-    names = ("postcards.bsp", "tcp.bst", "goodput.bsg", "simulator.json")
+def test_seed__gives_the_same_bytes_and_files_that_exist_are_not_touched(tmp_path):
+    flows = "".join(f"{cc} {30000 + n} 5201 0 0\n" for n, cc in enumerate(("bbr", "cubic")))
+
+    def contents(run):
+        return {path.name: path.read_bytes() for path in (tmp_path / run).iterdir()}
+
     for run in ("first", "again"):
-        simulate(tmp_path / run, flows="".join(f"{cc} {30000 + n} 5201 0 0\n" for n, cc in enumerate(("bbr", "cubic"))))
-    assert all((tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes() for name in names)
+        simulate(tmp_path / run, flows=flows)
+    assert contents("first") == contents("again")
+    assert {"postcards.bsp", "tcp.bst", "goodput.bsg", "simulator.json"} <= contents("first").keys()
+    with pytest.raises(subprocess.CalledProcessError):
+        simulate(tmp_path / "first")
+    assert contents("first") == contents("again")
 
 
 def test_extra_delay__is_that_flows_alone(tmp_path):
@@ -144,31 +152,19 @@ def test_finite_flows__leave_records_that_agree_with_their_postcards(tmp_path):
     assert sum(entry["bytes"] for entry in summary["sink"]) >= int(found["acked_bytes"][finished].sum())
 
 
-@pytest.mark.parametrize(
-    ("options", "flows", "said"),
-    [
-        ([], "", "--rate-bps"),
-        (["--mode=red"], "", "tail-drop"),
-        (["--sender=here"], "reno 30000 5201 0 0\n", "two different IPv4 addresses"),
-        ([], "red 30000 5201 0 0\n", "ns-3 has reno"),
-        ([], "reno 70000 5201 0 0\n", "line 1"),
-        ([], "reno 30000 5201 0 0 5\n", "line 1"),
-        ([], "reno 30000 5201 0 0 0 5\n", "line 1"),
-        ([], "\n", "line 1"),
-        ([], "", "no flows"),
-    ],
-)
-def test_bad_input__is_one_line(tmp_path, options, flows, said):
-    given = [f"--{name}={value}" for name, value in LINK.items()] if said != "--rate-bps" else []
+def test_bad_input__is_one_line(tmp_path):
     more = ["--threshold-packets=12", "--limit-packets=50", f"--start-mono-ns={START_NS}", "--duration-ns=1000"]
-    (line,) = refused(*given, *more, f"--directory={tmp_path}", *options, flows=flows).splitlines()
-    assert said in line
+    link = [f"--{name}={value}" for name, value in LINK.items()]
+    for options, flows, said in (
+        (more, "reno 30000 5201 0 0\n", "--rate-bps"),
+        ([*link, *more, "--mode=red"], "reno 30000 5201 0 0\n", "tail-drop"),
+        ([*link, *more, "--sender=here"], "reno 30000 5201 0 0\n", "two different IPv4 addresses"),
+        ([*link, *more], "red 30000 5201 0 0\n", "ns-3 has reno"),
+        ([*link, *more], "reno 70000 5201 0 0\n", "line 1"),
+        ([*link, *more], "reno 30000 5201 0 0 5\n", "line 1"),
+        ([*link, *more], "reno 30000 5201 0 0 0 5\n", "line 1"),
+        ([*link, *more], "", "no flows"),
+    ):
+        (line,) = refused(*options, f"--directory={tmp_path}", flows=flows).splitlines()
+        assert said in line
     assert not list(tmp_path.iterdir())
-
-
-def test_files__that_exist_are_not_touched(tmp_path):
-    simulate(tmp_path / "run")
-    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-    with pytest.raises(subprocess.CalledProcessError):
-        simulate(tmp_path / "run")
-    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before

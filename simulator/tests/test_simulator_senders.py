@@ -37,30 +37,23 @@ def gaps_ns(table: dict[str, np.ndarray], flow: int | None = None) -> np.ndarray
     return np.diff(table["enqueue_mono_ns"][chosen])
 
 
-def test_access_link__of_a_flow_spaces_its_packets_exactly(tmp_path):
+def test_access_link__spaces_the_packets_of_its_flow_or_flows_exactly(tmp_path):
     word = f"access={ACCESS_BPS}"
-    simulate(tmp_path / "run", flows=f"reno 30000 5201 0 0 {word}\nreno 30001 5201 0 0 {word}\n", **FAST)
-    table = full_frames(tmp_path / "run")
+    simulate(tmp_path / "own", flows=f"reno 30000 5201 0 0 {word}\nreno 30001 5201 0 0 {word}\n", **FAST)
+    table = full_frames(tmp_path / "own")
     for flow in np.unique(table["flow"]):
         gaps = gaps_ns(table, flow)
         assert len(gaps) > 300
-        assert gaps.min() == 1_000_000
-        assert np.median(gaps) == 1_000_000
+        assert gaps.min() == np.median(gaps) == 1_000_000
     assert gaps_ns(table).min() < 1_000_000
-
-
-def test_access_link__that_flows_share_spaces_the_packets_of_all(tmp_path):
-    word = f"access={ACCESS_BPS} link=1000"
-    simulate(tmp_path / "run", flows=f"reno 30000 5201 0 0 {word}\nreno 2000 6001 0 0 900000 0 {word}\n", **FAST)
-    table = full_frames(tmp_path / "run")
+    word += " link=1000"
+    simulate(tmp_path / "shared", flows=f"reno 30000 5201 0 0 {word}\nreno 2000 6001 0 0 900000 0 {word}\n", **FAST)
+    table = full_frames(tmp_path / "shared")
     assert (np.unique(table["flow"], return_counts=True)[1] > 100).all()
     assert gaps_ns(table).min() == 1_000_000
-
-
-def test_access_link__has_the_rate_that_its_bits_need(tmp_path):
-    """A rate that does not divide the bits: the link carries the remainder on."""
-    simulate(tmp_path / "run", flows="reno 30000 5201 0 0 access=7000001\n", **FAST)
-    gaps = gaps_ns(full_frames(tmp_path / "run"))
+    # A rate that does not divide the bits: the link carries the remainder on.
+    simulate(tmp_path / "odd", flows="reno 30000 5201 0 0 access=7000001\n", **FAST)
+    gaps = gaps_ns(full_frames(tmp_path / "odd"))
     busy = gaps[np.flatnonzero(gaps > 2_000_000)[-1] + 1 :]  # after slow start's last pause
     assert len(busy) > 300
     assert busy.sum() == pytest.approx(len(busy) * 8 * FULL_WIRE_BYTES * 1e9 / 7_000_001, abs=1)
@@ -81,35 +74,32 @@ def test_source__is_that_of_its_flow_and_its_record(tmp_path):
     assert took[17] - took[16] == pytest.approx(30_000, abs=1000)  # ns-3's timestamps count ms
 
 
-@pytest.mark.parametrize("cc", ["reno", "cubic", "bbr"])
-def test_window__is_never_above_its_bound(tmp_path, cc):
-    simulate(tmp_path / "run", flows=f"{cc} 30000 5201 0 0\n", **SMALL)
-    table = records(tmp_path / "run")
-    assert table["cwnd_packets"].max() == 20
-    assert table["in_flight_packets"].max() == 20
-    times = full_frames(tmp_path / "run")["enqueue_mono_ns"]
-    assert (np.searchsorted(times, times + RTT_NS) - np.arange(len(times))).max() == 20  # in every RTT
-
-
-def test_socket_buffer__bounds_the_queue_of_an_access_link(tmp_path):
+def test_window__is_never_above_its_bound_nor_the_flight_above_the_socket_buffer(tmp_path):
+    for cc in ("reno", "bbr"):
+        simulate(tmp_path / cc, flows=f"{cc} 30000 5201 0 0\n", **SMALL)
+        table = records(tmp_path / cc)
+        assert table["cwnd_packets"].max() == table["in_flight_packets"].max() == 20
+        times = full_frames(tmp_path / cc)["enqueue_mono_ns"]
+        assert (np.searchsorted(times, times + RTT_NS) - np.arange(len(times))).max() == 20  # in every RTT
     more = {"socket_bytes": 40 * MSS} | {name: value for name, value in FAST.items() if name != "window_packets"}
-    simulate(tmp_path / "run", flows=f"reno 30000 5201 0 0 access={ACCESS_BPS}\n", **more)
-    assert records(tmp_path / "run")["in_flight_packets"].max() == 40
+    simulate(tmp_path / "buffer", flows=f"reno 30000 5201 0 0 access={ACCESS_BPS}\n", **more)
+    assert records(tmp_path / "buffer")["in_flight_packets"].max() == 40
 
 
-def test_pacing__at_one_window_per_rtt_makes_even_gaps(tmp_path):
-    flow = "reno 30000 5201 0 0\n"
-    settled = START_NS + 800_000_000
-    for name, pacing in (("even", "exact"), ("bursts", "off")):
-        simulate(tmp_path / name, flows=flow, pacing=pacing, acks="each", **SMALL)
-    by_name = {}
-    for name in ("even", "bursts"):
-        times = full_frames(tmp_path / name)["enqueue_mono_ns"]
-        by_name[name] = np.diff(times[times > settled])
-    assert len(by_name["even"]) > 100
-    assert np.median(by_name["even"]) == pytest.approx(RTT_NS / 20, rel=0.02)
-    assert by_name["even"].min() > 0.95 * RTT_NS / 20
-    assert np.median(by_name["bursts"]) < 0.05 * RTT_NS / 20
+def test_pacing__at_one_window_per_rtt_makes_even_gaps_and_acks_are_delayed_or_each(tmp_path):
+    gaps, acks_per_packet = {}, {}
+    for pacing, acks in (("exact", "each"), ("off", "delayed")):
+        run = tmp_path / pacing
+        simulate(run, flows="reno 30000 5201 0 0\n", pacing=pacing, acks=acks, **SMALL)
+        times = full_frames(run)["enqueue_mono_ns"]
+        gaps[pacing] = np.diff(times[times > START_NS + 800_000_000])
+        probes = int((records(run)["event"] == EVENT["TCP_EVENT_PROBE"]).sum())
+        acks_per_packet[acks] = probes / int((cards(run)["packet_bytes"] == FULL_BYTES).sum())
+    assert len(gaps["exact"]) > 100
+    assert np.median(gaps["exact"]) == pytest.approx(RTT_NS / 20, rel=0.02)
+    assert gaps["exact"].min() > 0.95 * RTT_NS / 20
+    assert np.median(gaps["off"]) < 0.05 * RTT_NS / 20
+    assert acks_per_packet == {"each": pytest.approx(1, abs=0.1), "delayed": pytest.approx(0.5, abs=0.1)}
 
 
 def test_initial_window__and_an_ack_per_packet_double_the_window(tmp_path):
@@ -120,18 +110,6 @@ def test_initial_window__and_an_ack_per_packet_double_the_window(tmp_path):
     simulate(tmp_path / "default", flows=flow, **FAST)
     times = full_frames(tmp_path / "default")["enqueue_mono_ns"] - START_NS
     assert int((times < 0.9 * RTT_NS).sum()) == 10
-
-
-def acks_per_packet(directory: Path) -> float:
-    acks = int((records(directory)["event"] == EVENT["TCP_EVENT_PROBE"]).sum())
-    return acks / int((cards(directory)["packet_bytes"] == FULL_BYTES).sum())
-
-
-def test_acks__are_delayed_or_each(tmp_path):
-    for acks in ("each", "delayed"):
-        simulate(tmp_path / acks, flows="reno 30000 5201 0 0\n", acks=acks, **SMALL)
-    assert acks_per_packet(tmp_path / "each") == pytest.approx(1, abs=0.1)
-    assert acks_per_packet(tmp_path / "delayed") == pytest.approx(0.5, abs=0.1)
 
 
 def test_sack_off__repairs_one_loss_per_rtt(tmp_path):
