@@ -26,6 +26,7 @@ from pathlib import Path
 
 HOSTS = ("switch", "sender", "receiver", "collector", "line")
 USER = "bufferscope"
+PRIVATE_TREE = ("--fork", "--kill-child", "--propagation=private")
 PRIVATE = ("/run", "/opt", "/var/lib/bufferscope", "/home")
 LINKS = (
     ("sender", "eth0", "switch", "p1"),
@@ -133,17 +134,7 @@ def become(name: str, keys: Path) -> None:
 
 def start(name: str, keys: Path, log: Path, shift_s: int) -> int:
     """Starts a host, waits until its namespaces exist, and returns the pid of its first process."""
-    unshare = [
-        "unshare",
-        "--net",
-        "--mount",
-        "--uts",
-        "--ipc",
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "--propagation=private",
-    ]
+    unshare = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", *PRIVATE_TREE]
     if shift_s:
         unshare += ["--time", f"--monotonic={shift_s}", f"--boottime={shift_s}"]
     gate_read, gate_write = os.pipe()
@@ -224,28 +215,10 @@ def main() -> int:
         os.read(options.gate, 2)
         become(options.host, options.directory)
     if not options.inside:
-        cell = [
-            "unshare",
-            "--net",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--mount-proc",
-            "--propagation=private",
-        ]
-        shifts = [word for shift in options.shift for word in ("--shift", shift)]
-        words = [
-            sys.executable,
-            __file__,
-            "--inside",
-            *shifts,
-            *(["--line"] if options.line else []),
-            str(options.directory),
-            "--",
-            *options.command,
-        ]
-        return subprocess.run([*cell, *words], check=False).returncode
+        cell = ["unshare", "--net", "--mount", "--pid", "--mount-proc", *PRIVATE_TREE]
+        words = [word for shift in options.shift for word in ("--shift", shift)] + ["--line"] * options.line
+        words += [str(options.directory), "--", *options.command]
+        return subprocess.run([*cell, sys.executable, __file__, "--inside", *words], check=False).returncode
     shifts_s = {name: int(seconds) for name, _, seconds in (shift.partition("=") for shift in options.shift)}
     build(options.directory.absolute(), shifts_s, options.line)
     print("ready", flush=True)

@@ -40,91 +40,52 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def bootstrap(
-    machine: Path, *installed: str, words: tuple[str, ...] = ("/nowhere/requirements.txt",)
-) -> subprocess.CompletedProcess[str]:
-    """Runs bootstrap.sh with a requirements file that does not exist, so that pip never installs anything."""
+def bootstrap(machine: Path, *installed: str, words: tuple[str, ...] = ("/nowhere/requirements.txt",)) -> list[str]:
+    """The lines of stdout and stderr. With a requirements file that does not exist, pip never installs anything."""
     (machine / "installed").write_text("".join(f"{name}\n" for name in installed))
     environment = os.environ | {"PATH": f"{machine}:{os.environ['PATH']}"}
-    return subprocess.run(
-        [BOOTSTRAP, *words],
-        cwd=CHECKOUT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_bootstrap__names_all_that_an_ordinary_user_lacks(machine: Path) -> None:
-    done = bootstrap(machine)
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
-    match = re.fullmatch(
-        r"error: these Debian packages are missing: (.*); install them as root: apt-get install \1", line
-    )
-    assert match, line
-    assert set(match[1].split()) - {"python3-venv"} == wanted()
-
-
-def test_bootstrap__names_only_missing_packages(machine: Path) -> None:
-    done = bootstrap(machine, *(wanted() - {"flex", "bpftool"}))
-    assert done.stderr == (
-        "error: these Debian packages are missing: bpftool flex; install them as root: apt-get install bpftool flex\n"
-    )
-
-
-def test_bootstrap__goes_on_without_missing_packages(machine: Path) -> None:
-    done = bootstrap(machine, *wanted())
-    assert "Debian packages" not in done.stderr
-    assert "installing the Python packages of /nowhere/requirements.txt" in done.stdout
-
-
-def test_bootstrap__asks_for_python_alone_where_stored_runs_are_read(machine: Path) -> None:
-    done = bootstrap(machine, words=("/nowhere/requirements.txt", "alone"))
-    assert "Debian packages" not in done.stderr
-    assert "installing the Python packages" in done.stdout
-
-
-def test_bootstrap__looks_for_packages_before_hosts_are_prepared(machine: Path) -> None:
-    assert "Debian packages are missing: " in bootstrap(machine, words=("deploy",)).stderr
-    done = bootstrap(machine, *wanted(), words=("deploy",))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-@pytest.mark.parametrize(
-    ("goals", "command"),
-    [
-        (("replay",), "ansible/bootstrap.sh requirements.txt alone"),
-        (("advise",), "ansible/bootstrap.sh requirements.txt alone"),
-        (("experiment",), "ansible/bootstrap.sh requirements.txt"),
-        (("replay", "experiment"), "ansible/bootstrap.sh requirements.txt"),
-    ],
-)
-def test_make__asks_for_the_packages_of_its_goal(goals: tuple[str, ...], command: str) -> None:
     done = subprocess.run(
-        ["make", "-n", "-W", "requirements.txt", *goals], cwd=CHECKOUT, capture_output=True, text=True, check=True
+        [BOOTSTRAP, *words], cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
     )
-    assert command in [line.strip() for line in done.stdout.splitlines()]
+    return (done.stdout + done.stderr).splitlines()
 
 
-def test_bootstrap__lets_an_ordinary_user_test_without_a_browser(machine: Path) -> None:
-    done = bootstrap(machine, *wanted(), "fonts-dejavu-core", words=("/nowhere/requirements-dev.txt",))
-    assert "note: tests that need chromium chromium-driver will be skipped; to run them, as root: apt-get install" in (
-        done.stdout
-    )
-    assert "installing the Python packages" in done.stdout
+LACKING = r"error: these Debian packages are missing: (.*); install them as root: apt-get install \1"
+INSTALLS = "installing the Python packages of /nowhere/"
 
 
-def test_bootstrap__goes_on_where_a_browser_cannot_be_installed(machine: Path) -> None:
+def test_bootstrap__names_all_that_an_ordinary_user_lacks_and_no_more(machine: Path) -> None:
+    for words in (("/nowhere/requirements.txt",), ("deploy",)):
+        (line,) = bootstrap(machine, words=words)
+        match = re.fullmatch(LACKING, line)
+        assert match, line
+        assert set(match[1].split()) - {"python3-venv"} == wanted()
+    (line,) = bootstrap(machine, *(wanted() - {"flex", "bpftool"}))
+    match = re.fullmatch(LACKING, line)
+    assert match
+    assert match[1] == "bpftool flex"
+    assert bootstrap(machine, *wanted(), words=("deploy",)) == []
+    # Where stored runs are read, Python alone is needed.
+    for installed, words in ((wanted(), ()), ((), ("alone",))):
+        said = "\n".join(bootstrap(machine, *installed, words=("/nowhere/requirements.txt", *words)))
+        assert "Debian packages" not in said
+        assert INSTALLS in said
+        assert "chromium" not in said
+
+
+def test_bootstrap__goes_on_without_a_browser_for_tests(machine: Path) -> None:
+    installed = (*wanted(), "fonts-dejavu-core")
+    said = "\n".join(bootstrap(machine, *installed, words=("/nowhere/requirements-dev.txt",)))
+    assert "note: tests that need chromium chromium-driver will be skipped" in said
+    assert INSTALLS in said
     (machine / "id").write_text("#!/bin/sh\necho 0\n")
-    done = bootstrap(machine, *wanted(), words=("/nowhere/requirements-dev.txt",))
-    assert "warning: chromium chromium-driver fonts-dejavu-core could not be installed; the tests that need them" in (
-        done.stderr
-    )
-    assert "installing the Python packages" in done.stdout
+    said = "\n".join(bootstrap(machine, *wanted(), words=("/nowhere/requirements-dev.txt",)))
+    assert "warning: chromium chromium-driver fonts-dejavu-core could not be installed" in said
+    assert INSTALLS in said
 
 
-def test_bootstrap__asks_for_no_browser_without_tests(machine: Path) -> None:
-    done = bootstrap(machine, *wanted())
-    assert "chromium" not in done.stdout + done.stderr
+def test_make__asks_for_the_packages_of_its_goal() -> None:
+    for goals, more in ((["replay"], " alone"), (["advise"], " alone"), (["replay", "experiment"], "")):
+        words = ["make", "-n", "-W", "requirements.txt", *goals]
+        done = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+        assert f"ansible/bootstrap.sh requirements.txt{more}" in map(str.strip, done.stdout.splitlines()), goals

@@ -49,22 +49,17 @@ def begin(checkout: Path, log: Path, *words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(words, cwd=checkout, env=kept, stdout=output, stderr=output)
 
 
+@pytest.mark.long
 def test_make__twice_at_once_on_a_fresh_build_waits_and_says_so(checkout: Path, tmp_path: Path) -> None:
-    logs = [tmp_path / f"log-{number}" for number in (1, 2)]
+    commands = [["make", "-j2", "build", "CFLAGS=-O0"]] * 2
+    commands += [["ansible/bootstrap.sh", "/nowhere/requirements.txt", "alone"]]
+    logs = [tmp_path / f"log-{number}" for number in range(3)]
     with held(checkout):
-        makes = [begin(checkout, log, "make", "-j2", "build", "CFLAGS=-O0") for log in logs]
+        makes = [begin(checkout, log, *words) for log, words in zip(logs, commands, strict=True)]
         said = f"waiting: another make sets up or builds {checkout}\n"
         assert wait_for(lambda: all(log.read_text() == said for log in logs)), [log.read_text() for log in logs]
         assert not (checkout / "build").exists()
-    assert [make.wait(300) for make in makes] == [0, 0], [log.read_text() for log in logs]
+    assert [make.wait(300) for make in makes[:2]] == [0, 0], [log.read_text() for log in logs]
+    makes[2].wait(60)
+    assert "installing the Python packages of /nowhere/requirements.txt" in logs[2].read_text()
     assert {"softswitch", "collector", "tcp_trace"} <= {path.name for path in (checkout / "build").iterdir()}
-
-
-def test_bootstrap__waits_and_says_so(checkout: Path, tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    with held(checkout):
-        setting_up = begin(checkout, log, "ansible/bootstrap.sh", "/nowhere/requirements.txt", "alone")
-        assert wait_for(lambda: log.read_text().startswith("waiting: another make")), log.read_text()
-        assert "installing" not in log.read_text()
-    setting_up.wait(60)
-    assert "installing the Python packages of /nowhere/requirements.txt" in log.read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The playbooks parse with every inventory; prepare.yml is idempotent and can be undone."""
+"""Playbooks and inventories parse; prepare.yml and start.yml say in one sentence what fails."""
 
 from __future__ import annotations
 
@@ -14,31 +14,37 @@ import pytest
 
 from ansible.tests.conftest import ANSIBLE, Cell, play
 from experiments import topology
+from hosts.tests.patience import wait_until
 
 PHASES = ["preflight.yml", "install.yml", "configure.yml", "ensure.yml"]
 PLAYBOOKS = sorted((ANSIBLE / "playbooks").glob("*.yml"))
-ROLES = sorted((ANSIBLE / "roles").iterdir())
 
 
-@pytest.mark.parametrize(
-    "inventory", ["lab", "testbed-tofino.example", "testbed-soft.example", "testbed-bmv2.example", "labs.example"]
-)
-def test_playbooks__parse_with_every_inventory(inventory: str) -> None:
-    played = play("--syntax-check", "-i", ANSIBLE / "inventories" / inventory, *PLAYBOOKS)
+def test_playbooks__and_example_inventories_parse() -> None:
+    played = play("--syntax-check", *PLAYBOOKS)
     assert played.status == 0, played.stderr
+    for name in ("testbed-tofino", "testbed-soft", "testbed-bmv2", "labs"):
+        assert inventory_of(f"{name}.example")["_meta"]["hostvars"]
 
 
-@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
-def test_roles__read_preflight_install_configure_ensure(role: Path) -> None:
-    main = (role / "tasks/main.yml").read_text()
-    phases = [phase for phase in re.findall(r'(?:import|include)_tasks: "?(\S+?)"?$', main, re.M) if phase in PHASES]
-    assert phases == sorted(phases, key=PHASES.index)
-    assert all((role / path).is_file() for path in ("README.md", "meta/argument_specs.yml", "defaults/main.yml"))
+def inventory_of(name: str) -> dict[str, Any]:
+    command = [Path(sys.executable).parent / "ansible-inventory", "-i", ANSIBLE / "inventories" / name, "--list"]
+    listed: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return listed
+
+
+def test_roles__read_preflight_install_configure_ensure() -> None:
+    for role in (ANSIBLE / "roles").iterdir():
+        main = (role / "tasks/main.yml").read_text()
+        phases = [
+            found for found in re.findall(r'(?:import|include)_tasks: "?(\S+?)"?$', main, re.M) if found in PHASES
+        ]
+        assert phases == sorted(phases, key=PHASES.index), role
+        assert all((role / path).is_file() for path in ("README.md", "meta/argument_specs.yml", "defaults/main.yml"))
 
 
 def test_lab_inventory__has_the_names_of_the_topology() -> None:
-    command = [Path(sys.executable).parent / "ansible-inventory", "-i", ANSIBLE / "inventories/lab", "--list"]
-    inventory = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    inventory = inventory_of("lab")
     bmv2 = topology.Network(1500, "bmv2_switch", line=True)
     assert set(inventory["namespaces"]["hosts"]) == {*topology.Network(1500).namespaces, *bmv2.namespaces}
     for name in (topology.SWITCH, bmv2.switch):
@@ -54,71 +60,39 @@ def test_lab_inventory__has_the_names_of_the_topology() -> None:
 
 
 @pytest.mark.software
-def test_prepare__twice_changes_nothing_and_restore_puts_all_back(cell: Cell, run_variables: dict[str, Any]) -> None:
-    before = _settings(cell)
-    first = cell.play("prepare", **run_variables)
-    assert first.status == 0, first.stderr
-    changed = {host: totals["changed"] for host, totals in first.hosts.items()}
-    assert changed == {"switch": 1, "sender": 1, "receiver": 1, "collector": 1}
-    tuned = _settings(cell)
-    for interface in tuned["offloads"].values():
-        assert not [f for f in ("tso", "gso", "gro", "lro") if re.search(rf"^{LONG[f]}: on", interface, re.M)]
-    assert set(tuned["gso_max_segs"].values()) == {"1"}
-    assert tuned["sysctls"]["sender"].split() == ["1", "0"]
-
-    second = cell.play("prepare", **run_variables)
-    assert (second.status, second.changed) == (0, 0), second.stdout + second.stderr
-
-    restored = cell.play("restore", **run_variables)
-    assert restored.status == 0, restored.stderr
-    assert _settings(cell) == before
-    assert cell.play("restore", **run_variables).changed == 0
-
-
-@pytest.mark.software
-def test_prepare__an_unknown_congestion_control_is_one_sentence(cell: Cell, run_variables: dict[str, Any]) -> None:
-    run_variables["spec"]["groups"][0]["cc"] = "nosuchcc"
-    played = cell.play("prepare", "sender", **run_variables)
-    assert played.status == 2
-    (line,) = played.stderr.strip().splitlines()
-    assert line.startswith("FAILED   sender: congestion_control")
-    assert "congestion control nosuchcc: this host has" in line
-
-
-@pytest.mark.software
-def test_prepare__tc_delays_or_says_that_there_is_no_netem(cell: Cell, run_variables: dict[str, Any]) -> None:
+def test_prepare__what_the_kernel_lacks_is_one_sentence(cell: Cell, run_variables: dict[str, Any]) -> None:
     run_variables["spec"]["delay"] = "tc"
     played = cell.play("prepare", "receiver", **run_variables)
     if played.status == 0:
         assert "netem" in cell.run("tc", "qdisc", "show", netns="receiver")
-        assert cell.play("prepare", "receiver", **run_variables).changed == 0
     else:
         (line,) = played.stderr.strip().splitlines()
         assert re.search(r"FAILED   receiver: tc_delay.*this kernel (has no|cannot)", line)
     cell.play("restore", "receiver", **run_variables)
     assert not re.search("netem|ifb|clsact", cell.run("tc", "qdisc", "show", netns="receiver"))
+    run_variables["spec"]["groups"][0]["cc"] = "nosuchcc"
+    played = cell.play("prepare", "sender", **run_variables)
+    assert played.status == 2
+    (line,) = played.stderr.strip().splitlines()
+    assert "congestion control nosuchcc: this host has" in line
 
 
-LONG = {
-    "tso": "tcp-segmentation-offload",
-    "gso": "generic-segmentation-offload",
-    "gro": "generic-receive-offload",
-    "lro": "large-receive-offload",
-}
+@pytest.mark.software
+def test_start__that_fails_is_one_sentence(cell: Cell, run_variables: dict[str, Any]) -> None:
+    def sentence(host: str, **more: object) -> str:
+        played = cell.play("start", host, **run_variables | more)
+        assert played.status == 2
+        (line,) = played.stderr.strip().splitlines()
+        return line
 
-
-def _settings(cell: Cell) -> dict[str, dict[str, str]]:
-    names = ["net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_slow_start_after_idle"]
-    paths = [f"/proc/sys/{name.replace('.', '/')}" for name in names]
-    interfaces = [("switch", host.switch_interface) for host in topology.HOSTS]
-    interfaces += [(host.name, topology.INTERFACE) for host in topology.HOSTS]
-    return {
-        "sysctls": {host: cell.run("cat", *paths, netns=host) for host in ("sender", "receiver")},
-        "offloads": {f"{host} {name}": cell.run("ethtool", "-k", name, netns=host) for host, name in interfaces},
-        "gso_max_segs": {f"{host} {name}": _gso_max_segs(cell, host, name) for host, name in interfaces},
-    }
-
-
-def _gso_max_segs(cell: Cell, host: str, interface: str) -> str:
-    (link,) = json.loads(cell.run("ip", "-j", "-d", "link", "show", "dev", interface, netns=host))
-    return str(link["gso_max_segs"])
+    line = sentence("switch", switch_binary="/no/such/softswitch")
+    assert line.startswith("FAILED   switch: daemon : Ensure softswitch is started: softswitch: cannot start")
+    line = sentence("switch", runtime_dir=run_variables["runtime_dir"] + "/" + "x" * 100)
+    assert "a Unix socket's path has at most 107: choose a shorter runtime_dir" in line
+    command = [*cell.prefix, "nsenter", "--net=/run/netns/receiver", "iperf3", "--server", "--port", "5201"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as busy:
+        try:
+            wait_until(lambda: ":5201" in cell.run("ss", "-ltnH", netns="receiver"))
+            assert "servers: port 5201 is busy" in sentence("receiver")
+        finally:
+            busy.terminate()

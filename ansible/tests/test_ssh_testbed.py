@@ -177,6 +177,27 @@ def in_order(cards: dict[str, np.ndarray], name: str) -> np.ndarray:
     return cards[name][order].astype(np.int64)
 
 
+@contextlib.contextmanager
+def running(bed: Machines, *words: str | Path, until: str = "-m hosts.traffic.") -> Iterator[subprocess.Popen[bytes]]:
+    """A long experiment, from the time when the sender runs a program with `until` in its command line. After the
+    block, nothing is left of it on any host.
+    """
+    with (bed.directory / "errors").open("w") as errors:
+        process = subprocess.Popen(
+            bed.bufferscope("experiment", *map(str, words)),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+        )  # fmt: skip
+    try:
+        assert wait_for(lambda: until in bed.left().get("sender", ""), 120)
+        yield process
+        process.wait(timeout=180)
+        assert wait_for(lambda: bed.left() == {}, 60), bed.left()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
 @pytest.mark.long
 @pytest.mark.skipif(not shutil.which("simple_switch"), reason="no simple_switch on the PATH (docs/target-bmv2.md)")
 @pytest.mark.skipif(bool(missing()), reason=missing())
@@ -191,17 +212,9 @@ def test_experiment__with_bmv2_and_a_delay_line_on_machines_of_their_own(
         done = bed.run("experiment", "TARGET=bmv2", "DELAY=switch", *WORDS[1:], f"RESULTS={tmp_path / 'results'}")
         assert done.returncode in (0, 2), done.stdout + done.stderr
         assert bed.left() == {}
-        for number in (signal.SIGKILL, signal.SIGINT):
-            words = ("TARGET=bmv2", "DELAY=switch", *LONG[1:], f"RESULTS={tmp_path / number.name}")
-            process = subprocess.Popen(
-                bed.bufferscope("experiment", *words),
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
-            assert wait_for(lambda: "-m hosts.traffic." in bed.left().get("sender", ""), 120)
-            os.killpg(process.pid, number)
-            process.wait(timeout=90)
-            assert wait_for(lambda: bed.left() == {}, 60), bed.left()
-            assert "simple_switch" not in bed.on("switch", "ps", "-A", "-ww", "-o", "args=")
+        with running(bed, "TARGET=bmv2", "DELAY=switch", *LONG[1:], f"RESULTS={tmp_path / 'killed'}") as process:
+            os.killpg(process.pid, signal.SIGKILL)
+        assert "simple_switch" not in bed.on("switch", "ps", "-A", "-ww", "-o", "args=")
     summary = json.loads((tmp_path / "results/latest/rep-1/summary.json").read_text())
     assert [reason for reason in summary["reasons"] if not any(word in reason for word in BUSY_WITH_BMV2)] == []
     ledger = summary["ledger"]
@@ -209,107 +222,44 @@ def test_experiment__with_bmv2_and_a_delay_line_on_machines_of_their_own(
     assert summary["fidelity"]["clock_uncertainty_ns"] is not None
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_experiment__that_is_ended_leaves_nothing_on_any_host(
-    testbed: Machines, tmp_path: Path, number: signal.Signals
-) -> None:
-    process = subprocess.Popen(
-        testbed.bufferscope("experiment", *LONG, f"RESULTS={tmp_path}"),
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    try:
-        assert wait_for(lambda: "-m hosts.traffic." in testbed.left().get("sender", ""), 120)
-        time.sleep(1)
-        os.killpg(process.pid, number)
-        process.wait(timeout=90)
-        assert wait_for(lambda: testbed.left() == {}, 60), testbed.left()
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+def test_experiment__that_is_killed_leaves_nothing_on_any_host(testbed: Machines, tmp_path: Path) -> None:
+    with running(testbed, *LONG, f"RESULTS={tmp_path}") as process:
+        os.killpg(process.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("host", "change", "said"), [
-    ("receiver", ("10.9.3.2", "10.9.3.77"), "receiver (10.9.3.77): ssh: connect to host 10.9.3.77"),
-    ("known", ("/known -o ControlPath=", "/other -o ControlPath=/run"), "Host key verification failed."),
-    ("sender", ("/opt/bufferscope", "/opt/elsewhere"), "deploy first"),
-])  # fmt: skip
-def test_experiment__on_unreachable_hosts_reports_one_line(
-    testbed: Machines, tmp_path: Path, host: str, change: tuple[str, str], said: str
-) -> None:
+def test_experiment__on_unreachable_hosts_reports_one_line(testbed: Machines, tmp_path: Path) -> None:
     other = tmp_path / "inventory.yml"
-    other.write_text(testbed.inventory.read_text().replace(*change))
     (testbed.directory / "keys/other").write_text("")
-    done = testbed.run("experiment", *WORDS, f"RESULTS={tmp_path / 'results'}", inventory=other)
-    assert done.returncode == 1
-    assert said in done.stderr
-    assert all(line.startswith(("error: ", "note: ")) for line in done.stderr.splitlines())
-    assert testbed.left() == {}
+    for change, said in (
+        (("10.9.3.2", "10.9.3.77"), "receiver (10.9.3.77): ssh: connect to host 10.9.3.77"),
+        (("/known -o ControlPath=", "/other -o ControlPath=/run"), "Host key verification failed."),
+        (("/opt/bufferscope", "/opt/elsewhere"), "deploy first"),
+    ):
+        other.write_text(testbed.inventory.read_text().replace(*change))
+        done = testbed.run("experiment", *WORDS, f"RESULTS={tmp_path / 'results'}", inventory=other)
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert all(line.startswith(("error: ", "note: ")) for line in done.stderr.splitlines())
+        assert testbed.left() == {}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("after_s", [0.0, 1.0, 2.0, 3.0])
-def test_experiment__killed_while_hosts_are_prepared_leaves_nothing(
-    testbed: Machines, tmp_path: Path, after_s: float
-) -> None:
+def test_experiment__killed_while_hosts_are_prepared_leaves_nothing(testbed: Machines, tmp_path: Path) -> None:
     """Only the runner is killed. The programs that it started must end by themselves."""
-    process = subprocess.Popen(
-        testbed.bufferscope("experiment", *LONG, f"RESULTS={tmp_path}"),
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert wait_for(lambda: len(testbed.left()) == len(testbed.hosts), 60)
-    time.sleep(after_s)
-    (runner,) = children(process.pid)
-    os.kill(runner, signal.SIGKILL)
-    process.wait(timeout=30)
-    assert wait_for(lambda: testbed.left() == {}, 60), testbed.left()
+    with running(testbed, *LONG, f"RESULTS={tmp_path}", until="hosts.lease") as process:
+        time.sleep(1)
+        (runner,) = children(process.pid)
+        os.kill(runner, signal.SIGKILL)
     time.sleep(3)
     assert testbed.left() == {}
 
 
 @pytest.mark.long
 def test_experiment__whose_ssh_dies_says_so_and_leaves_nothing(testbed: Machines, tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        testbed.bufferscope("experiment", *LONG, f"RESULTS={tmp_path}"),
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        assert wait_for(lambda: "-m hosts.traffic." in testbed.left().get("sender", ""), 120)
-        testbed.on("sender", "pkill", "-KILL", "-f", "sshd: bufferscope")
-        said = process.communicate(timeout=180)[1]
-        assert process.returncode == 1
-        assert "UNREACHABLE sender" in said or "sender (10.9.2.2)" in said
-        assert wait_for(lambda: testbed.left() == {}, 60), testbed.left()
-    finally:
-        process.kill()
-        process.wait()
-
-
-@pytest.mark.long
-def test_experiment__while_another_has_the_hosts_is_refused(testbed: Machines, tmp_path: Path) -> None:
-    first = subprocess.Popen(
-        testbed.bufferscope("experiment", *LONG, f"RESULTS={tmp_path / 'first'}"),
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    try:
-        assert wait_for(lambda: "hosts.lease" in str(testbed.left()), 60)
+    with running(testbed, *LONG, f"RESULTS={tmp_path}") as process:
         second = testbed.run("experiment", *WORDS, f"RESULTS={tmp_path / 'second'}")
-        assert second.returncode == 1
-        assert "another experiment" in second.stderr
-    finally:
-        os.killpg(first.pid, signal.SIGINT)
-        first.wait(timeout=90)
-    assert wait_for(lambda: testbed.left() == {}, 60), testbed.left()
-
-
-@pytest.mark.long
-def test_experiment__whose_collector_has_no_room_says_so(testbed: Machines, tmp_path: Path) -> None:
-    testbed.on("collector", "mkdir", "-p", "/opt/bufferscope/runs")
-    testbed.on("collector", "mount", "-t", "tmpfs", "-o", "size=64k", "full", "/opt/bufferscope/runs")
-    try:
-        done = testbed.run("experiment", *WORDS, f"RESULTS={tmp_path}")
-    finally:
-        testbed.on("collector", "umount", "--lazy", "/opt/bufferscope/runs")
-    assert done.returncode in (1, 2)
-    assert "space" in done.stderr + done.stdout or "full" in done.stderr + done.stdout
-    assert testbed.left() == {}
+        assert (second.returncode, "another experiment" in second.stderr) == (1, True)
+        testbed.on("sender", "pkill", "-KILL", "-f", "sshd: bufferscope")
+    assert process.returncode == 1
+    said = (testbed.directory / "errors").read_text()
+    assert "UNREACHABLE sender" in said or "sender (10.9.2.2)" in said

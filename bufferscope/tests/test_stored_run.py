@@ -5,9 +5,11 @@ import json
 import warnings
 from pathlib import Path
 
+import matplotlib
 import pytest
 
 import bufferscope as bs
+from bufferscope.__main__ import main
 from runs import record
 
 
@@ -21,20 +23,14 @@ def test_open__reads_summary_spec_tables_and_figures(results: Path) -> None:
     assert run.joined["enqueue_mono_ns"].is_sorted()
     assert run.tcp.columns == run.table("tcp").collect_schema().names()
     assert "queue_and_windows" in dir(run.plot)
+    style = dict(matplotlib.rcParams)
     for name in dir(run.plot):
         assert getattr(run.plot, name)()._repr_png_().startswith(b"\x89PNG"), name
+    assert dict(matplotlib.rcParams) == style  # the notebook's
     with pytest.raises(AttributeError, match="there are: queue_and_windows"):
         run.plot.nothing  # noqa: B018
     with pytest.raises(bs.InputError, match="allowed: joined, postcards, tcp"):
         run.table("rows")
-
-
-def test_plot__leaves_the_style_of_the_notebook_alone(results: Path) -> None:
-    import matplotlib
-
-    before = dict(matplotlib.rcParams)
-    bs.open(results / "latest").plot.utilization()
-    assert dict(matplotlib.rcParams) == before
 
 
 def test_index__has_one_row_per_run(results: Path) -> None:
@@ -53,19 +49,16 @@ def test_damage__of_a_derived_file_is_an_error_of_one_line(fresh: Path, name: st
     assert "\n" not in str(failure.value)
 
 
-@pytest.mark.parametrize("name", ["joined.parquet", "summary.json"])
-def test_file__that_is_gone_or_no_table_is_one_line(fresh: Path, name: str) -> None:
-    (fresh / name).unlink()
-    with pytest.raises(bs.InputError, match=name if name != "summary.json" else "is not analysed"):
-        _ = bs.open(fresh).joined
-
-
-def test_damage__of_raw_files_leaves_no_figure(fresh: Path) -> None:
+def test_file__that_is_gone_or_raw_and_damaged_is_one_line(fresh: Path) -> None:
     with (fresh / "postcards.bsp").open("r+b") as file:
         file.seek(5000)
         file.write(b"xx")
     with pytest.raises(bs.InputError, match=r"postcards\.bsp: damaged"):
         bs.open(fresh).plot.queue_and_windows()
+    for name, said in (("joined.parquet", "joined"), ("summary.json", "is not analysed")):
+        (fresh / name).unlink()
+        with pytest.raises(bs.InputError, match=said):
+            _ = bs.open(fresh).joined
 
 
 def test_run__that_is_not_valid_warns_once_with_its_first_reason(fresh: Path) -> None:
@@ -92,3 +85,10 @@ def test_open__refuses_a_path_without_a_single_run(results: Path, tmp_path: Path
         bs.open(tmp_path)
     with pytest.raises(bs.InputError, match="is not analysed; bufferscope replay"):
         bs.open(tmp_path / "rep-1")
+
+
+def test_compare__says_that_clocks_differ(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", f"{results}/real", f"{results}/virtual", f"OUTPUT={tmp_path}/x.png"]) in (0, 2)
+    said = capsys.readouterr().out
+    assert "CLOCK real | virtual" in said
+    assert "The clocks differ: real time adds the lateness" in said
