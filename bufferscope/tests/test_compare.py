@@ -24,7 +24,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, buffer in (("a", 30), ("b", 12)):
         for number in (1, 2):
             repetition = directory / name / f"rep-{number}"
-            simulate.write_run(repetition, simulate.Scenario(threshold=buffer, seed=number))
+            simulate.write_run(repetition, simulate.Scenario(threshold=buffer, seed=number, duration_ns=600_000_000))
             record.write_raw(repetition, {})
             assert main(["replay", str(repetition), "--alone"]) == 0
     return directory

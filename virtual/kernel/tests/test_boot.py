@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hosts.tests.patience import wait_until
 from virtual import offers
 from virtual.kernel import config
 from virtual.kernel.build import BUILD
@@ -66,14 +67,6 @@ def living(session: int) -> list[str]:
     return found
 
 
-def end_of(session: int) -> None:
-    """Waits until no process of the session is left."""
-    end_s = time.monotonic() + 60
-    while left := living(session):  # killed processes need a moment to end
-        assert time.monotonic() < end_s, left
-        time.sleep(0.001)
-
-
 def test_kernel__killed_in_its_first_5_ms_leaves_no_process() -> None:
     for tenths_ms in range(0, 50, 2):
         kernel = subprocess.Popen(
@@ -83,7 +76,7 @@ def test_kernel__killed_in_its_first_5_ms_leaves_no_process() -> None:
         time.sleep(tenths_ms / 10_000)
         kernel.kill()
         kernel.wait()
-        end_of(kernel.pid)
+        wait_until(lambda session=kernel.pid: not living(session))
 
 
 def test_time__is_exact(first: dict[str, Any]) -> None:
@@ -136,4 +129,4 @@ def test_panic__ends_the_process_and_leaves_nothing(tmp_path: Path) -> None:
     console, _ = machine.communicate(timeout=120)
     assert "Kernel panic - not syncing: Attempted to kill init!" in console
     assert machine.returncode != 0
-    end_of(machine.pid)
+    wait_until(lambda: not living(machine.pid))

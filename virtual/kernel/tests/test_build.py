@@ -12,13 +12,13 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bufferscope.__main__ import main
+from hosts.tests.patience import wait_until
 from virtual.kernel import build, cache, command, compile, config, patches, stage
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import BuildProgress
@@ -103,13 +103,6 @@ def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
     monkeypatch.setattr(patches, "DIRECTORY", setting.patches)
     monkeypatch.setattr("virtual.kernel.unpack.NEEDED_BYTES", 1000)
     return setting
-
-
-def until(condition: Any, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not happen in time"
-        time.sleep(0.02)
 
 
 def test_build__does_what_changed_and_no_more(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +196,7 @@ def test_source__chosen_and_interrupted_is_still_the_chosen_one(setting: Setting
     (other / "main.c").write_text("int other;\n")
     (other / "slow").write_text("")
     with setting.process(other) as process:
-        until(lambda: any(b"half" in path.read_bytes() for path in setting.built("obj/linux")))
+        wait_until(lambda: any(b"half" in path.read_bytes() for path in setting.built("obj/linux")))
         process.send_signal(signal.SIGTERM)
     (other / "slow").unlink()
     setting.ensure()
@@ -303,7 +296,7 @@ def test_failure__names_its_cause_and_leaves_the_old_kernel(setting: Setting, mo
 def test_interrupted__half_a_kernel_is_never_used(setting: Setting, number: int) -> None:
     (setting.tree / "slow").write_text("")
     process = setting.process()
-    until(lambda: setting.built("obj/linux"))
+    wait_until(lambda: setting.built("obj/linux"))
     process.send_signal(number)
     process.communicate()
     assert process.returncode != 0
@@ -332,7 +325,7 @@ def test_two_at_once__the_second_waits_unless_its_kernel_is_finished_or_its_tree
     (setting.tree / "slow").write_text("")
     setting.directory, first = setting.directory.parent / "second", setting.directory
     slow = setting.process()
-    until(lambda: any(b"half" in path.read_bytes() for path in setting.built("obj/linux")))
+    wait_until(lambda: any(b"half" in path.read_bytes() for path in setting.built("obj/linux")))
     waiting = setting.process()
     assert waiting.stdout is not None
     assert "waiting for another build" in waiting.stdout.readline()
