@@ -58,26 +58,6 @@ def test_collector__stamps_with_the_kernels_receive_time_on_the_monotonic_clock(
     assert now - after - 1_000_000 < used < now - before + 1_000_000
 
 
-def generate(build, port: int, count: int, rate: int, *options: str) -> dict:
-    command = [build / "postcard_generator", "--to", f"127.0.0.1:{port}", "--count", str(count), "--rate", str(rate)]
-    done = subprocess.run([*command, *options], stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout)
-
-
-def test_generator__sends_numbered_correct_postcards(start, build):
-    running = start(build)
-    for method, first in (("segment", 2**32 - 9), ("sendmmsg", 1000)):
-        result = generate(build, running.port, 1009, 100_000, "--method", method, "--first-seq", str(first))
-        assert (result["sent"], result["method"]) == (1009, method)
-    summary = running.stop()
-    stream = summary["streams"][0]
-    assert (stream["first_seq"], stream["last_seq"]) == (2**32 - 9, 2**32 + 2008)
-    assert (summary["stored"], summary["missing"], summary["duplicates"]) == (2018, 0, 0)
-    first = POSTCARD.decode(postcards(running.output)[0])
-    assert (first["switch_id"], first["egress_port"], first["dst_port"]) == (1, 2, 5201)
-    assert first["src_addr"] == 0xFFFF << 32 | 10 << 24 | 77 << 16 | 1
-
-
 @pytest.mark.parametrize("listen", ["", "127.0.0.1", "[::1]", "[::]", "0.0.0.0"])
 def test_collector__listens_on_the_given_address_alone(start, sanitized, listen):
     hears4 = listen in ("", "127.0.0.1", "0.0.0.0")

@@ -29,14 +29,6 @@ def job(tmp_path: Path, script: str = "exit 0") -> MachineJob:
     return MachineJob(kernel, ["/bin/init", "word"], tmp_path, tmp_path / "logs/console.log", memory_mib=64, seed=7)
 
 
-def test_command_line__has_what_the_boot_depends_on(tmp_path: Path) -> None:
-    words = command_line(replace(job(tmp_path), parameters={"a.b": "1"}, environment={"X": "y z"}))
-    assert {"ro", "mem=64M", "time-travel=inf-cpu", "bufferscope.seed=7", "init=/bin/init", "a.b=1", 'X="y z"'} <= {
-        *words
-    }
-    assert words[-2:] == ["--", "word"]
-
-
 def test_command_line__refuses_what_the_kernel_does_not_read(tmp_path: Path) -> None:
     for word, said in (
         ('/a"b', "without double quotes"),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Decodes hand-made pages of the kernel's trace ring. A damaged page yields the events before the damage."""
 
-import re
 import shutil
 import struct
 import subprocess
@@ -302,9 +301,3 @@ def test_parser__holds_its_invariants_under_fuzzing(custom, tmp_path):
     command = [ROOT / "build/obj/hosts/fuzz_ring", *options, corpus]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-
-
-def test_kernel_event__has_the_fields_that_the_reader_needs():
-    text = (ROOT / "hosts/trace/kernel_event/tcp_event.h").read_text()
-    needed = [(kind, name.partition("[")[0]) for kind, name, _ in CUSTOM]
-    assert re.findall(r"__(?:field|array)\((\w+), (\w+)", text) == needed * 2
