@@ -35,7 +35,11 @@ BUSY = ("frames left port", "quieter machine")  # words of the reasons that a bu
 BUSY_WITH_BMV2 = (*BUSY, "report a depth", "rate was off", "link: ")  # BMv2's threads are late, too
 TIMEOUT_S = 300
 
-pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")]
+pytestmark = [
+    pytest.mark.long,  # .ci/run installs sshd for the long ring
+    pytest.mark.software,
+    pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root"),
+]
 
 
 @dataclass
@@ -198,7 +202,6 @@ def running(bed: Machines, *words: str | Path, until: str = "-m hosts.traffic.")
             process.wait()
 
 
-@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("simple_switch"), reason="no simple_switch on the PATH (docs/target-bmv2.md)")
 @pytest.mark.skipif(bool(missing()), reason=missing())
 def test_experiment__with_bmv2_and_a_delay_line_on_machines_of_their_own(
@@ -243,7 +246,6 @@ def test_experiment__on_unreachable_hosts_reports_one_line(testbed: Machines, tm
         assert testbed.left() == {}
 
 
-@pytest.mark.long
 def test_experiment__killed_while_hosts_are_prepared_leaves_nothing(testbed: Machines, tmp_path: Path) -> None:
     """Only the runner is killed. The programs that it started must end by themselves."""
     with running(testbed, *LONG, f"RESULTS={tmp_path}", until="hosts.lease") as process:
@@ -254,7 +256,6 @@ def test_experiment__killed_while_hosts_are_prepared_leaves_nothing(testbed: Mac
     assert testbed.left() == {}
 
 
-@pytest.mark.long
 def test_experiment__whose_ssh_dies_says_so_and_leaves_nothing(testbed: Machines, tmp_path: Path) -> None:
     with running(testbed, *LONG, f"RESULTS={tmp_path}") as process:
         second = testbed.run("experiment", *WORDS, f"RESULTS={tmp_path / 'second'}")
