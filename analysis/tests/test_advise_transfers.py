@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from analysis.advise import loss_forms, parameters, transfers
+from analysis.advise import loss_forms, parameters
 from analysis.map import ratio
 from bufferscope.__main__ import main
 from experiments.host import CHECKOUT
@@ -82,16 +82,12 @@ def test_without_published_runs__only_the_papers_rules_speak(advise, capsys, tmp
     assert line.startswith(f"error: {tmp_path}/prasad2007/table_1.csv: ")
 
 
-def test_distribution__has_its_mean_in_equally_likely_parts():
-    link = parameters.read({"flow_sizes": "exponential:150kB"}).link
-    mean = sum(packets * weight for packets, weight in link.flow_packets) / parameters.PARTS
-    assert mean == pytest.approx(100.5, rel=0.01)  # the last packet is half full
-    assert parameters.read({"flow_sizes": "fixed:30p"}).link.flow_packets == ((30, parameters.PARTS),)
-
-
 def test_forms__are_those_that_the_published_table_accepts():
     forms = loss_forms.read(DOCS)
     assert [loss_forms.nearest(forms, gamma).form for gamma in (0.1, 0.8, 2, 3, 5, 10)] == ["PL"] * 4 + ["EX"] * 2
     assert {form.gamma: form.form for form in forms if form.exponential_sizes} == {0.8: ""}
     assert loss_forms.nearest(forms, 0.1).evidence == "3 of 4 rows of Table 1 accept it"
-    assert not transfers.is_asked(parameters.read({"input": "1gbit"}).link)
+    # A distribution of sizes has its mean in equally likely parts.
+    link = parameters.read({"flow_sizes": "exponential:150kB"}).link
+    mean = sum(packets * weight for packets, weight in link.flow_packets) / parameters.PARTS
+    assert mean == pytest.approx(100.5, rel=0.01)  # the last packet is half full

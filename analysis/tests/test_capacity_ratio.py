@@ -85,14 +85,6 @@ def test_comparison__prefers_the_form_that_made_noisy_losses(form):
     assert (comparison.evidence_for_power_law > 1e3) == (form == "PL")
 
 
-def test_interval__of_b_has_its_nominal_coverage():
-    rng, buffers, hits = np.random.default_rng(11), np.geomspace(10, 1000, 8), 0
-    for _ in range(400):
-        fit = loss_fits.fit_power_law(buffers, 0.2 * buffers**-0.5 * np.exp(rng.normal(0, 0.2, 8)))
-        hits += fit.b_low < 0.5 < fit.b_high
-    assert 0.92 < hits / 400 < 0.98
-
-
 def test_delay__is_fitted_up_to_its_cutoff():
     buffers = np.array([10, 20, 50, 100, 200, 400, 800, 1600, 3200])
     delays = 0.4 * np.minimum(buffers, 500) / 1000

@@ -93,14 +93,3 @@ def test_in_cycles__the_drain_is_the_fall_of_a_probe():
         assert got["of_bdp"]["median"] == pytest.approx(0.25, abs=0.02)
         assert got["of_depth_before"]["median"] == pytest.approx(0.25 / top_bdp, abs=0.06)
         assert got["of_bdp"]["max"] - got["of_bdp"]["min"] < 0.03
-
-
-def test_in_cycles__cycles_that_drain_differently_have_their_own_answers():
-    def depth(at):
-        fall = 0.1 if at % 24 < 16 else 0.4
-        return _probing(0.3 + fall, fall, 0)(at)
-
-    got = _drained(_queue(depth), 81, ("bbr",))
-    assert got["of_bdp"]["min"] == pytest.approx(0.1, abs=0.02)
-    assert got["of_bdp"]["max"] == pytest.approx(0.4, abs=0.02)
-    assert got["of_bdp"]["median"] == pytest.approx(0.1, abs=0.02)

@@ -11,7 +11,6 @@ from analysis.papers.enachescu2006 import (
     gaps,
     model,
     overpopulated,
-    rounds,
     scaling,
     senders,
     theorem_1,
@@ -53,12 +52,6 @@ def test_model__adds_up_the_rates_of_all_rtts() -> None:
     assert theorem_1.bound(15) == pytest.approx(0.9375)
     assert 1 - theorem_1.bound(12, theorem_1.HALVING) == pytest.approx((1 - theorem_1.bound(12)) / 4)
     assert scaling._exponent({w: 3 * w**-0.25 for w in (16, 32, 64, 256)}) == pytest.approx(-0.25)
-
-
-def test_rounds__follow_from_the_arrivals_of_the_spec() -> None:
-    even, burst = (Run({"flows": 50, "load": 0.8}, arrivals=of) for of in ("jittered:64p", "jittered:64p:1"))
-    assert [rounds.packets(even), rounds.spacing(even), rounds.slots(even)] == [64, None, 62.5]  # type: ignore[arg-type]
-    assert [rounds.packets(burst), rounds.spacing(burst), rounds.slots(burst)] == [64, 1, 1]  # type: ignore[arg-type]
 
 
 def test_slope__needs_a_share_at_every_window() -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The stored runs that a figure selects, and its footer about them."""
 
-import html
 import json
 from collections import Counter
 from typing import Any
@@ -66,20 +65,6 @@ def test_select__gives_valid_runs_by_repetition_and_remembers_the_others(results
     assert runs.absence("some", "bbr2") == "BBRv2: not measured,\nno kernel at hand has it"
     assert runs.absence("some", "cubic") == "Cubic: no valid run"
     assert runs.absence("other", "bbr2") == "BBRv2: no valid run"
-
-
-def test_names__are_drawn_as_they_are(tmp_path):
-    """Text between dollar signs is not drawn as a formula."""
-
-    def draw(data):
-        from matplotlib.figure import Figure
-
-        (figure := Figure()).suptitle(f"{data['text']} {next(iter(data['by_name']))}")
-        return figure
-
-    name = "$\\frac{$"
-    look.render("figure", draw, {"text": name, "by_name": {name: 1}}, tmp_path)
-    assert f">{name} {name}<" in html.unescape((tmp_path / "figure.svg").read_text())
 
 
 def test_list__has_the_sweeps_of_the_paper_and_no_short_or_changed_version_of_one(tmp_path, known_runs):

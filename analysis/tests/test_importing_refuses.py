@@ -156,15 +156,6 @@ def test_files__that_are_damaged_get_one_line(run, tmp_path, recorded, capsys):
             other.unlink()
 
 
-def test_config__with_non_finite_numbers_is_kept_as_text(run, tmp_path):
-    path = run / "config.json"
-    path.write_text(path.read_text().replace("{", '{"a": NaN, "b": -1e999, "c": 0.5, ', 1))
-    text = (imported(run, tmp_path / "out") / "environment.json").read_text()
-    spec = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not a JSON number"))
-    described = spec["imported"]["experiment"]
-    assert (described["a"], described["b"], described["c"]) == ("nan", "-inf", 0.5)
-
-
 def test_postcard__of_another_year_or_of_nothing_is_refused_and_the_directory_is_as_before(run, tmp_path, capsys):
     path, out = run / "postcards.tr", tmp_path / "new/out"
     assert "neither postcards, nor events of a trace" in refused(run / "config.json", out, capsys)
