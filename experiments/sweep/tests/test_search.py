@@ -4,8 +4,6 @@
 import random
 from collections.abc import Callable
 
-import pytest
-
 from experiments.sweep.search import LeastBuffer, TriedBuffer, least_buffer, next_steps, steps_at_most
 from experiments.sweep.spec import Search
 
@@ -30,16 +28,21 @@ def searched(
     raise AssertionError("the search does not end")
 
 
-@pytest.mark.parametrize("least", range(LOW + 1, HIGH + 1, 7))
-def test_search__of_a_sharp_edge_is_as_narrow_as_asked_and_contains_the_edge(least: int) -> None:
-    result, measured = searched(lambda packets, _: 1.0 if packets >= least else 0.5)
+def bounds(result: LeastBuffer) -> tuple[int, int]:
     assert result.low is not None
     assert result.high is not None
-    assert result.low < least <= result.high
-    assert result.high - result.low <= max(1, 0.1 * result.low)
-    assert result.note == ""
-    assert len(measured) <= steps_at_most(LOW, HIGH, SEARCH.width) + 1
-    assert result.runs == 2 * len(measured)
+    return result.low, result.high
+
+
+def test_search__of_a_sharp_edge_is_as_narrow_as_asked_and_contains_the_edge() -> None:
+    for least in range(LOW + 1, HIGH + 1, 7):
+        result, measured = searched(lambda packets, _, least=least: 1.0 if packets >= least else 0.5)  # type: ignore[misc]
+        low, high = bounds(result)
+        assert low < least <= high
+        assert high - low <= max(1, 0.1 * low)
+        assert result.note == ""
+        assert len(measured) <= steps_at_most(LOW, HIGH, SEARCH.width) + 1
+        assert result.runs == 2 * len(measured)
 
 
 def test_search__for_an_edge_outside_of_its_range_measures_both_ends_and_says_so() -> None:
@@ -47,22 +50,20 @@ def test_search__for_an_edge_outside_of_its_range_measures_both_ends_and_says_so
     assert searched(lambda *_: 0.2)[0] == LeastBuffer(HIGH, None, 4, "more than 249, the most that was tried")
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_search__with_noise_is_wider_or_has_more_repetitions_but_holds_the_edge(seed: int) -> None:
-    draws = random.Random(seed)
+def test_search__with_noise_is_wider_or_has_more_repetitions_but_holds_the_edge() -> None:
+    for seed in range(20):
+        draws = random.Random(seed)
 
-    def noisy(packets: int, _: int) -> float:
-        return 0.99 + 0.0002 * (packets - 60) + draws.uniform(-0.004, 0.004)  # 20 packets of noise each way
+        def noisy(packets: int, _: int, draws: random.Random = draws) -> float:
+            return 0.99 + 0.0002 * (packets - 60) + draws.uniform(-0.004, 0.004)  # 20 packets of noise each way
 
-    result, measured = searched(noisy)
-    assert result.low is not None
-    assert result.high is not None
-    # Two repetitions that agree by chance misplace an edge by no more than the noise itself
-    assert result.low < 60 + 20
-    assert result.high > 60 - 20
-    assert max(len(values) for values in measured.values()) <= SEARCH.most_reps
-    if result.high - result.low > max(1, 0.1 * result.low):
-        assert "repetitions disagree" in result.note
+        result, measured = searched(noisy)
+        low, high = bounds(result)
+        # Two repetitions that agree by chance misplace an edge by no more than the noise itself
+        assert low < 60 + 20
+        assert high > 60 - 20
+        assert max(len(values) for values in measured.values()) <= SEARCH.most_reps
+        assert high - low <= max(1, 0.1 * low) or "repetitions disagree" in result.note
 
 
 def test_search__whose_repetitions_never_agree_gives_the_zone_of_disagreement() -> None:
@@ -72,10 +73,9 @@ def test_search__whose_repetitions_never_agree_gives_the_zone_of_disagreement() 
         return 0.5 if packets < 40 else 1.0 if packets > 80 else 0.98 + 0.02 * (repetition % 2)
 
     result, _ = searched(measure)
-    assert result.low is not None
-    assert result.high is not None
-    assert 35 <= result.low < 40
-    assert 80 < result.high <= 89
+    low, high = bounds(result)
+    assert 35 <= low < 40
+    assert 80 < high <= 89
     assert "repetitions disagree at" in result.note
 
 
@@ -87,9 +87,8 @@ def test_search__reports_results_that_are_not_monotone() -> None:
 
 def test_search__goes_on_with_runs_that_are_not_valid() -> None:
     result, _ = searched(lambda packets, number: None if number == 1 else 1.0 if packets >= 100 else 0.5)
-    assert result.low is not None
-    assert result.high is not None
-    assert result.low < 100 <= result.high
+    low, high = bounds(result)
+    assert low < 100 <= high
     assert "runs are not valid" in result.note
     nothing, _ = searched(lambda *_: None)
     assert (nothing.low, nothing.high, nothing.runs) == (None, None, 0)
@@ -101,12 +100,7 @@ def test_next_steps__are_the_ends_first_then_what_is_missing() -> None:
     assert next_steps({3: [0.5] * 2, 249: [0.9, 1.0]}, LOW, HIGH, 2, SEARCH) == [TriedBuffer(249, 4)]
     assert next_steps({3: [0.5] * 2, 249: [1.0] * 2}, LOW, HIGH, 2, SEARCH) == [TriedBuffer(27, 2)]
     assert least_buffer({3: [0.5] * 2, 249: [1.0] * 2}, LOW, HIGH, 2, SEARCH) == LeastBuffer(3, 249, 4, "not finished")
-
-
-def test_search__of_one_buffer_ends() -> None:
-    measured = {5: [1.0]}
-    assert next_steps({}, 5, 5, 1, SEARCH) == [TriedBuffer(5, 1)]
-    assert next_steps(measured, 5, 5, 1, SEARCH) == []
+    assert next_steps({5: [1.0]}, 5, 5, 1, SEARCH) == []  # a range of one buffer ends
 
 
 EDGES = SEARCH._replace(edge_reps=5, most_reps=5)
@@ -128,10 +122,9 @@ def test_search__whose_first_seed_was_lucky_takes_the_next_buffer_that_more_seed
         return 1.0 if packets >= 60 or (packets >= 50 and repetition == 0) else 0.5
 
     once, _ = searched(measure, 1, SEARCH._replace(most_reps=1))
-    assert once.high is not None
-    assert once.high < 60
+    assert bounds(once)[1] < 60
     result, measured = searched(measure, 1, EDGES)
-    assert result.high is not None
-    assert result.high >= 60
-    assert len(measured[result.high]) == 5
-    assert "repetitions disagree" in result.note or (result.low or 0) >= 50
+    low, high = bounds(result)
+    assert high >= 60
+    assert len(measured[high]) == 5
+    assert "repetitions disagree" in result.note or low >= 50

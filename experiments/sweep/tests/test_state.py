@@ -31,36 +31,34 @@ def attempt(run: Path, files: Mapping[str, object]) -> Path:
     return run / name
 
 
-@pytest.mark.parametrize(
-    ("files", "state", "attempts", "reason"),
-    [
-        ({}, State.TO_DO, 0, ""),
-        ({"spec_yaml": "x"}, State.TO_DO, 0, ""),
-        ({"environment_json": "{}"}, State.RECORDED, 0, ""),
-        ({"summary_json": "{"}, State.TO_DO, 0, ""),
-        ({"summary_json": "[" * 100_000}, State.TO_DO, 0, ""),
-        ({"summary_json": {"valid": True}}, State.TO_DO, 0, ""),  # no figure could use this summary
-        ({"summary_json": VALID | {"reasons": 3}, "environment_json": "{}"}, State.RECORDED, 0, ""),
-        ({"summary_json": "{", "environment_json": "{}", "THINNED": "tables\n"}, State.TO_DO, 0, ""),
-        ({"summary_json": VALID}, State.VALID, 1, ""),
-        ({"summary_json": VALID | {"valid": False, "reasons": ["late", "lost"]}}, State.NOT_VALID, 1, "late; lost"),
-        ({"ABORTED": "failed\ndisk full\n"}, State.ABORTED, 1, "disk full"),
-        ({"ABORTED": "stopped\nended by SIGTERM\n"}, State.TO_DO, 0, "ended by SIGTERM"),
-        ({"ABORTED": "killed\nthe runner was killed\n"}, State.ABORTED, 1, "the runner was killed"),
-        ({"ABORTED": ""}, State.ABORTED, 1, "no reason left"),
-        # Written by earlier versions, which gave no cause:
-        ({"ABORTED": "disk full\n"}, State.ABORTED, 1, "disk full"),
-        ({"ABORTED": "ended by SIGTERM\n"}, State.TO_DO, 0, "ended by SIGTERM"),
-        ({"ABORTED": "ended by SIGINT\n", "environment_json": "{}"}, State.TO_DO, 0, "ended by SIGINT"),
-        ({"ABORTED": "no summary\n", "environment_json": "{}"}, State.ABORTED, 1, "no summary"),
-    ],
-)
-def test_state__is_what_lies_in_the_directory(
-    tmp_path: Path, files: dict[str, object], state: State, attempts: int, reason: str
-) -> None:
-    if files:
-        attempt(tmp_path, files)
-    assert look(tmp_path) == (state, attempts, reason)
+STATES: list[tuple[dict[str, object], State, int, str]] = [
+    ({}, State.TO_DO, 0, ""),
+    ({"spec_yaml": "x"}, State.TO_DO, 0, ""),
+    ({"environment_json": "{}"}, State.RECORDED, 0, ""),
+    ({"summary_json": "{"}, State.TO_DO, 0, ""),
+    ({"summary_json": "[" * 100_000}, State.TO_DO, 0, ""),
+    ({"summary_json": {"valid": True}}, State.TO_DO, 0, ""),  # no figure could use this summary
+    ({"summary_json": VALID | {"reasons": 3}, "environment_json": "{}"}, State.RECORDED, 0, ""),
+    ({"summary_json": "{", "environment_json": "{}", "THINNED": "tables\n"}, State.TO_DO, 0, ""),
+    ({"summary_json": VALID}, State.VALID, 1, ""),
+    ({"summary_json": VALID | {"valid": False, "reasons": ["late", "lost"]}}, State.NOT_VALID, 1, "late; lost"),
+    ({"ABORTED": "failed\ndisk full\n"}, State.ABORTED, 1, "disk full"),
+    ({"ABORTED": "stopped\nended by SIGTERM\n"}, State.TO_DO, 0, "ended by SIGTERM"),
+    ({"ABORTED": "killed\nthe runner was killed\n"}, State.ABORTED, 1, "the runner was killed"),
+    ({"ABORTED": ""}, State.ABORTED, 1, "no reason left"),
+    # Written by earlier versions, which gave no cause:
+    ({"ABORTED": "disk full\n"}, State.ABORTED, 1, "disk full"),
+    ({"ABORTED": "ended by SIGTERM\n"}, State.TO_DO, 0, "ended by SIGTERM"),
+    ({"ABORTED": "no summary\n", "environment_json": "{}"}, State.ABORTED, 1, "no summary"),
+]
+
+
+def test_state__is_what_lies_in_the_directory(tmp_path: Path) -> None:
+    for number, (files, *expected) in enumerate(STATES):
+        (tmp_path / f"{number}").mkdir()
+        if files:
+            attempt(tmp_path / f"{number}", files)
+        assert look(tmp_path / f"{number}") == tuple(expected), files
 
 
 def test_run_of_another_job__is_not_taken_for_this_one(tmp_path: Path) -> None:
@@ -76,14 +74,6 @@ def test_run_of_another_job__is_not_taken_for_this_one(tmp_path: Path) -> None:
     assert (other / "attempt-1/summary.json").exists()
 
 
-def test_run_that_was_stopped__makes_room_and_is_no_attempt(tmp_path: Path) -> None:
-    for _ in range(3):
-        attempt(tmp_path, {"ABORTED": "ended by SIGTERM\n"})
-        assert Attempts(1, virtual=True).left(look(tmp_path))
-        make_room(tmp_path)
-        assert not list(tmp_path.iterdir())
-
-
 def test_attempts__are_kept_apart_and_counted(tmp_path: Path) -> None:
     for number in (1, 2):
         attempt(tmp_path, {"summary_json": VALID | {"valid": False, "reasons": [f"late {number}"]}})
@@ -94,27 +84,27 @@ def test_attempts__are_kept_apart_and_counted(tmp_path: Path) -> None:
     make_room(tmp_path)
     assert not (tmp_path / "rep-1").exists()
     assert look(tmp_path) == (State.TO_DO, 2, "")
+    attempt(tmp_path, {"ABORTED": "ended by SIGTERM\n"})  # a run that was stopped is no attempt
+    assert Attempts(3, virtual=True).left(look(tmp_path))
+    make_room(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["attempt-1", "attempt-2"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "virtual", "state", "tries"),
-    [
+def test_attempts__are_left_until_they_are_used_up() -> None:
+    for asked, virtual, state, tries in (
         (None, False, State.ABORTED, 3),
         (None, False, State.NOT_VALID, 3),
         (None, True, State.ABORTED, 3),
         (None, True, State.NOT_VALID, 1),  # another attempt would give the same bytes
         (2, True, State.NOT_VALID, 2),
         (5, False, State.ABORTED, 5),
-    ],
-)
-def test_attempts__are_left_until_they_are_used_up(asked: int | None, virtual: bool, state: State, tries: int) -> None:
-    attempts = Attempts(asked, virtual)
-    assert [attempts.left(JobState(state, number)) for number in range(1, 7)] == [
-        number < tries for number in range(1, 7)
-    ]
-    assert not attempts.left(JobState(State.VALID, 1))
-    assert attempts.left(JobState(State.TO_DO, 9))
-    assert attempts.left(JobState(State.RECORDED, 9))
+    ):
+        attempts = Attempts(asked, virtual)
+        left = [attempts.left(JobState(state, number)) for number in range(1, 7)]
+        assert left == [number < tries for number in range(1, 7)]
+        assert not attempts.left(JobState(State.VALID, 1))
+        assert attempts.left(JobState(State.TO_DO, 9))
+        assert attempts.left(JobState(State.RECORDED, 9))
 
 
 RAW = {"postcards_bsp": "x", "tcp_bst": "x", "goodput_bsg": "x"}
@@ -122,48 +112,37 @@ TABLES = {"postcards_parquet": "x", "tcp_parquet": "x", "joined_parquet": "x", "
 REST = {"summary_json": VALID, "distributions_parquet": "x", "report_html": "x", "spec_yaml": "x"}
 
 
-@pytest.mark.parametrize(
-    ("keep", "gone"),
-    [
+def test_thin__removes_what_the_rule_says_and_never_says_that_more_is_left(tmp_path: Path) -> None:
+    for keep, gone in (
         ("all", set()),
         ("tables", set(RAW)),
         ("flows", {*RAW, *TABLES, "logs"} - {"flows_parquet"}),
         ("summary", {*RAW, *TABLES, "logs"}),
-    ],
-)
-def test_thin__removes_what_the_rule_says_and_leaves_a_note(tmp_path: Path, keep: str, gone: set[str]) -> None:
-    repetition = attempt(tmp_path, {**RAW, **TABLES, **REST})
-    (repetition / "logs").mkdir()
-    (repetition / "logs/console.log").write_text("x")
-    before = {path.name for path in repetition.iterdir()}
-    thin(repetition, keep)
-    note = {"THINNED"} if keep != "all" else set()
-    assert {path.name for path in repetition.iterdir()} == before - {name.replace("_", ".") for name in gone} | note
-    assert kept(repetition) == keep
-    (repetition / "tcp.bst").write_text("a thinning that was killed left this")
-    thin(repetition, keep)
-    assert (repetition / "tcp.bst").exists() == (keep == "all")
-
-
-def test_thin__never_says_that_more_is_left_than_is(tmp_path: Path) -> None:
-    repetition = attempt(tmp_path, {**RAW, **TABLES, **REST})
-    thin(repetition, "summary")
+    ):
+        repetition = attempt(tmp_path / keep, {**RAW, **TABLES, **REST})
+        (repetition / "logs").mkdir()
+        (repetition / "logs/console.log").write_text("x")
+        before = {path.name for path in repetition.iterdir()}
+        thin(repetition, keep)
+        note = {"THINNED"} if keep != "all" else set()
+        left = before - {name.replace("_", ".") for name in gone} | note
+        assert {path.name for path in repetition.iterdir()} == left
+        assert kept(repetition) == keep
+        (repetition / "tcp.bst").write_text("a thinning that was killed left this")
+        thin(repetition, keep)
+        assert (repetition / "tcp.bst").exists() == (keep == "all")
     for keep in ("tables", "flows"):
         thin(repetition, keep)
         assert kept(repetition) == "summary"
 
 
-def test_replay__of_a_thinned_repetition_says_why_it_cannot_be(fresh_spec: Path) -> None:
-    thin(fresh_spec, "summary")
+def test_replay__of_a_thinned_repetition_says_why_it_cannot_be(tmp_path: Path) -> None:
+    content = resolve({"clock": "virtual", "cc": "reno"}, probe("virtual")).to_dict()
+    content |= {"repetition": 1, "extra_delays_ns": []}
+    repetition = attempt(tmp_path, {**RAW, "spec_yaml": json.dumps(content)})
+    thin(repetition, "summary")
     with pytest.raises(InputError, match=r"raw files were removed .* \(kept: summary\)"):
-        load(fresh_spec)
-
-
-@pytest.fixture
-def fresh_spec(tmp_path: Path) -> Path:
-    spec = resolve({"clock": "virtual", "cc": "reno"}, probe("virtual"))
-    content = spec.to_dict() | {"repetition": 1, "extra_delays_ns": []}
-    return attempt(tmp_path, {**RAW, "spec_yaml": json.dumps(content)})
+        load(repetition)
 
 
 def test_disk__shrinks_with_what_is_kept() -> None:
@@ -194,14 +173,7 @@ def test_time_left__goes_from_the_expected_to_the_measured_pace() -> None:
 def test_time_left__falls_while_a_job_runs_but_not_below_what_waits() -> None:
     progress = SweepProgress("x", at_once=1)
     progress.expect(jobs=2, done=0, cost_s=200.0)
-    assert [progress.left_s(elapsed_s, 100.0) for elapsed_s in (0.0, 60.0, 100.0, 150.0)] == [
-        200.0,
-        140.0,
-        100.0,
-        100.0,
-    ]
+    left_s = [progress.left_s(elapsed_s, 100.0) for elapsed_s in (0.0, 60.0, 100.0, 150.0)]
+    assert left_s == [200.0, 140.0, 100.0, 100.0]
     assert progress.left_s(50.0, 0.0) == 200.0  # nothing runs
-
-
-def test_durations__have_one_unit_or_two() -> None:
     assert [duration(s) for s in (5, 89, 600, 7500)] == ["5 s", "89 s", "10 min", "2 h 05 min"]
