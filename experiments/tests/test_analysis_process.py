@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
@@ -31,14 +30,6 @@ def test_an_analyst_who_waits__reads_what_is_recorded_meanwhile(tmp_path: Path):
     assert summary == analyse(copy, alone=True)
 
 
-def test_an_analyst_without_a_recording__writes_nothing_and_leaves_no_process(tmp_path: Path):
-    directory = results.create_repetition(tmp_path, 1)
-    with Analyst(directory) as analyst:
-        assert _processes(directory) >= {analyst.pid}
-    assert not _processes(directory)
-    assert sorted(path.name for path in directory.rglob("*")) == ["analysis.log", "logs"]
-
-
 def test_an_analysis_that_was_killed__is_an_error_with_the_command_that_tries_again(tmp_path: Path):
     directory = results.create_repetition(tmp_path, 1)
     with Analyst(directory, alone=True) as analyst:
@@ -55,13 +46,3 @@ def test_an_analyst_that_cannot_start__says_why(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(sys, "executable", "/absent/python")
     with pytest.raises(RunError, match=r"^cannot run /absent/python in .*, which analyses a run: No such file"):
         Analyst(directory)
-
-
-def _processes(directory: Path) -> set[int]:
-    """The processes that have `directory` on their command line."""
-    numbers = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if str(directory) in (process / "cmdline").read_text(errors="replace"):
-                numbers.add(int(process.name))
-    return numbers

@@ -19,15 +19,12 @@ class SignalInDestructor:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_ending__by_a_signal_that_python_discards_is_raised_at_the_next_check() -> None:
+def test_ending__by_a_signal_that_python_discards_is_raised_at_the_next_check_or_soon() -> None:
     with Ending() as ending:
         ending.check()
         SignalInDestructor()
         with pytest.raises(Interrupted, match="SIGTERM"):
             ending.check()
-
-
-def test_ending__by_a_signal_that_python_discards_does_not_wait_for_a_check() -> None:
     with Ending():
         SignalInDestructor()
         with pytest.raises(Interrupted, match="SIGTERM"):

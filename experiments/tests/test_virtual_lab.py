@@ -24,31 +24,15 @@ def resolved(**given: object) -> Resolved:
     return resolve(given, HOST)
 
 
-@pytest.mark.parametrize(
-    ("samples", "expected"),
-    [
-        ([], None),
-        ([(1.0, 0.0), (2.0, 0.0)], None),
-        ([(1.0, 0.0), (2.0, 0.5)], None),
-        ([(1.0, 0.0), (2.0, 0.5), (2.0, 0.5)], None),
-        ([(1.0, 0.0), (2.0, 0.5), (4.0, 0.7), (12.0, 1.5)], 10.0),
-    ],
-)
-def test_pace__is_wall_time_divided_by_traffic_time(monkeypatch, samples, expected):
+def test_pace__is_wall_time_divided_by_traffic_time(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = virtual_lab.Pace()
     pace.hear({"phase": "making the network"})
-    for wall_s, traffic_s in samples:
+    found = []
+    for wall_s, traffic_s in ((1.0, 0.0), (2.0, 0.0), (3.0, 0.5), (3.0, 0.5), (5.0, 0.7), (13.0, 1.5)):
         monkeypatch.setattr(virtual_lab.time, "monotonic", lambda at=wall_s: at)
         pace.hear({"sample": {}, "traffic_s": traffic_s})
-    assert pace.wall_s_per_traffic_s() == expected
-
-
-def test_pace__says_how_long_the_rest_will_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    pace = virtual_lab.Pace()
-    assert pace.left_s(3.0) is None
-    for wall_s, traffic_s in ((1.0, 0.0), (2.0, 0.5), (12.0, 1.5)):
-        monkeypatch.setattr(virtual_lab.time, "monotonic", lambda at=wall_s: at)
-        pace.hear({"sample": {}, "traffic_s": traffic_s})
+        found.append(pace.wall_s_per_traffic_s())
+    assert found == [None, None, None, None, pytest.approx(10.0), pytest.approx(10.0)]
     assert pace.left_s(3.0) == 15.0
 
 
@@ -77,16 +61,12 @@ def unbuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("cc", "said"),
-    [("nosuch", "CC=nosuch is not a congestion control of the virtual-time kernel; allowed: bbr, bbr3, bic, "),
-     ("cubic:1,rno:2", "CC=cubic:1,rno:2 names rno, no congestion control of the virtual-time kernel; allowed: bbr, ")],
-)  # fmt: skip
 def test_cc__that_no_linux_has_is_refused_before_a_kernel_is_built(
-    unbuilt: Path, capsys: pytest.CaptureFixture[str], cc: str, said: str
+    unbuilt: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["experiment", "CLOCK=virtual", f"CC={cc}"]) == 1
-    assert capsys.readouterr().err.startswith(f"error: {said}")
+    for cc in ("nosuch", "cubic:1,rno:2"):
+        assert main(["experiment", "CLOCK=virtual", f"CC={cc}"]) == 1
+        assert capsys.readouterr().err.startswith(f"error: CC={cc} ")
 
 
 def test_probe__of_a_tree_of_the_users_reads_what_it_has(unbuilt: Path) -> None:

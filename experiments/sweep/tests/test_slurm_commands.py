@@ -52,7 +52,7 @@ def names(count: int) -> list[str]:
 
 
 def test_arrays__are_as_long_as_allowed_and_follow_each_other_if_few_jobs_may_run(
-    commands: Commands, tmp_path: Path
+    commands: Commands, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slurm.run(tmp_path, names(2500), 100, lambda: None, SIZE)
     arrays = [
@@ -61,29 +61,13 @@ def test_arrays__are_as_long_as_allowed_and_follow_each_other_if_few_jobs_may_ru
     after = "--dependency=afterany:7"
     assert arrays == [["--array=0-999%100"], ["--array=0-999%100", after], ["--array=0-499%100", after]]
     assert all("--mem=2500 " in f"{line} " and "--time=12" in line for line in commands.words("sbatch"))
-
-
-def test_refused_array__is_no_error_after_an_accepted_one(
-    commands: Commands, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = commands.directory / "sbatch"
-    script.write_text(
+    # A refused array is no error after an accepted one.
+    (commands.directory / "sbatch").write_text(
         f"#!/bin/sh\nif [ -e {tmp_path}/one ]; then echo QOSMaxSubmitJobPerUserLimit >&2; exit 1; fi\n"
         f"touch {tmp_path}/one; echo 7\n"
     )
     slurm.run(tmp_path, names(1500), 0, lambda: None, SIZE)
     assert "note: 500 jobs are submitted later: Slurm: sbatch: QOSMaxSubmitJobPerUserLimit" in capsys.readouterr().err
-
-
-def test_settings_of_the_user__hide_no_task(
-    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SQUEUE_STATES", "PENDING")
-    slurm.queued(tmp_path)
-    assert "SQUEUE_STATES" not in (commands.directory / "squeue.environment").read_text()
-    monkeypatch.setenv("SBATCH_CLUSTERS", "other")
-    with pytest.raises(RunError, match="SBATCH_CLUSTERS"):
-        slurm.check()
 
 
 def test_task_of_an_unknown_job__is_no_reason_to_submit_a_job_again(commands: Commands, tmp_path: Path) -> None:
@@ -98,21 +82,6 @@ def queue(commands: Commands, tmp_path: Path, state: str) -> None:
     (tmp_path / slurm.HOME).mkdir(exist_ok=True)
     (tmp_path / slurm.HOME / "jobs-0123456789abcdef").write_text("job0\n")
     commands.say("squeue", f"0123456789abcdef|7|0|{state}\n")
-
-
-def test_queued_jobs__are_followed_and_their_wait_is_explained(
-    commands: Commands, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    queue(commands, tmp_path, "PENDING|PartitionTimeLimit")
-    rounds = iter(range(3))
-
-    def watch() -> None:
-        if next(rounds) == 2:
-            commands.say("squeue", "")
-
-    slurm.run(tmp_path, names(1), 0, watch, SIZE)
-    assert commands.words("sbatch") == []
-    assert capsys.readouterr().err.count("jobs wait in Slurm's queue: PartitionTimeLimit") == 1
 
 
 def test_tasks__end_with_a_full_disk_and_go_on_under_a_scheduler_that_does_not_answer(
