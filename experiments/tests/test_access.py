@@ -1,131 +1,101 @@
 # SPDX-License-Identifier: MIT
-"""ACCESS: each long flow has its own access link, or flows share ACCESS_LINKS links. Tests in virtual time check the
-spacing of packets to the ns. Tests of plans check the links of flows, and the memory for the links' queues.
+"""ACCESS in virtual time: long flows with links of their own and on shared links are spaced to the ns. Datagrams of
+bursts and of periodic sources have the gaps and the queue of theory.
 """
 
+import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import polars
 import pytest
 
-from experiments import announce
+from analysis.load import load
+from analysis.postcards import wire_bytes
+from analysis.theory import short_flows
 from experiments.lab import virtual as virtual_lab
-from experiments.resolved import MAX_POOL_BYTES, Resolved
-from experiments.run_plan import plan_run
-from experiments.sizes import sizes
-from experiments.tests.test_resolve import problems, resolved
 from experiments.tests.test_virtual import run
-from lib.frames import WIRE_EXTRA_BYTES
 
-ACCESS_BPS = 5_000_000
-FULL_FRAME_BYTES = 1514
-SERIAL_NS = (FULL_FRAME_BYTES + WIRE_EXTRA_BYTES) * 8 * 10**9 // ACCESS_BPS
-SHORT = ("CLOCK=virtual", "CC=reno", "RTT=20ms", "ACCESS=5mbit", "WARMUP=0.5s", "DURATION=1s")
-
-
-def access(**given: object) -> Resolved:
-    return resolved(generator="epoll", access="5mbit", **given)
-
-
-def test_plan__gives_every_flow_its_link_and_its_delay() -> None:
-    for spread, with_delay in (("0ns", 0), ("4ms", 4)):
-        plan = plan_run(access(flows=5, rtt_spread=spread), 1)
-        own = [settings for _, settings in plan.settings.flow_settings]
-        assert [settings["access"] for settings in own] == [ACCESS_BPS] * 5
-        assert sum("delay" in settings for settings in own) == with_delay
-    assert plan.stored_spec["access_bps"] == ACCESS_BPS
-    assert plan_run(resolved(flows=5), 1).settings.flow_settings == ()
+pytestmark = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+ACCESS_BPS, FULL_FRAME_BYTES = 5_000_000, 1514
+LINKS = """
+clock: virtual
+rate: 250mbit
+warmup: 0.5s
+duration: 1s
+groups:
+- {cc: reno, flows: 40, rtt: 20ms, rtt_spread: 7ms, access: 5mbit}
+- {cc: reno, flows: 5, rtt: 20ms, access: 5mbit, access_links: 2}
+"""
 
 
-def test_spec_without_access_links__has_no_key_for_them() -> None:
-    assert "access_bps" not in resolved().to_dict()
-    for spec in (resolved(), access()):
-        assert Resolved.from_dict(spec.to_dict()) == spec
-    assert "each flow behind 5mbit:" in announce.headline(access(), Path("x"))
-    assert "behind" not in announce.headline(resolved(), Path("x"))
+def test_access__spaces_the_packets_of_own_and_shared_links_to_the_ns(tmp_path: Path) -> None:
+    (tmp_path / "links.yaml").write_text(LINKS)
+    summary = run(tmp_path / "results", f"SPEC={tmp_path / 'links.yaml'}")
+    assert summary["valid"], summary["reasons"]
+    assert summary["ledger"]["pool_exhausted"] == 0  # type: ignore[index]
+    loaded = load(tmp_path / "results/latest/rep-1")
+    links = {entry["flow"]: link or -entry["flow"] for entry, link in zip(
+        loaded.traffic, loaded.spec["link_of_flows"], strict=True)}  # fmt: skip
+    assert len(set(links.values())) == 40 + 2
+    cards = loaded.postcards
+    for link in set(links.values()):
+        rows = np.flatnonzero(np.isin(cards["flow"], [flow for flow in links if links[flow] == link]))
+        gaps_ns = np.diff(cards["enqueue_mono_ns"][rows].astype(np.int64))
+        least_ns = wire_bytes(cards["packet_bytes"][rows[1:]]) * 8 * 10**9 // ACCESS_BPS
+        assert (gaps_ns >= least_ns).all()
+        full = cards["packet_bytes"][rows[1:]] == FULL_FRAME_BYTES
+        assert (gaps_ns == least_ns)[full].sum() > full.sum() / 2
 
 
-def test_access__may_be_any_rate_of_a_link() -> None:
-    assert resolved(access="200mbit", rate="200mbit").access_bps == 200_000_000
-    assert resolved(access="1gbit", rate="200mbit").access_bps == 10**9
-    assert problems(access="0").keys() == {"ACCESS"}
-    assert problems(access="5mbit", traffic="open-loop").keys() == {"ACCESS"}
+def test_bursts__come_whole_and_their_queue_is_the_theorys(tmp_path: Path) -> None:
+    words = (
+        "CLOCK=virtual", "TRAFFIC=open-loop", "SIZES=bursts:14p", "LOAD=0.6", "FLOWS=5", "RATE=80mbit", "RTT=5ms",
+        "BUF=1000p", "WARMUP=0.2s", "DURATION=6s",
+    )  # fmt: skip
+    summary = run(tmp_path, *words)
+    assert summary["valid"], summary["reasons"]
+    found = summary["open_loop"]
+    assert isinstance(found, dict)
+    for name in ("mean_depth_packets", "time_mean_depth_packets"):
+        depth = found[name]
+        assert abs(depth["measured"] - depth["theory"]) < 4 * depth["standard_error"], name
+        assert depth["standard_error"] < 0.08 * depth["theory"], name
+    expected = short_flows.mean_depth(0.6, short_flows.slow_start_bursts(14))
+    assert found["time_mean_depth_packets"]["theory"] == pytest.approx(expected)
+    assert found["depth_distance"] < 0.03
+
+    cards = load((tmp_path / "latest").resolve() / "rep-1").postcards
+    of_sender = cards["packet_bytes"] == FULL_FRAME_BYTES
+    came, flow = cards["enqueue_mono_ns"][of_sender], cards["flow"][of_sender]
+    # A reading of the clock takes 1 ns, so packets of a burst are some ns apart; bursts are 1.2 ms apart on average.
+    starts = np.flatnonzero(np.r_[True, (np.diff(came) > 100) | (np.diff(flow) != 0)])
+    sizes, counts = np.unique(np.diff(starts), return_counts=True)
+    whole = np.isin(sizes, (2, 4, 8))
+    assert counts[whole].sum() > 0.995 * counts.sum()  # two bursts of a flow may coincide
+    assert counts[whole] / counts.sum() == pytest.approx([1 / 3] * 3, abs=4 / 3 / np.sqrt(counts.sum()))
 
 
-def test_pool__has_room_for_full_access_queues_up_to_its_bound() -> None:
-    without, few, many = resolved(flows=100), access(flows=100), access(flows=10_000)
-    room = (few.pool_packets - without.pool_packets) * 7 // 8  # clones have an eighth of the pool
-    assert room == pytest.approx(100 * few.access_packets(few.access_bps), abs=2)
-    assert few.access_packets(few.access_bps) * few.mtu_bytes > (few.access_buffer_bytes or 0) >= 128 << 10
-    assert few.longest_rtt_ns == without.longest_rtt_ns + few.access_packets(few.access_bps) * SERIAL_NS
-    assert many.pool_packets > few.pool_packets
-    assert many.pool_bytes <= MAX_POOL_BYTES
-    assert sizes(few).tcp_mib > sizes(without).tcp_mib
-
-
-def test_plan__deals_shared_links_to_long_flows() -> None:
-    plan = plan_run(access(flows=5, access_links=2, rtt_spread="4ms"), 1)
-    own = [settings for _, settings in plan.settings.flow_settings]
-    assert [settings["link"] for settings in own] == [1, 2, 1, 2, 1]
-    assert not any("access" in settings for settings in own)
-    assert plan.settings.shared_links_bps == {1: ACCESS_BPS, 2: ACCESS_BPS}
-    assert plan.stored_spec["link_of_flows"] == [1, 2, 1, 2, 1]
-    assert plan.stored_spec["links_bps"] == [ACCESS_BPS] * 2
-    assert "2 access links of 5mbit" in announce.headline(access(access_links=2), Path("x"))
-
-
-def test_longest_rtt__has_the_windows_of_all_flows_of_a_shared_link() -> None:
-    alone, shared = access(flows=32), access(flows=32, access_links=1)
-    idle_ns = resolved(flows=32).longest_rtt_ns
-    assert shared.longest_rtt_ns - idle_ns == pytest.approx(32 * (alone.longest_rtt_ns - idle_ns), rel=1e-6)
-
-
-def test_plan__lets_long_and_finite_flows_share_the_links_of_a_run() -> None:
-    mix = {"traffic": "long,finite", "load": "0.2", "sizes": "fixed:14p"}
-    plan = plan_run(access(flows=3, access_links=2, **mix), 1)
-    assert plan.settings.shared_links_bps == {1: ACCESS_BPS, 2: ACCESS_BPS}
-    assert [settings.get("link") for _, settings in plan.settings.flow_settings] == [1, 2, 1, 1, 2]
-    assert problems(access="5mbit", **mix).keys() == {"ACCESS"}
-
-
-def test_plan__gives_each_group_links_of_its_own() -> None:
-    long = {"traffic": "long", "cc": "reno", "flows": "3", "access": "5mbit", "access_links": "2"}
-    other = {"traffic": "long", "cc": "cubic", "flows": "2", "access": "9mbit"}
-    users = {"traffic": "closed-loop", "cc": "reno", "users": "3", "access": "4mbit", "access_links": "1"}
-    plan = plan_run(resolved(generator="epoll", groups=[long, other, users, {**long, "flows": "1"}]), 1)
-    assert list(plan.settings.shared_links_bps.values()) == [4_000_000, *[ACCESS_BPS] * 4]
-    assert plan.stored_spec["link_of_flows"] == [2, 3, 2, 0, 0, 4]
-    assert [settings.get("access", 0) for _, settings in plan.settings.flow_settings][3:5] == [9_000_000] * 2
-
-
-@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
-def test_access__spaces_the_packets_of_all_flows_of_a_shared_link_to_the_ns(tmp_path: Path) -> None:
-    summary: dict[str, Any] = run(tmp_path, *SHORT, "FLOWS=5", "RATE=20mbit", "ACCESS_LINKS=2")
-    assert summary["spec"]["link_of_flows"] == [1, 2, 1, 2, 1]
-    cards = polars.read_parquet(tmp_path / "latest/rep-1/postcards.parquet").sort("enqueue_mono_ns")
-    port = polars.col("five_tuple").cast(polars.String).str.extract(r":(\d+) >").cast(polars.Int64)
-    for odd in (0, 1):
-        of_link = cards.filter(port % 2 == odd)
-        gaps = of_link["enqueue_mono_ns"].cast(polars.Int64).diff().drop_nulls().to_numpy()
-        full = gaps[(of_link["packet_bytes"] == FULL_FRAME_BYTES).to_numpy()[1:]]
-        assert full.min() == SERIAL_NS
-        assert np.count_nonzero(full == SERIAL_NS) > len(full) / 2
-
-
-@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
-@pytest.mark.parametrize("words", [("FLOWS=4", "RATE=10mbit"), ("FLOWS=40", "RATE=100mbit", "RTT_SPREAD=7ms")])
-def test_access__spaces_the_packets_of_a_flow_to_the_ns(tmp_path: Path, words: tuple[str, ...]) -> None:
-    summary: dict[str, Any] = run(tmp_path, *SHORT, *words)
-    assert summary["spec"]["access_bps"] == ACCESS_BPS
-    cards = polars.read_parquet(tmp_path / "latest/rep-1/postcards.parquet").sort("flow", "enqueue_mono_ns")
-    gaps = cards.select(
-        gap_ns=polars.col("enqueue_mono_ns").cast(polars.Int64).diff().over("flow"), size="packet_bytes"
-    ).drop_nulls()
-    least_ns = (gaps["size"].clip(60) + WIRE_EXTRA_BYTES).cast(polars.Int64) * 8 * 10**9 // ACCESS_BPS
-    assert (gaps["gap_ns"] >= least_ns).all()
-    full = gaps.filter(polars.col("size") == FULL_FRAME_BYTES)["gap_ns"].to_numpy()
-    assert full.min() == SERIAL_NS
-    assert np.count_nonzero(full == SERIAL_NS) > len(full) / 2
-    assert summary["ledger"]["pool_exhausted"] == 0
+@pytest.mark.long
+def test_periodic__gaps_are_exact_and_the_seed_sets_the_phases(tmp_path: Path) -> None:
+    words = (
+        "CLOCK=virtual", "TRAFFIC=open-loop", "ARRIVALS=periodic", "LOAD=0.5", "FLOWS=8", "RATE=98mbit", "MTU=1201",
+        "RTT=10ms", "BUF=20p", "WARMUP=0s", "DURATION=0.2s", "REPS=2",
+    )  # fmt: skip  # 1239 bytes on the wire
+    run(tmp_path, *words)
+    gap_ns = 8 * 1239 * 8 * 10**9 / (0.5 * 98_000_000)
+    phases = []
+    for name in ("rep-1", "rep-2"):
+        repetition = (tmp_path / "latest").resolve() / name
+        cards = load(repetition).postcards
+        of_sender = cards["packet_bytes"] == 1215
+        times, flow = cards["enqueue_mono_ns"][of_sender], cards["flow"][of_sender]
+        each = [times[flow == number] for number in np.unique(flow)]
+        buckets = json.loads((repetition / "open_loop.json").read_text())["lateness_ns"]
+        late = sum(count for edge_ns, count in buckets if edge_ns > 4)
+        assert len(each) == 8
+        # A time is rounded down to a ns, and a reading of the clock takes 1 ns. A late datagram, which the program
+        # counts, lengthens one gap and shortens the next.
+        inexact = sum(np.count_nonzero(np.abs(np.diff(times) - gap_ns) >= 4) for times in each)
+        assert inexact <= 2 * late <= 8
+        phases.append([int(times[0]) - min(int(times[0]) for times in each) for times in each])
+    assert phases[0] != phases[1]
