@@ -69,6 +69,6 @@ def test_problem__of_real_file_systems(tmp_path: Path) -> None:
         ("size=900m,noexec", "it is mounted noexec"),
         ("size=900m", "None"),
     ):
-        words = ["unshare", "--mount", "sh", "-c", mount, "sh", options, tmp_path, sys.executable, program]
+        words = ["unshare", "--mount", "sh", "-c", mount, "sh", options, str(tmp_path), sys.executable, program]
         result = subprocess.run(words, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
         assert answer in result.stdout

@@ -203,7 +203,7 @@ def test_open_loop__bad_options_are_one_line():
         ["--first-client-port", "65000", "--flows", "1000"],
         ["extra"],
     ):
-        words = [child.BUILD / "open_loop", "--show", "--rate-bps", "1", "--load-ppm", "1", "--duration-ns", "1"]
+        words = [str(child.BUILD / "open_loop"), "--show", "--rate-bps", "1", "--load-ppm", "1", "--duration-ns", "1"]
         done = subprocess.run([*words, *options], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), options
         assert options[0] in done.stderr, options

@@ -62,7 +62,8 @@ def test_plan__one_mistake_is_one_line():
         with pytest.raises(PlanError) as caught:
             parse({**PLAN, **change})
         assert [line.partition(":")[0] for line in caught.value.errors] == [key]
-    for values in (None, [], 3, {**PLAN, "groups": []}, {**PLAN, "seconds": True}):
+    bad: tuple[object, ...] = (None, [], 3, {**PLAN, "groups": []}, {**PLAN, "seconds": True})
+    for values in bad:
         with pytest.raises(PlanError):
             parse(values)
 
