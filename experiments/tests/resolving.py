@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Resolves specs on a host, and returns the problems of a spec that does not resolve."""
+"""Resolves specs on a host with virtual time and every feature of the lab, or on another host."""
 
 import pytest
 
@@ -8,13 +8,15 @@ from experiments.resolve import resolve
 from experiments.resolved import Resolved
 from lib.errors import SpecError
 
+HOST = Host(("bbr", "cubic", "reno"), netem=True, clock="virtual", kernel="a test's kernel")
 
-def resolved(host: Host, **given: object) -> Resolved:
+
+def resolved(host: Host = HOST, **given: object) -> Resolved:
     return resolve(given, host)
 
 
-def problems(host: Host, **given: object) -> dict[str, str]:
-    """Key -> problem."""
+def problems(host: Host = HOST, **given: object) -> dict[str, str]:
+    """Key -> problem, of a spec that does not resolve."""
     with pytest.raises(SpecError) as failure:
         resolve(given, host)
     return {error.key: error.problem for error in failure.value.errors}

@@ -3,7 +3,6 @@
 Datagrams beside TCP. In virtual time, delays are exact to the ns.
 """
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -14,24 +13,20 @@ import pytest
 
 from analysis.groups import group_of_flows
 from analysis.load import Run, load
-from analysis.postcards import wire_bytes
 from controlplane.soft import SourceAddress, SourcePort
 from experiments import run_plan
-from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
 from experiments.paths import paths
 from experiments.resolved import Resolved
 from experiments.spec import load_yaml
-from experiments.tests import resolving
 from experiments.tests.conftest import faults
+from experiments.tests.resolving import resolved
 from experiments.tests.test_run import ended, software, started
 from experiments.tests.test_transfers import repetition
 from experiments.tests.test_virtual import run
 from hosts.congestion_bpf import objects
 
 virtual = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
-HOST = Host(("bbr", "cubic", "reno"), netem=False, clock="virtual")
-NETEM = Host(("reno",), netem=True)
 MS = 1_000_000
 WINDOW, RATE_BPS, ACCESS_BPS, ACK_DELAY_NS = 8, 20_000_000, 2_000_000, 3 * MS
 SPEC = """
@@ -40,14 +35,18 @@ rate: 20mbit
 mode: ecn
 buf: 40p
 ack_delay: 3ms
+rack: off
+tlp: off
+frto: off
+comp_sack_nr: 0
 warmup: 0.5s
 duration: 2s
 groups:
 - {cc: cubic, flows: 2, rtt: 10ms}
 - {traffic: open-loop, load: 0.3, arrivals: cbr}
-- {cc: reno, flows: 1, rtt: 30ms, ack_delay: 20ms, window: 8p, ecn: off, pacing: linux, acks: each}
+- {cc: reno, flows: 1, rtt: 30ms, ack_delay: 20ms, window: 8p, ecn: off, pacing: exact, acks: each}
 - {traffic: closed-loop, cc: reno, users: 5, rtts: '20ms,10ms', sizes: 'fixed:20p', think: 'exponential:300ms',
-   initcwnd: 3}
+   initcwnd: 3, window: 4p}
 - {traffic: closed-loop, cc: cubic, users: 2, rtt: 15ms, ack_delay: 1ms, sizes: 'fixed:20p', think: 'fixed:100ms',
    access: 2mbit, access_links: 1}
 - {cc: cubic, flows: 1, rtt: 10ms, ack_delay: 9ms, access: 2mbit}
@@ -60,58 +59,32 @@ def given(directory: Path, text: str = SPEC) -> dict[str, Any]:
     return load_yaml(file)
 
 
-def resolved(**given: object) -> Resolved:
-    return resolving.resolved(HOST, **given)
-
-
-def test_resolve__each_group_has_its_own(tmp_path: Path) -> None:
+def test_plan__no_two_groups_share_a_port_or_an_address_and_each_has_its_delays(tmp_path: Path) -> None:
     spec = resolved(**given(tmp_path))
-    assert (spec.traffic, spec.generator) == ("long,closed-loop,open-loop", "epoll")
-    assert (spec.rtt_ns, spec.rtt_spread_ns, spec.ack_delay_ns) == (10 * MS, 20 * MS, ACK_DELAY_NS)
-    assert [(g.number, g.cc, g.flows, g.rtt_ns, g.window_packets) for g in spec.groups] == [
-        (0, "cubic", 2, 10 * MS, None), (2, "reno", 1, 30 * MS, WINDOW), (5, "cubic", 1, 10 * MS, None),
-    ]  # fmt: skip
-    assert [(g.number, g.load, g.arrivals) for g in spec.datagrams] == [(1, 0.3, "cbr")]
-    assert [(g.number, g.users, g.rtts_ns) for g in spec.transfers] == [(3, 5, [20 * MS, 10 * MS]), (4, 2, None)]
-    assert [group.ack_delay_ns for group in (*spec.groups, *spec.transfers)] == [None, 20 * MS, 9 * MS, None, 1 * MS]
     assert Resolved.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
-    assert spec.flows == 5
-
-
-def test_plan__no_two_groups_share_a_port_or_an_address(tmp_path: Path) -> None:
-    plan = run_plan.plan_run(resolved(**given(tmp_path)), 1)
+    plan = run_plan.plan_run(spec, 1)
     flows, options = plan.traffic.flows, plan.traffic.options
     assert len({(flow.src_port, flow.dst_port) for flow in flows}) == len(flows) == 5
     assert [flow.access_bps for flow in flows] == [0, 0, 0, ACCESS_BPS, 0]
-    listed = [(path.rtt_ns // MS, path.access_link) for path in paths(resolved(**given(tmp_path)))]
-    assert listed == [(20, 0), (10, 0), (15, 1)]
+    assert [(path.rtt_ns // MS, path.access_link) for path in paths(spec)] == [(20, 0), (10, 0), (15, 1)]
     sources = [address for group in options["transfers"] for address in group["sources"]]
     assert len(set(sources)) == len(sources) == 3
     servers = [group["server_port"] for group in (*options["groups"], *options["datagrams"])]
     servers += [group["first_server_port"] for group in options["transfers"]]
     assert len(set(servers)) == 6
     assert [group["ecn"] for group in options["groups"]] == [True, False, True]
-    assert [group.get("window_segments") for group in options["groups"]] == [None, WINDOW, None]
     assert [group.get("pacing") for group in options["groups"]] == [None, True, None]
     assert plan.setup["tune_ecn"] == "on"
-    ports = "5202-5202:initcwnd=10,acks=each", f"{servers[-2]}-{servers[-2]}:initcwnd=3,acks=delayed"
-    assert plan.setup["sender_port_tcp"] == [f"dport:{each}" for each in ports]
-    assert plan.setup["receiver_port_tcp"] == [f"sport:{each}" for each in ports]
-    assert plan.settings.shared_links_bps == {1: ACCESS_BPS}
-
-
-def test_plan__each_group_has_its_share_of_the_rtt_in_each_direction(tmp_path: Path) -> None:
-    plan = run_plan.plan_run(resolved(**given(tmp_path)), 1)
     settings = plan.settings
+    assert settings.shared_links_bps == {1: ACCESS_BPS}
     # The links have the least delay of all groups; groups without an ACK_DELAY have the run's.
     assert (settings.forth_ns, settings.back_ns, plan.stored_spec["idle_rtt_ns"]) == (1 * MS, 1 * MS, 2 * MS)
-    assert [flow.extra_delay_ns // MS for flow in plan.traffic.flows] == [6, 6, 9, 0, 0]
+    assert [flow.extra_delay_ns // MS for flow in flows] == [6, 6, 9, 0, 0]
     assert plan.stored_spec["extra_delays_ns"] == [0, 0, 20 * MS, 0, 0]
     delays = {key: own.get("delay", 0) // MS for key, own in settings.flow_settings}
     assert [delay for key, delay in delays.items() if isinstance(key, SourceAddress)] == [16, 6, 13]
     ports = {key.src_port: delay for key, delay in delays.items() if isinstance(key, SourcePort)}
     assert ports == {5201: 2, 5202: 19, 5203: 8, 6001: 2}
-    assert [path.get("ack_delay_ns") for path in plan.stored_spec["paths"]] == [None, None, 1 * MS]
 
 
 def test_plan__a_group_whose_acks_take_longer_leaves_other_groups_their_rtt() -> None:
@@ -126,53 +99,6 @@ def test_plan__a_group_whose_acks_take_longer_leaves_other_groups_their_rtt() ->
     assert (spec.least_forth_ns, spec.least_back_ns) == (2 * MS, 5 * MS)
     same = resolved(rtt="10ms", groups=[finite, {"cc": "reno", "flows": "1", "ack_delay": "5ms"}])
     assert (paths(same), same.idle_rtt_ns) == ((), 10 * MS)
-
-
-def test_resolve__the_ack_delay_of_a_group_is_within_its_rtt() -> None:
-    groups = [{"rtt": "20ms", "ack_delay": "21ms"}, {"rtt": "30ms", "ack_delay": "30ms"}, {"rtt": "40ms"}]
-    found = resolving.problems(HOST, groups=groups, ack_delay="41ms")
-    assert found.keys() == {"groups[0].ack_delay", "ACK_DELAY"}
-    assert found["groups[0].ack_delay"] == "is longer than the RTT of 20ms; allowed: 0ns to RTT"
-    assert found["ACK_DELAY"] == "is longer than the RTT of 40ms; allowed: 0ns to RTT"  # groups[2] inherits it
-    datagrams = [{"cc": "reno"}, {"traffic": "open-loop", "ack_delay": "1ms"}]
-    assert resolving.problems(HOST, groups=datagrams).keys() == {"groups[1].ack_delay"}
-    by_netem = resolving.problems(NETEM, delay="tc", groups=[{"cc": "reno", "ack_delay": "1ms"}])
-    assert by_netem["groups[0].ack_delay"].endswith("allowed: with DELAY=switch only")
-
-
-def test_resolve__a_mix_of_words_has_datagrams_beside_tcp() -> None:
-    spec = resolved(traffic="open-loop,long", cc="reno", flows="3", load="0.5", arrivals="cbr")
-    assert [(group.flows, group.load, group.sizes) for group in spec.datagrams] == [(1, 0.5, "fixed")]
-    assert (spec.flows, spec.load, spec.datagram_flows, spec.name) == (4, None, None, "reno3-open-loop-fixed")
-    beside = resolved(traffic="closed-loop,open-loop", cc="reno", sizes="fixed:14p", load="0.1")
-    assert (beside.transfers[0].sizes_given, beside.datagrams[0].sizes) == ("fixed:14p", "fixed")
-
-
-def test_resolve__ecn_and_ack_delay_are_in_the_spec_only_if_they_change_something() -> None:
-    plain = resolved(mode="ecn", rtt="10ms")
-    assert resolved(mode="ecn", rtt="10ms", ecn="on").to_dict() == plain.to_dict()
-    assert not {"ecn", "ack_delay_ns", "datagrams"} & plain.to_dict().keys()
-    assert (plain.with_ecn, resolved(mode="ecn", ecn="off").with_ecn, resolved(ecn="on").with_ecn) == (
-        True,
-        False,
-        True,
-    )
-    assert (plain.back_ns, resolved(rtt="10ms", ack_delay="10ms").back_ns) == (5 * MS, 10 * MS)
-
-
-def test_resolve__groups_together_have_limits() -> None:
-    many = Path(__file__).parent / "golden" / "many-groups.yaml"
-    assert resolving.problems(HOST, **load_yaml(many))["GROUPS"].startswith("has 12000 flows; allowed: 10000")
-    links = {"cc": "reno", "flows": "600", "access": "5mbit", "access_links": "600"}
-    problem = resolving.problems(HOST, groups=[links, links])
-    assert problem == {"GROUPS": "makes 1200 access links; allowed: 1000"}
-    spread = {"traffic": "finite", "rtt_spread": "5ms"}
-    assert resolving.problems(HOST, groups=[spread] * 63)["GROUPS"].startswith("makes 1008 paths of finite flows")
-    paced = [{"cc": "reno", "pacing": "linux"}, {"cc": "reno", "pacing": "exact"}]
-    assert resolving.problems(HOST, groups=paced)["GROUPS"].startswith("has groups with different PACING")
-    short = {"traffic": "finite", "sizes": "fixed:1p"}
-    problem = resolving.problems(HOST, rate="10gbit", duration="60s", groups=[short, short])
-    assert problem.keys() == {"GROUPS"}
 
 
 @pytest.fixture(scope="module")
@@ -219,40 +145,41 @@ def test_run__accounts_for_each_group_apart(summary: dict[str, Any]) -> None:
 
 
 @virtual
-def test_run__only_groups_with_ecn_are_marked(summary: dict[str, Any]) -> None:
+def test_run__each_group_has_its_own_ecn_window_pace_and_acks(summary: dict[str, Any], loaded: Run) -> None:
+    """The trace has a record for each ACK that the sender receives."""
     marks = [group["marks"] for group in summary["groups"]]
-    assert marks[0] > 0
-    assert (marks[1], marks[2]) == (0, 0)
-
-
-@virtual
-def test_run__the_window_of_one_group_is_bounded(loaded: Run) -> None:
-    of_tcp = group_of_flows(loaded)[loaded.tcp["flow"]]
+    assert (marks[0] > 0, *marks[1:3]) == (True, 0, 0)
+    of_tcp, of_card = (group_of_flows(loaded)[table["flow"]] for table in (loaded.tcp, loaded.postcards))
     most = [int(loaded.tcp["cwnd_packets"][of_tcp == place].max()) for place in (0, 2)]
     assert most[1] <= WINDOW < most[0]
-
-
-@virtual
-def test_run__only_one_group_acknowledges_each_segment(loaded: Run) -> None:
-    """The trace has a record for each ACK that the sender receives."""
-    of_tcp, of_card = (group_of_flows(loaded)[table["flow"]] for table in (loaded.tcp, loaded.postcards))
     share = [int((of_tcp == place).sum()) / int((of_card == place).sum()) for place in (0, 2)]
     assert share[0] < 0.75 < 0.95 < share[1], share
 
 
 @virtual
-def test_run__the_first_window_of_one_group_has_three_segments(recorded: Path, loaded: Run) -> None:
-    """For each flow of group 3 without a drop, counts the data packets in the half RTT after the first of them."""
+def test_run__options_of_tcp_are_set_on_both_hosts(recorded: Path) -> None:
+    hosts = json.loads((recorded / "environment.json").read_text())["hosts"]
+    for host in ("sender", "receiver"):
+        settings = hosts[host]["sysctls"]
+        names = ("recovery", "early_retrans", "frto", "comp_sack_nr")
+        assert [settings[f"net.ipv4.tcp_{name}"] for name in names] == ["0"] * 4
+
+
+@virtual
+def test_run__finite_flows_of_one_group_begin_with_three_segments_and_have_four_in_flight(
+    recorded: Path, loaded: Run
+) -> None:
     flows = pl.read_parquet(recorded / "flows.parquet").drop_nulls("base_rtt_ns").filter(pl.col("drops") == 0)
-    cards = loaded.postcards
+    cards, groups = loaded.postcards, group_of_flows(loaded)
     is_data = cards["packet_bytes"] > 1000
-    groups = group_of_flows(loaded)
-    bursts = set()
+    first, in_a_round_trip = set(), set()
     for flow, rtt_ns in flows.select("flow", "base_rtt_ns").iter_rows():
-        sent_ns = cards["enqueue_mono_ns"][is_data & (cards["flow"] == flow)]
+        sent_ns = cards["enqueue_mono_ns"][is_data & (cards["flow"] == flow)].astype(np.int64)
         if groups[flow] == 3 and len(sent_ns):
-            bursts.add(int((sent_ns < sent_ns[0] + rtt_ns // 2).sum()))
-    assert bursts == {3}  # Linux's default is 10
+            first.add(int((sent_ns < sent_ns[0] + rtt_ns // 2).sum()))
+            in_a_round_trip.add(int((np.searchsorted(sent_ns, sent_ns + rtt_ns) - np.arange(len(sent_ns))).max()))
+    assert first == {3}  # Linux's default is 10
+    assert max(in_a_round_trip) == 4
 
 
 @virtual
@@ -297,54 +224,13 @@ def test_run__finite_flows_have_the_rtt_of_their_group(recorded: Path, loaded: R
         assert rtt_ns <= mine.min() < rtt_ns + (MS if place == 4 else 10)
 
 
-@virtual
-def test_run__packets_of_a_link_keep_their_distance(loaded: Run) -> None:
-    of_card = group_of_flows(loaded)[loaded.postcards["flow"]]
-    for place in (4, 5):
-        rows = np.flatnonzero(of_card == place)
-        gaps = np.diff(loaded.postcards["enqueue_mono_ns"][rows])
-        least = wire_bytes(loaded.postcards["packet_bytes"][rows[1:]]) * 8 * 10**9 // ACCESS_BPS
-        assert (gaps - least).min() == 0
-
-
-@virtual
-def test_run__datagrams_at_half_of_the_rate_leave_the_other_half_to_tcp(tmp_path: Path) -> None:
-    words = ("CLOCK=virtual", "TRAFFIC=long,open-loop", "CC=reno", "FLOWS=1", "LOAD=0.5", "ARRIVALS=cbr",
-             "RATE=20mbit", "RTT=20ms", "WARMUP=1s", "DURATION=2s")  # fmt: skip
-    run(tmp_path, *words)
-    summary = json.loads((repetition(tmp_path) / "summary.json").read_text())
-    assert summary["reasons"] == []
-    tcp, udp = summary["groups"]
-    assert summary["utilization"]["mean"] > 0.999
-    assert udp["offered_fraction"] == pytest.approx(0.5, rel=0.002)
-    assert udp["drop_fraction"] < 0.01
-    assert udp["goodput_bps"] == pytest.approx(0.5 * RATE_BPS * 1472 / 1538, rel=0.01)
-    assert tcp["goodput_bps"] == pytest.approx(0.5 * RATE_BPS * 1448 / 1538, rel=0.01)
-    assert summary["open_loop"] is None
-    assert [flow["cc"] for flow in summary["flows"]] == ["reno", None]
-
-
 @pytest.mark.long
 @virtual
-def test_run__one_seed_twice_gives_the_same_bytes_of_many_flows(tmp_path: Path) -> None:
-    text = """
-clock: virtual
-rate: 50mbit
-start_spread: 200ms
-warmup: 0.1s
-duration: 0.4s
-groups:
-- {cc: reno, flows: 500, rtt: 20ms, rtt_spread: 10ms}
-- {traffic: closed-loop, cc: cubic, users: 300, rtt: 20ms, think: 'exponential:200ms'}
-- {traffic: open-loop, load: 0.1}
-"""
-    given(tmp_path, text)
-    digests = []
-    for name in ("first", "second"):
-        run(tmp_path / name, f"SPEC={tmp_path / 'groups.yaml'}")
-        raw = [repetition(tmp_path / name) / file for file in ("postcards.bsp", "tcp.bst", "goodput.bsg", "flows.bsf")]
-        digests.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in raw])
-    assert digests[0] == digests[1]
+def test_run__of_the_same_seed_has_the_same_bytes(recorded: Path, tmp_path: Path) -> None:
+    given(tmp_path)
+    run(tmp_path / "again", f"SPEC={tmp_path / 'groups.yaml'}")
+    for name in ("postcards.bsp", "tcp.bst", "goodput.bsg", "flows.bsf", "traffic.json", "switch.json"):
+        assert (recorded / name).read_bytes() == (repetition(tmp_path / "again") / name).read_bytes(), name
 
 
 REAL = """
@@ -353,7 +239,7 @@ rate: 20mbit
 warmup: 0.5s
 duration: 1.5s
 groups:
-- {cc: reno, flows: 2, rtt: 20ms, window: 4p}
+- {cc: hosts/congestion/template/mycc.c, flows: 2, rtt: 20ms, window: 4p}
 - {cc: cubic, flows: 1, rtt: 40ms, ack_delay: 35ms}
 - {traffic: closed-loop, cc: reno, users: 3, rtt: 20ms, window: 2p, sizes: 'fixed:20p', think: 'fixed:50ms'}
 - {traffic: closed-loop, cc: reno, users: 1, rtt: 20ms, sizes: 'fixed:20p', think: 'fixed:50ms'}

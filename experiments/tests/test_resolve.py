@@ -1,222 +1,275 @@
 # SPDX-License-Identifier: MIT
-"""From given parameters to SI units: defaults, rounding, rules between keys; and every shipped spec."""
+"""From given parameters to SI units: defaults, rounding, rules between keys; spec files; and every shipped spec. The
+messages for wrong values are in golden/errors.txt.
+"""
 
 import contextlib
-from functools import partial
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from experiments import run_plan
-from experiments.host import Host
-from experiments.resolve import resolve
-from experiments.resolved import Resolved
+from experiments.host import OF_TESTBED, Host
+from experiments.resolve import MOST_IPERF3_FLOWS, resolve
+from experiments.resolved import MAX_POOL_BYTES, Resolved
+from experiments.sizes import sizes
 from experiments.spec import KEYS, load_yaml
-from experiments.tests import resolving
+from experiments.tests.resolving import HOST, problems, resolved
 from experiments.traffic_groups import Group
+from hosts.traffic import draws
+from hosts.tune.tcp_options import LINUX, PAPER
 from lib.errors import SpecError
+from lib.frames import WIRE_EXTRA_BYTES
+from runs import run_table
 
-HOST = Host(("bbr", "cubic", "reno"), netem=False)
 SPECS = sorted((Path(__file__).parents[1] / "specs").glob("*.yaml"))  # sweeps are in directories of their own
+MS, S = 1_000_000, 1_000_000_000
+WITHOUT_SACK = {"sack": "off", "rack": "off", "tlp": "off"}
+NS3 = {"switch": "ns3", "cc": "reno"}
+OF_NS3 = {"rack": "off", "tlp": "off", "frto": "off", "comp_sack_nr": 0}
+BMV2 = {"target": "bmv2", "clock": "real", "rate": "50mbit", "rtt": "20ms", "flows": 4}
+CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"clock": "real"}, {
+        "rate_bps": 200_000_000, "rtt_ns": 10 * MS, "mtu_bytes": 1500, "wire_bytes": 1538, "bdp_packets": 163,
+        "buffer_packets": 163, "buffer_given": "1bdp", "duration_ns": 10 * S, "warmup_ns": 2 * S, "traffic_ns": 12 * S,
+        "generator": "iperf3", "switch": "process", "mode": "tail-drop", "delay": "switch", "reps": 1, "target": "soft",
+        "groups": (Group("cubic", 16),), "name": "cubic16", "setup_ns": 0, "rate_pps": None, "pacing": None,
+        "tcp": None, "unsent_bytes": None,
+    }),
+    ({}, {"clock": "virtual", "generator": "epoll", "switch": "driver", "start_spread_ns": 10 * MS, "offloads": None}),
+    *(
+        ({"buf": given}, {"buffer_packets": packets, "threshold_bytes": None, "buffer_given": given})
+        for given, packets in (("1bdp", 163), ("0.25bdp", 41), ("0.5bdp", 81), ("1.5bdp", 244), ("0.0001bdp", 1),
+                               ("166p", 166), ("6.152ms", 100), ("1us", 1))
+    ),
+    ({"buf": "300kB"}, {"threshold_bytes": 300_000, "buffer_packets": 198}),
+    ({"clock": "real", "duration": "1.2s", "warmup": "0.9s"}, {"traffic_ns": 3 * S}),  # iperf3: whole seconds
+    ({"cc": "cubic:300,bbr:2", "rtt": "1.2ms", "duration": "100rtt", "start_spread": "10rtt"},
+     {"traffic_ns": 310 * 1_200_000, "start_spread_ns": 12 * MS, "setup_ns": 0,
+      "connect_ns": 302 * 100_000 + 3 * 1_200_000}),
+    ({"rate": "64kbit"}, {"connect_interval_ns": 2 * 188 * 8 * S // 64_000}),
+    ({"start_spread": "0ns"}, {"start_spread_ns": 0}),
+    ({"clock": "real", "start_spread": "0ns"}, {"start_spread_ns": 0}),
+    ({"clock": "real", "flows": 128}, {"setup_ns": 0}),
+    ({"clock": "real", "flows": 129}, {"traffic_ns": 19 * S}),  # several processes get time to start
+    ({"clock": "real", "cc": "cubic:8,bbr:8"},
+     {"setup_ns": S + 2 * 8 * (10 * MS + 163 * 1538 * 8 * 5), "traffic_ns": 14 * S}),
+    ({"traffic": "open-loop", "load": "0.95", "sizes": "bimodal", "flows": 4, "duration": "1s", "warmup": "1ms"},
+     {"groups": (), "generator": None, "flows": 4, "traffic_ns": 1_001 * MS, "load": 0.95, "sizes": "bimodal",
+      "arrivals": "poisson", "name": "open-loop-bimodal", "connect_ns": 0, "packets": 200_200_000 // (8 * 811)}),
+    ({"traffic": "open-loop"}, {"load": 0.8, "sizes": "fixed", "arrivals": "poisson", "flows": 16}),
+    ({"traffic": "open-loop", "arrivals": "periodic:4p:20"}, {"arrivals": "periodic:4p:20"}),  # 16 flows / 0.8
+    ({"traffic": "open-loop", "sizes": "bursts:14p"},
+     {"name": "open-loop-bursts-14p", "packets": resolved(traffic="open-loop").packets}),
+    ({"traffic": "open-loop,long", "cc": "reno", "flows": "3", "load": "0.5", "arrivals": "cbr"},
+     {"flows": 4, "load": None, "datagram_flows": None, "name": "reno3-open-loop-fixed"}),
+    ({"mode": "ecn"}, {"ecn_threshold_packets": 81, "with_ecn": True, "ecn": None}),
+    ({"mode": "ecn", "ecn_threshold": "20p", "ecn": "off"}, {"ecn_threshold_packets": 20, "with_ecn": False}),
+    ({"mode": "ecn", "buf": "300kB", "ecn_threshold": "30kB"}, {"ecn_threshold_bytes": 30_000}),
+    ({"mode": "egress-threshold"}, {"with_ecn": False}),
+    ({"mode": "egress-ecn", "ecn": "on"}, {"with_ecn": True, "ecn": None}),  # the mode implies it
+    ({"ecn": "on"}, {"with_ecn": True}),
+    ({"ack_delay": "10ms"}, {"back_ns": 10 * MS}),
+    ({"rtts": "50ms,20ms,120ms"}, {"rtt_ns": 20 * MS, "rtt_spread_ns": 100 * MS}),
+    ({"access": "1gbit"}, {"access_bps": 10**9}),  # faster than the bottleneck
+    ({"clock": "real", "target": "tofino", "offloads": "on"}, {"offloads": {}}),
+    ({"offloads": "on"}, {"offloads": {"nic_rate_bps": 10**10, "coalesce_us": 20}}),
+    ({"offloads": "on", "rate": "10gbit"}, {"offloads": {"nic_rate_bps": 4 * 10**10, "coalesce_us": 20}}),
+    ({"offloads": "on", "nic_rate": "300mbit", "coalesce": "1ms"},
+     {"offloads": {"nic_rate_bps": 3 * 10**8, "coalesce_us": 1000}}),
+    ({"profile": "paper"}, {"tcp": PAPER}),
+    ({name: value for name, value in PAPER.items() if value != LINUX[name] and name != "comp_sack_nr"},
+     {"tcp": PAPER | {"comp_sack_nr": 44}}),  # comp_sack_nr has no meaning without SACK
+    ({"profile": "paper", "sack": "on", "initcwnd": "4"}, {"tcp": PAPER | {"sack": "on", "initcwnd": 4}}),
+    ({"comp_sack_slack": "0ns"}, {"tcp": LINUX | {"comp_sack_slack_ns": 0}}),
+    ({"sack": "off"}, {"tcp": LINUX | WITHOUT_SACK}),
+    ({**NS3, "profile": "paper"}, {"tcp": PAPER}),
+    ({**NS3, "initcwnd": "4"}, {"tcp": LINUX | OF_NS3 | {"initcwnd": 4}}),
+    ({**NS3, "initcwnd": "10", "acks": "delayed", "sack": "on"}, {"tcp": None}),
+    ({**NS3, "pacing": "exact", "window": "32p"}, {"pacing": "exact", "window_packets": 32}),
+    ({"traffic": "open-loop", "pacing": "off"}, {"pacing": None}),
+    (BMV2, {"rate_pps": 4064}),  # 50e6 / (8 * 1538) = 4063.7
+    (BMV2 | {"mtu": "9000"}, {"rate_pps": 692}),
+    (BMV2 | {"clock": "virtual"}, {"switch": "process", "generator": "epoll"}),
+    ({"flows": 4, "rate": "1435mbit", "rtt": "80ms", "buf": "1050pkt"},
+     {"unsent_bytes": 2 * -(-(9330 + 1050) // 4) * 1500}),
+    ({"flows": 1, "rate": "1435mbit"}, {"unsent_bytes": None}),
+    ({"flows": 10_000, "rate": "1435mbit"}, {"unsent_bytes": 32 << 10}),
+]  # fmt: skip
 
-resolved, problems = partial(resolving.resolved, HOST), partial(resolving.problems, HOST)
+
+def test_resolve__values_are_in_si_units_and_survive_a_file() -> None:
+    wrong = []
+    for given, expected in CASES:
+        spec = resolved(**given)
+        assert Resolved.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec, given
+        found = {name: getattr(spec, name) for name in expected}
+        wrong += [] if found == expected else [(given, found)]
+    assert wrong == []
 
 
-def test_resolve__defaults_are_those_of_the_documentation() -> None:
-    spec = resolved()
-    assert (spec.rate_bps, spec.rtt_ns, spec.mtu_bytes, spec.wire_bytes) == (200_000_000, 10_000_000, 1500, 1538)
-    assert (spec.bdp_packets, spec.buffer_packets, spec.buffer_given) == (163, 163, "1bdp")
-    assert (spec.duration_ns, spec.warmup_ns, spec.traffic_ns) == (10 * 10**9, 2 * 10**9, 12 * 10**9)
-    assert spec.generator == "iperf3"
-    assert (spec.mode, spec.delay, spec.reps, spec.target) == ("tail-drop", "switch", 1, "soft")
-    assert (spec.groups, spec.name) == ((Group("cubic", 16),), "cubic16")
+def test_resolve__values_that_are_the_default_are_not_in_the_spec() -> None:
+    own = {"initcwnd": "10", "acks": "delayed", "sack": "on", "comp_sack_slack": "100us", "comp_sack_nr": "44"}
+    same = {"offloads": "off", "pacing": "off", "profile": "linux", "ecn": "off", **own}
+    plain = resolved().to_dict()
+    assert resolved(**same).to_dict() == plain
+    optional = {"offloads", "pacing", "window_packets", "tcp", "ecn", "ack_delay_ns", "datagrams", "access_bps",
+                "program", "congestion_sources"}  # fmt: skip
+    assert not optional & plain.keys()
 
 
-@pytest.mark.parametrize(
-    ("given", "packets"),
-    [("1bdp", 163), ("0.25bdp", 41), ("0.5bdp", 81), ("1.5bdp", 244), ("0.0001bdp", 1), ("166p", 166), ("6.152ms", 100),
-     ("1us", 1)],
-)  # fmt: skip
-def test_resolve__buffers_round_to_the_nearest_packet_and_at_least_one(given: str, packets: int) -> None:
-    spec = resolved(buf=given)
-    assert (spec.buffer_packets, spec.threshold_bytes, spec.buffer_given) == (packets, None, given)
+REFUSED: list[tuple[dict[str, Any], set[str]]] = [
+    # a wrong key does not make others wrong
+    ({"rtt": "ten", "duration": "1ms"}, {"RTT"}),
+    ({"cc": "", "flows": 15}, {"CC"}),
+    ({"mode": "enc", "ecn_threshold": "20p"}, {"MODE"}),
+    ({"traffic": "openloop", "cc": "cubic", "load": "0.8"}, {"TRAFFIC"}),
+    ({"spec_version": 2, "flavour": "new", "rtt": "ten"}, {"SPEC_VERSION"}),
+    # rules between keys
+    ({"start_spread": "1ms", "clock": "real"}, {"START_SPREAD"}),
+    ({"clock": "virtual", "generator": "iperf3"}, {"GENERATOR"}),
+    ({"traffic": "open-loop", "cc": "cubic", "rtt_spread": "1ms", "generator": "epoll"},
+     {"CC", "RTT_SPREAD", "GENERATOR"}),
+    ({"load": "0.8", "sizes": "fixed", "arrivals": "cbr"}, {"LOAD", "SIZES", "ARRIVALS"}),
+    ({"traffic": "open-loop", "arrivals": "periodic:4p:20.1"}, {"ARRIVALS"}),
+    ({"traffic": "open-loop", "arrivals": "periodic", "sizes": "bursts:14p"}, {"SIZES"}),
+    ({"traffic": "finite", "cc": "reno", "arrivals": "periodic"}, {"ARRIVALS"}),
+    ({"mode": "ecn", "ecn_threshold": "164p"}, {"ECN_THRESHOLD"}),
+    ({"mode": "ecn", "ecn_threshold": "30kB"}, {"ECN_THRESHOLD"}),
+    ({"mode": "egress-ecn", "ecn_threshold": "20p"}, {"ECN_THRESHOLD"}),
+    ({"cc": "cubic:9000,bbr:9000"}, {"CC"}),
+    ({"rtt": "1s", "duration": "9s"}, {"DURATION"}),
+    ({"duration": "82799s", "warmup": "2s"}, {"DURATION"}),
+    ({"rate": "100gbit", "rtt": "1s"}, {"BUF"}),
+    ({"clock": "real", "flows": MOST_IPERF3_FLOWS + 1}, {"FLOWS"}),
+    ({"clock": "real", "cc": f"reno:{MOST_IPERF3_FLOWS},cubic:1"}, {"CC"}),
+    ({"pacing": "linux", "window": "32p", "clock": "real", "target": "tofino"}, {"PACING", "WINDOW"}),
+    ({"pacing": "linux", "window": "32p", "traffic": "open-loop"}, {"PACING", "WINDOW"}),
+    *(({"window": window}, {"WINDOW"}) for window in ("2.5p", "2000000p")),
+    ({"offloads": "on", "nic_rate": "200mbit"}, {"NIC_RATE"}),  # not faster than the bottleneck
+    ({"offloads": "on", "switch": "process"}, {"OFFLOADS"}),
+    ({"offloads": "on", "switch": "ns3"}, {"OFFLOADS"}),
+    ({"nic_rate": "1gbit", "coalesce": "20us"}, {"NIC_RATE", "COALESCE"}),
+    ({"offloads": "on", "clock": "real", "target": "tofino", "nic_rate": "40gbit"}, {"NIC_RATE"}),
+    ({"sack": "off", "rack": "on", "comp_sack_nr": "3"}, {"RACK", "COMP_SACK_NR"}),
+    ({"traffic": "open-loop", "profile": "paper", "initcwnd": "3"}, {"PROFILE", "INITCWND"}),
+    ({**NS3, "rack": "on", "comp_sack_slack": "0ns", "comp_sack_nr": "7", "initcwnd": "4"},
+     {"RACK", "COMP_SACK_SLACK", "COMP_SACK_NR"}),
+    ({"access": "5mbit", "traffic": "long,finite", "load": "0.2", "sizes": "fixed:14p"}, {"ACCESS"}),
+    ({"target": "tofino", "clock": "virtual"}, {"CLOCK"}),
+    (BMV2 | {"clock": "virtual", "switch": "driver"}, {"SWITCH"}),
+    (BMV2 | {"clock": "virtual", "delay": "tc"}, {"DELAY"}),
+    # groups
+    ({"groups": [{"rtt": "20ms", "ack_delay": "21ms"}, {"rtt": "40ms"}], "ack_delay": "41ms"},
+     {"groups[0].ack_delay", "ACK_DELAY"}),
+    ({"groups": [{"cc": "reno"}, {"traffic": "open-loop", "ack_delay": "1ms"}]}, {"groups[1].ack_delay"}),
+    ({"delay": "tc", "groups": [{"cc": "reno", "ack_delay": "1ms"}]}, {"groups[0].ack_delay"}),
+    ({"groups": [{"cc": "reno", "flows": "6000"}] * 2}, {"GROUPS"}),
+    ({"groups": [{"cc": "reno", "flows": "600", "access": "5mbit", "access_links": "600"}] * 2}, {"GROUPS"}),
+    ({"groups": [{"traffic": "finite", "rtt_spread": "5ms"}] * 63}, {"GROUPS"}),  # 1008 paths
+    ({"groups": [{"cc": "reno", "pacing": "linux"}, {"cc": "reno", "pacing": "exact"}]}, {"GROUPS"}),
+    ({"groups": [{"cc": "reno", "pacing": "fq"}, {"cc": "cubic"}]}, {"GROUPS"}),
+    ({"groups": [{"traffic": "finite", "sizes": "fixed:1p"}] * 2, "rate": "10gbit", "duration": "60s"}, {"GROUPS"}),
+]  # fmt: skip
 
 
-def test_resolve__a_buffer_in_bytes_stays_in_bytes() -> None:
-    spec = resolved(buf="300kB")
-    assert (spec.threshold_bytes, spec.buffer_packets) == (300_000, 198)
+def test_resolve__refuses_by_key() -> None:
+    wrong = [(given, found, keys) for given, keys in REFUSED if (found := problems(**given).keys()) != keys]
+    assert wrong == []
 
 
-def test_resolve__traffic_of_iperf3_takes_whole_seconds_rounded_up() -> None:
-    assert resolved(duration="1.2s", warmup="0.9s").traffic_ns == 3 * 10**9
+def test_resolve__refuses_what_a_host_or_a_testbed_lacks() -> None:
+    server = {"traffic": "program", "server": "a {port}", "client": "b", "clock": "real"}
+    here = Host(("cubic", "reno"), netem=True, for_programs=("reno",))
+    assert "which this machine keeps from programs" in problems(here, **server, cc="cubic")["CC"]
+    assert "PROGRAM_CC" in problems(here, **server, cc="reno", program_cc="cubic")
+    assert "CC" not in problems(here, **server, cc="reno")  # a and b are no programs
+    finite = {"traffic": "finite", "cc": "reno", "rtt": "10ms"}
+    assert problems(OF_TESTBED, **finite, rtt_spread="20ms").keys() == {"RTT_SPREAD"}
+    assert resolved(OF_TESTBED, **finite).rtt_ns == 10 * MS
 
 
-def test_resolve__traffic_of_epoll_takes_what_was_asked_for() -> None:
-    spec = resolved(generator="epoll", cc="cubic:300,bbr:2", rtt="1.2ms", duration="100rtt", start_spread="10rtt")
-    assert (spec.traffic_ns, spec.start_spread_ns, spec.setup_ns) == (310 * 1_200_000, 12_000_000, 0)
-    assert [(p.cc, p.flows, p.server_port) for p in run_plan.flow_processes(spec, 1)] == [
-        ("cubic", 300, 5201),
-        ("bbr", 2, 5202),
-    ]
-    assert spec.connect_ns == 302 * 100_000 + 3 * 1_200_000
-    assert resolved(generator="epoll", rate="64kbit").connect_interval_ns == 2 * 188 * 8 * 10**9 // 64_000
-    assert problems(start_spread="1ms").keys() == {"START_SPREAD"}
-    assert resolved(generator="epoll", rtt="1.2ms").start_spread_ns == 1_200_000
-    assert resolved(generator="epoll", start_spread="0ns").start_spread_ns == 0
-    assert resolved(generator="iperf3", start_spread="0ns").start_spread_ns == 0
-    assert resolved(clock="virtual").generator == "epoll"
-    assert problems(clock="virtual", generator="iperf3").keys() == {"GENERATOR"}  # iperf3 spins for ever there
+def test_resolve__load_counts_every_bit_of_a_connection(tmp_path: Path) -> None:
+    spec = resolved(traffic="finite", cc="reno", rate="100mbit", load="0.8", sizes="fixed:14p", mtu="1500")
+    (group,) = spec.transfers
+    assert group.sizes == {"name": "fixed", "value": 14 * 1448.0}
+    # 14 segments of 1538 bytes; a SYN of 98 bytes, and three segments without data, each of 90 bytes
+    assert group.mean_wire_bytes == pytest.approx(14 * 1538 + 98 + 3 * 90)
+    assert group.offered_bps() == pytest.approx(0.8e8)
+    assert (spec.groups, spec.flows) == ((), 0)
+    file = tmp_path / "sizes.txt"
+    file.write_text("1000 0.5  # half are small\n\n100000 1\n")
+    (group,) = resolved(traffic="finite", cc="reno", sizes=f"file:{file}").transfers
+    assert group.sizes == {"name": "empirical", "points": [[1000.0, 0.5], [100000.0, 1.0]]}
+    assert group.mean_size_bytes == draws.distribution(group.sizes).mean == pytest.approx(500 + 50_500 / 2)
 
 
-def test_trace_ring__holds_what_comes_between_two_looks() -> None:
-    assert run_plan.sizes(resolved()).trace_ring_mib == 16
-    assert run_plan.sizes(resolved(rate="10gbit", mtu="576")).trace_ring_mib == 64
-    assert run_plan.sizes(resolved(rate="100gbit", rtt="100us", mtu="9000")).trace_ring_mib == 32
+def test_pool__has_room_for_full_access_queues_up_to_its_bound() -> None:
+    without, few, many = (resolved(flows=flows, **access) for flows, access in (
+        (100, {}), (100, {"access": "5mbit"}), (10_000, {"access": "5mbit"})))  # fmt: skip
+    room = (few.pool_packets - without.pool_packets) * 7 // 8  # clones have an eighth of the pool
+    assert room == pytest.approx(100 * few.access_packets(few.access_bps), abs=2)
+    assert few.access_packets(few.access_bps) * few.mtu_bytes > (few.access_buffer_bytes or 0) >= 128 << 10
+    serial_ns = (1514 + WIRE_EXTRA_BYTES) * 8 * S // 5_000_000
+    assert few.longest_rtt_ns == without.longest_rtt_ns + few.access_packets(few.access_bps) * serial_ns
+    assert many.pool_packets > few.pool_packets
+    assert many.pool_bytes <= MAX_POOL_BYTES
+    real = {"clock": "real", "generator": "epoll", "flows": 100}
+    assert sizes(resolved(**real, access="5mbit")).tcp_mib > sizes(resolved(**real)).tcp_mib
+    alone, shared = resolved(flows=32, access="5mbit"), resolved(flows=32, access="5mbit", access_links=1)
+    idle_ns = resolved(flows=32).longest_rtt_ns
+    assert shared.longest_rtt_ns - idle_ns == pytest.approx(32 * (alone.longest_rtt_ns - idle_ns), rel=1e-6)
 
 
-def test_resolve__open_loop_traffic_has_no_congestion_control() -> None:
-    spec = resolved(traffic="open-loop", load="0.95", sizes="bimodal", flows=4, duration="1s", warmup="1ms")
-    assert (spec.groups, spec.generator, spec.flows, spec.traffic_ns) == ((), None, 4, 1_001_000_000)
-    assert (spec.load, spec.sizes, spec.arrivals, spec.name) == (0.95, "bimodal", "poisson", "open-loop-bimodal")
-    assert [(p.cc, p.flows, p.server_port) for p in run_plan.flow_processes(spec, 1)] == [(None, 4, 5201)]
-    assert (spec.connect_ns, spec.setup_ns, spec.packets) == (0, 0, 200_200_000 // (8 * 811))
-    assert Resolved.from_dict(spec.to_dict()) == spec
-    options = run_plan.plan_run(spec, 2).traffic.options
-    assert (options["load_ppm"], options["seed"], options["server_port"]) == (950_000, (1 << 16) + 2, 5201)
-    defaults = resolved(traffic="open-loop")
-    assert (defaults.load, defaults.sizes, defaults.arrivals, defaults.flows) == (0.8, "fixed", "poisson", 16)
+def test_memory__of_10000_flows_is_less_than_4_gib() -> None:
+    one, many = (sizes(resolved(flows=flows, rate="10gbit", rtt="100ms")) for flows in (1, 10_000))
+    assert many.machine_mib < 4096
+    assert 10_000 * 32 < (many.machine_mib - one.machine_mib) * 1024 < 10_000 * 128  # KiB per flow
+    assert many.tcp_mib < many.machine_mib
 
 
-def test_resolve__periodic_datagrams_reach_the_program_or_are_refused_in_one_line() -> None:
-    spec = resolved(traffic="open-loop", arrivals="jittered:64p:2.5", flows=8, load="0.5")
-    assert Resolved.from_dict(spec.to_dict()) == spec
-    assert run_plan.plan_run(spec, 1).traffic.options["arrivals"] == "jittered:64p:2.5"
-    assert resolved(traffic="open-loop", arrivals="periodic:4p:20").arrivals == "periodic:4p:20"  # 16 flows / 0.8
-    for key, said, given in (
-        ("ARRIVALS", "allowed: poisson, cbr, periodic, jittered, periodic:64p:2.5", {"arrivals": "periodic:64"}),
-        ("ARRIVALS", "at most FLOWS / LOAD = 20 packet times", {"arrivals": "periodic:4p:20.1"}),
-        ("SIZES", "allowed with ARRIVALS=periodic: fixed", {"arrivals": "periodic", "sizes": "bursts:14p"}),
-        (
-            "ARRIVALS",
-            "allowed with TRAFFIC=finite: poisson, cbr",
-            {"arrivals": "periodic", "traffic": "finite", "cc": "reno"},
-        ),
+def test_run_table__has_every_option_of_tcp() -> None:
+    here = run_table.Place("a/rep-1", None, 1, 1, "all", None)
+    for given, profile, values in (
+        ({}, "linux", LINUX),
+        ({"profile": "paper"}, "paper", PAPER),
+        ({"initcwnd": "3"}, "mixed", LINUX | {"initcwnd": 3}),
+        ({"traffic": "open-loop"}, None, dict.fromkeys(LINUX)),
+        ({**NS3, "profile": "paper"}, "paper", PAPER),
+        (NS3, None, dict.fromkeys(LINUX)),
     ):
-        found = problems(**{"traffic": "open-loop", **given})
-        assert found.keys() == {key}, given
-        assert said in str(found[key]), given
-        assert "\n" not in str(found[key])
+        spec = resolved(**given).to_dict()  # type: ignore[arg-type]
+        cells = run_table.row({"valid": True, "reasons": [], "utilization": {}, "spec": spec}, {}, here)
+        assert {name: cells[name] for name in ("profile", *LINUX)} == {"profile": profile, **values}
 
 
-def test_resolve__keys_of_one_kind_of_traffic_are_refused_with_another() -> None:
-    assert problems(traffic="open-loop", cc="cubic", rtt_spread="1ms", generator="epoll").keys() == {
-        "CC", "RTT_SPREAD", "GENERATOR"}  # fmt: skip
-    assert problems(load="0.8", sizes="fixed", arrivals="cbr").keys() == {"LOAD", "SIZES", "ARRIVALS"}
-    assert problems(traffic="openloop", cc="cubic", load="0.8").keys() == {"TRAFFIC"}
+def test_shipped_specs__resolve_and_are_named_as_their_files() -> None:
+    for path in SPECS:
+        content = load_yaml(path)
+        assert set(content) <= set(KEYS), path
+        assert content["spec_version"] == "1", path
+        assert resolve(content, HOST).name == path.stem
+    assert resolve(load_yaml(SPECS[0].parent / "default.yaml"), HOST) == resolve({"name": "default"}, HOST)
 
 
-def test_resolve__several_processes_get_time_to_start() -> None:
-    assert resolved(flows=128).setup_ns == 0
-    mix = resolved(cc="cubic:8,bbr:8")
-    assert mix.setup_ns == 10**9 + 2 * 8 * (10_000_000 + 163 * 1538 * 8 * 5)
-    assert mix.traffic_ns == 14 * 10**9
-    assert resolved(flows=129).traffic_ns == 19 * 10**9
-
-
-def test_resolve__ecn_marks_at_half_the_buffer_unless_told() -> None:
-    assert resolved(mode="ecn").ecn_threshold_packets == 81
-    assert resolved(mode="ecn", ecn_threshold="20p").ecn_threshold_packets == 20
-    spec = resolved(mode="ecn", buf="300kB", ecn_threshold="30kB")
-    assert (spec.ecn_threshold_bytes, spec.threshold_bytes) == (30_000, 300_000)
-
-
-def test_resolve__flows_ask_for_ecn_where_the_mode_marks() -> None:
-    modes = {"tail-drop": False, "ecn": True, "egress-threshold": False, "egress-ecn": True}
-    assert {mode: resolved(mode=mode).with_ecn for mode in modes} == modes
-    assert not resolved(mode="egress-ecn", ecn="off").with_ecn
-    assert resolved(mode="egress-ecn", ecn="on").ecn is None  # the mode implies it
-    assert problems(mode="egress-ecn", ecn_threshold="20p").keys() == {"ECN_THRESHOLD"}
-
-
-def test_resolve__rules_between_keys() -> None:
-    assert problems(mode="ecn", ecn_threshold="164p").keys() == {"ECN_THRESHOLD"}
-    assert problems(mode="ecn", ecn_threshold="30kB").keys() == {"ECN_THRESHOLD"}
-    assert problems(ecn_threshold="20p").keys() == {"ECN_THRESHOLD"}
-    assert problems(cc="cubic:8,bbr:8", flows=15).keys() == {"FLOWS"}
-    assert problems(cc="cubic:9000,bbr:9000").keys() == {"CC"}
-    assert problems(rtt="1s", duration="9s").keys() == {"DURATION"}
-    assert problems(duration="82799s", warmup="2s").keys() == {"DURATION"}
-    assert problems(rate="100gbit", rtt="1s").keys() == {"BUF"}
-
-
-def test_resolve__a_wrong_key_does_not_make_others_wrong() -> None:
-    assert problems(rtt="ten", duration="1ms").keys() == {"RTT"}
-    assert problems(cc="", flows=15).keys() == {"CC"}
-    assert problems(mode="enc", ecn_threshold="20p").keys() == {"MODE"}
-
-
-def test_resolve__a_newer_version_is_the_only_error() -> None:
-    assert problems(spec_version=2, flavour="new", rtt="ten").keys() == {"SPEC_VERSION"}
-
-
-def test_processes__never_more_flows_than_iperf3_carries_and_no_port_twice() -> None:
-    processes = run_plan.flow_processes(resolved(cc="cubic:300,bbr:128,reno:1"), 1)
-    assert [(p.cc, p.flows) for p in processes] == [
-        ("cubic", 128), ("cubic", 128), ("cubic", 44), ("bbr", 128), ("reno", 1)]  # fmt: skip
-    assert [p.server_port for p in processes] == list(range(5201, 5206))
-    ports = [port for p in processes for port in range(p.first_client_port, p.first_client_port + p.flows)]
-    assert len(set(ports)) == 429
-    assert min(ports) >= 30_000
-    assert max(ports) < 32_768
-
-
-def test_extra_delays__spread_evenly_and_differently_for_each_seed_and_repetition() -> None:
-    spec = resolved(rtt_spread="3ms", flows=4)
-    delays = [run_plan.extra_delays_ns(spec, repetition) for repetition in range(1, 9)]
-    assert all(sorted(some) == [0, 1_000_000, 2_000_000, 3_000_000] for some in delays)
-    assert len({tuple(some) for some in delays}) > 1
-    assert delays[0] == run_plan.extra_delays_ns(resolved(rtt_spread="3ms", flows=4), 1)
-    assert run_plan.extra_delays_ns(resolved(rtt_spread="3ms", flows=1), 1) == [0]
-
-
-@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
-def test_shipped_spec__resolves_and_is_named_as_its_file(path: Path) -> None:
-    content = load_yaml(path)
-    assert set(content) <= set(KEYS)
-    assert content["spec_version"] == "1"
-    assert resolve(content, HOST).name == path.stem
-
-
-def test_shipped_specs__default_is_the_default() -> None:
-    content = load_yaml(SPECS[0].parent / "default.yaml")
-    assert resolve(content, HOST) == resolve({"name": "default"}, HOST)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "not a mapping"), ("- cc", "not a mapping"),
-        ("cc: [", "is not YAML"), ("rtt: 1ms\nRTT: 2ms", "given twice"),
-        ("[1]: 2", "a key that is not text"), ("cc: !!python/object:os.system x", "remove"),
-        ("\x00", "is not YAML"),
-        ("rtt: !!timestamp foo", "has no tags; remove !!timestamp in line 1"),
-        ("flows: !!bool foo", "remove !!bool"), ("!!int cc: x", "remove"),
-        ("cc: &a [*a]", "no aliases; replace \\*a in line 1"),
-        ("--- !!set {cc}", "remove !!set"), ("cc: !mine x", "remove !mine"), ("x", "not a mapping"),
-        ("rtt: 1ms\n---\nrtt: 2ms", "is not YAML"), ("{[a, b]: 1}", "a key that is not text"),
-    ],
-)  # fmt: skip
-def test_load_yaml__refuses_what_is_no_spec(tmp_path: Path, text: str, says: str) -> None:
+def test_load_yaml__refuses_what_is_no_spec(tmp_path: Path) -> None:
     path = tmp_path / "spec.yaml"
-    path.write_text(text)
-    with pytest.raises(SpecError, match=says):
-        load_yaml(path)
+    for text, says in (
+        ("", "not a mapping"), ("- cc", "not a mapping"), ("x", "not a mapping"),
+        ("cc: [", "is not YAML"), ("\x00", "is not YAML"), ("rtt: 1ms\n---\nrtt: 2ms", "is not YAML"),
+        ("rtt: 1ms\nRTT: 2ms", "given twice"), ("[1]: 2", "a key that is not text"),
+        ("{[a, b]: 1}", "a key that is not text"), ("cc: !!python/object:os.system x", "remove"),
+        ("rtt: !!timestamp foo", "has no tags; remove !!timestamp in line 1"), ("!!int cc: x", "remove"),
+        ("cc: &a [*a]", r"no aliases; replace \*a in line 1"), ("--- !!set {cc}", "remove !!set"),
+        ("#" * (1 << 20) + "\n#", "larger than"), ("\xff\xfe\x00", "spec file is not"),
+    ):  # fmt: skip
+        path.write_bytes(text.encode("latin-1"))
+        with pytest.raises(SpecError, match=says):
+            load_yaml(path)
 
 
-@pytest.mark.parametrize(
-    "value", ["010", "0x10", "1:30", "0b1", "1_0", "1e1", "10.0", "true", "yes", "null", "~", "+7"]
-)
-def test_load_yaml__a_value_means_what_it_means_on_the_command_line(tmp_path: Path, value: str) -> None:
+def test_load_yaml__a_value_means_what_it_means_on_the_command_line(tmp_path: Path) -> None:
     def outcome(given: dict[str, object]) -> object:
         try:
             return resolve(given, HOST).flows
@@ -224,27 +277,14 @@ def test_load_yaml__a_value_means_what_it_means_on_the_command_line(tmp_path: Pa
             return failure.lines()
 
     path = tmp_path / "spec.yaml"
-    path.write_text(f"flows: {value}\n")
-    assert outcome(load_yaml(path)) == outcome({"flows": value})
-    assert load_yaml(path) == {"flows": value}
-
-
-def test_load_yaml__a_value_that_is_left_out_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "spec.yaml"
+    for value in ("010", "0x10", "1:30", "0b1", "1_0", "1e1", "10.0", "true", "yes", "null", "~", "+7"):
+        path.write_text(f"flows: {value}\n")
+        assert outcome(load_yaml(path)) == outcome({"flows": value}), value
+        assert load_yaml(path) == {"flows": value}
     path.write_text("".join(f"{key}:\n" for key in KEYS if key != "spec_version"))
     with pytest.raises(SpecError) as failure:
         resolve(load_yaml(path), HOST)
     assert {error.key.lower() for error in failure.value.errors} == set(KEYS) - {"spec_version"}
-
-
-def test_load_yaml__an_oversized_or_binary_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "spec.yaml"
-    path.write_bytes(b"#" * (1 << 20) + b"\n#")
-    with pytest.raises(SpecError, match="larger than"):
-        load_yaml(path)
-    path.write_bytes(b"\xff\xfe\x00\xd8rtt")
-    with pytest.raises(SpecError, match="spec file is not"):
-        load_yaml(path)
 
 
 def test_values__of_any_yaml_type_are_refused_without_a_crash() -> None:
@@ -253,9 +293,6 @@ def test_values__of_any_yaml_type_are_refused_without_a_crash() -> None:
         for value in values:
             with contextlib.suppress(SpecError):
                 resolve({key: value}, HOST)
-
-
-def test_errors__show_no_control_characters() -> None:
     with pytest.raises(SpecError) as failure:
         resolve({"cc": "\x1b[31m", "rtt": "\n", "name": "a\nb", "\x1b": 1}, HOST)
     assert all(line.isprintable() for line in failure.value.lines())

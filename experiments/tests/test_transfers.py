@@ -1,124 +1,105 @@
 # SPDX-License-Identifier: MIT
-"""Finite flows in virtual time: their records agree with the postcards, 98 % within 5 ns. The seed decides every byte.
-Loads are as given, Little's law holds, and every flow is in the ledger.
+"""Finite flows in virtual time, with several RTTs and access links: their records agree with the postcards, 98 % within
+10 ns. Loads are as given, Little's law holds, every flow is in the ledger, and on an access link no gap between packets
+is too short by even 1 ns.
 """
 
-import hashlib
 import itertools
-import json
 import math
 import shutil
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+from analysis.access_links import access_reasons
 from analysis.derive import derive
 from analysis.load import load
-from experiments.host import Host
+from analysis.paths import access_link_of_flows
+from analysis.postcards import wire_bytes
+from analysis.tests.undrawn import leave_out
 from experiments.lab import virtual as virtual_lab
-from experiments.tests import resolving
 from experiments.tests.test_virtual import run
-from hosts.traffic import draws
+from wire.wire import POSTCARD
 
-virtual = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
-HOST = Host(("cubic", "reno"), netem=True, clock="virtual", kernel="a test's kernel")
-resolved = partial(resolving.resolved, HOST, clock="virtual")
-RTT_NS = 20_000_000
+pytestmark = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+RST = 4
+RTTS_NS = [20_000_000, 50_000_000, 120_000_000]
 FINITE = (
-    "CLOCK=virtual", "TRAFFIC=finite", "CC=reno", "RATE=50mbit", "RTT=20ms", "LOAD=0.5", "SIZES=fixed:14p",
-    "WARMUP=0.5s", "DURATION=2s",
+    "CLOCK=virtual", "TRAFFIC=finite", "CC=reno", "RATE=50mbit", "RTTS=50ms,20ms,120ms", "LOAD=0.5",
+    "SIZES=fixed:14p", "WARMUP=0.5s", "DURATION=2s",
 )  # fmt: skip
 USERS = (
     "CLOCK=virtual", "TRAFFIC=long,closed-loop", "CC=cubic", "FLOWS=2", "FINITE_CC=reno", "USERS=30", "RATE=50mbit",
     "RTT=20ms", "SIZES=pareto:30000b:1.5", "THINK=exponential:100ms", "WARMUP=1s", "DURATION=6s",
 )  # fmt: skip
-
-
-def test_resolve__load_counts_every_bit_of_a_connection() -> None:
-    spec = resolved(traffic="finite", cc="reno", rate="100mbit", load="0.8", sizes="fixed:14p", mtu="1500")
-    (group,) = spec.transfers
-    assert group.sizes == {"name": "fixed", "value": 14 * 1448.0}
-    # 14 segments of 1538 bytes; a SYN of 98 bytes, and three segments without data, each of 90 bytes
-    assert group.mean_wire_bytes == pytest.approx(14 * 1538 + 98 + 3 * 90)
-    assert group.offered_bps() == pytest.approx(0.8e8)
-    assert spec.groups == ()
-    assert spec.flows == 0
-
-
-def test_resolve__mixes_have_groups_of_each_kind() -> None:
-    spec = resolved(traffic="closed-loop,long", cc="cubic:2,reno:1", finite_cc="reno", users="7", think="fixed:2s")
-    assert spec.traffic == "long,closed-loop"
-    assert [(group.cc, group.flows) for group in spec.groups] == [("cubic", 2), ("reno", 1)]
-    (group,) = spec.transfers
-    assert (group.kind, group.users, group.mean_think_ns, group.think_from) == ("closed-loop", 7, 2e9, "end")
-    assert type(spec).from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
-
-
-def test_resolve__a_file_of_sizes_is_copied_into_the_spec(tmp_path: Path) -> None:
-    file = tmp_path / "sizes.txt"
-    file.write_text("1000 0.5  # half are small\n\n100000 1\n")
-    (group,) = resolved(traffic="finite", cc="reno", sizes=f"file:{file}").transfers
-    assert group.sizes == {"name": "empirical", "points": [[1000.0, 0.5], [100000.0, 1.0]]}
-    assert group.mean_size_bytes == draws.distribution(group.sizes).mean == pytest.approx(500 + 50_500 / 2)
+LINKS = (
+    "CLOCK=virtual", "TRAFFIC=closed-loop", "CC=reno", "USERS=60", "RATE=10mbit", "RTTS=20ms,50ms", "ACCESS=1mbit",
+    "ACCESS_LINKS=1000", "SERVERS=1000", "PATH_OF=transfer", "SIZES=fixed:20000b", "THINK=exponential:200ms", "BUF=40p",
+    "WARMUP=0.5s", "DURATION=3s",
+)  # fmt: skip
+Recorded = tuple[Path, dict[str, Any]]
 
 
 def repetition(results: Path) -> Path:
     return (results / "latest").resolve() / "rep-1"
 
 
-def flows_of(results: Path) -> pl.DataFrame:
-    return pl.read_parquet(repetition(results) / "flows.parquet")
+def recorded(results: Path, words: tuple[str, ...], *, drawn: bool = False) -> Recorded:
+    """The repetition of a valid run, and its summary."""
+    summary = run(results, *words, drawn=drawn)
+    assert summary["valid"], summary["reasons"]
+    return repetition(results), summary
+
+
+def flows_of(directory: Path) -> pl.DataFrame:
+    return pl.read_parquet(directory / "flows.parquet")
 
 
 @pytest.fixture(scope="module")
-def finite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    results = tmp_path_factory.mktemp("finite")
-    run(results, *FINITE, drawn=True)
-    return results
+def finite(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return recorded(tmp_path_factory.mktemp("finite"), FINITE, drawn=True)
 
 
 @pytest.fixture(scope="module")
-def users(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    results = tmp_path_factory.mktemp("users")
-    run(results, *USERS)
-    return results
+def users(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return recorded(tmp_path_factory.mktemp("users"), USERS)
 
 
-@virtual
-def test_records__agree_with_the_times_of_packets_and_the_delays_of_links(finite: Path) -> None:
+def test_records__agree_with_the_times_of_packets_and_the_delays_of_links(finite: Recorded) -> None:
     """Each reading of the clock takes 1 ns of virtual time. Another program that runs in the same ns, such as the
     runner taking a sample, delays a few records by a us or two.
     """
-    flows = flows_of(finite).filter(pl.col("end") == "finished")
-    loaded = load(repetition(finite))
-    cards = loaded.postcards
+    flows = flows_of(finite[0]).filter(pl.col("end") == "finished", pl.col("retransmits") == 0)
+    cards = load(finite[0]).postcards
     departed = cards["enqueue_mono_ns"] + cards["sojourn_ns"]
     syn = (cards["tcp_flags"] & 2) != 0
     of_flow = {number: row for row, number in zip(np.flatnonzero(syn), cards["flow"][syn], strict=True)}
     rows = np.array([of_flow[number] for number in flows["flow"]])
-    column = {name: flows[name].to_numpy() for name in flows.columns if name.endswith("_mono_ns")}
+    column = {name: flows[name].to_numpy() for name in flows.columns if name.endswith("_ns")}
     late_ns = {
         "SYN": cards["enqueue_mono_ns"][rows] - column["syn_mono_ns"],
-        "SYN-ACK": column["connected_mono_ns"] - departed[rows] - RTT_NS,
+        "SYN-ACK": column["connected_mono_ns"] - departed[rows] - column["base_rtt_ns"],
         "first data": column["first_data_arrival_mono_ns"] - column["connected_mono_ns"],
         # The FIN is on the last segment, because 14 segments do not fit into the first window.
-        "last ACK": column["ended_mono_ns"] - column["last_data_departure_mono_ns"] - RTT_NS,
+        "last ACK": column["ended_mono_ns"] - column["last_data_departure_mono_ns"] - column["base_rtt_ns"],
     }
     for name, values in late_ns.items():
         assert values.min() >= 0, name
-        assert np.count_nonzero(values > 5) <= 0.02 * len(values), name
+        assert np.count_nonzero(values > 10) <= 0.02 * len(values), name
         assert values.max() < 3000, name
     assert (flows["acked_bytes"] == flows["size_bytes"]).all()
+    per_class = flows.group_by("base_rtt_ns").len().sort("base_rtt_ns")
+    assert per_class["base_rtt_ns"].to_list() == RTTS_NS
     assert len(flows) > 200
+    counts = per_class["len"].to_list()
+    assert max(counts) - min(counts) <= 6 * len(RTTS_NS)  # dealt in turn; long ones may not have finished
 
 
-@virtual
-def test_finite__offer_their_load_and_are_all_in_the_ledger(finite: Path) -> None:
-    summary = json.loads((repetition(finite) / "summary.json").read_text())
-    assert summary["valid"], summary["reasons"]
+def test_finite__offer_their_load_and_are_all_in_the_ledger(finite: Recorded) -> None:
+    directory, summary = finite
     (group,) = summary["finite_flows"]
     drawn = group["measured"]
     assert abs(drawn / (2 * group["flows_per_s"]) - 1) < 1e-9
@@ -129,7 +110,7 @@ def test_finite__offer_their_load_and_are_all_in_the_ledger(finite: Path) -> Non
     ledger = summary["ledger"]
     assert ledger["flows_begun"] == ledger["flow_records"] == ledger["flow_rows"] == group["begun"]
     assert (ledger["flows_refused"], ledger["flows_reset"]) == (0, 0)
-    assert summary["goodput_bps"] == pytest.approx(drawn * 14 * 1448 * 8 / 2, rel=0.06)
+    assert summary["goodput_bps"] == pytest.approx(drawn * 14 * 1448 * 8 / 2, rel=0.1)
     assert summary["application_goodput_bps"] == pytest.approx(summary["goodput_bps"], rel=0.06)
     queue = group["slow_start_queue"]  # 14 segments behind an initial window of 10
     assert queue["bursts_packets"] == [10, 4]
@@ -137,34 +118,46 @@ def test_finite__offer_their_load_and_are_all_in_the_ledger(finite: Path) -> Non
     assert 0 < depth["measured"] < summary["queue_depth_packets"]["time_mean"]
     # ACK-clocked bursts arrive more slowly than back to back, so the queue is shorter.
     assert 0.5 * depth["theory"] < depth["measured"] < depth["theory"] + 4 * depth["standard_error"]
-    page = (repetition(finite) / "report.html").read_text()
-    assert "Finite flows" in page
-    assert "(bursts of 10, 4)" in page
-    assert (repetition(finite) / "figures/completion_times.png").exists()
-    assert not (repetition(finite) / "figures/window_distribution.png").exists()
+    by_rtt = group["by_rtt"]
+    assert [entry["rtt_ns"] for entry in by_rtt] == RTTS_NS
+    assert sum(entry["measured"] for entry in by_rtt) == drawn
+    # At least the handshake and two rounds
+    assert all(entry["completion_s"]["p01"] * 1e9 >= 3 * entry["rtt_ns"] for entry in by_rtt)
+    assert (directory / "figures/completion_times.png").exists()
+    assert not (directory / "figures/window_distribution.png").exists()
 
 
-@virtual
-def test_users__obey_littles_law_beside_long_flows(users: Path) -> None:
-    summary = json.loads((repetition(users) / "summary.json").read_text())
-    assert summary["valid"], summary["reasons"]
+def test_damage__of_the_records_is_a_reason(
+    finite: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_out(monkeypatch.setattr)
+    copy = shutil.copytree(finite[0], tmp_path / "rep-1")
+    content = (copy / "flows.bsf").read_bytes()
+    (copy / "flows.bsf").write_bytes(content[: len(content) // 2])
+    summary, damage = derive(copy, force=True)
+    assert not summary["valid"]
+    assert any("flows.bsf" in line for line in damage)
+    assert any("could be read from flows.bsf" in reason for reason in summary["reasons"])
+
+
+def test_users__obey_littles_law_beside_long_flows(users: Recorded) -> None:
+    directory, summary = users
     (group,) = summary["finite_flows"]
     law = group["littles_law"]
     assert abs(law["cycle_error_fraction"]) < 0.01
     assert law["mean_flow_by_open_flows_s"] == pytest.approx(law["mean_flow_of_ended_s"], rel=0.2)
     assert law["mean_think_s"] == pytest.approx(0.1, rel=0.15)
     assert [flow["cc"] for flow in summary["flows"]] == ["cubic", "cubic"]
-    flows = flows_of(users)
+    flows = flows_of(directory)
     assert flows.filter(pl.col("end") == "long").height == 2
     assert set(flows["user"].drop_nulls()) == set(range(1, 31))
     assert flows.filter(pl.col("user") == 1).sort("syn_mono_ns")["syn_mono_ns"].is_sorted()
 
 
-@virtual
-def test_congestion_events__are_the_drops_more_than_two_rtts_apart(users: Path) -> None:
-    cards = pl.read_parquet(repetition(users) / "joined.parquet").filter("dropped").sort("enqueue_mono_ns")
+def test_congestion_events__are_the_drops_more_than_two_rtts_apart(users: Recorded) -> None:
+    cards = pl.read_parquet(users[0] / "joined.parquet").filter("dropped").sort("enqueue_mono_ns")
     of_flow = {number: rows["enqueue_mono_ns"].to_list() for (number,), rows in cards.group_by("flow")}
-    rows = flows_of(users).filter(pl.col("drops") > 1, pl.col("srtt_us").is_not_null())
+    rows = flows_of(users[0]).filter(pl.col("drops") > 1, pl.col("srtt_us").is_not_null())
     for row in rows.iter_rows(named=True):
         times = of_flow[row["flow"]]
         later = (after - before > 2000 * row["srtt_us"] for before, after in itertools.pairwise(times))
@@ -173,22 +166,35 @@ def test_congestion_events__are_the_drops_more_than_two_rtts_apart(users: Path) 
     assert (rows["congestion_events"] < rows["drops"]).any()
 
 
-@pytest.mark.long
-@virtual
-def test_seed__decides_every_byte(users: Path, tmp_path: Path) -> None:
-    run(tmp_path, *USERS)
-    for name in ("postcards.bsp", "tcp.bst", "flows.bsf", "goodput.bsg", "traffic.json"):
-        once, again = ((repetition(results) / name).read_bytes() for results in (users, tmp_path))
-        assert hashlib.sha256(once).digest() == hashlib.sha256(again).digest(), name
+def test_thousand_links__space_the_packets_of_flows_that_draw_them(tmp_path: Path) -> None:
+    directory, _ = recorded(tmp_path, LINKS)
+    loaded = load(directory)
+    cards = loaded.postcards
+    link = access_link_of_flows(loaded)[cards["flow"]]
+    order = np.lexsort((cards["enqueue_mono_ns"], link))
+    same = (np.diff(link[order]) == 0) & (link[order][1:] > 0)
+    gaps_ns = np.diff(cards["enqueue_mono_ns"][order].astype(np.int64))[same]
+    least_ns = (wire_bytes(cards["packet_bytes"][order[1:]]) * 8_000)[same]
+    assert (gaps_ns >= least_ns).all()
+    assert (gaps_ns == least_ns).sum() > 0.2 * len(gaps_ns)
+    flows = flows_of(directory)
+    assert flows["path"].n_unique() > 200
+    per_user = flows.group_by("user").agg(pl.len(), paths=pl.col("path").n_unique()).filter(pl.col("len") > 3)
+    assert min(per_user["paths"].to_list()) > 1
+    assert access_reasons(loaded, cards) == []
+    loaded.spec["access_bps"] //= 2
+    (reason,) = access_reasons(loaded, cards)
+    assert "packets arrived too soon after the previous packet of their access link" in reason
 
 
-@virtual
-def test_damage__of_the_records_is_a_reason(finite: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "rep-1"
-    shutil.copytree(repetition(finite), copy)
-    raw = (copy / "flows.bsf").read_bytes()
-    (copy / "flows.bsf").write_bytes(raw[: len(raw) // 2])
-    summary, damage = derive(copy, force=True)
-    assert not summary["valid"]
-    assert any("flows.bsf" in line for line in damage)
-    assert any("could be read from flows.bsf" in reason for reason in summary["reasons"])
+def test_connections_whose_reset_was_lost__end_while_the_switch_counts(tmp_path: Path) -> None:
+    """If sinks ended after the switch's count, the run would have more postcards than packets."""
+    words = (
+        "CLOCK=virtual", "TRAFFIC=closed-loop", "CC=reno", "USERS=300", "RATE=50mbit", "ACCESS=10mbit",
+        "ACCESS_LINKS=20", "RTTS=30ms,66ms,110ms", "SIZES=pareto:80000b:1.5", "THINK=exponential:0.2s", "INITCWND=2",
+        "RACK=off", "TLP=off", "BUF=6p", "WARMUP=0.5s", "DURATION=1.2s",
+    )  # fmt: skip
+    directory, _ = recorded(tmp_path, words)
+    cards = load(directory).postcards
+    dropped = (cards["flags"] & POSTCARD.const["POSTCARD_DROPPED"]) != 0
+    assert (dropped & ((cards["tcp_flags"] & RST) != 0)).any()
