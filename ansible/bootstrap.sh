@@ -86,8 +86,9 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
 [ -x .venv/bin/python ] || python3 -m venv .venv
 echo "installing the Python packages of $requirements into .venv"
 # ns-3's Python bindings, and the compiler that they need, are not for us: its wheel has the libraries.
-[ "$requirements" = requirements-ns3.txt ] && alone_in_pip=--no-deps || alone_in_pip=
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile $alone_in_pip --requirement "$requirements"
+if [ "$requirements" = requirements-ns3.txt ]; then deps=--no-deps; else deps=; fi
+# shellcheck disable=SC2086 # an option or none
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile $deps --requirement "$requirements"
 # On all processors, which pip does not do, and without the packages' own tests. A few packages have files that no Python
 # compiles: templates.
 .venv/bin/python -m compileall -q -j 0 -x '/(tests|testing|ns3)/' .venv/lib >/dev/null || true

@@ -127,9 +127,7 @@ def test_finite__offer_their_load_and_are_all_in_the_ledger(finite: Recorded) ->
     assert not (directory / "figures/window_distribution.png").exists()
 
 
-def test_damage__of_the_records_is_a_reason(
-    finite: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damage__of_the_records_is_a_reason(finite: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out(monkeypatch.setattr)
     copy = shutil.copytree(finite[0], tmp_path / "rep-1")
     content = (copy / "flows.bsf").read_bytes()
