@@ -140,7 +140,9 @@ def _run(seed: int, flows: int, packets: int, records: int, unknown: tuple[str, 
     }
     of_record = random.choice(flows, records, p=weights / weights.sum())
     una = first[of_record] + MSS * np.maximum(number_in_flow(of_record) + random.integers(-2, 3, records), -1)
-    tcp = {name: np.zeros(records, dtype=np.uint32) for name in (*IN_FLIGHT, "mss_bytes", "data_bytes")}
+    tcp: dict[str, np.ndarray] = {
+        name: np.zeros(records, dtype=np.uint32) for name in (*IN_FLIGHT, "mss_bytes", "data_bytes")
+    }
     tcp |= {
         "mono_ns": np.sort(random.integers(-SPAN_NS // 10 // TICK_NS, SPAN_NS // TICK_NS, records)) * TICK_NS,
         "flow": of_record.astype(np.uint16),

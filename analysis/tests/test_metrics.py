@@ -78,14 +78,13 @@ def test_queue_depth_and_counts__of_the_measurement_window(known):
     for card in known.truth.cards:
         if not card["flags"] & DROPPED:
             events += [(card["enqueue_ns"], 1), (card["enqueue_ns"] + card["sojourn_ns"], -1)]
-    area, depth, before = 0, 0, a.window.start_ns
+    area, level, before = 0, 0, a.window.start_ns
     for ns, step in sorted(events):
         at = min(max(ns, a.window.start_ns), a.window.end_ns)
-        area += depth * (at - before)
-        depth, before = depth + step, at
-    area += depth * (a.window.end_ns - before)
-    got = metrics.queue_depth(a.queue, a.window)["time_mean"]
-    assert got == pytest.approx(area / a.window.length_ns, rel=1e-9)
+        area += level * (at - before)
+        level, before = level + step, at
+    area += level * (a.window.end_ns - before)
+    assert metrics.queue_depth(a.queue, a.window)["time_mean"] == pytest.approx(area / a.window.length_ns, rel=1e-9)
     drops = sum(bool(card["flags"] & DROPPED) for card in cards)
     marks = sum(bool(card["flags"] & simulate.CARD["POSTCARD_CE_MARKED"]) for card in cards)
     got = metrics.counts(a.queue, a.window)

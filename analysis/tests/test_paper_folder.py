@@ -169,7 +169,12 @@ def test_ns3_runs__stand_beside_those_of_the_same_point(folder, results, known_r
 def asked(monkeypatch):
     """The sweeps that a command would run."""
     sweeps_asked: list[Sweep] = []
-    monkeypatch.setattr(figures.run, "run", lambda sweep, *_, **__: sweeps_asked.append(sweep) or 0)
+
+    def run(sweep: Sweep, probe: object, options: object, say_page: bool) -> int:
+        sweeps_asked.append(sweep)
+        return 0
+
+    monkeypatch.setattr(figures.run, "run", run)
     monkeypatch.setattr(figures, "say_what_is_missing", lambda *_: None)
     return sweeps_asked
 
@@ -184,12 +189,12 @@ def test_paper_in_a_folder__has_its_sweeps_run(folder, tmp_path, asked):
     assert (sweep.base["switch"], sweep.base["profile"]) == ("ns3", "paper")
     assert refusal(folder, "SWITCH=process").startswith("SWITCH=process")
     assert "leave CLOCK out" in refusal(folder, "SWITCH=ns3", "CLOCK=virtual")
-    words = read([f"PAPER={folder}", "FIGURE=1", f"RESULTS={tmp_path}"])
-    assert figures.measure(words, probe=lambda clock: Host(("reno",), netem=True, clock="virtual")) == 0
+    first_figure = read([f"PAPER={folder}", "FIGURE=1", f"RESULTS={tmp_path}"])
+    assert figures.measure(first_figure, probe=lambda clock: Host(("reno",), netem=True, clock="virtual")) == 0
     assert (asked[1].name, asked[1].reps) == ("fill2026-depth", 1)
     (folder / "depth.yaml").write_text(SPEC.replace("fill2026-depth", "depth"))
     with pytest.raises(SpecError, match=r"name=depth is not found by figures; allowed: fill2026-depth in its spec"):
-        figures.measure(words, probe=lambda clock: Host(("reno",), netem=True, clock="virtual"))
+        figures.measure(first_figure, probe=lambda clock: Host(("reno",), netem=True, clock="virtual"))
 
 
 def test_published_runs__are_unpacked_into_other_results(folder, results, tmp_path, monkeypatch, capsys):

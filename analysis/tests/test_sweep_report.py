@@ -201,7 +201,8 @@ def test_page__sorts_by_any_column_and_back_and_prints_all(page):
 
 def test_page__of_a_search_has_the_least_buffers_and_names_as_they_are(tmp_path, summary):
     name = "$\\frac{$"
-    directory, grid = tmp_path / name, {"cc": ["reno", name], "mode": ["ecn", name], "buf": [10, 20, 40]}
+    directory = tmp_path / name
+    grid: dict[str, list[Any]] = {"cc": ["reno", name], "mode": ["ecn", name], "buf": [10, 20, 40]}
     sweeps.write(directory, summary, grid, search={"criterion": "nonempty"})
     of_all = {"cc": "reno", "mode": "tail-drop", "rate_bps": 50_000_000, "rtt_ns": 10_000_000, "mtu_bytes": 1500,
               "bdp_packets": 40, "criterion": "nonempty", "least": 0.99, "width": 0.1, "runs": 4}  # fmt: skip

@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,7 +144,8 @@ def test_verdict__accepts_only_counts_as_counts_and_only_json(fresh):
 
 def test_verdict__survives_documents_of_another_shape(fresh):
     directory = fresh()
-    for junk in (None, 7, [], "x", {"port.2.x": "y", "2": 3, "arrivals": 4}):
+    shapes: tuple[Any, ...] = (None, 7, [], "x", {"port.2.x": "y", "2": 3, "arrivals": 4})
+    for junk in shapes:
         for name in ("stats", "counters", "lateness"):
             change(directory, "switch", (name,), lambda _, junk=junk: junk)
         for name in ("flows", "groups", "errors", "start_mono_ns", "end_mono_ns"):
@@ -192,18 +194,20 @@ def test_idle_rtt__has_the_echo_on_the_bottleneck_in_it(tmp_path):
 
 
 @pytest.fixture
-def with_cards(fresh, known_runs):
-    """A function: the analysis of a run whose postcards are changed: change(list of stored bytes) -> list. The run's
-    directory is its attribute.
-    """
+def with_cards(spoilt, known_runs):
+    """A function: the analysis of the run `spoilt` with changed postcards: change(list of stored bytes) -> list."""
 
     def get(changed, **scenario):
         known = known_runs("two_flows")
         cards = simulate.stored_postcards(replace(known.scenario, **scenario), known.truth)
-        return _analysed(get.directory, changed(cards))
+        return _analysed(spoilt, changed(cards))
 
-    get.directory = fresh()
     return get
+
+
+@pytest.fixture
+def spoilt(fresh):
+    return fresh()
 
 
 def _analysed(directory, cards):
@@ -238,15 +242,15 @@ def test_verdict__sees_a_postcard_that_cannot_be(with_cards):
         assert any(said in reason for reason in reasons), (said, reasons)
 
 
-def test_verdict__sees_two_clocks_and_another_rate(with_cards):
+def test_verdict__sees_two_clocks_and_another_rate(with_cards, spoilt):
     def late(cards):
         return [(int.from_bytes(card[:8], "little") + 20 * 10**9).to_bytes(8, "little") + card[8:] for card in cards]
 
     assert any("not on one clock" in reason for reason in with_cards(late).reasons)
     before = 50_000_000
     for rate_bps in (49_999_000, 50_001_000, 45_000_000):
-        _respec(with_cards.directory, f"rate_bps: {before}", f"rate_bps: {rate_bps}")
-        change(with_cards.directory, "switch", ("settings", "2", "rate"), rate_bps)
+        _respec(spoilt, f"rate_bps: {before}", f"rate_bps: {rate_bps}")
+        change(spoilt, "switch", ("settings", "2", "rate"), rate_bps)
         reasons = with_cards(lambda cards: cards).reasons
         assert any("packets left at another time than wire bits / rate" in reason for reason in reasons), rate_bps
         before = rate_bps
@@ -291,8 +295,8 @@ def test_histogram_percentiles__are_upper_edges():
     assert histogram_percentiles("junk", p50=50) == histogram_percentiles([], p50=50) == {"p50": None, "max": None}
 
 
-def test_load_postcards__in_any_order_of_blocks_gives_one_order(with_cards):
-    path = with_cards.directory / "postcards.bsp"
+def test_load_postcards__in_any_order_of_blocks_gives_one_order(with_cards, spoilt):
+    path = spoilt / "postcards.bsp"
     before = load_postcards(path)[0]
     with_cards(lambda cards: sorted(cards, key=lambda card: card[-4:]))
     after = load_postcards(path)[0]
@@ -333,8 +337,8 @@ def test_ecn__marks_are_those_that_the_switch_counted_and_of_the_threshold(fresh
     assert any("than spec.yaml, 9 packets" in reason for reason in analyse(directory).reasons)
 
 
-def test_egress_threshold__drops_leave_the_queue_but_not_by_the_link(with_cards):
-    _respec(with_cards.directory, "mode: tail-drop", "mode: egress-threshold")
+def test_egress_threshold__drops_leave_the_queue_but_not_by_the_link(with_cards, spoilt):
+    _respec(spoilt, "mode: tail-drop", "mode: egress-threshold")
     before = with_cards(lambda cards: cards, mode="egress-threshold")
     flags = simulate.CARD["POSTCARD_DROPPED"] | 0x70
     a = with_cards(lambda cards: _altered(cards, 2000, flags=flags), mode="egress-threshold")
@@ -354,5 +358,5 @@ def test_windows_of_zero__count_except_in_fast_recovery_of_ns3():
             "mono_ns": np.arange(4), "flow": np.zeros(4, dtype=int), "cwnd_packets": np.array([0, 3, 0, 3]),
             "ca_state": np.array([state, 0, state, 0]), "unknown_fields": np.zeros(4, dtype=np.uint64),
         }  # fmt: skip
-        run = SimpleNamespace(tcp=tcp, spec={"switch": switch})
+        run: Any = SimpleNamespace(tcp=tcp, spec={"switch": switch})
         assert stopped._zero_windows(run, [0], 0, 4) == share

@@ -6,6 +6,7 @@ an independent model.
 import html
 import json
 import shutil
+from typing import Any
 
 import polars as pl
 import pytest
@@ -63,7 +64,7 @@ def test_another_queue__equals_a_model_of_it(fresh, known_runs, blank):
     for buffer, rate in ((7, 50_000_000), (12, 61_234_567), (100_000_000, 50_000_000)):
         table, summary = whatif(directory, f"BUF={buffer}p", f"RATE={rate}bit")
         arrivals = list(zip(table["enqueue_mono_ns"].to_list(), table["packet_bytes"].to_list(), strict=True))
-        model = fifo(arrivals, rate, admits=lambda _, packets, size, most=buffer: packets < most)
+        model = fifo(arrivals, rate, admits=lambda _, packets, size: packets < buffer)  # noqa: B023  called at once
         assert table["depth_packets"].to_list() == [packet.depth_packets for packet in model]
         assert table["dropped"].to_list() == [packet.dropped for packet in model]
         assert table["sojourn_ns"].to_list() == [
@@ -140,12 +141,10 @@ def test_report__lists_what_ifs_and_a_replay_makes_the_same_page(fresh, capsys, 
     assert main(["replay", f"RUN={directory}"]) == 0
     assert (directory / "report.html").read_text().count("/queue.svg") == 1
     _, summary = whatif(directory, "BUF=0.5bdp", "RATE=60mbit")
-    strangers: list[str] = ["no what-if"]
-    for strange in ({"run_measures": {}}, {"whatif_measures": {"drops": "x"}}, {"setting": {}}):
-        strangers.append(json.dumps(summary | strange))
-    for number, strange in enumerate(strangers, 7):
+    odd: tuple[dict[str, Any], ...] = ({"run_measures": {}}, {"whatif_measures": {"drops": "x"}}, {"setting": {}})
+    for number, text in enumerate(["no what-if", *(json.dumps(summary | one) for one in odd)], 7):
         (directory / f"whatif-{number}").mkdir()
-        (directory / f"whatif-{number}/summary.json").write_text(strange)
+        (directory / f"whatif-{number}/summary.json").write_text(text)
     assert main(["replay", f"RUN={directory}"]) == 0
     page = (directory / "report.html").read_text()
     assert page.count("/queue.svg") == 2
