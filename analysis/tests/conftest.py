@@ -74,6 +74,13 @@ def fresh(tmp_path, known_runs):
     return get
 
 
+def pytest_collection_modifyitems(items):
+    """`make test` installs no browser."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
     """A real browser, shared by all tests. Without a browser, tests that need it are skipped."""

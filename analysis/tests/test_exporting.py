@@ -216,6 +216,11 @@ def test_flent__has_the_goodput_of_every_flow_and_plots_it(analysed, tmp_path):
     assert total == pytest.approx(summary["goodput_bps"], rel=0.02)
     ping = np.array(document["results"]["Ping (ms) ICMP"], dtype=float)[inside].mean()
     assert ping == pytest.approx((summary["spec"]["rtt_ns"] + summary["queue_delay_ns"]["mean"]) / 1e6, rel=0.05)
+
+
+@pytest.mark.long  # `make test` does not install Flent
+def test_flent__plots_our_file(analysed, tmp_path):
+    path = export(analysed, "flent", tmp_path / "x.flent.gz")
     words = [FLENT, "-i", path, "-p", "upload_with_ping_and_tcp_rtt", "-o", tmp_path / "plot.png"]
     subprocess.run(words, check=True, cwd=tmp_path)
     assert (tmp_path / "plot.png").stat().st_size > 5000

@@ -15,7 +15,10 @@ import pytest
 from bufferscope.__main__ import main
 from experiments.lab import ns3, virtual
 
-pytestmark = pytest.mark.skipif(not ns3.SIMULATOR.exists(), reason="build/simulator is missing: make simulator")
+pytestmark = [
+    pytest.mark.long,  # `make test` installs no ns-3
+    pytest.mark.skipif(not ns3.SIMULATOR.exists(), reason="build/simulator is missing: make simulator"),
+]
 RUN = (
     "experiment",
     "SWITCH=ns3",

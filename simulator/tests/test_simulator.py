@@ -21,7 +21,10 @@ CARD, EVENT = POSTCARD.const, wire.TCP_RECORD.const
 START_NS, LIMIT = 60_000_000_000, 8192
 LINK = {"rate-bps": 6_000_000, "data-delay-ns": 10_000_000, "ack-delay-ns": 10_000_000, "mtu": 1500}
 
-pytestmark = pytest.mark.skipif(not SIMULATOR.exists(), reason="build/simulator is missing: make simulator")
+pytestmark = [
+    pytest.mark.long,  # `make test` installs no ns-3
+    pytest.mark.skipif(not SIMULATOR.exists(), reason="build/simulator is missing: make simulator"),
+]
 
 
 def simulate(directory: Path, flows: str = "reno 30000 5201 0 0\nreno 30001 5201 7000000 0\n", **more: Any) -> dict:

@@ -12,7 +12,10 @@ from analysis.raw import load_flows, load_postcards
 from simulator.tests.test_simulator import CARD, EVENT, SIMULATOR, START_NS, cards, records, simulate
 from wire import wire
 
-pytestmark = pytest.mark.skipif(not SIMULATOR.exists(), reason="build/simulator is missing: make simulator")
+pytestmark = [
+    pytest.mark.long,  # `make test` installs no ns-3
+    pytest.mark.skipif(not SIMULATOR.exists(), reason="build/simulator is missing: make simulator"),
+]
 
 FAST = {
     "rate_bps": 100_000_000, "threshold_packets": 1000, "data_delay_ns": 50_000_000, "ack_delay_ns": 50_000_000,
