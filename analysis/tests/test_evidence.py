@@ -150,7 +150,7 @@ def test_runs__that_break_an_assumption_are_counted_apart(tmp_path):
         ("bdp", {"cc": "cubic", "flows": 1, "buffer_packets": 140}, (2, 1)),
     ):
         table(tmp_path, change, change | {"queue_nonempty_fraction": 0.5, "utilization_mean": 0.5})
-        verdict = judged(tmp_path, key, replace(LINK, cc=change.get("cc", "reno")))
+        verdict = judged(tmp_path, key, replace(LINK, cc=str(change.get("cc", "reno"))))
         assert verdict.word == "measured outside its assumptions"
         assert (verdict.counted, verdict.less, verdict.outside) == (0, 0, 2)
         assert (verdict.outside_counted, verdict.outside_kept) == outside

@@ -38,13 +38,13 @@ def test_verdict__is_of_the_whole_interval():
 
 
 def test_pair__is_apart_if_its_intervals_do_not_meet():
-    def apart(low, high, runs):
-        other = Interval((low + high) / 2, *((low, high) if runs > 1 else (None, None)), runs)
+    def apart(ends: tuple[float, float], single: bool) -> bool | None:
+        other = Interval(sum(ends) / 2, None, None, 1) if single else Interval(sum(ends) / 2, *ends, 3)
         return arrival.Pair("Figure 4", "depth", "packets", Interval(10, 9, 11, 3), other).is_apart
 
     ends = ((7, 8.9), (7, 9), (11, 12), (11.1, 12))
-    assert [apart(*pair, 3) for pair in ends] == [True, False, False, True]
-    assert [apart(*pair, 1) for pair in ends] == [None] * 4
+    assert [apart(pair, False) for pair in ends] == [True, False, False, True]
+    assert [apart(pair, True) for pair in ends] == [None] * 4
 
 
 def test_headlines__are_the_facts_that_answer_a_question():

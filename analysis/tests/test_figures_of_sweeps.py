@@ -5,6 +5,8 @@ import json
 import math
 import re
 import shutil
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -56,7 +58,7 @@ def results(tmp_path_factory):
 
 def _store(top, sweeps, controls):
     """Stores analysed sweeps, without the runs' own figures. A run that is in several sweeps is copied into each."""
-    places = {}
+    places: dict[Any, Path] = {}
     for stem, jobs in sweeps.items():
         for job in jobs:
             cc, flows, buffer, seed, marks = job
@@ -65,11 +67,10 @@ def _store(top, sweeps, controls):
                 shutil.copytree(places[job], run)
                 continue
             places[job] = run
-            mode = {"mode": "ecn", "ecn_threshold": FULL} if marks else {}
             duration_ns = 2_000_000_000 if seed > 10 else 1_000_000_000
             simulate.write_run(run, simulate.Scenario(
                 flows=flows, threshold=buffer, seed=seed, ccs=(cc,), clock="virtual", duration_ns=duration_ns,
-                warmup_ns=500_000_000, **mode,
+                warmup_ns=500_000_000, mode="ecn" if marks else "tail-drop", ecn_threshold=FULL if marks else None,
             ))  # fmt: skip
             environment = json.loads((run / "environment.json").read_text())
             environment |= {"hosts": {"sender": {"congestion_controls": controls}}}
