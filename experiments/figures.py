@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from analysis.papers import publish, registry
 from analysis.papers.imported_runs import SweepConditions
 from analysis.papers.paper import NS3, REAL, Paper, PaperFigure
 from analysis.papers.paper import sweeps as sweeps_of
+from analysis.papers.published import PublishedRuns
 from analysis.papers.stored_runs import StoredRuns
 from controlplane.policy import MARKING_MODES
 from experiments import host, whole_map
@@ -27,11 +27,12 @@ from experiments.spec import Spec
 from experiments.sweep import needs, plan, run, spec
 from experiments.sweep.command import LIMITS, engine_of, prober, whole
 from experiments.sweep.engines import ENGINES, PARALLEL, SLURM
+from experiments.sweep.published import Published
 from lib import files, owner, units
 from lib.errors import BadValue, RunError, SpecError, fail
 from lib.terminal import complain, counted, say
 from lib.words import PATHS, SWITCH, Key
-from runs import archive, run_table
+from runs import run_table
 
 DOCS = host.CHECKOUT / "docs/results"
 KEYS = {
@@ -50,10 +51,10 @@ KEYS = {
     "switch": Key("ns3: simulate the sweeps' versions for ns-3, to stand beside the other runs", values=("ns3",)),
     "mode": Key("for a paper with a second set of runs, in another MODE: run this set, into directories of its own"),
     "beside": Key("a checkout of the paper's published data, which figures then show beside the runs", values=PATHS),
-    "runs": Key("published: take the runs of docs/results/, and do only the missing runs", values=("published",)),
+    "runs": Key("published: use the runs of docs/results/, and do only the missing runs", values=("published",)),
     "show": Key("1: say what would be run, and run and draw nothing", "0", SWITCH),
     "draw": Key("only: draw from what is stored, and run nothing", values=("only",)),
-    "publish": Key("1: copy figures, page and run table to docs/results/", "0", SWITCH),
+    "publish": Key("1: copy figures, page and runs to docs/results/; implies RUNS=published", "0", SWITCH),
 }  # fmt: skip
 STOPPED = 128
 MOST_REPS = 1000
@@ -69,7 +70,7 @@ class Asked(NamedTuple):
     options: run.Options
     only_draw: bool
     publish: bool
-    from_published: bool  # begin with the published runs
+    published: PublishedRuns | None  # runs that need not be done
     real: bool  # run the sweeps' real-time versions
     second: bool = False  # run the paper's second set
     beside: Any = None  # published numbers, as paper.read_beside returns them
@@ -89,11 +90,8 @@ def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
     asked = read(given, errors)
     if asked.only_show:
         probe = prober(build=False, ns3=asked.ns3)
-        with _published_aside(asked) as published:
-            say_what_is_missing(sweeps_to_run(asked, probe), probe, asked.options, published)
+        say_what_is_missing(sweeps_to_run(asked, probe), probe, asked.options)
         return 0
-    if asked.from_published:
-        take_published(asked)
     status = 0 if asked.only_draw else measure(asked)
     return status if status >= STOPPED else max(status, draw(asked))
 
@@ -116,31 +114,33 @@ def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
     results = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute()
     if draws == "only" and "runs" not in given and not results.is_dir():
         errors.append(BadValue("RESULTS", None, f"{results} is not a directory; allowed with DRAW=only: one with runs"))
-    from_published = _from_published(paper, given, errors)
+    published = _published(paper, given, errors)
     engine = engine_of(given, errors, "")
     if errors or paper is None:
         raise SpecError(errors)
-    chosen = run.Options(results, numbers["jobs"], numbers["attempts"], engine=engine)
+    done = Published(published.table if published else None)
+    chosen = run.Options(results, numbers["jobs"], numbers["attempts"], engine=engine, published=done)
     return Asked(
-        paper, figures, smoke, chosen, draws == "only", is_published, from_published, clock == "real", second, beside,
+        paper, figures, smoke, chosen, draws == "only", is_published, published, clock == "real", second, beside,
         numbers["reps"], only_show, ns3,
     )  # fmt: skip
 
 
-def _from_published(paper: Paper | None, given: dict[str, object], errors: list[BadValue]) -> bool:
-    """Whether RUNS= asks for the published runs."""
-    if paper is None or "runs" not in given:
-        return False
+def _published(paper: Paper | None, given: dict[str, object], errors: list[BadValue]) -> PublishedRuns | None:
+    """The published runs, if RUNS= or PUBLISH= asks for them. Raises InputError."""
+    if paper is None or not ("runs" in given or given.get("publish") == "1"):
+        return None
+    directory = DOCS / paper.published_name
     problem = ""
-    if given["runs"] != "published":
+    if given.get("runs", "published") != "published":
         problem = "is not known; allowed: published"
     elif given.get("smoke") == "1":
         problem = "has no short runs; leave SMOKE out"
-    elif not (DOCS / paper.archives_name).is_dir():
-        problem = f"has no runs of this paper: {DOCS / paper.archives_name} is missing; leave RUNS out"
-    if problem:
+    elif not directory.is_dir():
+        problem = f"has no runs of this paper: {directory} is missing; leave RUNS out"
+    if problem and "runs" in given:
         errors.append(BadValue("RUNS", given["runs"], problem))
-    return not problem
+    return None if problem else PublishedRuns(directory)
 
 
 def _second(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> bool:
@@ -263,25 +263,6 @@ def _in_common(sweep: spec.Sweep) -> SweepConditions:
     )
 
 
-def take_published(asked: Asked) -> None:
-    """Unpacks the published runs that are missing in the results. Raises InputError, OSError."""
-    number = archive.unpack_all(DOCS / asked.paper.archives_name, asked.options.results)
-    say(f"{number} published runs -> {asked.options.results}")
-
-
-@contextlib.contextmanager
-def _published_aside(asked: Asked) -> Iterator[Path | None]:
-    """The published runs in a temporary results directory; None without RUNS=published. The directory is removed
-    afterwards: SHOW=1 changes nothing. Raises InputError, OSError.
-    """
-    if not asked.from_published:
-        yield None
-        return
-    with tempfile.TemporaryDirectory(prefix="bufferscope-published-") as scratch:
-        archive.unpack_all(DOCS / asked.paper.archives_name, Path(scratch))
-        yield Path(scratch)
-
-
 def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.Sweep]:
     """The sweeps of the figures, searches last, without points for which the kernel lacks an optional congestion
     control. Raises SpecError.
@@ -338,18 +319,15 @@ def _that_can_change(paper: Paper, stems: Iterable[str], key: str) -> tuple[str,
     )
 
 
-def say_what_is_missing(
-    sweeps: list[spec.Sweep], probe: Callable[[str], host.Host], options: run.Options, published: Path | None = None
-) -> None:
+def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Host], options: run.Options) -> None:
     """Announces the missing runs of all sweeps that can be run. `measure` reports the other sweeps when it reaches
-    them. `published`: a results directory whose runs will be unpacked first.
+    them.
     """
     missing, slow = [], run.slowness(options)
-    places = [options.results, *([published] if published else [])]
-    table = run_table.read_all(places)
+    table = options.published.beside(run_table.read(options.results))
     for sweep in sweeps:
         with contextlib.suppress(RunError):
-            missing.append(run.missing(sweep, probe, options, table, slow, published))
+            missing.append(run.missing(sweep, probe, options, table, slow))
     if missing:
         say(needs.headline_of_set(missing, options.results))
 
@@ -376,7 +354,8 @@ def draw(asked: Asked) -> int:
 
 
 def _draw(asked: Asked) -> int:
-    runs = StoredRuns(asked.paper, asked.options.results, asked.smoke, conditions(asked.paper), asked.beside)
+    paper, results = asked.paper, asked.options.results
+    runs = StoredRuns(paper, results, asked.smoke, conditions(paper), asked.beside, asked.published)
     drawn = papers_draw.draw(runs, asked.output, asked.figures)
     owner.give(asked.output)
     without = [each.figure for each in drawn if each.figure.sweeps and not each.used]
@@ -394,14 +373,15 @@ def _draw(asked: Asked) -> int:
         complain(f"{name}: {counted(number, 'point')} without a result")
     if left_out:
         complain(f"{counted(len(left_out), 'run')} left out, not valid or without needed data; the figures list them")
-    sweeps = [asked.options.results / name for name in sorted({label.split("/")[0] for label in used})]
-    # Imported runs have no sweep, so no directory.
-    if pages := [path for sweep in sweeps if sweep.is_dir() and (path := run.page(sweep, [asked.paper]))]:
-        shown = pages[0] if len(pages) == 1 else asked.options.results / f"{asked.paper.key}-*" / pages[0].name
+    sweeps = [results / name for name in sorted({label.split("/")[0] for label in used})]
+    # Imported runs have no sweep, published runs no directory.
+    own = [sweep for sweep in sweeps if any(run_table.repetitions(sweep))]
+    if pages := [path for sweep in own if (path := run.page(sweep, [asked.paper]))]:
+        shown = pages[0] if len(pages) == 1 else results / f"{asked.paper.key}-*" / pages[0].name
         say(f"{counted(len(pages), 'sweep report')} -> {shown}")
     if asked.publish:
         files = publish.publish(drawn, runs, asked.output, DOCS)
         say(f"published {len(files)} files -> {DOCS}")
-        if number := publish.unpublished(runs):
-            say(f"{counted(number, 'run')} not published: their figures need tables, which archives do not hold")
+        if number := publish.lacking_answers(runs):
+            say(f"{counted(number, 'run')} published without what figures need: these figures read whole tables")
     return 2 if missing or left_out or lacking else 0

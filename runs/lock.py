@@ -15,17 +15,6 @@ from lib.errors import InputError
 
 
 @contextmanager
-def in_turn(directory: Path) -> Iterator[None]:
-    """Waits for the lock, and holds it. Raises OSError."""
-    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
-
-
-@contextmanager
 def only_one(directory: Path) -> Iterator[None]:
     """Holds the lock. Raises InputError if another process has it. The kernel releases it when the process ends."""
     try:

@@ -23,7 +23,6 @@ ENVIRONMENT = "environment.json"  # written last of the raw files: it marks the 
 # Derived files of a repetition.
 SUMMARY = "summary.json"  # moved into place last by the analysis: it marks the repetition as analysed
 PAGE = "report.html"  # a sweep has one, too
-MEASURES = "measures.json"  # values that papers' figures computed from tables that archives lack
 
 RECORD = "digests.json"  # the digests of raw and derived files (record.py)
 ABORTED = "ABORTED"

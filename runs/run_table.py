@@ -66,6 +66,7 @@ SCHEMA: dict[str, polars.DataType] = {
     "summary_mtime_ns": _WHOLE,
 }  # fmt: skip
 COLUMNS = tuple(SCHEMA)
+KEY = ("sweep", "point", "seed", "repetition")  # of a run of a sweep
 
 
 class Place(NamedTuple):
@@ -266,11 +267,16 @@ def read(results: Path) -> polars.DataFrame:
     return polars.DataFrame(rows, schema=SCHEMA)
 
 
-def read_all(places: Iterable[Path]) -> polars.DataFrame:
-    """The table of several results directories as if they were one. If several have a repetition with the same path,
-    the first counts.
+def with_more(table: polars.DataFrame, more: polars.DataFrame) -> polars.DataFrame:
+    """`table` and those rows of `more` whose run `table` does not have. Runs are the same if KEY is: a point's values,
+    not names.
     """
-    return polars.concat([read(place) for place in places]).unique("run", keep="first", maintain_order=True)
+    return polars.concat([table, lacking(more, table)])
+
+
+def lacking(rows: polars.DataFrame, table: polars.DataFrame) -> polars.DataFrame:
+    """The rows whose run `table` does not have."""
+    return rows.join(table, on=KEY, how="anti", nulls_equal=True, maintain_order="left")
 
 
 def write(results: Path) -> polars.DataFrame:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from analysis.least_buffer import bounds, by_buffer
+from analysis.papers import published, registry
 from analysis.papers.paper import NS3
 from analysis.theory.single_flow import bdp_packets
 from controlplane.policy import MARKING_MODES
@@ -23,7 +24,6 @@ from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip
 from runs.run_table import drawn_alike
 
-TABLE_END = "-runs.parquet"
 MEAN_RTT, PIPE = "mean_rtt_ns", "pipe_packets"
 UNPACED, PACED, SLOW_ACCESS, BBR = "unpaced", "paced", "behind slower links", "BBR"
 SENDERS = (UNPACED, PACED, SLOW_ACCESS, BBR)
@@ -90,20 +90,18 @@ class MapPoint(NamedTuple):
 
 
 def read(docs: Path, spreads: Spreads) -> list[MapPoint]:
-    """The points of every run table in `docs`, sorted by criterion, senders, flows and algorithm. Runs count if they
+    """The points of all published runs in `docs`, sorted by criterion, senders, flows and algorithm. Runs count if they
     are valid, not imported, in virtual time but not in ns-3, with long flows of one algorithm, and with a queue that
     does not mark. Raises InputError.
     """
     points = []
-    for path in tables(docs):
-        table = pl.read_parquet(path)
+    for paper, table in tables(docs).items():
         runs = table.filter(
             pl.col("valid"), ~pl.col("imported"), pl.col("clock") == "virtual", pl.col("traffic") == "long",
             ~pl.col("mode").is_in(MARKING_MODES), pl.col("cc").is_not_null(), pl.col("groups").is_null(),
             ~pl.col("sweep").str.ends_with(NS3),
         )  # fmt: skip
         settings = _settings(table)
-        paper = path.name.removesuffix(TABLE_END)
         for group in _groups(runs, settings, spreads, paper):
             points += [point for criterion in CRITERIA if (point := _point(criterion, paper, group)) is not None]
     return sorted(_without_variants(points), key=_order)
@@ -121,12 +119,14 @@ def _without_variants(points: list[MapPoint]) -> list[MapPoint]:
     return [point for point in points if point.buffers > 1 or kind(point) not in searched]
 
 
-def tables(docs: Path) -> list[Path]:
-    """The published run tables. Raises InputError if there is none."""
-    paths = sorted(docs.glob(f"*{TABLE_END}"))
-    if not paths:
-        raise InputError(f"{docs}: no published run table *{TABLE_END}; allowed: docs/results of a checkout")
-    return paths
+def tables(docs: Path) -> dict[str, pl.DataFrame]:
+    """The rows of the published runs, by paper, without papers' second sets. Raises InputError if there are none."""
+    directories = published.directories(docs)
+    if not directories:
+        raise InputError(f"{docs}: no published runs *{published.END}/; allowed: docs/results of a checkout")
+    second = [f"{paper.second.suffix}$" for paper in registry.installed().values() if paper.second]
+    not_second = ~pl.col("sweep").str.contains("|".join(second) or "^$")
+    return {paper: published.rows(directory).filter(not_second) for paper, directory in directories.items()}
 
 
 def _settings(table: pl.DataFrame) -> list[str]:
@@ -141,7 +141,7 @@ def _groups(runs: pl.DataFrame, settings: list[str], spreads: Spreads, paper: st
         spread_ns = spreads.get((row["sweep"], row["rtt_ns"]))
         if spread_ns is None:
             raise InputError(
-                f"{paper}{TABLE_END}: no spec has {row['sweep']} with an RTT of {row['rtt_ns']} ns; publish it again"
+                f"{paper}{published.END}: no spec has {row['sweep']} with an RTT of {row['rtt_ns']} ns; publish again"
             )
         row[MEAN_RTT] = row["rtt_ns"] + spread_ns // 2
         row[PIPE] = bdp_packets(row["rate_bps"], row[MEAN_RTT], wire_bytes_of_ip(row["mtu_bytes"]))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import polars as pl
 
 from analysis import published_numbers
+from analysis.papers import published
 from analysis.published_numbers import PublishedNumber
 from analysis.theory.single_flow import bdp_packets
 from lib.errors import InputError
@@ -46,14 +47,14 @@ class BestBuffer(NamedTuple):
 
 def has_runs(docs: Path) -> bool:
     """Whether the directory has the paper's published runs."""
-    return (docs / f"{PAPER}-runs.parquet").is_file()
+    return PAPER in published.directories(docs)
 
 
 def read(docs: Path) -> list[BestBuffer]:
     """The best buffers of all published figures. Raises InputError if a file is missing or malformed."""
-    table_path = docs / f"{PAPER}-runs.parquet"
     try:
-        table = pl.read_parquet(table_path).filter(pl.col("valid"), pl.col("traffic") == "closed-loop")
+        runs = published.rows(docs / f"{PAPER}{published.END}")
+        table = runs.filter(pl.col("valid"), pl.col("traffic") == "closed-loop").sort("sweep", "run")
         return [best for path in sorted((docs / PAPER).glob("figure_*.csv")) for best in _of_figure(path, table)]
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{docs}: {str(error).splitlines()[0]}; publish {PAPER} again") from None
@@ -67,7 +68,7 @@ def _of_figure(path: Path, table: pl.DataFrame) -> list[BestBuffer]:
         key = number.key
         runs = drawn.filter(pl.col("users") * key["scale"] == key["users"]) if "users" in key else drawn
         if not len(runs):
-            raise InputError(f"{path}: no run of {PAPER}-runs.parquet has {dict(key)}; publish {PAPER} again")
+            raise InputError(f"{path}: no run of {PAPER}{published.END} has {dict(key)}; publish {PAPER} again")
         best.append(_best(word, number, runs))
     return best
 

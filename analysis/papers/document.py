@@ -13,7 +13,7 @@ from typing import NamedTuple
 from analysis.papers import run_list
 from analysis.papers.facts import Fact
 from analysis.papers.paper import Paper, PaperFigure
-from analysis.papers.stored_runs import LeftOut, StoredRun, StoredRuns, kinds
+from analysis.papers.stored_runs import LeftOut, StoredRuns, kinds
 from lib.errors import InputError
 from lib.terminal import counted
 from runs import run_table
@@ -34,11 +34,11 @@ class DrawnFigure(NamedTuple):
 
 
 def page(
-    drawn: list[DrawnFigure], runs: StoredRuns, reasons: Mapping[str, str], pictures: str = ".", archives: str = ""
+    drawn: list[DrawnFigure], runs: StoredRuns, reasons: Mapping[str, str], pictures: str = ".", listed: str = ""
 ) -> str:
     """The page in Markdown: what was asked, the most telling figures, what differs and why, each figure, the runs.
-    `reasons` are texts by title of a section, `pictures` the path from the page to the images and CSV files, `archives`
-    a paragraph about the published runs. Raises InputError if a reason's figure is not drawn.
+    `reasons` are texts by title of a section, `pictures` the path from the page to the images and CSV files, `listed`
+    to the list of runs (by default beside the page). Raises InputError if a reason's figure is not drawn.
     """
     paper = runs.paper
     known = [IN_SHORT, DIFFERENCES, RUNS, *(each.figure.title for each in drawn)]
@@ -60,7 +60,8 @@ def page(
         parts += [f"## {DIFFERENCES}", reasons[DIFFERENCES]]
     for each in drawn:
         parts += _section(each, reasons.get(each.figure.title, ""), pictures)
-    parts += [f"## {RUNS}", reasons.get(RUNS, ""), _about_runs(runs, drawn), _about_ns3(runs, drawn), archives]
+    parts += [f"## {RUNS}", reasons.get(RUNS, "")]
+    parts += [_about_runs(runs, drawn, listed or paper.run_list_name), _about_ns3(runs, drawn)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -115,7 +116,7 @@ def _left_out(left_out: list[LeftOut]) -> str:
     return f"Not drawn ({kinds(left_out)}):\n\n{lines}"
 
 
-def _about_runs(runs: StoredRuns, drawn: list[DrawnFigure]) -> str:
+def _about_runs(runs: StoredRuns, drawn: list[DrawnFigure], name: str) -> str:
     """The paragraph about the runs: their number, clocks and commits, and how to read the intervals."""
     used = {label for each in drawn for label in each.used}
     left_out = {run.label: run for each in drawn for run in each.left_out}
@@ -128,8 +129,8 @@ def _about_runs(runs: StoredRuns, drawn: list[DrawnFigure]) -> str:
     repetitions = table.group_by("sweep", "point").len()["len"].to_list()
     fewest, most = min(repetitions), max(repetitions)
     each = f"{most} run{'s' * (most != 1)}" if fewest == most else f"{fewest} to {most} runs"
-    drawn_from = [row for row in table.iter_rows(named=True) if StoredRun(row, runs.results).label in used]
-    count, name = run_table.distinct(drawn_from), runs.paper.run_list_name
+    drawn_from = [row for row in table.iter_rows(named=True) if runs.run(row).label in used]
+    count = run_table.distinct(drawn_from)
     twice = f" ({len(drawn_from)} if each sweep's runs are counted apart)" if len(drawn_from) > count else ""
     why = f" ({kinds(left_out.values())})" if left_out else ""
     lacking = runs.without_result()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from analysis.figures.common import Data
@@ -21,9 +22,13 @@ def draw(runs: StoredRuns, output: Path, figures: tuple[PaperFigure, ...]) -> li
     if figures == runs.paper.figures:
         page = document.page(drawn, runs, reasons={})
         (output / runs.paper.page_name).write_text(page, encoding="utf-8")
-        used = {each.figure.word: [*each.used, *each.ns3_used] for each in drawn}
-        run_list.table(runs, used).write_parquet(output / runs.paper.run_list_name)
+        run_list.table(runs, by_figure(drawn)).write_parquet(output / runs.paper.run_list_name)
     return drawn
+
+
+def by_figure(drawn: Iterable[DrawnFigure]) -> dict[str, set[str]]:
+    """The labels of the runs of each figure, by the figure's word, such as 5a."""
+    return {each.figure.word: {*each.used, *each.ns3_used} for each in drawn}
 
 
 def draw_one(runs: StoredRuns, output: Path, figure: PaperFigure) -> DrawnFigure:

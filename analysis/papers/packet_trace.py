@@ -30,18 +30,23 @@ class PacketTrace:
 
     def __init__(self, run: StoredRun) -> None:
         self.run = run
-        summary, spec = run.summary, run.summary["spec"]
-        self.start_ns, self.end_ns = summary["measurement_window_mono_ns"]
-        self.traffic_ns = summary["traffic_start_mono_ns"]
+        spec = run.spec
+        self.start_ns, self.end_ns = run.value("measurement_window_mono_ns")
+        self.traffic_ns = run.value("traffic_start_mono_ns")
         self.rtt_ns, self.buffer = spec["rtt_ns"], spec["buffer_packets"]
-        self.longest_rtt_ns = summary["loss"]["longest_rtt_ns"]
+        self.longest_rtt_ns = run.value("loss", "longest_rtt_ns")
         # Time from a drop until the sender knows. After a drop on arrival the full queue leaves before the flow's next
         # packets do. A packet that is dropped at departure has already waited in the queue.
         self.news_ns = self.rtt_ns if spec["mode"] in EGRESS_MODES else self.longest_rtt_ns
         self.bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
         self.packet_ns = spec["wire_bytes"] * 8e9 / spec["rate_bps"]
-        self.counts_packets = summary["in_flight_from"] == PACKETS_OUT  # else windows are from sequence numbers
-        self.flows: list[dict[str, Any]] = summary["flows"]
+        self.counts_packets = run.value("in_flight_from") == PACKETS_OUT  # else windows are from sequence numbers
+
+    @cached_property
+    def flows(self) -> list[dict[str, Any]]:
+        """The flows of the summary; a published run has none."""
+        flows: list[dict[str, Any]] = self.run.summary["flows"]
+        return flows
 
     @cached_property
     def queue(self) -> Columns:

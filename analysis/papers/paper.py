@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Ends of the names of a sweep's versions: in real time, in ns-3 beside the other runs, with short runs.
 REAL, NS3, SMOKE = "-real", "-ns3", "-smoke"
+PUBLISHED_END = "-runs"  # of the name of the directory of a paper's published runs
 PART = re.compile(r"^([0-9]+)[a-z]$")  # of a figure: 5a, 5b
 KEY = re.compile(r"[a-z][a-z0-9_]{1,31}")
 FIGURE_NAME = re.compile(r"[a-z]+(_[0-9]{1,3}[a-f]?)?")
@@ -138,9 +139,9 @@ class Paper:
         return f"{self.key}-runs.parquet"
 
     @property
-    def archives_name(self) -> str:
-        """The directory with the published runs themselves, a file for each repetition (runs/archive.py)."""
-        return f"{self.key}-runs"
+    def published_name(self) -> str:
+        """The directory of the published runs, a file for each sweep (published.py)."""
+        return self.key + PUBLISHED_END
 
     @property
     def comparing_clocks(self) -> tuple[PaperFigure, ...]:

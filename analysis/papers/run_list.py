@@ -5,15 +5,13 @@ A figure with many runs gives only their number; this table names each run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import polars as pl
 
 from analysis.papers.paper import NS3, REAL
+from analysis.papers.published import FIGURES, SEPARATOR
 from analysis.papers.stored_runs import StoredRun, StoredRuns
-
-FIGURES = "figures"  # the column: "3;5a;table1", empty for runs that no figure was drawn from
-SEPARATOR = ";"
 
 
 def rows(runs: StoredRuns) -> pl.DataFrame:
@@ -39,12 +37,13 @@ def _of_sets(runs: StoredRuns, *suffixes: str) -> pl.DataFrame:
     return runs.table.filter(pl.col("sweep").is_in(names))
 
 
-def table(runs: StoredRuns, used: Mapping[str, Sequence[str]]) -> pl.DataFrame:
-    """The paper's rows and ns-3's, with the column FIGURES. `used` maps a figure's word, such as 5a, to the labels
-    of the figure's runs. Raises InputError.
-    """
+def figures_of(run: StoredRun, used: Mapping[str, set[str]]) -> str:
+    """The value of the column FIGURES. `used` has the labels of each figure's runs, by the figure's word (5a)."""
+    return SEPARATOR.join(figure for figure, labels in used.items() if run.label in labels)
+
+
+def table(runs: StoredRuns, used: Mapping[str, set[str]]) -> pl.DataFrame:
+    """The paper's rows and ns-3's, with the column FIGURES. Raises InputError."""
     listed = pl.concat([rows(runs), of_ns3(runs)])
-    by_figure = {figure: set(labels) for figure, labels in used.items()}
-    labels = [StoredRun(row, runs.results).label for row in listed.iter_rows(named=True)]
-    column = [SEPARATOR.join(figure for figure, drawn in by_figure.items() if label in drawn) for label in labels]
+    column = [figures_of(runs.run(row), used) for row in listed.iter_rows(named=True)]
     return listed.with_columns(pl.Series(FIGURES, column, dtype=pl.String))

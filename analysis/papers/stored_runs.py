@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The stored runs that figures are drawn from: rows of the run table, and the files of each run.
+"""The runs of a paper that figures are drawn from: those of a results directory, and published runs.
 
 A figure selects the runs that it draws, and gets only valid or imported runs. The selected runs and those left out are
 recorded, so that the figure can name its runs and say how many it left out.
@@ -7,127 +7,22 @@ recorded, so that the figure can name its runs and say how many it left out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 
-from analysis import distributions, whole
 from analysis.figures import algorithms
-from analysis.papers import imported_runs, measures
+from analysis.papers import imported_runs, published
 from analysis.papers.imported_runs import SweepConditions
 from analysis.papers.paper import NS3, Paper
-from lib import parquet, regular
+from analysis.papers.published import PublishedRuns
+from analysis.papers.stored_run import Asked, StoredRun
 from lib.errors import InputError
 from runs import run_table
-from runs.names import ENVIRONMENT
-
-
-class StoredRun:
-    """One repetition: its row of the run table, and its files, as far as they were kept."""
-
-    def __init__(self, row: dict[str, Any], results: Path) -> None:
-        self.row = row
-        self.directory = results / row["run"]
-
-    def __getitem__(self, column: str) -> Any:
-        return self.row[column]
-
-    @property
-    def name(self) -> str:
-        """The name of the job, unique in its sweep."""
-        return str(Path(self.row["run"]).parent.name)
-
-    @property
-    def label(self) -> str:
-        """The run's name in figures and on their page: <sweep>/<job>."""
-        return f"{self['sweep']}/{self.name}"
-
-    @cached_property
-    def summary(self) -> dict[str, Any]:
-        """summary.json. Raises InputError."""
-        return self._document("summary.json")
-
-    @cached_property
-    def environment(self) -> dict[str, Any]:
-        """environment.json. Raises InputError."""
-        return self._document("environment.json")
-
-    def table(self, name: str) -> pl.DataFrame:
-        """The whole table `name`: postcards, tcp, joined or flows. Raises InputError if it is damaged or not kept."""
-        return self._parquet(f"{name}.parquet")
-
-    def measure(self, name: str, kind: Any, compute: Callable[[StoredRun], Any]) -> Any:
-        """The value of `compute(self)`, which reads tables, as type `kind`. For a run that kept only its summary, as a
-        published run does, the stored value (measures.py). Raises InputError.
-        """
-        return measures.measure(self.directory, name, kind, lambda: compute(self))
-
-    def distribution(self, what: str, flow: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """(values, how often each occurred), by value; of one flow, or of all together. Raises InputError."""
-        rows = self._distributions.filter(pl.col("what") == what)
-        if flow is not None:
-            rows = rows.filter(pl.col("flow") == flow)
-        counts = rows.group_by("value").agg(pl.col("count").sum()).sort("value")
-        return counts["value"].to_numpy(), counts["count"].to_numpy()
-
-    @cached_property
-    def _distributions(self) -> pl.DataFrame:
-        return self._parquet(distributions.NAME)
-
-    def percentile(self, what: str, percent: float) -> float | None:
-        """The least value with at least `percent` of all values at or below it; None if there are none. Raises
-        InputError.
-        """
-        values, counts = self.distribution(what)
-        if not len(values):
-            return None
-        return float(values[np.searchsorted(counts.cumsum(), percent / 100 * counts.sum())])
-
-    def flow_ids(self) -> list[int]:
-        """The experiment's flows whose windows were traced."""
-        rows = self._distributions.filter(pl.col("what") == "in_flight_packets")
-        return rows["flow"].drop_nulls().unique().sort().to_list()
-
-    def _parquet(self, name: str) -> pl.DataFrame:
-        whole.check(self.directory, derived=[name])
-        try:
-            return parquet.read(self.directory / name)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            why = f"of this run only {self.row['kept']} was kept" if self.row["kept"] != "all" else str(error)
-            raise InputError(f"{self.directory / name}: {why.splitlines()[0]}; run the sweep again") from None
-
-    def _document(self, name: str) -> dict[str, Any]:
-        if name == ENVIRONMENT:
-            whole.check(self.directory, raw=[name])
-        else:
-            whole.check(self.directory, derived=[name])
-        try:
-            path = self.directory / name
-            document = json.loads(regular.read_text(path), object_hook=lambda pairs: _StoredObject(pairs, path))
-        except (OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{self.directory / name}: {error}") from None
-        return document if isinstance(document, dict) else _StoredObject({}, path)
-
-
-class _StoredObject(dict[str, Any]):
-    """A JSON object of a stored run. A missing key (another version wrote the file) is an InputError."""
-
-    def __init__(self, pairs: dict[str, Any], path: Path) -> None:
-        super().__init__(pairs)
-        self.path = path
-
-    def __missing__(self, key: str) -> Any:
-        raise InputError(
-            f"{self.path}: has no {key}: another version wrote it; make replay if the raw files were kept, else run "
-            "the sweep again"
-        )
-
 
 NOT_VALID = "not valid"
 LACKS_NUMBERS = "lacking numbers"  # the run may be valid, but lacks a number that the figure needs
@@ -151,8 +46,9 @@ def kinds(left_out: Iterable[LeftOut]) -> str:
 
 @dataclass
 class StoredRuns:
-    """The runs of a paper in a results directory. `smoke` takes the short versions of the sweeps instead. `conditions`
-    has the conditions of each sweep, by stem; only these assign imported runs to sweeps.
+    """The runs of a paper in a results directory, and published runs that the directory does not have. `smoke` takes
+    the short versions of the sweeps instead. `conditions` has the conditions of each sweep, by stem; only these assign
+    imported runs to sweeps.
     """
 
     paper: Paper
@@ -160,15 +56,24 @@ class StoredRuns:
     smoke: bool = False
     conditions: Mapping[str, SweepConditions] = field(default_factory=dict)
     beside: Any = None  # published numbers, as the paper's `read_beside` returns them
+    published: PublishedRuns | None = None
     suffix: str = ""  # end of the sweeps' names in another set of runs
     used: dict[str, StoredRun] = field(default_factory=dict)
     left_out: dict[str, LeftOut] = field(default_factory=dict)
+    asked: dict[str, Asked] = field(default_factory=dict)  # what all figures so far asked, by `run`
     _points: dict[str, frozenset[str] | None] = field(default_factory=dict)
 
     @cached_property
     def table(self) -> pl.DataFrame:
         """The run table of all sweeps."""
-        return run_table.read(self.results)
+        table = run_table.read(self.results)
+        return table if self.published is None else run_table.with_more(table, self.published.table)
+
+    def run(self, row: dict[str, Any]) -> StoredRun:
+        """The run of a row of `table`."""
+        if self.published is not None and row["kept"] == published.KEPT:
+            return self.published.run(row)
+        return StoredRun(row, self.results, self.asked.setdefault(row["run"], Asked()))
 
     @cached_property
     def imported(self) -> pl.DataFrame:
@@ -211,7 +116,7 @@ class StoredRuns:
         rows = pl.concat([self._of_sweep(stem), imported_runs.meeting(self.imported, self.conditions.get(stem))])
         rows = rows.filter(*conditions, **equal).sort("cc", "flows", "buffer_packets", "mode", "repetition", "run")
         selected = []
-        for run in (StoredRun(row, self.results) for row in rows.iter_rows(named=True)):
+        for run in map(self.run, rows.iter_rows(named=True)):
             lacking = [name for name in needs if run[name] is None]
             if self.is_of_earlier_spec(run.row):
                 self.left_out[run["run"]] = LeftOut(run.label, "is of an earlier spec of this sweep", EARLIER)
@@ -270,10 +175,9 @@ class StoredRuns:
         kernels = self._of_sweep(stem).unique(["kernel_digest", "target", "clock"], maintain_order=True)
         for row in kernels.iter_rows(named=True):
             try:
-                sender = StoredRun(row, self.results).environment.get("hosts", {}).get("sender", {})
+                known |= set(self.run(row).congestion_controls)
             except InputError:
                 continue
-            known |= set(sender.get("congestion_controls", ()))
         return frozenset(known)
 
     def absence(self, stem: str, cc: str) -> str:

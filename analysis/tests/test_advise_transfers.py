@@ -73,7 +73,7 @@ def test_without_published_runs__only_the_papers_rules_speak(advise, capsys, tmp
     assert said[1].startswith("Small transfers: BUF=55p ")
     assert said[3].startswith("Confidence: low: ")
     # A damaged copy of the published runs is not the same as none.
-    shutil.copy(DOCS / "prasad2007-runs.parquet", tmp_path)
+    shutil.copytree(DOCS / "prasad2007-runs", tmp_path / "prasad2007-runs")
     (tmp_path / "prasad2007").mkdir()
     for name in ("figure_13", "figure_14"):
         shutil.copy(DOCS / f"prasad2007/{name}.csv", tmp_path / "prasad2007")

@@ -78,8 +78,9 @@ def test_list__has_the_sweeps_of_the_paper_and_no_short_or_changed_version_of_on
 
 def test_distribution__is_of_one_flow_or_of_all(results):
     run = StoredRuns(PAPER, results).select("some")[0]
-    assert run.flow_ids() == [0, 1]
-    each = [Counter(dict(zip(*run.distribution("in_flight_packets", flow), strict=True))) for flow in (0, 1)]
+    by_flow = run.distributions_of_flows("in_flight_packets")
+    assert list(by_flow) == [0, 1]
+    each = [Counter(dict(zip(*by_flow[flow], strict=True))) for flow in (0, 1)]
     values, counts = run.distribution("in_flight_packets")
     assert (values[1:] > values[:-1]).all()
     assert dict(zip(values, counts, strict=True)) == each[0] + each[1]

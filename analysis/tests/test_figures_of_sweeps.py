@@ -14,7 +14,7 @@ import yaml
 
 from analysis import distributions
 from analysis.derive import derive
-from analysis.papers import document, draw, publish
+from analysis.papers import document, draw, publish, published
 from analysis.papers.document import DrawnFigure
 from analysis.papers.spang2021 import PAPER, table_conditions
 from analysis.papers.stored_runs import NOT_VALID, LeftOut, StoredRuns
@@ -321,6 +321,7 @@ def test_publish__keeps_written_reasons_and_refreshes_numbers(results, drawn, tm
     kinds = {path.name for path in (docs / "spang2021").iterdir()}
     assert {"figure_10.svg", "figure_10.csv", "clocks-points.csv", "table_1.csv"} < kinds
     assert not {"figure_10.png", "table_1.svg"} & kinds
+    assert len(published.rows(docs / PAPER.published_name)) == sum(map(len, SWEEPS.values()))
     (docs / PAPER.page_name).write_text("old")
     publish.publish(*drawn_of, docs)
     assert (docs / PAPER.page_name).read_text() == page

@@ -75,5 +75,5 @@ def test_page__without_a_place_or_tables_is_one_line(tmp_path: Any) -> None:
     path.write_text("no map")
     with pytest.raises(InputError, match=rf"^{path}: has no <!-- map: .*; put both lines where the table belongs$"):
         page.with_table(path, [])
-    with pytest.raises(InputError, match=r"no published run table .*; allowed: docs/results of a checkout$"):
+    with pytest.raises(InputError, match=r"no published runs .*; allowed: docs/results of a checkout$"):
         points.read(tmp_path, {})

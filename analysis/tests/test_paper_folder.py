@@ -20,10 +20,8 @@ from experiments import figures
 from experiments.host import Host
 from experiments.lab import ns3
 from experiments.sweep.spec import Sweep
-from experiments.sweep.thin import thin
 from lib.errors import SpecError
 from lib.words import read_words
-from runs import archive, run_table
 
 ALLOWED = f"allowed: {registry.ALLOWED}"
 PACKAGE = '''
@@ -195,40 +193,6 @@ def test_paper_in_a_folder__has_its_sweeps_run(folder, tmp_path, asked):
     (folder / "depth.yaml").write_text(SPEC.replace("fill2026-depth", "depth"))
     with pytest.raises(SpecError, match=r"name=depth is not found by figures; allowed: fill2026-depth in its spec"):
         figures.measure(first_figure, probe=lambda clock: Host(("reno",), netem=True, clock="virtual"))
-
-
-def test_published_runs__are_unpacked_into_other_results(folder, results, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
-    for repetition in run_table.repetitions(results):
-        thin(repetition, "summary")
-    words = ["figures", f"PAPER={folder}", "DRAW=only"]
-    assert main([*words, "PUBLISH=1", f"RESULTS={results}"]) == 0
-    assert main([*words, "RUNS=published", f"RESULTS={tmp_path}/others"]) == 0
-    assert "4 published runs -> " in capsys.readouterr().out
-    drawn = [path / "figures/fill2026/figure_01.csv" for path in (results, tmp_path / "others")]
-    assert drawn[0].read_text() == drawn[1].read_text()
-    assert main([*words, "RUNS=published", f"RESULTS={tmp_path}/others"]) == 0
-    assert "0 published runs -> " in capsys.readouterr().out
-
-
-def test_published_runs__that_a_repository_has_no_room_for_are_named_on_the_page(
-    folder, results, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
-    for repetition in run_table.repetitions(results):
-        thin(repetition, "summary")
-    words = ["figures", f"PAPER={folder}", "DRAW=only"]
-    assert main([*words, "PUBLISH=1", f"RESULTS={results}"]) == 0
-    assert "lacks the" not in (tmp_path / "docs/fill2026.md").read_text()
-    first = tmp_path / "docs/fill2026-runs/repetition-1.tar.xz"
-    monkeypatch.setattr(archive, "MOST_PACKED_BYTES", first.stat().st_size)
-    assert main([*words, "PUBLISH=1", f"RESULTS={results}"]) == 0
-    page = (tmp_path / "docs/fill2026.md").read_text()
-    assert "\n\n[fill2026-runs](fill2026-runs) lacks the 2 runs of repetition 2: the archives may have 0 MiB. " in page
-    assert "; 2 runs of each point; " in page
-    assert list(first.parent.iterdir()) == [first]
-    assert main([*words, "RUNS=published", f"RESULTS={tmp_path}/others"]) == 0
-    assert "2 published runs -> " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Numbers behind the figures of Prasad et al. (users who alternately fetch and think), from synthetic runs."""
 
+import functools
 import json
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +33,10 @@ class Run(dict[str, Any]):
     def __init__(self, row: dict[str, Any], summary: dict[str, Any], **tables: pl.DataFrame) -> None:
         super().__init__(row)
         self.summary, self.tables = summary, tables
+        self.spec = summary.get("spec")
+
+    def value(self, *path: str) -> Any:
+        return functools.reduce(operator.getitem, path, self.summary)
 
     def table(self, name: str) -> pl.DataFrame:
         return self.tables[name]

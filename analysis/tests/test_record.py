@@ -3,7 +3,6 @@
 
 import functools
 import json
-import multiprocessing
 import os
 import shutil
 import signal
@@ -16,7 +15,7 @@ from analysis.tests import campaign, damages, simulate
 from bufferscope.__main__ import main
 from experiments.sweep.thin import thin
 from lib.errors import InputError
-from runs import archive, record, results, run_table
+from runs import record, results, run_table
 from runs.names import ENVIRONMENT, RECORD
 from wire import wire
 
@@ -235,7 +234,7 @@ def place(run):
 
 def test_table_of_runs__takes_nothing_from_damaged_files(run, place):
     """A damaged summary or environment makes a row that is not valid; figures of several runs refuse that file."""
-    for name in ("summary.json", "environment.json"):
+    for name, attribute in (("summary.json", "summary"), ("environment.json", "congestion_controls")):
         path = run / name
         data = path.read_text()
         path.write_text(data.replace("0", "1", 1))
@@ -243,43 +242,12 @@ def test_table_of_runs__takes_nothing_from_damaged_files(run, place):
         assert row["valid"] is False
         assert row["reasons"].startswith(f"{name}: damaged, or of another run")
         with pytest.raises(InputError, match=f"{name}: damaged"):
-            _ = getattr(place, name.removesuffix(".json"))
+            _ = getattr(place, attribute)
         path.write_text(data)
     (run / "tcp.parquet").write_bytes(b"x")
     with pytest.raises(InputError, match=r"tcp.parquet: damaged"):
         place.table("tcp")
     assert run_table.read(run.parent.parent)["valid"].to_list() == [True]
-
-
-def test_measure__of_a_run_without_tables_is_the_stored_one(run, place):
-    pairs = list[tuple[int, float | None]]
-    for text in ("{", "[1]", "3", '{"drops": 7}', "[" * 100_000):  # damaged, where tables are: computed anew
-        (run / "measures.json").write_text(text)
-        assert place.measure("drops", int, lambda run: run.table("postcards").height) > 0
-    value = place.measure("pairs", pairs, lambda _: [(1, 0.1), (2, None)])
-    assert value == [(1, 0.1), (2, None)]
-    assert record.derived_damage(run, "measures.json") == []
-    assert archive.needs_no_table(run)
-    (run / "THINNED").write_text("summary")
-    assert place.measure("pairs", pairs, lambda _: None) == value
-    with pytest.raises(InputError, match=r"measures.json: has no value of other; remove \S+, and run the sweep again"):
-        place.measure("other", int, lambda _: 1)
-    with pytest.raises(InputError, match=r"measures.json: pairs: Input should be a valid number"):
-        place.measure("pairs", float, lambda _: 1.0)
-    (run / "measures.json").write_text("{}")
-    with pytest.raises(InputError, match=r"measures.json: damaged"):
-        place.measure("pairs", pairs, lambda _: None)
-
-
-def test_measures__of_two_processes_at_once_are_all_stored(run, place):
-    with multiprocessing.get_context("fork").Pool(4) as pool:
-        pool.map(functools.partial(_measure, place), range(24))
-    assert len(json.loads((run / "measures.json").read_text())) == 24
-    assert record.derived_damage(run, "measures.json") == []
-
-
-def _measure(place, number):
-    place.measure(f"value {number}", int, lambda _: number)
 
 
 def test_fifo__as_any_file_of_a_run_is_refused_at_once(run, tmp_path):

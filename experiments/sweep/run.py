@@ -26,6 +26,7 @@ from experiments.sweep import engine, needs, plan, remote_labs, slurm
 from experiments.sweep.engines import PARALLEL, SLURM
 from experiments.sweep.plan import Job
 from experiments.sweep.progress import SweepProgress
+from experiments.sweep.published import NONE, Published
 from experiments.sweep.rounds import ATTEMPTS, Attempts, Round
 from experiments.sweep.searches import Searches
 from experiments.sweep.spec import Sweep
@@ -54,6 +55,7 @@ class Options(NamedTuple):
     attempts: int | None = None
     inventory: str = ""  # of remote labs that run the jobs instead of this machine
     engine: str = PARALLEL
+    published: Published = NONE  # runs that need not be done
 
 
 class Engine(NamedTuple):
@@ -82,10 +84,10 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, say_page: 
             return 128 + interrupted.signal
     for line in jobs.lines(directory):
         say(line)
-    path = page(directory)
+    path = page(directory) if any(run_table.repetitions(directory)) else None  # none if all runs are published
     if path and say_page:
         say(f"{directory.name}: report -> {path}")
-    return conclude(asked, directory)
+    return conclude(asked, directory, options.published)
 
 
 def page(directory: Path, papers: Iterable[Paper] | None = None) -> Path | None:
@@ -119,23 +121,21 @@ def missing(
     options: Options,
     table: polars.DataFrame,
     slow: float = 1.0,
-    more: Path | None = None,
 ) -> needs.Need:
     """The needs of the missing jobs, by the run table and the stored runs, on a machine with the slowness `slow`. Runs
-    and writes nothing. `more` is another results directory: its run of a job counts if `options.results` has no run of
-    this job. Raises SpecError, RunError.
+    and writes nothing. Raises SpecError, RunError.
     """
     jobs, directory = planned(sweep, probe), options.results / sweep.name
     attempts = Attempts(options.attempts, jobs.first[0].spec.clock == "virtual")
     now = jobs.next(table, given_up(directory, attempts))
-    todo = []
-    for job in now.jobs:
-        run_directory = directory / SWEEP_RUNS / job.id
-        published_directory = more / sweep.name / SWEEP_RUNS / job.id if more else run_directory
-        if attempts.left(look(run_directory if os.path.lexists(run_directory / REPETITION) else published_directory)):
-            todo.append(job)
+    todo = left(now.jobs, directory, options.published, attempts)
     at_once = how_many(jobs.first, options.at_once) if options.engine == PARALLEL else slurm.processors()
     return needs.of(sweep, now, todo, options.at_once or at_once, slow)
+
+
+def left(jobs: list[Job], directory: Path, published: Published, attempts: Attempts) -> list[Job]:
+    """The jobs that still have to run."""
+    return [job for job in jobs if attempts.left(published.state(directory / SWEEP_RUNS / job.id, job))]
 
 
 def slowness(options: Options) -> float:
@@ -169,7 +169,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
     where = (_under_slurm if options.engine == SLURM else _here)(jobs, directory, options)
     of_all = where.at_once
     attempts = Attempts(options.attempts, virtual)
-    table = run_table.write(options.results)
+    table = options.published.beside(run_table.write(options.results))
     said, slow = False, slowness(options)
 
     def job_s(job: Job) -> float:
@@ -179,7 +179,7 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
         while True:
             now = jobs.next(table, given_up(directory, attempts))
             plan.write(directory, sweep, now.jobs, slurm.queued(directory) if options.engine == SLURM else ())
-            todo = [job for job in now.jobs if attempts.left(look(directory / SWEEP_RUNS / job.id))]
+            todo = left(now.jobs, directory, options.published, attempts)
             if not said:
                 say(needs.headline(sweep, needs.of(sweep, now, todo, of_all, slow), directory))
                 tidy(sweep, now.jobs, directory)
@@ -196,12 +196,12 @@ def finish(sweep: Sweep, jobs: Jobs | Searches, directory: Path, options: Option
             while todo and rounds:
                 watch = Watch(todo, directory, options.results, progress, ending, job_s)
                 where.start([job.id for job in todo], watch)
-                todo = [job for job in todo if attempts.left(look(directory / SWEEP_RUNS / job.id))]
+                todo = left(todo, directory, options.published, attempts)
                 rounds -= 1
                 ended = [job for job in todo if job.id not in watch.left]
                 if rounds:
                     progress.again(len(ended), sum(map(job_s, ended)))
-            table = run_table.write(options.results)
+            table = options.published.beside(run_table.write(options.results))
             jobs.write_tables(directory, table, given_up(directory, attempts))
             if todo or not now.more:  # jobs without a valid run after all attempts would have none after more rounds
                 return now.jobs
@@ -330,9 +330,9 @@ def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
     return at_once
 
 
-def conclude(jobs: list[Job], directory: Path) -> int:
+def conclude(jobs: list[Job], directory: Path, published: Published = NONE) -> int:
     """Reports the results of the jobs; returns the exit status."""
-    states = [(job, look(directory / SWEEP_RUNS / job.id)) for job in jobs]
+    states = [(job, published.state(directory / SWEEP_RUNS / job.id, job)) for job in jobs]
     failed = [(job, job_state) for job, job_state in states if job_state.state is not State.VALID]
     valid = len(states) - len(failed)
     say(f"{directory.name}: {valid} of {len(states)} runs are valid -> {directory}")

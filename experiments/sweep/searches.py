@@ -25,8 +25,7 @@ from experiments.sweep.search import TriedBuffer, least_buffer, next_steps, step
 from experiments.sweep.spec import CRITERIA, Point, Search, Sweep
 from lib import files
 from lib.errors import BadValue, SpecError
-from runs.names import REPETITION, SWEEP_RUNS
-from runs.run_table import mix
+from runs.run_table import KEY, mix, point
 
 TABLE = "least_buffer.parquet"
 SCHEMA: dict[str, Any] = {
@@ -35,6 +34,8 @@ SCHEMA: dict[str, Any] = {
     "criterion": polars.String, "least": polars.Float64, "width": polars.Float64,
     "low_packets": polars.Int64, "high_packets": polars.Int64, "runs": polars.Int64, "note": polars.String,
 }  # fmt: skip
+
+Values = dict[tuple[object, ...], float | None]  # by KEY
 
 
 @dataclass
@@ -94,16 +95,16 @@ class Searches:
             for row in rows
         ]
 
-    def _values(self, table: polars.DataFrame) -> dict[str, float | None]:
-        """The criterion's number of each valid run."""
-        valid = table.filter(polars.col("valid"))
-        return dict(zip(valid["run"], valid[CRITERIA[self.search.criterion]], strict=True))
+    def _values(self, table: polars.DataFrame) -> Values:
+        """The criterion's number of each valid run of the sweep."""
+        valid = table.filter(polars.col("valid"), sweep=self.sweep.name)
+        return dict(zip(valid.select(KEY).iter_rows(), valid[CRITERIA[self.search.criterion]], strict=True))
 
     def _shuffled(self, jobs: list[Job], number: int) -> list[Job]:
         return plan.shuffled(jobs, f"order {self.sweep.seed} {number}")
 
     def _replay(
-        self, point_search: PointSearch, values: dict[str, float | None], given_up: set[str]
+        self, point_search: PointSearch, values: Values, given_up: set[str]
     ) -> tuple[list[Job], list[TriedBuffer], dict[int, list[float | None]]]:
         """Replays the search: its jobs, the measurements that wait for runs, and the measured numbers."""
         measured: dict[int, list[float | None]] = {}
@@ -115,9 +116,9 @@ class Searches:
                 for number in range(len(known) + 1, step.repetitions + 1):
                     job = self._job(point_search, step.packets, number)
                     jobs.append(job)
-                    run = f"{self.sweep.name}/{SWEEP_RUNS}/{job.id}/{REPETITION}"
-                    if run in values:
-                        known.append(values[run])
+                    key = (self.sweep.name, point(job.spec.to_dict()), job.spec.seed, number)
+                    if key in values:
+                        known.append(values[key])
                     elif job.id in given_up:
                         known.append(None)
                     else:
@@ -138,7 +139,7 @@ class Searches:
         of_edges = 2 * max(self.search.edge_reps - self.sweep.reps, 0)
         return steps_at_most(point_search.low, point_search.high, self.search.width) * self.sweep.reps + of_edges
 
-    def _row(self, point_search: PointSearch, values: dict[str, float | None], given_up: set[str]) -> dict[str, Any]:
+    def _row(self, point_search: PointSearch, values: Values, given_up: set[str]) -> dict[str, Any]:
         *_, measured = self._replay(point_search, values, given_up)
         result = least_buffer(measured, point_search.low, point_search.high, self.sweep.reps, self.search)
         spec = point_search.spec

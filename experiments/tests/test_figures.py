@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.papers import registry
+from analysis.papers import publish, registry
 from analysis.papers.document import DrawnFigure
 from analysis.papers.paper import Paper, PaperFigure
 from analysis.papers.paper import sweeps as sweeps_of
@@ -25,7 +25,7 @@ from experiments.sweep import plan, run, spec
 from experiments.sweep.spec import Sweep
 from lib.errors import RunError, SpecError
 from lib.words import read_words
-from runs import archive, run_table
+from runs import run_table
 from virtual.kernel import config
 
 HOSTS = {
@@ -343,12 +343,11 @@ def test_show__counts_published_runs_and_leaves_the_results_alone(
     (stem,) = sweeps_of(paper.choose("6"))
     sweep = plan.offered(spec.read(paper.specs / f"{stem}.yaml", {}, False), probe)
     jobs = [job for job in plan.jobs(sweep, probe) if job.repetition == 1]
-    published, results = tmp_path / "published", tmp_path / "results"
+    other, results = tmp_path / "other", tmp_path / "results"
     for job in jobs[:5]:
-        make_summary(published / sweep.name, job, valid=True)
-    packed = [str(path.relative_to(published)) for path in published.glob("*/runs/*/rep-1")]
-    with archive.packed(tmp_path / "docs", published, {1: packed}) as archives:
-        archives.replace(tmp_path / "docs" / paper.archives_name)
+        name = f"named-otherwise-{job.id}"
+        make_summary(other / sweep.name, job._replace(id=name, spec=replace(job.spec, name=name)), valid=True)
+    publish.publish_runs(StoredRuns(paper, other), {}, tmp_path / "docs" / paper.published_name)
     make_summary(results / sweep.name, jobs[0], valid=False)
     monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
     monkeypatch.setattr(figures, "prober", lambda build, ns3: probe)
@@ -367,6 +366,7 @@ def make_summary(sweep: Path, job: plan.Job, *, valid: bool) -> None:
     repetition.mkdir(parents=True)
     verdict = {"valid": valid, "reasons": [] if valid else ["queue: lost a packet"], "utilization": {}}
     (repetition / "summary.json").write_text(json.dumps(verdict | {"spec": job.spec.to_dict()}))
+    (repetition / "environment.json").write_text("{}")
     (repetition / "THINNED").write_text("summary")
 
 

@@ -24,7 +24,7 @@ def prepare(runs: StoredRuns) -> Data:
     data: Data = {"provenance": runs.provenance(), "link": None}
     if trace is None:
         return data
-    idle_ns = trace.run.summary["idle_rtt_ns"]["median"]
+    idle_ns = trace.run.value("idle_rtt_ns", "median")
     link = {"packets_per_s": 1e9 / trace.packet_ns, "rtt_s": trace.rtt_ns / 1e9, "idle_rtt_s": idle_ns / 1e9}
     return data | {"link": link | {"bdp": trace.bdp, "buffer": trace.buffer}}
 

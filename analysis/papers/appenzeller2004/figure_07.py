@@ -52,7 +52,7 @@ def _together(run: StoredRun) -> Together:
     losers, counts = run.distribution("flows_signalled_per_excursion")
     total = int(counts.sum())
     share = float(counts[losers == 2].sum() / total) if total else 0.0
-    return Together(total, share, run.summary["aggregate_window_packets"]["synchronization"], run["utilization_mean"])
+    return Together(total, share, run.value("aggregate_window_packets", "synchronization"), run["utilization_mean"])
 
 
 class Sampled(NamedTuple):

@@ -50,7 +50,7 @@ def _numbers(run: StoredRun) -> Data:
         "flows": run["flows"], "bdp": bdp, "mean": mean, "deviation": deviation,
         "distance": aggregate.distance_from_normal(held),
         "model": gaussian.queue_deviation(bdp, run["buffer_packets"], run["flows"]),
-        "synchronization": run.summary["aggregate_window_packets"]["synchronization"],
+        "synchronization": run.value("aggregate_window_packets", "synchronization"),
     }  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def _sender(run: StoredRun) -> Data:
         "total": total,
         "queue": queue,
         "bdp": mean_bdp(run),
-        "in_pipe": _in_pipe(trace),
+        "in_pipe": run.measure("packets in the pipe", float, _in_pipe),
         "correlation": float(np.corrcoef(total, queue)[0, 1]),
     }
 
@@ -68,12 +68,12 @@ def _sampled(run: StoredRun) -> Sampled:
     return Sampled(total.tolist(), queue.tolist())
 
 
-def _in_pipe(trace: PacketTrace) -> float:
+def _in_pipe(run: StoredRun) -> float:
     """Packets on the path but not in the queue, by Little's law: each flow's rate times its base RTT, summed."""
-    summary = trace.run.summary
-    delays_ns = summary["spec"]["extra_delays_ns"] or [0] * len(trace.flows)
-    idle_ns = zip(trace.flows, delays_ns, strict=True)
-    return float(sum(flow["packets"] * (trace.rtt_ns + more) for flow, more in idle_ns) / 1e9 / summary["measured_s"])
+    flows, delays_ns = run.summary["flows"], run.spec["extra_delays_ns"]
+    idle_ns = zip(flows, delays_ns or [0] * len(flows), strict=True)
+    packets_ns = sum(flow["packets"] * (run["rtt_ns"] + more) for flow, more in idle_ns)
+    return float(packets_ns / 1e9 / run.summary["measured_s"])
 
 
 def draw(data: Data) -> look.Figure:

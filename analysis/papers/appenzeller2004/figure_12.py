@@ -44,7 +44,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 def _link(run: StoredRun) -> tuple[int, int]:
     """(printed rate in Mb/s, mean RTT in ms)."""
-    spec = run.summary["spec"]
+    spec = run.spec
     return short_flows.printed_mbps(run), round((spec["rtt_ns"] + spec["rtt_spread_ns"] / 2) / 1e6)
 
 

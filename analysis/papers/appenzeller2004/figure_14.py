@@ -33,11 +33,11 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _estimates(runs: list[StoredRun]) -> Data:
-    packets_per_s = runs[0]["rate_bps"] / 8 / runs[0].summary["spec"]["wire_bytes"]
+    packets_per_s = runs[0]["rate_bps"] / 8 / runs[0].spec["wire_bytes"]
     return {
         "transfer_s": mean_interval(short_flows.transfer_s(run) for run in runs),
         "waiting_s": mean_interval(
-            run.summary["queue_depth_packets"]["time_mean"] / packets_per_s for run in runs
+            run.value("queue_depth_packets", "time_mean") / packets_per_s for run in runs
         ),
         "utilization": mean_interval(run["utilization_mean"] for run in runs),
     }  # fmt: skip

@@ -91,7 +91,7 @@ def _coarse(steps: np.ndarray, start_ns: int, end_ns: int) -> Curve:
 
 
 def _curve(time_s: np.ndarray, packets: np.ndarray) -> Curve:
-    """Rounds times to microseconds: measures.json stores them, and no figure shows finer times."""
+    """Rounds times to microseconds: published runs store them, and no figure shows finer times."""
     return Curve(np.round(time_s, 6).tolist(), packets.astype(int).tolist())
 
 

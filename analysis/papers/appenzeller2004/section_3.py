@@ -33,7 +33,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _synchronization(run: StoredRun) -> float | None:
-    value = run.summary["aggregate_window_packets"]["synchronization"]
+    value = run.value("aggregate_window_packets", "synchronization")
     return None if value is None else float(value)
 
 

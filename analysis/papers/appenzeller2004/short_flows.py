@@ -14,7 +14,7 @@ OVERHEAD_BYTES = 38  # Ethernet's bytes per packet: our rates are the printed ra
 
 def length(run: StoredRun) -> int:
     """Packets of a flow: 14 for fixed:14p and for bursts:14p; 0 if the sizes are given in another way."""
-    spec = run.summary["spec"]
+    spec = run.spec
     given = spec["transfers"][0]["sizes_given"] if spec.get("transfers") else spec["sizes"]
     match = re.search(r"(\d+)p$", str(given))
     return int(match[1]) if match else 0
@@ -27,17 +27,17 @@ def printed_mbps(run: StoredRun) -> int:
 
 def tcp_queue(run: StoredRun) -> float | None:
     """Mean number of data packets in the queue, over time."""
-    over_time = run.summary["finite_flows"][0]["slow_start_queue"]
+    over_time = run.value("finite_flows", 0, "slow_start_queue")
     return None if over_time is None else over_time["time_mean_depth_data_packets"]["measured"]
 
 
 def burst_queue(run: StoredRun) -> tuple[float | None, float | None]:
     """(mean packets in the queue over time, its standard error) of UDP bursts."""
-    depth = run.summary["open_loop"]["time_mean_depth_packets"]
+    depth = run.value("open_loop", "time_mean_depth_packets")
     return depth["measured"], depth["standard_error"]
 
 
 def transfer_s(run: StoredRun) -> float | None:
     """Mean time from a flow's first data to its last ACK."""
-    mean = run.summary["finite_flows"][0]["transfer_s"]["mean"]
+    mean = run.value("finite_flows", 0, "transfer_s", "mean")
     return None if mean is None else float(mean)

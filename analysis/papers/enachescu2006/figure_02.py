@@ -29,7 +29,7 @@ def prepare(runs: StoredRuns) -> Data:
     """For each sender's first repetition: the windows of SHOWN flows in steps; over all flows, the share of time at the
     largest window, and the mean window beside the TCP equation's.
     """
-    senders = {sender(run): _windows(run) for run in runs.select(STEM, repetition=1)}
+    senders = {sender(run): run.measure("windows over time", Data, _windows) for run in runs.select(STEM, repetition=1)}
     return {"senders": senders, "provenance": runs.provenance()}
 
 

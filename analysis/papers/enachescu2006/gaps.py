@@ -45,7 +45,9 @@ def dispersion(arrivals_ns: np.ndarray, start_ns: int, end_ns: int, packet_ns: f
 def prepare(runs: StoredRuns) -> Data:
     """The index of dispersion by pacing, and each run's gaps, drops and utilization."""
     return {
-        "curves": {run["pacing"] or "off": _of(run) for run in runs.select(STEM, repetition=1)},
+        "curves": {
+            run["pacing"] or "off": run.measure("arrivals", Data, _of) for run in runs.select(STEM, repetition=1)
+        },
         "provenance": runs.provenance(),
     }
 

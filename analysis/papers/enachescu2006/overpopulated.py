@@ -43,15 +43,19 @@ def shares(arrived_ns: np.ndarray, slot_ns: float, buffer_packets: int) -> dict[
 
 def of_run(run: StoredRun) -> Data:
     """The shares of one run."""
+    return {
+        "slots": rounds.slots(run),
+        "packets": rounds.packets(run),
+        "shares": run.measure("overpopulated shares", dict[int, float], _shares),
+    }
+
+
+def _shares(run: StoredRun) -> dict[int, float]:
     trace = PacketTrace(run)
     rows = trace.arrivals(trace.start_ns, trace.end_ns)
     mine = trace.queue["flow"][rows] >= 0
     arrived = trace.queue["enqueue_mono_ns"][rows][mine]
-    return {
-        "slots": rounds.slots(run),
-        "packets": rounds.packets(run),
-        "shares": shares(arrived, trace.packet_ns, EXCESS),
-    }
+    return shares(arrived, trace.packet_ns, EXCESS)
 
 
 def prepare(runs: StoredRuns) -> Data:

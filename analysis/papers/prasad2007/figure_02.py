@@ -45,7 +45,7 @@ def _by_users(runs: list[StoredRun]) -> dict[int, Series]:
 
 def _cycle_error(run: StoredRun) -> float | None:
     """Relative error of Little's law: (open flows / rate + think time) / (users / rate) - 1. Raises InputError."""
-    law = run.summary["finite_flows"][0]["littles_law"]
+    law = run.value("finite_flows", 0, "littles_law")
     return None if law is None else float(law["cycle_error_fraction"])
 
 

@@ -50,7 +50,7 @@ STEMS = tuple(row.stem for row in ROWS)
 
 def queueing_s(run: StoredRun) -> float | None:
     """d: mean sojourn of forwarded packets minus transmission time. Raises InputError."""
-    sojourn_ns, forwarded = run.summary["queue_delay_ns"]["mean"], run["arrivals"] - run["drops"]
+    sojourn_ns, forwarded = run.value("queue_delay_ns", "mean"), run["arrivals"] - run["drops"]
     if sojourn_ns is None or not forwarded or run["utilization_mean"] is None:
         return None
     return sojourn_ns / 1e9 - run["utilization_mean"] * run["measured_s"] / forwarded
@@ -71,7 +71,7 @@ def _base_rtt_s(run: StoredRun) -> float:
 
 def capacity(run: StoredRun) -> float:
     """C in full packets per second. Raises InputError."""
-    return float(run["rate_bps"] / 8 / run.summary["spec"]["wire_bytes"])
+    return float(run["rate_bps"] / 8 / run.spec["wire_bytes"])
 
 
 class Measured:
@@ -138,7 +138,7 @@ class Measured:
         if self.delay_fit is None:
             return None
         run = self.runs[0]
-        group = run.summary["spec"]["transfers"][0]
+        group = run.spec["transfers"][0]
         cycle_s = run["users"] * group["mean_wire_bytes"] * 8 / run["rate_bps"] - group["mean_think_ns"] / 1e9
         return (cycle_s / MEAN_RTTS - self.base_rtt_s) * capacity(run) / self.delay_fit.f
 

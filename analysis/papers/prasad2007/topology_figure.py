@@ -41,16 +41,20 @@ def prepare(stem: str, sources: str, runs: StoredRuns) -> Data:
     if not selected:
         return data
     run = selected[0]
-    spec = run.summary["spec"]
+    spec, rtts_ns = run.spec, run.measure("RTTs of the servers, ns", list[int], _rtts_ns)
     numbers = {
-        "sources": sources, "servers": len(spec["paths"]), "links": spec["access_links"], "users": run["users"],
+        "sources": sources, "servers": len(rtts_ns), "links": spec["access_links"], "users": run["users"],
         "access_bps": spec["access_bps"], "rate_bps": spec["rate_bps"], "buffer": spec["buffer_packets"],
-        "rtts_ms": sorted({path["rtt_ns"] / 1e6 for path in spec["paths"]}),
+        "rtts_ms": sorted({rtt_ns / 1e6 for rtt_ns in rtts_ns}),
     }  # fmt: skip
     return data | {
         "spec": numbers, "handshakes": run.measure("handshakes", list[tuple[int, float]], handshake_excess),
         "gaps": run.measure("gaps", Gaps, gaps),
     }  # fmt: skip
+
+
+def _rtts_ns(run: StoredRun) -> list[int]:
+    return [path["rtt_ns"] for path in run.spec["paths"]]
 
 
 def handshake_excess(run: StoredRun) -> list[tuple[int, float]]:
@@ -74,7 +78,7 @@ def gaps(run: StoredRun) -> Gaps:
     """Gaps between successive packets of an input link: their number, the least excess of a gap over the packet's
     transmission time on that link (ns), and the share of gaps with at most 1 ns of excess. Raises InputError.
     """
-    spec = run.summary["spec"]
+    spec = run.spec
     links = pl.DataFrame(
         {"path": range(len(spec["paths"])), "link": [path["access_link"] for path in spec["paths"]]},
         schema_overrides={"path": pl.Int64},

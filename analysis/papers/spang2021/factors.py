@@ -83,7 +83,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _by_change(runs: list[StoredRun]) -> dict[str, dict[str, Interval]]:
-    by_change = grouped(runs, lambda run: changes(run.summary["spec"]))
+    by_change = grouped(runs, lambda run: changes(run.spec))
     return {
         change: {
             which: interval

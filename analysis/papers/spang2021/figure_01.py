@@ -33,18 +33,20 @@ NEEDS = ("utilization_p01", "in_flight_mean_packets")  # null in runs without pa
 HALF = 0.5  # window after a loss / window before it
 # A window from sequence numbers counts SACKed packets until recovery ends; then it falls to half plus a few packets
 HALF_IN_SEQUENCE = 0.6
+STEPS = ("window", "queue", "drops", "again", "model")  # the arrays of `_zoom`
 BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # drawn time before and after the first drop, in units of the longest RTT
 
 
 def prepare(runs: StoredRuns) -> Data:
     """The steps around one loss of the first valid run, and the losses of each run (`_losses`)."""
     selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=1)
-    losses = [_losses(run) for run in selected]
+    losses = [run.measure("losses of Figure 1", Data, _losses) for run in selected]
     data: Data = {"provenance": runs.provenance(), "zoom": None, "losses": losses, "absent": ""}
     if not losses or not losses[0]["each"]:
         data["absent"] = runs.absence(SWEEPS[0], CC) if not losses else "no loss in the measurement window"
         return data
-    return data | {"zoom": _zoom(PacketTrace(selected[0]), losses[0]["each"])}
+    zoom = selected[0].measure("steps of Figure 1", Data, lambda run: _zoom(PacketTrace(run), losses[0]["each"]))
+    return data | {"zoom": zoom | {name: np.array(zoom[name]) for name in STEPS}}
 
 
 def _losses(run: StoredRun) -> Data:

@@ -42,7 +42,7 @@ def prepare(runs: StoredRuns) -> Data:
     for cc in CCS:
         selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=cc, flows=1)
         if selected:
-            panels.append({"cc": cc, "absent": ""} | _queue(PacketTrace(selected[0])) | _drained(selected))
+            panels.append({"cc": cc, "absent": ""} | _queue(selected[0]) | _drained(selected))
         else:
             panels.append({"cc": cc, "absent": runs.absence(SWEEPS[0], cc)})
     return {"panels": panels, "notebook": {cc: _by_the_notebook(runs, cc) for cc in CCS},
@@ -53,7 +53,7 @@ def _by_the_notebook(runs: StoredRuns, cc: str) -> Data:
     """With the notebook's buffer: how far the queue falls, as a share of the BDP, measured and by the rule."""
     selected = runs.select(SWEEPS[1], imported=False, cc=cc, flows=1)
     return {
-        "drained": mean_interval(run.summary["drained_fraction"]["of_bdp"]["median"] for run in selected),
+        "drained": mean_interval(run.value("drained_fraction", "of_bdp", "median") for run in selected),
         "rule": None if not selected else _rule(cc, selected[0]["buffer_packets"], bdp(selected[0])),
     }
 
@@ -64,8 +64,14 @@ def _rule(cc: str, buffer: float, exact: float) -> float | None:
     return None if falls is None else falls / exact
 
 
-def _queue(trace: PacketTrace) -> Data:
+def _queue(run: StoredRun) -> Data:
+    queue: Data = run.measure("queue of Figure 2", Data, _queue_of_packets)
+    return queue | {"line": np.array(queue["line"])}
+
+
+def _queue_of_packets(run: StoredRun) -> Data:
     """The depth on arrival of each packet of the measurement window; times in s since its start."""
+    trace = PacketTrace(run)
     rows = trace.arrivals(trace.start_ns, trace.end_ns)
     seconds = (trace.queue["enqueue_mono_ns"][rows] - trace.start_ns) / 1e9
     end_s = (trace.end_ns - trace.start_ns) / 1e9
@@ -81,15 +87,20 @@ def _drained(runs: list[StoredRun]) -> Data:
     the least depth, `drained_mean` the fall to the least mean over one RTT. Also drops, depths and the least RTT, for
     `facts`.
     """
-    each = [run.summary["drained_fraction"] for run in runs]
     return {
-        "drained": mean_interval(fractions["of_bdp"]["median"] for fractions in each),
-        "drained_mean": mean_interval(fractions["of_bdp_mean_over_rtt"]["median"] for fractions in each),
+        "drained": mean_interval(run.value("drained_fraction", "of_bdp", "median") for run in runs),
+        "drained_mean": mean_interval(
+            run.value("drained_fraction", "of_bdp_mean_over_rtt", "median") for run in runs
+        ),
         "drops": sum(run["drops"] or 0 for run in runs),
         "depths": [mean_interval(run[f"depth_{name}_packets"] for run in runs) for name in ("p01", "p50", "max")],
-        "rtt_min_us": min((flow["rtt_min_us"] for run in runs for flow in run.summary["flows"] if flow["rtt_min_us"]),
+        "rtt_min_us": min(filter(None, (run.measure("least RTT, us", float | None, _least_rtt_us) for run in runs)),
                           default=None),
     }  # fmt: skip
+
+
+def _least_rtt_us(run: StoredRun) -> float | None:
+    return min((flow["rtt_min_us"] for flow in run.summary["flows"] if flow["rtt_min_us"]), default=None)
 
 
 def draw(data: Data) -> look.Figure:

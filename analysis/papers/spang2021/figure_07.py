@@ -34,13 +34,13 @@ def prepare(runs: StoredRuns) -> Data:
     data: Data = {"provenance": runs.provenance(), "flows": [], "runs": [_spread(run) for run in selected]}
     if not selected:
         return data | {"absent": runs.absence(SWEEPS[0], CC)}
-    flows = [selected[0].distribution("in_flight_packets", flow) for flow in selected[0].flow_ids()]
+    flows = list(selected[0].distributions_of_flows("in_flight_packets").values())
     flows.sort(key=lambda distribution: float(np.average(distribution[0], weights=distribution[1])))
     return data | {"flows": flows, "fair": _fair(selected[0])}
 
 
 def _fair(run: StoredRun) -> float:
-    spec = run.summary["spec"]
+    spec = run.spec
     bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
     return float((bdp + run["buffer_packets"]) / run["flows"])
 
@@ -55,8 +55,8 @@ def _spread(run: StoredRun) -> Data:
     low, high = UNIFORM
     outside = counts[(shares < low) | (shares > high)].sum() / counts.sum()
     mean = np.average(shares, weights=counts)
-    each = [run.distribution("in_flight_packets", flow) for flow in run.flow_ids()]
-    means = [float(np.average(distribution[0], weights=distribution[1])) for distribution in each]
+    each = run.distributions_of_flows("in_flight_packets").values()
+    means = [float(np.average(values, weights=counts)) for values, counts in each]
     return {
         "fair": fair, "outside": float(outside), "mean": float(mean),
         "deviation": float(np.sqrt(np.average((shares - mean) ** 2, weights=counts))),

@@ -54,15 +54,21 @@ def prepare(runs: StoredRuns) -> Data:
     for mode in MODES:
         selected = runs.select(SWEEPS[0], OF_MODE[mode], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
         if selected:
-            data["modes"][mode] = _queue(PacketTrace(selected[0])) | {"runs": [_run(run) for run in selected]}
+            data["modes"][mode] = _queue(selected[0]) | {"runs": [_run(run) for run in selected]}
         more = runs.select(SWEEPS[0], OF_MODE[mode], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=NOTEBOOK_FLOWS)
-        data["notebook"][mode] = [_shown(run) for run in more]
+        data["notebook"][mode] = [run.measure("queue of the notebook", dict[str, float], _shown) for run in more]
     absent = "" if len(data["modes"]) == len(MODES) else runs.absence(SWEEPS[0], CC)
     return data | {"provenance": runs.provenance(), "absent": absent}
 
 
-def _queue(trace: PacketTrace) -> Data:
+def _queue(run: StoredRun) -> Data:
+    queue: Data = run.measure("queue of Figure 8", Data, _queue_of_packets)
+    return queue | {"line": np.array(queue["line"])}
+
+
+def _queue_of_packets(run: StoredRun) -> Data:
     """The depth on arrival of each packet; times in ms since the span's start."""
+    trace = PacketTrace(run)
     middle = (trace.start_ns + trace.end_ns) // 2
     start = max(middle - SPAN_RTTS * trace.rtt_ns // 2, trace.start_ns)
     end = min(start + SPAN_RTTS * trace.rtt_ns, trace.end_ns)
@@ -83,10 +89,8 @@ def _shown(run: StoredRun) -> dict[str, float]:
 
 def _run(run: StoredRun) -> Data:
     """One run: excursions by number of signalled flows, quantiles of the queue, the flows that Theorem 5 allows."""
-    trace = PacketTrace(run)
-    # Computed anew: earlier versions cut the excursions in distributions.parquet after a fixed time
-    flows_signalled = signalled(trace.queue, Window(trace.traffic_ns, trace.start_ns, trace.end_ns, 0), trace.rtt_ns)
-    flows, excursions = np.unique(flows_signalled, return_counts=True)
+    measured = run.measure("excursions by signalled flows", tuple[list[int], list[int]], _excursions)
+    flows, excursions = (np.array(each, dtype=np.int64) for each in measured)
     depth, packets = run.distribution("queue_depth_packets")
     upto = np.cumsum(packets) / packets.sum()
     low, high = (float(depth[np.searchsorted(upto, share)]) for share in (0.01, 0.99))
@@ -102,6 +106,14 @@ def _run(run: StoredRun) -> Data:
         "overshoot": float(depth[-1] - threshold), "utilization_p01": run["utilization_p01"],
         "losing": run["flows_losing_per_rtt"],
     }  # fmt: skip
+
+
+def _excursions(run: StoredRun) -> tuple[np.ndarray, np.ndarray]:
+    """(numbers of signalled flows, excursions that signalled so many)."""
+    trace = PacketTrace(run)
+    # Computed anew: earlier versions cut the excursions in distributions.parquet after a fixed time
+    flows_signalled = signalled(trace.queue, Window(trace.traffic_ns, trace.start_ns, trace.end_ns, 0), trace.rtt_ns)
+    return np.unique(flows_signalled, return_counts=True)
 
 
 def draw(data: Data) -> look.Figure:

@@ -40,15 +40,23 @@ def prepare(runs: StoredRuns) -> Data:
     """Steps of the first valid run, in the span in which the numbers of losers differ most; the losses of every run."""
     selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
     notebook = {
-        flows: [_run(run) for run in runs.select(SWEEPS[0], imported=False, needs=NEEDS, cc=CC, flows=flows,
+        flows: [_measured(run) for run in runs.select(SWEEPS[0], imported=False, needs=NEEDS, cc=CC, flows=flows,
                                                  buffer_packets=NOTEBOOK_BUFFER)]
         for flows in NOTEBOOK_FLOWS
     }  # fmt: skip
-    data: Data = {"provenance": runs.provenance(), "runs": [_run(run) for run in selected], "zoom": None,
+    data: Data = {"provenance": runs.provenance(), "runs": [_measured(run) for run in selected], "zoom": None,
                   "notebook": notebook}  # fmt: skip
     if not selected:
         return data | {"absent": runs.absence(SWEEPS[0], CC)}
-    return data | {"zoom": _zoom(PacketTrace(selected[0]), data["runs"][0]["losses"])}
+    losses = data["runs"][0]["losses"]
+    zoom = selected[0].measure("steps of Figure 9", Data, lambda run: _zoom(PacketTrace(run), losses))
+    by_flow = {name: {int(flow): np.array(of) for flow, of in zoom[name].items()} for name in ("windows", "drops")}
+    return data | {"zoom": zoom | by_flow | {"queue": np.array(zoom["queue"])}}
+
+
+def _measured(run: StoredRun) -> Data:
+    measured: Data = run.measure("losses of Figure 9", Data, _run)
+    return measured
 
 
 def _run(run: StoredRun) -> Data:

@@ -34,14 +34,15 @@ NEAR_PACKETS = 3  # a published buffer that differs from ours by more is not com
 
 def losers_in_5ms(run: StoredRun) -> float | None:
     """Mean number of flows with a drop, over the intervals of 5 ms that have a drop; None without drops or data."""
-    return _mean(run, "flows_losing_5ms")
-
-
-def _mean(run: StoredRun, what: str) -> float | None:
     try:
-        values, counts = run.distribution(what)
+        mean: float | None = run.measure("mean losers in 5 ms", float | None, _losers)
     except InputError:  # only the run's row in the run table is stored
         return None
+    return mean
+
+
+def _losers(run: StoredRun) -> float | None:
+    values, counts = run.distribution("flows_losing_5ms")
     return float((values * counts).sum() / counts.sum()) if len(counts) else None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -85,9 +85,13 @@ def losses_when_full(searched: RunsAtLeast | None) -> MeasuredAssumption:
 
 def _fullness(run: StoredRun, bdp: float) -> float | None:
     """The median of W/(BDP + B) over a run's losses."""
-    windows = [event.get("in_flight_before_packets") for event in run.summary.get("loss", {}).get("list", [])]
+    windows = run.measure("windows before losses", list[float | None], _before_losses)
     shares = [window / (bdp + run["buffer_packets"]) for window in windows if window]
     return float(np.median(shares)) if shares else None
+
+
+def _before_losses(run: StoredRun) -> list[Any]:
+    return [event.get("in_flight_before_packets") for event in run.summary.get("loss", {}).get("list", [])]
 
 
 def falls(runs: StoredRuns, cc: str) -> MeasuredAssumption:
@@ -100,7 +104,7 @@ def falls(runs: StoredRuns, cc: str) -> MeasuredAssumption:
     asked = 1 - single_flow.DECREASE[cc]
     has_windows = pl.col("in_flight_mean_packets").is_not_null()
     selected = runs.select(PACKETS, IS_ONE_BDP, has_windows, needs=NEEDS, cc=cc, flows=1)
-    fall = mean_interval(_fall(run) for run in selected)
+    fall = mean_interval(run.measure("fall after a loss", float | None, _fall) for run in selected)
     rule = f"(b = {1 - asked:.3g}, 1 − b ± {NEAR:.0%})"
     if fall is None:
         return MeasuredAssumption(f"{cc}: falls to b W {rule}: no run kept all packets", None)
@@ -125,7 +129,7 @@ def silence(runs: StoredRuns) -> MeasuredAssumption:
     gaps, needed = [], []
     for run in runs.select(PACKETS, needs=NEEDS, cc="reno", flows=1):
         try:
-            gap = _longest_gap_ns(run)
+            gap = run.measure("longest gap after a drop, ns", float | None, _longest_gap_ns)
         except InputError:
             continue
         if gap is not None:

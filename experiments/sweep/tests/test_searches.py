@@ -14,6 +14,7 @@ from experiments.sweep.searches import TABLE, Searches
 from experiments.sweep.spec import read
 from experiments.sweep.tests.conftest import probe
 from lib.errors import SpecError
+from runs.run_table import KEY, SCHEMA, point
 
 SPEC = """\
 name: find
@@ -36,6 +37,10 @@ def rows(jobs: list[Job]) -> polars.DataFrame:
         [
             {
                 "run": f"find/runs/{job.id}/rep-1",
+                "sweep": "find",
+                "point": point(job.spec.to_dict()),
+                "seed": job.spec.seed,
+                "repetition": job.repetition,
                 "valid": True,
                 "queue_nonempty_fraction": float(
                     job.spec.buffer_packets >= NEEDED[job.spec.groups[0].cc, job.spec.flows]
@@ -43,7 +48,7 @@ def rows(jobs: list[Job]) -> polars.DataFrame:
             }
             for job in jobs
         ],
-        schema={"run": polars.String, "valid": polars.Boolean, "queue_nonempty_fraction": polars.Float64},
+        schema={name: SCHEMA[name] for name in ("run", *KEY, "valid", "queue_nonempty_fraction")},
     )
 
 

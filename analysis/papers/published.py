@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""Published runs: docs/results/<paper>-runs/<sweep>.parquet has a row for each run of a sweep. A row has the run's
+columns of the run table, the figures that were drawn from the run, the spec, and the answers to all that figures asked
+of the run (stored_run.py). A row without a spec has only its columns, for the map: its figures need whole tables.
+
+A run is found by its sweep, its point's values, its seed and its repetition, never by its name (run_table.KEY).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis.papers.paper import PUBLISHED_END as END
+from analysis.papers.stored_run import Distribution, Key, StoredRun, typed
+from lib import files, parquet
+from lib.errors import InputError
+from runs import run_table
+
+KEPT = "published"  # in the column `kept` of a published run's row
+FIGURES = "figures"  # the column "3;5a;table1"; empty for runs that no figure was drawn from
+SEPARATOR = ";"
+MOST_BYTES = 500_000  # of a sweep's file: everybody who clones the repository downloads it
+ROW = {name: kind for name, kind in run_table.SCHEMA.items() if name not in ("kept", "summary_mtime_ns")}
+_INTEGERS = pl.List(pl.Int64)
+_COUNTED = pl.Struct({"what": pl.String, "flow": pl.Int32, "steps": _INTEGERS, "counts": _INTEGERS})
+ANSWERS = {
+    "spec": pl.String(),  # JSON, without what is not of a point (run_table.NOT_OF_A_POINT)
+    "congestion_controls": pl.String(),  # of the sender's kernel: "bbr reno"
+    "summary": pl.String(),  # JSON: [[path, value], ...]
+    "measures": pl.String(),  # JSON: {name: value}
+    "distributions": pl.List(_COUNTED),  # `steps`: from 0 to the first value, then from value to value
+}  # fmt: skip
+SCHEMA: dict[str, pl.DataType] = {**ROW, FIGURES: pl.String(), **ANSWERS}
+
+
+def directories(docs: Path) -> dict[str, Path]:
+    """The directory of each paper's published runs, by the paper's key."""
+    return {path.name.removesuffix(END): path for path in sorted(docs.glob(f"*{END}")) if path.is_dir()}
+
+
+def rows(directory: Path) -> pl.DataFrame:
+    """The columns ROW and FIGURES of all runs in a paper's directory. Raises InputError."""
+    return _read(directory, [*ROW, FIGURES])
+
+
+def _read(directory: Path, columns: list[str]) -> pl.DataFrame:
+    """Raises InputError for a file that `write` cannot have made."""
+    tables = [pl.DataFrame(schema={name: SCHEMA[name] for name in columns})]
+    for path in sorted(directory.glob("*.parquet")):
+        try:
+            table = parquet.read(path, columns=columns)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise InputError(f"{path}: {str(error).splitlines()[0]}; allowed: published runs") from None
+        if dict(table.schema) != dict(tables[0].schema):
+            raise InputError(f"{path}: has other columns than published runs; check the file out again")
+        tables.append(table)
+    return pl.concat(tables)
+
+
+class PublishedRuns:
+    """All published runs of a paper. Raises InputError."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        table = _read(directory, list(SCHEMA))
+        self.without_answers = table.filter(pl.col("spec").is_null())  # no figure can be drawn from these
+        whole = table.filter(pl.col("spec").is_not_null())
+        columns = [pl.lit(None, kind).alias(name) for name, kind in run_table.SCHEMA.items() if name not in ROW]
+        self.table = whole.with_columns(columns).with_columns(kept=pl.lit(KEPT)).select(run_table.COLUMNS)
+        self._answers = whole.select("run", *ANSWERS)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {run: place for place, run in enumerate(self._answers["run"])}
+
+    def run(self, row: dict[str, Any]) -> PublishedRun:
+        return PublishedRun(row, self._answers.row(self._places[row["run"]], named=True), self.directory)
+
+
+class PublishedRun(StoredRun):
+    """A run whose answers are published. Its files are elsewhere."""
+
+    def __init__(self, row: dict[str, Any], answers: dict[str, Any], directory: Path) -> None:
+        super().__init__(row, directory)
+        self.answers, self.published_in = answers, directory
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:  # type: ignore[override]
+        spec: dict[str, Any] = json.loads(self.answers["spec"])
+        return spec
+
+    def value(self, *path: Key) -> Any:
+        return self._answer(self._values, path, ".".join(map(str, path)))
+
+    def measure(self, name: str, kind: Any, compute: Any) -> Any:
+        return typed(self._answer(self._measures, name, name), kind, f"{self.published_in}: {self.label}: {name}")
+
+    def percentile(self, what: str, percent: float) -> float | None:
+        at: float | None = self._answer(self._values, ("percentile", what, percent), f"percentile of {what}")
+        return at
+
+    def distribution(self, what: str) -> Distribution:
+        counts: Distribution = self._answer(self._distributions_by_key, (what, None), what)
+        return counts
+
+    def distributions_of_flows(self, what: str) -> dict[int, Distribution]:
+        by_key = self._distributions_by_key.items()
+        return {flow: counts for (name, flow), counts in by_key if name == what and flow is not None}
+
+    @property
+    def congestion_controls(self) -> tuple[str, ...]:
+        return tuple(self.answers["congestion_controls"].split())
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        raise self._lacks("summary.json")
+
+    def table(self, name: str) -> pl.DataFrame:
+        raise self._lacks(f"{name}.parquet")
+
+    @cached_property
+    def _values(self) -> dict[tuple[Key, ...], Any]:
+        return {tuple(path): value for path, value in json.loads(self.answers["summary"])}
+
+    @cached_property
+    def _measures(self) -> dict[str, Any]:
+        measures: dict[str, Any] = json.loads(self.answers["measures"])
+        return measures
+
+    @cached_property
+    def _distributions_by_key(self) -> dict[tuple[str, int | None], Distribution]:
+        return {
+            (each["what"], each["flow"]): (
+                np.cumsum(each["steps"], dtype=np.int64),
+                np.array(each["counts"], np.int64),
+            )
+            for each in self.answers["distributions"]
+        }
+
+    def _answer(self, answers: Mapping[Any, Any], key: Any, name: str) -> Any:
+        if key not in answers:
+            raise self._lacks(name)
+        return answers[key]
+
+    def _lacks(self, what: str) -> InputError:
+        return InputError(
+            f"{self.published_in}: the published run {self.label} has no {what}: no figure asked for it before; leave "
+            "RUNS=published out, and run the sweep again"
+        )
+
+
+def stored(run: StoredRun, figures: str) -> dict[str, Any]:
+    """The row of a run to publish."""
+    row = {name: run[name] for name in ROW} | {FIGURES: figures}
+    if isinstance(run, PublishedRun):
+        return row | run.answers
+    try:
+        return row | (dict.fromkeys(ANSWERS) if run.asked.needs_tables else _answers(run))
+    except InputError:  # a damaged run: no figure uses it
+        return row | dict.fromkeys(ANSWERS)
+
+
+def _answers(run: StoredRun) -> dict[str, Any]:
+    return {
+        "spec": _json({key: value for key, value in run.spec.items() if key not in run_table.NOT_OF_A_POINT}),
+        "congestion_controls": " ".join(run.congestion_controls),
+        "summary": _json(sorted(run.asked.values.items(), key=str)),
+        "measures": _json(run.asked.measures),
+        "distributions": [
+            {"what": what, "flow": flow, "steps": np.diff(values, prepend=0).tolist(), "counts": counts.tolist()}
+            for (what, flow), (values, counts) in run.asked.distributions.items()
+        ],
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def write(path: Path, published: Iterable[Mapping[str, Any]]) -> bool:
+    """Writes a sweep's runs, if they are not those in the file already; returns whether it wrote. Raises InputError for
+    a file above MOST_BYTES, OSError.
+    """
+    table = pl.DataFrame(list(published), schema=SCHEMA).sort("point", "seed", "repetition", "run")
+    if path.exists() and parquet.read(path).equals(table):
+        return False
+    with files.whole(path) as file:
+        table.write_parquet(file, compression="zstd", compression_level=22, statistics=False)
+        if (size := file.tell()) > MOST_BYTES:
+            raise InputError(
+                f"{path}: {len(table)} runs have {size / 1000:.0f} kB; allowed in a repository that everybody clones: "
+                f"{MOST_BYTES // 1000} kB; publish fewer points, or let figures ask for less"
+            )
+    return True
