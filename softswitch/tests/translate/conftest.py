@@ -25,7 +25,7 @@ SANITIZE = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=
 def compiled(name: str) -> tuple[Path, str]:
     """JSON and digest of a test program, or of bufferscope's own P4 program."""
     directory = ROOT / "p4src" / "build" if name == "bufferscope" else PROGRAMS / "build"
-    return directory / f"{name}.json", (directory / f"{name}.sha256").read_text().strip()
+    return directory / f"{name}.json", (directory / f"{name}.sha256").read_text().split()[0]
 
 
 def cc(*arguments: str | Path, compiler: str = "gcc") -> None:
