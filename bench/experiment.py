@@ -5,39 +5,24 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
-import time
-from pathlib import Path
 
+from bench import lab
 from bench.part import Part
 from bench.report import BenchRow
-from experiments.host import CHECKOUT
-from runs.names import LATEST, REPETITION, SUMMARY
 
 RUNS = 3
 STATIONS = ("postcards_sent", "postcards_received", "postcards_stored", "postcards_rows")
 
 
-def run_experiment(*parameters: str) -> Path:
-    """Runs `make experiment`; returns the directory of its first repetition. Raises CalledProcessError."""
-    result = subprocess.run(
-        ["make", "experiment", *parameters], cwd=CHECKOUT, capture_output=True, text=True, check=False
-    )
-    if result.returncode not in (0, 2):
-        raise subprocess.CalledProcessError(result.returncode, result.args, result.stdout, result.stderr)
-    return (CHECKOUT / "results" / LATEST).resolve() / REPETITION
-
-
 def measure(short: bool) -> list[BenchRow]:
     parameters = ["CC=cubic", "FLOWS=16", "NAME=bench-default", *(["DURATION=100rtt"] if short else [])]
+    lab.prepare("experiment")
     overheads, summaries = [], []
     for _ in range(1 if short else RUNS):
-        begin = time.monotonic()
-        repetition = run_experiment(*parameters)
-        elapsed = time.monotonic() - begin
-        summaries.append(json.loads((repetition / SUMMARY).read_text()))
-        traffic = json.loads((repetition / "traffic.json").read_text())
-        overheads.append(elapsed - (traffic["end_mono_ns"] - traffic["start_mono_ns"]) / 1e9)
+        (outcome,) = lab.run("experiment", *parameters, clock="real")
+        summaries.append(outcome.summary)
+        traffic = json.loads((outcome.repetition / "traffic.json").read_text())
+        overheads.append(outcome.wall_s - (traffic["end_mono_ns"] - traffic["start_mono_ns"]) / 1e9)
     return _rows(overheads, summaries)
 
 

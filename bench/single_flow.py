@@ -7,33 +7,31 @@ the minimum is lower (NOTES.md). The row of an invalid run says so and misses it
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from typing import Any
 
-from bench.experiment import run_experiment
+from bench import lab
 from bench.part import Part
 from bench.report import BenchRow
-from runs.names import SUMMARY
 
 BUFFERS_BDP = (0.25, 0.5, 1, 1.5)
 TOLERANCE = 0.08
 
 
 def measure(short: bool) -> list[BenchRow]:
+    lab.prepare("single_flow")
     rows = []
     for buffer_bdp in BUFFERS_BDP:
-        repetition = run_experiment(
-            "CC=reno", "FLOWS=1", f"BUF={buffer_bdp}bdp", f"DURATION={500 if short else 2000}rtt", "NAME=bench-reno"
-        )
-        rows += _rows(repetition, buffer_bdp)
+        length = f"DURATION={500 if short else 2000}rtt"
+        words = ("CC=reno", "FLOWS=1", f"BUF={buffer_bdp}bdp", length, "NAME=bench-reno")
+        (outcome,) = lab.run("single_flow", *words, clock="real")
+        rows += _rows(outcome.summary, buffer_bdp)
     return rows
 
 
 PART = Part(measure, needs_root=True)
 
 
-def _rows(repetition: Path, buffer_bdp: float) -> list[BenchRow]:
-    summary = json.loads((repetition / SUMMARY).read_text())
+def _rows(summary: dict[str, Any], buffer_bdp: float) -> list[BenchRow]:
     ratio = summary["buffer_packets"] / summary["bdp_packets"]
     predicted = min((1 + ratio) / 2, 1)
     measured = summary["utilization"]["min_after_loss_10rtt"]
