@@ -108,7 +108,7 @@ def test_user__goes_on_where_root_was(shared: Path, monkeypatch: pytest.MonkeyPa
     assert uid(shared / "latest") == uid(shared / "index.parquet") == USER
 
 
-def test_user__goes_on_with_a_sweep_of_sudo(shared: Path) -> None:
+def test_sweep__of_sudo_is_the_callers_and_takes_no_directory_of_another_user(shared: Path, tmp_path: Path) -> None:
     own = shared / "sweep/runs/job-r1"
     claim(shared / "sweep")
     owner.make(own)
@@ -116,9 +116,16 @@ def test_user__goes_on_with_a_sweep_of_sudo(shared: Path) -> None:
     results.create_repetition(own, 1)
     results.write_json(shared / "sweep/plan.json", {})
     assert {uid(path) for path in (shared / "sweep").rglob("*")} == {USER}
+    (shared / "theirs").mkdir()
+    os.chown(shared / "theirs", 12345, 12345)
+    with pytest.raises(RunError, match="belongs to user 12345, who could make a link"):
+        claim(shared / "theirs")
+    (shared / "link").symlink_to(tmp_path)
+    with pytest.raises(OSError, match="link"):
+        claim(shared / "link")
 
 
-def test_mark__follows_no_link_and_waits_for_no_fifo(shared: Path, tmp_path: Path) -> None:
+def test_mark__follows_no_link_waits_for_no_fifo_and_leaves_what_another_user_has(shared: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     for name in ("a", "b", "c", "d"):
         (shared / name).mkdir()
@@ -132,17 +139,13 @@ def test_mark__follows_no_link_and_waits_for_no_fifo(shared: Path, tmp_path: Pat
     (shared / "e").symlink_to(tmp_path / "elsewhere")
     os.mkfifo(shared / "d/rep-1")
     os.mkfifo(shared / "b/rep-1/summary.json")
+    (shared / "theirs/rep-1").mkdir(parents=True)
+    os.chown(shared / "theirs", 12345, 12345)
     in_time(lambda: run_in(shared))
+    assert not list((shared / "theirs/rep-1").iterdir())
     assert not target.exists()
     assert not list((tmp_path / "elsewhere/rep-1").iterdir())
     assert (shared / "b/rep-1/ABORTED").read_text() == "killed\nthe runner was killed before the end\n"
-
-
-def test_mark__leaves_what_another_user_has(shared: Path) -> None:
-    (shared / "theirs/rep-1").mkdir(parents=True)
-    os.chown(shared / "theirs", 12345, 12345)
-    run_in(shared)
-    assert not list((shared / "theirs/rep-1").iterdir())
 
 
 def test_files__that_are_replaced_never_write_through_a_link(shared: Path, tmp_path: Path) -> None:
@@ -191,7 +194,14 @@ def test_give__follows_no_link_and_takes_no_file_with_another_name(shared: Path,
     assert uid(outside) == uid(outside / "file") == 0
 
 
-def test_lock__of_a_switch_waits_for_no_fifo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_of_a_job_and_lock_of_a_switch__wait_for_no_fifo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("summary.json", "ABORTED", "THINNED"):
+        (tmp_path / name / "rep-1").mkdir(parents=True)
+        os.mkfifo(tmp_path / name / "rep-1" / name)
+        states: list[State] = []
+        in_time(lambda name=name, states=states: states.append(look(tmp_path / name).state))  # type: ignore[misc]
+        assert states == [State.ABORTED if name == "ABORTED" else State.TO_DO]
+
     monkeypatch.setattr(lock, "DIRECTORIES", (tmp_path,))
     path = lock.lock_file("soft", "/run/switch.sock")
     os.mkfifo(path)
@@ -207,25 +217,6 @@ def test_lock__of_a_switch_waits_for_no_fifo(tmp_path: Path, monkeypatch: pytest
     in_time(take)
     os.close(holder)
     assert "cannot lock it" in said[0]
-
-
-def test_state__of_a_job_waits_for_no_fifo(tmp_path: Path) -> None:
-    for name in ("summary.json", "ABORTED", "THINNED"):
-        (tmp_path / name / "rep-1").mkdir(parents=True)
-        os.mkfifo(tmp_path / name / "rep-1" / name)
-        states: list[State] = []
-        in_time(lambda name=name, states=states: states.append(look(tmp_path / name).state))  # type: ignore[misc]
-        assert states == [State.ABORTED if name == "ABORTED" else State.TO_DO]
-
-
-def test_sweep__takes_no_directory_of_another_user(shared: Path, tmp_path: Path) -> None:
-    (shared / "theirs").mkdir()
-    os.chown(shared / "theirs", 12345, 12345)
-    with pytest.raises(RunError, match="belongs to user 12345, who could make a link"):
-        claim(shared / "theirs")
-    (shared / "link").symlink_to(tmp_path)
-    with pytest.raises(OSError, match="link"):
-        claim(shared / "link")
 
 
 def test_user__who_cannot_run_the_analysis_is_told_in_one_line(

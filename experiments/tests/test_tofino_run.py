@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from analysis.analyse import analyse
 from analysis.derive import derive
-from analysis.postcards import admitted
 from analysis.tests import as_tofino
 from analysis.tests.recordings import RECORDED
-from bufferscope.__main__ import main
 from controlplane import sde_tables
 from controlplane.bfrt import TableEntry
 from controlplane.policy import TailDrop, Unit
@@ -29,28 +26,27 @@ from controlplane.tofino import TofinoSwitch
 from experiments import runner
 from experiments.host import Host
 from experiments.lab import testbed
-from experiments.lab import virtual as virtual_lab
 from experiments.lab.machines import machine
 from experiments.resolve import resolve
 from experiments.tests.no_machines import without_machines
+from lib.errors import RunError
 from runs import results
 from runs.names import PAGE, SUMMARY
 
 COLLECTOR = Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", "10.78.0.2", 5577, 5577)
 SPEC = {"target": "tofino", "rate": "3mbit", "rtt": "100ms", "flows": "2", "buf": "12p", "cc": "cubic", "seed": "3",
         "warmup": "1s", "duration": "2s"}  # fmt: skip
-virtual = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 OF_RUN = ("postcards.bsp", "tcp.bst", "traffic.json", "idle_rtt.json", "collector.json", "tracer.json")
-CHIPS = {"tf1": "tofino", "tf2": "tofino2"}
+CHIP = "tofino2"
 
 
 class Chip:
     """A device in memory that carried packets before the run. `count` gives it the counters of the recorded run."""
 
-    def __init__(self, name: str, directory: Path) -> None:
-        self.device = Device(name)
+    def __init__(self, directory: Path) -> None:
+        self.device = Device("tf2")
         self.switch = TofinoSwitch("memory", MemoryTables(self.device))
-        self.recorded = as_tofino.convert(RECORDED / "real/rep-1", directory, CHIPS[name])
+        self.recorded = as_tofino.convert(RECORDED / "real/rep-1", directory, CHIP)
         for port in (as_tofino.PORT, as_tofino.COLLECTOR_PORT):
             self.switch.set_front_panel(port, FrontPanel(10 * 10**9))
         self.switch.set_collector(COLLECTOR)
@@ -91,75 +87,68 @@ def hosts(tmp_path: Path) -> testbed.Testbed:
     return testbed.Testbed(inventory, machines, variables)
 
 
-def run(chip: Chip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[Any]]:
-    """Records one repetition. Returns its directory, and the policies in force while traffic ran and afterwards."""
-    policies: list[Any] = []
+@pytest.fixture
+def chip(tmp_path: Path) -> Chip:
+    return Chip(tmp_path / "recorded")
 
-    def play(names: tuple[str, ...], variables: dict[str, Any], *_: object) -> None:
+
+class Played:
+    """Replaces the playbooks. Copies the recorded files, and keeps the policy that is in force at each playbook."""
+
+    def __init__(self, chip: Chip, repetition: Path, fails: bool) -> None:
+        self.chip, self.repetition, self.fails = chip, repetition, fails
+        self.policies: dict[tuple[str, ...], Any] = {}
+
+    def __call__(self, names: tuple[str, ...], variables: dict[str, Any], *_: object) -> None:
+        self.policies[names] = self.chip.switch.policy(as_tofino.PORT)
         if "traffic" not in names:
             return
-        policies.append(chip.switch.policy(as_tofino.PORT))
+        assert variables["traffic_plan"]["server"] == "198.51.100.1"
+        assert variables["run_groups"] == "tofino:collectors:senders:receivers"
+        if self.fails:
+            raise RunError("FAILED   sender: no")
         for name in OF_RUN:
-            shutil.copy(chip.recorded / name, tmp_path / "results/rep-1" / name)
-        shutil.copy(chip.recorded / "idle_rtt.json", tmp_path / "results/rep-1/idle_rtt_after.json")
-        chip.count("after")
+            shutil.copy(self.chip.recorded / name, self.repetition / name)
+        shutil.copy(self.chip.recorded / "idle_rtt.json", self.repetition / "idle_rtt_after.json")
+        self.chip.count("after")
 
-    monkeypatch.setattr(testbed.playbooks, "run", play)
+
+def run(chip: Chip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, fails: bool = False) -> Played:
+    """Records one repetition."""
+    played = Played(chip, tmp_path / "results/rep-1", fails)
+    monkeypatch.setattr(testbed.playbooks, "run", played)
     monkeypatch.setattr(testbed, "connect", lambda target, address: chip.switch)
-    asked = resolve(SPEC, Host(("cubic",), netem=False))
     without_machines(monkeypatch)
-    lab = testbed.TestbedLab(asked, hosts(tmp_path))
     (tmp_path / "results").mkdir()
-    runner.record(lab, 1, results.create_repetition(tmp_path / "results", 1))
-    policies.append(chip.switch.policy(as_tofino.PORT))
-    return tmp_path / "results/rep-1", policies
+    lab = testbed.TestbedLab(resolve(SPEC, Host(("cubic",), netem=False)), hosts(tmp_path))
+    with pytest.raises(RunError, match="FAILED   sender: no") if fails else nullcontext():
+        runner.record(lab, 1, results.create_repetition(tmp_path / "results", 1))
+    return played
 
 
-@pytest.mark.parametrize("name", CHIPS)
-def test_run__ends_with_a_valid_summary_and_a_report(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_run__ends_with_a_valid_summary_and_puts_the_policy_back(
+    chip: Chip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chip = Chip(name, tmp_path / "recorded")
-    directory, (during, after) = run(chip, tmp_path, monkeypatch)
-    cells = -(-1536 // as_tofino.CELL_BYTES[CHIPS[name]])
-    assert during == TailDrop(12 * cells, Unit.CELLS)
-    assert after != during
-    summary, damage = derive(directory)
+    before = chip.switch.policy(as_tofino.PORT)
+    played = run(chip, tmp_path, monkeypatch)
+    assert list(played.policies) == [("prepare", "start"), ("traffic",), ("stop",)]
+    assert played.policies["traffic",] == TailDrop(12 * -(-1536 // as_tofino.CELL_BYTES[CHIP]), Unit.CELLS)
+    assert chip.switch.policy(as_tofino.PORT) == before
+    assert chip.switch.postcards(as_tofino.PORT) is None
+    summary, damage = derive(played.repetition)
     assert damage == []
     assert summary["reasons"] == []
     truth = json.loads((RECORDED / "real" / SUMMARY).read_text())
     for key in ("queue_depth_packets", "drops", "arrivals", "queue_nonempty_fraction"):
         assert summary[key] == pytest.approx(truth[key], rel=1e-3), key
     assert summary["ledger"]["refused_packets"] == summary["ledger"]["refused_packets_rows"] > 0
-    page = (directory / PAGE).read_text()
-    assert "the switch's clock: uncertainty / drift" in page
+    assert (played.repetition / PAGE).exists()
 
 
-def test_run__that_lost_a_mirrored_copy_is_not_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chip = Chip("tf2", tmp_path / "recorded")
-    shutil.rmtree(chip.recorded)
-    as_tofino.convert(RECORDED / "real/rep-1", chip.recorded, "tofino2", lose=300)
-    directory, _ = run(chip, tmp_path, monkeypatch)
-    summary, _ = derive(directory)
-    assert not summary["valid"]
-    assert any("1 packet without postcards" in reason for reason in summary["reasons"])
-
-
-@pytest.mark.long
-@virtual
-def test_sixteen_cubic_flows_at_ten_gigabits__have_the_runs_own_depths_and_times(tmp_path: Path) -> None:
-    words = ("CC=cubic", "FLOWS=16", "CLOCK=virtual", "RATE=10gbit", "RTT=1ms", "MTU=9000", "WARMUP=100ms",
-             "DURATION=500ms", "SEED=1", f"RESULTS={tmp_path / 'results'}")  # fmt: skip
-    assert main(["experiment", *words]) == 0
-    source = tmp_path / "results/latest/rep-1"
-    (tmp_path / "tofino").mkdir()
-    told_run = analyse(as_tofino.convert(source, tmp_path / "tofino/rep-1"))
-    truth, told = as_tofino.by_number(analyse(source)), as_tofino.by_number(told_run)
-    for name in ("depth_packets", "depth_bytes"):
-        assert np.array_equal(told[name], truth[name]), name
-    assert told_run.reasons == []
-    assert told_run.run.clock is not None
-    assert told_run.run.clock.uncertainty_ns is not None
-    during = (truth["enqueue_mono_ns"] >= told_run.window.traffic_start_ns) & admitted(truth)
-    off = np.abs(told["enqueue_mono_ns"] - truth["enqueue_mono_ns"])[during]
-    assert off.max() <= told_run.run.clock.uncertainty_ns + 1 < 2000
+def test_run__that_fails_stops_the_programs_and_puts_the_policy_back(
+    chip: Chip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = chip.switch.policy(as_tofino.PORT)
+    played = run(chip, tmp_path, monkeypatch, fails=True)
+    assert list(played.policies) == [("prepare", "start"), ("traffic",), ("stop",)]
+    assert chip.switch.policy(as_tofino.PORT) == before
