@@ -17,6 +17,7 @@ from lib.errors import RunError
 from runs import results
 from runs.names import SUMMARY
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 REPETITION = RECORDED / "virtual/rep-1"
 
 

@@ -10,6 +10,7 @@ import pytest
 from analysis import in_words
 from analysis.derive import derive
 from analysis.tests import simulate
+from analysis.tests.undrawn import leave_out
 from experiments.conclusion import Outcome, lines, outcome, show_all, show_one
 
 
@@ -18,7 +19,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The summary of a simulated repetition with two algorithms."""
     directory = tmp_path_factory.mktemp("conclusion") / "rep-1"
     simulate.write_run(directory, simulate.Scenario(flows=3, ccs=("cubic", "reno")))
-    return derive(directory)[0]
+    with pytest.MonkeyPatch.context() as patched:
+        leave_out(patched.setattr)
+        return derive(directory)[0]
 
 
 def altered(summary: dict[str, Any], **values: Any) -> dict[str, Any]:
