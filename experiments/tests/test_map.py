@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
 from analysis.map import build, page, points, ratio
@@ -28,21 +27,6 @@ def test_map__has_its_table_and_its_figure_in_the_page(least_buffers):
     path = DOCS / page.NAME
     assert page.with_table(path, least_buffers) == path.read_text(encoding="utf-8"), REFRESH
     assert f"]({build.NAME}.svg)" in path.read_text(encoding="utf-8")
-
-
-def test_map__shows_every_paper_with_least_buffers_and_the_capacity_ratio():
-    table = pl.read_csv(DOCS / build.NUMBERS, infer_schema_length=None)
-    assert set(table["paper"]) == {
-        "appenzeller2004",
-        "enachescu2006",
-        "prasad2007",
-        "spang2021",
-        "spang2021-on-arrival",
-    }
-    assert set(table.filter(pl.col("paper") == ratio.PAPER)["capacity_ratio"]) == {0.1, 1.0, 10.0}
-    failed = table.filter(pl.col("bdp") == "too small")
-    assert set(failed["drops"]) == {"egress-threshold"}, "docs/results/README.md says otherwise: change it, too"
-    assert set(failed.filter(pl.col("senders") == "unpaced")["flows"]) == {128}
 
 
 def test_map__is_drawn_into_results(capsys, tmp_path):
