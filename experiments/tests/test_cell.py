@@ -15,7 +15,11 @@ from experiments.host import CHECKOUT
 from experiments.tests.conftest import names, wait_for
 from lib.errors import Interrupted, RunError
 
-pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="a cell needs root")]
+pytestmark = [
+    pytest.mark.software,
+    pytest.mark.skipif(os.geteuid() != 0, reason="a cell needs root"),
+    pytest.mark.usefixtures("unchanged_world"),
+]
 
 
 def test_init__does_nothing_if_the_keeper_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,76 +33,64 @@ def test_init__does_nothing_if_the_keeper_has_ended(monkeypatch: pytest.MonkeyPa
         os.close(read_end)
 
 
-@pytest.mark.usefixtures("unchanged_world")
-def test_run__returns_what_the_work_returns() -> None:
-    assert cell.run(lambda: {"pid": os.getpid(), "names": sorted(names("/run"))}) == {
-        "pid": 2,
-        "names": ["bufferscope", "netns"],
-    }
+def test_run__returns_what_the_work_returns_and_keeps_namespaces_and_interfaces_inside() -> None:
+    """A namespace of the host with the same name is untouched."""
 
-
-@pytest.mark.usefixtures("unchanged_world")
-def test_run__namespaces_and_interfaces_stay_inside() -> None:
-    def work() -> dict[str, list[str]]:
+    def work() -> dict[str, object]:
+        before = sorted(names("/run"))
         topology.build(topology.Network(1500))
         seen = subprocess.run(["ip", "-netns", "switch", "-o", "link"], capture_output=True, text=True, check=True)
-        return {
-            "names": sorted(names("/run/netns")),
-            "links": [line.split()[1] for line in seen.stdout.splitlines()],
-        }
+        links = [line.split()[1] for line in seen.stdout.splitlines()]
+        return {"pid": os.getpid(), "before": before, "names": sorted(names("/run/netns")), "links": links}
 
-    inside = cell.run(work)
-    assert inside["names"] == ["collector", "receiver", "sender", "switch"]
-    assert inside["links"] == ["lo:", "to_sender@if2:", "to_receiver@if2:", "to_collector@if2:"]
-
-
-def test_run__a_namespace_of_the_host_with_the_same_name_is_untouched() -> None:
-    if Path("/run/netns/receiver").exists():
-        pytest.skip("this host has a namespace 'receiver' of its own")
-    subprocess.run(["ip", "netns", "add", "receiver"], check=True)
+    own = not Path("/run/netns/receiver").exists()
+    if own:
+        subprocess.run(["ip", "netns", "add", "receiver"], check=True)
     try:
         inode = Path("/run/netns/receiver").stat().st_ino
-        cell.run(lambda: topology.build(topology.Network(1500)))
+        assert cell.run(work) == {
+            "pid": 2,
+            "before": ["bufferscope", "netns"],
+            "names": ["collector", "receiver", "sender", "switch"],
+            "links": ["lo:", "to_sender@if2:", "to_receiver@if2:", "to_collector@if2:"],
+        }
         assert Path("/run/netns/receiver").stat().st_ino == inode
-        links = subprocess.run(["ip", "-netns", "receiver", "-o", "link"], capture_output=True, text=True, check=True)
-        assert [line.split()[1] for line in links.stdout.splitlines()] == ["lo:"]
     finally:
-        subprocess.run(["ip", "netns", "delete", "receiver"], check=True)
+        if own:
+            subprocess.run(["ip", "netns", "delete", "receiver"], check=True)
 
 
-@pytest.mark.usefixtures("unchanged_world")
-@pytest.mark.parametrize("mtu", [576, 1280, 1500, 9000])
-def test_topology__hosts_have_their_addresses_at_every_mtu(mtu: int) -> None:
-    def work() -> str:
-        topology.build(topology.Network(mtu))
-        shown = subprocess.run(["ip", "-netns", "sender", "-o", "address"], capture_output=True, text=True, check=True)
-        link = subprocess.run(["ip", "-netns", "switch", "-o", "link"], capture_output=True, text=True, check=True)
-        return shown.stdout + link.stdout
+def test_topology__hosts_have_their_addresses_at_every_mtu() -> None:
+    for mtu in (576, 9000):
 
-    text = cell.run(work)
-    assert "10.77.0.1/16" in text
-    assert ("fd77::1/64" in text) == (mtu >= 1280)
-    assert "tentative" not in text
-    assert text.count(f"mtu {mtu} ") >= 2
+        def work(mtu: int = mtu) -> str:
+            topology.build(topology.Network(mtu))
+            return "".join(
+                subprocess.run(["ip", "-netns", *words], capture_output=True, text=True, check=True).stdout
+                for words in (("sender", "-o", "address"), ("switch", "-o", "link"))
+            )
+
+        text = cell.run(work)
+        assert "10.77.0.1/16" in text
+        assert ("fd77::1/64" in text) == (mtu >= 1280)
+        assert "tentative" not in text
+        assert text.count(f"mtu {mtu} ") >= 2
 
 
-@pytest.mark.usefixtures("unchanged_world")
-def test_run__errors_come_back_as_they_are() -> None:
+def test_run__errors_come_back_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise RunError("the first thing", "the second thing")
 
     with pytest.raises(RunError) as failure:
         cell.run(refuse)
     assert failure.value.lines == ["the first thing", "the second thing"]
-
-
-@pytest.mark.usefixtures("unchanged_world")
-def test_run__a_killed_worker_is_an_error() -> None:
     with pytest.raises(RunError, match="status 137"):
         cell.run(lambda: os.kill(os.getpid(), signal.SIGKILL))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(RunError, match=r"^not root: .* run the command again with sudo$"):
+        cell.run(int)
 
 
-@pytest.mark.usefixtures("unchanged_world")
 def test_run__programs_that_detach_themselves_are_reaped_and_end_with_it() -> None:
     def work() -> str:
         for seconds in ("0.01", "1000"):
@@ -141,9 +133,9 @@ def started(until: str, stop_s: str = "0") -> subprocess.Popen[str]:
     raise AssertionError(f"the runner ended before {until!r}")
 
 
-@pytest.mark.usefixtures("unchanged_world")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("moment", ["in", "ready"])
+@pytest.mark.parametrize(
+    ("number", "moment"), [(signal.SIGINT, "in"), (signal.SIGTERM, "ready"), (signal.SIGHUP, "ready")]
+)
 def test_signal__lets_the_work_stop_in_order(number: signal.Signals, moment: str) -> None:
     runner = started(moment)
     runner.send_signal(number)
@@ -153,7 +145,6 @@ def test_signal__lets_the_work_stop_in_order(number: signal.Signals, moment: str
         assert "stopping\nstopped\n" in output
 
 
-@pytest.mark.usefixtures("unchanged_world")
 def test_signal__that_python_discards_still_ends_the_work() -> None:
     class Last:
         def __del__(self) -> None:
@@ -169,7 +160,6 @@ def test_signal__that_python_discards_still_ends_the_work() -> None:
         cell.run(work)
 
 
-@pytest.mark.usefixtures("unchanged_world")
 def test_signal__that_comes_when_the_work_is_done_keeps_what_follows_from_beginning(tmp_path: Path) -> None:
     def work() -> str:
         for number in cell.FORWARDED:
@@ -184,43 +174,25 @@ def test_signal__that_comes_when_the_work_is_done_keeps_what_follows_from_beginn
         cell.run(work)
 
 
-@pytest.mark.usefixtures("unchanged_world")
-def test_signal__that_is_ignored_from_the_beginning_stays_so() -> None:
+def test_signal__that_is_ignored_from_the_beginning_stays_so_and_the_second_one_does_not_wait() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup(1) does; a child inherits SIG_IGN
     try:
-        runner = started("ready")
+        runner = started("ready", stop_s="100")
     finally:
         signal.signal(signal.SIGHUP, before)
     runner.send_signal(signal.SIGHUP)
     with pytest.raises(subprocess.TimeoutExpired):
         runner.wait(1)
     runner.send_signal(signal.SIGTERM)
-    output, _ = runner.communicate(timeout=60)
-    assert output.endswith("stopping\nstopped\ninterrupted by SIGTERM\n")
-
-
-@pytest.mark.usefixtures("unchanged_world")
-def test_signal__the_second_one_does_not_wait() -> None:
-    runner = started("ready", stop_s="100")
-    runner.send_signal(signal.SIGINT)
     assert runner.stdout
     assert runner.stdout.readline() == "stopping\n"
     runner.send_signal(signal.SIGINT)
-    output, _ = runner.communicate(timeout=60)
-    assert output == "interrupted by SIGINT\n"
+    assert runner.communicate(timeout=60)[0] == "interrupted by SIGTERM\n"
 
 
-@pytest.mark.usefixtures("unchanged_world")
-@pytest.mark.parametrize("moment", ["in", "ready"])
-@pytest.mark.parametrize("delay_ms", [0, 3, 12])
+@pytest.mark.parametrize(("moment", "delay_ms"), [("in", 3), ("ready", 0)])
 def test_sigkill__leaves_nothing(moment: str, delay_ms: int) -> None:
     runner = started(moment)
     time.sleep(delay_ms / 1000)
     runner.kill()
     runner.communicate(timeout=60)
-
-
-def test_run__without_root_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(RunError, match=r"^not root: .* run the command again with sudo$"):
-        cell.run(int)

@@ -2,12 +2,12 @@
 """make figures: its parameters, the order of sweeps, the cost of a set, and figures that short sweeps measure."""
 
 import json
-import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,66 +34,31 @@ HOSTS = {
 }
 
 
+Measured = Callable[..., tuple[int, list[tuple[str, int]]]]
+
+
 def read(words: Sequence[str]) -> figures.Asked:
     return figures.read(*read_words(list(words), figures.KEYS))
 
 
-def refused(*words: str) -> list[str]:
-    with pytest.raises(SpecError) as failure:
-        read(words)
-    return failure.value.lines()
-
-
-def test_words__are_all_checked_before_anything_runs() -> None:
-    assert refused("PAPER=spang2021", "FIGURE=99", "DRAW=no", "JOBS=0", "CLOCK=both") == [
-        "DRAW=no is not known; allowed: only",
-        "CLOCK=both is not known; allowed: virtual, real",
-        "JOBS=0 is not allowed; allowed: 1 to 1024",
-        "FIGURE=99 is not known; allowed: 1, 2, 3, 4, 5a, 5b, 6, 7, 8, 9, 10, 11a, 11b, table1, beside, "
-        "factors, arrival, clocks, or several of these with commas between them",
-    ]
-    # FIGURE=5 means 5a and 5b, but the start of a name such as "beside" means nothing.
-    assert refused("PAPER=spang2021", "FIGURE=besi")[0].startswith("FIGURE=besi is not known")
-    papers = "appenzeller2004, enachescu2006, prasad2007, spang2021"
-    known = f"is not known; allowed: {papers}, or a folder whose __init__.py has a PAPER (CONTRIBUTING.md)"
-    assert refused() == [f"PAPER {known}"]
-    assert refused("PAPER=x", "FIGURE=99", "DRAW=no") == [f"PAPER=x {known}", "DRAW=no is not known; allowed: only"]
-    assert refused("PAPER=spang2021", "FIGURE=5", "PUBLISH=1") == ["PUBLISH=1 publishes all figures; leave FIGURE out"]
-    assert refused("PAPER=spang2021", "FIGURE=4", "CLOCK=real") == [
-        "FIGURE=4 is drawn from runs in virtual time; with CLOCK=real leave FIGURE out, or say clocks"
-    ]
-
-
-def test_second_set__is_one_of_the_papers(tmp_path: Path) -> None:
-    asked = read(["PAPER=spang2021", "MODE=tail-drop", f"RESULTS={tmp_path}"])
-    assert asked.second
-    assert refused("PAPER=spang2021", "MODE=ecn") == [
-        "MODE=ecn is not a set of this paper; allowed: tail-drop, or no MODE"
-    ]
-    assert refused("PAPER=spang2021", "MODE=tail-drop", "CLOCK=real") == [
-        "MODE=tail-drop has no runs in real time; leave CLOCK out"
-    ]
-
-
-def test_second_set__has_names_of_its_own_and_leaves_out_sweeps_that_vary_its_key(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    sweeps = Sweeps()
-    monkeypatch.setattr(figures.run, "run", sweeps)
-    asked = read(["PAPER=spang2021", "MODE=tail-drop", f"RESULTS={tmp_path}"])
-    assert figures.measure(asked, probe) == 0
-    names = {name for name, _ in sweeps.asked}
-    assert "reno-depth-mode-tail-drop" in names
-    assert all(name.endswith("-mode-tail-drop") for name in names)
-    assert not any(name.startswith(("ecn", "factors")) for name in names)
-
-
-def test_beside__that_is_no_checkout_is_one_line(tmp_path: Path) -> None:
-    (line,) = refused("PAPER=spang2021", f"BESIDE={tmp_path}")
-    assert line == f"BESIDE has no readable {tmp_path}/notebooks/generalized_test.csv: No such file or directory"
-
-
-def test_words__say_where_figures_go(tmp_path: Path) -> None:
+def test_words__are_all_checked_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "beside").mkdir()
+    for words, said in (
+        ("PAPER=spang2021 FIGURE=99 DRAW=no JOBS=0 CLOCK=both", ["DRAW=no", "CLOCK=both", "JOBS=0", "FIGURE=99"]),
+        ("PAPER=spang2021 FIGURE=besi", ["FIGURE=besi"]),  # FIGURE=5 means 5a and 5b, but this means nothing
+        ("", ["PAPER"]),
+        ("PAPER=x FIGURE=99 DRAW=no", ["PAPER=x", "DRAW=no"]),
+        ("PAPER=spang2021 FIGURE=5 PUBLISH=1", ["PUBLISH=1"]),  # publishes all figures
+        ("PAPER=spang2021 FIGURE=4 CLOCK=real", ["FIGURE=4"]),  # is drawn from runs in virtual time
+        ("PAPER=spang2021 MODE=ecn", ["MODE=ecn"]),  # no set of this paper
+        ("PAPER=spang2021 MODE=tail-drop CLOCK=real", ["MODE=tail-drop"]),
+        (f"PAPER=spang2021 BESIDE={tmp_path}/beside", ["BESIDE"]),
+        (f"PAPER=spang2021 DRAW=only RESULTS={tmp_path}/resluts", ["RESULTS"]),
+    ):
+        with pytest.raises(SpecError) as failure:
+            read(words.split())
+        assert [line.split()[0] for line in failure.value.lines()] == said, words
+    assert [path.name for path in tmp_path.iterdir()] == ["beside"]
     asked = read(["PAPER=spang2021", "SMOKE=1", f"RESULTS={tmp_path}", "FIGURE=5", "JOBS=3"])
     assert asked.output == tmp_path / "figures/spang2021-smoke"
     assert [figure.name for figure in asked.figures] == ["figure_05a", "figure_05b"]
@@ -123,38 +88,65 @@ def test_sweeps_of_both_clocks__differ_in_nothing_but_the_clock() -> None:
             assert replace(in_real, clock=in_virtual.clock, switch=in_virtual.switch) == in_virtual
 
 
+def probe(clock: str) -> Host:
+    return HOSTS[clock or "virtual"]
+
+
 class Sweeps:
     """Replaces the function that runs a sweep, and records each sweep's name and repetitions."""
 
-    def __init__(self, status: int = 0, refuses: str = "") -> None:
+    def __init__(self, status: int = 0, refuses: str = "nothing") -> None:
         self.asked: list[tuple[str, int]] = []
         self.status, self.refuses = status, refuses
 
     def __call__(self, sweep: Sweep, probe: object, options: run.Options, say_page: bool = True) -> int:
         assert not say_page  # one line at the end names all reports
         self.asked.append((sweep.name.removeprefix("spang2021-"), sweep.reps))
-        if sweep.name.endswith(self.refuses or "nothing"):
+        if sweep.name.endswith(self.refuses):
             raise RunError("the disk is too small")
         return self.status
 
 
-def probe(clock: str) -> Host:
-    return HOSTS[clock or "virtual"]
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Measured:
+    """A function that measures the figures of `words`: the status, and the sweeps that were asked for."""
+
+    def measure(*words: str, **sweeps: Any) -> tuple[int, list[tuple[str, int]]]:
+        made = Sweeps(**sweeps)
+        monkeypatch.setattr(figures.run, "run", made)
+        return figures.measure(read(["PAPER=spang2021", f"RESULTS={tmp_path}", *words]), probe), made.asked
+
+    return measure
 
 
-def test_measure__says_first_what_all_sweeps_need(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_measure__takes_first_repetitions_first_and_searches_last(measured: Measured) -> None:
+    names = ("twenty-packets", "least-buffer", "least-buffer-utilization")
+    rounds = [(name, number) for number in (1, 2) for name in names]
+    assert measured("FIGURE=5") == (0, rounds + [("twenty-packets", number) for number in range(3, 11)])
+    assert measured("FIGURE=5", "REPS=1") == (0, rounds[:3])
+
+
+def test_measure__goes_on_without_a_sweep_that_cannot_be_run_and_ends_when_it_is_stopped(
+    measured: Measured, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sweeps = Sweeps()
-    monkeypatch.setattr(figures.run, "run", sweeps)
-    asked = read(["PAPER=spang2021", "FIGURE=9", f"RESULTS={tmp_path}", "JOBS=1"])
-    assert figures.measure(asked, probe) == 0
-    first, *_ = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(
-        rf"1 sweep: 30 runs in virtual time; 1 at once, about .*; [0-9,]+ MiB of disk at most, [0-9,]+ MiB free -> "
-        rf"{tmp_path}",
-        first,
-    )
+    status, asked = measured("FIGURE=5", refuses="2021-least-buffer")
+    assert status == 2
+    assert [name for name, _ in asked].count("least-buffer") == 1
+    assert ("twenty-packets", 3) in asked
+    assert capsys.readouterr().err == "error: the disk is too small\n"
+    status, asked = measured(status=130)
+    assert (status, len(asked)) == (130, 1)
+
+
+def test_measure__of_real_time_and_of_a_second_set_runs_these_versions_alone(measured: Measured) -> None:
+    for words in (["CLOCK=real"], ["CLOCK=real", "FIGURE=clocks"]):
+        status, asked = measured(*words)
+        assert (status, {number for _, number in asked}) == (0, {1, 2, 3})
+        assert {name for name, _ in asked} == {f"{stem}-real" for stem in sweeps_of(PAPER.choose("clocks"))}
+    names = {name for name, _ in measured("MODE=tail-drop")[1]}
+    assert "reno-depth-mode-tail-drop" in names
+    assert all(name.endswith("-mode-tail-drop") for name in names)
+    assert not any(name.startswith(("ecn", "factors")) for name in names)  # these vary the mode
 
 
 def test_what_a_set_needs__is_the_sum_of_what_is_kept_and_the_most_of_what_passes(
@@ -174,77 +166,20 @@ def test_what_a_set_needs__is_the_sum_of_what_is_kept_and_the_most_of_what_passe
     assert f"; {needed} of disk at most, " in said
 
 
-def test_what_a_set_needs__is_said_without_making_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_set_needs__is_said_without_making_anything_and_leaves_out_what_cannot_be_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     sweeps = [spec.read(PAPER.specs / "ecn.yaml", {}, False)]
     figures.say_what_is_missing(sweeps, probe, run.Options(tmp_path / "new/results"))
     assert f" free -> {tmp_path}/new/results" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
 
-
-def test_what_a_set_needs__leaves_out_what_cannot_be_run(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     def without_memory(*_: object) -> None:
         raise RunError("JOBS: too little memory")
 
     monkeypatch.setattr(figures.run, "missing", without_memory)
-    sweeps = [spec.read(PAPER.specs / "ecn.yaml", {}, False)]
     figures.say_what_is_missing(sweeps, probe, run.Options(tmp_path))
     assert capsys.readouterr().out == ""
-
-
-def test_measure__takes_first_repetitions_first_and_searches_last(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    sweeps = Sweeps()
-    monkeypatch.setattr(figures.run, "run", sweeps)
-    asked = read(["PAPER=spang2021", "FIGURE=5", f"RESULTS={tmp_path}"])
-    assert figures.measure(asked, probe) == 0
-    names = ("twenty-packets", "least-buffer", "least-buffer-utilization")
-    assert sweeps.asked == [(name, number) for number in (1, 2) for name in names] + [
-        ("twenty-packets", number) for number in range(3, 11)
-    ]
-
-
-def test_measure__goes_on_without_a_sweep_that_cannot_be_run(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sweeps = Sweeps(refuses="2021-least-buffer")
-    monkeypatch.setattr(figures.run, "run", sweeps)
-    asked = read(["PAPER=spang2021", "FIGURE=5", f"RESULTS={tmp_path}"])
-    assert figures.measure(asked, probe) == 2
-    assert [name for name, _ in sweeps.asked].count("least-buffer") == 1
-    assert ("twenty-packets", 3) in sweeps.asked
-    assert capsys.readouterr().err == "error: the disk is too small\n"
-
-
-def test_measure__ends_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    sweeps = Sweeps(status=130)
-    monkeypatch.setattr(figures.run, "run", sweeps)
-    asked = read(["PAPER=spang2021", f"RESULTS={tmp_path}"])
-    assert figures.measure(asked, probe) == 130
-    assert len(sweeps.asked) == 1
-
-
-@pytest.mark.parametrize("figure", [[], ["FIGURE=clocks"]])
-def test_measure__in_real_time_runs_real_versions_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, figure: list[str]
-) -> None:
-    sweeps = Sweeps()
-    monkeypatch.setattr(figures.run, "run", sweeps)
-    assert figures.measure(read(["PAPER=spang2021", "CLOCK=real", f"RESULTS={tmp_path}", *figure]), probe) == 0
-    assert {name for name, _ in sweeps.asked} == {f"{stem}-real" for stem in sweeps_of(PAPER.choose("clocks"))}
-    assert {number for _, number in sweeps.asked} == {1, 2, 3}
-
-
-def test_draw_only__of_no_directory_names_it_and_makes_none(tmp_path: Path) -> None:
-    missing = tmp_path / "resluts"
-    with pytest.raises(SpecError) as failure:
-        read(["PAPER=spang2021", "DRAW=only", f"RESULTS={missing}"])
-    (line,) = failure.value.lines()
-    assert line == f"RESULTS {missing} is not a directory; allowed with DRAW=only: one with runs"
-    assert not missing.exists()
-    assert read(["PAPER=spang2021", "DRAW=only", f"RESULTS={tmp_path}"]).only_draw
 
 
 def test_draw__asks_for_real_time_only_if_it_was_asked_for(
@@ -292,47 +227,33 @@ class TestMeasured:
     pytestmark = measures
 
     @pytest.mark.long
-    def test_smoke_of_a_figure__is_measured_once_and_drawn_from_what_is_stored(self, tmp_path: Path) -> None:
-        done = make_figures(tmp_path, "SMOKE=1", "FIGURE=9")
-        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
-        assert "spang2021-four-flows-smoke: 1 of 1 runs are valid" in done.stdout
-        picture = tmp_path / "figures/spang2021-smoke/figure_09.png"
+    @pytest.mark.parametrize("paper", registry.installed().values(), ids=registry.installed())
+    def test_smoke__is_measured_once_and_drawn_from_what_is_stored(self, tmp_path: Path, paper: Paper) -> None:
+        """All figures of one paper, and a figure of each kind of traffic of the others."""
+        chosen = {"appenzeller2004": "10", "enachescu2006": "6", "prasad2007": "13"}.get(paper.key, "")
+        words = ["SMOKE=1", *([f"FIGURE={chosen}"] if chosen else [])]
+        figures_ = paper.choose(chosen) if chosen else paper.figures
+        done = make_figures(tmp_path, *words, paper=paper)
+        assert done.returncode == 0, done.stdout + done.stderr
+        # Runs in real time would take too long here, so the figure that compares both clocks lacks them.
+        assert done.stderr == ("" if chosen else "no valid run for clocks\n")
+        assert done.stdout.count(" runs are valid -> ") == len(sweeps_of(figures_))
+        pictures = tmp_path / "figures" / paper.output_name(smoke=True)
+        assert {path.stem for path in pictures.glob("*.png")} == {figure.name for figure in figures_}
+        page = (pictures / paper.page_name).read_text()
+        assert page.count("\n## ") == len(figures_) + 1
+        if chosen:
+            return
+        picture = pictures / "figure_09.png"
         (summary,) = tmp_path.glob("spang2021-four-flows-smoke/runs/*/rep-1/summary.json")
         measured, drawn = summary.stat().st_mtime_ns, picture.read_bytes()
         picture.unlink()
         again = make_figures(tmp_path, "SMOKE=1", "FIGURE=9")
         assert again.returncode == 0, again.stderr
-        assert summary.stat().st_mtime_ns == measured
-        assert picture.read_bytes() == drawn
+        assert (summary.stat().st_mtime_ns, picture.read_bytes()) == (measured, drawn)
         whole = make_figures(tmp_path, "FIGURE=9", "DRAW=only")
         assert whole.returncode == 2
         assert "no valid run for figure_09" in whole.stderr
-
-    @pytest.mark.long
-    @pytest.mark.parametrize("paper", registry.installed().values(), ids=registry.installed())
-    def test_smoke_of_all_figures__is_measured_and_drawn(self, tmp_path: Path, paper: Paper) -> None:
-        done = make_figures(tmp_path, "SMOKE=1", paper=paper)
-        assert done.returncode == 0, done.stdout + done.stderr
-        # Runs in real time would take too long here, so the figure that compares both clocks lacks them.
-        assert done.stderr == ("no valid run for clocks\n" if paper.comparing_clocks else "")
-        assert done.stdout.count(" runs are valid -> ") == len(sweeps_of(paper.figures))
-        pictures = tmp_path / "figures" / paper.output_name(smoke=True)
-        assert {path.stem for path in pictures.glob("*.png")} == {figure.name for figure in paper.figures}
-        page = (pictures / paper.page_name).read_text()
-        assert page.count("\n## ") == len(paper.figures) + 2
-
-
-def test_show__says_what_is_missing_and_runs_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(figures, "prober", lambda build, ns3: probe)
-    monkeypatch.setattr(figures, "measure", None)
-    monkeypatch.setattr(figures, "draw", None)
-    words = {"paper": "enachescu2006", "figure": "6", "results": str(tmp_path), "show": "1", "reps": "1"}
-    assert figures.run_command(words, []) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("1 sweep: 16 runs in virtual time; ")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_show__counts_published_runs_and_leaves_the_results_alone(
@@ -368,9 +289,3 @@ def make_summary(sweep: Path, job: plan.Job, *, valid: bool) -> None:
     (repetition / "summary.json").write_text(json.dumps(verdict | {"spec": job.spec.to_dict()}))
     (repetition / "environment.json").write_text("{}")
     (repetition / "THINNED").write_text("summary")
-
-
-def test_reps__is_the_most_of_each_sweep(tmp_path: Path) -> None:
-    for reps, most in (("1", 1), ("2", 2), ("100", 8)):
-        asked = read(["PAPER=prasad2007", f"REPS={reps}", f"RESULTS={tmp_path}"])
-        assert max(sweep.reps for sweep in figures.sweeps_to_run(asked, probe)) == most
