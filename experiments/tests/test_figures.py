@@ -13,10 +13,9 @@ import pytest
 
 from analysis.papers import publish, registry
 from analysis.papers.document import DrawnFigure
-from analysis.papers.paper import Paper, PaperFigure
+from analysis.papers.paper import Paper
 from analysis.papers.paper import sweeps as sweeps_of
 from analysis.papers.spang2021 import PAPER
-from analysis.papers.stored_runs import StoredRuns
 from experiments import disk, figures, host
 from experiments.host import CHECKOUT, Host
 from experiments.lab import virtual as virtual_lab
@@ -180,19 +179,6 @@ def test_what_a_set_needs__is_said_without_making_anything_and_leaves_out_what_c
     monkeypatch.setattr(figures.run, "missing", without_memory)
     figures.say_what_is_missing(sweeps, probe, run.Options(tmp_path))
     assert capsys.readouterr().out == ""
-
-
-def test_draw__asks_for_real_time_only_if_it_was_asked_for(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def drawn(runs: StoredRuns, output: Path, chosen: tuple[PaperFigure, ...]) -> list[DrawnFigure]:
-        return [DrawnFigure(figure, [], [] if figure.compares_clocks else ["s/run"], []) for figure in chosen]
-
-    monkeypatch.setattr(figures.papers_draw, "draw", drawn)
-    words = ["PAPER=spang2021", f"RESULTS={tmp_path}"]
-    for more, status in (([], 0), (["CLOCK=real"], 2), (["FIGURE=clocks"], 2)):
-        assert figures.draw(read([*words, *more])) == status
-        assert capsys.readouterr().err == "no valid run for clocks\n"
 
 
 def test_draw__is_refused_while_another_command_draws_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

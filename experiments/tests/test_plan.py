@@ -66,12 +66,6 @@ def test_extra_delays__spread_evenly_and_differently_for_each_seed_and_repetitio
     assert sorted(run_plan.extra_delays_ns(resolved(rtts="50ms,20ms", flows="4"), 1)) == [0, 0, 30 * MS, 30 * MS]
 
 
-def test_sizes__of_the_trace_ring_hold_what_comes_between_two_looks() -> None:
-    assert run_plan.sizes(resolved()).trace_ring_mib == 16
-    assert run_plan.sizes(resolved(rate="10gbit", mtu="576")).trace_ring_mib == 64
-    assert run_plan.sizes(resolved(rate="100gbit", rtt="100us", mtu="9000")).trace_ring_mib == 32
-
-
 def test_options__of_datagrams_reach_the_program_that_sends_them() -> None:
     plan = plan_run(resolved(traffic="open-loop", load="0.95", sizes="bimodal", flows=4), 2)
     found = plan.traffic.options

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from bufferscope.__main__ import main
-from experiments import cost
-from experiments.cost import LEAST_LOOKS, tick_s
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
 from experiments.lab import virtual_inside
@@ -34,14 +32,6 @@ def test_pace__is_wall_time_divided_by_traffic_time(monkeypatch: pytest.MonkeyPa
         found.append(pace.wall_s_per_traffic_s())
     assert found == [None, None, None, None, pytest.approx(10.0), pytest.approx(10.0)]
     assert pace.left_s(3.0) == 15.0
-
-
-def test_tick__is_a_tenth_of_a_short_run__and_about_one_second_of_wall_time_of_a_long_run() -> None:
-    short, long = resolved(), resolved(rate="10gbit", rtt="1ms", mtu="9000", duration="300s")
-    assert tick_s(short) == short.traffic_ns / 1e9 / LEAST_LOOKS
-    looks = long.traffic_ns / 1e9 / tick_s(long)
-    assert looks > 2 * LEAST_LOOKS
-    assert cost.traffic_s(long) / looks == pytest.approx(cost.LOOK_EVERY_S, rel=0.01)
 
 
 def test_outcome__has_the_users_paths(tmp_path: Path) -> None:
