@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from analysis.advise.link import Link
 from analysis.advise.rule import Rule
+from analysis.papers.paper import NS3
 from runs import run_table
 from runs.names import INDEX, SUMMARY
 
@@ -26,7 +27,7 @@ COLUMNS = (
 )  # fmt: skip
 HELD_BACK = ("window_packets", "access_bps")  # set if something besides congestion control limits the senders
 # Optional columns: the first three identify a run that several sweeps made.
-ALSO = ("clock", "seed", "repetition", "pacing", *HELD_BACK)
+ALSO = ("clock", "seed", "repetition", "sweep", "pacing", *HELD_BACK)
 
 
 class EvidenceRun(NamedTuple):
@@ -111,7 +112,9 @@ def _files(directory: Path) -> list[Path]:
 
 
 def _is_of_a_figure(path: Path) -> bool:
-    """Whether a table has the numbers or the points of a figure: x.csv and x-points.csv beside x.svg."""
+    """Whether a table has the numbers or the points of a figure: x.csv and x-points.csv beside x.svg, table_1.csv."""
+    if path.stem.startswith("table_"):
+        return True
     of_points = path.with_stem(path.stem.removesuffix("-points"))
     return any(table.with_suffix(kind).exists() for table in (path, of_points) for kind in (".svg", ".png"))
 
@@ -130,6 +133,8 @@ def _run(row: Mapping[str, Any]) -> EvidenceRun | None:
     usable = all((number := _number(value)) is not None and number > 0 for value in numbers)
     cc = row["cc"] if isinstance(row["cc"], str) else ""
     long_flows = row["traffic"] == "long" and row["mode"] == "tail-drop"
+    if str(row.get("sweep") or "").endswith(NS3):  # another TCP: no evidence for Linux's
+        return None
     if row.get("pacing") not in (None, "", "off") or any(_number(row.get(name)) for name in HELD_BACK):
         return None
     if row["valid"] is not True or not long_flows or not usable or not cc or "," in cc:

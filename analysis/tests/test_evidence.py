@@ -156,15 +156,14 @@ def test_runs__that_break_an_assumption_are_counted_apart(tmp_path):
         assert (verdict.outside_counted, verdict.outside_kept) == outside
 
 
-def test_rules_for_the_paper_s_link__are_contradicted_by_its_published_runs(capsys):
-    # 64 Reno flows with 20 packets and tail drop: three runs have a p01 utilization of 0.930 to 0.933. For 16 flows,
-    # Theorem 6 asks for 41.5 packets, but even with 62 packets fewer than 99 % of packets find a queue.
+def test_rules_for_the_paper_s_link__are_broken_by_its_published_runs(capsys):
+    # 64 Reno flows with 20 packets and tail drop: six of seven runs have a p01 utilization below 0.95.
     common = ["advise", "RATE=10gbit", "RTT=1.2ms", "MTU=9000", "CC=reno", "UTIL=0.95", "--json"]
     for key, flows in (("theorem-7", 64), ("theorem-6", 16)):
         assert main([*common, f"FLOWS={flows}"]) == 0
         measured = {rule["key"]: rule["measured"] for rule in json.loads(capsys.readouterr().out)["rules"]}
-        assert (measured[key]["verdict"], measured[key]["flows"]) == ("contradicted", [flows, flows])
-        assert measured[key]["counted"] >= 2 or flows == 16
+        assert measured[key]["flows"] == [flows, flows]
+        assert measured[key]["kept"] <= 1 <= measured[key]["counted"] - measured[key]["kept"]
 
 
 def test_tables__of_either_kind_are_read_with_flattened_names(tmp_path):

@@ -121,7 +121,8 @@ def test_paper_in_a_folder__is_drawn_with_its_page_and_published(folder, results
     assert numbers.filter(pl.col("low") < pl.col("measured"), runs=2, predicted=1.0).height == 2
     report = (results / "fill2026-depth/report.html").read_text()
     assert "Figure 1: the used share against the flows." in report
-    assert (tmp_path / "docs/fill2026.md").read_text() == page.replace("](./", "](fill2026/")
+    published = page.replace("](./", "](fill2026/").replace("fill2026-runs.parquet", "fill2026-runs")
+    assert (tmp_path / "docs/fill2026.md").read_text() == published
     assert (tmp_path / "docs/fill2026/figure_01.svg").is_file()
     assert {path: path.read_text() for path in folder.rglob("*")} == before  # the folder has no bytecode, either
     assert sys.path == search_path

@@ -48,7 +48,7 @@ def test_difference__names_file_and_key():
     was = summary["utilization"]["mean"]
     summary["utilization"]["mean"], summary["drops_by_flow"] = 0.5, [1]
     lines = recordings.differences("real", {"summary.json": json.dumps(summary).encode(), "new.txt": b""})
-    assert "real/report.html: is missing" in lines
+    assert "real/distributions.parquet: is missing" in lines
     assert lines[-4:] == [
         "real/new.txt: is new",
         "real/summary.json: other bytes",
