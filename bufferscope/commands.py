@@ -67,8 +67,8 @@ _ALL = (
         "analysis.import_artifact", "capture.pcap OUTPUT=postcards.parquet", first=("file",),
     ),
     Command(
-        "sweep-report", "make the page of a sweep", "analysis.sweep_report.command", "results/twenty-packets",
-        first=("sweep",),
+        "sweep-report", "make the page of a sweep", "analysis.sweep_report.command",
+        "results/spang2021-twenty-packets-smoke", first=("sweep",),
     ),
     Command(
         "advise", "recommend a buffer for a link, from rules, stored runs or a measurement", "experiments.advise",
@@ -104,7 +104,7 @@ _ALL = (
     ),
     Command(
         "job", "run one job of a sweep, as the sweep itself starts it", "experiments.sweep.job",
-        "SWEEP=results/twenty-packets NAME=n-16-r1", "command",
+        "SWEEP=results/spang2021-twenty-packets-smoke NAME=reno-n8-b20-6a2d155877-r1", "command",
     ),
 )  # fmt: skip
 COMMANDS = {command.name: command for command in _ALL}
