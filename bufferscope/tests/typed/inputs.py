@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""The files that documented lines read, made as a user would make them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from analysis import artifact
+from analysis.tests import foreign, simulate
+from analysis.tests.imports import pcap
+from bufferscope.tests.typed.clone import Clone
+from experiments.host import CHECKOUT
+
+BASE = "make experiment CLOCK=virtual CC=cubic FLOWS=4 RATE=20mbit RTT=10ms WARMUP=300ms DURATION=1s BUF="
+VECTORS = CHECKOUT / "wire/vectors/artifact_postcard.json"
+
+
+def captured(path: Path) -> None:
+    """A capture of postcards as the published program sent them."""
+    vectors = [bytes.fromhex(vector["bytes"]) for vector in json.loads(VECTORS.read_text()).values()]
+    padding = bytes(artifact.DATAGRAM_BYTES - artifact.FORMAT.length)
+    pcap(path, [(10**18 + number, vector + padding) for number, vector in enumerate(vectors)], 4444)
+
+
+def traced(path: Path) -> None:
+    """Another tool's directory of one experiment."""
+    scenario = simulate.Scenario()
+    foreign.write_text(path, scenario, simulate.Simulation(scenario).run())
+
+
+MAKERS: dict[str, str | Callable[[Path], None]] = {  # how the files that lines name come into being
+    "results/a": f"{BASE}1bdp NAME=whole && ln -sr results/*-whole results/a",
+    "results/b": f"{BASE}0.5bdp NAME=half && ln -sr results/*-half results/b",
+    "results/c": "cp -rL results/b results/c",
+    "SOURCE": "bufferscope export results/a FORMAT=pcapng OUTPUT=cards.pcapng && mv cards.pcapng SOURCE",
+    "results/theirs": "make import FROM=their-traces OUTPUT=results/theirs",
+    "results/spang2021-twenty-packets-smoke": "make sweep SPEC=experiments/specs/spang2021/twenty-packets.yaml SMOKE=1",
+    "mycc.c": "cp hosts/congestion/template/mycc.c mycc.c",
+    "sizes.txt": lambda path: path.write_text("1000 0\n100000 1\n") and None,
+    "their-traces": traced,
+    "trace-directory": traced,
+    "capture.pcap": captured,
+}
+
+
+def provide(clone: Clone, typed: str) -> None:
+    """Makes the files that a line reads and that are not there. results/latest is results/a, whatever ran last."""
+    for name in re.findall(r"[\w./-]+", typed.replace("results/latest", "results/a")):
+        name = name.removeprefix("./")
+        maker = MAKERS.get(name)
+        if not maker or (clone.path / name).exists() or f"OUTPUT={name}" in typed:
+            continue
+        if callable(maker):
+            maker(clone.path / name)
+            continue
+        provide(clone, maker.replace(name, ""))
+        made = clone.type(maker)
+        assert made.status == 0, made.said
+    if "quic_server.py" in typed:  # the sentence before this line says so, of all of requirements-dev.txt
+        assert clone.type("pip install --quiet $(grep aioquic requirements-dev.txt)").status == 0
+    if "results/latest" in typed:
+        assert clone.type("ln -sfn $(readlink results/a) results/latest").status == 0
