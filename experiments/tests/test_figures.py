@@ -16,6 +16,7 @@ from analysis.papers.document import DrawnFigure
 from analysis.papers.paper import Paper
 from analysis.papers.paper import sweeps as sweeps_of
 from analysis.papers.spang2021 import PAPER
+from analysis.papers.stored_runs import StoredRuns
 from experiments import disk, figures, host
 from experiments.host import CHECKOUT, Host
 from experiments.lab import virtual as virtual_lab

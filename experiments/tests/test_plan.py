@@ -27,11 +27,11 @@ REAL = {"clock": "real"}
 BMV2 = {**REAL, "target": "bmv2", "rate": "50mbit", "rtt": "20ms", "flows": "4"}
 
 
-def options(**given: object) -> dict[str, Any]:
+def options(**given: object) -> Any:
     return plan_run(resolved(**given), 1).traffic.options
 
 
-def setup(**given: object) -> dict[str, Any]:
+def setup(**given: object) -> Any:
     return plan_run(resolved(**given), 1).setup
 
 
@@ -71,8 +71,8 @@ def test_options__of_datagrams_reach_the_program_that_sends_them() -> None:
     found = plan.traffic.options
     assert (found["load_ppm"], found["seed"], found["server_port"]) == (950_000, (1 << 16) + 2, 5201)
     assert options(traffic="open-loop", arrivals="jittered:64p:2.5", flows=8)["arrivals"] == "jittered:64p:2.5"
-    plan = open_loop.parse(options(traffic="open-loop", sizes="bursts:14p"))
-    words = open_loop.arguments(plan.group, "10.0.0.2", 0, plan.duration_ns, Path("report"))
+    of_bursts = open_loop.parse(options(traffic="open-loop", sizes="bursts:14p"))
+    words = open_loop.arguments(of_bursts.group, "10.0.0.2", 0, of_bursts.duration_ns, Path("report"))
     assert words[words.index("--sizes") + 1] == "bursts"
     assert words[words.index("--flow-packets") + 1] == "14"
 
