@@ -6,11 +6,13 @@ import os
 import shutil
 import signal
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from hosts.tests.patience import SECONDS, planned_ns, wait_until
-from hosts.traffic.tests.test_epoll_flows import end, group, running, sending, start
+from hosts.traffic.tests.test_epoll_flows import sending
 
 pytestmark = [
     pytest.mark.software,
@@ -18,8 +20,19 @@ pytestmark = [
 ]
 
 
-def plan_of(*groups, seconds=1, server="10.77.0.2", start_mono_ns=0):
-    return {"start_mono_ns": start_mono_ns, "seconds": seconds, "server": server, "groups": groups}
+def group(cc, flows, number):
+    return {"cc": cc, "flows": flows, "server_port": 5201 + number, "first_client_port": 30000 + 1000 * number}
+
+
+def write_plan(path, *groups, seconds=1, server="10.77.0.2", start_mono_ns=0):
+    plan = {"start_mono_ns": start_mono_ns, "seconds": seconds, "server": server, "groups": groups}
+    path.write_text(json.dumps(plan))
+    return path
+
+
+def wait_until_anew(pair, result):
+    """Waits until a server has stored its result and listens again."""
+    wait_until(lambda: result.exists() and pair.run("b", "ss", "-tlnH").stdout)
 
 
 def serve(pair, directory, ports):
@@ -28,25 +41,32 @@ def serve(pair, directory, ports):
     return child
 
 
-def play(pair, directory, plan, status=0):
-    """Plays a plan. Returns the errors, and the contents of traffic.json (None if there is none)."""
-    client = start(pair, directory, "long_flows", plan)
-    _, errors = client.communicate(timeout=SECONDS)
-    assert client.returncode == status, errors
-    traffic = directory / "client/traffic.json"
-    return errors, json.loads(traffic.read_text()) if traffic.exists() else None
+def iperf_left(pair) -> list[str]:
+    """iperf3 processes in the namespaces of the pair."""
+    inodes = {Path(pair.path(side)).stat().st_ino for side in ("a", "b")}
+    pids = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if (path / "comm").read_text() == "iperf3\n" and (path / "ns/net").stat().st_ino in inodes:
+                pids.append(path.name)
+        except OSError:
+            continue
+    return pids
 
 
 def test_long_flows__two_groups_have_the_promised_ports_and_files(pair, tmp_path):
-    server_results, results = tmp_path / "server", tmp_path / "client"
-    server = serve(pair, server_results, "5201,5202")
+    results = tmp_path / "results"
+    server = serve(pair, results, "5201,5202")
+    groups = (group("cubic", 4, 0), group("reno", 3, 1))
     start_ns = planned_ns(lambda: pair.python("a", "hosts.traffic.long_flows", "--help"))
-    plan = plan_of(group("cubic", 4, 0), group("reno", 3, 1), seconds=2, start_mono_ns=start_ns)
-    errors, traffic = play(pair, tmp_path, plan)
-    assert (errors, traffic["errors"]) == ("", [])
+    plan = write_plan(tmp_path / "plan.json", *groups, seconds=2, start_mono_ns=start_ns)
+    done = pair.python("a", "hosts.traffic.long_flows", plan, results)
+    assert done.stderr == ""
     server.send_signal(signal.SIGTERM)
     assert server.wait(SECONDS) == 0
 
+    traffic = json.loads((results / "traffic.json").read_text())
+    assert traffic["errors"] == []
     assert [(f["id"], f["cc"], f["src_port"], f["dst_port"]) for f in traffic["flows"]] == [
         *((i, "cubic", 30000 + i, 5201) for i in range(4)),
         *((4 + i, "reno", 31000 + i, 5202) for i in range(3)),
@@ -60,76 +80,123 @@ def test_long_flows__two_groups_have_the_promised_ports_and_files(pair, tmp_path
         assert each["exit_status"] == 0
         assert each["bits_per_second_received"] > 1e6
         assert start_ns <= each["started_mono_ns"] <= each["connected_mono_ns"] < each["ended_mono_ns"]
-        goodput = json.loads((server_results / f"iperf3-server-{each['server_port']}.json").read_text())
+        goodput = json.loads((results / f"iperf3-server-{each['server_port']}.json").read_text())
         assert len(goodput["intervals"]) >= 6  # without --interval there would be 2
         assert max(interval["sum"]["bits_per_second"] for interval in goodput["intervals"]) > 1e6
     assert traffic["planned_start_mono_ns"] == start_ns
     assert 0 <= traffic["first_started_mono_ns"] - start_ns < 5_000_000_000
     assert traffic["start_mono_ns"] == max(each["connected_mono_ns"] for each in traffic["groups"])
     assert traffic["start_mono_ns"] < traffic["end_mono_ns"] <= traffic["start_mono_ns"] + 2_000_000_000
-    names = ["iperf3-cubic-0.json", "iperf3-reno-1.json", "traffic.json"]
-    assert sorted(path.name for path in results.iterdir()) == names
-    assert running(pair, "iperf3") == []
+    assert sorted(path.name for path in results.iterdir()) == [
+        "iperf3-cubic-0.json",
+        "iperf3-reno-1.json",
+        "iperf3-server-5201.json",
+        "iperf3-server-5202.json",
+        "traffic.json",
+    ]
+    assert iperf_left(pair) == []
 
 
-def test_long_flows__more_than_128_are_several_processes_over_ipv6_and_overwrite_nothing(pair, tmp_path):
+def test_long_flows__more_than_128_are_several_processes_over_ipv6(pair, tmp_path):
     serve(pair, tmp_path / "server", "5201,5202")
-    plan = plan_of(group("cubic", 130, 0), server="fd77::2")
-    _, traffic = play(pair, tmp_path, plan)
-    processes = [(128, 5201, 0), (2, 5202, 0)]
-    assert [(g["flows"], g["server_port"], g["exit_status"]) for g in traffic["groups"]] == processes
+    plan = write_plan(tmp_path / "plan.json", group("cubic", 130, 0), server="fd77::2")
+    pair.python("a", "hosts.traffic.long_flows", plan, tmp_path / "client")
+    traffic = json.loads((tmp_path / "client/traffic.json").read_text())
+    assert [(g["flows"], g["server_port"], g["exit_status"]) for g in traffic["groups"]] == [
+        (128, 5201, 0),
+        (2, 5202, 0),
+    ]
     assert [f["src_port"] for f in traffic["flows"]] == list(range(30000, 30130))
     assert traffic["flows"][0]["src_addr"] == "fd77::1"
-    assert "a result is never overwritten" in play(pair, tmp_path, plan, status=1)[0]
-    # The servers serve again, and keep the earlier results.
-    wait_until(lambda: pair.run("b", "ss", "-tlnH").stdout.count(":520") == 2)
-    (tmp_path / "again").mkdir()
-    play(pair, tmp_path / "again", plan)
-    wait_until(lambda: (tmp_path / "server/iperf3-server-5201-1.json").exists())
-    assert (tmp_path / "server/iperf3-server-5201.json").exists()
+
+
+def test_servers__serve_again_and_overwrite_nothing(pair, tmp_path):
+    serve(pair, tmp_path / "server", "5201")
+    plan = write_plan(tmp_path / "plan.json", group("cubic", 1, 0))
+    for number in range(2):
+        pair.python("a", "hosts.traffic.long_flows", plan, tmp_path / f"client-{number}")
+        wait_until_anew(pair, tmp_path / "server" / f"iperf3-server-5201{'-1' if number else ''}.json")
+    names = {path.name for path in (tmp_path / "server").iterdir()}
+    assert names >= {"iperf3-server-5201.json", "iperf3-server-5201-1.json"}
+    again = pair.python("a", "hosts.traffic.long_flows", plan, tmp_path / "client-0", check=False)
+    assert again.returncode == 1
+    assert "a result is never overwritten" in again.stderr
 
 
 def test_long_flows__failure_of_one_ends_all_and_is_in_iperf3s_words(pair, tmp_path):
     serve(pair, tmp_path / "server", "5201")  # nobody listens on 5202
-    errors, traffic = play(pair, tmp_path, plan_of(group("cubic", 2, 0), group("reno", 1, 1), seconds=90), status=2)
+    plan = write_plan(tmp_path / "plan.json", group("cubic", 2, 0), group("reno", 1, 1), seconds=90)
+    begin = time.monotonic()
+    done = pair.python("a", "hosts.traffic.long_flows", plan, tmp_path / "client", check=False)
+    assert time.monotonic() - begin < 45
+    assert done.returncode == 2
     expected = "iperf3-reno-1.json: iperf3 to port 5202: unable to connect to server: Connection refused"
-    assert (errors, traffic["errors"]) == (f"long_flows: {expected}\n", [expected])
-    wait_until(lambda: len(running(pair, "iperf3")) <= 1)  # the server waits for the next test
-    (tmp_path / "unknown").mkdir()
-    errors, _ = play(pair, tmp_path / "unknown", plan_of(group("nosuch", 1, 0)), status=2)
-    assert "iperf3 to port 5201: unable to set TCP_CONGESTION" in errors
+    assert done.stderr == f"long_flows: {expected}\n"
+    traffic = json.loads((tmp_path / "client/traffic.json").read_text())
+    assert traffic["errors"] == [expected]
+    wait_until(lambda: len(iperf_left(pair)) <= 1)  # the server waits for the next test
 
 
-def test_long_flows__a_signal_or_a_kill_ends_every_client(pair, tmp_path):
-    server = serve(pair, tmp_path / "server", "5201")
-    busy = pair.python("b", "hosts.traffic.servers", "--ports", "5202,5201", "--results", tmp_path / "x", check=False)
-    assert (busy.returncode, busy.stderr.partition(":")[0]) == (1, "servers")
-    assert "port 5201 is busy" in busy.stderr
-    client = start(pair, tmp_path, "long_flows", plan_of(group("cubic", 2, 0), seconds=240))
+def test_long_flows__unknown_congestion_control_is_reported(pair, tmp_path):
+    serve(pair, tmp_path / "server", "5201")
+    plan = write_plan(tmp_path / "plan.json", group("nosuch", 1, 0))
+    done = pair.python("a", "hosts.traffic.long_flows", plan, tmp_path / "client", check=False)
+    assert done.returncode == 2
+    assert "iperf3 to port 5201: unable to set TCP_CONGESTION" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_long_flows__signal_ends_every_client(pair, tmp_path, number):
+    serve(pair, tmp_path / "server", "5201")
+    plan = write_plan(tmp_path / "plan.json", group("cubic", 2, 0), seconds=240)
+    child = pair.start("a", sys.executable, "-m", "hosts.traffic.long_flows", plan, tmp_path / "client")
     wait_until(lambda: sending(pair, 3))  # the control connection, too
-    assert end(client, signal.SIGTERM) == "long_flows: ended by SIGTERM before its time"
+    child.send_signal(number)
+    _, errors = child.communicate(timeout=SECONDS)
+    assert child.returncode == 2
+    assert errors == f"long_flows: ended by {number.name} before its time\n"
     assert json.loads((tmp_path / "client/traffic.json").read_text())["errors"] != []
-    wait_until(lambda: len(running(pair, "iperf3")) <= 1)
+    wait_until(lambda: len(iperf_left(pair)) <= 1)
 
-    (tmp_path / "killed").mkdir()
-    client = start(pair, tmp_path / "killed", "long_flows", plan_of(group("cubic", 2, 0), seconds=240))
-    wait_until(lambda: sending(pair, 3))
-    os.kill(client.pid, signal.SIGKILL)
+
+def test_long_flows__killed_takes_its_clients_along(pair, tmp_path):
+    server = serve(pair, tmp_path / "server", "5201")
+    plan = write_plan(tmp_path / "plan.json", group("cubic", 2, 0), seconds=240)
+    child = pair.start("a", sys.executable, "-m", "hosts.traffic.long_flows", plan, tmp_path / "client")
+    wait_until(lambda: len(iperf_left(pair)) == 2)
+    os.kill(child.pid, signal.SIGKILL)
     os.kill(server.pid, signal.SIGKILL)
-    wait_until(lambda: running(pair, "iperf3") == [])
+    wait_until(lambda: iperf_left(pair) == [])
 
 
-def test_idle_rtt__is_that_of_the_path_or_says_that_nobody_answers(pair, tmp_path):
-    for address in ("10.77.0.2", "fd77::2"):
-        output = tmp_path / f"{address}.json"
-        pair.python("a", "hosts.traffic.idle_rtt", address, "--output", output)
-        values = json.loads(output.read_text())
-        assert len(values["samples_ns"]) == values["sent"] == 20
-        assert values["lost"] == 0
-        assert 0 < values["min_ns"] == min(values["samples_ns"]) <= values["median_ns"] < 1_000_000_000
+def test_servers__busy_port_is_named(pair, tmp_path):
+    first = serve(pair, tmp_path / "first", "5201")
+    done = pair.python(
+        "b", "hosts.traffic.servers", "--ports", "5202,5201", "--results", tmp_path / "second", check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("servers: port 5201 is busy")
+    first.terminate()
+    assert first.wait(SECONDS) == 0
+    assert list((tmp_path / "first").iterdir()) == []
+    assert iperf_left(pair) == []
+
+
+@pytest.mark.parametrize("address", ["10.77.0.2", "fd77::2"])
+def test_idle_rtt__is_that_of_the_path(pair, tmp_path, address):
+    output = tmp_path / "idle_rtt.json"
+    pair.python("a", "hosts.traffic.idle_rtt", address, "--output", output)
+    values = json.loads(output.read_text())
+    assert len(values["samples_ns"]) == values["sent"] == 20
+    assert values["lost"] == 0
+    assert 0 < values["min_ns"] <= values["median_ns"] < 1_000_000_000
+    assert values["min_ns"] == min(values["samples_ns"])
+
+
+def test_idle_rtt__without_answer_says_so(pair, tmp_path):
     pair.run("b", "sysctl", "-qw", "net.ipv4.icmp_echo_ignore_all=1")
-    words = ["10.77.0.2", "--output", tmp_path / "none.json", "--samples", 2, "--timeout-s", 0.2]
+    words = ["10.77.0.2", "--output", tmp_path / "idle_rtt.json", "--samples", 2, "--timeout-s", 0.2]
     done = pair.python("a", "hosts.traffic.idle_rtt", *words, check=False)
     assert done.returncode == 2
-    assert "10.77.0.2 answered none of 2 echo requests" in done.stderr
-    assert not (tmp_path / "none.json").exists()
+    assert done.stderr == "idle_rtt: 10.77.0.2 answered none of 2 echo requests: is the path up?\n"
+    assert list(tmp_path.iterdir()) == []
