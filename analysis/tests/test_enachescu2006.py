@@ -22,11 +22,11 @@ PACKET_NS = 80_000.0
 
 
 class Run(dict[str, Any]):
-    """A stored run's row, and its summary."""
+    """A stored run's row, and its spec."""
 
     def __init__(self, row: dict[str, Any], **spec: Any) -> None:
         super().__init__({"pacing": None, "access_bps": None, "nic_rate_bps": None, **row})
-        self.summary = {"spec": spec}
+        self.spec = spec
 
 
 LINK = {"rate_bps": 100_000_000, "rtt_ns": 90_000_000, "rtt_spread_ns": 20_000_000, "wire_bytes": 1000}

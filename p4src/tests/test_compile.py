@@ -66,7 +66,7 @@ def test_check__prints_the_command_that_refreshes(tree: Path, capsys: pytest.Cap
     (tree / "wire.def").write_text("")
     assert main([*ARGUMENTS, "--check"]) == 1
     error = capsys.readouterr().err
-    assert error.startswith("out/main.sha256: does not match p4/main.p4")
+    assert error.startswith("p4/main.p4: not as compiled; compile again with: ")
     assert error.endswith(refresh)
 
 
