@@ -285,6 +285,7 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     repetitions come before the second ones, and searches, which take longest, come last in each round. A sweep that
     cannot be run does not stop the others. Returns the worst status of a sweep.
     """
+    run.check(asked.options)
     probe = probe or prober(build=True, ns3=asked.ns3)
     whole_sweeps = sweeps_to_run(asked, probe)
     say_what_is_missing(whole_sweeps, probe, asked.options)

@@ -157,9 +157,11 @@ class StoredRuns:
         return curves
 
     def is_of_earlier_spec(self, row: dict[str, Any]) -> bool:
-        """Whether the present plan of a run's sweep lacks its point."""
+        """Whether the present plan of a run's sweep lacks its point. An imported run may be of no sweep."""
+        if row["imported"]:
+            return False
         planned = self._planned_points(row["sweep"])
-        return not row["imported"] and planned is not None and row["point"] not in planned
+        return planned is not None and row["point"] not in planned
 
     def _planned_points(self, sweep: str) -> frozenset[str] | None:
         if sweep not in self._points:

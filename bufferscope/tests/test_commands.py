@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The table of commands: each is reachable, explains itself, and refuses unknown words in one line."""
+"""The table of commands: each explains itself, and refuses unknown words in one line. typed/ runs them."""
 
-import re
 import signal
 from pathlib import Path
 
@@ -23,33 +22,21 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_command__explains_itself_and_is_reachable(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = COMMANDS[name]
-    for words in ([name, "--help"], [name, "x=1", "-h"], ["help", name]):
-        assert main(words) == 0
-        said = capsys.readouterr().out
-        assert command.about in said
-        for key, row in command.read_keys().items():
-            assert f"  {key.upper()} " in said
-            assert row.meaning.split()[0] in said
-    keys = command.read_keys()
-    assert callable(__main__._function(command))
-    assert set(command.first) <= set(keys)
-    assert read_words(command.example.split(), keys, command.first)[1] == []
-    assert set(read_words(command.example.split(), keys, command.first)[0]) <= set(keys)
+def test_command__explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, command in COMMANDS.items():
+        for words in ([name, "--help"], [name, "x=1", "-h"], ["help", name]):
+            assert main(words) == 0
+            said = capsys.readouterr().out
+            assert command.about in said
+            for key, row in command.read_keys().items():
+                assert f"  {key.upper()} " in said
+                assert row.meaning.split()[0] in said
 
 
 def test_overview__lists_every_command_and_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == main(["help"]) == 0
     said = capsys.readouterr().out
     assert [text for text in (*COMMANDS, *MEANINGS.values()) if text not in said] == []
-
-
-def test_makefile__calls_commands_of_the_table() -> None:
-    called = re.findall(r"\$\(BUFFERSCOPE\) ([\w-]+)", (CHECKOUT / "Makefile").read_text())
-    assert len(called) >= 14
-    assert sorted(set(called) - set(COMMANDS)) == []
 
 
 def test_exit_codes__are_documented_as_they_are() -> None:
@@ -67,6 +54,8 @@ def test_exit_codes__are_documented_as_they_are() -> None:
         ([], "no command is given; bufferscope --help lists the commands"),
         (["expriment"], "expriment is not a command; did you mean experiment?"),
         (["\x1b[31m"], "\\x1b[31m is not a command; allowed: experiment, show"),
+        (["replay"], "RUN is missing; say which run to analyse again"),
+        (["replay", "RUN=/no\x1b[31m"], "'RUN=/no\\x1b[31m is not a run directory; allowed: one in results/"),
         (["replay", "x", "RUM=x"], "RUM is not a parameter of replay; did you mean RUN?"),
         (["export", "x", "--output=y", "--format"], "FORMAT has no value"),
         (["runs", "x", "--valid"], "x is not a parameter"),

@@ -44,75 +44,15 @@ def test_made__are_the_words_of_the_command_line(tmp_path: Path, words: tuple[st
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "is_called"),
-    [
-        (("deploy",), False),
-        (("experiment", "CC=cubic"), False),
-        (("experiment", "TARGET=bmv2"), True),
-        (("deploy", "TARGET=bmv2"), True),
-        (("deploy", "INVENTORY=/nowhere"), True),
-        (("deploy", "target=tofino"), True),
-        (("deploy", "TARGT=tofino"), True),
-    ],
-)
-def test_deploy__is_told_every_word(words: tuple[str, ...], is_called: bool) -> None:
+def test_deploy__is_told_every_word() -> None:
     """Every word of `make deploy` reaches the program, which refuses unknown words. Before an experiment make calls the
     program only for TARGET (not soft) or INVENTORY.
     """
-    command = ["make", "--no-print-directory", "--dry-run", "--assume-old=build/deployed", *words]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
-    assert ("bufferscope deploy --make" in done.stdout) is is_called, done.stdout
-
-
-@pytest.fixture
-def analysed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
-    """The run and `force` of each call of the analysis. A stub replaces the analysis, which has its own tests."""
-    calls: list[tuple[str, bool]] = []
-
-    def replay_all(run: Path, force: bool, alone: bool, keep: str, ready: object) -> int:
-        calls.append((str(run), force))
-        return 2
-
-    monkeypatch.setattr("analysis.replay.replay_all", replay_all)
-    return calls
-
-
-def test_replay__hands_the_run_on_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, analysed: list[tuple[str, bool]]
-) -> None:
-    run = tmp_path / "a b;$(touch x)"
-    (run / "rep-1").mkdir(parents=True)
-    assert main(["replay", f"RUN={run}"]) == 2
-    assert main(["replay", f"RUN={run}", "FORCE=1"]) == 2
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "-h/rep-1").mkdir(parents=True)
-    main(["replay", "RUN=-h"])
-    assert analysed == [(str(run), False), (str(run), True), ("-h", False)]
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ((), "error: RUN is missing; say which run to analyse again: make replay RUN=results/latest"),
-        (("RUN=",), "error: RUN has no value; give one, or leave the key out"),
-        (("RUN=/nowhere",), "error: RUN=/nowhere is not a run directory; allowed: one in results/, or a rep-<k> of one,"
-         " as in make replay RUN=results/latest"),
-        (("RUN=/nowhere", "FORCE=yes"), "error: FORCE=yes is not known; allowed: 0, 1"),
-        (("RUN=/nowhere", "CC=reno"), "error: CC is not a parameter of replay; allowed: RUN, FORCE, KEEP, WAIT, "
-         "ALONE, BUF, MODE, ECN_THRESHOLD, RATE"),
-        (("RUN=/nowhere", "SPEC=x"), "error: SPEC is not a parameter of replay; allowed: RUN, FORCE, KEEP, WAIT, "
-         "ALONE, BUF, MODE, ECN_THRESHOLD, RATE"),
-        (("RUN=/no\x1b[31m",), "error: 'RUN=/no\\x1b[31m is not a run directory; allowed: one in results/, or a rep-<k>"
-         " of one, as in make replay RUN=results/latest'"),
-    ],
-)  # fmt: skip
-def test_replay__says_in_one_line_what_is_wrong(
-    words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str], analysed: list[tuple[str, bool]]
-) -> None:
-    assert main(["replay", *words]) == 1
-    output = capsys.readouterr()
-    assert (output.out, output.err.splitlines(), analysed) == ("", [says], [])
+    told = ("experiment TARGET=bmv2", "deploy TARGET=bmv2", "deploy INVENTORY=/nowhere", "deploy TARGT=tofino")
+    for words in ("deploy", "experiment CC=cubic", *told):
+        command = ["make", "--no-print-directory", "--dry-run", "--assume-old=build/deployed", *words.split()]
+        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+        assert ("bufferscope deploy --make" in done.stdout) is (words in told), done.stdout
 
 
 def test_replay__through_make_runs_no_shell_on_its_value(tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ from bufferscope.tests.typed.clone import Clone
 from bufferscope.tests.typed.documents import Block, blocks, in_sentences
 from bufferscope.tests.typed.inputs import provide
 from bufferscope.tests.typed.looks import experiment, targets, words_of
-from experiments import host
+from bufferscope.tests.typed.test_typed import TYPED
+from experiments import consent, host, machine_speed
 from experiments.host import Host
+from experiments.resolve import resolve
 from experiments.spec import KEYS
 
 pytestmark = [pytest.mark.serial, pytest.mark.typed]
@@ -121,11 +123,15 @@ def test_control_plane__sets_a_switch(clone: Clone) -> None:
 
 
 def test_commands_in_sentences__are_ones(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Their names and keys exist, and experiments resolve; code blocks are run."""
+    """Their names and keys exist, and experiments resolve. As typed, the experiments of code blocks need no YES=1."""
     monkeypatch.setattr(host, "probe", lambda want_netem: Host(("bbr", "cubic", "reno"), netem=True))
+    monkeypatch.setattr(machine_speed, "slowness", lambda processes: 1.0)
     monkeypatch.chdir(host.CHECKOUT)
     for text in in_sentences():
         name, given = words_of(text)
         assert name in {*COMMANDS, *targets()}, text
         assert name not in COMMANDS or set(given) <= {*COMMANDS[name].read_keys(), *KEYS}, text
         assert name != "experiment" or main(["show", *shlex.split(text)[2:]]) == 0, (text, capsys.readouterr().err)
+    for name, given in (words_of(part) for typed in TYPED for part in typed.split(" && ")):
+        if name == "experiment" and not re.search(r"\./|file:|spec|inventory", str(given)):
+            consent.ask(resolve(given, host.probe(False)), 1, yes=False)
