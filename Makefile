@@ -8,7 +8,7 @@ export V
 JOBS := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy replay runs import export compare build compile kernel p4 test test-long test-slice test-typed test-all test-programs test-long-programs coverage check lint format bench bench-programs clean
+.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy replay runs import export compare build compile kernel p4 test test-long test-slice test-all test-programs test-long-programs coverage check lint format bench bench-programs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
@@ -78,9 +78,6 @@ test-long: test-long-programs ## run the tests that take more than some seconds 
 
 test-slice: test-long-programs ## run a part of the long tests, about ten minutes; the commit's files choose which
 	@.ci/test slice
-
-test-typed: test-long-programs ## type every command, target and example of the documentation in a clean clone
-	@.ci/test typed
 
 test-all: test-long-programs ## run all tests
 	@.ci/test pure software long

@@ -24,7 +24,7 @@ from experiments.host import Host
 from experiments.resolve import resolve
 from experiments.spec import KEYS
 
-pytestmark = [pytest.mark.serial, pytest.mark.typed]
+pytestmark = [pytest.mark.serial, pytest.mark.long]
 # A word of each block that is not shell, or needs a switch -> the test that runs it, or why none does.
 OTHERS = {
     "name: twenty-packets": "test_spec_of_a_sweep__is_one",
@@ -54,7 +54,6 @@ def test_block__has_a_reason(word: str) -> None:
     pytest.skip(f"{block(word).document}, {word}: {OTHERS[word]}")
 
 
-@pytest.mark.long
 def test_spec_of_a_sweep__is_one(clone: Clone) -> None:
     text = block("name: twenty-packets").text
     searching = re.sub(r"(?m)^headlines.*\n|, buf: 20pkt|^# (?=search)", "", text)
@@ -66,7 +65,6 @@ def test_spec_of_a_sweep__is_one(clone: Clone) -> None:
         assert re.search(f"twenty-packets-smoke: {runs} in virtual time", shown.said), shown.said
 
 
-@pytest.mark.long
 def test_spec_with_groups__runs(clone: Clone) -> None:
     (clone.path / "groups.yaml").write_text(block("clock: virtual\nrate").text)
     done = clone.type("make experiment SPEC=groups.yaml WARMUP=500ms DURATION=1s")
@@ -83,7 +81,6 @@ def test_python__shows_a_run(clone: Clone) -> None:
     assert (valid, int(rows) > 100, int(runs) >= 1) == ("True", True, True)
 
 
-@pytest.mark.long
 def test_rows_of_advise__are_what_it_prints(clone: Clone) -> None:
     """Words of the block's lines in the output of the command that the sentence before the block has."""
     shown = block("contradicted (0 of 3)")

@@ -18,7 +18,7 @@ from experiments import host
 from experiments.host import Host
 from lib.words import read_words
 
-pytestmark = [pytest.mark.serial, pytest.mark.typed]
+pytestmark = [pytest.mark.serial, pytest.mark.long]
 SHORT = "CC=cubic FLOWS=2 RATE=10mbit RTT=10ms WARMUP=200ms DURATION=300ms"
 RUN = f"bufferscope experiment CLOCK=virtual {SHORT}"
 COMPARE = "make compare RUN=results/a WITH=results/c"

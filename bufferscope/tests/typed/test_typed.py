@@ -21,7 +21,7 @@ from bufferscope.tests.typed.documents import blocks
 from bufferscope.tests.typed.inputs import provide
 from bufferscope.tests.typed.looks import LOOKS, targets, words_of
 
-pytestmark = [pytest.mark.serial, pytest.mark.typed]
+pytestmark = [pytest.mark.serial, pytest.mark.long]
 SHELL_OF: dict[str, list[str]] = {}
 for block in blocks():
     SHELL_OF.setdefault(block.document, []).extend(
@@ -38,14 +38,6 @@ TYPED = list(
         ]
     )
 )
-# The other tests run in the long ring.
-IN_SHORT = {
-    "make experiment CC=cubic FLOWS=16", "make experiment CLOCK=virtual CC=cubic FLOWS=16", "make runs",
-    "make replay RUN=results/latest BUF=0.25bdp", "make compare RUN=results/latest", "make cc", "make help",
-    "make export RUN=results/latest FORMAT=pcapng OUTPUT=cards.pcapng", "make kernel", "make build",
-    "make import FROM=their-traces OUTPUT=results/theirs", "make advise RATE=50mbit RTT=20ms FLOWS=4",
-    "make deploy",
-}  # fmt: skip
 NOBODY = 65534
 
 
@@ -98,9 +90,7 @@ def run(clone: Clone, typed: str, user: int | None = None) -> None:
     LOOKS[name].at(clone, done, given)
 
 
-@pytest.mark.parametrize(
-    "typed", [typed if typed in IN_SHORT else pytest.param(typed, marks=pytest.mark.long) for typed in TYPED]
-)
+@pytest.mark.parametrize("typed", TYPED)
 def test_typed__does_what_it_says(typed: str, clone: Clone) -> None:
     for lack in LACKS:
         if re.search(lack.lines, typed) and lack.lacks():
@@ -114,7 +104,6 @@ def test_typed__does_what_it_says(typed: str, clone: Clone) -> None:
     run(clone, line)
 
 
-@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_ordinary_user__follows_the_tutorial(clone: Clone, tmp_path: Path) -> None:
     """His runs have a directory of their own, because the clone is root's."""
@@ -139,5 +128,5 @@ def test_clean__leaves_the_results(clone: Clone, tmp_path: Path) -> None:
 
 def test_table__has_every_command_and_target() -> None:
     names = {words_of(part)[0] for typed in TYPED for part in typed.split(" && ")} | {"clean"}
-    beside = {"test", "test-long", "test-slice", "test-typed", "test-all", "coverage", "check"}
+    beside = {"test", "test-long", "test-slice", "test-all", "coverage", "check"}
     assert sorted({*COMMANDS, *targets()} - names - beside) == []
