@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Verdicts of Table 1's rows, headlines of a page, fits of Figures 5b and 7, and the names of figures."""
+"""Verdicts on measured numbers, intervals that meet or not, and the names of figures."""
 
 import math
 
-import numpy as np
 import pytest
 
-from analysis.papers import document, paper
-from analysis.papers.document import DrawnFigure
+from analysis.papers import clocks, paper
 from analysis.papers.facts import Fact
-from analysis.papers.spang2021 import PAPER, arrival, figure_05b, figure_07
+from analysis.papers.spang2021 import PAPER, arrival
 from analysis.papers.spang2021.table_rows import RuleRow
 from analysis.statistics import Interval
 
@@ -47,31 +45,6 @@ def test_pair__is_apart_if_its_intervals_do_not_meet():
     assert [apart(pair, True) for pair in ends] == [None] * 4
 
 
-def test_headlines__are_the_facts_that_answer_a_question():
-    (figure_05a,) = PAPER.choose("5a")
-    fact = Fact("Reno, n = 1: least buffer", "BDP", 100.0, Interval(77, 74, 80, 3), "packets", "", headline=True)
-    figure = DrawnFigure(figure_05a, [fact, fact._replace(headline=False)], [], [])
-    (headline,) = document.headlines([figure])
-    assert headline.what == "[Figure 5a](#figure-5a). Reno, n = 1: least buffer"
-
-
-def test_figure_05b__fits_nothing_at_full_utilization():
-    halves = {n: Interval(1 - 0.8 / n, None, None, 1) for n in (1, 2, 4, 8)}
-    full = {16: Interval(1.0, None, None, 1), 32: Interval(1 - 1e-5, None, None, 1)}
-    law = figure_05b._law(halves | full, 6e-4, None)
-    assert law is not None
-    assert (law.points, law.exponent) == (4, pytest.approx(-1))
-    assert figure_05b._law(full, 6e-4, None) is None
-
-
-def test_distance__is_zero_for_uniform_windows():
-    shares = np.linspace(2 / 3, 4 / 3, 2001)
-    assert figure_07._distance(shares, np.ones(2001)) == pytest.approx(0, abs=1e-3)
-    assert figure_07._distance(np.array([1.0]), np.array([7])) == pytest.approx(0.5)
-    assert figure_07._distance(np.array([0.1, 3.0]), np.array([1, 1])) == pytest.approx(0.5)
-    assert figure_07._distance(np.array([3.0]), np.array([1])) == 1
-
-
 def test_choose__knows_figures_as_people_write_them():
     assert PAPER.choose(None) == PAPER.figures
     for texts, names in (
@@ -100,3 +73,18 @@ def test_verdict__is_the_ratio_unless_the_interval_has_the_prediction():
     assert said == [
         "as predicted", "0.77 times the prediction", "as predicted", "", "not as predicted", "", "", "not as predicted"
     ]  # fmt: skip
+
+
+def test_intervals__meet_if_they_have_something_in_common():
+    point, alone = Interval(1, 0.5, 2, 3), Interval(1, None, None, 1)
+    for first, other, resolution, said in (
+        (point, Interval(3, 2, 4, 3), 0.0, True),
+        (point, Interval(3, 2.1, 4, 3), 0.0, False),
+        (Interval(3, 2.1, 4, 3), point, 0.0, False),
+        (alone, Interval(1, 0, 2, 3), 0.0, True),
+        (Interval(0, 0, 0.9, 3), alone, 0.0, False),
+        (alone, alone, 0.0, None),
+        (Interval(0.5, 0.5, 0.5, 3), Interval(0.506, None, None, 1), 0.006, True),
+        (Interval(0.5, 0.5, 0.5, 3), Interval(0.507, None, None, 1), 0.006, False),
+    ):
+        assert clocks.ClockComparison(first, other, resolution).meet is said, (first, other)

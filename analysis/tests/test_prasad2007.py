@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers behind the figures of Prasad et al. (users who alternately fetch and think), from synthetic runs."""
+"""Measures of runs behind the figures of Prasad et al. (users who alternately fetch and think), of synthetic runs."""
 
 import functools
 import json
@@ -15,16 +15,11 @@ from pydantic import TypeAdapter
 from analysis.papers.prasad2007 import (
     figure_03,
     flow_classes,
-    ratios,
-    rows,
     size_figure,
-    throughput_figure,
     topology_figure,
     transfers,
 )
 from analysis.statistics import Interval
-
-WIRE_BYTES = 1538
 
 
 class Run(dict[str, Any]):
@@ -43,42 +38,6 @@ class Run(dict[str, Any]):
 
     def measure(self, _: str, kind: Any, compute: Callable[[Any], Any]) -> Any:
         return TypeAdapter(kind).validate_python(json.loads(json.dumps(compute(self))))
-
-
-def of_buffer(buffer: int, loss: float, used: float = 1.0) -> Run:
-    """A run at 50 Mb/s and 60 ms. The queue is 0.4 full on average; a buffer above 400 packets does not lengthen it."""
-    capacity = 50e6 / 8 / WIRE_BYTES
-    own_ns = 1e9 / capacity
-    row = {
-        "buffer_packets": buffer, "rate_bps": 50_000_000, "arrivals": 10**6, "drops": round(loss * 10**6),
-        "utilization_mean": used, "measured_s": used * 10**6 * (1 - loss) / capacity,
-        "users": 100, "rtt_ns": 60_000_000,
-    }  # fmt: skip
-    sojourn_ns = own_ns + 0.4 * (min(buffer, 400) - 1) * own_ns  # an arriving packet waits for B - 1 others at most
-    group = {"mean_wire_bytes": 85_000, "mean_think_ns": 10**9}
-    summary = {"queue_delay_ns": {"mean": sojourn_ns}, "spec": {"wire_bytes": WIRE_BYTES, "transfers": [group]}}
-    table = flows([10_000], [1.0], base_rtt_ns=pl.lit(60_000_000))
-    return Run(row, summary, flows=table)
-
-
-BUFFERS = (4, 8, 15, 25, 40, 60, 100, 160, 250, 400, 700, 1200)
-
-
-def test_measured__finds_the_power_law_the_delay_and_its_cutoff() -> None:
-    runs: list[Any] = [of_buffer(buffer, 0.4 * buffer**-0.5) for buffer in BUFFERS]
-    measured = rows.Measured(runs)
-    fit = measured.delay_fit
-    assert fit is not None
-    assert (fit.f, fit.cutoff) == (pytest.approx(0.4, rel=0.01), 400)
-    assert measured.predicted_cutoff() == pytest.approx(((1.36 - 1) / 5.76 - 0.06) * 50e6 / 8 / WIRE_BYTES / fit.f)
-    fits = measured.forms
-    assert fits is not None
-    assert fits.better.form == "PL"
-    assert fits.power_law.b == pytest.approx(0.5, rel=1e-3)
-    assert fits.power_law.points == 8  # the buffers from 15 to 400 packets
-    assert measured.pipe == pytest.approx(50e6 / 8 / WIRE_BYTES * 0.06)
-    lossless: list[Any] = [of_buffer(buffer, 0.0) for buffer in BUFFERS]
-    assert rows.Measured(lossless).forms is None
 
 
 def flows(sizes: list[int], took_s: list[float], **columns: Any) -> pl.DataFrame:
@@ -141,18 +100,6 @@ def test_bins__have_means_and_models_of_each_transfer() -> None:
     assert (measured.loss, measured.timeouts, measured.flows) == (0.01, 2 * len(table), len(table))
 
 
-def test_best_buffer__has_an_interval_of_buffers_that_are_as_good() -> None:
-    for points, expected in (
-        ({5: 1.95, 10: 1.0, 20: 1.92, 40: 2.0, 80: 1.92, 160: 1.5}, (40, 20, 80, 3)),
-        ({5: 1.95, 10: 2.0, 20: 1.0}, (10, 0.0, 10, 3)),
-        ({5: 1.0, 10: 1.0, 20: 2.0}, (20, 20, np.inf, 3)),
-        ({}, None),
-    ):
-        assert throughput_figure.best({buffer: Interval(v, None, None, 3) for buffer, v in points.items()}) == expected
-    assert throughput_figure.plateau_start({5: 1.0, 10: 1.92, 20: 2.0, 40: 1.5}) == 10
-    assert throughput_figure.plateau_start({5: 2.0, 10: 1.0, 20: 1.96}) == 5
-
-
 def test_share_of_time__counts_whole_windows_above_a_level() -> None:
     """Packets of 1,000 bytes on the wire, one every 10 ms, fill a link of 800 kb/s during every other second."""
     full = np.concatenate([second * 10**9 + np.arange(0, 10**9, 10**7) for second in range(0, 10, 2)]).astype(np.int64)
@@ -168,17 +115,6 @@ def test_share_of_time__counts_whole_windows_above_a_level() -> None:
     assert result.shares["0.95"]["3"] == 0
     assert result.deviation["1"] == pytest.approx(0.527, abs=0.001)  # five windows of 0, five of 1
     assert "10" not in result.shares["0.9"]
-
-
-def test_crossing__is_where_the_evidence_changes_sides() -> None:
-    for points, expected in (
-        ({0.1: 3.0, 0.4: 0.5, 1.6: -0.5, 4: -2.0}, (pytest.approx(0.8), 0.1, 4.0, 1)),
-        ({0.1: 0.5, 0.4: None, 1.6: -0.5}, (pytest.approx(0.4), 0.0, np.inf, 1)),
-        ({0.1: 3.0, 1: -1.0, 2: 1.0}, None),  # the sides change twice
-        ({0.1: -3.0, 1: 1.0}, None),
-        ({0.1: 3.0, 1: 1.0}, None),
-    ):
-        assert ratios.crossing({ratio: ratios.RatioCurve({}, v, {}) for ratio, v in points.items()}) == expected
 
 
 def test_topology__gaps_and_handshakes_are_those_of_each_link_and_rtt() -> None:

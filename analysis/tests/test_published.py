@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The committed pages of the papers are current: people edit the files of reasons, and only publishing copies them into
-the pages. Every link leads to something.
+"""The committed pages of the papers are current: the published runs give the numbers of every figure, and people edit
+the files of reasons, which only publishing copies into the pages.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from analysis.papers import document, published, registry
+from analysis.papers import document, draw, look, published, registry
 from analysis.papers.paper import Paper
+from analysis.papers.published import PublishedRuns
+from analysis.papers.stored_runs import StoredRuns
+from experiments.figures import conditions
 from runs import run_table
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs/results"
 PAPERS = registry.installed()
+SLOW = ("5a", "arrival")  # their fits take half a minute; test_figures_of_sweeps.py fits fewer points
 REFRESH = "publish again: make figures PAPER={} RUNS=published DRAW=only PUBLISH=1"
 
 
@@ -34,15 +38,29 @@ def test_page__has_the_reasons_word_for_word_and_every_figure(paper: Paper) -> N
     assert {path.name for path in (RESULTS / paper.key).iterdir()} == {Path(name).name for name in shown}, refresh
 
 
-@pytest.mark.parametrize("name", ["README.md", *(paper.page_name for paper in PAPERS.values())])
-def test_links__of_a_page_lead_to_files_and_sections(name: str) -> None:
-    text = (RESULTS / name).read_text(encoding="utf-8")
-    anchors = {
-        f"#{title.lower().replace(' ', '-')}" for title in re.findall(r"^## +(.+?) *$", text, flags=re.MULTILINE)
-    }
-    links = re.findall(r"\]\(([^)]+)\)", text)
-    broken = [link for link in links if link not in anchors and not (RESULTS / link.partition("#")[0]).exists()]
-    assert broken == []
+def measured(path: Path) -> dict[str, tuple[object, ...]]:
+    """The measured numbers of a figure's CSV, by their names. What people read off the paper is not measured."""
+    rows = pl.read_csv(path, infer_schema_length=None).filter(pl.col("measured").is_not_null())
+    return {row[0]: row[1:] for row in rows.drop("paper", "why").iter_rows()}
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
+def test_published_runs__give_the_numbers_of_the_figures(
+    paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without figures that also need runs of which only the rows are published."""
+    monkeypatch.setattr(look, "render", lambda *_: None)
+    stored = PublishedRuns(RESULTS / paper.published_name)
+    runs = StoredRuns(paper, tmp_path, conditions=conditions(paper), published=stored)
+    lacking = ";".join(stored.without_answers[published.FIGURES]).split(published.SEPARATOR)
+    other = []
+    for figure in paper.figures:
+        if figure.word not in (*lacking, *SLOW):
+            draw.draw_one(runs, tmp_path, figure)
+            now, was = (measured(path / f"{figure.name}.csv") for path in (tmp_path, RESULTS / paper.key))
+            other += [(figure.name, what) for what, numbers in now.items() if was.get(what) != numbers]
+            other += [(figure.name, "no number")] * (bool(was) > bool(now))
+    assert other == [], REFRESH.format(paper.key)
 
 
 @pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analysis.papers.spang2021 import artifact, beside, factors
+from analysis.papers.spang2021 import artifact, beside
 from analysis.papers.spang2021.beside import Point
 
 DEPTHS = """,experiment_id,num_flows,max_queue_depth_cells,max_queue_depth_packets,algorithm,min_depth,depth_p01,\
@@ -94,18 +94,3 @@ def test_facts__say_how_near_the_runs_are_and_where_the_least_buffers_lie() -> N
     bracket = facts["Reno, n = 4: least buffer by the notebook's criterion, of the buffers tried"]
     assert (bracket.paper, bracket.measured.ends) == ("109 to 131 packets", (43, 109))
     assert beside.points(data).rows()[1] == ("reno", 4, 43, "p50", 2, 20.0, 15, False)
-
-
-def test_changes__name_what_differs_from_the_sets_values() -> None:
-    spec: dict[str, Any] = {
-        "mode": "egress-threshold", "drop_cost_permille": 280, "delay": "tc", "warmup_ns": 333_600_000,
-        "offloads": {"nic_rate_bps": 20 * 10**9, "coalesce_us": 125}, "tcp": {"comp_sack_slack_ns": 0},
-    }  # fmt: skip
-    assert factors.changes(spec) == factors.AS_THE_SET
-    assert factors.changes(spec | {"mode": "tail-drop", "drop_cost_permille": None}) == "tail-drop"
-    assert (
-        factors.changes({**spec, "offloads": {**spec["offloads"], "coalesce_us": 70}}) == "received frames wait 70 µs"
-    )
-    interleaved = {**spec, "offloads": {**spec["offloads"], "nic_rate_bps": 10**12}, "access_bps": 20 * 10**9}
-    assert factors.changes(interleaved) == "NIC of 1 Tb/s; each flow sends at 20 Gb/s beside the others"
-    assert factors.changes({key: value for key, value in spec.items() if key != "offloads"}) == factors.SINGLE_SEGMENTS

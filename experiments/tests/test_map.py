@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.map import build, page, points, ratio
+from analysis.map import build, page, points
 from bufferscope.__main__ import main
 from experiments import whole_map
+from lib.errors import InputError
 
 REFRESH = f"the run tables or the code changed; write the map again: {build.REFRESH}"
 DOCS = whole_map.DOCS
@@ -16,11 +17,6 @@ DOCS = whole_map.DOCS
 @pytest.fixture(scope="module")
 def least_buffers():
     return points.read(DOCS, whole_map.spreads_ns())
-
-
-def test_map__has_the_numbers_of_the_committed_tables(least_buffers, tmp_path):
-    build.write_numbers(least_buffers, ratio.read(DOCS), tmp_path)
-    assert (tmp_path / build.NUMBERS).read_text() == (DOCS / build.NUMBERS).read_text(), REFRESH
 
 
 def test_map__has_its_table_and_its_figure_in_the_page(least_buffers):
@@ -39,3 +35,12 @@ def test_words__that_the_map_would_ignore_get_one_line_each(capsys):
     assert main(["figures", "PAPER=all", "DRAW=only", "FIGURE=3"]) == 1
     problem = "has no meaning with PAPER=all, which only draws published tables; leave it out"
     assert capsys.readouterr().err.splitlines() == [f"error: DRAW=only {problem}", f"error: FIGURE=3 {problem}"]
+
+
+def test_map__without_a_place_or_tables_is_one_line(tmp_path):
+    path = tmp_path / page.NAME
+    path.write_text("no map")
+    with pytest.raises(InputError):
+        page.with_table(path, [])
+    with pytest.raises(InputError):
+        points.read(tmp_path, {})
