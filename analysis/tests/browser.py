@@ -95,12 +95,9 @@ class Browser:
         """By how many pixels the page is wider than the screen."""
         return self.run("return document.documentElement.scrollWidth") - self.width
 
-    def screenshot(self, path: Path | None = None, whole: bool = False) -> bytes:
-        """PNG of the visible part, or of the whole page; also written to `path`."""
-        picture = base64.b64decode(self.command("Page.captureScreenshot", captureBeyondViewport=whole)["data"])
-        if path:
-            path.write_bytes(picture)
-        return picture
+    def screenshot(self, whole: bool = False) -> bytes:
+        """PNG of the visible part, or of the whole page."""
+        return base64.b64decode(self.command("Page.captureScreenshot", captureBeyondViewport=whole)["data"])
 
     def pdf(self) -> bytes:
         """The page as a PDF, with the paper size of its style sheet."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from analysis.analyse import Analysis, analyse
-from analysis.tests import simulate
+from analysis.tests import campaign, simulate
 from analysis.tests.browser import Browser, needed
 from analysis.tests.undrawn import leave_out
 
@@ -94,6 +94,13 @@ def browser(tmp_path_factory):
 def undrawn(monkeypatch):
     """Leaves out figures and pages, which take most of an analysis's time."""
     leave_out(monkeypatch.setattr)
+
+
+@pytest.fixture
+def blank():
+    """Empty drawings, which are made faster."""
+    with campaign.undrawn():
+        yield
 
 
 @pytest.fixture(scope="session")

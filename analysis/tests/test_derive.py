@@ -18,7 +18,6 @@ import polars as pl
 import pytest
 
 from analysis import derive as derive_module
-from analysis.amounts import count, number, percent, si
 from analysis.derive import convert, derive
 from analysis.figures import names
 from analysis.figures.common import envelope
@@ -295,12 +294,6 @@ def test_command__escapes_control_characters_of_names(fresh, capfd, no_figures, 
     assert known or not list((directory / "rep-1").glob("*.parquet"))
 
 
-def test_names__are_drawn_literally_in_every_figure(drawn):
-    figures = {path.stem: html.unescape(path.read_text()) for path in (drawn[0] / "figures").glob("*.svg")}
-    assert [stem for stem, text in figures.items() if f"1 reno + 1 {NAME}, " not in text] == []
-    assert f">flow 1 {NAME}<" in figures["queue_and_windows"]  # the legend
-
-
 def test_envelope__keeps_every_extreme():
     chance = np.random.default_rng(1)
     times = np.sort(chance.random(50_000))
@@ -312,12 +305,3 @@ def test_envelope__keeps_every_extreme():
     assert (np.diff(line[0]) >= 0).all()
     short = envelope(times[:10], values[:10], 0.0, 1.0)
     assert short[1].tolist() == values[:10].tolist()
-
-
-def test_numbers__are_written_for_reading():
-    amounts = ((200e6, "b/s"), (0.01, "s"), (61.52e-6, "s"), (0, "b/s"), (1, "s"))
-    assert [si(*amount) for amount in amounts] == ["200 Mb/s", "10 ms", "61.52 µs", "0 b/s", "1 s"]
-    values = [number(value) for value in (1234567, None, 0.123456, True)]
-    assert values == ["1\u2009234\u2009567", "–", "0.1235", "yes"]
-    assert [percent(value) for value in (0.98765, None)] == ["98.77 %", "–"]
-    assert [count(n, "packet") for n in (1, 2.5, None)] == ["1 packet", "2.5 packets", "– packets"]

@@ -64,17 +64,6 @@ def test_after_losses__the_drain_is_the_fall_of_the_sawtooth():
     assert (got["count"], got["of_buffer"]["median"]) == (0, None)
 
 
-def test_after_losses__gaps_between_bursts_count_for_the_least_depth_only():
-    saw = _saw(100, 60, 30, 2)
-
-    def depth(at):  # every quarter of an RTT the queue runs down by 20 packets and jumps back
-        return max(saw(at) - 80 * (at % 0.25), 0) if at % 30 > 2 else saw(at)
-
-    got = _drained(_queue(depth, np.arange(30, 295, 30)), 100, ("cubic",))
-    assert got["packets"]["median"] == pytest.approx(60, abs=2)
-    assert got["of_bdp_mean_over_rtt"]["median"] * BDP == pytest.approx(50, abs=2)
-
-
 def _probing(top_bdp, fall_bdp, phase_rtts):
     """A depth that rises by `fall_bdp` BDP in one round trip, falls by as much in the next, and is level for six."""
 

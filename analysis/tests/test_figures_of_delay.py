@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The figures of delay, throughput and depth against window show the run's own numbers, in the user's unit."""
+"""The figures of delay and throughput show the run's own numbers; depths are in the user's unit."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +9,8 @@ import pytest
 from analysis.analyse import analyse
 from analysis.figures import (
     common,
-    depth_against_window,
-    queue_and_windows,
-    queue_depth_distribution,
     queueing_delay,
     throughput,
-    zoom_on_loss,
 )
 from analysis.summary import summarize
 from analysis.tests import simulate
@@ -43,18 +37,6 @@ def test_delay_and_throughput__have_the_numbers_of_the_summary(analysed):
     assert data["mbps"][:, start:-1].sum(axis=0).mean() * 1e6 == pytest.approx(summary["goodput_bps"], rel=0.05)
 
 
-def test_throughput__leaves_out_datagrams(analysed):
-    datagrams = [dict(entry, cc=None) if entry["id"] == 1 else entry for entry in analysed.run.traffic]
-    data = throughput.prepare(replace(analysed, run=replace(analysed.run, traffic=datagrams)))
-    assert (None in data["kinds"], sum(map(len, data["flows"].values()))) == (False, 2)
-
-
-def test_window_and_depth__are_of_the_same_moments(analysed):
-    data = depth_against_window.prepare(analysed)
-    assert len(data["window"]) == len(data["depth"]) > 100
-    assert np.corrcoef(data["window"], data["depth"])[0, 1] > 0.5  # the queue follows the windows
-
-
 def test_unit__is_that_of_the_buffer():
     spec = {"bdp_packets": 41, "mtu_bytes": 1500, "wire_bytes": 1538, "rate_bps": 50_000_000}
     for given, name, packets in (
@@ -63,13 +45,3 @@ def test_unit__is_that_of_the_buffer():
     ):  # fmt: skip
         unit = common.unit_of(spec | {"buffer_given": given})
         assert (unit.name, unit.packets) == (name, pytest.approx(packets))
-
-
-def test_depths__are_in_the_unit_in_which_the_buffer_was_given(analysed):
-    for figure in (queue_and_windows, queue_depth_distribution, depth_against_window, zoom_on_loss):
-        data = figure.prepare(analysed)
-        data["facts"]["unit"] = common.AxisUnit("BDP", 41)
-        labels = [label for ax in figure.draw(data).axes for label in (ax.get_xlabel(), ax.get_ylabel())]
-        depths = [label for label in labels if "queue" in label and "(" in label]
-        assert depths
-        assert all("(BDP)" in label for label in depths)

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Many flows: distributions in the summary and the page, bands in the figures; few flows get neither."""
+"""Many flows: distributions in the summary and the page, bands in the figures."""
 
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from analysis.figures import bands, queue_and_windows
-from analysis.flow_distribution import MANY_FLOWS, PERCENTILES, QUANTITIES, flows_distribution
+from analysis.figures import queue_and_windows
+from analysis.flow_distribution import PERCENTILES, QUANTITIES, flows_distribution
 from analysis.report import FLOW_QUANTITIES, render
 from analysis.summary import summarize
 
@@ -29,27 +28,6 @@ def test_distribution__has_values_of_flows_and_counts_the_known_ones() -> None:
     distribution = flows_distribution(flows(100, ("reno", "cubic")))
     assert [distribution[name]["drops"]["max"] for name in ("all", "reno", "cubic")] == [99, 98, 99]
     assert [quantity for quantity, *_ in FLOW_QUANTITIES] == list(QUANTITIES)  # the page shows every one
-
-
-def test_bands__take_the_last_value_of_each_flow() -> None:
-    series = [(np.array([1.0, 3.0]), np.array([10, 30])), (np.array([2.0]), np.array([5])), (np.empty(0), np.empty(0))]
-    values = bands.at_times(series, np.array([0.0, 1.0, 2.5, 3.0]))
-    assert np.array_equal(values[0], [np.nan, 10, 10, 30], equal_nan=True)
-    assert np.array_equal(values[1], [np.nan, np.nan, 5, 5], equal_nan=True)
-    assert np.isnan(values[2]).all()
-    over = bands.over_flows(values)
-    assert np.isnan(over[:, 0]).all()
-    assert over[bands.MEDIAN, 1:].tolist() == [10, 7.5, 17.5]
-
-
-def test_bands__are_percentiles_over_the_flows_of_each_algorithm() -> None:
-    ccs = ("reno", "cubic", "bbr")
-    names = [ccs[i % len(ccs)] for i in range(3 * MANY_FLOWS)]
-    values = np.arange(3.0 * MANY_FLOWS)[:, None] * [1, 2]
-    distribution = bands.by_algorithm(names, values)
-    assert tuple(distribution) == ccs
-    for kind, of in distribution.items():
-        assert np.allclose(of, np.percentile(values[np.array(names) == kind], bands.PERCENTILES, axis=0))
 
 
 def test_many_flows__have_distributions_and_bands(known_runs: Callable[[str], Any]) -> None:

@@ -190,27 +190,6 @@ def test_loss_events__group_drops_by_the_longest_rtt(known):
     assert flows_losing_per_rtt(a.queue, a.window, known.scenario.rtt_ns) == (mean and pytest.approx(mean))
 
 
-def test_loss_events__utilization_after_one_is_the_least_of_all_windows(known):
-    a, rtt, wire = known.analysis, known.scenario.rtt_ns, _wire(known)
-    for event in a.events[:3]:
-        for rtts, found in ((1, event.min_utilization), (10, event.min_utilization_10rtt)):
-            if found is not None:
-                starts = range(event.start_ns, event.start_ns + 4 * a.rtt_max_ns, rtt // 5)
-                bits = min(wire(at, at + rtts * rtt) for at in starts)
-                least = bits / (known.scenario.rate_bps * rtts * rtt / 1e9)
-                assert least - 0.06 / rtts <= found <= least + 1e-9
-
-
-def test_summary__has_medians_after_loss_and_the_goodput_of_one_iperf3_process_only(known_runs):
-    a = known_runs("one_flow").analysis
-    for key, name in (("min_after_loss", "min_utilization"), ("min_after_loss_10rtt", "min_utilization_10rtt")):
-        known = [value for event in a.events if (value := getattr(event, name)) is not None]
-        assert known
-        assert summarize(a)["utilization"][key] == pytest.approx(np.median(known))
-    assert summarize(known_runs("two_flows").analysis)["application_goodput_bps"] == 4.0e7
-    assert summarize(known_runs("many_flows").analysis)["application_goodput_bps"] is None
-
-
 def test_link__counts_short_frames_as_the_shortest():
     for frame_bytes, wire_bytes in ((14, 84), (60, 84), (61, 85)):
         queue: dict[str, np.ndarray] = {

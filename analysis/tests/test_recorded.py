@@ -7,7 +7,6 @@ If a change is meant to alter them, refresh them with `python -m analysis.tests.
 keys changed, and why.
 """
 
-import json
 import os
 import re
 import shutil
@@ -41,20 +40,6 @@ def test_recorded_run__gives_the_recorded_numbers(kind, tmp_path):
         if kind == recordings.WHATIF_OF:
             lines += recordings.differences(recordings.WHATIF, recordings.what_if(directory))
     assert [line for line in lines if not line.split(": ")[0].endswith(DRAWN)] == []
-
-
-def test_difference__names_file_and_key():
-    summary = json.loads((recordings.RECORDED / "real/summary.json").read_text())
-    was = summary["utilization"]["mean"]
-    summary["utilization"]["mean"], summary["drops_by_flow"] = 0.5, [1]
-    lines = recordings.differences("real", {"summary.json": json.dumps(summary).encode(), "new.txt": b""})
-    assert "real/distributions.parquet: is missing" in lines
-    assert lines[-4:] == [
-        "real/new.txt: is new",
-        "real/summary.json: other bytes",
-        "real/summary.json: drops_by_flow.0: was 'not there', is 1",
-        f"real/summary.json: utilization.mean: was {was!r}, is 0.5",
-    ]
 
 
 def _files(directory: Path) -> dict[str, bytes]:

@@ -29,17 +29,6 @@ def test_mean_interval__one_run_has_no_interval_and_no_run_has_no_value() -> Non
     assert mean_interval([0.1] * 3) == (0.1, 0.1, 0.1, 3)
 
 
-def test_mean_interval__holds_the_truth_in_19_of_20_cases_however_few_runs_there_are() -> None:
-    """For normal draws the number of covering intervals is binomial: 6 in 100,000 fall outside of these bounds."""
-    random, trials = np.random.default_rng(7), 1000
-    fewest, most = stats.binom.ppf((3e-5, 1 - 3e-5), trials, 0.95)
-    held = {}
-    for runs in (2, 3, 4, 5, 10):
-        intervals = [mean_interval(draw) for draw in random.normal(12.5, 3, (trials, runs))]
-        held[runs] = sum(i.low <= 12.5 <= i.high for i in intervals if i and i.low is not None and i.high is not None)
-    assert {runs: count for runs, count in held.items() if not fewest <= count <= most} == {}
-
-
 def test_power_law__of_numbers_is_least_squares_with_its_t_interval() -> None:
     x = np.array([1.0, 2, 4, 8, 16, 32])
     y = 160 * x**-0.5 * np.exp(np.random.default_rng(3).normal(0, 0.1, len(x)))
@@ -68,33 +57,6 @@ def test_power_law__censored_points_pull_only_from_their_side() -> None:
     assert contradicts.exponent > alone.exponent + 0.1
 
 
-@pytest.mark.parametrize("trials", [6, pytest.param(60, marks=pytest.mark.long)])
-def test_power_law__interval_has_its_nominal_coverage(trials: int) -> None:
-    random = np.random.default_rng(5)
-    x = np.array([1.0, 2, 4, 8, 16, 32])
-    held = 0
-    for _ in range(trials):
-        y = 160 * x**-0.5 * np.exp(random.normal(0, 0.15, len(x)))
-        width = 1.05
-        law = power_law([Bounds(a, b / width, b * width) for a, b in zip(x, y, strict=True)])
-        assert law.exponent_low is not None
-        assert law.exponent_high is not None
-        held += law.exponent_low <= -0.5 <= law.exponent_high
-    assert held >= stats.binom.ppf(2e-3, trials, 0.95)
-
-
-def test_power_law__with_a_given_exponent_fits_the_factor_alone() -> None:
-    points = [Bounds(n, y, y) for n, y in ((1, 0.5), (4, 0.2), (16, 0.15))]
-    fit = power_law(points, exponent=-0.5)
-    logs = np.log([0.5, 0.4, 0.6])
-    assert fit.exponent == -0.5
-    assert fit.exponent_low is None
-    assert fit.factor == pytest.approx(math.exp(logs.mean()), rel=1e-4)
-    half = stats.t.ppf(0.975, 2) * logs.std(ddof=1) / math.sqrt(3)
-    assert fit.factor_high == pytest.approx(math.exp(logs.mean() + half), rel=1e-2)
-    assert fit.given
-
-
 def test_power_law__refuses_invalid_points() -> None:
     cases: tuple[tuple[list[Bounds], float | None], ...] = (
         ([Bounds(1, 2, 2)], None),
@@ -108,31 +70,6 @@ def test_power_law__refuses_invalid_points() -> None:
     for points, exponent in cases:
         with pytest.raises(ValueError, match="fitted"):
             power_law(points, exponent)
-
-
-def test_power_law__through_two_points_has_no_interval_and_through_bounds_a_finite_one() -> None:
-    fit = power_law([Bounds(1, 10, 10), Bounds(4, 5, 5)])
-    assert (fit.factor, fit.exponent) == (pytest.approx(10, rel=1e-3), pytest.approx(-0.5, abs=1e-3))
-    assert fit.exponent_low is fit.factor_low is None
-    # Many lines meet all these bounds: the law is that through the middles.
-    fit = power_law([Bounds(n, 0.8 * 160 / math.sqrt(n), 1.25 * 160 / math.sqrt(n)) for n in (1, 2, 4, 8, 16, 32)])
-    assert (fit.exponent, fit.factor) == (pytest.approx(-0.5, abs=1e-6), pytest.approx(160, rel=1e-6))
-    assert fit.exponent_low is not None
-    assert fit.exponent_high is not None
-    assert -0.9 < fit.exponent_low < -0.5 < fit.exponent_high < -0.1
-
-
-def test_interval__is_written_with_its_ends_and_scaled():
-    intervals = (
-        Interval(1.23456, 1, 2, 3),
-        Interval(5, 5, math.inf, 3),
-        Interval(0, 0, 0, 3),
-        Interval(0.5, None, None, 1),
-    )
-    assert [str(interval) for interval in intervals] == ["1.235 (1 to 2)", "more than 5", "0", "0.5"]
-    assert (intervals[0].ends, intervals[3].ends, intervals[0].text(2)) == ((1, 2), (0.5, 0.5), "1.2 (1 to 2)")
-    assert intervals[3].scaled(100) == (50, None, None, 1)
-    assert Interval(1.5, 1, 2, 3).scaled(100) == (150, 100, 200, 3)
 
 
 def test_difference__has_welchs_interval_and_none_from_single_runs() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from analysis.load import _place_goodput, load
 from analysis.postcards import NO_DATA_BYTES
 from analysis.raw import Columns
 from analysis.recount import recount
-from analysis.tests import as_tofino, campaign, simulate
+from analysis.tests import as_tofino, simulate
 from analysis.tests.as_tofino import Clock, by_number
 from analysis.tests.recordings import RECORDED
 from analysis.tests.test_validity import unnamed
@@ -161,13 +160,6 @@ def test_recount__equals_a_count_packet_by_packet() -> None:
         assert found.gaps_mono_ns == []
         assert found.errors_cells.max() <= 20  # the packet in transmission, which the chip's depth does not count
         assert found.gaps_ns.sum() == pytest.approx(found.ideal_gaps_ns.sum(), rel=1e-3)
-
-
-@pytest.fixture
-def blank() -> Iterator[None]:
-    """Empty drawings, which are made faster."""
-    with campaign.undrawn():
-        yield
 
 
 def test_exports_and_what_ifs__have_the_runs_times_and_depths(
