@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -39,11 +38,3 @@ def test_an_analysis_that_was_killed__is_an_error_with_the_command_that_tries_ag
         with pytest.raises(RunError, match=r"status -9 and no summary.*tries again"):
             analyst.analyse()
     assert not (directory / SUMMARY).exists()
-
-
-def test_an_analyst_that_cannot_start__says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    directory = results.create_repetition(tmp_path, 1)
-    monkeypatch.delenv("SUDO_UID", raising=False)
-    monkeypatch.setattr(sys, "executable", "/absent/python")
-    with pytest.raises(RunError, match=r"^cannot run /absent/python in .*, which analyses a run: No such file"):
-        Analyst(directory)

@@ -22,17 +22,6 @@ pytestmark = [
 ]
 
 
-def test_init__does_nothing_if_the_keeper_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell.syscalls, "die_with_parent", lambda: None)
-    monkeypatch.setattr(cell.syscalls, "mount", lambda *_: pytest.fail("mounted"))
-    for written in (b"", b"+"):
-        read_end, write_end = os.pipe()
-        os.write(write_end, written)
-        os.close(write_end)
-        assert cell._init(read_end, -1, lambda: None) == 1
-        os.close(read_end)
-
-
 def test_run__returns_what_the_work_returns_and_keeps_namespaces_and_interfaces_inside() -> None:
     """A namespace of the host with the same name is untouched."""
 
@@ -58,23 +47,6 @@ def test_run__returns_what_the_work_returns_and_keeps_namespaces_and_interfaces_
     finally:
         if own:
             subprocess.run(["ip", "netns", "delete", "receiver"], check=True)
-
-
-def test_topology__hosts_have_their_addresses_at_every_mtu() -> None:
-    for mtu in (576, 9000):
-
-        def work(mtu: int = mtu) -> str:
-            topology.build(topology.Network(mtu))
-            return "".join(
-                subprocess.run(["ip", "-netns", *words], capture_output=True, text=True, check=True).stdout
-                for words in (("sender", "-o", "address"), ("switch", "-o", "link"))
-            )
-
-        text = cell.run(work)
-        assert "10.77.0.1/16" in text
-        assert ("fd77::1/64" in text) == (mtu >= 1280)
-        assert "tentative" not in text
-        assert text.count(f"mtu {mtu} ") >= 2
 
 
 def test_run__errors_come_back_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,21 +115,6 @@ def test_signal__lets_the_work_stop_in_order(number: signal.Signals, moment: str
     assert output.endswith(f"interrupted by {number.name}\n")
     if moment == "ready":
         assert "stopping\nstopped\n" in output
-
-
-def test_signal__that_python_discards_still_ends_the_work() -> None:
-    class Last:
-        def __del__(self) -> None:
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.001)
-
-    def work() -> None:
-        Last()
-        time.sleep(60)
-        raise RunError("the signal was lost")
-
-    with pytest.raises(RunError, match="status 143"):  # the signal did not go to the runner
-        cell.run(work)
 
 
 def test_signal__that_comes_when_the_work_is_done_keeps_what_follows_from_beginning(tmp_path: Path) -> None:

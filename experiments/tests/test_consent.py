@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The cost of an experiment is announced before the start, is about right, and needs the user's yes if it is high."""
 
-import os
-import re
 import resource
 import statistics
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +22,6 @@ from wire.formats import POSTCARD
 HOST = Host(config.OF_LINUX, netem=True, clock="virtual")
 WITHIN = 1.5
 SAMPLE_EVERY_S = 2.0
-LITTLE_WAITING = 1.0
 SMALL = {"cc": "cubic", "flows": "4", "rate": "100mbit", "rtt": "10ms", "duration": "2s", "warmup": "1s"}
 LARGE = {"cc": "reno", "flows": "2", "rate": "1gbit", "rtt": "10ms", "duration": "1.5s", "warmup": "0.5s"}
 
@@ -73,11 +68,12 @@ class Sampled(threading.Thread):
             if self.ended.wait(SAMPLE_EVERY_S):
                 return
 
-    def typical(self) -> machine_speed.Speed:
+    def typical(self) -> float:
+        """The median of the processor's slowness."""
         self.ended.set()
         self.join()
         self.used_s = sum(sample.processor for sample in self.samples) * machine_speed.REFERENCE_S
-        return machine_speed.Speed(*(statistics.median(column) for column in zip(*self.samples, strict=True)))
+        return statistics.median(sample.processor for sample in self.samples)
 
 
 @pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="no virtual-time kernel (make kernel)")
@@ -85,11 +81,9 @@ class Sampled(threading.Thread):
     "given", [pytest.param(SMALL, id="small"), pytest.param(LARGE, id="large", marks=pytest.mark.long)]
 )
 @pytest.mark.serial
-def test_estimates__of_time_and_disk_are_those_of_real_runs(
-    given: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_estimates__of_time_and_disk_are_those_of_real_runs(given: dict[str, str], tmp_path: Path) -> None:
     """A run in virtual time never sleeps: its wall time is the processor time of its processes, plus their waits for
-    other processes. On a busy machine these waits are random, so only the processor time is checked there.
+    other processes. On a busy machine these waits are random, so only the processor time is checked.
     """
     spec = resolved(**given)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -99,41 +93,15 @@ def test_estimates__of_time_and_disk_are_those_of_real_runs(
         words = [f"{key.upper()}={value}" for key, value in given.items()]
         assert main(["experiment", "CLOCK=virtual", *words, f"RESULTS={tmp_path}"]) == 0
     finally:
-        speed = sampled.typical()
+        slowness = sampled.typical()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - sampled.used_s
-    expected_s = cost.repetition_s(spec, speed.processor)
+    expected_s = cost.repetition_s(spec, slowness)
     assert 1 / WITHIN <= used_s / expected_s <= WITHIN, (used_s, expected_s, sampled.samples)
-    if speed.waiting < LITTLE_WAITING:
-        took = re.search(r"took +([0-9.]+) s", capsys.readouterr().out)
-        assert took
-        expected_s = cost.repetition_s(spec, speed.slowness)
-        # The samples compete with the run for the processors, so they can show a slower machine than the run had.
-        assert 1 / 2 <= float(took[1]) / expected_s <= WITHIN, (took[1], expected_s, sampled.samples)
     (repetition,) = tmp_path.glob("2*/rep-1")
     written = sum(path.stat().st_size for path in repetition.rglob("*") if path.is_file() and not path.is_symlink())
     assert 1 / WITHIN <= written / disk.expected_bytes(spec) <= WITHIN, (written, disk.expected_bytes(spec))
     assert written <= disk.estimate_bytes(spec)
-
-
-@pytest.mark.serial
-def test_slowness__grows_with_other_work_on_the_processor() -> None:
-    """A busy process takes half of the processor. Other work on the machine varies the results, so the bound is low."""
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(allowed)})  # children inherit the affinity
-    times = []
-    try:
-        for _ in range(3):  # in pairs: the machine's other work is about the same for both of a pair
-            alone = machine_speed.slowness(1)
-            busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-            try:
-                times.append(machine_speed.slowness(1) / alone)
-            finally:
-                busy.kill()
-                busy.wait()
-    finally:
-        os.sched_setaffinity(0, allowed)
-    assert statistics.median(times) > 1.1, times
 
 
 def test_cost__multiplies_what_is_computed_by_the_slowness_and_depends_on_what_is_kept() -> None:

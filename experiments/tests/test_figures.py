@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""make figures: its parameters, the order of sweeps, the cost of a set, and figures that short sweeps measure."""
+"""make figures: its parameters, the order of sweeps, and figures that short sweeps measure."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from analysis.papers.paper import Paper
 from analysis.papers.paper import sweeps as sweeps_of
 from analysis.papers.spang2021 import PAPER
 from analysis.papers.stored_runs import StoredRuns
-from experiments import disk, figures, host
+from experiments import figures, host
 from experiments.host import CHECKOUT, Host
 from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
@@ -25,7 +25,6 @@ from experiments.sweep import plan, run, spec
 from experiments.sweep.spec import Sweep
 from lib.errors import RunError, SpecError
 from lib.words import read_words
-from runs import run_table
 from virtual.kernel import config
 
 HOSTS = {
@@ -68,24 +67,6 @@ def test_words__are_all_checked_before_anything_runs(tmp_path: Path) -> None:
 def bdp_packets(sweep: Sweep, host: Host) -> int:
     given = {"buf": "1bdp"} | sweep.given(sweep.points[0])  # a search gives no buffer
     return resolve(given, host).bdp_packets
-
-
-def test_sweeps__have_the_same_bdp() -> None:
-    files = sorted(PAPER.specs.glob("*.yaml"))
-    assert {file.stem for file in files} == set(sweeps_of(PAPER.figures))
-    assert {bdp_packets(spec.read(file, {}, False), HOSTS["virtual"]) for file in files} == {166}
-
-
-def test_sweeps_of_both_clocks__differ_in_nothing_but_the_clock() -> None:
-    for stem in sweeps_of(PAPER.choose("clocks")):
-        file = PAPER.specs / f"{stem}.yaml"
-        virtual, real = spec.read(file, {}, False), spec.read(file, {"clock": "real"}, False)
-        assert real.name == f"{virtual.name}-real"
-        assert real.points == virtual.points
-        for point in real.points:
-            in_virtual = resolve(virtual.given(point), HOSTS["virtual"])
-            in_real = resolve(real.given(point), HOSTS["real"])
-            assert replace(in_real, clock=in_virtual.clock, switch=in_virtual.switch) == in_virtual
 
 
 def probe(clock: str) -> Host:
@@ -147,39 +128,6 @@ def test_measure__of_real_time_and_of_a_second_set_runs_these_versions_alone(mea
     assert "reno-depth-mode-tail-drop" in names
     assert all(name.endswith("-mode-tail-drop") for name in names)
     assert not any(name.startswith(("ecn", "factors")) for name in names)  # these vary the mode
-
-
-def test_what_a_set_needs__is_the_sum_of_what_is_kept_and_the_most_of_what_passes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = run.Options(tmp_path, 2)
-    of_specs = (spec.read(PAPER.specs / f"{stem}.yaml", {}, False) for stem in ("ecn", "least-buffer"))
-    sweeps = [plan.offered(sweep, probe) for sweep in of_specs]
-    ecn, search = (run.missing(sweep, probe, options, run_table.read(tmp_path)) for sweep in sweeps)
-    assert (ecn.runs, ecn.certain, search.certain) == (60, True, False)
-    assert search.runs > 2 * 32
-    assert ecn.kept_bytes > search.kept_bytes / search.runs * ecn.runs  # the ecn sweep keeps tables
-    figures.say_what_is_missing(sweeps, probe, options)
-    needed = disk.mib(ecn.kept_bytes + search.kept_bytes + max(ecn.passing_bytes, search.passing_bytes))
-    said = capsys.readouterr().out
-    assert said.startswith(f"2 sweeps: about {ecn.runs + search.runs} runs in virtual time; 2 at once, about ")
-    assert f"; {needed} of disk at most, " in said
-
-
-def test_what_a_set_needs__is_said_without_making_anything_and_leaves_out_what_cannot_be_run(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sweeps = [spec.read(PAPER.specs / "ecn.yaml", {}, False)]
-    figures.say_what_is_missing(sweeps, probe, run.Options(tmp_path / "new/results"))
-    assert f" free -> {tmp_path}/new/results" in capsys.readouterr().out
-    assert not list(tmp_path.iterdir())
-
-    def without_memory(*_: object) -> None:
-        raise RunError("JOBS: too little memory")
-
-    monkeypatch.setattr(figures.run, "missing", without_memory)
-    figures.say_what_is_missing(sweeps, probe, run.Options(tmp_path))
-    assert capsys.readouterr().out == ""
 
 
 def test_draw__is_refused_while_another_command_draws_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import environment, machine, missing, runner
+from experiments import machine, missing, runner
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import resolve
 from lib.errors import RunError
@@ -41,8 +41,3 @@ def test_run__is_refused_whatever_its_results_directory(tmp_path: Path, monkeypa
     with machine.alone(NAME), pytest.raises(RunError, match=rf"another experiment is running \(pid {os.getpid()}\)"):
         runner.run(resolve({}, Host(("cubic",), netem=False)), tmp_path / "results")
     assert not (tmp_path / "results").exists()
-
-
-def test_boot_parameters__do_not_say_where_the_checkout_lies() -> None:
-    text = f"init={CHECKOUT}/.venv/bin/python PYTHONPATH={CHECKOUT} -- -m virtual.init"
-    assert environment.without_checkout(text) == "init=.venv/bin/python PYTHONPATH=. -- -m virtual.init"

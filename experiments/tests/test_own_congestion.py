@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import platform
 import re
 import shutil
 import signal
@@ -18,8 +17,7 @@ import pytest
 from analysis.groups import group_of_flows
 from analysis.load import load
 from analysis.raw import load_tcp
-from experiments import algorithms, bpf_programs, cc_parameters, congestion
-from experiments import host as host_module
+from experiments import bpf_programs, cc_parameters, congestion
 from experiments.host import CHECKOUT, Host
 from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
@@ -109,20 +107,6 @@ def test_parameters__of_the_kernel_are_compared_as_the_kernel_prints_them() -> N
 def in_virtual_time() -> None:
     if not virtual_lab.KERNEL.exists():
         pytest.skip("build/virtual/linux missing: make kernel")
-
-
-@pytest.mark.usefixtures("in_virtual_time")
-def test_cc__lists_what_each_clock_has_and_from_where(capsys: pytest.CaptureFixture[str]) -> None:
-    assert algorithms.show({}, []) == 0
-    head, *rows = capsys.readouterr().out.splitlines()
-    assert head.split()[:5] == ["name", "virtual", "time", "real", "time"]
-    of = {row.split()[0]: row for row in rows if row}
-    assert re.search(r" Linux .* beta=717 ", of["cubic"])
-    assert re.search(r"^reno_1w +ours ", of["reno_1w"])
-    assert re.search(r"^bbr3 +ours +-$", of["bbr3"])
-    assert set(host_module.in_kernel()) <= of.keys()
-    assert re.match(r"virtual time: Linux \d+\.\S+ from \S+$", of["virtual"])
-    assert re.match(rf"real time: Linux {re.escape(platform.release())}; .* runs? as BPF", of["real"])
 
 
 @pytest.mark.usefixtures("in_virtual_time")

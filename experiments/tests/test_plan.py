@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit
 from controlplane.switch import Queue
-from experiments import announce, run_plan, topology
+from experiments import run_plan, topology
 from experiments.pacing import PACING
 from experiments.paths import paths
 from experiments.resolve import MOST_IPERF3_FLOWS
@@ -147,11 +147,6 @@ def test_access__gives_long_flows_links_of_their_own_or_deals_shared_ones() -> N
     mix = {"traffic": "long,finite", "load": "0.2", "sizes": "fixed:14p"}
     plan = plan_run(resolved(access="5mbit", flows=3, access_links=2, **mix), 1)
     assert [settings.get("link") for _, settings in plan.settings.flow_settings] == [1, 2, 1, 1, 2]
-    for words, said in (({}, ""), ({"access": "5mbit"}, "each flow behind 5mbit:"),
-                        ({"access": "5mbit", "access_links": 2}, "2 access links of 5mbit")):  # fmt: skip
-        line = announce.headline(resolved(**words), Path("x"))  # type: ignore[arg-type]
-        assert said in line
-        assert ("5mbit" in line) == bool(said)
 
 
 def test_policy__is_in_the_unit_that_was_given() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from controlplane import lock
 from controlplane.switch import SwitchError
-from experiments import machine, missing, runner
+from experiments import runner
 from experiments.analysis_process import analyse
 from experiments.host import Host
 from experiments.lab.choice import choose
@@ -240,28 +240,3 @@ def test_user__who_cannot_run_the_analysis_is_told_in_one_line(
         (line,) = [line for line in refused.value.lines if "cannot run" in line]
         assert why in line
     assert uid(run / "rep-1/logs/analysis.log") == USER
-
-
-def test_names__are_printed_as_a_terminal_may_show_them(
-    shared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    left = shared / "20260101T120000Z-\x1b[31mred\n/rep-1"
-    left.mkdir(parents=True)
-    (left / "environment.json").write_text("{}")
-    monkeypatch.setattr(missing, "of", lambda _: [])
-    monkeypatch.setattr(machine, "NAME", f"\0bufferscope-test-{os.getpid()}")  # independent of other experiments
-    monkeypatch.delenv("SUDO_UID")
-    room = iter((None, RunError("make room")))
-
-    def check_room(*_: object) -> None:
-        if problem := next(room):
-            raise problem
-
-    monkeypatch.setattr(runner, "check_room", check_room)
-    spec = resolve({"rate": "10mbit", "rtt": "1ms", "duration": "1s"}, Host(("cubic",), netem=False))
-    with pytest.raises(RunError, match="make room"):
-        runner.run(spec, shared)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "was recorded but not analysed" in line
-    assert r"\x1b[31mred\n" in line
-    assert line.isprintable()

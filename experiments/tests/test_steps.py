@@ -38,18 +38,6 @@ def test_plan__has_each_host_prepared_before_any_program_starts_and_is_the_same_
     assert not any("softswitch" in step.argv or step.host == "switch" for step in found)  # the kernel is the switch
 
 
-def test_in_order__is_that_of_plays_and_then_of_the_topology() -> None:
-    step = SetupStep("first", "switch", "t", [], "/")
-    recorded = [
-        replace(step, host="collector"), replace(step, task="1"), replace(step, task="2"),
-        replace(step, play="second", host="sender"), replace(step, play="second", host="switch"),
-    ]  # fmt: skip
-    assert [(s.play, s.host, s.task) for s in steps.in_order(recorded)] == [
-        ("first", "switch", "1"), ("first", "switch", "2"), ("first", "collector", "t"),
-        ("second", "switch", "t"), ("second", "sender", "t"),
-    ]  # fmt: skip
-
-
 def test_run__stops_at_a_failure_with_the_programs_own_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from experiments import deploy
 from experiments.host import CHECKOUT
 from experiments.lab import machines, testbed
 from experiments.lab.machines import Machine
@@ -54,14 +53,6 @@ def test_inventory__gets_one_line_for_each_missing_variable(tmp_path: Path) -> N
     first, second = failure.value.lines
     assert "host tofino1 has no bottleneck_port, as in bottleneck_port: 2/0" in first
     assert "host collector has no bufferscope_interface, as in bufferscope_interface: enp1s0" in second
-
-
-def test_inventory__without_a_machine_for_the_target_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "hosts.json").write_text(json.dumps({"machines": {"hosts": {"one": {}}}}))
-    (tmp_path / "broken.yml").write_text("a: [")
-    for name, said in (("hosts.json", "has no machine in the group bmv2"), ("broken.yml", "is not an inventory")):
-        with pytest.raises(RunError, match=f"has no machine|{said}"):
-            deploy.inventory_of("bmv2", str(tmp_path / name))
 
 
 def test_inventory__with_a_delay_line_needs_the_delay_of_a_switch(tmp_path: Path) -> None:

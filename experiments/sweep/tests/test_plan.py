@@ -4,7 +4,6 @@ repetition 2, and the order within a repetition is random.
 """
 
 import itertools
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from experiments.sweep import plan
 from experiments.sweep.spec import Sweep, read
 from experiments.sweep.tests.conftest import probe
 from lib.errors import RunError, SpecError
-from runs import run_table
 from virtual.kernel.config import OF_LINUX, OURS
 
 SHIPPED = sorted((CHECKOUT / "experiments/specs").glob("*/*.yaml"))
@@ -129,13 +127,6 @@ def test_file__gives_jobs_back_as_they_were(small: Sweep, tmp_path: Path) -> Non
             plan.read_job(tmp_path, name)
 
 
-def test_point_of_a_row__is_the_point_of_the_plan(small: Sweep) -> None:
-    job = plan.jobs(small, probe)[0]
-    as_in_a_summary = json.loads(json.dumps(job.spec.to_dict())) | {"repetition": 1, "extra_delays_ns": []}
-    again = Resolved.from_dict(json.loads(json.dumps(job.spec.to_dict())))
-    assert run_table.point(as_in_a_summary) == run_table.point(job.spec.to_dict()) == run_table.point(again.to_dict())
-
-
 def test_headlines__get_more_repetitions_and_change_nothing_else(write_spec: Callable[..., Path]) -> None:
     plain = read(write_spec(), {}, smoke=False)
     headlines = "headlines: {reps: 3, points: [{cc: reno, flows: '4'}]}"
@@ -148,16 +139,3 @@ def test_headlines__get_more_repetitions_and_change_nothing_else(write_spec: Cal
     ]
     assert more.limited(2) != more
     assert read(write_spec(), {}, smoke=True).headlines.points == ()
-
-
-def test_headlines__that_are_wrong_are_named(write_spec: Callable[..., Path]) -> None:
-    for given, problem in (
-        ("{reps: 3, points: [{flows: '5'}]}", "{flows: 5} is no point"),
-        ("{reps: 3}", "is not complete"),
-        ("{reps: x, points: [{flows: '4'}]}", "headlines.reps"),
-        ("{reps: 3, points: []}", "is not a list"),
-        ("{reps: 3, points: [{seed: '4'}]}", "seed"),
-    ):
-        with pytest.raises(SpecError) as failure:
-            read(write_spec(("smoke:", f"headlines: {given}\nsmoke:")), {}, smoke=False)
-        assert problem in "".join(failure.value.lines()), given

@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from analysis.amounts import duration
 from analysis.load import load
-from experiments import disk
 from experiments.resolve import resolve
-from experiments.sweep.progress import SweepProgress
 from experiments.sweep.rounds import Attempts
 from experiments.sweep.tests.conftest import probe
 from experiments.sweep.thin import thin
 from lib.errors import InputError
 from runs.job_state import JobState, State, look, make_room
-from runs.thinned import KEEP, kept
+from runs.thinned import kept
 
 VALID = {"valid": True, "spec": {}, "utilization": {}}
 
@@ -143,37 +140,3 @@ def test_replay__of_a_thinned_repetition_says_why_it_cannot_be(tmp_path: Path) -
     thin(repetition, "summary")
     with pytest.raises(InputError, match=r"raw files were removed .* \(kept: summary\)"):
         load(repetition)
-
-
-def test_disk__shrinks_with_what_is_kept() -> None:
-    spec = resolve({"clock": "virtual", "rate": "10gbit", "duration": "2s", "cc": "reno"}, probe("virtual"))
-    whole, tables, flows, summary = (disk.kept_bytes(spec, keep) for keep in KEEP)
-    assert whole == disk.estimate_bytes(spec)
-    assert whole > tables > flows > summary > 0
-
-
-def test_time_left__goes_from_the_expected_to_the_measured_pace() -> None:
-    progress = SweepProgress("x", at_once=2)
-    progress.expect(jobs=100, done=0, cost_s=1000.0)
-    assert progress.left_s(0.0) == 500.0
-    progress.finished(10.0, valid=True, ended_s=20.0)
-    assert 500.0 < progress.left_s(20.0) < 1900.0
-    progress.finished(490.0, valid=False, ended_s=1000.0)
-    assert progress.left_s(1000.0) == 1000.0  # 500 s of cost took 1000 s, and 500 s of cost are left
-    assert (progress.done, progress.not_valid) == (2, 1)
-    progress.expect(jobs=200, done=2, cost_s=1500.0)  # more jobs than expected before
-    assert progress.left_s(1000.0) == 3000.0
-    progress.finished(1500.0, valid=True, ended_s=9000.0)
-    assert progress.left_s(9000.0) == 0.0
-    progress.again(1, 490.0)
-    assert (progress.done, progress.not_valid, progress.tried_again) == (2, 0, 1)
-    assert progress.left_s(9000.0) > 0
-
-
-def test_time_left__falls_while_a_job_runs_but_not_below_what_waits() -> None:
-    progress = SweepProgress("x", at_once=1)
-    progress.expect(jobs=2, done=0, cost_s=200.0)
-    left_s = [progress.left_s(elapsed_s, 100.0) for elapsed_s in (0.0, 60.0, 100.0, 150.0)]
-    assert left_s == [200.0, 140.0, 100.0, 100.0]
-    assert progress.left_s(50.0, 0.0) == 200.0  # nothing runs
-    assert [duration(s) for s in (5, 89, 600, 7500)] == ["5 s", "89 s", "10 min", "2 h 05 min"]

@@ -9,15 +9,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from bufferscope.__main__ import main
 from experiments import host
 from experiments.host import CHECKOUT
-from experiments.lab import ns3
 from experiments.lab import virtual as virtual_lab
 from experiments.sweep import engine
 from experiments.tests.conftest import MARK, wait_for
@@ -166,34 +163,3 @@ def test_engine__refuses_names_that_a_shell_interprets_and_another_program(
     monkeypatch.setattr(host, "tool", lambda name: "/bin/true")
     with pytest.raises(RunError, match="GNU parallel is missing"):
         engine.program()
-
-
-def test_command_line__refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    for words, said in (
-        ([], "SPEC"),
-        (["SPEC=nowhere.yaml"], "nowhere.yaml:"),
-        (["SPEC=x", "SMOKE=2"], "SMOKE=2"),
-        (["SPEC=x", "JOBS=0"], "JOBS=0"),
-    ):
-        assert main(["sweep", *words]) == 1
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"error: {said}")
-
-
-def test_sweep__without_the_simulator_says_so_before_any_run(
-    write_spec: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(ns3, "SIMULATOR", Path("/nowhere/simulator"))
-    path = write_spec(text="name: small\nbase: {clock: virtual, switch: ns3, cc: reno}\ngrid: {flows: [1, 2]}\n")
-    assert main(["sweep", f"SPEC={path}", f"RESULTS={path.parent}"]) == 1
-    assert "build/simulator is missing" in capsys.readouterr().err
-    assert not list(path.parent.glob("*/runs/*"))
-
-
-def test_show__says_what_would_be_run(capsys: pytest.CaptureFixture[str], write_spec: Callable[..., Path]) -> None:
-    results = write_spec().parent / "none"
-    assert main(["sweep", "SHOW=1", f"SPEC={write_spec()}", f"RESULTS={results}"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 13
-    assert "small: 6 points, 12 runs in virtual time" in lines[-1]
-    assert not results.exists()
