@@ -82,7 +82,7 @@ def library(pipeline: str) -> ctypes.CDLL:
     """The core with a pipeline: "test" (written by hand), "p4" (our program), or the path of another program's JSON."""
     if pipeline.endswith(".json"):
         name = f"softswitch-{Path(pipeline).stem}"
-        make(f"P4_JSON={ROOT / pipeline}", f"OBJ={BUILD}/obj/{name}", f"BIN={BUILD}/{name}", "library")
+        make(f"P4_JSON={ROOT / pipeline}", f"PROGRAM_OBJ={BUILD}/obj/{name}", f"BIN={BUILD}/{name}", "library")
     else:
         name = "softswitch-test" if pipeline == "test" else "softswitch"
         make(f"PIPELINE={pipeline}", "library")

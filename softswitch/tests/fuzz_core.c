@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Passes random requests and random frames to the core; build it with sanitizers. Invariants: replies are well formed,
  * a refused request adds no flows, the queue registers are exact, and every packet returns to the pool.
- * usage: fuzz_core SEED ROUNDS
+ * usage: fuzz_core SEED ROUNDS [REQUEST]...    (requests that fit the program)
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,16 +91,20 @@ static const char *const whole[] = {
 	"mirror delete 1",
 	"program",
 };
+enum { WHOLE = sizeof(whole) / sizeof(whole[0]) };
+static char **more;
+static uint64_t more_count;
 
 static void make_request(void)
 {
 	size_t used = 0;
-	uint64_t count = draw(14);
+	uint64_t count = draw(14), number = draw(WHOLE + more_count);
 
 	request[0] = 0;
 	if (!draw(3)) {
-		strcpy(request, whole[draw(sizeof(whole) / sizeof(whole[0]))]);
-		return;
+		strcpy(request, number < WHOLE ? whole[number] : more[number - WHOLE]);
+		used = strlen(request);
+		count = 0;
 	}
 	for (uint64_t index = 0; index < count; index++) {
 		const char *word = words[draw(word_count)];
@@ -112,7 +116,7 @@ static void make_request(void)
 		for (used = 0; used < draw(4096); used++)
 			request[used] = (char)(1 + draw(255));
 	request[used] = 0;
-	while (used && !draw(3))
+	while (used && !draw(4))
 		request[draw(used)] = (char)(1 + draw(255));
 }
 
@@ -195,7 +199,8 @@ static void check_queue_registers(struct core *core)
 /* About half of the frames start as a program expects and end anywhere; the others are random bytes. */
 static void try_frame(struct core *core, uint64_t now_ns)
 {
-	static const uint8_t types[][2] = {{0x08, 0}, {0x86, 0xdd}, {0x81, 0}, {0x88, 0xb5}, {0x88, 0xa8}};
+	static const uint8_t types[][2] = {{0x08, 0}, {0x86, 0xdd}, {0x81, 0}, {0x88, 0xb5}, {0x88, 0xa8},
+					   {0x10, 0}, {0x20, 0},    {0x30, 0}, {0x40, 0},    {0x50, 0}};
 	uint32_t length = (uint32_t)draw(draw(2) ? 80 : FRAME_BYTES + 20);
 	uint8_t *frame = malloc(length ? length : 1);
 
@@ -203,11 +208,13 @@ static void try_frame(struct core *core, uint64_t now_ns)
 		frame[at] = (uint8_t)draw(256);
 	if (length >= 34 && draw(4)) {
 		memcpy(frame, "\x02\xbf\0\0\0\x02", 6);
-		memcpy(frame + 12, types[draw(5)], 2);
+		memcpy(frame + 12, types[draw(10)], 2);
 		frame[14] = draw(2) ? 0x45 : (uint8_t)draw(256);
 		frame[20] = frame[21] = draw(4) ? 0 : 0xff;
 		frame[23] = draw(2) ? 17 : 6;
 	}
+	if (length && !draw(4))
+		frame[0] = (uint8_t)draw(16);
 	core_receive(core, now_ns, (uint16_t)draw(5), frame, length);
 	free(frame);
 }
@@ -221,6 +228,8 @@ int main(int argc, char **argv)
 	struct core_output output;
 
 	split_words();
+	more = argv + 3;
+	more_count = argc > 3 ? (uint64_t)argc - 3 : 0;
 	random_state = argc > 1 ? strtoull(argv[1], NULL, 10) * 2654435761u + 1 : 1;
 	for (uint16_t port = 1; port <= 3; port++)
 		core_attach_port(core, port);

@@ -4,28 +4,20 @@
 from __future__ import annotations
 
 import random
+import shutil
 import struct
-from collections.abc import Iterator
 
 import pytest
 
+from controlplane.policy import TailDrop, Unit
+from p4src.tests.under_test import POSTCARD_HEADERS_BYTES, RATE_BPS, RECEIVER_PORT, SENDER_PORT, SoftCore
 from wire.wire import POSTCARD
 
-from .core_driver import Core, SentFrame, make
+from .core_driver import BUILD, ROOT, make
 from .fifo_model import fifo
 
-RATE_BPS = 200_000_000
-HEADERS_BYTES = 14 + 20 + 8
 DROPPED = POSTCARD.const["POSTCARD_DROPPED"]
-
-
-def switch(policy: str) -> Core:
-    core = Core("p4", packets=8192)
-    core.set(f"port set 2 rate {RATE_BPS} delay 5000000", "mirror set 1 3 truncate 256")
-    core.set("table set forward 0x02bf00000002 = send_to 2", "table set postcards 2 = report 7 1")
-    core.set(f"table set queue_policy 2 = {policy}")
-    core.set("table default collector send_to_collector 0x02bf00000103 0x02bf00000003 0x0a4e0001 0x0a4e0002 5577 5577")
-    return core
+PROGRAMS = ROOT / "softswitch/tests/translate/programs/build"
 
 
 def udp(length: int, number: int) -> bytes:
@@ -33,13 +25,6 @@ def udp(length: int, number: int) -> bytes:
     ip = struct.pack(">BBHHHBBH8s", 0x45, 0, length - 14, number & 0xFFFF, 0, 64, 17, 0, addresses)
     head = bytes.fromhex("02bf0000000202bf000000010800") + ip + struct.pack(">HHHH", 30000, 5201, length - 34, 0)
     return head + bytes(length - len(head))
-
-
-def cards(outputs: list[SentFrame]) -> Iterator[dict[str, int]]:
-    for output in outputs:
-        if output.port == 3:
-            assert len(output.frame) == HEADERS_BYTES + POSTCARD.length
-            yield POSTCARD.decode(output.frame[HEADERS_BYTES:])
 
 
 def random_arrivals(rng: random.Random, count: int) -> list[tuple[int, int]]:
@@ -51,24 +36,21 @@ def random_arrivals(rng: random.Random, count: int) -> list[tuple[int, int]]:
     return arrivals
 
 
-def feed(core: Core, arrivals: list[tuple[int, int]], rng: random.Random) -> list[SentFrame]:
-    outputs = []
-    for number, (arrival_ns, length) in enumerate(arrivals):
-        assert core.receive(arrival_ns, 1, udp(length, number)) == 0
-        if not rng.randrange(20):
-            outputs += core.run(arrival_ns)
-    return outputs + core.run()
-
-
 @pytest.mark.parametrize(("seed", "in_bytes"), [(0, False), (1, True), (2, False), (2, True)])
 def test_tail_drop__depths_and_times_equal_the_model(seed: int, in_bytes: bool) -> None:
     rng = random.Random(seed)
     threshold = rng.choice((1, 7, 40)) * (900 if in_bytes else 1)
-    core = switch(f"tail_drop {threshold} {int(in_bytes)}")
-    arrivals = random_arrivals(rng, 3001)
-    outputs = feed(core, arrivals, rng)
+    switch = SoftCore().configure()
+    switch.policy(TailDrop(threshold, Unit.BYTES if in_bytes else Unit.PACKETS))
+    switch.control.set_port(RECEIVER_PORT, delay=5_000_000)
+    arrivals, outputs = random_arrivals(rng, 3001), []
+    for number, (arrival_ns, length) in enumerate(arrivals):
+        switch.send(arrival_ns, SENDER_PORT, udp(length, number))
+        if not rng.randrange(20):
+            outputs += switch.core.run(arrival_ns)
+    outputs += switch.core.run()
     model = fifo(arrivals, RATE_BPS, admits=lambda _, packets, size: (size if in_bytes else packets) < threshold)
-    reported = list(cards(outputs))
+    reported = [POSTCARD.decode(output.frame[POSTCARD_HEADERS_BYTES:]) for output in outputs if output.port == 3]
     expected = []
     for packet, (arrival_ns, length) in zip(model, arrivals, strict=True):
         sojourn_ns = 0 if packet.departure_ns is None else packet.departure_ns - arrival_ns
@@ -80,20 +62,14 @@ def test_tail_drop__depths_and_times_equal_the_model(seed: int, in_bytes: bool) 
     sent = [output.due_ns for output in outputs if output.port == 2]
     assert sent == [packet.departure_ns + 5_000_000 for packet in model if packet.departure_ns is not None]
     assert any(packet.dropped for packet in model)
-    assert "can only be read" in core.control("register write queue_packets 2 5")[0]
+    assert "can only be read" in switch.core.control("register write queue_packets 2 5")[0]
 
 
-def test_bodies__outside_of_the_core_give_the_same_frames_and_postcards() -> None:
-    whole, split = switch("egress_threshold 9 0 0"), switch("egress_threshold 9 0 0")
-    for number, (arrival_ns, length) in enumerate(random_arrivals(random.Random(1), 2000)):
-        frame = udp(length, number)[:-1] + bytes([number % 256])
-        assert whole.receive(arrival_ns, 1, frame) == split.receive_with_body(arrival_ns, 1, frame) == 0
-    outputs = whole.run()
-    assert outputs == split.run()
-    assert any(card["flags"] & DROPPED for card in cards(outputs))
-    assert not split.bodies
-
-
-@pytest.mark.parametrize("pipeline", ["PIPELINE=test", "PIPELINE=p4"])
-def test_freestanding__core_and_pipeline_need_no_libc(pipeline: str) -> None:
-    make(pipeline, "freestanding")
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("pipeline", ["test", "p4", "checksums", "expressions", "tables"])
+def test_freestanding__core_and_pipeline_need_no_libc(pipeline: str, compiler: str) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    where = f"{BUILD}/obj/{compiler}"
+    program = f"PIPELINE={pipeline}" if pipeline in ("test", "p4") else f"P4_JSON={PROGRAMS / pipeline}.json"
+    make(program, f"CC={compiler}", f"OBJ={where}", f"PROGRAM_OBJ={where}/{pipeline}", "freestanding")

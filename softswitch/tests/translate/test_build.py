@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from p4src.compile.v1model import check
+from softswitch.library import ROOT
 from softswitch.translate.__main__ import main as translate
 
-from .conftest import FLAGS, HERE, PROGRAMS, ROOT, RUNTIME, cc, compiled, write_pipeline
+from .conftest import HERE, PROGRAMS, compiled
 
 SUPPORTED = sorted(path.stem for path in (PROGRAMS / "build").glob("*.json") if path.stem != "unsupported")
 
@@ -35,28 +33,11 @@ def test_compiled_program__is_not_older_than_its_sources_and_names_only_files_of
     assert {name for name in names if not (ROOT / name).exists()} <= {"core.p4", "v1model.p4", ""}
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_pipeline__builds_freestanding_and_needs_memory_functions_only(compiler: str, tmp_path: Path) -> None:
-    if not shutil.which(compiler):
-        pytest.skip(f"{compiler} is not installed")
-    free = [*FLAGS, "-O2", "-ffreestanding", "-nostdlib", "-fno-stack-protector"]
-    runtime = []
-    for source in [*sorted(RUNTIME.glob("p4_*.c")), RUNTIME / "text.c"]:
-        runtime.append(tmp_path / (source.stem + ".o"))
-        cc(*free, "-c", source, "-o", runtime[-1], compiler=compiler)
-    for name in ("bufferscope", "checksums", "expressions", "tables"):
-        source = write_pipeline(name, tmp_path)
-        cc(*free, "-c", source, "-o", tmp_path / f"{name}.o", compiler=compiler)
-        linked = tmp_path / f"{name}-linked.o"
-        cc("-nostdlib", "-r", tmp_path / f"{name}.o", *runtime, "-o", linked, compiler=compiler)
-        nm = subprocess.run(["nm", "--undefined-only", str(linked)], capture_output=True, text=True, check=True)
-        needed = {line.split()[-1] for line in nm.stdout.splitlines()}
-        assert needed <= {"memcpy", "memset", "memcmp", "memmove"}, name
-
-
 def test_pipeline__is_the_same_every_time_and_names_source_lines(tmp_path: Path) -> None:
-    (tmp_path / "again").mkdir()
-    first, second = (write_pipeline("bufferscope", path) for path in (tmp_path, tmp_path / "again"))
+    source, digest = compiled("bufferscope")
+    first, second = tmp_path / "first.c", tmp_path / "second.c"
+    for path in (first, second):
+        assert translate([str(source), "--digest", digest, "-o", str(path)]) == 0
     assert first.read_bytes() == second.read_bytes()
     for name, word in (
         ("state PacketParser_parse_ipv4", "parse_ipv4"),
@@ -68,12 +49,12 @@ def test_pipeline__is_the_same_every_time_and_names_source_lines(tmp_path: Path)
         assert word in (ROOT / path).read_text().splitlines()[int(number) - 1], line
 
 
-def said(program: object, directory: Path, capsys: pytest.CaptureFixture[str], status: int = 1) -> str:
+def said(program: object, directory: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """What the translator says of a program that it refuses; it writes nothing then."""
     path, output = directory / "changed.json", directory / "out.c"
     path.write_text(program if isinstance(program, str) else json.dumps(program))
-    assert translate([str(path), "--digest", "0" * 64, "-o", str(output)]) == status
-    assert output.exists() == (status == 0)
+    assert translate([str(path), "--digest", "0" * 64, "-o", str(output)]) == 1
+    assert not output.exists()
     return capsys.readouterr().err
 
 
@@ -103,8 +84,6 @@ def test_queue_registers__of_another_form_or_written_are_refused(
     ):
         program["register_arrays"] = [array if array is not register else {**array, **change} for array in arrays]
         assert said(program, tmp_path, capsys).startswith(place + named)
-    program["register_arrays"] = [*arrays, {**register, "name": "I.queue_packets", "id": 99}]
-    assert "declare register<bit<32>>(512) queue_packets, once" in said(program, tmp_path, capsys)
     program["register_arrays"] = arrays
     read = next(
         primitive
@@ -115,15 +94,6 @@ def test_queue_registers__of_another_form_or_written_are_refused(
     to, name, index = read["parameters"]
     read.update(op="register_write", parameters=[name, index, to])
     assert "writing register queue_packets" in said(program, tmp_path, capsys)
-
-
-def test_log_msg__is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    program = json.loads(compiled("clones")[0].read_text())
-    parameters = [{"type": "string", "value": "hello"}, {"type": "parameters_vector", "value": []}]
-    place = {"filename": "some.p4", "line": 12, "column": 1, "source_fragment": ""}
-    message = {"op": "log_msg", "parameters": parameters, "source_info": place}
-    program["actions"][0]["primitives"].insert(0, message)
-    assert said(program, tmp_path, capsys, 0) == "warning: some.p4:12: log_msg is ignored by the soft switch\n"
 
 
 def test_bad_input__is_one_line_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,25 +115,3 @@ def test_bad_input__is_one_line_and_writes_nothing(tmp_path: Path, capsys: pytes
         message = capsys.readouterr().err
         assert message.count("\n") == 1
         assert message.startswith(named)
-
-
-def test_damaged_json__never_ends_in_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Removes one value of a small program at a time: about 80 values, evenly spread."""
-    source, digest = compiled("names")
-    whole = json.loads(source.read_text())
-    places = _places(whole)
-    path = tmp_path / "damaged.json"
-    for place in places[:: len(places) // 80]:
-        program = copy.deepcopy(whole)
-        at = program
-        for step in place[:-1]:
-            at = at[step]
-        del at[place[-1]]
-        path.write_text(json.dumps(program))
-        status = translate([str(path), "--digest", digest, "-o", str(tmp_path / "out.c")])
-        assert status == 0 or capsys.readouterr().err.count("\n") >= 1
-
-
-def _places(value: object, at: tuple = ()) -> list[tuple]:
-    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [place for key, child in children for place in [(*at, key), *_places(child, (*at, key))]]

@@ -13,9 +13,14 @@ import pytest
 from softswitch.translate.errors import ManyProblems
 from softswitch.translate.translate import translate
 
-from .conftest import FLAGS, SANITIZE, Switch, cc, compiled
+from .conftest import Switch, compiled
 
-PROGRAM = "tables"
+
+def switch_of(program: dict, path: Path) -> tuple[str, Switch]:
+    """The C text of a program, and the program in a core."""
+    path.write_text(json.dumps(program))
+    path.with_suffix(".sha256").write_text("0" * 64)
+    return translate(program, "0" * 64).c_text, Switch(path)
 
 
 def less(field: str, value: int) -> dict:
@@ -53,9 +58,8 @@ def walk(zero: dict[str, bool]) -> list[str]:
     return visited
 
 
-def test_control__follows_the_graph(tmp_path: Path, runtime_objects: list[Path]) -> None:
-    path, digest = compiled(PROGRAM)
-    program = json.loads(path.read_text())
+def test_control__follows_the_graph(tmp_path: Path) -> None:
+    program = json.loads(compiled("tables")[0].read_text())
     ingress = program["pipelines"][0]
     actions = {action["id"]: json.dumps(action["primitives"]) for action in program["actions"]}
 
@@ -78,19 +82,14 @@ def test_control__follows_the_graph(tmp_path: Path, runtime_objects: list[Path])
         for node in GRAPH.values()
         if isinstance(node, dict)
     ]
-    text = translate(program, digest).c_text
+    text, switch = switch_of(program, tmp_path / "graph.json")
     assert "goto node_" in text
-    source = tmp_path / "pipeline.c"
-    source.write_text(text)
-    cc(*FLAGS, *SANITIZE, source, *runtime_objects, "-o", tmp_path / "switch")
-    switch = Switch(tmp_path / "switch")
     for values in itertools.product((0, 1), repeat=3):
         a, b, c = values
         frame = bytes([0]) + a.to_bytes(4, "big") + b.to_bytes(2, "big") + bytes([c]) + bytes(18)
         out = switch.send_one(frame)
         visited = walk({"a": a == 0, "b": b == 0, "c": c == 0})
         assert (out[2] == 9, out[18] == 1) == ("x" in visited, "y" in visited), values
-    switch.close()
 
 
 def jump(target: int) -> dict:
@@ -152,18 +151,13 @@ def with_action(primitives: list[dict]) -> dict:
     ],
 )
 def test_action__follows_the_jumps_of_its_primitives(
-    primitives: list[dict], flat: bool, expected: dict, tmp_path: Path, runtime_objects: list[Path]
+    primitives: list[dict], flat: bool, expected: dict, tmp_path: Path
 ) -> None:
-    text = translate(with_action(primitives), "0" * 64).c_text
+    text, switch = switch_of(with_action(primitives), tmp_path / f"jumps-{flat}.json")
     assert ("goto step_" in text) == flat
-    source = tmp_path / "pipeline.c"
-    source.write_text(text)
-    cc(*FLAGS, *SANITIZE, source, *runtime_objects, "-o", tmp_path / "switch")
-    switch = Switch(tmp_path / "switch")
     for (static, phv), out in expected.items():
         switch.do(f"table set goto {static} = memset")
         assert switch.send_one(bytes([0, 0, static, phv]))[:2] == out, (static, phv)
-    switch.close()
 
 
 def test_action__with_a_loop_is_refused() -> None:
