@@ -16,7 +16,7 @@ from controlplane.policy import TailDrop
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Count
 from controlplane.tests.test_spec import EXAMPLE
-from hosts.tests.patience import wait_until
+from hosts.tests.patience import SECONDS, wait_until
 from softswitch.tests.ring_lab import Lab, Switch, build
 
 pytestmark = [
@@ -50,9 +50,9 @@ def test_apply__makes_a_started_switch_forward_and_a_second_writer_is_refused(
     assert (first.returncode, first.stderr) == (0, "")
     again = command("apply", path=switch.control_path)
     assert again.stdout.splitlines()[-1] == f"nothing to change on soft switch at {switch.control_path}"
-    with lab.packet_socket(1) as sender, lab.packet_socket(2) as receiver, switch.client() as client:
-        sender.send(FRAME)
-        assert receiver.recv(2000) == FRAME
+    with switch.client() as client:
+        lab.ports.send(1, FRAME)
+        assert (2, FRAME) in lab.ports.receive(SECONDS)
         wait_until(lambda: client.counters()["postcards_made"] == {3: Count(1, 100)})
     monkeypatch.setattr(lock, "DIRECTORIES", (Path("/run/lock"), Path("/tmp")))  # the directories of the command
     with SoftSwitch(switch.control_path) as client:

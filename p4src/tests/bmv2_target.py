@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ from controlplane.bmv2 import Bmv2Switch
 from controlplane.switch import SwitchError
 from lib import syscalls
 from lib.tests.namespace import inside
-from p4src.tests.packet_ports import PacketPorts
+from p4src.tests.packet_ports import Links, PacketPorts
 
 ROOT = Path(__file__).resolve().parents[2]
 JSON = ROOT / "p4src/build/bufferscope.json"
@@ -24,7 +23,6 @@ PORTS = (1, 2, 3, 4)
 ADDRESS = "127.0.0.1:9090"
 MTU_BYTES = 9600
 START_S = 60.0
-_numbers = itertools.count()  # one for each switch of this process: the names of namespaces must differ
 
 
 def why_not() -> str | None:
@@ -49,13 +47,12 @@ class Bmv2:
     def __init__(self, program: Path = JSON) -> None:
         self._program = program
         self._directory = tempfile.TemporaryDirectory()
-        self._namespace = f"suite{os.getpid()}n{next(_numbers)}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Bmv2:
+        self._links = Links(PORTS, MTU_BYTES)
+        self.ports = self._links.ports
         try:
-            self._make_ports()
-            self.ports = inside(self._namespace, lambda: PacketPorts({port: f"host{port}" for port in PORTS}))
             self.start()
         except BaseException:
             self.__exit__()
@@ -64,25 +61,13 @@ class Bmv2:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        subprocess.run(["ip", "netns", "delete", self._namespace], capture_output=True)
+        self._links.close()
         self._directory.cleanup()
-
-    def _make_ports(self) -> None:
-        _run("ip", "netns", "add", self._namespace)
-        inside = ("ip", "netns", "exec", self._namespace)
-        _run(*inside, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
-        _run("ip", "-n", self._namespace, "link", "set", "lo", "up")
-        for port in PORTS:
-            names = (f"port{port}", f"host{port}")
-            peer = ("type", "veth", "peer", "name", names[1], "mtu", MTU_BYTES)
-            _run("ip", "-n", self._namespace, "link", "add", names[0], "mtu", MTU_BYTES, *peer)
-            for name in names:
-                _run("ip", "-n", self._namespace, "link", "set", name, "up")
 
     def start(self) -> None:
         """Runs simple_switch and waits until it answers."""
         interfaces = [word for port in PORTS for word in ("-i", f"{port}@port{port}")]
-        command = ["ip", "netns", "exec", self._namespace, "simple_switch", *interfaces]
+        command = self._links.command("simple_switch", *interfaces)
         command += ["--thrift-port", ADDRESS.rpartition(":")[2]]
         # The default in /tmp is shared by all switches of the machine.
         command += ["--notifications-addr", f"ipc://{self._directory.name}/notifications.ipc", str(self._program)]
@@ -114,9 +99,4 @@ class Bmv2:
         self._process = None
 
     def client(self) -> Bmv2Switch:
-        return inside(self._namespace, lambda: Bmv2Switch(ADDRESS))
-
-
-def _run(*words: object) -> None:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    assert done.returncode == 0, (words, done.stderr)
+        return inside(self._links.namespace, lambda: Bmv2Switch(ADDRESS))

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Sends and receives frames through packet sockets, one for each port of the switch under test."""
+"""Links of a switch under test, and frames through packet sockets, one for each port of the switch."""
 
 from __future__ import annotations
 
+import itertools
+import os
 import select
 import socket
 import struct
+import subprocess
 import time
+
+from lib.tests.namespace import inside
 
 ETH_P_ALL = 3  # include/uapi/linux/if_ether.h
 SOL_PACKET, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 263, 8, 23  # include/uapi/linux/if_packet.h
@@ -16,6 +21,46 @@ SO_RCVBUFFORCE = 33
 RECEIVE_BUFFER_BYTES = 32 << 20
 MAX_FRAME_BYTES = 1 << 16
 MAC_ADDRESSES_BYTES = 12
+OFFLOADS = ("tso", "gso", "gro", "tx", "rx")
+_numbers = itertools.count()  # one for each set of links of this process: the names of namespaces must differ
+
+
+class Links:
+    """A network namespace in which the switch's port N is portN, linked to hostN; `ports` are the hosts' ends."""
+
+    def __init__(self, ports: tuple[int, ...], mtu_bytes: int) -> None:
+        self.namespace = f"suite{os.getpid()}n{next(_numbers)}"
+        try:
+            run("ip", "netns", "add", self.namespace)
+            self.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+            self.run("ip", "link", "set", "lo", "up")
+            for port in ports:
+                names = (f"port{port}", f"host{port}")
+                peer = ("type", "veth", "peer", "name", names[1], "mtu", mtu_bytes)
+                self.run("ip", "link", "add", names[0], "mtu", mtu_bytes, *peer)
+                for name in names:
+                    self.run("ethtool", "-K", name, *(word for offload in OFFLOADS for word in (offload, "off")))
+                    self.run("ip", "link", "set", name, "up")
+            self.ports = inside(self.namespace, lambda: PacketPorts({port: f"host{port}" for port in ports}))
+        except BaseException:
+            self.close()
+            raise
+
+    def command(self, *words: object) -> list[str]:
+        """A command line that runs `words` in the namespace."""
+        return ["ip", "netns", "exec", self.namespace, *map(str, words)]
+
+    def run(self, *words: object) -> str:
+        return run(*self.command(*words))
+
+    def close(self) -> None:
+        subprocess.run(["ip", "netns", "delete", self.namespace], capture_output=True)
+
+
+def run(*words: object) -> str:
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    assert done.returncode == 0, (words, done.stdout, done.stderr)
+    return done.stdout
 
 
 class PacketPorts:

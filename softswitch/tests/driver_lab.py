@@ -24,10 +24,12 @@ from controlplane.soft import SoftSwitch
 from controlplane.switch import Collector, SwitchError
 from hosts.tune import bursts, offloads, tune
 from lib.tests.namespace import inside
+from p4src.tests.packet_ports import run
 from wire.wire import POSTCARD
 
 from .core_driver import BUILD
 from .differential.frames import internet_checksum
+from .ring_lab import mac
 
 DEVICE = "/dev/bufferscope-switch"
 HOSTS = {1: "sender", 2: "receiver", 3: "collector"}
@@ -54,18 +56,8 @@ REQUESTS: tuple[bytes, ...] = (
 )  # fmt: skip
 
 
-def mac(port: int) -> str:
-    return f"02:bf:00:00:00:{port:02x}"
-
-
 def addr(port: int) -> str:
     return f"10.77.0.{port}"
-
-
-def run(*words: object) -> str:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    assert done.returncode == 0, (words, done.stdout, done.stderr)
-    return done.stdout
 
 
 def link(port: int) -> dict[str, Any]:

@@ -30,9 +30,14 @@ def boot(directory: Path, module: str, *parameters: str) -> str:
     """Boots, runs `module` with the path `directory`/output as its argument, and returns the console's output. The
     caller needs no root privilege: every user is root inside the kernel.
     """
-    init = directory / "init"
     paths = {"root": ROOT, "python": sys.executable, "module": module, "output": directory / "output"}
-    init.write_text(INIT.format(**{name: shlex.quote(str(path)) for name, path in paths.items()}))
+    return run(directory, INIT.format(**{name: shlex.quote(str(path)) for name, path in paths.items()}), *parameters)
+
+
+def run(directory: Path, text: str, *parameters: str) -> str:
+    """Boots with the program `text` as init, and returns the console's output."""
+    init = directory / "init"
+    init.write_text(text)
     init.chmod(0o755)
     words = [  # random.trust_cpu: else Linux 6.1 waits for entropy from timer jitter, which virtual time does not have
         KERNEL, "mem=512M", "root=none", "rootfstype=hostfs", "rootflags=/", "rw", "con=null", "con0=fd:0,fd:1",

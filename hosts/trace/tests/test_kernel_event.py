@@ -2,7 +2,6 @@
 """Our custom trace events in the lab's kernel: every field has the socket's own value, and no event is lost."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +10,9 @@ import numpy as np
 import pytest
 
 from hosts.trace.tests.tracing import PEER, PROBE, RETRANSMIT, ROOT, TRACER, check_exchange
+from softswitch.tests import user_mode
 from wire.wire import BLOCK, STORED_TCP_RECORD, read_blocks
 
-KERNEL = ROOT / "build/virtual/linux"
 PORT, OTHER_PORT = 6000, 6001
 # Two namespaces. During the bulk transfer the path to "b" loses 2 % of the packets.
 INIT = """#!/bin/sh
@@ -47,27 +46,13 @@ sync; {python} -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
-    if not os.access(KERNEL, os.X_OK):
-        pytest.skip("needs the lab's kernel: build/virtual/linux")
+    if not user_mode.KERNEL.exists():
+        pytest.skip(user_mode.MISSING)
     subprocess.run(["make", "-s", "-C", ROOT / "hosts"], check=True)
     out = tmp_path_factory.mktemp("lab")
-    init = out / "init.sh"
     names = {"out": out, "python": sys.executable, "peer": PEER, "tracer": TRACER}
-    init.write_text(INIT.format(port=PORT, other_port=OTHER_PORT, **names))
-    init.chmod(0o755)
-    words = ["mem=256M", "root=none", "rootfstype=hostfs", "rootflags=/", "rw", "time-travel=inf-cpu", "con=null"]
-    command = [str(KERNEL), *words, "time-travel-start=1000000000000000000", f"uml_dir={out}", f"init={init}"]
-    with (out / "boot").open("wb") as log:
-        child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        try:
-            child.wait(timeout=300)
-        except subprocess.TimeoutExpired:
-            os.killpg(child.pid, 9)
-            child.wait()
-            pytest.fail((out / "boot").read_text(errors="replace")[-2000:])
-    assert (out / "status").exists(), (out / "boot").read_text(errors="replace")[-2000:]
+    boot = user_mode.run(out, INIT.format(port=PORT, other_port=OTHER_PORT, **names))
+    assert (out / "status").exists(), boot[-2000:]
     assert (out / "status").read_text().strip() == "0", (out / "console").read_text()
     return out
 
