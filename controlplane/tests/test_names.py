@@ -34,11 +34,13 @@ def test_schemas__are_of_every_target() -> None:
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.origin)
 def test_names__exist_in_the_compiled_program(schema: Schema) -> None:
     for name, actions in ACTIONS.items():
-        table = schema.table(name)
+        table, of_v1model = schema.table(name), SCHEMAS[0].table(name)
         assert len(table.keys) == (name != "collector")
+        assert [key.bits for key in table.keys] == [key.bits for key in of_v1model.keys]
         for action, arguments in actions.items():
             _, compiled = schema.action(table, action)
             assert tuple(argument.name for argument in compiled) == arguments
+            assert compiled == SCHEMAS[0].action(of_v1model, action)[1]  # also the widths
     for name in COUNTERS:
         assert schema.counter(name).size == 512
     assert schema.counter("depth_histogram").size == 512 * len(DEPTH_BUCKETS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Each policy below its threshold and from the threshold on: drops, marks, postcards and counters. Thresholds for drops
-are in packets and in bytes.
+are in packets and in bytes. softswitch/tests/test_program.py compares tail drop with a model, to the byte and ns.
 
 If no frame leaves meanwhile, arriving frames meet depths of 0, 1, 2, ..., because the frame in transmission counts.
 """
@@ -17,20 +17,7 @@ from p4src.tests.under_test import RECEIVER_PORT, SENDER_PORT
 ECT, CE = 2, 3
 FRAME_BYTES = 1000
 THRESHOLD = 5
-PACKETS, BYTES = (Unit.PACKETS, 1), (Unit.BYTES, FRAME_BYTES)
-
-
-def send(switch, count, ecn=0, make=frames.tcp):
-    """All packets arrive before the first one leaves."""
-    packet = make(FRAME_BYTES, ecn=ecn)
-    for _ in range(count):
-        switch.send(0, SENDER_PORT, packet)
-
-
-def summary(switch):
-    """(depth on arrival, dropped, marked) of each packet, sorted by depth, which is the order of arrival."""
-    cards = sorted(switch.postcards(), key=lambda card: card.depth_packets)
-    return [(card.depth_packets, card.has("DROPPED"), card.has("CE_MARKED")) for card in cards]
+FIRST, LAST, NONE = range(3), range(5, 8), range(0)
 
 
 def ecn_of(frame):
@@ -38,59 +25,43 @@ def ecn_of(frame):
     return packet[IPv6].tc & 3 if IPv6 in packet else packet[IP].tos & 3
 
 
-@pytest.mark.parametrize(("ecn", "unit", "size"), [(ECT, *PACKETS), (CE, *BYTES)])
-def test_tail_drop__admits_below_the_threshold_only(switch, ecn, unit, size):
-    switch.policy(TailDrop(THRESHOLD * size, unit))
-    send(switch, THRESHOLD + 1, ecn)
-    assert summary(switch) == [(depth, depth >= THRESHOLD, False) for depth in range(THRESHOLD + 1)]
-    assert [ecn_of(frame) for frame in switch.frames_to(RECEIVER_PORT)] == [ecn] * THRESHOLD
-    assert switch.counter("arrival_drops", RECEIVER_PORT) == 1
-
-
-def test_tail_drop__byte_threshold_is_reached_exactly(switch):
-    """At a depth of 4999 of 5000 bytes a frame is admitted whole. From 5000 bytes on, frames are dropped."""
-    switch.policy(TailDrop(5000, Unit.BYTES))
-    for length in (1000, 1000, 1000, 1999, 60, 60):
-        switch.send(0, SENDER_PORT, frames.tcp(length))
-    verdicts = sorted((card.depth_bytes, card.has("DROPPED")) for card in switch.postcards())
-    assert verdicts == [(0, False), (1000, False), (2000, False), (3000, False), (4999, False), (5059, True)]
-
-
-def test_tail_drop__admits_again_once_a_packet_has_wholly_left(switch):
-    switch.policy(TailDrop(1))
-    transmission_ns = (FRAME_BYTES + 24) * 8 * 1000 // 200
-    for at in (0, transmission_ns - 1, transmission_ns):
-        switch.send(at, SENDER_PORT, frames.tcp(FRAME_BYTES))
-    cards = sorted(switch.postcards(), key=lambda card: card.enqueue_switch_ns)
-    assert [card.has("DROPPED") for card in cards] == [False, True, False]
-
-
+@pytest.mark.parametrize(
+    ("policy", "ecn", "dropped", "marked"),  # of eight packets, by their numbers
+    [
+        (TailDrop(THRESHOLD), ECT, LAST, NONE),
+        (TailDrop(THRESHOLD * FRAME_BYTES, Unit.BYTES), CE, LAST, NONE),
+        (Ecn(THRESHOLD, 1000), ECT, NONE, LAST),
+        (Ecn(THRESHOLD, 1000), 0, LAST, NONE),
+        (Ecn(THRESHOLD, 7), ECT, range(7, 8), range(5, 7)),
+        (Ecn(THRESHOLD, 7), CE, range(7, 8), NONE),  # came marked; the counter has them
+        # On departure: the first three leave 7, 6 and 5 packets behind, the others fewer.
+        (EgressThreshold(THRESHOLD), ECT, FIRST, NONE),
+        (EgressThreshold(THRESHOLD * FRAME_BYTES, unit=Unit.BYTES), ECT, FIRST, NONE),
+        (EgressThreshold(THRESHOLD, mark_instead_of_drop=True), ECT, NONE, FIRST),
+        (EgressThreshold(THRESHOLD, mark_instead_of_drop=True), 0, FIRST, NONE),
+    ],
+)
 @pytest.mark.parametrize("make", [frames.tcp, frames.tcp6])
-def test_ecn__marks_capable_packets_from_the_threshold_on_and_drops_the_others(switch, make):
-    switch.policy(Ecn(THRESHOLD, 1000))
-    send(switch, THRESHOLD + 2, ECT, make)
-    assert summary(switch) == [(depth, False, depth >= THRESHOLD) for depth in range(THRESHOLD + 2)]
-    assert [ecn_of(frame) for frame in switch.frames_to(RECEIVER_PORT)] == [ECT] * THRESHOLD + [CE] * 2
-    assert switch.counter("arrival_marks", RECEIVER_PORT) == 2
-    send(switch, THRESHOLD + 2, 0, make)
-    assert [card.has("DROPPED") for card in switch.postcards()].count(True) == 2
-    assert len(switch.frames_to(RECEIVER_PORT)) == 2 * THRESHOLD + 2
-
-
-@pytest.mark.parametrize("ecn", [ECT, CE])
-def test_ecn__hard_limit_drops_everything(switch, ecn):
-    switch.policy(Ecn(THRESHOLD, THRESHOLD + 3))
-    send(switch, THRESHOLD + 5, ecn)
-    dropped = [card.has("DROPPED") for card in switch.postcards()]
-    assert len(switch.frames_to(RECEIVER_PORT)) == THRESHOLD + 3
-    assert dropped.count(True) == 2
-
-
-def test_ecn__a_packet_that_arrives_with_ce_is_not_counted_as_marked(switch):
-    switch.policy(Ecn(0, 1000))
-    send(switch, 1, CE)
-    assert summary(switch) == [(0, False, False)]
-    assert ecn_of(switch.frames_to(RECEIVER_PORT)[0]) == CE
+def test_policy__drops_and_marks_from_its_threshold_on(switch, policy, ecn, dropped, marked, make):
+    switch.policy(policy)
+    for _ in range(8):  # all arrive before the first one leaves
+        switch.send(0, SENDER_PORT, make(FRAME_BYTES, ecn=ecn))
+    cards = sorted(switch.postcards(), key=lambda card: card.depth_packets)
+    on_departure = isinstance(policy, EgressThreshold)
+    assert [(card.depth_packets, card.has("DROPPED"), card.has("CE_MARKED")) for card in cards] == [
+        (
+            number if on_departure else number - sum(each < number for each in dropped),
+            number in dropped,
+            number in marked,
+        )
+        for number in range(8)
+    ]
+    assert {card.has("AT_INGRESS") for card in cards if card.has("DROPPED")} <= {not on_departure}
+    where = "departure" if on_departure else "arrival"
+    assert switch.counter(f"{where}_drops", RECEIVER_PORT) == len(dropped)
+    assert switch.counter(f"{where}_marks", RECEIVER_PORT) == len(marked) or ecn == CE
+    left = [CE if number in marked else ecn for number in range(8) if number not in dropped]
+    assert [ecn_of(frame) for frame in switch.frames_to(RECEIVER_PORT)] == left
 
 
 def wrongly_marked(switch, sent):
@@ -124,48 +95,14 @@ def test_ecn_mark__keeps_the_ipv4_checksum_right(switch):
     assert wrongly_marked(switch, sent) == []
 
 
-@pytest.mark.parametrize(("unit", "size"), [PACKETS, BYTES])
-def test_egress_threshold__drops_on_departure_while_too_many_stay_behind(switch, unit, size):
-    """Of 8 packets the first three leave 7, 6 and 5 packets behind and are dropped; the others leave fewer."""
-    switch.policy(EgressThreshold(THRESHOLD * size, unit=unit))
-    send(switch, 8)
-    cards = summary(switch)
-    assert [dropped for _, dropped, _ in cards] == [True] * 3 + [False] * 5
-    assert [depth for depth, _, _ in cards] == list(range(8)), "the queue must grow beyond the threshold in this mode"
-    assert switch.counter("departure_drops", RECEIVER_PORT) == 3
-    assert not any(card.has("AT_INGRESS") for card in switch.postcards())
-
-
-def test_egress_threshold__a_dropped_packet_takes_no_link_time(switch):
-    switch.policy(EgressThreshold(THRESHOLD))
-    send(switch, 8)
-    transmission_ns = (FRAME_BYTES + 24) * 8 * 1000 // 200
-    left = [card.enqueue_switch_ns + card.sojourn_ns for card in switch.postcards() if not card.has("DROPPED")]
-    assert left == [transmission_ns * nth for nth in range(1, 6)]
-
-
-@pytest.mark.parametrize(("ecn", "marked"), [(ECT, 3), (0, 0)])
-def test_egress_threshold__can_mark_instead(switch, ecn, marked):
-    switch.policy(EgressThreshold(THRESHOLD, mark_instead_of_drop=True))
-    send(switch, 8, ecn)
-    assert [flag for _, _, flag in summary(switch)].count(True) == marked
-    assert len(switch.frames_to(RECEIVER_PORT)) == (8 if marked else 5)
-
-
 def test_policy__changes_while_traffic_runs(switch):
-    switch.policy(TailDrop(2))
-    send(switch, 3)
-    switch.policy(TailDrop(4))
-    send(switch, 3)
-    assert [card.threshold for card in switch.postcards() if card.has("DROPPED")] == [2, 4]
-    assert len(switch.frames_to(RECEIVER_PORT)) == 4
-
-
-def test_unwatched_queue__has_no_limit_and_no_postcards(switch):
-    switch.policy(Unwatched())
-    send(switch, 50)
-    assert len(switch.frames_to(RECEIVER_PORT)) == 50
-    assert switch.postcards() == []
+    for policy, count in ((TailDrop(2), 3), (TailDrop(4), 3), (Unwatched(), 50)):
+        switch.policy(policy)
+        for _ in range(count):
+            switch.send(0, SENDER_PORT, frames.tcp(FRAME_BYTES))
+    cards = switch.postcards()
+    assert [card.threshold for card in cards if card.has("DROPPED")] == [2, 4]
+    assert (len(cards), len(switch.frames_to(RECEIVER_PORT))) == (6, 54)
 
 
 def test_counters__count_packets_and_bytes_of_frames(switch):

@@ -19,17 +19,16 @@ from scapy.layers.l2 import Ether
 from p4src.compile import tofino, v1model
 from p4src.tests import frames
 from p4src.tests.under_test import (
-    COLLECTOR,
+    BUFFER_PACKETS,
     COLLECTOR_PORT,
-    POSTCARD_HEADERS_BYTES,
-    RATE_BPS,
     RECEIVER_PORT,
     ROOT,
     SENDER_PORT,
     SWITCH_ID,
     Postcard,
+    SoftCore,
 )
-from softswitch.tests.core_driver import Core, wire_bits
+from softswitch.tests.core_driver import wire_bits
 from wire.wire import DEPTH_BUCKETS, POLICY, POSTCARD
 
 PROGRAMS = Path("p4src/tests/programs")
@@ -41,52 +40,31 @@ UNIT = {name: POSTCARD.const[f"POSTCARD_DEPTH_{name}"] for name in ("CELLS", "UN
 GENERATIONS = [generation.target for generation in tofino.GENERATIONS]
 
 
-class Pipelines:
-    """Three hosts' ports and one for refused packets. The queue to the receiver is watched and sends postcards."""
+class Pipelines(SoftCore):
+    """The suite's switch with a TNA program, and a port for refused packets."""
 
     def __init__(self, generation: str) -> None:
         ports = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT, REFUSED_PORT)
-        self.core = Core(str(PROGRAMS / f"build/{generation}.json"), ports, packets=8192)
-        for mac, port in ((frames.SENDER_MAC, SENDER_PORT), (frames.RECEIVER_MAC, RECEIVER_PORT)):
-            self.core.set(f"table set forward 0x{mac.replace(':', '')} = send_to {port}")
-        where = [COLLECTOR.switch_mac, COLLECTOR.collector_mac]
-        words = ["0x" + mac.replace(":", "") for mac in where] + ["0x0a4e0001", "0x0a4e0002", "5577", "5577"]
-        self.core.set(
-            f"port set {RECEIVER_PORT} rate {RATE_BPS}",
-            f"mirror set 1 {COLLECTOR_PORT}",
-            "table default collector send_to_collector " + " ".join(words),
-            f"register write mirror_drop_port 0 {REFUSED_PORT}",
-            f"table set postcards {RECEIVER_PORT} = report {SWITCH_ID} 1",
-        )
+        super().__init__(ports, str(PROGRAMS / f"build/{generation}.json"))
+        self.configure()
+        self.core.set(f"register write mirror_drop_port 0 {REFUSED_PORT}")
         self.limit(10**6)
-        self.policy("tail_drop 99 0")
-        self._sent: list = []
 
-    def limit(self, cells: int, port: int = RECEIVER_PORT) -> None:
-        """Sets the traffic manager's queue limit."""
-        self.core.set(f"register write queue_limit_cells {port} {cells}")
+    def limit(self, cells: int) -> None:
+        """Sets the traffic manager's limit of the receiver's queue."""
+        self.core.set(f"register write queue_limit_cells {RECEIVER_PORT} {cells}")
 
-    def policy(self, action: str, port: int = RECEIVER_PORT) -> None:
+    def act(self, action: str, port: int = RECEIVER_PORT) -> None:
         self.core.set(f"table set queue_policy {port} = {action}")
 
-    def send(self, frame: bytes, at_ns: int = 0, count: int = 1) -> None:
+    def arrive(self, frame: bytes, at_ns: int = 0, count: int = 1) -> None:
         for _ in range(count):
-            assert self.core.receive(at_ns, SENDER_PORT, frame) == 0
+            self.send(at_ns, SENDER_PORT, frame)
 
-    def frames_to(self, port: int) -> list[bytes]:
-        self._sent += self.core.run()
-        return [output.frame for output in self._sent if output.port == port]
-
-    def postcards(self) -> list[Postcard]:
-        payloads = [frame[POSTCARD_HEADERS_BYTES:] for frame in self.frames_to(COLLECTOR_PORT)]
-        assert {len(payload) for payload in payloads} <= {POSTCARD.length}
-        return [Postcard(POSTCARD.decode(payload)) for payload in payloads]
-
-    def counter(self, name: str) -> dict[int, int]:
+    def packets(self, name: str) -> dict[int, int]:
         """Packets by cell of the counter, without zeros."""
-        self.frames_to(COLLECTOR_PORT)
-        status, *lines = self.core.control(f"counter read {name}")
-        assert status == "ok"
+        self.outputs()
+        lines = self.core.control(f"counter read {name}")[1:]
         return {int(cell): int(packets) for cell, packets, _ in (line.split() for line in lines)}
 
 
@@ -111,26 +89,26 @@ def ecn_of(frame: bytes) -> int:
 
 
 def test_postcard__describes_the_packet_and_makes_no_postcard(switch):
-    switch.policy("tail_drop 1000 0", COLLECTOR_PORT)
-    switch.core.set(f"table set postcards {COLLECTOR_PORT} = report {SWITCH_ID} 1")
+    switch.act("tail_drop 1000 0", COLLECTOR_PORT)
+    switch.postcards_of(COLLECTOR_PORT)
     switch.core.set(f"register write egress_card_seq {RECEIVER_PORT} 0xffffffff")
-    switch.send(frames.tcp(1000, ecn=ECT, seq=77))
+    switch.arrive(frames.tcp(1000, ecn=ECT, seq=77))
     (card,) = switch.postcards()
     assert card.card_seq == 0xFFFFFFFF
     assert switch.frames_to(RECEIVER_PORT) == [frames.tcp(1000, ecn=ECT, seq=77)]
     assert flags(card) == {"ECT"}
     assert (card.version, card.switch_id) == (POSTCARD.const["POSTCARD_VERSION"], SWITCH_ID)
     assert (card.ingress_port, card.egress_port, card.queue_id) == (SENDER_PORT, RECEIVER_PORT, 0)
-    assert (card.policy, card.threshold, card.packet_bytes) == (POLICY["POLICY_TAIL_DROP"], 99, 1000)
+    assert (card.policy, card.threshold, card.packet_bytes) == (POLICY["POLICY_TAIL_DROP"], BUFFER_PACKETS, 1000)
     assert (card.depth_unit, card.depth_cells, card.depth_packets, card.depth_bytes) == (UNIT["CELLS"], 0, 0, 0)
     assert (card.src_port, card.dst_port, card.tcp_seq) == (30000, 5201, 77)
-    switch.send(frames.tcp(), at_ns=10**9)
+    switch.arrive(frames.tcp(), at_ns=10**9)
     assert switch.postcards()[-1].card_seq == 0
 
 
 def test_refused_packets__get_postcards_of_their_own_numbers(switch):
     switch.limit(5 * CELLS)
-    switch.send(frames.tcp(1000), count=8)
+    switch.arrive(frames.tcp(1000), count=8)
     queued, refused = [[c for c in switch.postcards() if c.has("AT_INGRESS") == at] for at in (False, True)]
     assert [(c.card_seq, c.depth_cells, c.depth_unit) for c in queued] == [
         (n, n * CELLS, UNIT["CELLS"]) for n in range(5)
@@ -140,82 +118,82 @@ def test_refused_packets__get_postcards_of_their_own_numbers(switch):
     assert [(c.enqueue_switch_ns, c.sojourn_ns) for c in refused] == [(INGRESS_NS, 0)] * 3
     assert len(switch.frames_to(RECEIVER_PORT)) == 5
     assert switch.frames_to(REFUSED_PORT) == []
-    assert (switch.counter("arrivals"), switch.counter("arrival_drops")) == ({RECEIVER_PORT: 8}, {RECEIVER_PORT: 3})
-    assert switch.counter("departure_drops") == {}
-    switch.core.set(f"table set postcards {RECEIVER_PORT} = silent")
+    assert (switch.packets("arrivals"), switch.packets("arrival_drops")) == ({RECEIVER_PORT: 8}, {RECEIVER_PORT: 3})
+    assert switch.packets("departure_drops") == {}
+    switch.postcards_of(RECEIVER_PORT, None)
     switch.limit(CELLS)
-    switch.send(frames.tcp(1000), at_ns=10**9, count=3)
+    switch.arrive(frames.tcp(1000), at_ns=10**9, count=3)
     assert len(switch.postcards()) == 8
-    assert switch.counter("arrival_drops") == {RECEIVER_PORT: 5}
+    assert switch.packets("arrival_drops") == {RECEIVER_PORT: 5}
 
 
 def test_ecn__marks_capable_packets_by_the_depth_at_enqueue(switch):
-    switch.policy(f"ecn {3 * CELLS} 500 0")
-    switch.send(frames.tcp(1000, ecn=1), count=1)
-    switch.send(frames.tcp(1000, ecn=ECT), count=5)
+    switch.act(f"ecn {3 * CELLS} 500 0")
+    switch.arrive(frames.tcp(1000, ecn=1), count=1)
+    switch.arrive(frames.tcp(1000, ecn=ECT), count=5)
     assert ["CE_MARKED" in flags(card) for card in switch.postcards()] == [False] * 3 + [True] * 3
     assert [ecn_of(frame) for frame in switch.frames_to(RECEIVER_PORT)] == [1, ECT, ECT, CE, CE, CE]
     for frame in switch.frames_to(RECEIVER_PORT):
         rebuilt = Ether(frame)
         del rebuilt[IP].chksum
         assert bytes(rebuilt) == frame
-    assert (switch.counter("arrival_marks"), switch.counter("departure_marks")) == ({RECEIVER_PORT: 3}, {})
+    assert (switch.packets("arrival_marks"), switch.packets("departure_marks")) == ({RECEIVER_PORT: 3}, {})
 
 
 def test_ecn__drops_the_others_on_departure_and_the_traffic_manager_drops_all(switch):
-    switch.policy(f"ecn {2 * CELLS} 12 0")
+    switch.act(f"ecn {2 * CELLS} 12 0")
     switch.limit(4 * CELLS)
-    switch.send(frames.tcp(1000), count=6)
+    switch.arrive(frames.tcp(1000), count=6)
     cards = switch.postcards()
     assert [flags(card) for card in cards if not card.has("AT_INGRESS")] == [set()] * 2 + [{"DROPPED"}] * 2
     assert [card.card_seq for card in cards if not card.has("AT_INGRESS")] == [0, 1, 2, 3]
     assert len(switch.frames_to(RECEIVER_PORT)) == 2
-    assert switch.counter("departure_drops") == switch.counter("arrival_drops") == {RECEIVER_PORT: 2}
+    assert switch.packets("departure_drops") == switch.packets("arrival_drops") == {RECEIVER_PORT: 2}
 
 
 @pytest.mark.parametrize(("mark", "ecn", "what"), [(0, ECT, "DROPPED"), (1, ECT, "CE_MARKED"), (1, 0, "DROPPED")])
 def test_egress_threshold__goes_by_the_depth_at_dequeue(switch, mark, ecn, what):
     """Of 8 packets the first three leave 21, 18 and 15 cells behind."""
-    switch.policy(f"egress_threshold {5 * CELLS} {mark} 0")
-    switch.send(frames.tcp(1000, ecn=ecn), count=8)
+    switch.act(f"egress_threshold {5 * CELLS} {mark} 0")
+    switch.arrive(frames.tcp(1000, ecn=ecn), count=8)
     cards = switch.postcards()
     assert [card.has(what) for card in cards] == [True] * 3 + [False] * 5
     assert [card.depth_cells for card in cards] == [n * CELLS for n in range(8)]
     assert len(switch.frames_to(RECEIVER_PORT)) == (8 if what == "CE_MARKED" else 5)
     for name, counter in (("DROPPED", "departure_drops"), ("CE_MARKED", "departure_marks")):
-        assert switch.counter(counter) == ({RECEIVER_PORT: 3} if name == what else {})
+        assert switch.packets(counter) == ({RECEIVER_PORT: 3} if name == what else {})
 
 
 def test_tail_drop__is_the_traffic_managers_alone(switch):
     """The program must not drop, even if the traffic manager's limit exceeds the table's threshold for a while."""
-    switch.policy(f"tail_drop {CELLS} 0")
+    switch.act(f"tail_drop {CELLS} 0")
     switch.limit(4 * CELLS)
-    switch.send(frames.tcp(1000), count=4)
+    switch.arrive(frames.tcp(1000), count=4)
     assert [flags(card) for card in switch.postcards()] == [set()] * 4
 
 
 def test_unwatched_packets__pass_unchanged_and_unknown_ones_do_not(switch):
-    switch.policy("unwatched")
+    switch.act("unwatched")
     switch.limit(0)
-    switch.send(frames.tcp(1000, ecn=ECT), count=3)
-    switch.send(frames.tcp(100, dst="02:bf:00:00:00:77"))
+    switch.arrive(frames.tcp(1000, ecn=ECT), count=3)
+    switch.arrive(frames.tcp(100, dst="02:bf:00:00:00:77"))
     assert switch.frames_to(RECEIVER_PORT) == [frames.tcp(1000, ecn=ECT)] * 3
     assert switch.postcards() == []
-    assert (switch.counter("arrivals"), switch.counter("unknown_hosts")) == ({}, {SENDER_PORT: 1})
+    assert (switch.packets("arrivals"), switch.packets("unknown_hosts")) == ({}, {SENDER_PORT: 1})
 
 
 def test_calibration__numbers_tell_of_every_arrival(switch):
     """1009 packets in bursts that overflow the queue; the histogram counts all queued packets."""
     switch.limit(7 * CELLS)
     for number, frame in enumerate(frames.numbered(1009)):
-        switch.send(frame, at_ns=number // 13 * 200_000)
+        switch.arrive(frame, at_ns=number // 13 * 200_000)
     cards = switch.postcards()
     assert sorted(card.tcp_seq for card in cards) == list(range(1009))
     streams = [[card.card_seq for card in cards if card.has("AT_INGRESS") == at] for at in (False, True)]
     assert [sorted(stream) for stream in streams] == [list(range(len(stream))) for stream in streams]
     assert min(map(len, streams)) > 100
-    assert switch.counter("arrivals") == {RECEIVER_PORT: 1009}
-    assert switch.counter("depth_histogram") == collections.Counter(
+    assert switch.packets("arrivals") == {RECEIVER_PORT: 1009}
+    assert switch.packets("depth_histogram") == collections.Counter(
         RECEIVER_PORT * len(DEPTH_BUCKETS) + bisect.bisect_right(DEPTH_BUCKETS, card.depth_cells) - 1
         for card in cards
         if not card.has("AT_INGRESS")
@@ -231,7 +209,7 @@ def test_times__are_exact_wherever_the_stamps_wrap(switch):
     arrivals = sorted(base + chance.randrange(-1000, 1000) for base in around for _ in range(6))
     switch.core.set(f"port set {RECEIVER_PORT} rate 1000000")
     for frame, at_ns in zip(frames.numbered(len(arrivals)), arrivals, strict=True):
-        switch.send(frame, at_ns=at_ns)
+        switch.arrive(frame, at_ns=at_ns)
     ready, expected = 0, []
     for at_ns in arrivals:
         ready = max(ready, at_ns) + wire_bits(1514) * 1000

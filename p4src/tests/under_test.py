@@ -64,8 +64,10 @@ class _Call:
 
 
 class SoftCore:
-    def __init__(self, ports: tuple[int, ...] = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT)) -> None:
-        self.core = Core("p4", ports, packets=8192, frame_bytes=9216)
+    def __init__(
+        self, ports: tuple[int, ...] = (SENDER_PORT, RECEIVER_PORT, COLLECTOR_PORT), program: str = "p4"
+    ) -> None:
+        self.core = Core(program, ports, packets=8192, frame_bytes=9216)
         self.control = CoreControl(self.core)
         self._now_ns = 0
         self._sent: list[tuple[int, bytes]] = []
