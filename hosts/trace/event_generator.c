@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../../lib/clock_ns.h"
-#include "../../../lib/report.h"
+#include "../../lib/clock_ns.h"
+#include "../../lib/report.h"
 
 enum {
 	PROCESSES = 2,
