@@ -296,6 +296,25 @@ static void test_outputs__reading_stops_while_half_of_the_pool_waits(void)
 	rig_close(&rig);
 }
 
+static void test_clocks__offset_narrows_until_a_sample_excludes_it_and_sees_a_step(void)
+{
+	static const int64_t samples[][4] = {
+		/* mono before, realtime, mono after; the offset then */
+		{0, 1000, 100, 950},   {200, 1150, 300, 950},	 {400, 1330, 420, 930},
+		{500, 1490, 600, 930}, {1000, 5000, 1020, 3990}, {2000, 5985, 2020, 3985},
+	};
+	struct clock_offset clock = {0};
+
+	for (int index = 0; index < 6; index++) {
+		bool stepped =
+			clock_offset_narrow(&clock, samples[index][0], samples[index][1], samples[index][2]);
+
+		check(stepped == (index == 4) && clock.realtime_minus_mono_ns == samples[index][3]);
+	}
+	check(clock_offset_first_ns(&clock) == 930 && clock.samples == 6 && clock.steps == 1);
+	check(clock.max_step_ns == 3060);
+}
+
 static void test_clocks__stamps_become_monotonic(void)
 {
 	struct tpacket2_hdr head = {.tp_status = TP_STATUS_USER};
@@ -323,6 +342,7 @@ int main(void)
 	test_executor__adds_to_what_the_core_says();
 	test_outputs__a_refused_port_holds_back_its_own_frames_alone();
 	test_outputs__reading_stops_while_half_of_the_pool_waits();
+	test_clocks__offset_narrows_until_a_sample_excludes_it_and_sees_a_step();
 	test_clocks__stamps_become_monotonic();
 	return 0;
 }
