@@ -32,7 +32,7 @@ HashableKey = tuple[tuple[str, Value], ...]
 
 
 class Device:
-    """A device's state. Tests may change any of it. `writes_left`: writes until the connection is lost, once."""
+    """A device's state. Tests may change any of it."""
 
     def __init__(self, chip: str) -> None:
         schema, _ = committed_tofino(chip)
@@ -40,7 +40,6 @@ class Device:
         self.chip, self.schema, self.program_name = chip, schema, PROGRAM
         self.owner: object = None
         self.writes = 0
-        self.writes_left: int | None = None
         self.entries: dict[tuple[str, int | None], dict[HashableKey, TableEntry]] = {}
         self.defaults: dict[tuple[str, int | None], TableEntry] = {}
         cell_bytes, total = CELLS[chip]
@@ -85,14 +84,6 @@ class Device:
 
     def _default(self, table: str, pipe: int | None, **data: Value) -> None:
         self.defaults[sde_tables.on_chip(table, self.chip), pipe] = TableEntry(data)
-
-    def written(self) -> None:
-        if self.writes_left is not None:
-            self.writes_left -= 1
-            if self.writes_left < 0:
-                self.writes_left = None
-                raise SwitchError("UNAVAILABLE, Socket closed")
-        self.writes += 1
 
 
 class MemoryTables(DeviceTables):
@@ -140,7 +131,7 @@ class MemoryTables(DeviceTables):
     def add_or_modify(self, table: str, key: Key, row: TableEntry) -> None:
         self._check_key(table, key)
         self._check_row(table, row)
-        self.device.written()
+        self.device.writes += 1
         rows = self.device.entries.setdefault((table, None), {})
         before = rows.get(_hashable(key), TableEntry())
         rows[_hashable(key)] = TableEntry({**before.fields, **row.fields}, row.action)
@@ -151,13 +142,13 @@ class MemoryTables(DeviceTables):
         rows = self.device.entries.get((table, pipe), {})
         if _hashable(key) not in rows:
             raise SwitchError(f"table {table}, key {dict(key)}, pipe {pipe}: NOT_FOUND")
-        self.device.written()
+        self.device.writes += 1
         before = rows[_hashable(key)]
         rows[_hashable(key)] = TableEntry({**before.fields, **_rounded(row.fields)}, row.action or before.action)
 
     def modify_default(self, table: str, row: TableEntry, pipe: int | None = None) -> None:
         self._check_row(table, row)
-        self.device.written()
+        self.device.writes += 1
         before = self.device.defaults.get((table, pipe), TableEntry())
         fields = {**before.fields, **row.fields} if self._fixed(table) else row.fields
         if table.endswith("tm.pipe.cfg"):
@@ -168,13 +159,13 @@ class MemoryTables(DeviceTables):
         self._check_key(table, key)
         if not table.endswith("queue.buffer"):
             raise SwitchError(f"table {table}: only queue buffers are reset here")
-        self.device.written()
+        self.device.writes += 1
         data, action = _buffer_at_start()
         self.device.entries[table, pipe][_hashable(key)] = TableEntry(data, action)
 
     def delete(self, table: str, key: Key) -> None:
         self._check_key(table, key)
-        self.device.written()
+        self.device.writes += 1
         self.device.entries.get((table, None), {}).pop(_hashable(key), None)
 
     def _port_of(self, fields: Mapping[str, Value], pipe: int | None) -> Value:

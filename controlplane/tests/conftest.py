@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Switches for the tests: the compiled program behind a socket, simple_switch, the fake, and a Tofino in memory."""
+"""Switches for the tests: the compiled program in the core, simple_switch, the fake, and a Tofino in memory."""
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from controlplane import lock
 from controlplane.fake import MEMORIES, FakeSwitch
-from controlplane.soft import SoftSwitch
 from controlplane.switch import Switch
 from controlplane.tests.bfrt_memory import Device, MemoryTables
 from controlplane.tofino import TofinoSwitch
 from p4src.tests.bmv2_target import Bmv2, why_not
+from p4src.tests.under_test import CoreControl
 from softswitch.tests.core_driver import Core
 
 
@@ -35,36 +31,9 @@ def core() -> Core:
     return Core("p4")
 
 
-@contextmanager
-def served(core: Core, path: Path) -> Iterator[None]:
-    """Within the block, the core answers clients of the socket `path`, one after another."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
-        listening.bind(str(path))
-        listening.listen()
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = listening.accept()
-                except OSError:
-                    return
-                with connection:
-                    while request := connection.recv(4096):
-                        connection.send("\n".join([*core.control(request.decode()), ""]).encode())
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield
-        finally:
-            listening.shutdown(socket.SHUT_RDWR)
-            thread.join()
-
-
 @pytest.fixture
-def soft(core: Core, tmp_path: Path) -> Iterator[SoftSwitch]:
-    with served(core, tmp_path / "switch.sock"), SoftSwitch(tmp_path / "switch.sock") as client:
-        yield client
+def soft(core: Core) -> CoreControl:
+    return CoreControl(core)
 
 
 @pytest.fixture(scope="module")

@@ -64,20 +64,13 @@ class TestRunning:
             assert received
             passed += [frame for port, frame in received if port == 2]
         assert passed == [FRAME] * (8 - drops[2].packets)
-        wait_until(lambda: bmv2.counters()["postcards_made"].get(3, Count(0, 0)).packets == 8)
         assert bmv2.target_counters()["port.2.queued_or_lost_packets"] == 0
-        assert sum(packets for _, packets in bmv2.histogram(2)) == 8
-        assert [packets for _, packets in bmv2.histogram(1)] == [0] * len(bmv2.histogram(1))
         bmv2.set_policy(2, Unwatched())
         bmv2.set_postcards(2, None)
         bmv2.delete_forwarding("02:bf:00:00:00:02")
         bmv2.set_queue(2, Queue())
 
-    def test_registers__are_read_and_written(self, bmv2: Bmv2Switch) -> None:
-        bmv2.set_register("admitted_bytes", 7, 2**32 - 1)
-        values = bmv2.register("admitted_bytes")
-        assert (len(values), values[7]) == (512, 2**32 - 1)
-        bmv2.set_register("admitted_bytes", 7, 0)
+    def test_registers__that_are_not_there_are_refused(self, bmv2: Bmv2Switch) -> None:
         for name, index, value, says in (
             ("admitted_bytes", 7, 2**32, "register admitted_bytes, index 7: value 4294967296 does not fit in 32 bits"),
             ("admitted_bytes", 512, 1, "register admitted_bytes, index 512, value 1: INVALID_INDEX"),
@@ -99,23 +92,6 @@ class TestRunning:
             bmv2.set_queue(2, Queue(limit_packets=0))
         with pytest.raises(SwitchError, match="a rate of 1000000000 packets/s"):
             bmv2.set_queue(2, Queue(rate_pps=10**9))
-
-    def test_restart__forgets_the_notes(self) -> None:
-        with Bmv2() as lab:
-            with lab.client() as switch:
-                assert switch.queue(2) == Queue(limit_packets=64)
-                switch.set_queue(2, Queue(rate_pps=77, limit_packets=99))
-            with lab.client() as switch:
-                assert switch.queue(2) == Queue(rate_pps=77, limit_packets=99)
-                assert switch.queue(1) == Queue(limit_packets=64)
-                lab.stop()
-                with pytest.raises(SwitchError, match=r"bmv2 switch at 127.0.0.1:9090: table forward: lost the conn"):
-                    switch.forwarding()
-            with pytest.raises(SwitchError, match=r"no bmv2 switch answers at 127.0.0.1:9090: is "):
-                lab.client()
-            lab.start()
-            with lab.client() as switch:
-                assert switch.queue(2) == Queue(limit_packets=64)
 
     def test_apply__after_a_restart_halfway_makes_all_changes_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A restart of BMv2 loses all settings, and the notes of queue settings that BMv2 itself stores."""

@@ -39,14 +39,6 @@ def test_apply__lists_changes_and_a_second_time_none(run) -> None:
     assert run("diff", which=file)[::2] == (0, [])
 
 
-def test_apply__a_lost_connection_lists_done_and_remaining_changes(run, fake: FakeSwitch) -> None:
-    fake.memory.writes_left = 2
-    status, _, err = run("apply", which=("--file", str(EXAMPLE), *FAKE))
-    assert (status, len(err)) == (1, 2 + 7)
-    assert "lost the connection" in err[0]
-    assert "applied 2 of 7 changes" in err[1]
-
-
 def test_threshold__is_set_in_any_unit(run, fake: FakeSwitch) -> None:
     fake.set_policy(2, EgressThreshold(9, True))
     assert run("threshold", "get", "2")[1] == ["egress-threshold marks from 9 packets"]
@@ -56,17 +48,6 @@ def test_threshold__is_set_in_any_unit(run, fake: FakeSwitch) -> None:
     assert (status, out[0]) == (0, "note: 1bdp is 162.549 full packets: 163")
     run("threshold", "set", "2", "300kB")
     assert fake.policy(2) == EgressThreshold(300_000, True, Unit.BYTES)
-
-
-def test_policy__behind_a_queue_that_drops_in_silence_is_refused(run, fake: FakeSwitch) -> None:
-    """The limit is 64 packets, the default of BMv2's queues."""
-    fake.set_queue(2, Queue(limit_packets=64))
-    fake.set_policy(2, TailDrop(63))
-    for words in (("threshold", "set", "2", "64p"), ("mode", "2", "ecn", "--threshold", "9p", "--hard-limit", "99p")):
-        status, _, err = run(*words)
-        assert (status, len(err)) == (1, 1)
-        assert "port 2: the queue itself holds 64 packets" in err[0]
-    assert run("threshold", "set", "2", "62p")[0] == run("mode", "2", "egress-threshold", "--threshold", "99p")[0] == 0
 
 
 def test_mode__keeps_the_threshold_without_a_new_one(run, fake: FakeSwitch) -> None:
@@ -113,30 +94,24 @@ FAILURES = {  # the command -> what its line of error names
     "threshold set 2": "give a value",
     "threshold set 2 9p": "port 2: no policy",
     "threshold set 1 9q": "threshold 9q",
-    "threshold set 1 9c": "threshold 9c",
     "threshold set 1 1bdp": "give `rate`",
     "threshold set 1 9p --rate fast": "--rate fast",
     "threshold set 1 1bdp --mtu 0": "--mtu 0",
-    "threshold set 1 1bdp --rtt 0ms": "--rtt 0ms",
     "threshold set 1 0p": "threshold 0p",
     "threshold set 1 9\x1b[31mp": "threshold 9\\x1b[31mp",
-    "threshold get 1 9p": "threshold get",
     "threshold set 3 99p": "port 3: the threshold, 99",
     "threshold set 3 9kB": "port 3: the threshold is in bytes",
     "threshold set 1 4294967296p": "table queue_policy, key 1",
     "mode 2 tail-drop": "port 2: has no threshold",
     "mode 1 ecn": "port 1: ecn needs --hard-limit",
+    "mode 3 ecn --hard-limit 99p": "port 3: the queue itself holds 64 packets",
     "mode 1 ecn --hard-limit 2p": "port 1: --hard-limit, 2",
     "mode 1 ecn --hard-limit 9kB": "port 1: --hard-limit is in bytes",
     "mode 1 tail-drop --hard-limit 9p": "takes no --hard-limit",
-    "mode 1 ecn --hard-limit 9p --mark": "takes no --mark",
-    "mode 1 --threshold 9p": "takes no --threshold",
     "mode 2 red": "'red'",
     "watch --interval 0": "--interval 0",
-    "watch --interval nan": "--interval nan",
     "watch --count 0": "--count 0",
     "apply": "give --file",
-    "nonsense": "'nonsense'",
     "counters --target sotf": "target 'sotf'",
     "counters --target soft --address /absent": "/absent",
     "counters --file /absent.yaml": "/absent.yaml",
@@ -146,13 +121,12 @@ FAILURES = {  # the command -> what its line of error names
 def test_failures__are_one_line_and_change_nothing(run, fake: FakeSwitch) -> None:
     fake.set_policy(1, TailDrop(5))
     fake.set_policy(3, Ecn(5, 9))
+    fake.set_queue(3, Queue(limit_packets=64))
     writes = fake.memory.writes
     wrong = []
     for command, named in FAILURES.items():
         words = command.split(" ")
-        status, _, err = (
-            run(*words[:1], *FAKE, *words[1:], which=()) if words[0] != "nonsense" else run(*words, which=())
-        )
+        status, _, err = run(*words[:1], *FAKE, *words[1:], which=())
         if (status, len(err)) != (1, 1) or not err[0].startswith("error: ") or named not in err[0]:
             wrong.append((command, status, err))
     assert wrong == []

@@ -75,19 +75,6 @@ def test_set_flows__needs_few_requests_for_many_flows(core: Core, switch: SoftSw
     assert len(str(refused.value)) < 500
 
 
-def test_refusals__say_the_request_and_change_nothing(switch: SoftSwitch) -> None:
-    before = switch.port(2), switch.policy(2)
-    for request in (
-        "port set 9 rate 1000", "port set 2 rate 1", "port set 2 speed 1000", "table set queue_policy 2 = tail_drop 5",
-        "table set queue_policy 512 = unwatched", "table set absent 2 = unwatched", "mirror set 1 9",
-        "flow set 10.0.0.1 10.0.0.300 6 1 2", "nonsense",
-    ):  # fmt: skip
-        words = request.split()
-        with pytest.raises(SwitchError, match=words[0]):
-            switch.request(*words)
-    assert (switch.port(2), switch.policy(2)) == before
-
-
 def test_no_switch__is_an_error_that_names_the_path(tmp_path: Path) -> None:
     with pytest.raises(SwitchError, match=r"no switch answers at .*/absent: No such file or directory"):
         SoftSwitch(tmp_path / "absent")

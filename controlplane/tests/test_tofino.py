@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from controlplane import sde_tables
-from controlplane.apply import ApplyError, apply, plan
+from controlplane.apply import apply
 from controlplane.bfrt import TableEntry
 from controlplane.desired import Desired, desired
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit
@@ -86,16 +86,6 @@ def test_egress_threshold__gives_the_queue_back_to_the_shared_pool(switch: Tofin
     switch.set_queue(2, Queue(limit_cells=9000))
     switch.set_policy(2, EgressThreshold(500, True, Unit.CELLS))
     assert switch.queue(2) == Queue(limit_cells=9000)
-
-
-def test_policy__reports_the_traffic_managers_limit(switch: TofinoSwitch) -> None:
-    """The reported threshold is the traffic manager's limit, also after another client changed the limit."""
-    switch.set_policy(2, TailDrop(3000, Unit.CELLS))
-    queues = switch._queues
-    queues.set_limit_cells(2, 2000)
-    assert switch.policy(2) == TailDrop(2000, Unit.CELLS)
-    queues.set_limit_cells(2, None)
-    assert switch.policy(2) == TailDrop(queues.total_cells, Unit.CELLS)
 
 
 def test_limit__is_none_if_the_queue_does_not_drop_at_it(device: Device, switch: TofinoSwitch) -> None:
@@ -200,16 +190,6 @@ def test_apply__sets_up_a_whole_switch_once(device: Device, switch: TofinoSwitch
     # Without a rate, a threshold in BDP uses the cable's speed.
     policy = {"mode": "tail-drop", "threshold": "1bdp"}
     assert "1bdp is 138.305" in wanted(switch, ports={"1/1": {"speed": "10gbit", "policy": policy}}).notes[0]
-
-
-@pytest.mark.parametrize("writes", [0, 3, 4, 5, 7, 11])
-def test_apply__after_a_lost_connection_does_the_rest(device: Device, switch: TofinoSwitch, writes: int) -> None:
-    device.writes_left = writes
-    with pytest.raises(ApplyError, match="tofino switch at memory: UNAVAILABLE"):
-        apply(switch, wanted(switch))
-    assert apply(switch, wanted(switch)).changes
-    assert plan(switch, wanted(switch)) == []
-    assert device.owner is None
 
 
 def test_spec__impossible_settings_are_one_line_each(switch: TofinoSwitch) -> None:

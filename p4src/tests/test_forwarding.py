@@ -8,7 +8,7 @@ from scapy.layers.inet import IP, TCP, fragment
 from scapy.packet import Raw
 
 from p4src.tests import frames
-from p4src.tests.under_test import COLLECTOR_PORT, RECEIVER_PORT, SENDER_PORT
+from p4src.tests.under_test import RECEIVER_PORT, SENDER_PORT
 
 PASSES = [
     frames.tcp(), frames.tcp(60), frames.tcp(9014), frames.udp(), frames.tcp6(), frames.udp6(), frames.arp(),
@@ -39,12 +39,6 @@ def test_fragments__pass_unchanged_and_in_order(switch):
     assert switch.frames_to(RECEIVER_PORT) == pieces
     with_ports = [bool(card.has("HAS_PORTS")) for card in switch.postcards()]
     assert with_ports == [True] + [False] * (len(pieces) - 1) or not any(with_ports)
-
-
-def test_unwatched_port__gets_no_postcards(switch):
-    switch.send(0, RECEIVER_PORT, frames.tcp(100, dst=frames.SENDER_MAC))
-    assert len(switch.frames_to(SENDER_PORT)) == 1
-    assert switch.frames_to(COLLECTOR_PORT) == []
 
 
 def test_garbage__is_counted_and_never_changed(switch):

@@ -92,13 +92,6 @@ def test_calibration__a_prime_number_of_packets_gives_as_many_postcards(switch):
     assert switch.counter("postcards_made", COLLECTOR_PORT) == 1009
 
 
-def test_sequence_numbers__wrap(switch):
-    switch.preset("egress_card_seq", 0xFFFFFFFE)
-    for at in range(3):
-        switch.send(at, SENDER_PORT, frames.tcp())
-    assert [card.card_seq for card in switch.postcards()] == [0xFFFFFFFE, 0xFFFFFFFF, 0]
-
-
 def test_depth__survives_the_wrap_of_its_counters(switch):
     for name in ("admitted", "departed"):
         switch.preset(f"{name}_packets", 0xFFFFFFFE)

@@ -11,6 +11,7 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
+from controlplane.switch import Count
 from p4src.tests import frames
 from p4src.tests.under_test import RECEIVER_PORT, SENDER_PORT
 
@@ -58,7 +59,8 @@ def test_policy__drops_and_marks_from_its_threshold_on(switch, policy, ecn, drop
     ]
     assert {card.has("AT_INGRESS") for card in cards if card.has("DROPPED")} <= {not on_departure}
     where = "departure" if on_departure else "arrival"
-    assert switch.counter(f"{where}_drops", RECEIVER_PORT) == len(dropped)
+    assert switch.count("arrivals", RECEIVER_PORT) == Count(8, 8 * FRAME_BYTES)
+    assert switch.count(f"{where}_drops", RECEIVER_PORT) == Count(len(dropped), len(dropped) * FRAME_BYTES)
     assert switch.counter(f"{where}_marks", RECEIVER_PORT) == len(marked) or ecn == CE
     left = [CE if number in marked else ecn for number in range(8) if number not in dropped]
     assert [ecn_of(frame) for frame in switch.frames_to(RECEIVER_PORT)] == left
@@ -103,21 +105,3 @@ def test_policy__changes_while_traffic_runs(switch):
     cards = switch.postcards()
     assert [card.threshold for card in cards if card.has("DROPPED")] == [2, 4]
     assert (len(cards), len(switch.frames_to(RECEIVER_PORT))) == (6, 54)
-
-
-def test_counters__count_packets_and_bytes_of_frames(switch):
-    for round_, (policy, counter) in enumerate(
-        (
-            (TailDrop(0), "arrival_drops"),
-            (Ecn(0, 1000), "arrival_marks"),
-            (EgressThreshold(0), "departure_drops"),
-            (EgressThreshold(0, mark_instead_of_drop=True), "departure_marks"),
-        ),
-        start=1,
-    ):
-        switch.policy(policy)
-        for length in (60, 1000, 1514):
-            switch.send(round_ * 1_000_000, SENDER_PORT, frames.tcp(length, ecn=ECT))
-        assert switch.count(counter, RECEIVER_PORT).bytes == 2574
-        assert switch.counter(counter, RECEIVER_PORT) == 3
-        assert switch.count("arrivals", RECEIVER_PORT).bytes == round_ * 2574
