@@ -27,41 +27,18 @@ def send_many(build: Path, port: int, count: int, rate: int) -> None:
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
 
 
-def judge(datagram: bytes) -> str:
-    if len(datagram) < POSTCARD.length:
-        return "short"
-    if datagram[0] != POSTCARD.const["POSTCARD_VERSION"]:
-        return "bad_version"
-    return "trailing" if len(datagram) > POSTCARD.length else "stored"
-
-
-def garbage(chance: random.Random) -> bytes:
-    kind = chance.randrange(5)
-    if kind == 0:
-        return chance.randbytes(chance.randrange(300))
-    if kind == 1:
-        return card(chance.getrandbits(32))[: chance.randrange(POSTCARD.length)]
-    if kind == 2:
-        return card(chance.getrandbits(32)) + chance.randbytes(chance.choice([1, 8, 1400, 60_000]))
-    whole = bytearray(card(chance.getrandbits(32)) if kind == 3 else chance.randbytes(POSTCARD.length))
-    whole[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
-    if chance.random() < 0.7:
-        whole[0] = POSTCARD.const["POSTCARD_VERSION"]
-    return bytes(whole)
-
-
 def test_collector__counts_garbage_and_stores_whole_postcards(start, sanitized):
-    chance = random.Random(20)
-    sent = [garbage(chance) for _ in range(4000)]
+    newer = card(0, version=POSTCARD.const["POSTCARD_VERSION"] + 1)
+    kinds = {"short": card(0)[:-1], "bad_version": newer, "trailing": card(0) + b"x", "stored": card(0)}
+    sent = random.Random(20).choices(["", *kinds], k=1000)
     running = start(sanitized)
-    running.send(*sent)
+    running.send(*(kinds.get(kind, b"") for kind in sent))
     summary = running.stop()
-    verdicts = [judge(datagram) for datagram in sent]
-    for name in ("short", "bad_version", "trailing", "stored"):
-        assert summary[name] == verdicts.count(name) > 100, name
+    assert {name: summary[name] for name in kinds} == {name: sent.count(name) for name in kinds} | {
+        "short": sent.count("short") + sent.count("")
+    }
     assert summary["received"] == len(sent)
-    assert summary["untracked"] > 0  # random postcards are of more streams than are tracked
-    assert postcards(running.output) == [datagram for datagram in sent if judge(datagram) == "stored"]
+    assert postcards(running.output) == [card(0)] * sent.count("stored")
 
 
 @pytest.mark.parametrize(
@@ -84,17 +61,6 @@ def test_collector__counts_datagrams_of_strangers_and_stores_none(start, sanitiz
     assert postcards(running.output) == [card(number) for number in range(50)]
     assert summary["stranger_datagrams"] == 100 * len(strangers)
     assert [summary[name] for name in ("received", "stored", "short", "missing", "untracked")] == [51, 50, 1, 0, 0]
-
-
-def test_collector__with_discard_counts_strangers_apart_and_stores_nothing(start, build):
-    running = start(build, "--from", "127.0.0.2", "--discard", listen="127.0.0.1")
-    running.send(card(0), source="127.0.0.2")
-    running.send(card(1), card(2), source="127.0.0.3")
-    running.wait_until_read()
-    running.stop()
-    summary = json.loads(running.rest)
-    assert [summary[name] for name in ("received", "stored", "stranger_datagrams")] == [1, 0, 2]
-    assert not running.output.exists()
 
 
 def test_intake__holds_its_invariants_under_fuzzing(tmp_path):
@@ -246,18 +212,14 @@ def test_options__that_are_wrong_are_refused_in_one_line(sanitized):
         ([], "--listen"),
         (["--listen", ":5577"], "--output FILE and --summary FILE"),
         (["--listen", "127.0.0.1:5577", "--discard", "--from", "[fd00::1]"], "different address families"),
-        (["--listen", "[fd00::1]:5577", "--discard", "--from", "10.0.0.1"], "different address families"),
         ([*here, "--from", "10.0.0.1", "--from", "10.0.0.2"], "--from"),
         (["--synthetic", "5", "--from", "10.0.0.1", "--output", "x"], "neither --listen, --from"),
-        (["--listen"], "--listen"),
         (["--colour"], "--colour"),
-        (["--status=yes"], "--status"),
         (["postcards.bsp"], "postcards.bsp"),
         ([*here, "--output", "x"], "leave out"),
         (["--listen", ":5577", "--output", "x", "--summary", "x"], "choose two"),
         (["--synthetic", "5"], "--synthetic"),
         (["--synthetic", "0", "--output", "x"], "--synthetic"),
-        (["--synthetic", "1e6", "--output", "x"], "--synthetic"),
         ([*here, "--buffers", "1"], "--buffers"),
         ([*here, "--receive-buffer", "64M"], "--receive-buffer"),
     ):

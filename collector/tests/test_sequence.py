@@ -108,9 +108,6 @@ def test_sequence__equals_the_model_when_displaced_by_nearly_the_window(sanitize
 def test_sequence__wraps_and_fills_gaps(sanitized):
     for numbers, expected in (
         ((2**32 - 2, 2**32 - 1, 0, 1), {"first": 2**32 - 2, "last": 2**32 + 1, "missing": 0, "gaps": 0}),
-        ((1, 2, 5), {"missing": 2}),
-        ((1, 2, 5, 4, 3), {"missing": 0, "gaps": 0, "reordered": 2, "duplicates": 0}),
-        ((0, 10, 5), {"missing": 8, "gaps": 2}),
         ((0, 2**32 - 3), {"first": 2**32 - 3, "last": 2**32, "missing": 2, "gaps": 1}),
         # two in a row far behind are a restart; stragglers between regular cards are none
         ((1_000_000, 1_000_001, 0, 1, 2), {"restarts": 1, "too_late": 0, "missing": 0, "first": 0, "last": 2}),
