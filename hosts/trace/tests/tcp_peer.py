@@ -14,7 +14,6 @@ import sys
 import time
 
 SO_COOKIE = 57  # include/uapi/asm-generic/socket.h
-SIOCOUTQ = 0x5411
 # struct tcp_info of include/uapi/linux/tcp.h, up to its field `delivered`
 INFO = struct.Struct("=8B24I4Q6IQ3QI")
 NAMES = (

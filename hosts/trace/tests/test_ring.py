@@ -294,9 +294,8 @@ def test_parser__holds_its_invariants_under_fuzzing(custom, tmp_path):
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     good = page(entry(Event(1, CUSTOM).data(record_version=2, record=TCP_RECORD.encode(event=PROBE))), entry(bytes(80)))
-    (corpus / "page").write_bytes(b"\0" + good)
     texts = [header_page(), HEADER_EVENT, Event(1, CUSTOM).text, Event(2, PROBE_6_12).text]
-    (corpus / "formats").write_bytes(b"\1" + b"".join(text.encode() + b"\0" for text in texts) + good)
+    (corpus / "seed").write_bytes(b"".join(text.encode() + b"\0" for text in texts) + good)
     options = ["-seed=1", "-runs=50000", "-max_len=8192", "-verbosity=0", "-rss_limit_mb=0"]
     command = [ROOT / "build/obj/hosts/fuzz_ring", *options, corpus]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

@@ -3,8 +3,6 @@
 
 import functools
 import json
-import os
-import signal
 import subprocess
 from pathlib import Path
 
@@ -12,10 +10,10 @@ import numpy as np
 import pytest
 
 from analysis.theory import packet_sizes, short_flows
-from hosts.tests.patience import planned_ns, wait_until
+from hosts.tests.patience import planned_ns
 from hosts.traffic import child, open_loop
 from hosts.traffic.plan_reader import PlanError
-from hosts.traffic.tests.test_epoll_flows import LONG_NS, Sink, end, running, start
+from hosts.traffic.tests.test_epoll_flows import Sink
 from lib.frames import ETHERNET_BYTES, WIRE_EXTRA_BYTES
 
 built = pytest.mark.skipif(not (child.BUILD / "open_loop").exists(), reason="not built: open_loop (make build)")
@@ -223,12 +221,6 @@ def test_plan__arrivals_are_read_whole():
     assert words.endswith("--round-packets 8 --spacing-ppm 1500000")
 
 
-def datagrams_received(pair) -> int:
-    """Datagrams that side b's sockets have received over IPv4."""
-    lines = [line.split() for line in pair.run("b", "cat", "/proc/net/snmp").stdout.splitlines()]
-    return int(next(line for line in lines if line[0] == "Udp:" and line[1].isdigit())[1])
-
-
 def send(pair, directory, check=True, **more):
     path = directory / "plan.json"
     path.write_text(json.dumps({**PLAN, **more}))
@@ -275,18 +267,3 @@ class TestSending:
         done, _ = send(pair, tmp_path / "large", check=False, sizes="fixed", mtu_bytes=9000)
         assert done.returncode == 2
         assert "Message too long; is the MTU smaller than --mtu?" in done.stderr
-
-    def test_a_signal__ends_it_with_a_report_and_a_kill_leaves_nothing(self, pair, tmp_path):
-        Sink(pair, tmp_path, "--udp", "5201")
-        sender = start(pair, tmp_path, "open_loop", {**PLAN, "duration_ns": LONG_NS})
-        wait_until(lambda: datagrams_received(pair) > 20)
-        assert end(sender, signal.SIGTERM) == "open_loop: ended by SIGTERM before its time"
-        traffic = json.loads((tmp_path / "client/traffic.json").read_text())
-        assert traffic["open_loop"]["datagrams"] > 10
-        assert running(pair, "open_loop") == []
-
-        (tmp_path / "killed").mkdir()
-        sender = start(pair, tmp_path / "killed", "open_loop", {**PLAN, "duration_ns": LONG_NS})
-        wait_until(lambda: running(pair, "open_loop"))
-        os.kill(sender.pid, signal.SIGKILL)
-        wait_until(lambda: running(pair, "open_loop") == [])

@@ -38,21 +38,10 @@ def test_plan__all_errors_at_once_each_with_its_key():
     ]  # fmt: skip
 
 
-def test_plan__port_ranges_of_split_groups_may_not_overlap():
-    second = {**GROUP, "cc": "reno", "server_port": 5202, "first_client_port": 30200}
-    with pytest.raises(PlanError) as caught:
-        parse({**PLAN, "groups": [{**GROUP, "flows": 300}, second]})
-    assert caught.value.errors == [
-        "groups[1].server_port: 5202 also belongs to groups[0]",
-        "groups[1].first_client_port: port 30200 also belongs to groups[0]",
-    ]
-
-
 def test_plan__one_mistake_is_one_line():
     port = {"server_port": 1, "first_client_port": 40000}
     many = {**GROUP, "flows": 300}
     for change, key in (
-        ({"generator": "udp"}, "generator"),
         ({"generator": ["epoll"]}, "generator"),
         ({"groups": [{**GROUP, "server_port": None}, {**GROUP, **port}]}, "groups[0].server_port"),
         ({"groups": [{**GROUP, "first_client_port": ""}, {**GROUP, **port}]}, "groups[0].first_client_port"),
