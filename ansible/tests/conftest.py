@@ -37,6 +37,12 @@ class Played:
     def changed(self) -> int:
         return sum(totals["changed"] for totals in self.hosts.values())
 
+    def sentence(self, status: int = 2) -> str:
+        """The one line that says why it failed."""
+        assert self.status == status, self.stdout + self.stderr
+        (line,) = self.stderr.strip().splitlines()
+        return line
+
 
 def play(*arguments: str | Path, prefix: tuple[str, ...] = (), variables: dict[str, object] | None = None) -> Played:
     """Runs ansible-playbook with the repository's configuration."""
@@ -56,6 +62,23 @@ def play(*arguments: str | Path, prefix: tuple[str, ...] = (), variables: dict[s
     for host, totals in re.findall(r"^(\S+) +(ok=\d+ changed=.*)$", result.stdout, re.M):
         played.hosts[host] = {key: int(value) for key, value in (pair.split("=") for pair in totals.split())}
     return played
+
+
+def deploy_here(directory: Path, group: str, **more: object) -> Played:
+    """Plays deploy.yml for a host of `group`, which is this machine through a local connection in place of SSH: it has
+    no checkout, only copied files.
+    """
+    inventory = {"machines": {"hosts": {"one": {"ansible_connection": "local"}}}, group: {"hosts": {"one": {}}}}
+    (directory / "hosts.json").write_text(json.dumps(inventory))
+    variables: dict[str, object] = {
+        "ansible_python_interpreter": sys.executable,
+        "binaries_source": "copy",
+        "bufferscope_dir": str(directory / "bufferscope"),
+        "bufferscope_state_dir": str(directory / "state"),
+        "packages_by_group": {},
+    }
+    playbook = ANSIBLE / "playbooks/deploy.yml"
+    return play("-i", directory / "hosts.json", playbook, variables=variables | more)
 
 
 @dataclass

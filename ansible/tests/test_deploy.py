@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible.tests.conftest import ANSIBLE, CHECKOUT, play
+from ansible.tests.conftest import ANSIBLE, CHECKOUT, deploy_here, play
 
 DEPLOY = ANSIBLE / "playbooks/deploy.yml"
 
@@ -24,23 +23,10 @@ def test_deploy__changes_nothing_in_a_deployed_lab() -> None:
 
 
 def test_deploy__copies_the_needed_files_to_a_remote_host_once(tmp_path: Path) -> None:
-    """An SSH host's deployment with a local connection in place of SSH: no checkout, only copied files."""
     if not (CHECKOUT / "build/collector").exists():
         pytest.skip("not built: collector (make build)")
-    inventory = {
-        "machines": {"hosts": {"host": {"ansible_connection": "local"}}},
-        "collectors": {"hosts": {"host": {}}},
-    }
-    (tmp_path / "hosts.json").write_text(json.dumps(inventory))
     target = tmp_path / "bufferscope"
-    variables: dict[str, object] = {
-        "ansible_python_interpreter": sys.executable,
-        "binaries_source": "copy",
-        "bufferscope_dir": str(target),
-        "bufferscope_state_dir": str(tmp_path / "state"),
-        "packages_by_group": {},
-    }
-    first = play("-i", tmp_path / "hosts.json", DEPLOY, variables=variables)
+    first = deploy_here(tmp_path, "collectors")
     assert first.status == 0, first.stderr
     assert first.changed > 0
     # With -I -S Python finds only the copy, neither this checkout nor the environment's packages.
@@ -52,17 +38,12 @@ def test_deploy__copies_the_needed_files_to_a_remote_host_once(tmp_path: Path) -
     assert not (target / "build/softswitch").exists()
     assert not list(target.rglob("tests"))
 
-    second = play("-i", tmp_path / "hosts.json", DEPLOY, variables=variables)
+    second = deploy_here(tmp_path, "collectors")
     assert (second.status, second.changed) == (0, 0), second.stdout
 
 
 def test_deploy__what_is_missing_is_one_sentence(tmp_path: Path) -> None:
-    inventory = {"machines": {"hosts": {"host": {"ansible_connection": "local"}}}, "soft": {"hosts": {"host": {}}}}
-    (tmp_path / "hosts.json").write_text(json.dumps(inventory))
-    variables: dict[str, object] = {"ansible_python_interpreter": sys.executable, "checkout": str(tmp_path)}
-    played = play("-i", tmp_path / "hosts.json", DEPLOY, variables=variables | {"packages_by_group": {}})
-    assert played.status == 2
-    (line,) = played.stderr.strip().splitlines()
+    line = deploy_here(tmp_path, "soft", checkout=str(tmp_path)).sentence()
     assert f"{tmp_path}/build/softswitch missing on this machine: build first (make build)" in line
 
     (tmp_path / "id").write_text("#!/bin/sh\necho 1000\n")  # an ordinary user

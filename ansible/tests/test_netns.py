@@ -54,9 +54,7 @@ def test_netns__runs_tasks_in_the_namespace_of_its_name_and_copies_on_this_machi
 
 
 def test_netns__a_missing_namespace_is_one_sentence(tmp_path: Path) -> None:
-    played = _play(tmp_path, "no-such-namespace")
-    assert played.status == 4
-    (line,) = played.stderr.strip().splitlines()
+    line = _play(tmp_path, "no-such-namespace").sentence(4)
     assert "there is no network namespace /run/netns/no-such-namespace: run this inside the lab's cell" in line
 
 

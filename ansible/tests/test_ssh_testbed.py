@@ -225,11 +225,6 @@ def test_experiment__with_bmv2_and_a_delay_line_on_machines_of_their_own(
     assert summary["fidelity"]["clock_uncertainty_ns"] is not None
 
 
-def test_experiment__that_is_killed_leaves_nothing_on_any_host(testbed: Machines, tmp_path: Path) -> None:
-    with running(testbed, *LONG, f"RESULTS={tmp_path}") as process:
-        os.killpg(process.pid, signal.SIGKILL)
-
-
 def test_experiment__on_unreachable_hosts_reports_one_line(testbed: Machines, tmp_path: Path) -> None:
     other = tmp_path / "inventory.yml"
     (testbed.directory / "keys/other").write_text("")

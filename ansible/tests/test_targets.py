@@ -16,9 +16,8 @@ from typing import Any
 
 import pytest
 
-from ansible.tests.conftest import ANSIBLE, CHECKOUT, Played, play
+from ansible.tests.conftest import CHECKOUT, Played, deploy_here
 
-DEPLOY = ANSIBLE / "playbooks/deploy.yml"
 ASSEMBLY = CHECKOUT / "p4src/tests/assembly"  # from compilers with and without p4c's parser fault
 COMPILER = """#!/bin/sh
 # Writes the files of the Tofino compiler, and logs each call.
@@ -74,16 +73,9 @@ def sde(tmp_path: Path) -> Path:
 @pytest.fixture
 def deploy(tmp_path: Path, sde: Path) -> Iterator[Callable[..., Played]]:
     (CHECKOUT / "build").mkdir(exist_ok=True)
-    inventory = {"machines": {"hosts": {"one": {"ansible_connection": "local"}}}, "tofino": {"hosts": {"one": {}}}}
-    (tmp_path / "hosts.json").write_text(json.dumps(inventory))
     variables: dict[str, Any] = {
         "target": "tofino",
-        "ansible_python_interpreter": sys.executable,
         "bufferscope_python": sys.executable,
-        "binaries_source": "copy",
-        "bufferscope_dir": str(tmp_path / "bufferscope"),
-        "bufferscope_state_dir": str(tmp_path / "state"),
-        "packages_by_group": {},
         "tofino_sde": str(sde),
         "tofino_manager": "daemon",
         "tofino_bfrt_host": "127.0.0.1",
@@ -91,7 +83,7 @@ def deploy(tmp_path: Path, sde: Path) -> Iterator[Callable[..., Played]]:
         "tofino_start_timeout_s": 10,
         "tofino_switch_yaml": "",
     }
-    yield lambda *words, **more: play("-i", tmp_path / "hosts.json", *words, DEPLOY, variables=variables | more)
+    yield lambda **more: deploy_here(tmp_path, "tofino", **variables | more)
     runtime = tmp_path / "bufferscope/tofino/run"
     command = [sys.executable, "-m", "hosts.daemon", "stop", "--name", "bf_switchd", "--runtime-dir", str(runtime)]
     subprocess.run(command, cwd=CHECKOUT, capture_output=True, check=False)
@@ -101,12 +93,6 @@ def calls(sde: Path) -> int:
     return len((sde / "install/bin/calls").read_text().splitlines())
 
 
-def sentence(played: Played) -> str:
-    assert played.status == 2, played.stdout + played.stderr
-    (line,) = played.stderr.strip().splitlines()
-    return line
-
-
 @pytest.mark.long
 def test_tofino__is_built_started_and_asked_and_nothing_is_done_twice(
     deploy: Callable[..., Played], sde: Path, monkeypatch: pytest.MonkeyPatch
@@ -114,7 +100,7 @@ def test_tofino__is_built_started_and_asked_and_nothing_is_done_twice(
     compiler, chip = sde / "install/bin/bf-p4c", "tofino2"
     shutil.copy(ASSEMBLY / "blind.bfa", sde / "install/bin/bufferscope.bfa")
     share = sde / f"install/share/{chip}pd/bufferscope"
-    assert "bf-p4c built a parser that treats all packets alike" in sentence(deploy(tofino_chip=chip))
+    assert "bf-p4c built a parser that treats all packets alike" in deploy(tofino_chip=chip).sentence()
     assert not (share / f"pipe/{chip}.bin").exists()
     shutil.copy(ASSEMBLY / "seeing.bfa", sde / "install/bin/bufferscope.bfa")
     first = deploy(tofino_chip=chip)
@@ -134,29 +120,19 @@ def test_tofino__is_built_started_and_asked_and_nothing_is_done_twice(
 
     for name in ("SDE", "SDE_INSTALL"):
         monkeypatch.delenv(name, raising=False)
-    assert "no SDE: neither SDE nor SDE_INSTALL is set" in sentence(deploy(tofino_sde=""))
+    assert "no SDE: neither SDE nor SDE_INSTALL is set" in deploy(tofino_sde="").sentence()
     compiler.unlink()
-    assert "has no compiler, bin/bf-p4c or bin/p4c" in sentence(deploy())
+    assert "has no compiler, bin/bf-p4c or bin/p4c" in deploy().sentence()
 
 
 def bmv2(tmp_path: Path, **more: object) -> Played:
-    inventory = {"machines": {"hosts": {"one": {"ansible_connection": "local"}}}, "bmv2": {"hosts": {"one": {}}}}
-    (tmp_path / "hosts.json").write_text(json.dumps(inventory))
-    variables: dict[str, object] = {
-        "target": "bmv2",
-        "ansible_python_interpreter": sys.executable,
-        "binaries_source": "copy",
-        "bufferscope_dir": str(tmp_path / "bufferscope"),
-        "bufferscope_state_dir": str(tmp_path / "state"),
-        "packages_by_group": {},
-    }
-    return play("-i", tmp_path / "hosts.json", DEPLOY, variables=variables | more)
+    return deploy_here(tmp_path, "bmv2", target="bmv2", **more)
 
 
 def test_bmv2__missing_or_too_old_is_one_sentence(tmp_path: Path) -> None:
-    line = sentence(bmv2(tmp_path, bmv2_program="no-such-switch", bmv2_package="no-such-package"))
+    line = bmv2(tmp_path, bmv2_program="no-such-switch", bmv2_package="no-such-package").sentence()
     assert "no apt source of this machine has the package no-such-package" in line
     old = tmp_path / "simple_switch"
     old.write_text("#!/bin/sh\necho 1.14.0-abcdef\n")
     old.chmod(0o755)
-    assert "simple_switch 1.14.0 is too old, 1.15.0 or newer" in sentence(bmv2(tmp_path, bmv2_program=str(old)))
+    assert "simple_switch 1.14.0 is too old, 1.15.0 or newer" in bmv2(tmp_path, bmv2_program=str(old)).sentence()

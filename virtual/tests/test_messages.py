@@ -10,12 +10,6 @@ import pytest
 from virtual.messages import MAX_BYTES, Speaker, parse_message
 
 
-def test_message__is_heard_as_it_was_said(tmp_path: Path) -> None:
-    console = tmp_path / "kmsg"
-    Speaker(str(console)).say(phase="making the network", traffic_s=1.5)
-    assert parse_message(console.read_text()) == {"phase": "making the network", "traffic_s": 1.5}
-
-
 def test_message__may_carry_the_kernels_time_stamp_and_is_none_in_any_other_line() -> None:
     for prefix in ("", "[    1.000001] ", "[60.5]"):
         assert parse_message(f'{prefix}bufferscope: {{"end":0}}') == {"end": 0}

@@ -79,12 +79,6 @@ def run(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def in_namespace(pid: int) -> None:
-    descriptor = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
-    assert libc.setns(descriptor, CLONE_NEWNET) == 0
-    os.close(descriptor)
-
-
 def traffic() -> dict[str, object]:
     """A digest of all frames of a TCP connection over a veth to another namespace, with their time stamps in ns."""
     ready, go = os.pipe(), os.pipe()

@@ -51,6 +51,5 @@ def test_congestion_controls__that_went_elsewhere_are_an_error(tree: Path) -> No
 def test_check__names_everything_that_is_lacking_but_what_a_version_does_not_have() -> None:
     config.check("CONFIG_A=y\nCONFIG_B=3\n# CONFIG_X=y in a comment\n", "CONFIG_B=3\nCONFIG_A=y\n", "6.0")
     config.check("CONFIG_BASE_FULL=y\n", "", "6.12")
-    requested, got = "CONFIG_A=y\nCONFIG_B=3\nCONFIG_C=y\n", "CONFIG_A=y\nCONFIG_B=4\n# CONFIG_C is not set\n"
-    with pytest.raises(KernelError, match=r"Linux 6\.0: CONFIG_B=3, CONFIG_C=y cannot be set in this source"):
-        config.check(requested, got, "6.0")
+    with pytest.raises(KernelError, match="CONFIG_B=3, CONFIG_C=y cannot be set"):
+        config.check("CONFIG_A=y\nCONFIG_B=3\nCONFIG_C=y\n", "CONFIG_A=y\nCONFIG_B=4\n# CONFIG_C is not set\n", "6.0")

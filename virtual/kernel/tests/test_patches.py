@@ -64,14 +64,6 @@ def test_patch__that_does_not_fit_is_an_error_that_names_it(tree: Path) -> None:
         apply(tree)
 
 
-def test_hook__is_put_in_once(tree: Path) -> None:
-    makefile = tree / "drivers/net/Makefile"
-    makefile.write_text("obj-y += a.o")
-    patches.hook_in(tree)
-    patches.hook_in(tree)
-    assert makefile.read_text() == "obj-y += a.o\nobj-y += bufferscope/\n"
-
-
 def test_shipped_patches__have_conditions_that_are_understood() -> None:
     for path in patches.DIRECTORY.glob("*.patch"):
         head = path.read_text().partition("\n--- ")[0]
