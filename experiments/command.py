@@ -17,6 +17,7 @@ KEYS = parameters.KEYS | {
     "yes": Key(
         "1: start an experiment of more than 10 minutes (of an idle machine) or 5 GB without asking", "0", SWITCH
     ),
+    "wait": Key("0: end with an error instead of waiting for another experiment on this machine", "1", SWITCH),
 }
 
 
@@ -26,20 +27,20 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     from experiments.lab import virtual as virtual_lab
 
     results, inventory, file = (words.pop(name, "") for name in ("results", "inventory", "spec"))
-    yes = words.pop("yes", "0") == "1"
+    yes, wait = words.pop("yes", "0") == "1", words.pop("wait", "1") == "1"
     if stale := p4_program.out_of_date():  # before a kernel is built with the program
         raise RunError(*stale)
     spec = _resolve(words, file, errors, inventory=inventory)
     if spec.clock == "virtual" and spec.switch != "ns3" and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # again: now the new kernel can be queried
-    return runner.run(spec, Path(results or host.CHECKOUT / "results").absolute(), inventory, yes)
+    return runner.run(spec, Path(results or host.CHECKOUT / "results").absolute(), inventory, yes, wait)
 
 
 def show(words: dict[str, Any], errors: list[BadValue]) -> int:
     """Prints the resolved spec as YAML. Returns the exit status. Raises SpecError, RunError."""
     import yaml
 
-    for name in ("results", "inventory", "yes"):
+    for name in ("results", "inventory", "yes", "wait"):
         words.pop(name, None)
     spec = _resolve(words, words.pop("spec", ""), errors, only_show=True)
     print(yaml.safe_dump(spec.to_dict(), sort_keys=False), end="")

@@ -30,7 +30,7 @@ KEYS = {
                      "ansible/inventories/testbed)", values=PATHS),
     "check": Key("1: say what would change on the machines, and change nothing", "0", ("0", "1")),
 }  # fmt: skip
-OTHERS = ("spec", "results", "yes")  # keys of make experiment that are not keys of a spec
+OTHERS = ("spec", "results", "yes", "wait")  # keys of make experiment that are not keys of a spec
 LABS = "labs"  # the group of machines that run sweeps
 
 

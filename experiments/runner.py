@@ -30,13 +30,14 @@ from runs.aborted import Cause
 EXIT_NOT_VALID = 2
 
 
-def run(spec: Resolved, results_directory: Path, inventory: str = "", yes: bool = False) -> int:
+def run(spec: Resolved, results_directory: Path, inventory: str = "", yes: bool = False, wait: bool = True) -> int:
     """Runs the whole experiment, on a testbed if `inventory` is given or the target needs a testbed. Returns the exit
-    status of the command line. With `yes` no question about time and disk space is asked. Raises RunError.
+    status of the command line. With `yes` no question about time and disk space is asked; without `wait` the experiment
+    is refused if it would have to wait for another. Raises RunError.
     """
     lab = choose(spec, inventory)
     preflight(lab, results_directory)
-    with Ending() as ending, lab.processors() as processors, contextlib.ExitStack() as until_the_end:
+    with Ending() as ending, lab.processors(wait) as processors, contextlib.ExitStack() as until_the_end:
         if results_directory.is_dir():  # before the question: nobody should agree to an experiment that has no room
             check_room(lab, results_directory, len(processors))
         lab.slow = consent.ask(spec, len(processors), yes)

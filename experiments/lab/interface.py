@@ -33,11 +33,12 @@ class Lab(ABC):
         return None
 
     @contextmanager
-    def processors(self) -> Iterator[list[int]]:
+    def processors(self, wait: bool = True) -> Iterator[list[int]]:
         """Holds the processors of the experiment. Yields one processor for each repetition that may run at the same
-        time; none if repetitions run one after the other. Raises RunError if other experiments have the processors.
+        time; none if repetitions run one after the other. Without `wait`, raises RunError if other experiments have the
+        processors.
         """
-        with machine.all_processors(machine.NAME):
+        with machine.for_real_time(machine.NAME, machine.Asking(self.spec.name, wait)):
             yield []
 
     @abstractmethod
@@ -51,6 +52,7 @@ class ParallelLab(Lab):
     """A lab in virtual time. Repetitions run in parallel, one per processor: they do not disturb each other."""
 
     @contextmanager
-    def processors(self) -> Iterator[list[int]]:
-        with machine.free_processors(machine.NAME, self.spec.reps) as numbers:
+    def processors(self, wait: bool = True) -> Iterator[list[int]]:
+        asking = machine.Asking(self.spec.name, wait)
+        with machine.for_virtual_time(machine.NAME, self.spec.reps, asking) as numbers:
             yield numbers

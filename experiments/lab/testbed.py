@@ -147,7 +147,7 @@ class InventoryLab(Lab):
         return missing.of(self.spec, in_the_lab=False)
 
     @contextmanager
-    def processors(self) -> Iterator[list[int]]:
+    def processors(self, wait: bool = True) -> Iterator[list[int]]:
         """Yields no processor: the run needs none of this machine, and leases reserve the other machines."""
         yield []
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,6 @@ from typing import Any
 from experiments import runner
 from experiments.analysis_process import analyse
 from experiments.lab.choice import choose
-from experiments.lab.interface import Lab
 from experiments.resolved import Resolved
 from experiments.sweep import plan
 from experiments.sweep.thin import thin
@@ -33,7 +31,6 @@ from runs.job_state import State, look, make_room
 from runs.names import REPETITION, SWEEP_RUNS
 
 LOG = "job.log"
-LOOK_AGAIN_S = 2.0
 
 
 KEYS = {"sweep": Key("the sweep's directory", values=PATHS), "name": Key("the job's name")}
@@ -72,31 +69,17 @@ def _run(spec: Resolved, run_directory: Path, keep: str) -> int:
     repetition = run_directory / REPETITION
     state = look(run_directory).state
     if state is not State.VALID:
-        if state is not State.RECORDED:
-            make_room(run_directory)
-            lab = choose(spec)
-            with _processors(lab) as processors:
+        lab = choose(spec)
+        with lab.processors() as processors:  # for the analysis, too, which would disturb an experiment in real time
+            if state is not State.RECORDED:
+                make_room(run_directory)
                 runner.check_room(lab, run_directory, len(processors))
                 runner.record(lab, 1, results.create_repetition(run_directory, 1), *processors[:1])
-        if not analyse(repetition, alone=spec.clock == "virtual", keep=keep).get("valid"):
-            return runner.EXIT_NOT_VALID
+            if not analyse(repetition, alone=spec.clock == "virtual", keep=keep).get("valid"):
+                return runner.EXIT_NOT_VALID
     thin(repetition, keep)
     owner.give(run_directory)
     return 0
-
-
-@contextlib.contextmanager
-def _processors(lab: Lab) -> Iterator[list[int]]:
-    """The processors of the lab. Waits without limit while other experiments hold the processors."""
-    with contextlib.ExitStack() as held:
-        while True:
-            try:
-                processors = held.enter_context(lab.processors())
-                break
-            except RunError as refused:
-                say(f"waiting: {refused}")
-                time.sleep(LOOK_AGAIN_S)
-        yield processors
 
 
 def _abort(run_directory: Path, lines: list[str]) -> None:

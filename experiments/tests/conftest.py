@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from experiments import analysis_process, machine
-from lib.errors import RunError
 
 # Every process of the tests inherits this variable. Other users' experiments on this host do not have it.
 os.environ["BUFFERSCOPE_TESTS"] = str(os.getpid())
@@ -80,12 +79,9 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
 
 @pytest.fixture
 def free_machine() -> None:
-    """Skips a test with a whole run while another run measures on this machine: the test's run would be refused."""
-    try:
-        with machine.all_processors(machine.NAME):
-            pass
-    except RunError as error:
-        pytest.skip(str(error))
+    """Waits until no other experiment runs on this machine: the test's limits of time are those of its own run."""
+    with machine.for_real_time(machine.NAME, machine.Asking("a test")):
+        pass
 
 
 @pytest.fixture

@@ -1,43 +1,110 @@
 # SPDX-License-Identifier: MIT
-"""At most one experiment in real time holds the machine. The machine is free again however the experiment ends. The
-tests use a lock with another name.
+"""Experiments wait for each other in the order in which they came. The machine is free again however an experiment
+ends. The tests use locks with another name.
 """
 
+import contextlib
 import os
-import signal
+import pwd
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from experiments import machine, missing, runner
 from experiments.host import CHECKOUT, Host
+from experiments.machine import Asking
 from experiments.resolve import resolve
 from lib.errors import RunError
 
+Holder = Callable[[str, str], "subprocess.Popen[str]"]
 NAME = f"\0bufferscope-test-{os.getpid()}"
-HOLD = f"import time; from experiments import machine\nwith machine.alone({NAME!r}): print(flush=True); time.sleep(600)"
+# Says "in" with the processors; ends with its standard input.
+HOLD = f"""
+import sys
+from experiments import machine
+asking = machine.Asking(sys.argv[2])
+held = machine.for_real_time if sys.argv[1] == "real" else machine.for_virtual_time
+with held({NAME!r}, *([1] if sys.argv[1] == "virtual" else []), asking):
+    print("in", flush=True)
+    sys.stdin.read()
+"""
 
 
-def test_alone__refuses_a_second_names_the_first_and_is_free_again_after_sigkill() -> None:
-    with machine.alone(NAME):
-        for _ in range(20):
-            with pytest.raises(RunError, match=rf"is running \(pid {os.getpid()}\)"), machine.alone(NAME):
-                pass
-    with subprocess.Popen([sys.executable, "-c", HOLD], cwd=CHECKOUT, stdout=subprocess.PIPE) as other:
-        assert other.stdout
-        other.stdout.readline()
-        with pytest.raises(RunError, match=rf"another experiment is running \(pid {other.pid}\)"), machine.alone(NAME):
+@pytest.fixture
+def holder() -> Iterator[Holder]:
+    """Starts experiments, which end with the test."""
+    with contextlib.ExitStack() as ends:
+
+        def start(clock: str, title: str) -> subprocess.Popen[str]:
+            words = [sys.executable, "-c", HOLD, clock, title]
+            process = subprocess.Popen(words, cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            ends.enter_context(process)
+            ends.callback(process.kill)
+            return process
+
+        yield start
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline()
+
+
+def test_lock__names_its_holder_and_is_free_after_sigkill(holder: Holder) -> None:
+    refusing = Asking("second", wait=False)
+    user = pwd.getpwuid(os.getuid()).pw_name
+    other = holder("real", "first")
+    line(other)
+    for _ in range(5):
+        with pytest.raises(RunError, match=rf"first \(pid {other.pid}, {user}, since "), \
+                machine.for_virtual_time(NAME, 1, refusing):  # fmt: skip
             pass
-        other.send_signal(signal.SIGKILL)
-    with machine.alone(NAME):
+    other.kill()
+    other.wait()
+    with machine.for_real_time(NAME, refusing):
         pass
+
+
+def test_experiments__start_in_the_order_in_which_they_came(holder: Holder) -> None:
+    """The last one would find a free processor beside the first, and the one in real time would never start."""
+    waiting = [holder("virtual", "first")]
+    assert line(waiting[0]) == "in\n"
+    for clock, title, before in (("real", "second", "first"), ("virtual", "third", "second")):
+        waiting.append(holder(clock, title))
+        assert line(waiting[-1]).startswith(f"waiting for {before} (pid {waiting[-2].pid}, ")
+    for ending, following in zip(waiting, [*waiting[1:], None], strict=True):
+        ending.communicate("")
+        assert following is None or line(following) == "in\n"
+
+
+def test_experiment__whose_predecessors_were_killed_does_not_wait_for_them(holder: Holder) -> None:
+    experiments = []
+    for title in ("first", "second", "third"):
+        experiments.append(holder("real", title))
+        line(experiments[-1])
+    first, second, third = experiments
+    second.kill()
+    assert line(third).startswith(f"waiting for first (pid {first.pid}, ")
+    first.kill()
+    assert line(third) == "in\n"
+
+
+def test_real_time__leaves_what_it_does_not_need_to_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[list[int]] = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, to: kept.append(sorted(to)))
+    with machine.for_real_time(NAME, Asking("a")), machine.for_virtual_time(NAME, 3, Asking("b", wait=False)) as free:
+        assert (free, kept) == ([5, 4], [[0, 1, 2, 3], [4, 5]])
+    with machine.for_virtual_time(NAME, 3, Asking("b")) as free:
+        assert (free, kept[-1]) == ([5, 4, 3], list(range(6)))
 
 
 def test_run__is_refused_whatever_its_results_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missing, "of", lambda _: [])
     monkeypatch.setattr(machine, "NAME", NAME)
-    with machine.alone(NAME), pytest.raises(RunError, match=rf"another experiment is running \(pid {os.getpid()}\)"):
-        runner.run(resolve({}, Host(("cubic",), netem=False)), tmp_path / "results")
+    with machine.for_real_time(NAME, Asking("first")), pytest.raises(RunError, match="another experiment is running"):
+        runner.run(resolve({}, Host(("cubic",), netem=False)), tmp_path / "results", wait=False)
     assert not (tmp_path / "results").exists()

@@ -90,8 +90,6 @@ def test_run__on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
          "--results", str(tmp_path)],
         cwd=CHECKOUT, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    if "another experiment is running" in done.stderr:
-        pytest.skip("another experiment is running on this machine")
     assert done.returncode in (0, 2), done.stderr
     (own,) = tmp_path.glob("*-t/rep-1")
     summary = json.loads((own / "summary.json").read_text())
