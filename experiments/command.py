@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     from experiments import host, p4_program, runner
     from experiments.lab import virtual as virtual_lab
 
+    typed = dict(words)
     results, inventory, file = (words.pop(name, "") for name in ("results", "inventory", "spec"))
     yes, wait = words.pop("yes", "0") == "1", words.pop("wait", "1") == "1"
     if stale := p4_program.out_of_date():  # before a kernel is built with the program
@@ -33,7 +36,29 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     spec = _resolve(words, file, errors, inventory=inventory)
     if spec.clock == "virtual" and spec.switch != "ns3" and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # again: now the new kernel can be queried
-    return runner.run(spec, Path(results or host.CHECKOUT / "results").absolute(), inventory, yes, wait)
+    directory = Path(results or host.CHECKOUT / "results").absolute()
+    if spec.clock == "virtual" or inventory:
+        return runner.run(spec, directory, inventory, yes, wait)
+    return runner.run(spec, directory, yes=yes, wait=wait, in_virtual_time=lambda: in_virtual_time(typed))
+
+
+def in_virtual_time(typed: Mapping[str, str]) -> str | None:
+    """The command of an experiment in virtual time, quoted for a shell, from the words of the same experiment in real
+    time, with the first thing that this machine lacks for it. None if virtual time refuses the experiment.
+    """
+    from experiments import missing
+
+    options = ("results", "inventory", "spec", "yes", "wait")
+    for changed in ({"clock": "virtual"}, {"clock": "virtual", "generator": "epoll"}):
+        given = {**typed, **changed}
+        words = {key: value for key, value in given.items() if key not in options}
+        try:
+            spec = _resolve(words, given.get("spec", ""), [], only_show=True)
+        except (SpecError, RunError):
+            continue
+        command = shlex.join(["make", "experiment", *(f"{key.upper()}={value}" for key, value in given.items())])
+        return "; first: ".join([command, *missing.of(spec)[:1]])
+    return None
 
 
 def show(words: dict[str, Any], errors: list[BadValue]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -26,14 +27,19 @@ from lib.errors import Interrupted, RunError
 from lib.terminal import complain, say
 from runs import results
 from runs.aborted import Cause
+from runs.verdict import Area
 
 EXIT_NOT_VALID = 2
 
 
-def run(spec: Resolved, results_directory: Path, inventory: str = "", yes: bool = False, wait: bool = True) -> int:
+def run(
+    spec: Resolved, results_directory: Path, inventory: str = "", yes: bool = False, wait: bool = True,
+    in_virtual_time: Callable[[], str | None] = lambda: None,
+) -> int:  # fmt: skip
     """Runs the whole experiment, on a testbed if `inventory` is given or the target needs a testbed. Returns the exit
     status of the command line. With `yes` no question about time and disk space is asked; without `wait` the experiment
-    is refused if it would have to wait for another. Raises RunError.
+    is refused if it would have to wait for another. `in_virtual_time` gives the command that repeats a run that was
+    late. Raises RunError.
     """
     lab = choose(spec, inventory)
     preflight(lab, results_directory)
@@ -49,13 +55,15 @@ def run(spec: Resolved, results_directory: Path, inventory: str = "", yes: bool 
             until_the_end.enter_context(results.running(directory))
         say(headline(spec, directory))
         try:
-            valid = repeat_all(lab, directory, processors)
+            outcomes = repeat_all(lab, directory, processors)
             ending.check()
         except Interrupted as interrupted:
             complain(f"error: ended by {interrupted}; what was recorded is in {directory}")
             return 128 + interrupted.signal
         results.point_latest(results_directory, directory)
-    return 0 if valid else EXIT_NOT_VALID
+        if any(Area.FIDELITY.is_in("; ".join(each.reasons)) for each in outcomes) and (command := in_virtual_time()):
+            complain(f"no frame is late in virtual time: {command}")
+    return 0 if all(each.valid for each in outcomes) else EXIT_NOT_VALID
 
 
 def preflight(lab: Lab, results_directory: Path) -> None:
@@ -77,8 +85,8 @@ def check_room(lab: Lab, directory: Path, at_once: int) -> None:
         raise RunError(*shortages)
 
 
-def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> bool:
-    """Records and analyses every repetition. Several processors record in parallel. Returns whether all are valid."""
+def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> list[Outcome]:
+    """Records and analyses every repetition. Several processors record in parallel."""
     numbers = list(range(1, lab.spec.reps + 1))
     outcomes = []
     if len(processors) > 1:
@@ -100,7 +108,7 @@ def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> bool:
                 outcomes.append(conclude(lab.spec, number, repetition, begin, analyst))
     if len(outcomes) > 1:
         show_all(outcomes)
-    return all(each.valid for each in outcomes)
+    return outcomes
 
 
 def record(lab: Lab, number: int, repetition: Path, processor: int | None = None) -> None:

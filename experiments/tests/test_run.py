@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from experiments import host, machine, missing, runner
+from experiments import command, host, machine, missing, runner
 from experiments.configure import POSTCARD_PORT
 from experiments.host import CHECKOUT, Host
 from experiments.lab import virtual
@@ -162,6 +163,13 @@ class TestRun:
         assert len(summary["flows"]) == 4
         assert summary["marks"] > 0
 
+    def test_run__that_was_late_ends_with_its_command_for_virtual_time(self, tmp_path: Path) -> None:
+        words = ["RATE=20mbit", "RTT=100us", "FLOWS=1", "DURATION=1s", "WARMUP=1s"]  # 5 us late is too late
+        status, _, errors = ended(started(tmp_path, *words))
+        assert status == runner.EXIT_NOT_VALID
+        offered = shlex.split(errors[-1].partition(": ")[2])
+        assert offered == ["make", "experiment", *words, f"RESULTS={tmp_path}", "CLOCK=virtual"]
+
     def test_sigkill__is_marked_by_the_next_command__and_ctrl_c_keeps_what_was_recorded(self, tmp_path: Path) -> None:
         killed = started(tmp_path, *LONG, "NAME=long")
         wait_until_flowing(killed, tmp_path, "long")
@@ -281,3 +289,17 @@ def test_run__names_an_earlier_run_that_was_not_analysed(
     (left / "summary.json").write_text("{}")
     runner.run(SPEC, tmp_path)
     assert capsys.readouterr().err == ""
+
+
+def test_in_virtual_time__offers_only_what_virtual_time_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(virtual, "probe", lambda: Host(("cubic",), netem=True, clock="virtual"))
+    monkeypatch.setattr(missing, "of", lambda _: [])
+    for typed, offered in (
+        ({"cc": "cubic", "results": "a b"}, "make experiment CC=cubic 'RESULTS=a b' CLOCK=virtual"),
+        ({"clock": "real", "generator": "iperf3"}, "make experiment CLOCK=virtual GENERATOR=epoll"),
+        ({"cc": "nosuch"}, None),
+    ):
+        assert command.in_virtual_time(typed) == offered
+    monkeypatch.setattr(missing, "of", lambda _: ["simple_switch is missing", "and more"])
+    offered = command.in_virtual_time({"target": "bmv2"})
+    assert offered == "make experiment TARGET=bmv2 CLOCK=virtual; first: simple_switch is missing"
