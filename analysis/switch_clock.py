@@ -187,12 +187,12 @@ class _Points(NamedTuple):
 def _bounds(cards: Columns, tcp: Columns, came: np.ndarray, sender: Sender) -> tuple[_Points, _Points]:
     """Bounds of arrivals from below, and of departures from above."""
     requests, sent, answered = _echoes(cards, came, sender.echoes)
-    acked, ack_came = _acked(cards, tcp, came)
-    not_sent, then = _not_sent(cards, tcp, came)
-    below = _Points(np.concatenate((not_sent, requests)), np.concatenate((then, sent)))
+    known, ack_came = acked(cards, tcp, came)
+    unsent, then = not_sent(cards, tcp, came)
+    below = _Points(np.concatenate((unsent, requests)), np.concatenate((then, sent)))
     # A soft switch delays by its own clock. If that clock is fast, its links delay less than nominal.
     least_ns = sender.least_rtt_ns - int(sender.least_rtt_ns * DELAY_TOLERANCE)
-    rows, times = [acked, requests], [ack_came - least_ns, answered - least_ns]
+    rows, times = [known, requests], [ack_came - least_ns, answered - least_ns]
     if sender.has_collector:
         rows.append(np.arange(len(came)))
         times.append(cards["rx_mono_ns"])
@@ -327,7 +327,7 @@ def _solved(
     return float(solution.fun)
 
 
-def _not_sent(cards: Columns, tcp: Columns, came: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def not_sent(cards: Columns, tcp: Columns, came: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(rows of packets, the time of the last trace record in which each was not sent yet)."""
     rows, times = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for packets, seq, records, following in _traced(cards, tcp, came, "snd_nxt"):
@@ -337,11 +337,11 @@ def _not_sent(cards: Columns, tcp: Columns, came: np.ndarray) -> tuple[np.ndarra
     return np.concatenate(rows), np.concatenate(times)
 
 
-def _acked(cards: Columns, tcp: Columns, came: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def acked(cards: Columns, tcp: Columns, came: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(rows of packets, the time of the first trace record in which the first byte of each was acknowledged)."""
     rows, times = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for packets, seq, records, acked in _traced(cards, tcp, came, "snd_una"):
-        later = np.searchsorted(np.maximum.accumulate(acked), seq, side="right")
+    for packets, seq, records, first_open in _traced(cards, tcp, came, "snd_una"):
+        later = np.searchsorted(np.maximum.accumulate(first_open), seq, side="right")
         rows.append(packets[later < len(records)])
         times.append(tcp["mono_ns"][records[later[later < len(records)]]])
     return np.concatenate(rows), np.concatenate(times)

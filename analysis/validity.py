@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis import finite_flows, imported, open_loop, programs, stopped
+from analysis import finite_flows, imported, open_loop, programs, stopped, trace_clock
 from analysis.exactness import idle_rtt_reason, in_virtual_time
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
@@ -56,6 +56,7 @@ def reasons_against(
         *finite_flows.reasons(run, window),
         *programs.reasons(run, window),
         *fidelity_reasons(run, facts, port, complete),
+        *trace_clock.reasons(run),
         *_path_reasons(run, utilization),
         *settings_reasons(run, queue, port, complete),
     ]

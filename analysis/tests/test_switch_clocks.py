@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
-from analysis import switch_clock, whole
+from analysis import switch_clock, trace_clock, whole
 from analysis.analyse import Analysis, analyse
 from analysis.derive import derive
 from analysis.exporting import telemetry_report
@@ -270,3 +270,15 @@ def test_goodput__of_another_machine_begins_when_the_first_data_arrive() -> None
     first = run.postcards["enqueue_mono_ns"][has_data].min() + run.spec["rtt_ns"] // 2
     assert goodput["interval_mono_ns"][0] <= first < goodput["interval_mono_ns"][1]
     assert np.diff(goodput["interval_mono_ns"]).tolist() == [interval_ns, interval_ns]
+
+
+def test_trace_on_another_clock_than_the_switch__is_a_reason() -> None:
+    """As in a time namespace: BPF's stamps are the host's."""
+    run = load(source("real"))
+    assert trace_clock.reasons(run) == []
+    for ahead_ns in (-100_000 * 10**9, -1_000_000, 300_000, 100_000 * 10**9):
+        run.tcp["mono_ns"] += ahead_ns
+        (reason,) = trace_clock.reasons(run)
+        assert reason.startswith("clocks: ")
+        assert abs(trace_clock.difference_ns(run) - ahead_ns) < 200_000
+        run.tcp["mono_ns"] -= ahead_ns

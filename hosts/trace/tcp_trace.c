@@ -16,6 +16,7 @@
 #include "../../lib/report.h"
 #include "../../wire/tcp_record.h"
 #include "block_writer.h"
+#include "kernel_clock.h"
 #include "options.h"
 #include "privileges.h"
 #include "segments.h"
@@ -40,7 +41,8 @@ struct trace {
 	struct summary summary;
 	struct segment_counter segments;
 	struct account account;
-	bool draining; /* the source is stopped: signals no longer end the reading */
+	int64_t clock_offset_ns; /* CLOCK_MONOTONIC of this process minus the kernel's clock */
+	bool draining;		 /* the source is stopped: signals no longer end the reading */
 };
 
 static void on_signal(int signal)
@@ -62,14 +64,15 @@ static uint64_t cpu_time_ns(void)
 static int take_record(void *context, void *data, size_t bytes)
 {
 	struct trace *trace = context;
-	const struct tcp_record *record = data;
+	struct tcp_record record = *(const struct tcp_record *)data;
 	struct account *account = &trace->account;
 
-	memcpy(block_writer_slot(&trace->writer), record, bytes);
-	if (!account->first_mono_ns || record->mono_ns < account->first_mono_ns)
-		account->first_mono_ns = record->mono_ns;
-	if (record->mono_ns > account->last_mono_ns)
-		account->last_mono_ns = record->mono_ns;
+	record.mono_ns += (uint64_t)trace->clock_offset_ns;
+	memcpy(block_writer_slot(&trace->writer), &record, bytes);
+	if (!account->first_mono_ns || record.mono_ns < account->first_mono_ns)
+		account->first_mono_ns = record.mono_ns;
+	if (record.mono_ns > account->last_mono_ns)
+		account->last_mono_ns = record.mono_ns;
 	block_writer_added(&trace->writer);
 	return stop && !trace->draining ? -EINTR : 0;
 }
@@ -98,6 +101,8 @@ static int prepare(struct trace *trace)
 		err = summary_open(&trace->summary, trace->options.summary);
 	if (!err)
 		err = segments_open(&trace->segments, trace->options.netns);
+	if (!err)
+		err = kernel_clock_offset(&trace->clock_offset_ns);
 	if (!err && trace->options.drop_user)
 		err = privileges_drop(trace->options.drop_user, trace->options.summary);
 	return err ? err : trace->source.operations->start(&trace->source);

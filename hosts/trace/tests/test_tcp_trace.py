@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -67,6 +68,24 @@ def test_record__has_the_kernels_values_of_the_socket_and_the_receivers_segments
     assert list(data["data_bytes"]) == [1000] * 9
     first = data[data["dst_addr_lo"] == data["dst_addr_lo"][0]][:3]
     assert list(np.diff(first["event_seq"].astype(np.int64)) % 2**32) == [1000, 1000]
+
+
+@BOTH
+def test_record__in_a_time_namespace_has_the_clock_of_the_programs_there(pair, tmp_path, source):
+    serve(pair)
+    ahead_s = 100_000
+    enter = f"""
+import os, sys
+from lib import syscalls
+syscalls.unshare(0x80)  # CLONE_NEWTIME
+with open("/proc/self/timens_offsets", "w") as offsets:
+    offsets.write("monotonic {ahead_s} 0")
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+    trace = Trace(pair, "a", tmp_path, "--source", source, prefix=(sys.executable, "-c", enter))
+    peer(pair, "a", "exchange", "10.77.0.2", PORT)
+    _, records = trace.stop()
+    assert abs(time.monotonic_ns() / 1e9 + ahead_s - int(records["mono_ns"].max()) / 1e9) < 600
 
 
 @BOTH
