@@ -60,7 +60,7 @@ compile:
 	@$(MAKE) --no-print-directory -C collector
 	@$(MAKE) --no-print-directory -C hosts
 
-kernel: build/deployed ## build the kernel of the virtual-time lab; the first time takes minutes (KERNEL_PACKAGE=linux-source-X or KERNEL_SOURCE=path choose the source for all later builds)
+kernel: build/deployed ## build the kernel of the virtual-time lab; the first time takes minutes (KERNEL_PACKAGE=linux-source-X or KERNEL_SOURCE=path choose the source for all later builds, KERNEL=path a finished kernel)
 	@$(BUFFERSCOPE) kernel --make
 
 simulator: .venv/ready-ns3 build/deployed ## install ns-3 and build the simulator: make experiment SWITCH=ns3

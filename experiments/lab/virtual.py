@@ -47,7 +47,7 @@ def probe() -> Host:
     try:
         if KERNEL.exists() and built_from(chosen):
             known: tuple[str, ...] | None = offers.congestion_controls(KERNEL)
-        elif choice.PACKAGE in chosen:
+        elif choice.SOURCE not in chosen:
             known = config.OF_LINUX
         else:
             source = Path(chosen[choice.SOURCE])
@@ -60,7 +60,9 @@ def probe() -> Host:
 
 
 def built_from(chosen: Mapping[str, str]) -> bool:
-    """Whether the kernel was built from the source that is chosen now."""
+    """Whether the kernel is the chosen one, or was built from the source that is chosen now."""
+    if choice.FINISHED in chosen:
+        return True
     source = read_json(KERNEL_JSON).get("source")
     return isinstance(source, dict) and source.get("name") in chosen.values()
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The whole build, top to bottom: find the source, unpack and patch it, add our code, configure, compile.
 
-The build happens in the user's cache (cache.py); every checkout of the user copies finished kernels from the cache.
+The build happens in the user's cache (cache.py); every checkout of the user copies finished kernels from the cache, or
+from the machine's cache, which gets the kernel, too, if the user may write there.
 Files are written under temporary names and renamed when whole, so an interrupted build is never taken for a finished
 build. Builds for one directory, and builds from one tree, wait for each other. Other builds wait only while one of them
 finds or fetches its source, or copies a kernel.
@@ -24,6 +25,14 @@ from virtual.kernel.progress import BuildProgress
 
 BUILD = stage.CHECKOUT / "build/virtual"
 STEPS = 1190  # steps that make prints for a whole build of Linux 6.12; about the same for other versions
+# What kernel.json calls the inputs, beside the source.
+MEANING = {
+    "patches_digest": "patches",
+    "fragment_digest": "settings (lab.config)",
+    "unpack_digest": "rules of unpacking",
+    "staged_digest": "code of ours",
+    "flags": "flags of the compiler",
+}
 INTERRUPTED = (
     "interrupted; an earlier kernel, if any, is unchanged. The next build repeats an interrupted fetch or unpacking, "
     "and continues an interrupted compilation"
@@ -36,37 +45,50 @@ def ensure(
 ) -> dict[str, Any]:  # fmt: skip
     """Make directory/linux and directory/kernel.json current; returns kernel.json's content. Raises KernelError.
 
-    `chosen`: KERNEL_PACKAGE or KERNEL_SOURCE; {}: the last one (choice.py). `store`: the cache (default: the user's).
-    `users`: users' congestion controls to build in, file name -> text.
+    `chosen`: one of choice.KEYS; {}: the last one (choice.py). `store`: the only cache (default: the user's and the
+    machine's). `users`: users' congestion controls to build in, file name -> text; such a kernel stays the user's.
     """
+    machine = None if store or users else cache.of_machine()
     store = store or cache.of_user()
     try:
         for path in (directory, store):
             path.mkdir(parents=True, exist_ok=True)
         with locked(directory / "lock", progress):
-            return _ensure(directory, store, chosen, progress, users)
+            return _ensure(directory, store, machine, chosen, progress, users)
     except OSError as error:
         raise KernelError(f"building the kernel in {store} for {directory}: {error}") from error
 
 
 def _ensure(
-    directory: Path, store: Path, chosen: Mapping[str, str], progress: BuildProgress, users: Mapping[str, str]
-) -> dict[str, Any]:
+    directory: Path, store: Path, machine: Path | None, chosen: Mapping[str, str], progress: BuildProgress,
+    users: Mapping[str, str],
+) -> dict[str, Any]:  # fmt: skip
     stage.make_pipeline()
     our_code = stage.collect(users=users)
+    ours = describe(our_code)
     with contextlib.ExitStack() as until_built:
         with choice.remember(chosen, directory) as selected:
+            if choice.FINISHED in selected:
+                return given(Path(selected[choice.FINISHED]), ours, directory, users, is_new=bool(chosen))
             with locked(store / "lock", progress):
+                if source.must_fetch(selected, store):  # a finished kernel needs no source
+                    finished = [directory, *cache.kernels(store), *cache.kernels(machine)]
+                    known = cache.source_of(selected[choice.PACKAGE], ours, finished)
+                    if built := known and take({"source": known, **ours}, directory, store, machine):
+                        return built
                 origin = source.find(selected, store, progress)
-                inputs = describe(origin, our_code)
-                built = cache.finished(directory, inputs) or cache.take(store, inputs, directory)
+                inputs = {"source": origin.identity(), **ours}
+                built = take(inputs, directory, store, machine)
             if built:
                 return built
             tools.check_build_tools()
             work = cache.workspace(store, inputs)
             work.parent.mkdir(exist_ok=True)
+            shared = machine if cache.is_writable(machine) and origin.kind == "package" else None
+            if shared:
+                until_built.enter_context(locked(shared / "kernels/lock", progress))
             lock = until_built.enter_context(locked(cache.lock_of(work), progress))
-            built = cache.take(store, inputs, directory)  # another checkout may just have built the same kernel
+            built = take(inputs, directory, store, machine)  # another checkout may just have built the same kernel
             if built:
                 return built
             begin_s = time.monotonic()
@@ -76,9 +98,43 @@ def _ensure(
         record["build_s"] = round(time.monotonic() - begin_s, 1)
         with locked(store / "lock", progress):
             cache.keep(store, inputs, work / "obj/linux", record)
+            if shared:
+                cache.keep(shared, inputs, work / "obj/linux", record)
             built = cache.take(store, inputs, directory)
     progress.done(f"Linux {record['version']} built in {record['build_s']:.0f} s ({directory / 'linux'})")
     return built
+
+
+def take(inputs: dict[str, Any], directory: Path, *caches: Path | None) -> dict[str, Any]:
+    """The record of the kernel of these inputs in `directory`, copied from a cache if necessary; {} if none has it."""
+    built = cache.finished(directory, inputs)
+    for each in caches:
+        built = built or (cache.take(each, inputs, directory) if each else {})
+    return built
+
+
+def given(path: Path, ours: dict[str, Any], directory: Path, users: Mapping[str, str], is_new: bool) -> dict[str, Any]:
+    """Copies the finished kernel at `path` to `directory` and returns its record. Of an earlier choice the copy counts,
+    too. Raises KernelError for anything but a whole kernel with our code in this version.
+    """
+    named = f"{choice.FINISHED}={path}"
+    if users:
+        raise KernelError(
+            f"{named} is a finished kernel, and a congestion control of your own is compiled into one: {choice.CHOICES}"
+        )
+    home = path if path.is_dir() else path.parent
+    for place in (home,) if is_new else (home, directory):
+        record = digests.read_json(place / "kernel.json")
+        if "source" in record and cache.finished(place, {"source": record["source"], **ours}):
+            if place != directory:
+                cache.publish(place / "linux", record, directory)
+            return record
+    record = digests.read_json(home / "kernel.json")
+    other = [MEANING[name] for name in ours if record.get(name) != ours[name]]
+    problem = f"was built with other {', '.join(other)} than this version's" if other else "is not whole"
+    if not record:
+        problem = "is no finished kernel with its kernel.json beside it"
+    raise KernelError(f"{named} {problem}; choose again: {choice.CHOICES}")
 
 
 def build(work: Path, our_code: dict[str, bytes], lock: int, progress: BuildProgress) -> dict[str, Any]:
@@ -102,19 +158,21 @@ def build(work: Path, our_code: dict[str, bytes], lock: int, progress: BuildProg
 @contextlib.contextmanager
 def locked(path: Path, progress: BuildProgress) -> Iterator[int]:
     """Hold a lock; yields its descriptor. The host releases the lock when no process has the file open."""
-    with path.open("w") as file:
+    file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)  # another user's lock can only be read
+    try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             progress.phase("waiting for another build of the kernel")
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield file.fileno()
+        yield file
+    finally:
+        os.close(file)
 
 
-def describe(origin: source.KernelSource, our_code: dict[str, bytes]) -> dict[str, Any]:
-    """All inputs of the build that decide the kernel's content, except the compiler (see cache.OF_KERNEL)."""
+def describe(our_code: dict[str, bytes]) -> dict[str, Any]:
+    """All inputs of the build that decide the kernel's content, except source and compiler (see cache.OF_KERNEL)."""
     return {
-        "source": origin.identity(),
         "patches_digest": digests.of_parts(
             (path.name, path.read_bytes()) for path in patches.DIRECTORY.glob("*.patch")
         ),

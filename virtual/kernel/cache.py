@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The cache of kernels: one per user, so that a second checkout of the same sources compiles nothing.
+"""The caches of kernels. Each user has one, so that a second checkout of the same sources compiles nothing:
 
 packages/      fetched source packages
 trees/KEY/     a source, unpacked and patched (tree/, tree.json), its objects (obj/), the output of make (kernel.log)
 kernels/KEY/   linux and kernel.json of a finished build
 KEY is a digest over the inputs that decide the content: source, patches and unpacking rules for a tree, all inputs for
 a kernel.
+
+The machine has another, with kernels/ only, so that a second user compiles and fetches nothing. root makes it when
+root builds a kernel. root may let a group write there, but not everybody: a kernel runs with the rights of its user.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import json
 import os
 import pwd
 import shutil
+import stat
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +31,7 @@ from virtual.kernel.progress import BuildProgress
 # A tree with its objects takes 0.4 GB, a kernel 8 MB. Two trees serve two checkouts whose patches differ.
 TREES, KERNELS = 2, 8
 OF_TREE = ("source", "patches_digest", "unpack_digest")
+OF_MACHINE = Path("/var/cache/bufferscope")
 # kernel.json records the compiler, but a newer compiler does not cause a new build.
 OF_KERNEL = (*OF_TREE, "fragment_digest", "staged_digest", "flags")
 
@@ -45,12 +51,51 @@ def of_user() -> Path:
     return cache / "bufferscope/kernel"
 
 
+def of_machine() -> Path | None:
+    """The machine's cache, if there is one whose files root or this user answers for, or if root can make it. None if
+    $XDG_CACHE_HOME says where the cache is.
+    """
+    if os.environ.get("XDG_CACHE_HOME"):
+        return None
+    with contextlib.suppress(OSError):
+        if os.geteuid() == 0:
+            OF_MACHINE.mkdir(mode=0o755, exist_ok=True)
+            (OF_MACHINE / "kernels").mkdir(mode=0o755, exist_ok=True)
+        for directory in (OF_MACHINE, OF_MACHINE / "kernels"):
+            status = directory.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o002:
+                return None
+        return OF_MACHINE
+    return None
+
+
+def is_writable(cache: Path | None) -> bool:
+    return cache is not None and os.access(cache / "kernels", os.W_OK | os.X_OK)
+
+
+def source_of(package: str, ours: Mapping[str, Any], directories: Iterable[Path]) -> dict[str, Any]:
+    """The source of the newest finished kernel of `package` with the other inputs `ours`; {} if there is none."""
+    found = []
+    for directory in directories:
+        record = digests.read_json(directory / "kernel.json")
+        source = record.get("source")
+        is_of_package = isinstance(source, dict) and source.get("kind") == "package" and source.get("name") == package
+        if is_of_package and finished(directory, {"source": source, **ours}):
+            found.append(((directory / "kernel.json").stat().st_mtime_ns, source))
+    return max(found, key=lambda each: each[0], default=(0, {}))[1]
+
+
+def kernels(cache: Path | None) -> list[Path]:
+    """The directories of finished kernels."""
+    return sorted((cache / "kernels").glob("*/")) if cache else []
+
+
 def workspace(cache: Path, inputs: dict[str, Any]) -> Path:
     """The directory of the patched source of these inputs, and of its objects."""
     return cache / "trees" / _key(inputs, OF_TREE)
 
 
-def finished(directory: Path, inputs: dict[str, Any]) -> dict[str, Any]:
+def finished(directory: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The content of directory/kernel.json if directory/linux is whole and built from these inputs; else {}."""
     record = digests.read_json(directory / "kernel.json")
     binary = directory / "linux"
@@ -67,8 +112,9 @@ def take(cache: Path, inputs: dict[str, Any], directory: Path) -> dict[str, Any]
     entry = cache / "kernels" / _key(inputs, OF_KERNEL)
     record = finished(entry, inputs)
     if record:
-        _publish(entry / "linux", record, directory)
-        os.utime(entry / "kernel.json")
+        publish(entry / "linux", record, directory)
+        with contextlib.suppress(PermissionError):  # in the machine's cache
+            os.utime(entry / "kernel.json")
     return record
 
 
@@ -76,9 +122,9 @@ def keep(cache: Path, inputs: dict[str, Any], binary: Path, record: dict[str, An
     """Add a finished kernel; remove the least recently used kernels beyond KERNELS."""
     entry = cache / "kernels" / _key(inputs, OF_KERNEL)
     entry.mkdir(parents=True, exist_ok=True)
-    _publish(binary, record, entry)
+    publish(binary, record, entry)
     for old in _oldest(cache / "kernels", "kernel.json", KERNELS):
-        shutil.rmtree(old)
+        shutil.rmtree(old, ignore_errors=True)  # in the machine's cache it may be another user's
 
 
 def lock_of(workspace: Path) -> Path:
@@ -115,7 +161,7 @@ def _oldest(parent: Path, record: str, kept: int) -> list[Path]:
     return sorted((path for path in parent.iterdir() if path.is_dir()), key=used_ns, reverse=True)[kept:]
 
 
-def _publish(binary: Path, record: dict[str, Any], directory: Path) -> None:
+def publish(binary: Path, record: dict[str, Any], directory: Path) -> None:
     """Write the kernel first, then its record: a kernel without a matching record is built again."""
     new = directory / "linux.new"
     shutil.copy2(binary, new)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The choice of the kernel's source: the last arguments of `make kernel` stay in force.
+"""The choice of the kernel: the last arguments of `make kernel` stay in force.
 
 The choice is stored beside the build, so that an experiment, a test or a `make kernel` after an interruption use the
 same kernel. Environment variables are ignored.
@@ -14,11 +14,14 @@ from pathlib import Path
 from virtual.kernel import digests
 from virtual.kernel.errors import KernelError
 
-PACKAGE, SOURCE = "KERNEL_PACKAGE", "KERNEL_SOURCE"
-KEYS = (PACKAGE, SOURCE)
+PACKAGE, SOURCE, FINISHED = "KERNEL_PACKAGE", "KERNEL_SOURCE", "KERNEL"
+KEYS = (PACKAGE, SOURCE, FINISHED)
 FILE = "choice.json"
 DEFAULT_PACKAGE = "linux-source-6.12"
-CHOICES = f"make kernel {PACKAGE}=linux-source-X, or make kernel {SOURCE}=/path/to/tree-or-archive"
+CHOICES = (
+    f"make kernel {PACKAGE}=linux-source-X, make kernel {SOURCE}=/path/to/tree-or-archive, or make kernel "
+    f"{FINISHED}=/path/to/linux for a finished kernel of this version"
+)
 
 
 def read(given: Mapping[str, str]) -> dict[str, str]:
@@ -30,9 +33,9 @@ def read(given: Mapping[str, str]) -> dict[str, str]:
         if key.startswith("kernel") and key.upper() not in KEYS:
             raise KernelError(f"{key.upper()} is not a parameter of make kernel; allowed: {', '.join(KEYS)}")
     if len(chosen) > 1:
-        raise KernelError(f"{PACKAGE}={chosen[PACKAGE]} and {SOURCE}={chosen[SOURCE]}: give one of them")
-    if SOURCE in chosen:  # absolute, so that it does not depend on the current directory
-        chosen[SOURCE] = str(Path(chosen[SOURCE]).expanduser().absolute())
+        raise KernelError(f"{' and '.join(f'{key}={value}' for key, value in chosen.items())}: give one of them")
+    for key in chosen.keys() & {SOURCE, FINISHED}:  # absolute, so that it does not depend on the current directory
+        chosen[key] = str(Path(chosen[key]).expanduser().absolute())
     return chosen
 
 

@@ -25,6 +25,11 @@ KEYS = {
         "use it, too",
         values=PATHS,
     ),
+    "kernel": Key(
+        "a finished kernel instead: build/virtual/linux of another checkout of this version, with its kernel.json "
+        "beside it; later builds use it, too",
+        values=PATHS,
+    ),
 }
 
 

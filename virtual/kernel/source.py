@@ -47,6 +47,16 @@ def find(choice: Mapping[str, str], directory: Path, progress: BuildProgress) ->
     return _package(choice[PACKAGE], directory, progress)
 
 
+def must_fetch(choice: Mapping[str, str], directory: Path) -> bool:
+    """Whether `find` would fetch a package."""
+    return PACKAGE in choice and choice[PACKAGE] != METAPACKAGE and not _fetched(choice[PACKAGE], directory)
+
+
+def _fetched(name: str, directory: Path) -> list[Path]:
+    """The files of a package, the newest last."""
+    return sorted((directory / "packages").glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime)
+
+
 def _own(path: Path, directory: Path) -> KernelSource:
     """The user's own tree, archive or package file. Raises KernelError for anything else."""
     if path.is_dir():
@@ -82,7 +92,7 @@ def _package(name: str, directory: Path, progress: BuildProgress) -> KernelSourc
     if name == METAPACKAGE:
         tools.check_package_tools()
         name, _ = _known(name)
-    files = sorted(packages.glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime)
+    files = _fetched(name, directory)
     if not files:
         tools.check_package_tools()
         files = [_fetch(name, packages, progress)]

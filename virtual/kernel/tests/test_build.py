@@ -189,6 +189,68 @@ def test_cache__is_below_the_users_home_of_the_password_database(monkeypatch: py
     assert cache.of_user() == Path("/elsewhere/bufferscope/kernel")
 
 
+def as_package(setting: Setting) -> None:
+    """The source as a package that the user has fetched."""
+    top = setting.directory.parent / "package"
+    for name in ("DEBIAN", "usr/src"):
+        (top / name).mkdir(parents=True)
+    fields = "Package: linux-source-9.9\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x>\nDescription: x\n"
+    (top / "DEBIAN/control").write_text(fields)
+    with tarfile.open(top / "usr/src/linux-source-9.9.tar.xz", "w:xz") as archive:
+        archive.add(setting.tree, "linux-source-9.9")
+    (setting.cache / "packages").mkdir(parents=True)
+    file = setting.cache / "packages/linux-source-9.9_1_all.deb"
+    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", top, file], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb missing (not Debian?)")
+def test_machines_cache__spares_a_second_user_source_and_compiler(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = setting.directory.parent
+    machine, second = top / "machine", top / "second"
+    as_package(setting)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(cache, "OF_MACHINE", machine)
+    monkeypatch.setattr(cache, "of_user", lambda: setting.cache)
+
+    def ensure() -> dict[str, Any]:
+        return build.ensure(setting.directory, {"KERNEL_PACKAGE": "linux-source-9.9"}, BuildProgress(io.StringIO()))
+
+    (machine / "kernels").mkdir(parents=True)
+    kernel = ensure()
+    (setting.tree / "main.c").unlink()
+    setting.cache = top / "of another user"
+    for number, (mode, is_taken) in enumerate(((0o755, True), (0o2775, True), (0o777, False))):
+        machine.chmod(mode)
+        setting.directory = second / str(number)
+        if is_taken:
+            assert ensure() == ensure() == kernel
+        else:
+            with pytest.raises(KernelError, match=r"linux-source-9\.9"):
+                ensure()
+
+
+def test_finished_kernel__can_be_given_if_it_has_our_code(setting: Setting) -> None:
+    kernel = setting.build()
+    (setting.patches / "a.patch").write_text(PATCH)
+    setting.build()
+    first, setting.directory = setting.directory, setting.directory.parent / "second"
+    with pytest.raises(KernelError, match="no finished kernel"):
+        setting.ensure(KERNEL=str(setting.tree))
+    other = setting.ensure(KERNEL=str(first / "linux"))
+    assert setting.ensure() == other != kernel
+    (setting.patches / "a.patch").unlink()
+    for _ in range(2):
+        with pytest.raises(KernelError, match="other patches than"):
+            setting.ensure(KERNEL=str(first))
+    (setting.patches / "a.patch").write_text(PATCH)
+    (first / "linux").write_bytes(b"half")
+    with pytest.raises(KernelError, match="not whole"):
+        setting.ensure(KERNEL=str(first))
+    assert setting.ensure() == other, "the copy is whole"
+
+
 def test_source__chosen_and_interrupted_is_still_the_chosen_one(setting: Setting) -> None:
     setting.build()
     other = setting.directory.parent / "other"
@@ -239,12 +301,13 @@ def test_command__takes_its_words_alone_and_nothing_from_the_environment(monkeyp
     monkeypatch.setenv("KERNEL_PACKAGE", "linux-source-9")
     monkeypatch.setenv("MAKEFLAGS", "s -- CC=reno KERNEL_PACKAGE=linux-source-6.1")
     assert main(["kernel"]) == main(["kernel", "--make"]) == main(["kernel", "kernel_source=/x"]) == 0
-    assert choices == [{}, {"KERNEL_PACKAGE": "linux-source-6.1"}, {"KERNEL_SOURCE": "/x"}]
+    assert main(["kernel", "KERNEL=/x"]) == 0
+    assert choices == [{}, {"KERNEL_PACKAGE": "linux-source-6.1"}, {"KERNEL_SOURCE": "/x"}, {"KERNEL": "/x"}]
     monkeypatch.setenv("MAKEFLAGS", "s -- KERNEL_SOURCE= CC=reno")
     assert main(["kernel", "--make"]) == 1
     for words in (["FLOWS=1"], ["KERNEL_SOURCE=/x", "KERNEL_PACKAGE=y"], ["KERNEL_SRC=/x"]):
         assert main(["kernel", *words]) == 1
-    assert len(choices) == 3
+    assert len(choices) == 4
 
 
 def test_damage__is_not_taken_for_a_finished_kernel(setting: Setting) -> None:
