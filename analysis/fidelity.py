@@ -86,10 +86,16 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
     else:
         line = run.documents["switch"].get("line")
         known = wall_clock.link_facts(run, queue) | wall_clock.clock_facts(run)
-        absent: dict[str, Any] = dict.fromkeys(wall_clock.NOT_KNOWN)
-        absent["lateness_us"] = histogram_percentiles(None, **PERCENTS)
-        facts = absent | known | {
-            "absent": wall_clock.NOT_KNOWN,
+        absent: dict[str, Any] = dict(wall_clock.NOT_KNOWN)
+        lateness = histogram_percentiles(None, **PERCENTS)
+        late_ns = wall_clock.lateness_ns(run, queue)
+        if late_ns is not None and len(late_ns):
+            del absent["lateness_us"]
+            at = PERCENTS | {"max": 100.0}
+            lateness = dict(zip(at, (np.percentile(late_ns, list(at.values())) / 1e3).tolist(), strict=True))
+        facts = dict.fromkeys(wall_clock.NOT_KNOWN) | known | {
+            "lateness_us": lateness,
+            "absent": absent,
             "line": soft_facts(line, LINE_PORT) if isinstance(line, dict) else None,
         }  # fmt: skip
     recounted: dict[str, Any] = {}
@@ -214,7 +220,8 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
         reasons = inexact(run, facts)
     elif not limits.exact_time:
         line = facts["line"]
-        reasons = _rate_reasons(run, facts, limits) + wall_clock.clock_reasons(run, facts) + _recount_reasons(run)
+        reasons = _lateness_reasons(run, facts, f"port {port}") + _rate_reasons(run, facts, limits)
+        reasons += wall_clock.clock_reasons(run, facts) + _recount_reasons(run)
         reasons += _lateness_reasons(run, line, "port 2 of the delay line") + _soft_reasons(line) if line else []
     else:
         reasons = _lateness_reasons(run, facts, f"port {port}") + _rate_reasons(run, facts, limits)

@@ -22,7 +22,8 @@ class Rules:
     depth_error_packets: int  # largest difference of a depth from the recount by arrivals and departures
     depth_error_fraction: float  # largest fraction of packets whose depths differ by more than depth_error_packets
     max_rate_error: float  # largest error of the rate of back-to-back departures
-    # Largest utilization of one window. It exceeds 1, because a frame that leaves late counts in the next window.
+    # Largest utilization of one window. It exceeds 1, because a frame that leaves late counts in the next window. Where
+    # departures are measured, the largest lateness of a frame adds to it.
     max_utilization: float
     echo_takes_link_time: bool = True  # an echo on the idle bottleneck takes its transmission time
     tick_ns: int = 0  # a departure closer to an arrival than this may or may not count in the arrival's depth

@@ -57,7 +57,7 @@ def reasons_against(
         *programs.reasons(run, window),
         *fidelity_reasons(run, facts, port, complete),
         *trace_clock.reasons(run),
-        *_path_reasons(run, utilization),
+        *_path_reasons(run, utilization, facts["lateness_us"]["max"]),
         *settings_reasons(run, queue, port, complete),
     ]
 
@@ -144,8 +144,8 @@ def _open_loop_reasons(run: Run, entries: Entries) -> list[str]:
     return [*open_loop.datagram_reasons(entries), *open_loop.lateness_reasons(run)]
 
 
-def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
-    """Deviations of delay and rate from spec.yaml."""
+def _path_reasons(run: Run, utilization: dict[str, float | None], late_us: float | None) -> list[str]:
+    """Deviations of delay and rate from spec.yaml. `late_us`: the largest lateness of a frame."""
     reasons = []
     idle = idle_rtt(run)
     least, asked, expected = idle["min"], idle_rtt_ns(run.spec), idle["expected"]
@@ -163,9 +163,14 @@ def _path_reasons(run: Run, utilization: dict[str, float | None]) -> list[str]:
     elif "idle_rtt" not in run.unread:
         reasons.append("idle_rtt.json: does not say min_ns, so the path's delay is unknown; see logs/")
     most = utilization["max"]
-    if most is not None and most > rules(run).max_utilization:
+    if most is None:
+        return reasons
+    allowed, window_s = rules(run).max_utilization, utilization["window_s"]
+    if not rules(run).exact_time and late_us and window_s:
+        allowed += late_us / 1e6 / window_s  # the packets that waited for a late one follow it at once
+    if most > allowed:
         reasons.append(
-            f"link: a utilization of {most:.2%} in one window, which is impossible (allowed are "
-            f"{rules(run).max_utilization:.2%}): the switch's rate is not rate_bps of spec.yaml"
+            f"link: a utilization of {most:.2%} in one window, which is impossible (allowed are {allowed:.2%}): the "
+            "switch's rate is not rate_bps of spec.yaml"
         )
     return reasons

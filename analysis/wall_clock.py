@@ -19,11 +19,11 @@ from runs.verdict import Area
 MAX_GAP_ERROR = 0.1
 CLOCK_SLACK_NS = 100_000  # allowed misfit, and allowed change of the offset beyond its two measurements' uncertainty
 MAX_UNCERTAINTY_RTT_FRACTION = 0.05  # allowed uncertainty of times inferred from postcards, in base RTTs
-_NO_DEPARTURE = "it computes no departure times, so lateness has no reference"
+_NO_DEPARTURE = "it computes no departure times"
 NOT_KNOWN = {
     "departures": _NO_DEPARTURE,
     "lateness_frames": _NO_DEPARTURE,
-    "lateness_us": _NO_DEPARTURE,
+    "lateness_us": f"{_NO_DEPARTURE}, and its rate in bits follows from no packet's own times",
     "lateness_max_ns": _NO_DEPARTURE,
     "postcard_lateness_max_ns": _NO_DEPARTURE,
     "loop_gap_max_us": "it does not say how long its threads stood still",
@@ -66,6 +66,22 @@ def link_facts(run: Run, queue: dict[str, np.ndarray]) -> dict[str, Any]:
         "measured_bps": float(sizes.sum()) * 8e9 / span_ns,
         "back_to_back_ns": float(ideal_ns.sum()),
     }
+
+
+def lateness_ns(run: Run, queue: dict[str, np.ndarray]) -> np.ndarray | None:
+    """By how much each packet left later than its arrival, the packets before it and a rate in packets/s allow, in
+    departure order; None without such a rate. A switch that keeps this rate lets a packet leave at once if the last one
+    left, or should have left, at least the time of a packet earlier.
+    """
+    pps = run.spec.get("rate_pps")
+    if run.recount is not None or not isinstance(pps, int) or pps < 1:
+        return None
+    left = np.flatnonzero(~dropped(queue))
+    came, gone = queue["enqueue_mono_ns"][left], queue["enqueue_mono_ns"][left] + queue["sojourn_ns"][left]
+    order = np.argsort(gone, kind="stable")
+    behind = np.arange(len(left)) * (10**9 // pps)
+    due = behind + np.maximum.accumulate(came[order] - behind)
+    return np.maximum(gone[order] - due, 0)
 
 
 def clock_facts(run: Run) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def test_run__on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
     assert (0.5 if summary["valid"] else 0.2) < summary["utilization"]["mean"] < 1.05
     assert summary["queue_depth_packets"]["max"] <= summary["buffer_packets"]
     assert summary["rate"]["kept_pps"] == 4064
-    assert summary["fidelity"]["lateness_us"]["p99"] is None
+    assert summary["fidelity"]["lateness_us"]["p99"] > 0
     assert summary["fidelity"]["line"]["lateness_us"]["p99"] > 0
     world = json.loads((own / "environment.json").read_text())
     assert world["program"]["digest"] == (CHECKOUT / "p4src/build/bufferscope.sha256").read_text().split()[0]
