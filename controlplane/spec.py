@@ -6,7 +6,6 @@ problem and, as far as they apply, value and allowed values.
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ from controlplane.targets import TARGETS
 from controlplane.threshold import DIMENSIONS
 from lib import values
 from lib.values import whole_number
+from lib.words import unknown
 from wire.wire import POSTCARD
 
 MTU_BYTES = (64, 10_000)
@@ -38,10 +38,7 @@ quantity = partial(values.quantity, positive=True, exact=False)
 def _one_of(*allowed: str) -> Callable[[object], str]:
     def read(value: object) -> str:
         if value not in allowed:
-            near = difflib.get_close_matches(str(value), allowed, n=1)
-            raise ValueError(
-                "is not known; " + (f"did you mean {near[0]}?" if near else f"allowed: {', '.join(allowed)}")
-            )
+            raise ValueError(f"is not known; {unknown(str(value), allowed)}")
         return str(value)
 
     return read
@@ -215,6 +212,4 @@ def _short(value: object) -> str:
 def _unknown_key(location: tuple[Any, ...]) -> str:
     models: dict[str, type[BaseModel]] = {"policy": PolicySpec, "collector": CollectorSpec}
     within = SwitchSpec if len(location) == 1 else models.get(str(location[-2]), PortSpec)
-    near = difflib.get_close_matches(str(location[-1]), within.model_fields, n=1)
-    allowed = ", ".join(within.model_fields)
-    return f"is not known; did you mean {near[0]}?" if near else f"is not known; allowed: {allowed}"
+    return f"is not known; {unknown(str(location[-1]), within.model_fields)}"

@@ -16,6 +16,7 @@ from lib.errors import BadValue
 OF_THE_MAKEFILE = ("V", "PYTHON", "BUFFERSCOPE")  # variables of the Makefile itself, allowed with every goal
 MAKE = "--make"  # as the only word: read the words of the calling make
 SWITCH = ("0", "1")
+LETTERS_PER_ERROR = 5  # a name with more errors is another name: LOSS is not FLOWS
 PATHS = ("PATH",)
 
 
@@ -84,7 +85,15 @@ def require(given: Mapping[str, Any], errors: list[BadValue], **hints: str) -> N
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
-    """The advice for an unknown name: the nearest known one, else all of them."""
+    """The advice for an unknown name: the known one that it is a typing error of, else all of them."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(names)}"
+    near = min(names, key=lambda each: _differing(name, each), default="")
+    if _differing(name, near) <= min(max(1, len(name) // LETTERS_PER_ERROR), len(name) - 1):
+        return f"did you mean {near}?"
+    return f"allowed: {', '.join(names) or 'none'}"
+
+
+def _differing(name: str, other: str) -> int:
+    """The letters of the longer name that are not in the other name, in its order."""
+    blocks = difflib.SequenceMatcher(None, name, other).get_matching_blocks()
+    return max(len(name), len(other)) - sum(block.size for block in blocks)
