@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.host import Host
+from lib import regular
 from virtual.kernel import config
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,14}")
@@ -46,9 +47,7 @@ def read(word: str) -> Source:
             f"names {word}, whose name cannot be an algorithm's; allowed: 1 to 15 of a-z, 0-9 and _, the first a letter"
         )
     try:
-        content = path.read_bytes()
-        if len(content) > MOST_BYTES:
-            raise ValueError(f"names {word}, which has {len(content)} bytes; allowed: {MOST_BYTES} at most")
+        content = regular.read_bytes(path, MOST_BYTES)
         text = content.decode()
     except UnicodeDecodeError:
         raise ValueError(f"names {word}, which is not text in UTF-8; allowed: a C file") from None

@@ -36,3 +36,12 @@ def read_text(path: Path, errors: str = "strict") -> str:
     """The whole file as UTF-8. Raises OSError, UnicodeDecodeError."""
     with opened(path) as file:
         return file.read().decode("utf-8", errors)
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """The whole file, of at most `most` bytes. Raises OSError."""
+    with opened(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"is larger than {most} bytes", str(path))
+    return data

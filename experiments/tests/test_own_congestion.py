@@ -70,6 +70,10 @@ def test_resolve__takes_the_text_and_keeps_its_digest_in_the_run(tmp_path: Path)
 def test_resolve__refuses_files_where_they_cannot_run(tmp_path: Path) -> None:
     for name in ("cubic.c", "yeah.c", "mycc.c", "mycc.bpf.c"):
         (tmp_path / name).write_text("")
+    os.mkfifo(tmp_path / "fifo.c")
+    (tmp_path / "large.c").write_text(" " * (congestion.MOST_BYTES + 1))
+    for name, said in (("fifo", "is not a regular file"), ("large", "is larger than")):
+        assert said in problem(cc=str(tmp_path / f"{name}.c"))
     assert "cubic exists already" in problem(cc=str(tmp_path / "cubic.c"))
     assert "yeah exists already" in problem("real", cc=str(tmp_path / "yeah.c"))
     assert "CLOCK=real only" in problem(cc=str(tmp_path / "mycc.bpf.c"))

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hosts.traffic import draws
-from lib import units
+from lib import regular, units
 from lib.units import Quantity
 from lib.values import number
 
 # Least share of the mean that must lie in values that can be drawn. With less, the load is far from the requested load.
 LEAST_DRAWN_SHARE = 0.75
+MOST_FILE_BYTES = 8 << 20
 # Name of a distribution -> its parameters as in a plan, each a quantity (Q) or a number (N).
 _FORMS = {
     "fixed": (("value", "Q"),),
@@ -80,7 +81,7 @@ def read_points(path: Path) -> list[list[float]]:
     """An empirical distribution of sizes: lines of BYTES CUMULATIVE_PROBABILITY, ascending, the last probability 1."""
     points: list[list[float]] = []
     try:
-        lines = path.read_text().splitlines()
+        lines = regular.read_bytes(path, MOST_FILE_BYTES).decode().splitlines()
     except (OSError, ValueError) as error:
         raise ValueError(f"cannot be read: {getattr(error, 'strerror', None) or error}; allowed: a file of lines BYTES "
                          "CUMULATIVE_PROBABILITY") from None  # fmt: skip
