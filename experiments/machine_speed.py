@@ -14,6 +14,8 @@ import subprocess
 import sys
 from typing import NamedTuple
 
+from lib.errors import RunError
+
 WORK = """
 import time
 table, value, began, used = {}, 1, time.perf_counter(), time.process_time()
@@ -46,11 +48,17 @@ class Speed(NamedTuple):
 
 
 def measure(at_once: int) -> Speed:
-    """Times WORK in `at_once` processes, MOST_PROCESSES at most. Takes some 0.2 s."""
+    """Times WORK in `at_once` processes, MOST_PROCESSES at most. Takes some 0.2 s. Raises RunError."""
     command = [sys.executable, "-I", "-S", "-c", WORK]
     count = min(max(at_once, 1), MOST_PROCESSES)
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
-    times = [tuple(map(float, process.communicate()[0].split())) for process in processes]
+    said = [process.communicate()[0].split() for process in processes]
+    if failed := next((process for process in processes if process.returncode), None):
+        raise RunError(
+            f"a process that measures this machine's speed ended with status {failed.returncode}: was it killed, or is "
+            "the memory exhausted? run the command again"
+        )
+    times = [tuple(map(float, words)) for words in said]
     wall_s, used_s = (sum(column) for column in zip(*times, strict=True))
     return Speed(used_s / count / REFERENCE_S, max(wall_s / used_s - 1, 0))
 

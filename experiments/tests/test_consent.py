@@ -46,6 +46,12 @@ def test_cost__is_said_and_a_high_one_needs_a_yes_and_leaves_nothing(
     assert not (tmp_path / "results").exists()
 
 
+def test_speed__that_cannot_be_measured_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_speed, "WORK", "import os; os.kill(os.getpid(), 9)")
+    with pytest.raises(RunError, match="ended with status -9"):
+        consent.ask(resolved(**SMALL), 2, yes=False)
+
+
 def test_disk__of_tiny_flows_has_room_for_the_packets_of_each_flow() -> None:
     spec = resolved(traffic="finite", cc="reno", sizes="fixed:100b", rate="20mbit", rtt="10ms", duration="20s")
     flows = spec.transfers[0].flows(spec.traffic_ns)
