@@ -22,7 +22,17 @@ from hosts.tune.tcp_options import LINUX, profile
 from lib import files, parquet, regular
 from lib.errors import InputError
 from runs import group_columns, record, verdict
-from runs.names import EARLIER_ATTEMPTS, ENVIRONMENT, INDEX, JOB_NAME, PLAN, REPETITION_NAME, SUMMARY, SWEEP_RUNS
+from runs.names import (
+    EARLIER_ATTEMPTS,
+    ENVIRONMENT,
+    INDEX,
+    JOB_NAME,
+    LATEST,
+    PLAN,
+    REPETITION_NAME,
+    SUMMARY,
+    SWEEP_RUNS,
+)
 from runs.spec_file import load_spec
 from runs.thinned import kept
 
@@ -319,11 +329,16 @@ def distinct(rows: Iterable[Mapping[str, Any]]) -> int:
 
 
 def _directories(parent: Path) -> list[Path]:
-    """The subdirectories, sorted. Links are left out: results/latest would count a run twice."""
+    """The subdirectories, sorted. A link is followed if it leads out of `parent`, but not to one place twice."""
     try:
-        return sorted(Path(entry.path) for entry in os.scandir(parent) if entry.is_dir(follow_symlinks=False))
+        found = {Path(entry.path): entry.is_symlink() for entry in os.scandir(parent) if entry.is_dir()}
+        inside = parent.resolve()
     except OSError:
         return []
+    links = sorted((path for path in found if found[path]), key=lambda path: (path.name != LATEST, path.name))
+    elsewhere = {path.resolve(): path for path in links}
+    followed = [path for target, path in elsewhere.items() if not target.is_relative_to(inside)]
+    return sorted([*(path for path in found if not found[path]), *followed])
 
 
 def _of_run(run: Path) -> Iterator[Path]:

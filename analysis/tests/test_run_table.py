@@ -108,6 +108,14 @@ def test_index__is_fresh_whatever_happens_to_the_runs(tmp_path, summary):
     assert list(tmp_path.glob(".index*")) == []
 
 
+def test_index__follows_a_link_that_leads_elsewhere(tmp_path, summary):
+    results, moved = tmp_path / "results", repetition(tmp_path / "disk", summary).parent
+    results.mkdir()
+    (results / "moved").symlink_to(moved)
+    (results / "latest").symlink_to("moved")
+    assert run_table.read(results)["run"].to_list() == ["moved/rep-1"]
+
+
 def test_index__of_another_version_or_none_is_made_anew(tmp_path, summary):
     assert run_table.read(tmp_path / "nowhere").height == 0
     repetition(tmp_path, summary)
