@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -11,11 +12,14 @@ from pathlib import Path
 from controlplane import bmv2_client
 from controlplane.switch import SwitchError
 from controlplane.targets import TARGETS
-from experiments import host, p4_program
+from experiments import cell, host, p4_program
 from experiments.resolved import Resolved
+from lib.errors import RunError
 from virtual import PATH
 
 BTF = Path("/sys/kernel/btf/vmlinux")
+CAPABILITIES = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13}  # include/uapi/linux/capability.h
+ALL_USERS = ["0", "0", str(2**32 - 1)]  # the map of users of the initial user namespace
 FILE_SYSTEMS = Path("/proc/filesystems")
 BINARIES = ("softswitch", "collector", "tcp_trace", "congestion_control", "tcp_flows", "open_loop", "traffic_sink")
 # Tool -> Debian package. ansible-playbook comes with the Python packages of this checkout.
@@ -89,6 +93,23 @@ def _outside(target: str) -> list[str]:
     ]
 
 
+def _refused_privileges() -> str:
+    """What this machine refuses to root and a cell needs; '' if nothing. A cell is tried, too: seccomp or AppArmor may
+    refuse what the capabilities allow.
+    """
+    status = Path("/proc/self/status").read_text()
+    effective = int(re.findall(r"^CapEff:\s+([0-9a-f]+)$", status, re.MULTILINE)[0], 16)
+    if lacking := [name for name, bit in CAPABILITIES.items() if not effective >> bit & 1]:
+        return f"this process lacks {', '.join(lacking)}"
+    if Path("/proc/self/uid_map").read_text().split() != ALL_USERS:
+        return "this process is root of a user namespace only, and lacks the kernel's own rights"
+    try:
+        cell.run(lambda: None)
+    except RunError as error:
+        return "; ".join(error.lines)
+    return ""
+
+
 def _missing_for_real_time() -> list[str]:
     """Missing requirements of a lab on this machine's kernel. A lab in virtual time is root in a kernel of its own."""
     lines = []
@@ -96,6 +117,11 @@ def _missing_for_real_time() -> list[str]:
         lines.append(
             "not root: network namespaces, packet rings and BPF need root; run the command again with sudo, or with "
             "CLOCK=virtual"
+        )
+    elif refused := _refused_privileges():
+        lines.append(
+            f"{refused}, as in a container: real time needs network namespaces, mounts and packet rings; use "
+            "CLOCK=virtual, or give the container these rights (docker run --privileged)"
         )
     if not BTF.exists() and "tracefs" not in FILE_SYSTEMS.read_text().split():
         lines.append(

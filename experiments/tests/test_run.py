@@ -107,6 +107,27 @@ def stopped_child(run: subprocess.Popen[str]) -> int:
 class TestRun:
     pytestmark = software
 
+    @pytest.mark.parametrize(
+        ("container", "lacking"),
+        [
+            (("setpriv", "--bounding-set=-sys_admin"), "CAP_SYS_ADMIN"),
+            (("setpriv", "--bounding-set=-net_admin"), "CAP_NET_ADMIN"),
+            (("unshare", "--user", "--map-root-user"), "user namespace"),
+        ],
+    )
+    def test_preflight__of_a_container_without_privileges_offers_virtual_time(
+        self, tmp_path: Path, container: tuple[str, ...], lacking: str
+    ) -> None:
+        words = ["experiment", "CLOCK=real", "CC=cubic", f"RESULTS={tmp_path / 'results'}"]
+        done = subprocess.run(
+            [*container, sys.executable, "-m", "bufferscope", *words],
+            cwd=CHECKOUT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert lacking in done.stderr
+        assert "CLOCK=virtual" in done.stderr
+        assert not (tmp_path / "results").exists()
+
     def test_run__leaves_a_complete_result(self, tmp_path: Path) -> None:
         with socket.socket() as iperf3, socket.socket(type=socket.SOCK_DGRAM) as collector:
             for busy, port in ((iperf3, FIRST_SERVER_PORT), (collector, POSTCARD_PORT)):
