@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ LOGS_AND_FIGURES_BYTES = 16 << 20
 SUMMARY_BYTES = 4 << 20  # summary, report and distributions
 # Bytes of a row of flows.parquet, and packets of the shortest flow: SYN, data, FIN and an ACK.
 FLOW_ROW_BYTES, LEAST_FLOW_PACKETS = 120, 4
+IPERF3_STREAM_BYTES = 128 << 10  # of a stream's buffer, a file in TMPDIR
 # Measured sizes of runs (experiments/tests/test_consent.py): trace records per data packet, tables relative to raw
 # files, and everything else.
 TRACED_SHARE, EXPECTED_DERIVED_SHARE, EXPECTED_REST_BYTES = 0.55, 0.3, 3 * 10**6
@@ -80,6 +82,20 @@ def shortage(spec: Resolved, directory: Path) -> str | None:
     return (
         f"{directory} has {mib(free)} free; this experiment may write {mib(needed)}: "
         "make room, choose another directory with RESULTS=, or lower DURATION, RATE or REPS"
+    )
+
+
+def temporary_shortage(spec: Resolved) -> str | None:
+    """The message for the user if iperf3's clients have no room for temporary files; None if they have."""
+    if spec.generator != "iperf3":
+        return None
+    directory = Path(tempfile.gettempdir())
+    needed, free = spec.flows * IPERF3_STREAM_BYTES, free_bytes(directory)
+    if needed <= free:
+        return None
+    return (
+        f"{directory} has {mib(free)} free; iperf3 needs {mib(needed)} there for its streams: make room, choose "
+        "another directory with TMPDIR=DIRECTORY in the environment, or use GENERATOR=epoll"
     )
 
 

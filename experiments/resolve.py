@@ -28,6 +28,7 @@ from experiments import (
     tcp_options,
     transfers,
 )
+from experiments.disk import IPERF3_STREAM_BYTES
 from experiments.host import ALLOWED, Host
 from experiments.resolved import MAX_POOL_BYTES, Resolved
 from experiments.spec import ARRIVALS, KEYS, SPEC_VERSION, Spec, validate
@@ -44,7 +45,6 @@ from lib.units import Quantity
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
 MOST_NAME_LETTERS = 64  # as NAME may have (spec.py)
-IPERF3_STREAM_BYTES = 128 << 10  # of a stream's buffer, a file in TMPDIR
 MOST_IPERF3_FLOWS = 3 * cell.RUN_BYTES // 4 // IPERF3_STREAM_BYTES
 # Most published measurements use iperf3. In virtual time iperf3 cannot run: it spins while it waits.
 DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}

@@ -30,6 +30,7 @@ from runs.aborted import Cause
 from runs.verdict import Area
 
 EXIT_NOT_VALID = 2
+PROCESSES_MIB = 128  # of Python, beside each repetition that is recorded
 
 
 def run(
@@ -78,11 +79,11 @@ def preflight(lab: Lab, results_directory: Path) -> None:
         raise RunError(*lines)
 
 
-def check_room(lab: Lab, directory: Path, at_once: int) -> None:
+def check_room(lab: Lab, directory: Path, at_once: int, beside_mib: int = PROCESSES_MIB) -> None:
     """Raises RunError if the disk or the memory cannot hold the experiment."""
-    shortages = [line for line in (disk.shortage(lab.spec, directory), lab.memory_shortage(at_once)) if line]
-    if shortages:
-        raise RunError(*shortages)
+    shortages = (disk.shortage(lab.spec, directory), disk.temporary_shortage(lab.spec))
+    if lines := [line for line in (*shortages, lab.memory_shortage(at_once, beside_mib)) if line]:
+        raise RunError(*lines)
 
 
 def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> list[Outcome]:

@@ -111,9 +111,10 @@ class VirtualMachine:
         self.command = [str(job.kernel), *command_line(job)]
 
     def __enter__(self) -> VirtualMachine:
-        shortage = memory.problem(self.job.memory_mib)
-        if shortage:
-            raise MachineError(shortage)
+        try:
+            self._memory = memory.place(self.job.memory_mib)
+        except memory.NoRoomError as error:
+            raise MachineError(str(error)) from None
         runner = os.getpid()
 
         def prepare() -> None:
@@ -127,7 +128,9 @@ class VirtualMachine:
         with self.job.console.open("wb") as console:
             self.process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=console, stderr=console, cwd=self.job.directory,
-                env=self._environment(), preexec_fn=prepare, start_new_session=True,
+                # The same in every run, except the directory in which the kernel keeps its memory, on the host.
+                env={"PATH": os.defpath, "HOME": "/", memory.VARIABLE: str(self._memory)},
+                preexec_fn=prepare, start_new_session=True,
             )  # fmt: skip
         return self
 
@@ -136,11 +139,6 @@ class VirtualMachine:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-
-    def _environment(self) -> dict[str, str]:
-        """The same in every run, except TMPDIR: on the host, the kernel keeps its memory in that directory."""
-        passed_on = {name: os.environ[name] for name in ("TMPDIR",) if name in os.environ}
-        return {"PATH": os.defpath, "HOME": "/", **passed_on}
 
     def messages(self) -> Iterator[dict[str, Any]]:
         """Yields messages from inside as they arrive, until the machine has ended. Raises MachineError if the machine
@@ -170,4 +168,4 @@ class VirtualMachine:
                 time.sleep(POLL_S)
         if "end" not in last_message:
             text = self.job.console.read_text(errors="replace")
-            raise MachineError(why_it_ended(self.process.returncode, text, memory.place()))
+            raise MachineError(why_it_ended(self.process.returncode, text, self._memory))

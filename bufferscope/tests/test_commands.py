@@ -56,7 +56,8 @@ def test_mistake__is_one_line_and_nothing_is_written(
         ("experiment FLOW=1 CLOCK=real", "FLOW is not a parameter; did you mean FLOWS?"),
         ("experiment LOSS=1 CLOCK=real", "LOSS is not a parameter; allowed: CC, "),
         ("experiment REVERSE=1 CLOCK=real", "REVERSE is not a parameter; allowed: CC, "),
-        ("p4 FOO=1", "FOO is not a parameter of p4; allowed: none"), ("sweep", "SPEC "), ("sweep SPEC=none.yaml", "none.yaml:"),
+        ("p4 FOO=1", "FOO is not a parameter of p4; allowed: none"),
+        ("sweep", "SPEC "), ("sweep SPEC=none.yaml", "none.yaml:"),
         ("sweep SPEC=x SMOKE=2", "SMOKE=2 "), ("sweep SPEC=x JOBS=0", "JOBS=0 "),
     ):  # fmt: skip
         assert main(words.split()) == Exit.NOTHING, words

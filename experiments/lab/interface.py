@@ -28,8 +28,10 @@ class Lab(ABC):
         """The experiment's requirements that this machine lacks, one line each with what to do."""
         return missing.of(self.spec)
 
-    def memory_shortage(self, at_once: int) -> str | None:
-        """The message if memory does not suffice for `at_once` repetitions at the same time; None if it does."""
+    def memory_shortage(self, at_once: int, beside_mib: int = 0) -> str | None:
+        """The message if memory does not suffice for `at_once` repetitions at the same time, with `beside_mib` for the
+        programs around each; None if it does.
+        """
         return None
 
     @contextmanager

@@ -14,10 +14,12 @@ from experiments.lab.interface import Lab
 from experiments.lab.kernel import Kernel
 from experiments.progress import RunProgress
 from experiments.run_plan import plan_run
+from experiments.sizes import sizes
 from experiments.switches import SWITCH_DAEMONS
 from hosts.congestion_bpf.objects import ObjectError
 from lib.errors import RunError
 from runs import results
+from virtual import memory
 
 # Time for the traffic program to start before the first flow. On an idle machine the program needs a tenth of this.
 LEAD_NS = 400_000_000
@@ -29,6 +31,9 @@ class RealLab(Lab):
     def missing(self) -> list[str]:
         lines = super().missing()
         return lines or bpf_programs.load_and_check(self.spec)
+
+    def memory_shortage(self, at_once: int, beside_mib: int = 0) -> str | None:
+        return memory.group_problem(sizes(self.spec).machine_mib + beside_mib)
 
     def record(self, number: int, directory: Path, processor: int | None) -> None:
         try:

@@ -91,8 +91,8 @@ class VirtualLab(ParallelLab):
                 lines = error.lines
         return lines
 
-    def memory_shortage(self, at_once: int) -> str | None:
-        return memory.problem(sizes(self.spec).machine_mib, at_once)
+    def memory_shortage(self, at_once: int, beside_mib: int = 0) -> str | None:
+        return memory.problem(sizes(self.spec).machine_mib, at_once, beside_mib)
 
     def record(self, number: int, directory: Path, processor: int | None) -> None:
         plan = plan_run(self.spec, number)

@@ -65,7 +65,7 @@ def run(
         (home / "jobs").write_text("".join(f"{name}\n" for name in names))
         command = [
             program(), "--will-cite", "--plain", "--ungroup", "--jobs", str(at_once) if at_once else "100%",
-            "--tmpdir", str(home), "--joblog", str(home / "log"), "--arg-file", str(home / "jobs"),
+            "--joblog", str(home / "log"), "--arg-file", str(home / "jobs"),
         ]  # fmt: skip
         command += _away(directory, home, labs) if labs else [COMMAND]
         with (home / "said").open("w") as said:

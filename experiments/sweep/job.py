@@ -73,7 +73,7 @@ def _run(spec: Resolved, run_directory: Path, keep: str) -> int:
         with lab.processors() as processors:  # for the analysis, too, which would disturb an experiment in real time
             if state is not State.RECORDED:
                 make_room(run_directory)
-                runner.check_room(lab, run_directory, len(processors))
+                runner.check_room(lab, run_directory, len(processors), beside_mib=0)  # this process has its memory
                 runner.record(lab, 1, results.create_repetition(run_directory, 1), *processors[:1])
             if not analyse(repetition, alone=spec.clock == "virtual", keep=keep).get("valid"):
                 return runner.EXIT_NOT_VALID

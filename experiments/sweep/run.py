@@ -322,9 +322,9 @@ def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
     at_once = asked or len(os.sched_getaffinity(0))
     largest = max((job.spec for job in jobs), key=lambda spec: spec.pool_packets * spec.frame_bytes)
     lab = choose(largest)
-    while at_once > 1 and lab.memory_shortage(at_once):
+    while at_once > 1 and lab.memory_shortage(at_once, runner.PROCESSES_MIB):
         at_once -= 1
-    problem = lab.memory_shortage(1)
+    problem = lab.memory_shortage(1, runner.PROCESSES_MIB)
     if problem:
         raise RunError(problem)
     return at_once

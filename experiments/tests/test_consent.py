@@ -52,6 +52,13 @@ def test_speed__that_cannot_be_measured_is_one_line(monkeypatch: pytest.MonkeyPa
         consent.ask(resolved(**SMALL), 2, yes=False)
 
 
+def test_disk__has_room_for_the_temporary_files_of_iperf3(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "free_bytes", lambda _: 1 << 20)
+    assert "TMPDIR" in (disk.temporary_shortage(resolved(clock="real", flows="16")) or "")
+    for given in ({"flows": "8"}, {"flows": "16", "generator": "epoll"}):
+        assert disk.temporary_shortage(resolved(clock="real", **given)) is None
+
+
 def test_disk__of_tiny_flows_has_room_for_the_packets_of_each_flow() -> None:
     spec = resolved(traffic="finite", cc="reno", sizes="fixed:100b", rate="20mbit", rtt="10ms", duration="20s")
     flows = spec.transfers[0].flows(spec.traffic_ns)

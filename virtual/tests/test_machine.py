@@ -60,8 +60,8 @@ def test_messages__a_machine_that_says_nothing_is_ended(tmp_path: Path, monkeypa
 
 
 def test_machine__without_room_for_its_memory_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "problem", lambda needed_mib: f"no room for {needed_mib} MiB")
-    with pytest.raises(MachineError, match="no room for 64 MiB"), VirtualMachine(job(tmp_path)):
+    monkeypatch.setattr(memory, "group_problem", lambda wanted_mib: f"no room for {wanted_mib} MiB")
+    with pytest.raises(MachineError, match="no room for 80 MiB"), VirtualMachine(job(tmp_path)):
         pass
     assert not (tmp_path / "logs/console.log").exists()
 

@@ -154,6 +154,15 @@ def test_engine__runs_each_job_once_and_two_in_parallel(tmp_path: Path, monkeypa
     assert max(at_once) == 2
 
 
+def test_engine__leaves_jobs_the_users_directory_for_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "COMMAND", 'echo {} "$TMPDIR" >"$BUFFERSCOPE_SWEEP/said"')
+    monkeypatch.setenv("TMPDIR", "/var/tmp")
+    engine.run(tmp_path, ["a-1"], 1, lambda: None)
+    assert (tmp_path / "said").read_text() == "a-1 /var/tmp\n"
+
+
 def test_engine__refuses_names_that_a_shell_interprets_and_another_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
