@@ -126,7 +126,7 @@ DEPLOY_WORDS = $(and $(filter deploy,$(MAKECMDGOALS)),$(MAKEOVERRIDES))
 # CC is a congestion control on our command lines; make would pass it on as the C compiler.
 AS_IF_ALONE := env -u CC -u MAKEFLAGS -u MFLAGS
 
-SOURCES := $(wildcard $(shell git ls-files softswitch collector hosts lib wire p4src ansible bench 2>/dev/null))
+SOURCES := $(wildcard $(shell git -c 'safe.directory=*' ls-files softswitch collector hosts lib wire p4src ansible bench 2>/dev/null))
 
 build/deployed: .venv/ready $(SOURCES)
 	@echo "preparing this machine: packages and build (a minute or more the first time)"
@@ -150,3 +150,10 @@ build/deployed: .venv/ready $(SOURCES)
 .venv/ready-dev: requirements-dev.txt .venv/ready-test
 	@ansible/bootstrap.sh requirements-dev.txt
 	@touch $@
+
+# What root makes in another user's checkout belongs to that user.
+ifeq ($(shell id -u),0)
+ifneq ($(shell stat -c %u .),0)
+SHELL := ansible/owned.sh
+endif
+endif

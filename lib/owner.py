@@ -3,14 +3,28 @@
 results, and go on without root. Files that the run did not make keep their owner.
 
 The caller of sudo is trusted with root's rights, since root runs this checkout for that user; every other user is not.
+
+What root makes in another user's checkout, except results, belongs to the checkout's owner, whose next make must be
+able to change it. make then runs each of its lines with `python3 -m lib.owner LINE`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import pwd
+import re
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
+
+from lib.terminal import complain
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+MADE = re.compile(r"build|\.venv|__pycache__|\..*_cache|.*\.egg-info")  # directories that make and Python make
 
 
 class NotOurs(OSError):
@@ -51,19 +65,38 @@ def give(made: Path) -> None:
     if not user:
         return
     if made.is_symlink() or not made.is_dir():
-        _give_name(str(made), None, user)
-        return
+        _give_name(str(made), None, user.pw_uid, user.pw_gid)
+    else:
+        _give_tree(made, user.pw_uid, user.pw_gid)
+
+
+def _give_tree(made: Path, uid: int, gid: int) -> None:
     for _, directories, files, descriptor in os.fwalk(made, topdown=False):
         for name in (*files, *directories):
-            _give_name(name, descriptor, user)
-    _give_name(str(made), None, user)
+            _give_name(name, descriptor, uid, gid)
+    _give_name(str(made), None, uid, gid)
 
 
-def _give_name(name: str, within: int | None, user: pwd.struct_passwd) -> None:
-    status = os.stat(name, dir_fd=within, follow_symlinks=False)
-    has_one_name = stat.S_ISDIR(status.st_mode) or status.st_nlink == 1
-    if status.st_uid == os.geteuid() and has_one_name:
-        os.chown(name, user.pw_uid, user.pw_gid, dir_fd=within, follow_symlinks=False)
+def _give_name(name: str, within: int | None, uid: int, gid: int) -> None:
+    with contextlib.suppress(FileNotFoundError):  # another program removed it meanwhile
+        status = os.stat(name, dir_fd=within, follow_symlinks=False)
+        has_one_name = stat.S_ISDIR(status.st_mode) or status.st_nlink == 1
+        if status.st_uid == os.geteuid() and has_one_name:
+            os.chown(name, uid, gid, dir_fd=within, follow_symlinks=False)
+
+
+def give_checkout(checkout: Path = CHECKOUT) -> None:
+    """If root runs another user's checkout: gives that user what root made in it. Root's other files stay root's."""
+    owner = checkout.stat()
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        return
+    for directory, names, _ in os.walk(checkout):
+        for path in (Path(directory, name) for name in filter(MADE.fullmatch, names)):
+            try:
+                _give_tree(path, owner.st_uid, owner.st_gid)
+            except OSError as error:
+                complain(f"note: {path} still has files of root: {error.strerror}")
+        names[:] = [name for name in names if not (name.startswith(".") or MADE.fullmatch(name) or name == "results")]
 
 
 def make(directory: Path) -> None:
@@ -79,9 +112,25 @@ def claim(directory: Path) -> None:
     links under the names that we write. Raises NotOurs, OSError.
     """
     make(directory)
+    if directory.is_symlink():
+        raise OSError(errno.ELOOP, f"is a link; use its target, {directory.resolve()}", str(directory))
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if not is_ours(descriptor):
             raise NotOurs(0, f"belongs to user {os.fstat(descriptor).st_uid}", str(directory))
     finally:
         os.close(descriptor)
+
+
+def _shell(line: str) -> int:
+    """Runs a command line of the Makefile; returns its exit status. The terminal sends SIGINT to the command, too."""
+    command = subprocess.Popen(["/bin/sh", "-c", line], close_fds=False)  # two may be those of make's job server
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, lambda *_: command.terminate())
+    status = command.wait()
+    give_checkout()
+    return status if status >= 0 else 128 - status
+
+
+if __name__ == "__main__":
+    sys.exit(_shell(sys.argv[1]))
