@@ -5,6 +5,8 @@
 BUFFERSCOPE := .venv/bin/bufferscope
 V ?= 0
 export V
+# ssh passes on locales that this machine may not have, and Ansible needs UTF-8.
+export LC_ALL := C.UTF-8
 JOBS := $(shell nproc)
 
 .DEFAULT_GOAL := help
@@ -150,6 +152,9 @@ build/deployed: .venv/ready $(SOURCES)
 .venv/ready-dev: requirements-dev.txt .venv/ready-test
 	@ansible/bootstrap.sh requirements-dev.txt
 	@touch $@
+
+.DEFAULT:
+	$(error $@ is neither a target nor a file; make help lists the targets)
 
 # What root makes in another user's checkout belongs to that user.
 ifeq ($(shell id -u),0)

@@ -14,16 +14,23 @@ import sys
 
 from bufferscope import help_text
 from bufferscope.commands import COMMANDS, Command
+from lib import inherited, owner
 from lib.errors import BadValue, InputError, Interrupted, RunError, SpecError, fail
 from lib.exit_codes import of_signal
+from lib.terminal import name_output, one_line
 from lib.words import MAKE, made, read_words, unknown
 
 HELP = {"-h", "--help"}
+OURS = {path.name for path in inherited.CHECKOUT.iterdir() if path.is_dir()}
 
 
 def main(words: list[str] | None = None) -> int:
     """Runs the command that `words` name; returns the exit status."""
+    inherited.settle()
+    name_output()
     try:
+        if problems := inherited.problems():
+            return fail(problems)
         status = _run(sys.argv[1:] if words is None else words)
         sys.stdout.flush()
         return status
@@ -38,10 +45,27 @@ def main(words: list[str] | None = None) -> int:
         return of_signal(signal.SIGPIPE)
     except OSError as error:
         return fail([f"{error.filename}: {error.strerror}" if error.filename else str(error)])
+    except MemoryError:
+        return fail(["this process's memory is exhausted: raise its limits, or ask for less"])
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] in OURS:
+            raise
+        return fail([_package_problem(error)])
     except KeyboardInterrupt as interrupt:
         return fail([str(interrupt) or "ended by SIGINT"], of_signal(signal.SIGINT))
     except Interrupted as interrupted:
         return fail([f"ended by {interrupted}"], of_signal(interrupted.signal))
+    finally:
+        owner.give_checkout()
+
+
+def _package_problem(error: ImportError) -> str:
+    """The line for a package that is missing, or cannot be loaded."""
+    why = "is missing" if isinstance(error, ModuleNotFoundError) else f"cannot be loaded ({one_line(error)})"
+    return (
+        f"the Python package {error.name or 'of this command'} {why} in {sys.executable}; make installs every package in "
+        f".venv: run .venv/bin/bufferscope, or {sys.executable} -m pip install -r requirements.txt"
+    )
 
 
 def _run(words: list[str]) -> int:
@@ -59,6 +83,8 @@ def _run(words: list[str]) -> int:
     if HELP & set(rest):
         print(help_text.of(command))
         return 0
+    if command.starts_programs and (problem := inherited.temporary_problem()):
+        raise InputError(problem)
     keys, is_make = command.read_keys(), rest == [MAKE]
     given, errors = read_words(made() if is_make else rest, keys, command.first)
     if command.others == "make" and is_make:

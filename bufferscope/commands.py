@@ -17,7 +17,7 @@ from lib.words import Key
 class Command(NamedTuple):
     """`first`: keys of the first words; these words may omit their key. `others`: a key that the module does not list
     is refused (`refused`), read by the module itself (`module`), or ignored in a call by make (`make`), because another
-    goal of make may use it.
+    goal of make may use it. `starts_programs`: the command starts programs that make temporary files.
     """
 
     name: str
@@ -28,6 +28,7 @@ class Command(NamedTuple):
     keys: str = "KEYS"  # '': takes no words
     first: tuple[str, ...] = ()
     others: str = "refused"
+    starts_programs: bool = False
 
     def read_keys(self) -> Mapping[str, Key]:
         """Imports the module."""
@@ -36,7 +37,10 @@ class Command(NamedTuple):
 
 
 _ALL = (
-    Command("experiment", "run one experiment", "experiments.command", "CC=cubic FLOWS=16 BUF=0.5bdp", others="module"),
+    Command(
+        "experiment", "run one experiment", "experiments.command", "CC=cubic FLOWS=16 BUF=0.5bdp", others="module",
+        starts_programs=True,
+    ),
     Command(
         "show", "print in SI units what an experiment would run, and run nothing", "experiments.command",
         "CC=reno FLOWS=1 BUF=250us", "show", others="module",
@@ -44,10 +48,11 @@ _ALL = (
     Command(
         "sweep", "run a sweep, or resume it", "experiments.sweep.command",
         "experiments/specs/spang2021/twenty-packets.yaml SMOKE=1", first=("spec",), others="module",
+        starts_programs=True,
     ),
     Command(
         "figures", "run the missing part of a paper's sweeps, and draw its figures", "experiments.figures",
-        "spang2021 FIGURE=5a SMOKE=1", "run_command", first=("paper",),
+        "spang2021 FIGURE=5a SMOKE=1", "run_command", first=("paper",), starts_programs=True,
     ),
     Command("runs", "list the analysed runs, newest last", "bufferscope.run_list", "cc=cubic flows=16 --valid"),
     Command(
@@ -60,7 +65,7 @@ _ALL = (
     ),
     Command(
         "import", "convert another tool's captures into a run", "analysis.importing.command",
-        "FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms", first=("from",),
+        "FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms", first=("from",), starts_programs=True,
     ),
     Command(
         "import-artifact", "read postcards of Spang et al.'s artifact, and show or write them as a table",
@@ -72,7 +77,7 @@ _ALL = (
     ),
     Command(
         "advise", "recommend a buffer for a link, from rules, stored runs or a measurement", "experiments.advise",
-        "RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99",
+        "RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99", starts_programs=True,
     ),
     Command(
         "compare", "show the numbers of two runs side by side, and draw both queues", "bufferscope.compare",
@@ -80,7 +85,7 @@ _ALL = (
     ),
     Command(
         "cc", "list the congestion controls of each clock, and their parameters", "experiments.algorithms", "", "show",
-        "",
+        "", starts_programs=True,
     ),
     Command("parameters", "explain every parameter of experiment", "bufferscope.help_text", "", "parameters", ""),
     Command(
@@ -88,15 +93,19 @@ _ALL = (
     ),
     Command(
         "deploy", "install packages and programs on a target's machines or labs", "experiments.deploy", "TARGET=bmv2",
-        "deploy", others="module",
+        "deploy", others="module", starts_programs=True,
     ),
     Command(
         "kernel", "build the kernel of the virtual-time lab", "virtual.kernel.command",
-        "KERNEL_PACKAGE=linux-source-6.12", others="make",
+        "KERNEL_PACKAGE=linux-source-6.12", others="make", starts_programs=True,
     ),
-    Command("p4", "compile the P4 program again, and list the changed files", "p4src.compile.command", keys=""),
     Command(
-        "bench", "measure the documentation's claims", "bench.command", "switch,targets SHORT=1", first=("parts",)
+        "p4", "compile the P4 program again, and list the changed files", "p4src.compile.command", keys="",
+        starts_programs=True,
+    ),
+    Command(
+        "bench", "measure the documentation's claims", "bench.command", "switch,targets SHORT=1", first=("parts",),
+        starts_programs=True,
     ),
     Command(
         "completion", "print a shell's completion of commands, keys and values", "bufferscope.completion", "bash",
@@ -104,7 +113,7 @@ _ALL = (
     ),
     Command(
         "job", "run one job of a sweep, as the sweep itself starts it", "experiments.sweep.job",
-        "SWEEP=results/spang2021-twenty-packets-smoke NAME=reno-n8-b20-6a2d155877-r1", "command",
+        "SWEEP=results/spang2021-twenty-packets-smoke NAME=reno-n8-b20-6a2d155877-r1", "command", starts_programs=True,
     ),
 )  # fmt: skip
 COMMANDS = {command.name: command for command in _ALL}

@@ -5,9 +5,37 @@ file, or words of a command line or of another program.
 
 from __future__ import annotations
 
+import io
 import sys
+from typing import cast
 
+OUTPUT = "standard output"
 THIN_SPACE = "\u2009"  # between thousands; Python calls no space but " " printable
+
+
+class Output(io.TextIOWrapper):
+    """Standard output. Its errors, as on a full disk, have its name, as those of other files have."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except OSError as error:
+            error.filename = OUTPUT
+            raise
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            error.filename = OUTPUT
+            raise
+
+
+def name_output() -> None:
+    """Makes sys.stdout an Output, unless it is another program's object, as in a test."""
+    if type(sys.stdout) is io.TextIOWrapper:
+        encoding, buffered = sys.stdout.encoding, sys.stdout.line_buffering
+        sys.stdout = Output(cast(io.BufferedWriter, sys.stdout.detach()), encoding, "replace", line_buffering=buffered)
 
 
 def printable(line: str) -> str:

@@ -49,6 +49,16 @@ def begin(checkout: Path, log: Path, *words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(words, cwd=checkout, env=kept, stdout=output, stderr=output)
 
 
+def test_locked__refuses_a_path_that_make_would_divide(tmp_path: Path) -> None:
+    checkout = tmp_path / "my lab"
+    shutil.copytree(CHECKOUT / "lib", checkout / "lib")
+    (checkout / "ansible").mkdir()
+    shutil.copy(CHECKOUT / "ansible/locked.sh", checkout / "ansible")
+    assert begin(checkout, tmp_path / "log", "ansible/locked.sh", "touch", "made").wait(60) == 1
+    assert (tmp_path / "log").read_text().startswith(f"error: '{checkout}' cannot be the path of the checkout")
+    assert not (checkout / "made").exists()
+
+
 @pytest.mark.long
 def test_make__twice_at_once_on_a_fresh_build_waits_and_says_so(checkout: Path, tmp_path: Path) -> None:
     commands = [["make", "-j2", "build", "CFLAGS=-O0"]] * 2

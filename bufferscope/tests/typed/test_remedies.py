@@ -50,7 +50,7 @@ REMEDIES = [
         r"(make replay RUN=\S+ BUF=50p)",
         "{0}",
     ),
-    Remedy(f"TMPDIR=/nowhere {RUN}", r"choose another directory: (TMPDIR=\S+)", f"{{0}} {RUN}"),
+    Remedy(f"TMPDIR=/nowhere {RUN}", r"(unset TMPDIR)", f"{{0}}; {RUN}"),
     Remedy(f"{RUN} RESULTS=/proc/x", r"choose another with (RESULTS=)", f"{RUN} {{0}}elsewhere"),
     Remedy(f"{COMPARE} OUTPUT=/proc/x.svg", r"choose another place with (OUTPUT=)", f"{COMPARE} {{0}}both.svg"),
     Remedy(
