@@ -63,8 +63,8 @@ def _package_problem(error: ImportError) -> str:
     """The line for a package that is missing, or cannot be loaded."""
     why = "is missing" if isinstance(error, ModuleNotFoundError) else f"cannot be loaded ({one_line(error)})"
     return (
-        f"the Python package {error.name or 'of this command'} {why} in {sys.executable}; make installs every package in "
-        f".venv: run .venv/bin/bufferscope, or {sys.executable} -m pip install -r requirements.txt"
+        f"the Python package {error.name or 'of this command'} {why} in {sys.executable}; make installs every package "
+        f"in .venv: run .venv/bin/bufferscope, or {sys.executable} -m pip install -r requirements.txt"
     )
 
 

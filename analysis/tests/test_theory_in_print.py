@@ -170,12 +170,12 @@ def test_gaussian__has_the_numbers_of_appenzeller_et_al():
         (100, (96.9, 99.9, 100, 100)), (200, (98.8, 99.9, 100, 100)),
         (300, (99.5, 100, 100, 100)), (400, (99.7, 100, 100, 100)),
     ):  # fmt: skip
-        for multiple, percent in zip((0.5, 1, 2, 3), percents, strict=True):
-            buffer = multiple * many_flows.sqrt_rule(OC3_BDP, flows)
+        for times, shown in zip((0.5, 1, 2, 3), percents, strict=True):
+            buffer = times * many_flows.sqrt_rule(OC3_BDP, flows)
             # The paper's mean window excludes the queue, and its buffer includes the line card's FIFO. For 200 flows
             # at 1x the paper truncates 99.986 to 99.9.
             utilization = gaussian.utilization(OC3_BDP, buffer + FIFO, flows, mean_queue=0) * 100
-            assert utilization == pytest.approx(percent, abs=0.087 if (flows, multiple) == (200, 1) else 0.05)
+            assert utilization == pytest.approx(shown, abs=0.087 if (flows, times) == (200, 1) else 0.05)
 
 
 def test_capacity_ratio__has_the_numbers_of_prasad_et_al():

@@ -48,7 +48,7 @@ def test_core__survives_random_requests_and_frames(pipeline: str, seed: int) -> 
             f"BIN={ROOT}/build/{name}-sanitize",
         ]
     make(*words, "SANITIZE=1", "fuzz")
-    command = [ROOT / f"build/{name}-sanitize-fuzz", str(seed), "5000", *PROGRAMS.get(pipeline, [])]
+    command = [f"{ROOT}/build/{name}-sanitize-fuzz", str(seed), "5000", *PROGRAMS.get(pipeline, [])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     stats = dict(line.split() for line in done.stdout.splitlines() if " " in line)

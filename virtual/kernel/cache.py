@@ -75,7 +75,7 @@ def is_writable(cache: Path | None) -> bool:
 
 def source_of(package: str, ours: Mapping[str, Any], directories: Iterable[Path]) -> dict[str, Any]:
     """The source of the newest finished kernel of `package` with the other inputs `ours`; {} if there is none."""
-    found = []
+    found: list[tuple[int, dict[str, Any]]] = []
     for directory in directories:
         record = digests.read_json(directory / "kernel.json")
         source = record.get("source")

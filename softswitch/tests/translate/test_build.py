@@ -45,8 +45,8 @@ def test_pipeline__is_the_same_every_time_and_names_source_lines(tmp_path: Path)
         ("table QueueIngress.forwarding.forward", "forward"),
     ):
         line = next(line for line in first.read_text().splitlines() if line.endswith(f"{name} */"))
-        path, number = line.split(" ")[1].split(":")
-        assert word in (ROOT / path).read_text().splitlines()[int(number) - 1], line
+        file, number = line.split(" ")[1].split(":")
+        assert word in (ROOT / file).read_text().splitlines()[int(number) - 1], line
 
 
 def said(program: object, directory: Path, capsys: pytest.CaptureFixture[str]) -> str:
