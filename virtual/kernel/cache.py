@@ -78,7 +78,7 @@ def source_of(package: str, ours: Mapping[str, Any], directories: Iterable[Path]
     found: list[tuple[int, dict[str, Any]]] = []
     for directory in directories:
         record = digests.read_json(directory / "kernel.json")
-        source = record.get("source")
+        source: Any = record.get("source")
         is_of_package = isinstance(source, dict) and source.get("kind") == "package" and source.get("name") == package
         if is_of_package and finished(directory, {"source": source, **ours}):
             found.append(((directory / "kernel.json").stat().st_mtime_ns, source))
