@@ -17,7 +17,8 @@ from controlplane.soft import SoftSwitch
 from controlplane.switch import Count
 from controlplane.tests.test_spec import EXAMPLE
 from hosts.tests.patience import SECONDS, wait_until
-from softswitch.tests.ring_lab import Lab, Switch, build
+from softswitch.library import make
+from softswitch.tests.ring_lab import Lab, Switch
 
 pytestmark = [
     pytest.mark.software,
@@ -28,7 +29,7 @@ FRAME = bytes.fromhex("02bf0000000202bf00000001") + b"\x88\xb5" + bytes(86)
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[tuple[Lab, Switch]]:
-    build()
+    make("all")
     lab = Lab()
     try:
         with Switch(lab, "--no-watch", "--no-boost") as switch:

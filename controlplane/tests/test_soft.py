@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from controlplane.soft import MAX_REQUEST_BYTES, ControlTuple, SoftSwitch, SourceAddress
 from controlplane.switch import SwitchError
 from softswitch.tests.core_driver import Core, wire_bits
+from softswitch.tests.test_flows import udp
 
 
 @pytest.fixture
@@ -24,9 +24,8 @@ def switch(soft: SoftSwitch) -> SoftSwitch:
     return soft
 
 
-def frame(source_port: int = 1) -> bytes:
-    ip = struct.pack(">BBHHHBBH8s", 0x45, 0, 28, 0, 0, 64, 17, 0, b"\x0a\x4d\0\1\x0a\x4d\0\2")
-    return bytes.fromhex("02bf0000000202bf000000010800") + ip + struct.pack(">HHHH", source_port, 5201, 8, 0)
+def frame(source_port: int) -> bytes:
+    return udp("10.77.0.1", "10.77.0.2", source_port, 5201)
 
 
 def test_set_port__keeps_settings_that_are_not_named(switch: SoftSwitch) -> None:

@@ -14,7 +14,7 @@ from controlplane.soft import SoftSwitch
 from hosts.tests.patience import SECONDS
 from p4src.tests.packet_ports import Links
 
-from .core_driver import BUILD, make
+from .core_driver import BUILD
 
 MTU_BYTES = 9000
 HOSTS = (1, 2, 3)
@@ -87,7 +87,3 @@ class Switch:
 
 def command(lab: Lab) -> list[str]:
     return lab.command(BUILD / "softswitch")
-
-
-def build() -> None:
-    make("all")

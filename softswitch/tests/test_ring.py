@@ -22,8 +22,8 @@ from controlplane.policy import TailDrop
 from controlplane.switch import Collector, SwitchError
 from hosts.tests.patience import SECONDS, wait_until
 
-from .core_driver import BUILD
-from .ring_lab import HOSTS, Lab, Switch, build, command, mac
+from .core_driver import BUILD, make
+from .ring_lab import HOSTS, Lab, Switch, command, mac
 
 pytestmark = [
     pytest.mark.software,
@@ -33,7 +33,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    build()
+    make("all")
     opened = Lab()
     yield opened
     opened.close()
@@ -187,7 +187,7 @@ def test_start__offloads_are_refused(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_start__without_privilege_is_an_error() -> None:
-    build()
+    make("all")
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:  # other users cannot open pytest's directories
         Path(directory).chmod(0o755)
         program = shutil.copy(BUILD / "softswitch", directory)
