@@ -18,6 +18,7 @@ from controlplane.targets import RUN_TARGETS, TARGETS
 from experiments import host, p4_program
 from experiments.playbooks import ANSIBLE, LAB
 from experiments.spec import validate
+from lib import regular
 from lib.errors import BadValue, RunError, SpecError
 from lib.terminal import say
 from lib.words import PATHS, Key
@@ -111,6 +112,11 @@ def inventory_of(target: str, given: str) -> Path:
 
 def read_inventory(inventory: Path) -> dict[str, Any]:
     """Groups and variables, as ansible-inventory --list prints them. Raises RunError with its message."""
+    try:
+        if not inventory.is_dir():
+            regular.check(inventory)  # Ansible would wait for the writer of a FIFO
+    except OSError as error:
+        raise RunError(f"{inventory} is not an inventory: {error.strerror}") from None
     command = [_tool("ansible-inventory"), "-i", str(inventory), "--list"]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     if done.returncode:

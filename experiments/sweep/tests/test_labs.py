@@ -65,6 +65,9 @@ def test_labs__take_no_word_that_a_shell_could_read_otherwise(tmp_path: Path) ->
 def test_inventory__without_usable_labs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="does not exist"):
         labs.load(tmp_path / "none")
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(RunError, match="is not a regular file"):
+        labs.load(tmp_path / "fifo")
     with pytest.raises(RunError, match="no machine in the group labs"):
         labs.load(inventory(tmp_path, {}))
     with pytest.raises(RunError, match="one path for all of them"):
