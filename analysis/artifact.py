@@ -20,6 +20,7 @@ from analysis.raw import Columns, load_postcards
 from analysis.tables import nulls
 from lib import regular
 from lib.errors import InputError
+from lib.terminal import one_line
 from wire import wire
 
 FORMAT = wire.ARTIFACT_POSTCARD
@@ -69,7 +70,7 @@ def read(path: Path) -> Imported:
             magic = file.read(4)
         size = path.stat().st_size
     except OSError as error:
-        raise InputError(f"{path}: not readable: {error.strerror}") from None
+        raise InputError(f"{path}: not readable: {one_line(error)}") from None
     if magic in MAGICS:
         return _read_capture(path)
     if size == 0 or size % DATAGRAM_BYTES:

@@ -18,6 +18,7 @@ from analysis.unwrap import group_starts, unwrap32
 from lib import regular
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
+from lib.terminal import one_line
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -89,9 +90,7 @@ def load_depths(directory: Path) -> Depths | None:
         regular.check(path)
         rows = pl.read_csv(path, schema={"queue_depth_packets": pl.Float64, "count": pl.UInt32})
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(
-            f"{path}: is not a histogram: {str(error).splitlines()[0]}; restore it, it is a raw file"
-        ) from None
+        raise InputError(f"{path}: is not a histogram: {one_line(error)}; restore it, it is a raw file") from None
     depth = pl.col("queue_depth_packets")
     if not rows.select((depth.is_between(0, 1e9) & pl.col("count").is_not_null()).fill_null(False).all()).item():
         raise InputError(

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from analysis import in_words
 from analysis.amounts import si
 from analysis.figures import algorithms
+from hosts.tune.tcp_options import LINUX, MIXED, profile
 from runs.run_table import NOT_OF_A_POINT
 
 Spec = Mapping[str, Any]
@@ -49,12 +50,30 @@ def differences(first: Spec, second: Spec) -> list[Difference]:
     skipped |= {
         key for key in OF_BUFFER if _ratio(first, key, "buffer_packets") == _ratio(second, key, "buffer_packets")
     }
-    compared += [
-        _of(both, WORDS.get(key, _word(key)), lambda spec, key=key: spec.get(key), _amount(key))  # type: ignore[misc]
-        for key in dict.fromkeys((*first, *second))
-        if key not in skipped
-    ]
+    for key in dict.fromkeys((*first, *second)):
+        if key not in skipped:
+            compared += _of_key(both, key)
     return [each for each in compared if each]
+
+
+def _of_key(both: tuple[Spec, Spec], key: str) -> list[Difference | None]:
+    """The difference of a key of the specs. Each key of a mapping is a setting, except that TCP's options of two known
+    profiles are one.
+    """
+    none = LINUX if key == "tcp" else {}
+    values: list[Any] = [none if spec.get(key) is None else spec[key] for spec in both]
+    if not all(isinstance(value, dict) for value in values):
+        texts = [_text(key, spec.get(key)) for spec in both]
+        return [Difference(WORDS.get(key, _word(key)), *texts)] if texts[0] != texts[1] else []
+    if key == "tcp" and MIXED not in (profiles := [*map(profile, values)]):
+        return [Difference("PROFILE", *profiles)] if profiles[0] != profiles[1] else []
+    inner = dict.fromkeys((*values[0], *values[1]))
+    return [difference for name in inner if (difference := _of_inner(values, name))]
+
+
+def _of_inner(values: list[dict[str, Any]], name: str) -> Difference | None:
+    first, second = (value.get(name) for value in values)
+    return None if first == second else Difference(_word(name), _text(name, first), _text(name, second))
 
 
 def _of(
@@ -81,10 +100,10 @@ def _of_groups(key: str) -> Callable[[Spec], str]:
 def _own_settings(spec: Spec) -> str:
     """The groups' settings other than algorithm and number of flows."""
     texts = [
-        " ".join(f"{key}={value}" for key, value in group.items() if key not in ("cc", "flows") and value is not None)
+        _text("", {key: value for key, value in group.items() if key not in ("cc", "flows") and value is not None})
         for group in spec.get("groups") or ()
     ]
-    return "; ".join(text or "none" for text in texts) if any(texts) else "none"
+    return "none" if {*texts} <= {"none"} else "; ".join(texts)
 
 
 def _buffer(spec: Spec) -> str:
@@ -102,15 +121,14 @@ def _word(key: str) -> str:
     return key.upper()
 
 
-def _amount(key: str) -> Callable[[Spec], str]:
-    """The value as text. A rate (key `..._bps`) or a time (`..._ns`) has its unit; other values have none."""
-
-    def text(spec: Spec) -> str:
-        value = spec.get(key)
-        if value is None:
-            return "none"
-        if isinstance(value, (int, float)) and key.endswith(("_bps", "_ns")):
-            return si(float(value), "b/s") if key.endswith("_bps") else si(value / 1e9, "s")
-        return str(value)
-
-    return text
+def _text(key: str, value: Any) -> str:
+    """A value in words. A rate (key `..._bps`) or a time (`..._ns`) has its unit; other numbers have none."""
+    if value is None or value in ([], {}):
+        return "none"
+    if isinstance(value, dict):
+        return " ".join(f"{name}={_text(name, each)}" for name, each in value.items() if each is not None)
+    if isinstance(value, list):
+        return ", ".join(_text(key, each) for each in value)
+    if isinstance(value, (int, float)) and key.endswith(("_bps", "_ns")):
+        return si(float(value), "b/s") if key.endswith("_bps") else si(value / 1e9, "s")
+    return str(value)

@@ -17,7 +17,7 @@ from bufferscope.commands import COMMANDS, Command
 from lib import inherited, owner
 from lib.errors import BadValue, InputError, Interrupted, RunError, SpecError, fail
 from lib.exit_codes import of_signal
-from lib.terminal import name_output, one_line
+from lib.terminal import located, name_output, one_line
 from lib.words import MAKE, made, read_words, unknown
 
 HELP = {"-h", "--help"}
@@ -44,7 +44,7 @@ def main(words: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return of_signal(signal.SIGPIPE)
     except OSError as error:
-        return fail([f"{error.filename}: {error.strerror}" if error.filename else str(error)])
+        return fail([located(error, "the system")])
     except MemoryError:
         return fail(["this process's memory is exhausted: raise its limits, or ask for less"])
     except ImportError as error:

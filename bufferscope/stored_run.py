@@ -17,6 +17,7 @@ from analysis import figures, whole
 from analysis.figures.common import plain
 from lib import parquet
 from lib.errors import InputError
+from lib.terminal import one_line
 from runs import record, thinned, verdict
 from runs.spec_file import load_spec
 
@@ -102,7 +103,7 @@ class StoredRun:
                 lazy = polars.scan_parquet(path)
                 lazy.collect_schema()
         except (OSError, polars.exceptions.PolarsError) as error:
-            raise InputError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
+            raise InputError(f"{path}: cannot be read: {one_line(error)}") from None
         return lazy
 
     @property

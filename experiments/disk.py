@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hosts import room
 from lib.errors import RunError
+from lib.terminal import located
 
 if TYPE_CHECKING:
     from experiments.resolved import Resolved
@@ -111,8 +112,7 @@ def explained(*places: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        said = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
-        raise RunError(said, *_full(places, [])) from None
+        raise RunError(located(error, places[0]), *_full(places, [])) from None
 
 
 def _full(places: Iterable[Path], lines: list[str]) -> list[str]:

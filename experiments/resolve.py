@@ -40,7 +40,6 @@ from hosts.traffic.open_loop import SIZES
 from lib import units
 from lib.errors import BadValue, SpecError
 from lib.frames import wire_bytes_of_ip
-from lib.units import Quantity
 
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
@@ -59,7 +58,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         raise SpecError(list(errors.values()))
 
     def wrong(key: str, problem: str) -> None:
-        errors.setdefault(key, BadValue(key.upper(), given.get(key, _default_text(spec, key)), problem))
+        default = Spec.model_fields[key].default if key in Spec.model_fields else None  # as a user would write it
+        errors.setdefault(key, BadValue(key.upper(), given.get(key, default), problem))
 
     clock = spec.clock or host.clock
     if spec.switch in ("driver", "ns3") and clock == "real" and not errors.keys() & {"switch", "clock"}:
@@ -210,11 +210,6 @@ def _ack_delay_ns(
         return None
     heirs = [entry for entry in entries if entry.is_tcp and not entry.has_ack_delay]
     return ack_delay.resolve(spec, min(entry.rtts_ns[0] for entry in heirs or entries), delay, wrong)
-
-
-def _default_text(spec: Spec, key: str) -> object:
-    value = getattr(spec, key, None)
-    return value.text if isinstance(value, Quantity) else value
 
 
 def _generator(spec: Spec, clock: str, errors: dict[str, BadValue], wrong: Any) -> str:

@@ -55,8 +55,18 @@ def complain(line: str) -> None:
 
 
 def one_line(error: object) -> str:
-    """The text of any object as one line of at most 200 characters."""
-    return " ".join(str(error).split())[:200]
+    """The text of any object as one line of at most 200 characters: of an OSError the reason alone, without its number
+    and file.
+    """
+    reason = isinstance(error, OSError) and error.strerror
+    return " ".join(str(reason or error).split())[:200] or type(error).__name__
+
+
+def located(error: OSError, place: object) -> str:
+    """The file that an error names, or else `place`, and the reason. Errors of libraries, of open files and of full
+    disks may name no file.
+    """
+    return f"{error.filename or place}: {one_line(error)}"
 
 
 def counted(number: int, name: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lib import regular
+from lib.terminal import one_line
 from runs.names import ABORTED
 
 
@@ -42,7 +43,7 @@ def read(repetition: Path) -> Aborted | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        return Aborted(Cause.FAILED, f"{ABORTED} cannot be read: {error.strerror}")
+        return Aborted(Cause.FAILED, f"{ABORTED} cannot be read: {one_line(error)}")
     word, _, reason = content.partition("\n")
     if word in {cause.value for cause in Cause}:
         return Aborted(Cause(word), " ".join(reason.split()))

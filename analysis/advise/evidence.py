@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from analysis.advise.link import Link
 from analysis.advise.rule import Rule
 from analysis.papers.paper import NS3
+from lib.terminal import one_line
 from runs import run_table
 from runs.names import INDEX, SUMMARY
 
@@ -79,7 +80,7 @@ def load(directory: Path) -> Evidence:
         try:
             rows = list(_rows(path))
         except (OSError, ValueError) as error:
-            problems.append(f"{path}: {str(error).splitlines()[0]}")
+            problems.append(f"{path}: {one_line(error)}")
             continue
         before = len(runs)
         for row in rows:

@@ -19,6 +19,7 @@ from analysis.map.ratio import PAPER
 from analysis.published_numbers import LOSS_EVIDENCE, LOSS_FIT, PublishedNumber
 from analysis.theory.loss_fits import CLEAR
 from lib.errors import InputError
+from lib.terminal import one_line
 
 TEXTS = {
     "PL": "loss falls as a power of the buffer: more always helps a little",
@@ -62,7 +63,7 @@ def _numbers(docs: Path, name: str, quantity: str) -> list[PublishedNumber]:
     try:
         return published_numbers.read(path, quantity)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{path}: {str(error).splitlines()[0]}; publish {PAPER} again") from None
+        raise InputError(f"{path}: {one_line(error)}; publish {PAPER} again") from None
 
 
 def _accepted(numbers: list[PublishedNumber]) -> list[LossForm]:

@@ -21,6 +21,7 @@ from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, d
 from controlplane.policy import WATCHED_MODES
 from lib import regular
 from lib.errors import InputError
+from lib.terminal import one_line
 
 TRACE, POSTCARDS, CONFIG = "trace.tr", "postcards.tr", "config.json"
 PARTS = (TRACE, POSTCARDS, CONFIG, f"{TRACE}.gz", f"{POSTCARDS}.gz")
@@ -219,7 +220,7 @@ def _config(path: Path) -> Config:
     try:
         config = json.loads(regular.read_text(path))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{path}: cannot be read: {one_line(error)}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON: {' '.join(str(error).split())[:120]}") from None
     if not isinstance(config, dict):

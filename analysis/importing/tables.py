@@ -28,6 +28,7 @@ from analysis.importing import address
 from analysis.importing.fields import LINE
 from lib import regular
 from lib.errors import InputError
+from lib.terminal import one_line
 
 EXPERIMENTS, TRACES, POSTCARDS = "experiments", "traces", "postcard_traces"
 RETRANSMITS, HISTOGRAMS = "retransmits", "queue_depth_histograms"
@@ -107,7 +108,7 @@ class TableFiles:
         try:
             regular.check(path)
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror}; allowed: a file with the table's rows") from None
+            raise InputError(f"{path}: {one_line(error)}; allowed: a file with the table's rows") from None
         if path.suffix == ".parquet":
             reader = "read_parquet(?)"
         else:

@@ -30,6 +30,7 @@ from analysis.importing.fields import (
 )
 from lib import regular
 from lib.errors import InputError
+from lib.terminal import one_line
 from wire import wire
 
 EVENT, CARD = wire.TCP_RECORD.const, wire.POSTCARD.const
@@ -67,7 +68,7 @@ def lines(path: Path) -> tuple[pl.DataFrame, int]:
             data = file.read()
         data = gzip.decompress(data) if data[:2] == GZIP_MAGIC else data
     except OSError as error:
-        raise InputError(f"{path}: not readable: {error.strerror or error}") from None
+        raise InputError(f"{path}: not readable: {one_line(error)}") from None
     except (EOFError, zlib.error) as error:
         raise InputError(f"{path}: damaged gzip: {error}; get the file again") from None
     rows = data.decode("ascii", errors="replace").split("\n")

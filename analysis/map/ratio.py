@@ -18,6 +18,7 @@ from analysis.published_numbers import PublishedNumber
 from analysis.theory.single_flow import bdp_packets
 from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip
+from lib.terminal import one_line
 
 PAPER = "prasad2007"
 SMALL, LARGE = "small transfers", "large transfers"
@@ -57,7 +58,7 @@ def read(docs: Path) -> list[BestBuffer]:
         table = runs.filter(pl.col("valid"), pl.col("traffic") == "closed-loop").sort("sweep", "run")
         return [best for path in sorted((docs / PAPER).glob("figure_*.csv")) for best in _of_figure(path, table)]
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{docs}: {str(error).splitlines()[0]}; publish {PAPER} again") from None
+        raise InputError(f"{docs}: {one_line(error)}; publish {PAPER} again") from None
 
 
 def _of_figure(path: Path, table: pl.DataFrame) -> list[BestBuffer]:

@@ -21,6 +21,7 @@ from analysis.papers.paper import PUBLISHED_END as END
 from analysis.papers.stored_run import Distribution, Key, StoredRun, typed
 from lib import files, parquet
 from lib.errors import InputError
+from lib.terminal import one_line
 from runs import run_table
 
 KEPT = "published"  # in the column `kept` of a published run's row
@@ -57,7 +58,7 @@ def _read(directory: Path, columns: list[str]) -> pl.DataFrame:
         try:
             table = parquet.read(path, columns=columns)
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise InputError(f"{path}: {str(error).splitlines()[0]}; allowed: published runs") from None
+            raise InputError(f"{path}: {one_line(error)}; allowed: published runs") from None
         if dict(table.schema) != dict(tables[0].schema):
             raise InputError(f"{path}: has other columns than published runs; check the file out again")
         tables.append(table)

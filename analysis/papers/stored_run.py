@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from analysis import distributions, whole
 from lib import parquet, regular
 from lib.errors import InputError
+from lib.terminal import one_line
 from runs.names import ENVIRONMENT, SUMMARY
 
 Distribution = tuple[np.ndarray, np.ndarray]  # values, ascending, and how often each occurred
@@ -133,8 +134,8 @@ class StoredRun:
         try:
             return parquet.read(self.directory / name)
         except (OSError, pl.exceptions.PolarsError) as error:
-            why = f"of this run only {self.row['kept']} was kept" if self.row["kept"] != "all" else str(error)
-            raise InputError(f"{self.directory / name}: {why.splitlines()[0]}; run the sweep again") from None
+            why = f"of this run only {self.row['kept']} was kept" if self.row["kept"] != "all" else one_line(error)
+            raise InputError(f"{self.directory / name}: {why}; run the sweep again") from None
 
     def _document(self, name: str) -> dict[str, Any]:
         if name == ENVIRONMENT:
@@ -145,7 +146,7 @@ class StoredRun:
             path = self.directory / name
             document = json.loads(regular.read_text(path), object_hook=lambda pairs: _StoredObject(pairs, path))
         except (OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{self.directory / name}: {error}") from None
+            raise InputError(f"{self.directory / name}: {one_line(error)}") from None
         return document if isinstance(document, dict) else _StoredObject({}, path)
 
 

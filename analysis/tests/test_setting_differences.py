@@ -4,6 +4,7 @@
 from typing import Any
 
 from analysis.setting_differences import differences
+from hosts.tune.tcp_options import LINUX, PAPER
 
 SPEC: dict[str, Any] = {
     "name": "x", "clock": "virtual", "switch": "driver", "generator": "epoll", "delay": "switch", "mode": "tail-drop",
@@ -32,6 +33,10 @@ def test_differences__are_the_users_settings() -> None:
         (SPEC, mixed, [("CC", "Cubic", "Cubic, BBR"), ("FLOWS", "16", "8, 8")]),
         (SPEC, {"mode": "ecn", "ecn_threshold_packets": 81}, [("MODE", "tail-drop", "ecn")]),
         (SPEC, {"duration_ns": 5_000_000_000}, [("DURATION", "10 s", "5 s")]),
+        (SPEC, {"tcp": PAPER}, [("PROFILE", "linux", "paper")]),
+        (SPEC, {"tcp": LINUX | {"initcwnd": 3}}, [("INITCWND", "10", "3")]),
+        (SPEC, {"offloads": {"nic_rate_bps": 10**10, "coalesce_us": None}}, [("NIC_RATE", "none", "10 Gb/s")]),
+        (SPEC, {"transfers": [{"cc": "reno", "users": 3}]}, [("TRANSFERS", "none", "cc=reno users=3")]),
         (SPEC, REAL | {"pacing": "fq"}, [("CLOCK", "virtual", "real"), ("PACING", "none", "fq")]),
     ]
     for spec, changes, found in cases:

@@ -182,7 +182,9 @@ def test_resolve__refuses_by_key() -> None:
 def test_resolve__refuses_what_a_host_or_a_testbed_lacks() -> None:
     server = {"traffic": "program", "server": "a {port}", "client": "b", "clock": "real"}
     here = Host(("cubic", "reno"), netem=True, for_programs=("reno",))
-    assert "which this machine keeps from programs" in problems(here, **server, cc="cubic")["CC"]
+    for cc in ({"cc": "cubic"}, {}):  # the default is shown as a user would write it
+        with pytest.raises(SpecError, match=r"^CC=cubic is cubic, which this machine keeps from programs"):
+            resolve({**server, **cc}, here)
     assert "PROGRAM_CC" in problems(here, **server, cc="reno", program_cc="cubic")
     assert "CC" not in problems(here, **server, cc="reno")  # a and b are no programs
     finite = {"traffic": "finite", "cc": "reno", "rtt": "10ms"}

@@ -53,9 +53,12 @@ PROFILES = {"linux": LINUX, "paper": PAPER}
 RFC6675_REMOVED = (6, 17)  # "tcp: remove obsolete and unused RFC3517/RFC6675 loss recovery code", June 2025
 
 
+MIXED = "mixed"
+
+
 def profile(values: Mapping[str, int | str]) -> str:
-    """The name of the profile with these values; "mixed" if none has them."""
-    return next((name for name, of_profile in PROFILES.items() if of_profile == dict(values)), "mixed")
+    """The name of the profile with these values; MIXED if none has them."""
+    return next((name for name, of_profile in PROFILES.items() if of_profile == dict(values)), MIXED)
 
 
 def sysctls(values: Mapping[str, int | str]) -> dict[str, str]:

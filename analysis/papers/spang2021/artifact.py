@@ -29,6 +29,8 @@ from pathlib import Path
 
 import polars as pl
 
+from lib.terminal import one_line
+
 CELLS_PER_PACKET = 114
 NOTEBOOKS_CELLS = 112.5  # cells of 80 bytes to a packet of 9000 bytes
 FOLDER = "notebooks"
@@ -108,4 +110,4 @@ def _table(path: Path, columns: tuple[str, ...]) -> pl.DataFrame:
     except OSError as error:
         raise ValueError(f"has no readable {path}: {error.strerror}") from None
     except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{path} is not the published table: {str(error).splitlines()[0]}") from None
+        raise ValueError(f"{path} is not the published table: {one_line(error)}") from None
