@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import filecmp
 import json
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +23,8 @@ from analysis.report import render
 from analysis.summary import summarize
 from analysis.tables import write_frame, write_joined, write_raw_tables
 from analysis.whatif.stored import what_ifs
+from lib import files
 from lib.errors import InputError
-from lib.files import remove
 from runs import record, thinned, verdict
 from runs.lock import only_one
 from runs.names import PAGE, RECORD, SUMMARY
@@ -54,11 +52,11 @@ def derive(
     results: if a raw file is damaged, or if the earlier results are valid and the new ones are not. Raises OSError if a
     file cannot be written.
     """
-    with only_one(directory):
+    with only_one(directory) as place:
         damage = damage_of(directory)
         _keep_earlier(directory, [str(difference) for difference in damage], force)
         try:
-            return _derive(directory, force, pool, keep, when_compared, damage)
+            return _derive(directory, place, force, pool, keep, when_compared, damage)
         except (InputError, OSError, BrokenProcessPool):
             raise
         except Exception as error:  # a damaged raw file can hold any values
@@ -72,6 +70,7 @@ def derive(
 
 def _derive(
     directory: Path,
+    place: int,
     force: bool,
     pool: Executor | None,
     keep: str,
@@ -79,7 +78,8 @@ def _derive(
     damage: Sequence[Damage],
 ) -> tuple[dict[str, Any], list[str]]:
     # A thread writes tables during the analysis: polars releases the interpreter's lock.
-    with _scratch(directory) as scratch, ThreadPoolExecutor(1) as writer:
+    with files.scratch(SCRATCH, place) as made, ThreadPoolExecutor(1) as writer:
+        scratch = files.path_of(made)
         figures = scratch / "figures"
         figures.mkdir()
         written = []
@@ -120,12 +120,14 @@ def _derive(
         )
         (scratch / PAGE).write_text(page, encoding="utf-8")
         (scratch / SUMMARY).write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
-        files = sorted(path.relative_to(scratch) for path in scratch.rglob("*") if path.is_file())
-        text = record.with_derived(directory, record.digests(scratch, map(str, files)))
+        derived = files.names(scratch)
+        text = record.with_derived(directory, record.digests(scratch, map(str, derived)))
         (scratch / RECORD).write_text(text)
         if (directory / SUMMARY).exists():
-            when_compared(len(files), [str(file) for file in files if not _same(scratch / file, directory / file)])
-        _put_in_place(scratch, directory, files)
+            when_compared(len(derived), [str(name) for name in derived if not _same(scratch / name, directory / name)])
+        _refuse_in_the_way(directory, derived)
+        last = Path(SUMMARY)  # marks the repetition as analysed: after a crash before, a replay derives it again
+        files.deliver([*(name for name in derived if name != last), RECORD, last], made, place)
     return summary, analysis.run.damage()
 
 
@@ -157,36 +159,16 @@ def _was_valid(directory: Path) -> bool:
         return False
 
 
-@contextmanager
-def _scratch(directory: Path) -> Iterator[Path]:
-    """A temporary empty directory on the same file system. Removes the leftover of a killed analysis."""
-    scratch = directory / SCRATCH
-    remove(scratch)
-    scratch.mkdir()
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
 def _same(derived: Path, earlier: Path) -> bool:
     return earlier.is_file() and filecmp.cmp(derived, earlier, shallow=False)
 
 
-def _put_in_place(scratch: Path, directory: Path, files: list[Path]) -> None:
-    """Moves the files into place, then the record, and the summary last, which marks the repetition as analysed.
-
-    After a crash in between, the files differ from the record, and a replay derives them again.
-    """
-    in_the_way = [path for path in (directory / file for file in (*files, Path(RECORD))) if path.is_dir()]
+def _refuse_in_the_way(directory: Path, derived: list[Path]) -> None:
+    """Raises InputError before the first move: a failure between moves would mix two analyses."""
+    names = (directory / name for name in (*derived, Path(RECORD)))
+    in_the_way = [path for path in names if path.is_dir()]
     figures = directory / "figures"
     if figures.is_symlink() or (figures.exists() and not figures.is_dir()):  # a link could lead to another run
         in_the_way.append(figures)
-    if in_the_way:  # checked before the first move: a failure between moves would mix two analyses
+    if in_the_way:
         raise InputError(f"{in_the_way[0]}: is in the way of a result; remove it; earlier results are kept")
-    figures.mkdir(exist_ok=True)
-    for file in files:
-        if file.name != SUMMARY:
-            (scratch / file).replace(directory / file)
-    (scratch / RECORD).replace(directory / RECORD)
-    (scratch / SUMMARY).replace(directory / SUMMARY)

@@ -6,7 +6,6 @@ or prints the first ones.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,10 @@ import polars as pl
 
 from analysis.artifact import UDP_PORT, Imported, read
 from analysis.tables import table, write_table
+from lib import files
 from lib.errors import BadValue, InputError, SpecError, fail
 from lib.exit_codes import Exit
+from lib.terminal import one_line
 from lib.words import PATHS, Key, require
 
 SHOWN_ROWS = 10
@@ -45,7 +46,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
         try:
             write(output, file, imported)
         except OSError as error:
-            raise InputError(f"{output}: cannot write it: {error.strerror}; nothing was written") from None
+            raise InputError(f"{output}: cannot write it: {one_line(error)}; nothing was written") from None
     return fail([imported.damage], Exit.DOUBTFUL) if imported.damage else Exit.DONE
 
 
@@ -88,8 +89,5 @@ def write(output: Path, source: Path, imported: Imported) -> None:
         raise InputError(f"{output}: there is no directory {output.parent}; make it first")
     if output.exists() and output.samefile(source):
         raise InputError(f"{output}: is the capture itself; give --output another name")
-    # In a shared directory, another user could place a link under any predictable name: write in a private directory.
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as scratch:
-        part = Path(scratch) / output.name
+    with files.complete(output) as part:
         write_table(part, imported.columns, imported.flows)
-        part.replace(output)

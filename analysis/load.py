@@ -152,7 +152,7 @@ def damage_of(directory: Path) -> list[Damage]:
     """The raw files of a repetition that differ from their recorded digests. Raises InputError if spec.yaml differs:
     every number would be computed for another experiment.
     """
-    damage = record.raw_damage(directory, readable=READABLE)
+    damage = record.damage(directory, READABLE, all_raw=True)
     if spec := [difference for difference in damage if difference.name == SPEC_FILE]:
         raise InputError(f"{directory}: {record.lines(spec)}")
     return damage

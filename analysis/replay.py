@@ -13,8 +13,8 @@ from pathlib import Path
 
 from lib.errors import InputError, fail
 from lib.exit_codes import Exit, of_parts
-from lib.terminal import complain, say
-from runs.names import SPEC_FILE
+from lib.terminal import complain, located, say
+from runs.spec_file import repetitions
 from runs.thinned import KEEP
 
 
@@ -30,8 +30,7 @@ def replay_all(
 
         if not ready():
             return Exit.DONE
-        each = [run] if (run / SPEC_FILE).exists() else sorted(path for path in run.glob("rep-*") if path.is_dir())
-        return of_parts([replay(directory, pool, force, keep=keep) for directory in each or [run]])
+        return of_parts([replay(directory, pool, force, keep=keep) for directory in repetitions(run)])
 
 
 def drawing_pool() -> Executor:
@@ -67,8 +66,7 @@ def replay(
     except BrokenProcessPool:
         return fail([f"{shown}: a drawing process was killed (no memory?); earlier results are kept"])
     except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
-        return fail([f"{shown}: cannot write:{where} {error.strerror or error}; earlier results are kept"])
+        return fail([f"{shown}: cannot write {located(error, 'a file')}; earlier results are kept"])
     fail([f"{shown}: {line}" for line in damage])
     used = summary["utilization"]["mean"]
     verdict = "valid" if summary["valid"] else f"NOT VALID: {summary['reasons'][0]}"

@@ -34,10 +34,8 @@ def load_whole(directory: Path) -> Run:
 
 
 def check(directory: Path, raw: Sequence[str] = (), derived: Sequence[str] = ()) -> None:
-    """Raises InputError if one of these raw or derived files differs from its recorded digest."""
-    damage = record.raw_damage(directory, raw, raw) if raw else []
-    damage += record.derived_damage(directory, *derived) if derived else []
-    if damage:
+    """Raises InputError if the record of digests, or one of these raw or derived files, is damaged (record.damage)."""
+    if damage := record.damage(directory, raw, derived):
         raise InputError(f"{directory}: {record.lines(damage)}")
 
 

@@ -5,6 +5,7 @@ difference and, if both runs have several repetitions, its interval. It draws bo
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -15,12 +16,12 @@ from analysis.distributions import NAME as DISTRIBUTIONS
 from analysis.setting_differences import Difference
 from analysis.statistics import difference_interval, mean_interval
 from experiments.conclusion import ROWS, ConclusionRow, Outcome, ShownQuantity, outcome
-from lib import files, owner, parquet
+from lib import files, parquet
 from lib.errors import BadValue, InputError, SpecError
 from lib.exit_codes import Exit
-from lib.terminal import complain, counted, say
+from lib.terminal import complain, counted, one_line, say
 from lib.words import PATHS, Key, require
-from runs import run_table, verdict
+from runs import record, run_table, verdict
 from runs.names import REPETITION_NAME, SPEC_FILE, SUMMARY
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ class Compared(NamedTuple):
 
 
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Prints the comparison and draws the figure. Returns the exit status. Raises SpecError, InputError."""
+    """Prints the comparison and draws the figure. Returns the exit status, DOUBTFUL also without a figure. Raises
+    SpecError, InputError.
+    """
     require(given, errors, run="say which runs: bufferscope compare results/a results/b")
     output = Path(given["output"]) if "output" in given else None
     if output and output.suffix not in KINDS:
@@ -75,8 +78,8 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
             complain(f"{each.name}: no repetition is valid, so its numbers are no measurement")
     for line in lines(first, second):
         say(line)
-    _draw(first, second, output, _default_output(paths))
-    return Exit.DOUBTFUL if first.not_valid or second.not_valid else Exit.DONE
+    is_drawn = _draw(first, second, output, _default_output(paths))
+    return Exit.DONE if is_drawn and not first.not_valid and not second.not_valid else Exit.DOUBTFUL
 
 
 def _last_two(run: Path) -> tuple[Path, Path]:
@@ -95,7 +98,7 @@ def read(path: Path) -> Compared:
     """Reads the analysed repetitions of a run, or a single repetition. Raises InputError."""
     is_one = (path / SPEC_FILE).is_file() or REPETITION_NAME.fullmatch(path.name)
     candidates = [path] if is_one else sorted(path.glob("rep-*"), key=lambda each: (len(each.name), each.name))
-    repetitions = [each for each in candidates if (each / SUMMARY).exists()]
+    repetitions = [each for each in candidates if (each / SUMMARY).exists() or record.damage(each, derived=[SUMMARY])]
     if not repetitions:
         what = (
             "is not analysed; bufferscope replay does it"
@@ -166,11 +169,11 @@ def _about_settings(differing: list[Difference]) -> list[str]:
 def _about_versions(first: Compared, second: Compared) -> list[str]:
     """A line if the versions of bufferscope differ, and a line if the kernels differ."""
     texts = []
-    commits = [run_table.environment(each.repetitions[0]).get("git", {}).get("commit") for each in (first, second)]
+    commits = [(run_table.environment(each.repetitions[0]).get("git") or {}).get("commit") for each in (first, second)]
     kernels = [each.summaries[0].get("lab", {}).get("kernel") for each in (first, second)]
     for what, values, length in (("versions of bufferscope", commits, 10), ("kernels", kernels, 40)):
         if None not in values and values[0] != values[1]:
-            texts.append(f"The {what} differ: {values[0][:length]} | {values[1][:length]}")
+            texts.append(f"The {what} differ: {str(values[0])[:length]} | {str(values[1])[:length]}")
     return texts
 
 
@@ -243,8 +246,8 @@ def _default_output(paths: tuple[Path, Path]) -> Path:
     return run.parent / "figures" / f"compare-{name(mine)}-{name(other)}.png"
 
 
-def _draw(first: Compared, second: Compared, asked: Path | None, default: Path) -> None:
-    """Writes the figure. If a run's depths cannot be read, only says so, because the numbers are printed already.
+def _draw(first: Compared, second: Compared, asked: Path | None, default: Path) -> bool:
+    """Writes the figure. If a run's depths cannot be read, says so and returns false: the numbers are printed already.
     Raises InputError if the figure cannot be written.
     """
     output = asked or default
@@ -252,7 +255,7 @@ def _draw(first: Compared, second: Compared, asked: Path | None, default: Path) 
         runs = [_depths(letter, each) for letter, each in (("A", first), ("B", second))]
     except InputError as error:
         complain(f"no figure: {error}")
-        return
+        return False
     from matplotlib import rc_context
 
     from analysis.figures import two_depths
@@ -263,14 +266,17 @@ def _draw(first: Compared, second: Compared, asked: Path | None, default: Path) 
     buffers = f"A: {in_words.buffer_text(first.spec)};  B: {in_words.buffer_text(second.spec)}"
     facts = {"text": buffers, "valid": valid}
     try:
-        if not asked:
-            owner.claim(default.parent)
-        with rc_context(cast(Any, STYLE)), files.whole(output) as file:
+        with (
+            rc_context(cast(Any, STYLE)),
+            nullcontext() if asked else files.claimed(default.parent, make=True) as within,
+            files.whole(asked or default.name, within) as file,
+        ):
             figure = two_depths.draw(plain({"facts": facts, "runs": runs}))
             figure.savefig(file, format=output.suffix[1:], dpi=PNG_DPI)
     except OSError as error:
-        raise InputError(f"{output}: {error.strerror}; choose another place with OUTPUT=") from None
+        raise InputError(f"{output}: {one_line(error)}; choose another place with OUTPUT=") from None
     say(f"both queues -> {output}")
+    return True
 
 
 def _depths(letter: str, each: Compared) -> dict[str, Any]:
@@ -291,4 +297,4 @@ def _histogram(repetition: Path) -> tuple[np.ndarray, np.ndarray]:
         rows = table.filter(polars.col("what") == "queue_depth_packets").sort("value")
         return rows["value"].to_numpy(), rows["count"].to_numpy()
     except (OSError, polars.exceptions.PolarsError) as error:
-        raise InputError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{path}: cannot be read: {one_line(error)}") from None

@@ -9,8 +9,7 @@ figures say which); 128 + the signal's number when it was stopped.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +27,7 @@ from experiments.sweep import needs, plan, run, spec
 from experiments.sweep.command import LIMITS, engine_of, prober, whole
 from experiments.sweep.engines import ENGINES, PARALLEL, SLURM
 from experiments.sweep.published import Published
-from lib import files, owner, units
+from lib import units
 from lib.errors import BadValue, RunError, SpecError, fail
 from lib.terminal import complain, counted, say
 from lib.words import PATHS, SWITCH, Key
@@ -333,32 +332,12 @@ def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Ho
         say(needs.headline_of_set(missing, options.results))
 
 
-@contextlib.contextmanager
-def _drawing(output: Path) -> Iterator[None]:
-    """Holds the lock of the figures' directory while the body draws there: two commands would mix their files."""
-    with files.directory(output) as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunError(
-                f"{output}: another make figures draws there; wait for it, or choose another RESULTS="
-            ) from None
-        yield
-
-
 def draw(asked: Asked) -> int:
     """Draws the figures, and prints where they are and how many runs were left out. Returns the exit status."""
-    run.claim(asked.output.parent)
-    run.claim(asked.output)
-    with _drawing(asked.output):
-        return _draw(asked)
-
-
-def _draw(asked: Asked) -> int:
     paper, results = asked.paper, asked.options.results
     runs = StoredRuns(paper, results, asked.smoke, conditions(paper), asked.beside, asked.published)
-    drawn = papers_draw.draw(runs, asked.output, asked.figures)
-    owner.give(asked.output)
+    with whole_map.drawing(asked.output) as output:
+        drawn = papers_draw.draw(runs, output, asked.figures)
     without = [each.figure for each in drawn if each.figure.sweeps and not each.used]
     # CLOCK=real is a separate command. Without it, a figure that compares the clocks may lack runs in real time.
     missing = [figure for figure in without if asked.real or len(drawn) == 1 or not figure.compares_clocks]

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments import parameters, whatif
+from lib import owner
 from lib.errors import BadValue, RunError, SpecError
-from lib.words import PATHS, SWITCH, Key, require
-from runs.names import REPETITION_NAME
+from lib.words import FOREIGN, PATHS, SWITCH, Key, require
+from runs.names import REPETITION_NAME, SPEC_FILE
 from runs.thinned import KEEP
 
 KEYS = {
@@ -23,6 +24,7 @@ KEYS = {
                 KEEP[0], KEEP),
     "wait": Key("1: load all modules, then wait for a line on standard input; without a line, analyse nothing", "0",
                 SWITCH),
+    "foreign": FOREIGN,
     "alone": Key("1: draw in this process: slower for one run, faster where many are analysed at once", "0", SWITCH),
     **{
         key: Key(f"what-if: {parameters.KEYS[key].meaning} (default: as in the run"
@@ -47,6 +49,8 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
     if not is_run(run):
         line = f"RUN={run} is not a run directory; allowed: one in results/, or a rep-<k> of one, as in {EXAMPLE}"
         raise RunError(line if line.isprintable() else ascii(line))
+    if given.get("foreign") == "1":
+        owner.allow_others()
     asked = {key: given[key] for key in whatif.KEYS if key in given}
     if asked:
         return whatif.whatif(run, asked)
@@ -67,7 +71,7 @@ def is_run(directory: Path) -> bool:
         is_repetition = REPETITION_NAME.fullmatch(directory.name) and directory.is_dir()
         return (
             bool(is_repetition)
-            or (directory / "spec.yaml").exists()
+            or (directory / SPEC_FILE).exists()
             or any(path.is_dir() for path in directory.glob("rep-*"))
         )
     except (OSError, ValueError):

@@ -15,7 +15,7 @@ from experiments.thresholds import threshold
 from lib import units
 from lib.errors import BadValue, InputError, RunError, SpecError, fail
 from lib.exit_codes import Exit, of_parts
-from lib.terminal import say
+from lib.terminal import located, say
 
 KEYS = ("buf", "mode", "ecn_threshold", "rate")
 
@@ -24,9 +24,10 @@ def whatif(run: Path, given: dict[str, str]) -> int:
     """Replays each repetition of `run` and prints the results. Returns the exit status. Raises SpecError, RunError."""
     from analysis.whatif import results
     from runs import verdict
+    from runs.spec_file import repetitions
 
     statuses: list[int] = []
-    for repetition in [run] if (run / "spec.yaml").exists() else sorted(p for p in run.glob("rep-*") if p.is_dir()):
+    for repetition in repetitions(run):
         try:
             setting = _setting(repetition, given)
             directory, summary = results.what_if(
@@ -39,7 +40,7 @@ def whatif(run: Path, given: dict[str, str]) -> int:
         except InputError as error:
             statuses.append(fail([str(error)]))
         except OSError as error:
-            raise RunError(f"{error.filename or repetition}: {error.strerror}; nothing was written") from None
+            raise RunError(f"{located(error, repetition)}; nothing was written") from None
     return of_parts(statuses)
 
 

@@ -6,20 +6,23 @@ The tables have each run's least RTT. The map needs the mean RTT, so the spread 
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from analysis.map import build
 from analysis.papers import registry
 from experiments import host
-from experiments.sweep import run, spec
-from lib import owner, units
+from experiments.sweep import spec
+from lib import files, units
 from lib.errors import BadValue, SpecError
 from lib.terminal import say
 
 WORD = "all"  # the value of PAPER
 TAKES = frozenset({"paper", "publish", "results"})
 NO_SPREAD = "0ns"
+SCRATCH = ".drawn"
 DOCS = host.CHECKOUT / "docs/results"
 
 
@@ -31,15 +34,30 @@ def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
     if errors:
         raise SpecError(errors)
     if given.get("publish") == "1":
-        files = build.publish(DOCS, spreads_ns())
+        made = build.publish(DOCS, spreads_ns())
     else:
         output = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute() / "figures" / build.NAME
-        run.claim(output.parent)
-        run.claim(output)
-        files = build.build(DOCS, output, spreads_ns())
-        owner.give(output)
-    say(f"the map of all papers -> {files[0]}")
+        with drawing(output) as scratch:
+            build.build(DOCS, scratch, spreads_ns())
+        made = [output / f"{build.NAME}.svg"]
+    say(f"the map of all papers -> {made[0]}")
     return 0
+
+
+@contextlib.contextmanager
+def drawing(output: Path) -> Iterator[Path]:
+    """A directory to draw in. Its files replace those of `output` when the body ends without an exception. Two commands
+    at once would mix their files, so the second is refused. Raises OSError.
+    """
+    remedy = "choose another with RESULTS="
+    with (
+        files.claimed(output.parent, make=True, remedy=remedy) as parent,
+        files.claimed(output.name, parent, make=True, remedy=remedy) as place,
+        files.scratch(SCRATCH, place) as drawn,
+    ):
+        path = files.path_of(drawn)
+        yield path
+        files.deliver(files.names(path), drawn, place)
 
 
 def spreads_ns() -> dict[tuple[str, int], int]:

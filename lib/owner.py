@@ -25,10 +25,17 @@ from lib.terminal import complain
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 MADE = re.compile(r"build|\.venv|__pycache__|\..*_cache|.*\.egg-info")  # directories that make and Python make
+_others = False  # whether results in directories of other users may be replaced
 
 
 class NotOurs(OSError):
     """An existing directory belongs to another user."""
+
+
+def allow_others() -> None:
+    """From now on this process also replaces results in directories of other users: its user said so."""
+    global _others
+    _others = True
 
 
 def sudo_user() -> pwd.struct_passwd | None:
@@ -99,27 +106,21 @@ def give_checkout(checkout: Path = CHECKOUT) -> None:
         names[:] = [name for name in names if not (name.startswith(".") or MADE.fullmatch(name) or name == "results")]
 
 
-def make(directory: Path) -> None:
-    """Makes a directory and its missing parents, and gives them to the run's owner. Raises OSError."""
-    missing = [path for path in (directory, *directory.parents) if not path.exists()]
-    directory.mkdir(parents=True, exist_ok=True)
-    for path in missing:
-        give(path)
-
-
-def claim(directory: Path) -> None:
-    """Makes a directory. An existing directory must not be a link and must pass `is_ours`: another owner could plant
-    links under the names that we write. Raises NotOurs, OSError.
+def check(directory: int, path: str, remedy: str) -> None:
+    """Raises NotOurs if an open directory is another user's, unless this process's user allowed that. Its owner could
+    plant links under the names that we write, or put our files elsewhere. `remedy` begins what to do.
     """
-    make(directory)
-    if directory.is_symlink():
-        raise OSError(errno.ELOOP, f"is a link; use its target, {directory.resolve()}", str(directory))
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if not is_ours(descriptor):
-            raise NotOurs(0, f"belongs to user {os.fstat(descriptor).st_uid}", str(directory))
-    finally:
-        os.close(descriptor)
+    if not (_others or is_ours(directory)):
+        uid = os.fstat(directory).st_uid
+        what = f"belongs to user {uid}, who could make a link of any file in it"
+        raise NotOurs(errno.EPERM, f"{what}; {f'{remedy}, or ' if remedy else ''}run the command as that user", path)
+
+
+def check_link(uid: int) -> None:
+    """Raises OSError for a link that neither this process's user nor root made."""
+    user = sudo_user()
+    if uid not in {0, os.geteuid(), *([user.pw_uid] if user else [])}:
+        raise NotOurs(errno.EPERM, f"leads through a link of user {uid}; give the path that the link leads to")
 
 
 def _shell(line: str) -> int:

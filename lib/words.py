@@ -30,6 +30,9 @@ class Key(NamedTuple):
     values: tuple[str, ...] = ()
 
 
+FOREIGN = Key("1: replace results in a directory of another user, too (lib/files.py)", "0", SWITCH)
+
+
 def made() -> list[str]:
     """The KEY=VALUE words that make was called with, whether or not they are parameters, except OF_THE_MAKEFILE.
     Variables of the environment, and make's own default CC=cc, are not among them.

@@ -6,29 +6,35 @@ the other's entries in the record of digests.
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from lib import files, owner
 from lib.errors import InputError
+from lib.terminal import one_line
+
+TOLD = "say FOREIGN=1"  # to a command that replaces stored results
 
 
 @contextmanager
-def only_one(directory: Path) -> Iterator[None]:
-    """Holds the lock. Raises InputError if another process has it. The kernel releases it when the process ends."""
-    try:
-        lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise InputError(
-            f"{directory}: {error.strerror}; give the directory of a repetition (results/<run>/rep-<k>)"
-        ) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise InputError(
-            f"{directory}: is in use by another analysis or what-if; wait until that process ends"
-        ) from None
-    finally:
-        os.close(lock)
+def only_one(directory: Path) -> Iterator[int]:
+    """Holds the lock, and yields a descriptor of the directory, for everything that is written into it. Raises
+    InputError if another process has the lock, or if the directory is another user's. The kernel releases the lock when
+    the process ends.
+    """
+    with ExitStack() as held:
+        try:
+            lock = held.enter_context(files.claimed(directory, follow=True, remedy=TOLD))
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{directory}: is in use by another analysis or what-if; wait until that process ends"
+            ) from None
+        except owner.NotOurs as error:
+            raise InputError(f"{directory}: {one_line(error)}") from None
+        except OSError as error:
+            raise InputError(
+                f"{directory}: {one_line(error)}; give the directory of a repetition (results/<run>/rep-<k>)"
+            ) from None
+        yield lock

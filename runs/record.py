@@ -3,8 +3,8 @@
 file that is still well-formed, and a file that comes from another run.
 
 The runner and `make import` write the digests of the raw files when the last raw file is closed. The analysis adds the
-digests of the derived files each time it writes them. A program that reads a file of a run calls `raw_damage` or
-`derived_damage` first. README.md describes damaged runs, and runs without a record.
+digests of the derived files each time it writes them. A program that reads a file of a run calls `damage` first.
+README.md describes damaged runs, and runs without a record. A sweep's plan has a digest of itself (`signed`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from lib import files, regular
-from runs.names import ENVIRONMENT, RECORD
+from lib.terminal import one_line
+from runs.names import ENVIRONMENT, RECORD, SPEC_FILE, SUMMARY
 from runs.thinned import removed
 
 VERSION = 1
 ALGORITHM = "sha256"
 MARK = "has_digests"  # true in environment.json: the raw files' digests were written when the run was made
+OF_EVERY_CHECK = (SPEC_FILE, ENVIRONMENT)  # they differ between runs: with them, a record of another run is noticed
 LONGEST_NAME = 255  # characters of a file name, with its directory
 HASHED_AT_ONCE = 2  # files, one thread each: hashlib releases the GIL
 _RESTORE = "restore it from a copy, or run the experiment again"
@@ -75,9 +77,8 @@ def read(directory: Path) -> Record | None:
             raise ValueError(f"missing, though {ENVIRONMENT} says that the run has it") from None
         return None
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"cannot be read: {' '.join(str(error).split())[:200]}") from None
-    if not isinstance(content, dict) or content.pop("digest", None) != _digest_of(content):
-        raise ValueError("was changed after it was written: its own digest differs")
+        raise ValueError(f"cannot be read: {one_line(error)}") from None
+    check_signed(content)
     if content.get("digests_version") != VERSION:
         raise ValueError(f"has version {content.get('digests_version')!r}, this program reads {VERSION}")
     if not all(_is_part(content.get(name, ...)) for name in Record._fields):
@@ -88,17 +89,40 @@ def read(directory: Path) -> Record | None:
     return record
 
 
-def raw_damage(directory: Path, only: Sequence[str] | None = None, readable: Sequence[str] = ()) -> list[Damage]:
-    """The raw files that differ from the record; `only` limits the comparison to these names. `readable` lists the
-    names that the analysis reads as raw files: an existing file of these names is damage if the record lacks it.
-    Without a record there is no damage.
+def damage(
+    directory: Path, raw: Iterable[str] = (), derived: Iterable[str] = (), *, all_raw: bool = False
+) -> list[Damage]:
+    """The damaged files among OF_EVERY_CHECK, the raw files `raw`, the files `derived` and, with `all_raw`, all raw
+    files of the record. An existing file that the record lacks is damage. A part that was never recorded has none.
     """
-    return _damage(directory, only, readable, derived=False)
+    try:
+        record = read(directory)
+    except ValueError as error:
+        return [Damage(RECORD, str(error), _RESTORE)]
+    found = []
+    if record and record.raw is not None:
+        names = dict.fromkeys((*OF_EVERY_CHECK, *raw, *(record.raw if all_raw else ())))
+        found += _damaged(directory, record.raw, names, "the run", _RESTORE)
+    return found + _damaged_derived(directory, record, derived)
 
 
-def derived_damage(directory: Path, *names: str) -> list[Damage]:
-    """The derived files among `names` that differ from the record, or exist although the record lacks them."""
-    return _damage(directory, names, names, derived=True)
+def what_if_damage(repetition: Path, what_if: Path) -> str | None:
+    """The reason why the summary of a what-if is damaged or belongs to another run, else None. A what-if's record has
+    the digests of the raw files that the what-if was made from.
+    """
+    try:
+        of_run = read(repetition)
+    except ValueError:
+        return None  # every reader of the run refuses a damaged record
+    try:
+        record = read(what_if)
+    except ValueError as error:
+        return f"{RECORD}: {error}"
+    if found := _damaged_derived(what_if, record, [SUMMARY]):
+        return f"{found[0].name}: {found[0].what}"
+    if of_run is None or of_run.raw is None or of_run.raw == (record and record.raw):
+        return None
+    return f"was not made from this run's raw files, or has no {RECORD} that says so"
 
 
 def lines(damage: Iterable[Damage]) -> str:
@@ -160,38 +184,46 @@ def text_of_what_if(repetition: Path, derived: Mapping[str, str]) -> str:
     return _text(Record(known.raw if known else None, derived))
 
 
-def add_derived(directory: Path, name: str) -> None:
-    """Adds or replaces the digest of one derived file; does nothing if the record has no derived part. Raises
-    ValueError, OSError.
+def with_file(directory: Path, name: str, data: bytes) -> str | None:
+    """The text of the record with the digest of one derived file; None if the record has no derived part. Raises
+    ValueError.
     """
     known = read(directory)
-    if known and known.derived is not None:
-        derived = {**known.derived, name: digest(directory / name)}
-        files.write_text(directory / RECORD, _text(Record(known.raw, derived)))
+    if known is None or known.derived is None:
+        return None
+    return _text(Record(known.raw, {**known.derived, name: hashlib.new(ALGORITHM, data).hexdigest()}))
 
 
-def _damage(directory: Path, only: Sequence[str] | None, readable: Sequence[str], derived: bool) -> list[Damage]:
-    try:
-        record = read(directory)
-    except ValueError as error:
-        return [Damage(RECORD, str(error), _RESTORE)]
-    if record is None or (record.raw is None and not derived):
-        return []
-    known = (record.derived if derived else record.raw) or {}
-    gone = removed(directory)
-    names = [
-        name
-        for name in known
-        if (only is None or name in only) and not (_is_under(name, gone) and not (directory / name).exists())
+def signed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """`content` with its own digest, for a JSON file that readers check with `check_signed`."""
+    return {**content, "digest": _digest_of(content)}
+
+
+def check_signed(content: Any) -> None:
+    """Raises ValueError unless `content` has its own digest."""
+    unsigned = {key: value for key, value in content.items() if key != "digest"} if isinstance(content, dict) else {}
+    if not unsigned or content.get("digest") != _digest_of(unsigned):
+        raise ValueError("was changed after it was written: its own digest differs")
+
+
+def _damaged_derived(directory: Path, record: Record | None, names: Iterable[str]) -> list[Damage]:
+    return _damaged(directory, record.derived or {}, names, "the analysis", _REPLAY) if record else []
+
+
+def _damaged(directory: Path, known: Mapping[str, str], names: Iterable[str], author: str, remedy: str) -> list[Damage]:
+    """The files among `names` that differ from the digests `known`, unless they were removed on purpose, and then those
+    that exist though `known` lacks them.
+    """
+    gone, asked = removed(directory), sorted(names)
+    recorded = [
+        name for name in asked if name in known and not (_is_under(name, gone) and not (directory / name).exists())
     ]
     with ThreadPoolExecutor(HASHED_AT_ONCE) as pool:
-        differences = pool.map(lambda name: _difference(directory, name, known[name]), sorted(names))
-    remedy = _REPLAY if derived else _RESTORE
-    result = [Damage(name, what, remedy) for name, what in zip(sorted(names), differences, strict=True) if what]
-    author = "the analysis" if derived else "the run"
+        differences = list(pool.map(lambda name: _difference(directory, name, known[name]), recorded))
+    result = [Damage(name, what, remedy) for name, what in zip(recorded, differences, strict=True) if what]
     return result + [
         Damage(name, f"is not a file that {author} wrote: {RECORD} does not have it", "remove it")
-        for name in readable
+        for name in asked
         if name not in known and os.path.lexists(directory / name)
     ]
 
@@ -202,7 +234,7 @@ def _difference(directory: Path, name: str, expected: str) -> str | None:
     except FileNotFoundError:
         return f"missing, though {RECORD} has it"
     except OSError as error:
-        return f"cannot be read: {error.strerror}"
+        return f"cannot be read: {one_line(error)}"
     return None if same else f"damaged, or of another run: its SHA-256 is not that in {RECORD}"
 
 
@@ -239,4 +271,4 @@ def _digest_of(content: Mapping[str, Any]) -> str:
 def _text(record: Record) -> str:
     content: dict[str, Any] = {"digests_version": VERSION, "algorithm": ALGORITHM}
     content |= {name: dict(part) if part is not None else None for name, part in record._asdict().items()}
-    return json.dumps(content | {"digest": _digest_of(content)}, indent=1) + "\n"
+    return json.dumps(signed(content), indent=1) + "\n"

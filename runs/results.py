@@ -27,7 +27,7 @@ from typing import Any
 
 from lib import files, owner
 from lib.errors import RunError
-from lib.terminal import complain
+from lib.terminal import complain, one_line
 from runs import aborted
 from runs import record as digests
 from runs.aborted import Cause
@@ -40,19 +40,16 @@ def locked(results: Path) -> Iterator[None]:
 
     Raises RunError if `results` cannot hold results.
     """
-    try:
-        owner.make(results)
-        if not os.access(results, os.R_OK | os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        lock = os.open(results, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise RunError(f"{results} cannot hold results: {error.strerror}; choose another with RESULTS=") from None
-    try:
+    with contextlib.ExitStack() as held:
+        try:
+            lock = held.enter_context(files.directory(results, follow=True, make=True))
+            if not os.access(".", os.R_OK | os.W_OK | os.X_OK, dir_fd=lock):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise RunError(f"{results} cannot hold results: {one_line(error)}; choose another with RESULTS=") from None
         fcntl.flock(lock, fcntl.LOCK_EX)
         mark_killed(results)
         yield
-    finally:
-        os.close(lock)
 
 
 @contextlib.contextmanager
@@ -142,7 +139,7 @@ def create(results: Path, name: str, now_s: float) -> Path:
         except FileExistsError:
             continue
         except OSError as error:
-            raise RunError(f"cannot make {path}: {error.strerror}") from None
+            raise RunError(f"cannot make {path}: {one_line(error)}") from None
         owner.give(path)
         return path
     raise RunError(f"cannot make {results / stem}: it and 998 others of its name exist; remove some")
@@ -195,7 +192,7 @@ def point_latest(results: Path, run: Path) -> None:
         files.link(results / LATEST, run.name)
         owner.give(results / LATEST)
     except OSError as error:  # a sticky directory, and the link is another user's
-        complain(f"note: {results / LATEST} does not lead to this run: {error.strerror}")
+        complain(f"note: {results / LATEST} does not lead to this run: {one_line(error)}")
 
 
 def write_json(path: Path, content: Any) -> None:

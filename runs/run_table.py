@@ -2,9 +2,8 @@
 """The table of all runs, one row per analysed repetition: `results/index.parquet`, made from summary.json and
 environment.json.
 
-The index is a cache: a row is reused only while its summary has the same modification time and its place is the same.
-All other summaries are read again. Rows of deleted repetitions are dropped. A later change of environment.json alone is
-not noticed.
+The index is a cache: a row is reused only while its place and the times and sizes of all files that it is made from, or
+that they are checked with, are the same. All other summaries are read again. Rows of deleted repetitions are dropped.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ import polars
 from hosts.tune.tcp_options import LINUX, profile
 from lib import files, parquet, regular
 from lib.errors import InputError
-from runs import group_columns, record, verdict
+from runs import group_columns, plan_file, record, spec_file, verdict
 from runs.names import (
     EARLIER_ATTEMPTS,
     ENVIRONMENT,
     INDEX,
     JOB_NAME,
     LATEST,
-    PLAN,
+    RECORD,
     REPETITION_NAME,
+    SPEC_FILE,
     SUMMARY,
     SWEEP_RUNS,
 )
-from runs.spec_file import load_spec
 from runs.thinned import kept
 
 NOT_OF_A_POINT = (
@@ -76,6 +75,8 @@ SCHEMA: dict[str, polars.DataType] = {
     "summary_mtime_ns": _WHOLE,
 }  # fmt: skip
 COLUMNS = tuple(SCHEMA)
+STAMP = "stamp"  # only in the index: the times and sizes of the files OF_ROW
+OF_ROW = (SUMMARY, ENVIRONMENT, SPEC_FILE, RECORD)
 KEY = ("sweep", "point", "seed", "repetition")  # of a run of a sweep
 
 
@@ -88,6 +89,9 @@ class Place(NamedTuple):
     attempt: int  # more than 1 if earlier attempts were not valid
     kept: str  # one of runs.thinned.KEEP
     summary_mtime_ns: int | None
+
+
+OF_THE_RUN = (*Place._fields, "valid", "reasons")  # columns that are known whatever is damaged
 
 
 def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place) -> dict[str, Any]:
@@ -179,11 +183,11 @@ def planned_points(sweep: Path) -> frozenset[str] | None:
     be read, or if the sweep is a search: a search plans its points as it goes.
     """
     try:
-        plan = json.loads(regular.read_text(sweep / PLAN))
-        if plan["sweep"]["search"]:
+        plan = plan_file.read(sweep)
+        if plan["sweep"]["search"] or plan_file.misplaced(sweep, plan):
             return None
         return frozenset(point(job["spec"]) for job in plan["jobs"].values())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -217,8 +221,6 @@ def read_repetition(repetition: Path, results: Path) -> dict[str, Any]:
     """The row of a directory with a summary. Raises ValueError if the summary cannot be read, if the summary or the
     environment differs from the record, or if a job's directory holds the run of another job; OSError.
     """
-    if damage := record.raw_damage(repetition, only=(ENVIRONMENT,)):
-        raise record.Damaged(str(damage[0]))
     summary = verdict.read(repetition)
     if problem := verdict.misplaced(repetition, summary):
         raise record.Damaged(problem)
@@ -228,18 +230,22 @@ def read_repetition(repetition: Path, results: Path) -> dict[str, Any]:
 def unreadable(repetition: Path, results: Path, error: OSError | ValueError) -> dict[str, Any]:
     """The row of a directory whose summary cannot be read: not valid, with the reason, and with values of spec.yaml."""
     try:
-        spec = json.loads(json.dumps(load_spec(repetition), default=str, skipkeys=True))
+        whole = not {damage.name for damage in record.damage(repetition)} & {SPEC_FILE, RECORD}
+        spec = spec_file.read(repetition / SPEC_FILE) if whole else {}
+        spec = json.loads(json.dumps(spec, default=str, skipkeys=True))
     except (InputError, ValueError, RecursionError):
         spec = {}
     said = {"spec": spec, "utilization": {}, "valid": False, "reasons": [verdict.unread(error)]}
     # Without the summary's time, the next reading ignores this row of the index and tries the summary again.
     where = place(repetition, results)._replace(summary_mtime_ns=None)
-    return row(said, environment(repetition), where)
+    made = row(said, environment(repetition), where)
+    known = COLUMNS if spec else OF_THE_RUN  # without a spec, defaults would be guesses
+    return {name: value if name in known else None for name, value in made.items()}
 
 
 def environment(repetition: Path) -> dict[str, Any]:
     """environment.json of a repetition; empty if it cannot be read, or differs from the record."""
-    return {} if record.raw_damage(repetition, only=(ENVIRONMENT,)) else record.environment(repetition)
+    return {} if record.damage(repetition) else record.environment(repetition)
 
 
 def repetitions(results: Path) -> Iterator[Path]:
@@ -260,21 +266,40 @@ def repetitions(results: Path) -> Iterator[Path]:
 
 def read(results: Path) -> polars.DataFrame:
     """The table of every analysed repetition below `results`. If a summary cannot be read, its row is not valid."""
+    return _read(results).drop(STAMP)
+
+
+def _read(results: Path) -> polars.DataFrame:
+    """The table, with STAMP."""
     known = _index(results)
     cached = {} if known is None else {entry["run"]: entry for entry in known.iter_rows(named=True)}
     rows = []
     for repetition in repetitions(results):
-        earlier, now = cached.get(str(repetition.relative_to(results))), place(repetition, results)
-        if earlier and all(earlier[name] == value for name, value in now._asdict().items()):
+        earlier = cached.get(str(repetition.relative_to(results)))
+        now = place(repetition, results)._asdict() | {STAMP: _stamp(repetition)}
+        if earlier and all(earlier[name] == value for name, value in now.items()):
             rows.append(earlier)
             continue
         try:
-            rows.append(read_repetition(repetition, results))
+            made = read_repetition(repetition, results)
         except FileNotFoundError:
             continue  # removed meanwhile
         except (OSError, ValueError) as error:
-            rows.append(unreadable(repetition, results, error))
-    return polars.DataFrame(rows, schema=SCHEMA)
+            made = unreadable(repetition, results, error)
+        rows.append(made | {STAMP: now[STAMP]})
+    return polars.DataFrame(rows, schema=SCHEMA | {STAMP: _TEXT})
+
+
+def _stamp(repetition: Path) -> str:
+    """The times and sizes of OF_ROW, taken before they are read. Copying a directory with its times keeps them."""
+    stamps = []
+    for name in OF_ROW:
+        try:
+            status = (repetition / name).stat()
+            stamps.append(f"{status.st_mtime_ns}:{status.st_size}")
+        except OSError:
+            stamps.append("")
+    return " ".join(stamps)
 
 
 def with_more(table: polars.DataFrame, more: polars.DataFrame) -> polars.DataFrame:
@@ -291,10 +316,10 @@ def lacking(rows: polars.DataFrame, table: polars.DataFrame) -> polars.DataFrame
 
 def write(results: Path) -> polars.DataFrame:
     """Updates `results/index.parquet` atomically; returns the table."""
-    table = read(results)
+    table = _read(results)
     with files.whole(results / INDEX) as file:
         table.write_parquet(file)
-    return table
+    return table.drop(STAMP)
 
 
 def read_table(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) -> polars.DataFrame:
@@ -353,7 +378,7 @@ def _index(results: Path) -> polars.DataFrame | None:
         table = parquet.read(results / INDEX)
     except (OSError, polars.exceptions.PolarsError):
         return None
-    return table if dict(table.schema) == SCHEMA else None
+    return table if dict(table.schema) == SCHEMA | {STAMP: _TEXT} else None
 
 
 def _typed(value: Any, kind: polars.DataType) -> Any:

@@ -13,7 +13,7 @@ from lib.errors import InputError
 from lib.frames import LEAST_IP_BYTES, MOST_IP_BYTES
 from lib.terminal import one_line
 from runs import record
-from runs.names import SPEC_FILE
+from runs.names import REPETITION_NAME, SPEC_FILE
 
 SPEC_VERSION = 1
 
@@ -51,7 +51,7 @@ _ALLOWED: dict[object, str] = {
 
 def load_spec(directory: Path) -> dict[str, Any]:
     """spec.yaml of a repetition, checked. Raises InputError."""
-    if damage := record.raw_damage(directory, only=(SPEC_FILE,)):
+    if damage := record.damage(directory):
         raise InputError(f"{directory}: {record.lines(damage)}")
     return read(directory / SPEC_FILE)
 
@@ -67,6 +67,13 @@ def check_name(directory: Path) -> None:
         str(directory).encode()
     except UnicodeEncodeError:
         raise InputError(f"{directory}: its name is not UTF-8; rename it") from None
+
+
+def repetitions(run: Path) -> list[Path]:
+    """`run` itself if it is a repetition, by its spec or its name, else the repetitions in it."""
+    if (run / SPEC_FILE).exists() or REPETITION_NAME.fullmatch(run.name):
+        return [run]
+    return sorted(path for path in run.glob("rep-*") if path.is_dir()) or [run]
 
 
 def the_repetition(run: Path) -> Path:

@@ -7,7 +7,6 @@ is one. Without a plan (runs put together by hand) the parameters are the column
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,9 +16,10 @@ from typing import Any
 import polars as pl
 
 from hosts.tune.tcp_options import LINUX
-from lib import parquet, regular
+from lib import parquet
 from lib.errors import InputError
-from runs import aborted, run_table, verdict
+from lib.terminal import one_line
+from runs import aborted, plan_file, run_table, verdict
 from runs.names import EARLIER_ATTEMPTS, PLAN, REPETITION, SWEEP_RUNS
 
 SEARCHED = "least_buffer.parquet"
@@ -70,7 +70,7 @@ class Stored:
         except FileNotFoundError:
             return []
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise InputError(f"{path}: {str(error).splitlines()[0]}; run the sweep again to write it anew") from None
+            raise InputError(f"{path}: {one_line(error)}; run the sweep again to write it anew") from None
 
     @cached_property
     def valid(self) -> list[Row]:
@@ -100,14 +100,17 @@ class Stored:
 
 def read(directory: Path) -> Stored:
     """The sweep in a directory. Raises InputError if it has neither runs nor a plan, or if its plan is damaged."""
-    directory = directory.resolve()
     plan = _plan(directory)
+    directory = directory.resolve()
     planned = plan.get("jobs") or {}
     table = run_table.read(directory.parent).filter(pl.col("sweep") == directory.name)
     rows = []
     for row in table.iter_rows(named=True):
         place = Path(row["run"]).relative_to(directory.name)
-        job = planned.get(place.parent.name, {})
+        name = place.parent.name
+        job = planned.get(name, {})
+        if job and row["point"] is None:  # its spec cannot be read: the plan has the same
+            row = _planned(directory, name, job) | {key: row[key] for key in run_table.OF_THE_RUN}
         rows.append(
             row
             | {
@@ -144,32 +147,36 @@ def kind(reason: str) -> str:
 
 
 def _plan(directory: Path) -> dict[str, Any]:
-    path = directory / PLAN
     try:
-        content = json.loads(regular.read_text(path))
+        plan = plan_file.read(directory)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); run the sweep again to write it anew") from None
-    jobs = content.get("jobs") if isinstance(content, dict) else None
-    if not isinstance(jobs, dict) or not all(isinstance(job, dict) for job in jobs.values()):
-        raise InputError(f"{path}: is not a plan of a sweep; run the sweep again to write it anew")
-    return content
+    except (OSError, ValueError) as error:
+        raise InputError(f"{directory / PLAN}: {one_line(error)}; {plan_file.REMEDY}") from None
+    if problem := plan_file.misplaced(directory, plan):
+        raise InputError(f"{directory / PLAN}: {problem}; {plan_file.REMEDY}")
+    return plan
 
 
 def _words(point: Any) -> dict[str, str]:
     return {str(key).lower(): str(value) for key, value in point.items()} if isinstance(point, dict) else {}
 
 
-def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:
-    """The row of a job without a result: its parameters from the plan, and the reason in ABORTED."""
+def _planned(directory: Path, name: str, job: dict[str, Any]) -> Row:
+    """The row of a job with its parameters from the plan, and no result."""
     spec = job.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("groups"), list):
-        raise InputError(f"{directory / PLAN}: job {name} has no spec; run the sweep again to write the plan anew")
+        raise InputError(f"{directory / PLAN}: job {name} has no spec; {plan_file.REMEDY}")
     place = Path(SWEEP_RUNS) / name / REPETITION
     where = run_table.Place(f"{directory.name}/{place}", directory.name, job.get("repetition", 1), 1, "", None)
+    return run_table.row({"spec": spec, "utilization": {}}, {}, where)
+
+
+def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:
+    """The row of a job without a result, with the reason in ABORTED."""
+    place = Path(SWEEP_RUNS) / name / REPETITION
     mark = aborted.read(directory / place)
-    return run_table.row({"spec": spec, "utilization": {}}, {}, where) | {
+    return _planned(directory, name, job) | {
         "valid": None,
         "reasons": (mark.reason or "it left no reason") if mark else "has not been run",
         "verdict": MISSING,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lib import regular
-from lib.terminal import complain
+from lib.terminal import complain, one_line
 from runs import record
 from runs.names import JOB_NAME, SUMMARY, SWEEP_RUNS
 
@@ -37,7 +37,7 @@ def read(repetition: Path) -> dict[str, Any]:
         summary = json.loads(regular.read_text(repetition / SUMMARY))
     except RecursionError:
         raise ValueError("is nested too deep") from None
-    if damage := record.derived_damage(repetition, SUMMARY):
+    if damage := record.damage(repetition, derived=[SUMMARY]):
         raise record.Damaged(str(damage[0]))
     if not isinstance(summary, dict):
         raise ValueError("is not a summary: it is not a JSON object")
@@ -74,8 +74,7 @@ def unread(error: OSError | ValueError) -> str:
     """The reason of a run whose summary cannot be read."""
     if isinstance(error, record.Damaged):
         return str(error)
-    said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-    return f"{SUMMARY} cannot be read: {' '.join(said.split())[:200]}; make replay writes it anew from raw files"
+    return f"{SUMMARY} cannot be read: {one_line(error)}; make replay writes it anew from raw files"
 
 
 def doubt(repetition: Path) -> str | None:

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-import tempfile
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from analysis import whole
+from lib import files
 from lib.errors import BadValue, InputError, SpecError
-from lib.terminal import say
+from lib.terminal import located, say
 from lib.words import PATHS, Key, require
 from runs import verdict
 from runs.names import SUMMARY
@@ -38,7 +39,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
     try:
         return _export(*asked)
     except OSError as error:
-        raise InputError(f"{error.filename or 'OUTPUT'}: {error.strerror}; nothing was exported") from None
+        raise InputError(f"{located(error, asked[-1])}; nothing was exported") from None
 
 
 def _read(given: dict[str, str], errors: list[BadValue]) -> tuple[Path, str, Path]:
@@ -56,18 +57,15 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> tuple[Path, str, Pat
 
 def _export(repetition: Path, kind: str, output: Path) -> int:
     """Writes into a temporary directory beside `output`, then renames the result."""
-    if output.exists():
+    if os.path.lexists(output):
         raise InputError(f"{output}: exists already; allowed: a new name, or remove it")
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output}: there is no directory {output.parent}; make it first")
     whole.check(repetition, derived=[SUMMARY])
-    # A private directory: in /tmp, another user could have placed a link under any predictable name.
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as private:
-        part = Path(private) / output.name
+    with files.complete(output) as part:
         if kind in DIRECTORIES:
             part.mkdir()
         count = _writer(kind)(repetition, part)
-        part.replace(output)
     unit = "steps" if kind == "flent" else "rows" if kind in DIRECTORIES else "postcards"
     say(f"{output}: {count} {unit}")
     verdict.say_doubts(repetition)

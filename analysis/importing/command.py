@@ -5,7 +5,6 @@ text trace is left out and noted. Other damaged files are refused.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import Any
 from analysis import imported
 from analysis.importing import address, sources, write
 from controlplane.policy import WATCHED_MODES
-from lib import units
+from lib import files, units
 from lib.errors import BadValue, InputError, SpecError, fail
 from lib.exit_codes import Exit, of_parts
-from lib.terminal import say
+from lib.terminal import located, say
 from lib.values import choice, quantity, whole_number
 from lib.words import PATHS, Key, require
 from runs.names import PAGE, REPETITION
@@ -52,6 +51,7 @@ KEYS = {
         "length of the measured part after WARMUP (default: the source's; if it states none, a third of the traffic)"
     ),
 }  # fmt: skip
+SCRATCH = ".importing"
 MOST_TIME = f"{366 * 86_400}s"
 
 
@@ -71,7 +71,7 @@ def _line(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"not enough memory: {error}; nothing was imported: measure less of the source (WARMUP, DURATION)"
     if isinstance(error, OSError):
-        return f"{error.filename or 'OUTPUT'}: {error.strerror}; nothing was imported"
+        return f"{located(error, 'OUTPUT')}; nothing was imported"
     return str(error)
 
 
@@ -165,21 +165,21 @@ def _import_one(experiment: sources.Experiment, repetition: Path) -> int:
     """
     from analysis.replay import drawing_pool, replay
 
-    scratch = repetition.with_name(".importing")
-    made = [path for path in (scratch, *scratch.parents) if not path.exists()]
+    made = [path for path in repetition.parents if not path.exists()]
     try:
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
-        write.write(
-            scratch, experiment.cards, experiment.events, experiment.depths, experiment.conditions, experiment.source,
-        )  # fmt: skip
-        with drawing_pool() as pool:
-            status = replay(scratch, pool, shown=repetition)
-        if status == Exit.DONE:
-            scratch.rename(repetition)
-        return status
+        with files.claimed(repetition.parent, make=True) as run, files.scratch(SCRATCH, run) as within:
+            scratch = files.path_of(within) / repetition.name
+            scratch.mkdir()
+            write.write(
+                scratch, experiment.cards, experiment.events, experiment.depths, experiment.conditions,
+                experiment.source,
+            )  # fmt: skip
+            with drawing_pool() as pool:
+                status = replay(scratch, pool, shown=repetition)
+            if status == Exit.DONE:
+                files.deliver([repetition.name], within, run)
+            return status
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
         for path in made:
             with suppress(OSError):  # the directory is not empty
                 path.rmdir()

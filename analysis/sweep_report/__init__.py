@@ -26,6 +26,7 @@ from analysis.report import facts
 from analysis.sweep_report.columns import LABELS, table, value_text
 from lib import files
 from runs import run_table
+from runs.lock import TOLD
 from runs.names import PAGE
 from runs.stored_sweep import COLUMN, MISSING, NOT_VALID, VALID, Row, Stored, earlier_reasons, kind, read
 
@@ -33,6 +34,7 @@ TEMPLATE = Path(__file__).with_name("sweep_report.html.j2")
 MOST_BYTES = 8_000_000  # limit of all embedded figures together; the page only names those that do not fit
 # First words of the facts of environment.json that the page shows.
 OF_MACHINE = ("cpu", "kernel", "versions", "memory", "program", "virtual")
+SCRATCH = ".report"
 MOST_KINDS = 12  # most kinds of reasons in each list at the top; the table has each run's reasons
 
 
@@ -51,15 +53,17 @@ def write(directory: Path, figures: Path | None = None, papers: Iterable[Paper] 
     be read or written.
     """
     sweep = read(directory)
-    of_sweep = draw(sweep)
     of_papers = from_papers(sweep, figures, registry.installed().values() if papers is None else papers)
-    target = sweep.directory / PAGE
-    files.write_text(target, render(sweep, of_sweep, of_papers))
-    return target
+    with files.claimed(directory, follow=True, remedy=TOLD) as place, files.scratch(SCRATCH, place) as made:
+        scratch = files.path_of(made)
+        text = render(sweep, draw(sweep, scratch / "figures"), of_papers)
+        (scratch / PAGE).write_text(text, encoding="utf-8")
+        files.deliver(files.names(scratch), made, place)
+    return sweep.directory / PAGE
 
 
-def draw(sweep: Stored) -> list[ShownFigure]:
-    """Draws the figures that every sweep has, except those without data, into <sweep>/figures."""
+def draw(sweep: Stored, directory: Path) -> list[ShownFigure]:
+    """Draws the figures that every sweep has, except those without data."""
     from analysis.figures.drawing import save_both, warm_up
 
     shown = []
@@ -69,7 +73,6 @@ def draw(sweep: Stored) -> list[ShownFigure]:
         if data is None:
             continue
         warm_up()
-        directory = sweep.directory / "figures"
         directory.mkdir(exist_ok=True)
         save_both(module.draw, plain(data), directory, name)
         shown.append(ShownFigure(embed(directory / f"{name}.svg"), module.CAPTION))

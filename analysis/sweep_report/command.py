@@ -6,14 +6,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from lib import owner
 from lib.errors import BadValue, InputError, SpecError
 from lib.terminal import complain, say
-from lib.words import PATHS, Key, require
+from lib.words import FOREIGN, PATHS, Key, require
 from runs.spec_file import check_name
 
 KEYS = {
     "sweep": Key("a sweep: results/<sweep>", values=PATHS),
     "figures": Key("directory with the drawn figures of a paper (default: results/figures/<paper>)", values=PATHS),
+    "foreign": FOREIGN,
 }
 
 
@@ -31,6 +33,8 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
             f"{figures}: is not a directory; give the directory with the figures of a paper, or leave FIGURES out"
         )
     check_name(directory)
+    if given.get("foreign") == "1":
+        owner.allow_others()
     say(str(write(directory, figures)))
     if unknown := record.unrecorded_among(run_table.repetitions(directory), directory):
         complain(f"note: {unknown}")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Damages a copy of a stored run pseudo-randomly from a seed, and runs replay, what-if and every export on the copy.
+"""Damages a copy of a stored run pseudo-randomly from a seed, and runs replay, what-if, every export, compare, runs and
+the API on the copy.
 
 A command passes if it refuses (a status that is not 0, one line on stderr, nothing written), or if it gives the answer
-of the undamaged run. Replay with FORCE=1 also passes if the summary says that the run is not valid. All else is a
+of the undamaged run. Replay with FORCE=1, and runs, also pass if they say that the run is not valid. All else is a
 finding.
 
     python -m analysis.tests.campaign VARIANTS [SEED [RUN OTHER]]      # VARIANTS of each kind of damage
@@ -13,6 +14,7 @@ RUN and OTHER are recorded repetitions; only copies of them are damaged. Without
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import random
@@ -28,12 +30,15 @@ from types import FrameType
 from typing import Any
 from unittest import mock
 
+import bufferscope as api
 from analysis.tests import simulate
 from analysis.tests.damages import KINDS, Files, damage, derived_of, files
 from bufferscope import __main__ as bufferscope
-from runs.names import RECORD
+from lib.errors import InputError, fail
+from runs.names import ENVIRONMENT, RECORD
 
-COMMANDS = ("replay", "forced replay", "what-if", "csv", "parquet", "pcapng", "flent", "telemetry-report")
+EXPORTS = ("csv", "parquet", "pcapng", "flent", "telemetry-report")
+COMMANDS = ("replay", "forced replay", "what-if", *EXPORTS, "compare", "runs", "api")
 LONGEST_S = 30  # limit for one command; the slowest takes about one second
 MOST_LINE = 1000  # characters of an error line
 
@@ -91,9 +96,18 @@ class Campaign:
             return "wrong", f"a line that is too long or not printable: {outcome.errors}"
         if outcome.status == 0:
             same = outcome.answer == self.whole[command].answer
+            if command == "runs" and not same:
+                row, whole = (self._row(each) for each in (outcome, self.whole[command]))
+                same = row | {"summary_mtime_ns": ""} == whole | {"summary_mtime_ns": ""}
+                if row["valid"] == "false":
+                    return "not valid", ""
             return (
                 ("same", "") if same else ("wrong", f"another answer, no error: {self._differences(command, outcome)}")
             )
+        if command == "compare" and outcome.status == 2:  # the numbers without the figure
+            known = self.whole[command].answer["said"] or b""
+            said = outcome.answer["said"] or b""
+            return ("no figure", "") if said and known.startswith(said) else ("wrong", "other numbers, status 2")
         if command == "forced replay" and outcome.status == 2:
             summary = json.loads((directory / "summary.json").read_text())
             honest = summary["valid"] is False and summary["reasons"] and outcome.errors
@@ -104,6 +118,11 @@ class Campaign:
         changed = sorted(name for name in before.keys() | left.keys() if before.get(name) != left.get(name))
         more = sorted(path.name for path in self.scratch.iterdir() if path != directory.parent)
         return ("wrong", f"refused, but left {changed + more}") if changed or more else ("refused", "")
+
+    def _row(self, outcome: Outcome) -> dict[str, str]:
+        """The run's row of the table that `runs` printed."""
+        (row,) = csv.DictReader(io.StringIO((outcome.answer["said"] or b"").decode()))
+        return row
 
     def _differences(self, command: str, outcome: Outcome) -> list[str]:
         whole = self.whole[command].answer
@@ -120,9 +139,15 @@ class Campaign:
             "replay": lambda: bufferscope.main(["replay", f"RUN={directory}"]),
             "forced replay": lambda: bufferscope.main(["replay", f"RUN={directory}", "FORCE=1"]),
             "what-if": lambda: bufferscope.main(["replay", f"RUN={directory}", "BUF=5p"]),
+            "compare": lambda: bufferscope.main(["compare", str(self.other), str(directory), f"OUTPUT={output}.svg"]),
+            "runs": lambda: bufferscope.main(["runs", f"RESULTS={self.scratch}", "--csv"]),
+            "api": lambda: shown(directory),
         }
         export = ["export", str(directory), "--format", command, "--output", str(output)]
-        status, errors, failure = bounded(calls.get(command, lambda: bufferscope.main(export)))
+        said = io.StringIO()
+        status, errors, failure = bounded(calls.get(command, lambda: bufferscope.main(export)), said)
+        if command in ("compare", "runs", "api"):
+            return Outcome(status, errors, {"said": said.getvalue().encode()}, failure)
         if failure or status:
             return Outcome(status, errors, {}, failure)
         if command in calls:
@@ -135,7 +160,17 @@ class Campaign:
         return Outcome(status, errors, answer)
 
 
-def bounded(call: Callable[[], int]) -> tuple[int, list[str], str]:
+def shown(directory: Path) -> int:
+    """Prints what the API says of a run."""
+    try:
+        run = api.open(directory)
+        print(run.summary, run.spec, run.joined.height)
+    except InputError as error:
+        return fail([str(error)])
+    return 0
+
+
+def bounded(call: Callable[[], int], said: io.StringIO | None = None) -> tuple[int, list[str], str]:
     """(status, lines on stderr, an exception as text or "") of a command that must end within LONGEST_S."""
 
     def late(number: int, frame: FrameType | None) -> None:
@@ -145,7 +180,7 @@ def bounded(call: Callable[[], int]) -> tuple[int, list[str], str]:
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(LONGEST_S)
     try:
-        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(said or io.StringIO()):
             return call(), errors.getvalue().splitlines(), ""
     except KeyboardInterrupt:
         raise
@@ -166,6 +201,7 @@ def undrawn() -> contextlib.ExitStack:
     for target, what in {
         "analysis.derive.draw_all": _blank_figures,
         "analysis.whatif.figure.draw": _blank_queue,
+        "analysis.figures.two_depths.draw": _blank_depths,
         "analysis.replay.drawing_pool": contextlib.nullcontext,
     }.items():
         stack.enter_context(mock.patch(target, what))
@@ -181,6 +217,10 @@ def _blank_figures(analysed: Any, directory: Path, pool: Any) -> list[Any]:
     return []
 
 
+def _blank_depths(data: Any) -> Any:
+    return mock.Mock()
+
+
 def _blank_queue(directory: Path, *_: Any) -> None:
     for kind in ("svg", "png"):
         (directory / f"queue.{kind}").write_text('<svg viewBox="0 0 1 1"/>')
@@ -189,6 +229,8 @@ def _blank_queue(directory: Path, *_: Any) -> None:
 def made(directory: Path, seed: int) -> Path:
     """A small simulated repetition: recorded, analysed, and with a what-if."""
     simulate.write_run(directory, simulate.Scenario(duration_ns=300_000_000, warmup_ns=100_000_000, seed=seed))
+    world = json.loads((directory / ENVIRONMENT).read_text())  # with the time, which differs between runs
+    (directory / ENVIRONMENT).write_text(json.dumps(world | {"created_utc": f"2026-01-01T00:00:{seed:02}Z"}))
     simulate.record_digests(directory)
     prepared(directory)
     return directory

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Damages one file of a stored repetition, pseudo-randomly from a seed. The damage changes, cuts off or appends bytes,
 or it changes whole blocks or values of documents. Or it removes or empties the file, or replaces it by a FIFO or by
-another file of this run or of another run.
+another file of this run or of another run. Or it puts in several files of another run that agree with each other.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ import copy
 import json
 import os
 import random
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from runs.names import RECORD
+from runs import record
+from runs.names import ENVIRONMENT, RECORD, SPEC_FILE, SUMMARY
 from wire import wire
 
-KINDS = ("raw", "derived", "swapped")
+KINDS = ("raw", "derived", "swapped", "put in")
 BLOCKS = {".bsp": "BLOCK_POSTCARDS", ".bst": "BLOCK_TCP", ".bsg": "BLOCK_GOODPUT"}  # by a raw file's suffix
 Files = dict[str, bytes | None]  # by path below a directory; None: not a regular file
 
@@ -39,11 +41,26 @@ def files(directory: Path) -> Files:
     }
 
 
+def accept(directory: Path, name: str) -> None:
+    """Records the digest of a changed derived file, as if the analysis had written the file."""
+    if text := record.with_file(directory, name, (directory / name).read_bytes()):
+        (directory / RECORD).write_text(text)
+
+
 def damage(directory: Path, other: Path, kind: str, chance: random.Random) -> str:
     """Damages one file of a repetition. Returns the name of the file and the damage."""
     names = sorted(files(directory))
     derived = [name for name in names if name in derived_of(names) or name.startswith("whatif-")]
     raw = [name for name in names if name not in (*derived, RECORD)]
+    if kind == "put in":  # everything that agrees, but for at least one file of a pair that no two runs share
+        names = [RECORD, SUMMARY, *chance.sample(derived, chance.randrange(len(derived)))]
+        names += chance.sample([*{*raw} - {SPEC_FILE, ENVIRONMENT}], chance.randrange(len(raw) - 2))
+        names += chance.choice(([], [SPEC_FILE], [ENVIRONMENT]))
+        names = [name for name in names if (other / name).exists()]
+        for name in names:
+            (directory / name).unlink(missing_ok=True)
+            shutil.copyfile(other / name, directory / name)
+        return f"{', '.join(names)} of {other.parent.name}"
     if kind == "swapped":
         name = chance.choice([*raw, *derived, RECORD])
         source = other / name

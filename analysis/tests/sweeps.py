@@ -11,6 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from runs import plan_file
+
 ENVIRONMENT = {
     "git": {"commit": "c0ffee" + 34 * "0", "dirty": False},
     "program": {"name": "bufferscope", "digest": "feed" + 60 * "0"},
@@ -37,7 +39,7 @@ def write(
             jobs[name] = {"point": {k: str(v) for k, v in point.items()}, "repetition": number, "spec": altered["spec"]}
     said = {"name": directory.name, "about": "A sweep <i>for</i> tests.", "keep": "summary", "reps": reps, "seed": 1,
             "base": {"clock": "virtual", "rate": "50mbit"}, "points": [], "search": None} | sweep  # fmt: skip
-    (directory / "plan.json").write_text(json.dumps({"format_version": 1, "sweep": said, "jobs": jobs}))
+    plan_file.write(directory, {"format_version": 1, "sweep": said, "jobs": jobs})
     return places
 
 

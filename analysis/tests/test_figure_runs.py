@@ -13,6 +13,7 @@ from analysis.papers.spang2021 import PAPER
 from analysis.papers.stored_runs import EARLIER, NOT_VALID, LeftOut, StoredRuns
 from analysis.summary import summarize
 from lib.errors import InputError
+from runs import plan_file
 
 KERNEL = {"hosts": {"sender": {"congestion_controls": ["reno", "cubic"]}}, "git": {"commit": "0123456789ab"}}
 
@@ -73,10 +74,10 @@ def test_select__leaves_out_runs_of_an_earlier_spec(results):
     }
     for change, earlier in (({}, 0), ({"rtt_ns": 1}, 3)):
         plan["jobs"]["reno-2-r1"]["spec"] |= change
-        (directory / "plan.json").write_text(json.dumps(plan))
+        plan_file.write(directory, plan)
         runs = StoredRuns(PAPER, results)
         runs.select("some", cc="reno", flows=2)
         assert sum(run.kind == EARLIER for run in runs.left_out.values()) == earlier
     plan["sweep"]["search"] = {"key": "buf"}
-    (directory / "plan.json").write_text(json.dumps(plan))
+    plan_file.write(directory, plan)
     assert len(StoredRuns(PAPER, results).select("some", cc="reno", flows=2)) == 2

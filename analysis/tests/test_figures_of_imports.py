@@ -13,13 +13,13 @@ import pytest
 from analysis.imported import REASON
 from analysis.papers.spang2021 import PAPER
 from analysis.papers.stored_runs import StoredRuns
-from analysis.tests import foreign, simulate
+from analysis.tests import damages, foreign, simulate
 from analysis.tests.imports import CONDITIONS
 from analysis.tests.undrawn import leave_out
 from bufferscope.__main__ import main
 from experiments import figures
 from lib.errors import InputError
-from runs import record, run_table
+from runs import run_table
 
 FIGURES = {figure.name: figure for figure in PAPER.figures}
 BDP = 41  # packets: 50 Mb/s x 10 ms / (8 x 1538 bytes), rounded
@@ -143,6 +143,6 @@ def test_runs__of_two_links_or_outside_their_directory_are_not_drawn_together(re
     shutil.copytree(results / "runs/four", copied / "runs/four")
     summary = copied / "runs/one/rep-1/summary.json"
     summary.write_text(summary.read_text().replace('"rtt_ns": 10000000', '"rtt_ns": 20000000'))
-    record.add_derived(summary.parent, summary.name)
+    damages.accept(summary.parent, summary.name)
     with pytest.raises(InputError, match="differ in rtt_ns: 10000000, 20000000; allowed: one link"):
         stored(copied).select("single-flow")

@@ -16,10 +16,9 @@ from analysis.papers import document, draw, publish, published
 from analysis.papers.document import DrawnFigure
 from analysis.papers.spang2021 import PAPER
 from analysis.papers.stored_runs import NOT_VALID, LeftOut, StoredRuns
-from analysis.tests import simulate
+from analysis.tests import damages, simulate
 from analysis.tests.undrawn import leave_out
 from lib.errors import InputError
-from runs import record
 
 FIGURES = {figure.name: figure for figure in PAPER.figures}
 BDP = 50e6 * 10e-3 / (8 * 1538)  # packets, on the simulation's default link
@@ -120,7 +119,7 @@ def test_figure_05a__has_no_least_buffer_where_a_larger_one_is_not_enough(result
         assert len(summaries) >= 2
         for path in summaries:
             path.write_text(json.dumps(json.loads(path.read_text()) | {"queue_nonempty_fraction": nonempty}))
-            record.add_derived(path.parent, path.name)
+            damages.accept(path.parent, path.name)
     data, facts = _figure("figure_05a", copied)
     reno = data["curves"]["reno"]
     assert not reno["points"][1].is_known
@@ -182,7 +181,7 @@ def test_draw__leaves_out_runs_that_are_not_valid_and_lists_them(results, tmp_pa
     copied = shutil.copytree(results, tmp_path / "results")
     bad = copied / "spang2021-twenty-packets/runs/reno-n4-b20-r1/rep-1/summary.json"
     bad.write_text(json.dumps(json.loads(bad.read_text()) | {"valid": False, "reasons": ["a postcard was lost"]}))
-    record.add_derived(bad.parent, bad.name)
+    damages.accept(bad.parent, bad.name)
     (figure,) = draw.draw(StoredRuns(PAPER, copied), tmp_path / "out", (FIGURES["figure_05b"],))
     assert figure.left_out == [LeftOut("spang2021-twenty-packets/reno-n4-b20-r1", "a postcard was lost", NOT_VALID)]
     assert not any("n4" in run for run in figure.used)

@@ -78,7 +78,7 @@ def test_record__has_every_file_of_a_run(run):
     derived = {name for name in damages.files(run) if not name.startswith("whatif-")} - raw - {RECORD}
     assert (content["raw"].keys(), content["derived"].keys()) == (raw, derived)
     assert {"summary.json", "joined.parquet", "report.html", "figures/utilization.svg"} < derived
-    assert record.raw_damage(run) == record.derived_damage(run, *derived) == []
+    assert record.damage(run, derived=derived, all_raw=True) == []
 
 
 def test_postcards__that_are_well_formed_but_not_the_recorded_ones_are_refused(run, stored, capsys):
@@ -222,7 +222,7 @@ def test_recording__writes_the_record_before_environment_json(tmp_path, monkeypa
             results.record(repetition, world)
     assert (results.is_recorded(repetition), (repetition / RECORD).exists()) == (False, True)
     results.record(repetition, world)
-    assert record.raw_damage(repetition) == []
+    assert record.damage(repetition, all_raw=True) == []
     assert "logs/x" not in json.loads((repetition / RECORD).read_text())["raw"]
 
 
@@ -234,13 +234,18 @@ def place(run):
 
 def test_table_of_runs__takes_nothing_from_damaged_files(run, place):
     """A damaged summary or environment makes a row that is not valid; figures of several runs refuse that file."""
-    for name, attribute in (("summary.json", "summary"), ("environment.json", "congestion_controls")):
+    run_table.write(run.parent.parent)
+    for name, attribute in (
+        ("summary.json", "summary"), ("environment.json", "congestion_controls"), ("spec.yaml", "summary"),
+    ):  # fmt: skip
         path = run / name
         data = path.read_text()
         path.write_text(data.replace("0", "1", 1))
         (row,) = run_table.read(run.parent.parent).iter_rows(named=True)
         assert row["valid"] is False
         assert row["reasons"].startswith(f"{name}: damaged, or of another run")
+        if name == "spec.yaml":  # without it, every parameter would be a guess
+            assert row["clock"] is row["flows"] is row["point"] is None
         with pytest.raises(InputError, match=f"{name}: damaged"):
             _ = getattr(place, attribute)
         path.write_text(data)

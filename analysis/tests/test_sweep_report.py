@@ -17,6 +17,7 @@ from analysis.figures.sweep.common import layout
 from analysis.summary import summarize
 from analysis.tests import sweeps
 from bufferscope.__main__ import main
+from runs import plan_file
 
 GRID: dict[str, list[Any]] = {"cc": ["cubic", "reno"], "flows": [1, 4, 16], "buf": [10, 20, 80]}
 SHOWN = "return [...document.querySelectorAll('#runs tbody tr')].filter(row => !row.hidden)"
@@ -121,7 +122,7 @@ def test_page__of_a_valid_run_links_it_whatever_its_name(tmp_path, summary, blan
 @pytest.fixture
 def blank(monkeypatch):
     """Pages without figures, which take most of the time."""
-    monkeypatch.setattr(sweep_report, "draw", lambda sweep: [])
+    monkeypatch.setattr(sweep_report, "draw", lambda sweep, directory: [])
 
 
 def test_page__shows_a_run_with_a_damaged_summary_as_not_valid(tmp_path, summary, blank):
@@ -135,10 +136,11 @@ def test_page__shows_a_run_with_a_damaged_summary_as_not_valid(tmp_path, summary
     altered = json.loads(second.read_text()) | {"drops": 10**30, "marks": float("inf"), "reasons": ["\ud800"]}
     altered["spec"]["groups"][0]["flows"] = "a"
     second.write_text(json.dumps(altered))
-    plan = tmp_path / "small/plan.json"
-    plan.write_text(plan.read_text().replace('"repetition": 1', '"repetition": 1e400').replace("for tests", r"\ud800"))
+    plan = plan_file.read(tmp_path / "small")
+    plan["sweep"]["about"], plan["jobs"][next(iter(places))]["repetition"] = "\ud800", float("inf")
+    plan_file.write(tmp_path / "small", plan)
     assert "<strong>1 of 2 runs is valid.</strong>" in sweep_report.write(tmp_path / "small").read_text()
-    plan.unlink()
+    (tmp_path / "small/plan.json").unlink()
     assert "<strong>1 of 2 runs is valid.</strong>" in sweep_report.write(tmp_path / "small").read_text()
 
 
@@ -251,8 +253,14 @@ def test_command__makes_the_page_or_refuses_with_one_line(tmp_path, capsys, summ
     directory = tmp_path / "spang2021-single-flow"
     directory.mkdir()
     assert "is not a sweep" in refusal(capsys, directory)
-    for plan in ("{", "[]", '{"jobs": {"a": 1}}', '{"jobs": {"a": {"spec": {"groups": 7}}}}'):
-        (directory / "plan.json").write_text(plan)
+    for text in ("{", "[]", '{"jobs": {}}'):
+        (directory / "plan.json").write_text(text)
+        assert "plan.json" in refusal(capsys, directory)
+    plans: tuple[dict[str, Any], ...] = (
+        {"jobs": {"a": 1}}, {"jobs": {"a": {"spec": {"groups": 7}}}}, {"jobs": {}, "sweep": {"name": "another"}},
+    )  # fmt: skip
+    for plan in plans:
+        plan_file.write(directory, plan)
         assert "plan.json" in refusal(capsys, directory)
     assert not (directory / "report.html").exists()
     sweeps.write(directory, summary, {"cc": ["reno"]})

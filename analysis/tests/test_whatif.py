@@ -5,13 +5,14 @@ an independent model.
 
 import html
 import json
+import os
 import shutil
 
 import polars as pl
 import pytest
 import yaml
 
-from analysis.tests import simulate
+from analysis.tests import damages, simulate
 from analysis.whatif import CAVEAT
 from bufferscope.__main__ import main
 from runs import record
@@ -95,6 +96,34 @@ def test_whatif__names_each_mistake(fresh, capsys):
     (directory / "spec.yaml").write_text(yaml.safe_dump(spec))
     assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
     assert "was imported from postcards without arrival times" in capsys.readouterr().err
+
+
+def test_whatif__of_a_repetition_without_a_spec_fails(fresh, capsys):
+    directory = fresh()
+    for spoil in ((directory / "spec.yaml").unlink, (directory / "spec.yaml").touch):
+        spoil()
+        for run in (directory, directory.parent):
+            assert main(["replay", f"RUN={run}", "BUF=5p"]) == 1
+            assert f"{directory / 'spec.yaml'}: " in capsys.readouterr().err
+    assert not list(directory.glob("*whatif*"))
+
+
+def test_whatif__whose_report_cannot_be_replaced_leaves_nothing(fresh, capsys, blank, monkeypatch):
+    directory = fresh()
+    assert main(["replay", f"RUN={directory}"]) == 0
+    before = damages.files(directory)
+    rename = os.rename
+
+    def fails(name, *places, **how):
+        if name == "report.html":
+            raise OSError(28, "No space left on device")
+        rename(name, *places, **how)
+
+    monkeypatch.setattr(os, "rename", fails)
+    assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
+    assert "No space left on device; nothing was written" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert damages.files(directory) == before
 
 
 def test_report__lists_what_ifs_and_a_replay_makes_the_same_page(fresh, capsys, blank):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Writes a what-if beside its run, in `whatif-<n>/`: queue.parquet with one row per packet, for both queues;
 summary.json with the question and the measures of both queues; queue.png and queue.svg with both. The directory appears
-only when complete.
+only when complete, together with the run's report, which lists it.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,12 @@ from analysis.raw import Columns
 from analysis.summary import plain
 from analysis.tables import write_frame
 from analysis.whatif import CAVEAT, figure, queue, stored
+from lib import files
 from lib.errors import InputError
-from lib.files import remove
+from lib.terminal import located
 from runs import record, verdict
 from runs.lock import only_one
-from runs.names import RECORD, SUMMARY
+from runs.names import PAGE, RECORD, SUMMARY
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -40,11 +40,13 @@ def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> 
     """Replays the arrivals of `repetition` into a new directory. Returns the directory and its summary. Raises
     InputError, OSError.
     """
-    with only_one(repetition):
-        return _what_if(repetition, setting, asked)
+    with only_one(repetition) as place:
+        return _what_if(repetition, place, setting, asked)
 
 
-def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> tuple[Path, dict[str, Any]]:
+def _what_if(
+    repetition: Path, place: int, setting: queue.Setting, asked: dict[str, str]
+) -> tuple[Path, dict[str, Any]]:
     whole.check(repetition, derived=[SUMMARY, *stored.sources_of_page(repetition)])
     run = whole.load_whole(repetition)
     if imported.is_imported(run.spec) and imported.unknown(run.spec):
@@ -69,26 +71,34 @@ def _what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) ->
         "run_measures": measures(run, recorded, window, run.spec["rate_bps"]),
         "whatif_measures": measures(run, replayed, window, setting.rate_bps),
     }
-    scratch = repetition / SCRATCH
-    remove(scratch)
-    scratch.mkdir()
+    name = _next(repetition, place)
+    with files.scratch(SCRATCH, place) as made:
+        scratch = files.path_of(made)
+        new = scratch / name
+        new.mkdir()
+        write_frame(new / "queue.parquet", _frame(recorded, replayed))
+        (new / SUMMARY).write_text(json.dumps(plain(summary), indent=1, allow_nan=False) + "\n")
+        _draw(new, run, recorded, replayed, setting, window)
+        digests = record.digests(new, [path.name for path in new.iterdir()])
+        (new / RECORD).write_text(record.text_of_what_if(repetition, digests))
+        page = _page(repetition, run.documents["environment"], plain(summary) | {"name": name})
+        for file, text in page.items():
+            (scratch / file).write_text(text, encoding="utf-8")
+        try:
+            files.deliver([name, *page], made, place)
+        except OSError:
+            files.remove(name, place)
+            raise
+    return repetition / name, plain(summary)
+
+
+def _page(repetition: Path, environment: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
+    """As stored.page. Raises InputError."""
     try:
-        write_frame(scratch / "queue.parquet", _frame(recorded, replayed))
-        (scratch / SUMMARY).write_text(json.dumps(plain(summary), indent=1, allow_nan=False) + "\n")
-        _draw(scratch, run, recorded, replayed, setting, window)
-        digests = record.digests(scratch, [path.name for path in scratch.iterdir()])
-        (scratch / RECORD).write_text(record.text_of_what_if(repetition, digests))
-        target = _next(repetition)
-        scratch.rename(target)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    try:
-        stored.write_page(repetition, run.documents["environment"])
+        return stored.page(repetition, environment, new)
     except (OSError, ValueError) as error:
-        fault = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else verdict.unread(error)
-        problem = f"{fault}; the report does not list it; make replay without BUF writes the report again"
-        raise InputError(f"{target} is there, but {problem}") from None
-    return target, plain(summary)
+        fault = located(error, PAGE) if isinstance(error, OSError) else verdict.unread(error)
+        raise InputError(f"{repetition}: its report cannot list the what-if: {fault}; nothing was written") from None
 
 
 def measures(run: Run, cards: Columns, window: metrics.Window, rate_bps: int) -> dict[str, Any]:
@@ -140,12 +150,11 @@ def _draw(
     figure.draw(directory, facts, panels, start)
 
 
-def _next(repetition: Path) -> Path:
+def _next(repetition: Path, place: int) -> str:
     """The first free whatif-<n>."""
     for number in range(1, 10_000):
-        path = repetition / f"whatif-{number}"
-        if not path.exists():
-            return path
+        if not files.exists(name := f"whatif-{number}", place):
+            return name
     raise InputError(f"{repetition}: has whatif-1 to whatif-9999; remove some")
 
 

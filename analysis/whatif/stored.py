@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The what-ifs stored beside a repetition, and its report, which lists them. Adding a what-if rewrites the report; a
+"""The what-ifs stored beside a repetition, and its report, which lists them. A new what-if replaces the report; a
 replay writes the same report.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import jinja2
 
 from analysis.report import pictures, render
-from lib import files, regular
+from lib import regular
 from lib.errors import InputError
 from runs import record, verdict
 from runs.names import PAGE, RECORD, SUMMARY
@@ -35,7 +35,7 @@ def what_ifs(repetition: Path) -> list[dict[str, Any]]:
     numbered = [(int(match[1]), path) for path in repetition.glob("whatif-*") if (match := NAME.fullmatch(path.name))]
     result = []
     for _, path in sorted(numbered):
-        if problem := _problem(repetition, path):
+        if problem := record.what_if_damage(repetition, path):
             raise InputError(f"{path}: {problem}; remove this what-if, and ask for it again")
         try:
             summary = json.loads(regular.read_text(path / SUMMARY))
@@ -44,21 +44,6 @@ def what_ifs(repetition: Path) -> list[dict[str, Any]]:
         if _is_shown(summary):
             result.append(summary | {"name": path.name})
     return result
-
-
-def _problem(repetition: Path, what_if: Path) -> str | None:
-    """The reason why a what-if is damaged or belongs to another run, else None. A what-if's record has the digests of
-    the raw files that the what-if was made from.
-    """
-    if damage := record.derived_damage(what_if, SUMMARY):
-        return f"{damage[0].name}: {damage[0].what}"
-    try:
-        of_run, of_what_if = record.read(repetition), record.read(what_if)
-    except ValueError:
-        return None  # every reader of the run refuses a damaged record
-    if of_run is None or of_run.raw is None or of_run.raw == (of_what_if and of_what_if.raw):
-        return None
-    return f"was not made from this run's raw files, or has no {RECORD} that says so"
 
 
 def _is_shown(summary: Any) -> bool:
@@ -80,12 +65,11 @@ def _is_shown(summary: Any) -> bool:
 
 
 def sources_of_page(repetition: Path) -> list[str]:
-    """The derived files that `write_page` reads; empty if the repetition has no page. Raises InputError if the page
+    """The derived files that `page` reads; empty if the repetition has no page. Raises InputError if the page
     cannot be written, and as `what_ifs` does.
     """
-    page = repetition / PAGE
-    if page.is_dir():
-        raise InputError(f"{page}: is in the way of the report; remove it")
+    if (repetition / PAGE).is_dir():
+        raise InputError(f"{repetition / PAGE}: is in the way of the report; remove it")
     if not _has_page(repetition):
         return []
     what_ifs(repetition)
@@ -102,17 +86,18 @@ def _has_page(repetition: Path) -> bool:
     return True
 
 
-def write_page(repetition: Path, environment: dict[str, Any]) -> None:
-    """Writes the report of an analysed repetition again, from its derived files; does nothing without a report. Raises
-    OSError, ValueError if a derived file is unusable, and InputError as `what_ifs` does.
+def page(repetition: Path, environment: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
+    """The report of an analysed repetition, made from its derived files and the what-if `new`, and the record with the
+    report's digest: the texts by file name; none without a report. Raises OSError, ValueError if a derived file is
+    unusable, and InputError as `what_ifs` does.
     """
-    page = repetition / PAGE
     if not _has_page(repetition):
-        return
+        return {}
     summary = verdict.read(repetition)
     try:
-        text = render(summary, environment, repetition / "figures", what_ifs(repetition))
+        shown = sorted([*what_ifs(repetition), new], key=lambda each: int(each["name"].removeprefix("whatif-")))
+        text = render(summary, environment, repetition / "figures", shown)
     except (jinja2.TemplateError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"is of another version, or damaged: {type(error).__name__}: {error}") from None
-    files.write_text(page, text)
-    record.add_derived(repetition, PAGE)
+    with_page = record.with_file(repetition, PAGE, text.encode())
+    return {PAGE: text} | ({RECORD: with_page} if with_page else {})

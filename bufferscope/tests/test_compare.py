@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from analysis.tests import simulate
+from analysis.tests import damages, simulate
 from bufferscope.__main__ import main
 from lib.exit_codes import Exit
 from runs import record
@@ -39,7 +39,7 @@ def change(repetition: Path, **values: Any) -> None:
     path = repetition / "summary.json"
     summary = json.loads(path.read_text()) | values
     path.write_text(json.dumps(summary))
-    record.add_derived(repetition, path.name)
+    damages.accept(repetition, path.name)
 
 
 def test_numbers__are_side_by_side_with_their_difference_and_interval(

@@ -9,8 +9,8 @@ import matplotlib
 import pytest
 
 import bufferscope as bs
+from analysis.tests import damages
 from bufferscope.__main__ import main
-from runs import record
 
 
 @pytest.mark.filterwarnings("error")
@@ -64,7 +64,7 @@ def test_file__that_is_gone_or_raw_and_damaged_is_one_line(fresh: Path) -> None:
 def test_run__that_is_not_valid_warns_once_with_its_first_reason(fresh: Path) -> None:
     summary = json.loads((fresh / "summary.json").read_text()) | {"valid": False, "reasons": ["it was late", "x"]}
     (fresh / "summary.json").write_text(json.dumps(summary))
-    record.add_derived(fresh, "summary.json")
+    damages.accept(fresh, "summary.json")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         run = bs.open(fresh)

@@ -51,7 +51,7 @@ def run(directory: Path, name: str) -> int:
     syscalls.die_with_parent()
     job, keep = plan.read_job(directory, name)
     run_directory = directory.absolute() / SWEEP_RUNS / name
-    owner.make(run_directory)
+    files.make(run_directory)
     with _said_to(run_directory / LOG), results.running(run_directory), runner.Ending():
         try:
             return _run(job.spec, run_directory, keep)

@@ -10,7 +10,6 @@ differ only in their parameters.
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 import re
 from collections.abc import Callable, Collection, Iterable
@@ -23,10 +22,9 @@ from experiments.host import Host
 from experiments.resolve import resolve
 from experiments.resolved import Resolved
 from experiments.sweep.spec import Point, Sweep
-from lib import regular
 from lib.errors import BadValue, RunError, SpecError
-from lib.terminal import counted
-from runs import results
+from lib.terminal import counted, one_line
+from runs import plan_file
 from runs.names import PLAN
 
 FORMAT_VERSION = 1
@@ -149,13 +147,13 @@ def write(directory: Path, sweep: Sweep, planned: Iterable[Job], queued: Collect
         "jobs": kept
         | {job.id: {"point": job.point, "repetition": job.repetition, "spec": job.spec.to_dict()} for job in planned},
     }  # fmt: skip
-    results.write_json(directory / PLAN, content)
+    plan_file.write(directory, content)
 
 
 def _entries(directory: Path, names: Collection[str]) -> dict[str, Any]:
     """Entries of plan.json; none if it cannot be read."""
     try:
-        jobs = json.loads(regular.read_text(directory / PLAN)).get("jobs", {})
+        jobs = plan_file.read(directory)["jobs"]
     except (OSError, ValueError):
         return {}
     return {name: jobs[name] for name in names if name in jobs}
@@ -167,10 +165,10 @@ def read_job(directory: Path, name: str) -> tuple[Job, str]:
         raise RunError(f"{name!a} is not a job: a job's name has only lower-case letters, digits and '-'")
     path = directory / PLAN
     try:
-        content = json.loads(regular.read_text(path))
+        content = plan_file.read(directory)
     except (OSError, ValueError) as error:
-        raise RunError(f"{path} cannot be read: {error}") from None
-    entry = content.get("jobs", {}).get(name)
+        raise RunError(f"{path} cannot be read: {one_line(error)}") from None
+    entry = content["jobs"].get(name)
     if content.get("format_version") != FORMAT_VERSION or entry is None:
         raise RunError(f"{path} has no job {name}")
     return Job(name, entry["point"], entry["repetition"], Resolved.from_dict(entry["spec"])), content["sweep"]["keep"]

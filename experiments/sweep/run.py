@@ -31,9 +31,9 @@ from experiments.sweep.rounds import ATTEMPTS, Attempts, Round
 from experiments.sweep.searches import Searches
 from experiments.sweep.spec import Sweep
 from experiments.sweep.thin import thin
-from lib import files, owner
+from lib import files
 from lib.errors import Interrupted, RunError
-from lib.terminal import complain, say
+from lib.terminal import complain, located, one_line, say
 from runs import record, results, run_table
 from runs.job_state import JobState, State, look
 from runs.names import ABORTED, REPETITION, SUMMARY, SWEEP_RUNS
@@ -98,16 +98,14 @@ def page(directory: Path, papers: Iterable[Paper] | None = None) -> Path | None:
     from lib.errors import InputError
 
     try:
-        claim(directory)
         path = write(directory, papers=papers)
-        owner.give(directory / "figures")
         if unknown := record.unrecorded_among(run_table.repetitions(directory), directory):
             complain(f"note: {unknown}")
         return path
     except (InputError, RunError) as error:
         complain(f"no report: {error}")
     except OSError as error:
-        complain(f"no report: {error.filename or directory}: {error.strerror}")
+        complain(f"no report: {located(error, directory)}")
     return None
 
 
@@ -367,12 +365,13 @@ def _alone(directory: Path, parent: Path) -> Iterator[None]:
     """Makes the sweep's directory and holds its lock. Raises RunError if another sweep has it."""
     with contextlib.ExitStack() as held:
         try:
-            owner.make(parent)
-            claim(directory)
-            claim(directory / SWEEP_RUNS)
-            lock = held.enter_context(files.directory(directory))
+            files.make(parent)
+            lock = held.enter_context(files.claimed(directory, make=True))
+            held.enter_context(files.claimed(SWEEP_RUNS, lock, make=True))
         except OSError as error:
-            raise RunError(f"{directory} cannot hold a sweep: {error.strerror}; choose another with RESULTS=") from None
+            raise RunError(
+                f"{directory} cannot hold a sweep: {one_line(error)}; choose another with RESULTS="
+            ) from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -381,18 +380,7 @@ def _alone(directory: Path, parent: Path) -> Iterator[None]:
             ) from None
         except OSError as error:
             raise RunError(
-                f"{directory}: its file system, as NFS, does not lock directories ({error.strerror}); choose another "
+                f"{directory}: its file system, as NFS, does not lock directories ({one_line(error)}); choose another "
                 "directory with RESULTS="
             ) from None
         yield
-
-
-def claim(directory: Path) -> None:
-    """Calls owner.claim. Raises RunError if the directory is another user's, OSError for other failures."""
-    try:
-        owner.claim(directory)
-    except owner.NotOurs as error:
-        raise RunError(
-            f"{directory} {error.strerror}, who could make a link of any file in it; choose another with NAME= or "
-            "RESULTS=, or run the command as that user"
-        ) from None

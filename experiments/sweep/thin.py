@@ -9,7 +9,6 @@ removed files. THINNED is written first, so that the next call completes thinnin
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from lib import files, regular
@@ -26,9 +25,7 @@ def thin(repetition: Path, keep: str) -> None:
     file = repetition / THINNED
     if file.exists() and regular.read_text(file) == text and not any((repetition / name).exists() for name in names):
         return
-    files.write_text(file, text)
-    for name in names:
-        if (repetition / name).is_dir():
-            shutil.rmtree(repetition / name)
-        else:
-            (repetition / name).unlink(missing_ok=True)
+    with files.directory(repetition) as place:
+        files.write_text(THINNED, text, place)
+        for name in names:
+            files.remove(name, place)

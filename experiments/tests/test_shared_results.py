@@ -21,8 +21,7 @@ from experiments.analysis_process import analyse
 from experiments.host import Host
 from experiments.lab.choice import choose
 from experiments.resolve import resolve
-from experiments.sweep import job
-from experiments.sweep.run import claim
+from experiments.sweep import job, run
 from lib import files, owner
 from lib.errors import RunError
 from runs import results, run_table
@@ -110,19 +109,17 @@ def test_user__goes_on_where_root_was(shared: Path, monkeypatch: pytest.MonkeyPa
 
 def test_sweep__of_sudo_is_the_callers_and_takes_no_directory_of_another_user(shared: Path, tmp_path: Path) -> None:
     own = shared / "sweep/runs/job-r1"
-    claim(shared / "sweep")
-    owner.make(own)
+    files.make(own)
     os.close(files.open_regular(own / job.LOG, os.O_WRONLY | os.O_CREAT))
     results.create_repetition(own, 1)
     results.write_json(shared / "sweep/plan.json", {})
     assert {uid(path) for path in (shared / "sweep").rglob("*")} == {USER}
     (shared / "theirs").mkdir()
     os.chown(shared / "theirs", 12345, 12345)
-    with pytest.raises(RunError, match="belongs to user 12345, who could make a link"):
-        claim(shared / "theirs")
     (shared / "link").symlink_to(tmp_path)
-    with pytest.raises(OSError, match="link"):
-        claim(shared / "link")
+    for name, why in (("theirs", "belongs to user 12345, who could make a link"), ("link", "is a link")):
+        with pytest.raises(RunError, match=why), run._alone(shared / name, shared):
+            pass
 
 
 def test_mark__follows_no_link_waits_for_no_fifo_and_leaves_what_another_user_has(shared: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.tests import damages
 from experiments import host
 from experiments.host import CHECKOUT
 from experiments.lab import virtual as virtual_lab
@@ -20,7 +21,7 @@ from experiments.sweep import engine
 from experiments.tests.conftest import MARK, wait_for
 from lib import files
 from lib.errors import RunError
-from runs import record, run_table
+from runs import run_table
 from runs.job_state import State, look
 
 pytestmark = pytest.mark.skipif(not host.tool("parallel"), reason="GNU parallel missing: apt-get install parallel")
@@ -104,7 +105,7 @@ def test_sweep__killed_and_stopped_resumes_with_the_same_command(tmp_path: Path)
     before = (first / "rep-1/summary.json").stat().st_mtime_ns
     invalid = json.loads((second / "rep-1/summary.json").read_text()) | {"valid": False, "reasons": ["it was late"]}
     (second / "rep-1/summary.json").write_text(json.dumps(invalid))
-    record.add_derived(second / "rep-1", "summary.json")  # else the summary counts as damaged, and the run is repeated
+    damages.accept(second / "rep-1", "summary.json")  # else the summary counts as damaged, and the run is repeated
     status, _, errors = ended()
     assert status == 2
     assert "not valid: flows=" in errors
