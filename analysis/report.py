@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from analysis.page.glossary import terms
 from analysis.spec_groups import in_order
 from analysis.targets import SOFT
 from analysis.traffic_in_words import group_text, sizes_text, traffic_text, transfers_text
+from runs.names import PLACE
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 MAX_FLOWS_LISTED = 256
@@ -86,6 +88,7 @@ def render(
         lab=lab_line(summary, environment),
         exact=LIMITS.get(summary["lab"]["switch"], LIMITS["driver"]) if summary["clock"] == "virtual" else None,
         facts=facts(environment),
+        again=again(environment),
         environment=json.dumps(environment, indent=1, sort_keys=True, default=str),
         terms=terms(),
         chain=LEDGER_CHAIN,
@@ -150,6 +153,12 @@ def lab_line(summary: dict[str, Any], environment: dict[str, Any]) -> str:
     if lab["wall_s_per_traffic_s"] is not None:
         words.append(f"{number(lab['wall_s_per_traffic_s'], 3)} s of wall time per second of traffic")
     return f"in virtual time: {', '.join(words)}{f' ({model})' if model else ''}"
+
+
+def again(environment: dict[str, Any]) -> str:
+    """The command that repeats the run, quoted for a shell; "" if the run's place is not known."""
+    place = environment.get(PLACE)
+    return f"bufferscope experiment {shlex.quote(f'SPEC=results/{place}')}" if isinstance(place, str) else ""
 
 
 def facts(environment: dict[str, Any]) -> list[tuple[str, str]]:

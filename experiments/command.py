@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments import parameters
 from lib.errors import BadValue, RunError, SpecError
+from lib.terminal import complain, say
 from lib.words import SWITCH, Key
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ KEYS = parameters.KEYS | {
 
 def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Raises SpecError, RunError, Interrupted."""
-    from experiments import host, p4_program, runner
+    from experiments import p4_program, repeat, runner
     from experiments.lab import virtual as virtual_lab
 
     typed = dict(words)
@@ -33,10 +34,19 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     yes, wait = words.pop("yes", "0") == "1", words.pop("wait", "1") == "1"
     if stale := p4_program.out_of_date():  # before a kernel is built with the program
         raise RunError(*stale)
+    directory = Path(results or "results").absolute()
+    if run := repeat.stored(file):
+        spec, first = _repeated(run, words, errors)
+        if spec.clock == "virtual" and spec.switch != "ns3":
+            virtual_lab.prepare()
+        same, different = repeat.compared(run, spec)
+        say(f"repeats {run}, with the same {', '.join(same) or 'parameters'}")
+        for line in different:
+            complain(f"note: {line}; the numbers may differ")
+        return runner.run(spec, directory, inventory, yes, wait, first=first)
     spec = _resolve(words, file, errors, inventory=inventory)
     if spec.clock == "virtual" and spec.switch != "ns3" and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # again: now the new kernel can be queried
-    directory = Path(results or host.CHECKOUT / "results").absolute()
     if spec.clock == "virtual" or inventory:
         return runner.run(spec, directory, inventory, yes, wait)
     return runner.run(spec, directory, yes=yes, wait=wait, in_virtual_time=lambda: in_virtual_time(typed))
@@ -65,11 +75,25 @@ def show(words: dict[str, Any], errors: list[BadValue]) -> int:
     """Prints the resolved spec as YAML. Returns the exit status. Raises SpecError, RunError."""
     import yaml
 
+    from experiments import repeat
+
     for name in ("results", "inventory", "yes", "wait"):
         words.pop(name, None)
-    spec = _resolve(words, words.pop("spec", ""), errors, only_show=True)
+    file = words.pop("spec", "")
+    run = repeat.stored(file)
+    spec = _repeated(run, words, errors)[0] if run else _resolve(words, file, errors, only_show=True)
     print(yaml.safe_dump(spec.to_dict(), sort_keys=False), end="")
     return 0
+
+
+def _repeated(run: Path, words: dict[str, Any], errors: list[BadValue]) -> tuple[Resolved, int]:
+    """The experiment of a stored run, and the number of its first repetition. Raises SpecError, InputError."""
+    from experiments import repeat
+
+    spec, first = repeat.read(run, words, errors)
+    if errors:
+        raise SpecError(errors)
+    return spec, first
 
 
 def _resolve(

@@ -107,7 +107,9 @@ KEYS = {
     for name, meaning in _MEANINGS.items()
 } | {
     "spec": Key(
-        "a file with these keys, such as experiments/specs/default.yaml; the command line overrides it", values=PATHS
+        "a file with these keys, such as experiments/specs/default.yaml; the command line overrides it. Or a stored "
+        "run or repetition, which is repeated as it was: results/latest, results/latest/rep-1",
+        values=PATHS,
     ),
     "results": Key("the directory that run directories are made in", "results", PATHS),
     "inventory": Key("machines of a testbed (TARGET=tofino has a default: ansible/inventories/testbed)", values=PATHS),

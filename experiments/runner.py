@@ -35,12 +35,12 @@ PROCESSES_MIB = 128  # of Python, beside each repetition that is recorded
 
 def run(
     spec: Resolved, results_directory: Path, inventory: str = "", yes: bool = False, wait: bool = True,
-    in_virtual_time: Callable[[], str | None] = lambda: None,
+    in_virtual_time: Callable[[], str | None] = lambda: None, first: int = 1,
 ) -> int:  # fmt: skip
     """Runs the whole experiment, on a testbed if `inventory` is given or the target needs a testbed. Returns the exit
     status of the command line. With `yes` no question about time and disk space is asked; without `wait` the experiment
     is refused if it would have to wait for another. `in_virtual_time` gives the command that repeats a run that was
-    late. Raises RunError.
+    late. `first` is the number of the first repetition. Raises RunError.
     """
     lab = choose(spec, inventory)
     preflight(lab, results_directory)
@@ -56,7 +56,7 @@ def run(
             until_the_end.enter_context(results.running(directory))
         say(headline(spec, directory))
         try:
-            outcomes = repeat_all(lab, directory, processors)
+            outcomes = repeat_all(lab, directory, processors, first)
             ending.check()
         except Interrupted as interrupted:
             complain(f"error: ended by {interrupted}; what was recorded is in {directory}")
@@ -86,9 +86,9 @@ def check_room(lab: Lab, directory: Path, at_once: int, beside_mib: int = PROCES
         raise RunError(*lines)
 
 
-def repeat_all(lab: Lab, directory: Path, processors: list[int]) -> list[Outcome]:
-    """Records and analyses every repetition. Several processors record in parallel."""
-    numbers = list(range(1, lab.spec.reps + 1))
+def repeat_all(lab: Lab, directory: Path, processors: list[int], first: int = 1) -> list[Outcome]:
+    """Records and analyses every repetition, from number `first`. Several processors record in parallel."""
+    numbers = list(range(first, first + lab.spec.reps))
     outcomes = []
     if len(processors) > 1:
         begin = time.monotonic()

@@ -22,7 +22,7 @@ import os
 import shlex
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from lib import files, owner
@@ -31,7 +31,7 @@ from lib.terminal import complain, one_line
 from runs import aborted
 from runs import record as digests
 from runs.aborted import Cause
-from runs.names import ABORTED, ENVIRONMENT, LATEST, SUMMARY
+from runs.names import ABORTED, ENVIRONMENT, LATEST, PLACE, SUMMARY, SWEEP_RUNS
 
 
 @contextlib.contextmanager
@@ -113,8 +113,12 @@ def unanalysed(results: Path) -> list[Path]:
 
 
 def record(repetition: Path, world: dict[str, Any]) -> None:
-    """Ends the recording of a repetition whose raw files are closed: the digests of all of them, then ENVIRONMENT."""
-    data = _json(world | {digests.MARK: True})
+    """Ends the recording of a repetition whose raw files are closed: the digests of all of them, then ENVIRONMENT. To
+    `world` it adds the repetition's path below the results directory.
+    """
+    of_sweep = repetition.parent.parent.name == SWEEP_RUNS
+    place = PurePath(*repetition.parts[-4 if of_sweep else -2 :])
+    data = _json(world | {digests.MARK: True, PLACE: str(place)})
     digests.write_raw(repetition, {ENVIRONMENT: data})
     _write(repetition / ENVIRONMENT, data)
 

@@ -18,9 +18,11 @@ import pytest
 
 from analysis.raw import load_postcards
 from bufferscope.__main__ import main
+from experiments import repeat
 from experiments.host import CHECKOUT
 from experiments.lab import virtual as virtual_lab
 from experiments.tests.conftest import wait_for
+from runs.results import record
 
 pytestmark = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 SHORT = (
@@ -122,6 +124,31 @@ def test_run__is_exact_and_complete(first: Path) -> None:
     assert environment["virtual_machine"]["kernel"]["config_digest"]
 
 
+def test_run__is_repeated_from_its_directory(first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What else its numbers depend on is compared; nothing of it can be changed."""
+    name = (first / "latest").readlink()
+    assert (
+        f"<code>bufferscope experiment SPEC=results/{name}/rep-1</code>"
+        in (first / "latest/rep-1/report.html").read_text()
+    )
+    run(tmp_path / "again", f"SPEC={first}/latest/rep-1/spec.yaml")
+    assert raw(tmp_path / "again/latest/rep-1") == raw(first / "latest/rep-1")
+    assert main(["show", f"SPEC={first}/latest", "FLOWS=3"]) == 1
+    assert "FLOWS=3 cannot change" in capsys.readouterr().err
+    copy = Path(shutil.copytree(first / "latest", tmp_path / "copy"))
+    world = json.loads((copy / "rep-1/environment.json").read_text())
+    world["git"] = {"commit": "0" * 40, "dirty": False}
+    world["virtual_machine"]["kernel"]["binary_digest"] = "1" * 64
+    (copy / "rep-1/digests.json").unlink()
+    record(copy / "rep-1", world)
+    same, different = repeat.compared(copy, repeat.read(copy, {}, [])[0])
+    assert [line.split()[0] for line in same] == ["P4"]
+    assert [line.partition(":")[0] for line in different] == ["commit", "kernel"]
+    (copy / "rep-1/spec.yaml").write_text((copy / "rep-1/spec.yaml").read_text().replace("seed: 1", "seed: 2"))
+    assert main(["show", f"SPEC={copy}"]) == 1
+    assert "spec.yaml: damaged, or of another run" in capsys.readouterr().err
+
+
 def test_run__starts_few_processes_and_wakes_them_rarely(first: Path) -> None:
     """Each process and each wake-up in the virtual machine costs round trips between processes of the host. Most
     processes are ip and ethtool. A packet wakes the sink and its ACK wakes the sender; both are kernel threads.
@@ -170,6 +197,11 @@ def test_run__repetitions_and_experiments_at_once_are_what_they_are_alone(first:
         for name, repetition in (("one", "rep-1"), ("one", "rep-2"), ("two", "rep-1"))
     )
     assert alone == raw(first / "latest/rep-1")
+    second = next(tmp_path.glob("*-one/rep-2"))
+    again = command(tmp_path / "again", f"SPEC={second}", drawn=False)
+    done = subprocess.run(again, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert raw(tmp_path / "again/latest/rep-2") == raw(second)
     for other in others:  # another repetition, and another seed
         assert not set(other[:2]) & set(alone)
 

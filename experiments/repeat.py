@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""Repeats a stored run, `bufferscope experiment SPEC=results/X`, or one of its repetitions, `SPEC=results/X/rep-2`. The
+resolved experiment is that of spec.yaml, so changed defaults change nothing. The numbers also depend on the commit, the
+P4 program and the kernel: these are compared with what is here now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from analysis import whole
+from analysis.imported import is_imported
+from controlplane.identity import committed_digest
+from experiments import congestion, environment
+from experiments.lab import own_kernel
+from experiments.resolved import Resolved
+from lib import regular
+from lib.errors import BadValue, InputError
+from runs import record
+from runs.names import REPETITION_NAME, SPEC_FILE
+from runs.spec_file import check_name, load_spec, repetitions
+from virtual.kernel.digests import read_json
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+SHOWN = 12  # digits of a digest
+
+
+def stored(file: str) -> Path | None:
+    """The stored run that SPEC= names, by its directory or by its spec.yaml; None for a spec that a user wrote."""
+    path = Path(file)
+    if path.name == SPEC_FILE and REPETITION_NAME.fullmatch(path.absolute().parent.name):
+        path = path.parent
+    return path if file and path.is_dir() else None
+
+
+def read(run: Path, words: Mapping[str, object], errors: list[BadValue]) -> tuple[Resolved, int]:
+    """The experiment of a stored run or repetition, and the number of its first repetition. Adds an error for each of
+    `words`. Raises InputError.
+    """
+    errors += [
+        BadValue(key.upper(), str(value), f"cannot change {run}, which is repeated as it was; leave {key.upper()} out")
+        for key, value in words.items()
+    ]
+    check_name(run)
+    first = repetitions(run)[0]
+    whole.check(first)
+    if problem := record.unrecorded(first):
+        raise InputError(f"{problem}; it cannot be repeated")
+    spec = load_spec(first)
+    if is_imported(spec):
+        raise InputError(f"{first}: was imported, not run here; allowed: runs of bufferscope")
+    reps = 1 if first == run else spec.get("reps", 1)
+    return replace(_resolved(first, spec), reps=reps), int(spec.get("repetition", 1))
+
+
+def _resolved(repetition: Path, spec: dict[str, Any]) -> Resolved:
+    known = {name: value for name, value in spec.items() if name in Resolved.__dataclass_fields__}
+    try:
+        if not NAME.fullmatch(known["name"]):
+            raise ValueError(f"its name is {known['name']!a}")
+        if sources := known.get("congestion_sources"):
+            known["congestion_sources"] = [
+                source | {"text": _text(repetition / congestion.DIRECTORY / Path(source["file"]).name, source)}
+                for source in sources
+            ]
+        return Resolved.from_dict(known)
+    except (TypeError, KeyError, ValueError) as error:
+        raise InputError(f"{repetition / SPEC_FILE}: is of another version, or damaged: {error}") from None
+
+
+def _text(path: Path, source: Mapping[str, str]) -> str:
+    """The source of a user's own congestion control, as it was in the run. Raises InputError."""
+    try:
+        text = regular.read_text(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); the run needs this congestion control") from None
+    if hashlib.sha256(text.encode()).hexdigest() != source["sha256"]:
+        raise InputError(f"{path}: is not the congestion control of the run: its SHA-256 is not that in {SPEC_FILE}")
+    return text
+
+
+def compared(run: Path, spec: Resolved) -> tuple[list[str], list[str]]:
+    """(what is the same as in the run, what differs) of all that its numbers depend on, in words. Builds the kernel of
+    users' own congestion controls. Raises RunError.
+    """
+    then = _world(record.environment(repetitions(run)[0]))
+    now = _world(
+        {
+            "git": environment.git(),
+            "program": {"digest": committed_digest()},
+            "kernel": environment.kernel_names(),
+            "virtual_machine": _virtual_machine(spec),
+        }
+    )
+    same, different = [], []
+    for name, value in then.items():
+        if value is None:
+            continue
+        if value == now[name] and "uncommitted" not in value:
+            same.append(f"{name} {value}")
+        else:
+            different.append(f"{name}: {value} in {run}, {now[name] or 'none'} now")
+    return same, different
+
+
+def _virtual_machine(spec: Resolved) -> dict[str, Any]:
+    if spec.clock != "virtual" or spec.switch == "ns3":
+        return {}
+    return {"kernel": read_json(own_kernel.kernel_of(spec.congestion_sources) / "kernel.json")}
+
+
+def _world(found: Mapping[str, Any]) -> dict[str, str | None]:
+    """What a run's numbers depend on beside its spec, from the facts of environment.json; None if it is not known."""
+
+    def at(*path: str) -> Any:
+        value: Any = found
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    commit, program = at("git", "commit"), at("program", "digest")
+    kernel = at("virtual_machine", "kernel", "binary_digest")
+    return {
+        "commit": commit and commit[:SHOWN] + " with uncommitted changes" * bool(at("git", "dirty")),
+        "P4 program": program and program[:SHOWN],
+        "kernel": kernel[:SHOWN] if kernel else None if at("virtual_machine") else at("kernel", "release"),
+    }
