@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/clock_ns.h"
+#include "lib/privileges.h"
 #include "lib/report.h"
 
 enum {
@@ -67,6 +68,9 @@ int collector_open(struct collector *collector, const struct options *options)
 			    options->receive_buffer_bytes);
 	if (err)
 		goto fail_sequences;
+	err = drop_privileges(options->summary); /* the writer is a thread */
+	if (err)
+		goto fail_receiver;
 	err = writer_open(&collector->writer, options->output, (unsigned int)options->buffers);
 	if (err)
 		goto fail_receiver;

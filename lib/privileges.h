@@ -7,4 +7,12 @@
 /* Becomes user for good, with only the user's primary group. Returns 0, -ENOENT (no such user) or -errno. */
 int become_user(const char *user);
 
+/* Gives up every capability of this thread, and of those that it starts, for good. Returns 0 or -errno. */
+int drop_capabilities(void);
+
+/* Gives up every capability; root also becomes the owner of the directory of `file` (NULL: stays root), who can make
+ * and rename files there. Before other threads start. Returns 0, or -errno after one message.
+ */
+int drop_privileges(const char *file);
+
 #endif

@@ -10,15 +10,29 @@ import resource
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from collector.tests.harness import ROOT, blocks, card, free_port, make, postcards, records, wait_until, whole_bytes
+from collector.tests.harness import (
+    ROOT,
+    Running,
+    blocks,
+    card,
+    free_port,
+    make,
+    postcards,
+    records,
+    wait_until,
+    whole_bytes,
+)
+from hosts.tests.privileges import privileges_of
 from wire.wire import BLOCK, POSTCARD, STORED_POSTCARD
 
+NOBODY = 65534
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -61,6 +75,16 @@ def test_collector__counts_datagrams_of_strangers_and_stores_none(start, sanitiz
     assert postcards(running.output) == [card(number) for number in range(50)]
     assert summary["stranger_datagrams"] == 100 * len(strangers)
     assert [summary[name] for name in ("received", "stored", "short", "missing", "untracked")] == [51, 50, 1, 0, 0]
+
+
+@ROOT_ONLY
+def test_collector__keeps_no_capability_and_becomes_the_owner_of_its_directory(build):
+    with tempfile.TemporaryDirectory() as directory:  # other users cannot reach pytest's directories
+        os.chown(directory, NOBODY, NOBODY)
+        running = Running(build, Path(directory))
+        assert privileges_of(running.pid) == ({NOBODY}, 0)
+        running.send(card(0))
+        assert running.stop()["stored"] == 1
 
 
 def test_intake__holds_its_invariants_under_fuzzing(tmp_path):

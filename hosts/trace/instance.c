@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../lib/privileges.h"
 #include "../../lib/report.h"
 
 #define PREFIX "bufferscope-"
@@ -110,6 +111,7 @@ static _Noreturn void remove_at_end(const struct instance *instance, int lifelin
 
 	setsid();
 	prctl(PR_SET_NAME, "tcp_trace_end");
+	drop_capabilities(); /* the owner of the instance removes it */
 	for (int standard = STDIN_FILENO; fd >= 0 && standard <= STDERR_FILENO; standard++)
 		dup2(fd, standard);
 	close_others(lifeline, instance->instances);

@@ -14,6 +14,7 @@ static const char USAGE[] =
 	"usage: tcp_trace --output FILE --summary FILE --netns PATH [option...]\n"
 	"Records every segment that a TCP socket of one network namespace receives in state ESTABLISHED or "
 	"retransmits.\n"
+	"Once everything is open it keeps no capability, and becomes the owner of the summary's directory.\n"
 	"  --output FILE      records, in blocks (wire/block.def, wire/tcp_record.def); must not exist\n"
 	"  --summary FILE     counters, written as JSON at the end\n"
 	"  --netns PATH       the namespace: /run/netns/NAME or /proc/PID/ns/net\n"
@@ -21,9 +22,6 @@ static const char USAGE[] =
 	"this port\n"
 	"  --ring-mib N       size of each CPU's ring in MiB, a power of two (default 16: about 100 thousand "
 	"events)\n"
-	"  --drop-user USER   become USER once everything is open (default: no change); USER must be able to "
-	"write\n"
-	"                     to the directory of the summary\n"
 	"  --source S         bpf; tracefs: the kernel's trace events, of which the stock ones leave some "
 	"fields\n"
 	"                     unknown; or auto (default): bpf if the kernel has BTF and loads the programs, "
@@ -81,7 +79,6 @@ int options_parse(struct options *options, int argc, char **argv)
 		OPTION_READ("port", read_ports, options),
 		OPTION_CHOICE("source", &options->source, sources),
 		OPTION_READ("ring-mib", read_ring, options),
-		OPTION_TEXT("drop-user", &options->drop_user),
 		OPTION_TEXT("btf", &options->btf),
 		OPTION_FLAG("status", &options->status),
 		OPTION_NUMBER("status-ms", &options->status_ms, 1, 3600000),

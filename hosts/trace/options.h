@@ -17,8 +17,7 @@ struct options {
 	const char *output;
 	const char *summary;
 	const char *netns;
-	const char *btf;       /* NULL: the running kernel's BTF */
-	const char *drop_user; /* NULL: do not change the user */
+	const char *btf; /* NULL: the running kernel's BTF */
 	enum source_choice source;
 	uint64_t ring_bytes; /* per CPU; a power of two, at least a page */
 	uint16_t first_port;

@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 #include "../../lib/clock_ns.h"
+#include "../../lib/privileges.h"
 #include "../../lib/report.h"
 #include "../../wire/tcp_record.h"
 #include "block_writer.h"
 #include "kernel_clock.h"
 #include "options.h"
-#include "privileges.h"
 #include "segments.h"
 #include "source.h"
 #include "summary.h"
@@ -103,8 +103,8 @@ static int prepare(struct trace *trace)
 		err = segments_open(&trace->segments, trace->options.netns);
 	if (!err)
 		err = kernel_clock_offset(&trace->clock_offset_ns);
-	if (!err && trace->options.drop_user)
-		err = privileges_drop(trace->options.drop_user, trace->options.summary);
+	if (!err)
+		err = drop_privileges(trace->options.summary);
 	return err ? err : trace->source.operations->start(&trace->source);
 }
 

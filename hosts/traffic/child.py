@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs as children: started without a shell, never outliving their parent."""
+"""Programs as children: started without a shell, with few capabilities, never outliving their parent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from hosts import moment, room
 from hosts.ending import ended_within
 from hosts.traffic.outcome import StoppedError
 
-PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38  # include/uapi/linux/prctl.h
+# For any congestion control, tcp_ecn and large buffers; for more open files than the hard limit (linux/capability.h).
+CAP_NET_ADMIN, CAP_SYS_RESOURCE = 12, 24
+KEPT, MOST_CAPABILITIES = (CAP_NET_ADMIN, CAP_SYS_RESOURCE), 64
 TERMINATE_SECONDS = 2.0  # from SIGTERM, on which a program writes its report, to SIGKILL
 REPORT_SECONDS = 15.0  # for the report, after the program's task
 BUILD = Path(__file__).resolve().parents[2] / "build"
@@ -37,14 +40,19 @@ def built(name: str) -> str:
     return str(path)
 
 
-def _end_with_parent() -> None:
+def _begin() -> None:
+    """Runs in the child before the program, which gets the capabilities of KEPT that this process has."""
     _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    for capability in set(range(MOST_CAPABILITIES)).difference(KEPT):
+        if _LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
+            break  # not root, or beyond the kernel's last capability
+    _LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def start(argv: Sequence[str], stdin: IO[bytes] | int, output: IO[bytes]) -> subprocess.Popen[bytes]:
     """Starts a program with stdout and stderr to `output`. When the starting thread ends, the program is killed."""
     options: dict[str, Any] = {"stdin": stdin, "stdout": output, "stderr": subprocess.STDOUT}
-    return subprocess.Popen(argv, preexec_fn=_end_with_parent, **options)
+    return subprocess.Popen(argv, preexec_fn=_begin, **options)
 
 
 def end_all(children: Sequence[subprocess.Popen[bytes]]) -> None:

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../lib/options.h"
+#include "../../lib/privileges.h"
 #include "../../lib/report.h"
 #include "files.h"
 #include "flow_list.h"
@@ -266,7 +267,8 @@ int main(int argc, char **argv)
 	if (allow_files(MOST_FILES, ENOUGH_FILES) || events_open(&sink.events))
 		return EXIT_REFUSED;
 	if (sink_pump_open(&sink) || listen_all(&sink) ||
-	    goodput_open(&sink.goodput, &sink.events, options.interval_ns, options.output)) {
+	    goodput_open(&sink.goodput, &sink.events, options.interval_ns, options.output) ||
+	    drop_privileges(options.summary)) {
 		sink_free(&sink);
 		events_close(&sink.events);
 		return EXIT_REFUSED;

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from hosts.tests.patience import SECONDS, wait_until
+from hosts.tests.privileges import privileges_of
 from hosts.trace.tests.tracing import (
     GENERATOR,
     NOBODY,
@@ -177,16 +178,14 @@ def test_trace__killed_leaves_no_program_and_a_readable_file(pair, tmp_path):
     assert len(trace.records()) == 3
 
 
+@pytest.mark.parametrize("owner", [0, NOBODY])
 @BOTH
-def test_trace__a_dropped_user_reads_and_writes_both_files(pair, tmp_path, source):
+def test_trace__keeps_no_capability_and_becomes_the_owner_of_its_directory(pair, source, owner):
     with tempfile.TemporaryDirectory() as directory:
-        os.chown(directory, NOBODY, NOBODY)
+        os.chown(directory, owner, owner)
         serve(pair)
-        words = ["--source", source, "--port", f"{PORT}-{PORT}", "--drop-user", "nobody"]
-        trace = Trace(pair, "a", Path(directory), *words)
-        status = Path(f"/proc/{trace.child.pid}/status").read_text()
-        assert f"Uid:\t{NOBODY}\t{NOBODY}\t{NOBODY}\t{NOBODY}" in status
-        assert "CapEff:\t0000000000000000" in status
+        trace = Trace(pair, "a", Path(directory), "--source", source, "--port", f"{PORT}-{PORT}")
+        assert privileges_of(trace.child.pid) == ({owner}, 0)
         peer(pair, "a", "exchange", "10.77.0.2", PORT)
         assert len(trace.stop()[1]) == 3
 
@@ -211,7 +210,6 @@ def test_trace__an_error_is_one_line_and_leaves_no_file(tmp_path):
         (["--source", "ftrace"], "--source"),
         (["--source", "tracefs", "--btf", "/etc/hostname"], "--btf"),
         (["--ring-mib", "3"], "--ring-mib"),
-        (["--drop-user", "no-such-user"], "--drop-user"),
         (["rubbish"], "rubbish"),
     ):
         assert named in failure(tmp_path, "--netns", "/proc/self/ns/net", *words), words

@@ -11,6 +11,8 @@ import time
 import pytest
 
 from hosts.tests.patience import SECONDS, planned_ns, wait_until
+from hosts.tests.privileges import privileges_of
+from hosts.traffic import child
 from hosts.traffic.tests.test_epoll_flows import group, running, sending
 
 pytestmark = [
@@ -31,9 +33,9 @@ def wait_until_anew(pair, result):
 
 
 def serve(pair, directory, ports):
-    child = pair.start("b", sys.executable, "-m", "hosts.traffic.servers", "--ports", ports, "--results", directory)
-    assert child.stdout.readline() == "ready\n", child.stderr.read()
-    return child
+    server = pair.start("b", sys.executable, "-m", "hosts.traffic.servers", "--ports", ports, "--results", directory)
+    assert server.stdout.readline() == "ready\n", server.stderr.read()
+    return server
 
 
 def test_long_flows__two_groups_have_the_promised_ports_and_files(pair, tmp_path):
@@ -77,6 +79,18 @@ def test_long_flows__two_groups_have_the_promised_ports_and_files(pair, tmp_path
         "traffic.json",
     ]
     assert running(pair, "iperf3") == []
+
+
+def test_programs__of_the_traffic_keep_the_capabilities_that_they_need(pair, tmp_path):
+    """Any congestion control needs CAP_NET_ADMIN; many sockets may need CAP_SYS_RESOURCE."""
+    serve(pair, tmp_path, "5201")
+    (iperf3,) = running(pair, "iperf3")
+    kept = privileges_of(os.getpid())[1] & (1 << child.CAP_NET_ADMIN | 1 << child.CAP_SYS_RESOURCE)
+    assert privileges_of(int(iperf3))[1] == kept
+    words = ["--tcp", "5301=reno", "--output", tmp_path / "goodput.bsg", "--summary", tmp_path / "sink.json"]
+    sink = pair.start("b", child.built("traffic_sink"), *words)
+    assert sink.stdout.readline() == "ready\n"
+    assert privileges_of(sink.pid)[1] == 0
 
 
 def test_servers__serve_again_and_overwrite_nothing(pair, tmp_path):
