@@ -87,6 +87,9 @@ _ALL = (
         "cc", "list the congestion controls of each clock, and their parameters", "experiments.algorithms", "", "show",
         "", starts_programs=True,
     ),
+    Command(
+        "leftovers", "list what killed commands left, and remove it with REMOVE=1", "experiments.leftovers",
+    ),
     Command("parameters", "explain every parameter of experiment", "bufferscope.help_text", "", "parameters", ""),
     Command(
         "advise-parameters", "explain every parameter of advise", "bufferscope.help_text", "", "advise_parameters", ""

@@ -43,6 +43,26 @@ def lock_file(target: str, key: str) -> Path:
     return directory / f"bufferscope-{hashlib.sha256(f'{target} {key}'.encode()).hexdigest()[:16]}.lock"
 
 
+def left() -> list[Path]:
+    """The files of locks that killed processes held."""
+    paths = [path for directory in DIRECTORIES for path in sorted(directory.glob("bufferscope-*.lock"))]
+    return [path for path in paths if not _is_held(path)]
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        descriptor = files.open_regular(path, os.O_RDWR)
+    except OSError:  # another user's
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _take(path: Path, switch: str) -> int:
     for _ in range(TRIES):
         try:

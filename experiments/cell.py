@@ -20,7 +20,7 @@ import signal
 import sys
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
@@ -42,8 +42,9 @@ def forwarded() -> list[signal.Signals]:
     return [number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
 
 
-def run(work: Callable[[], Any]) -> Any:
-    """Calls `work` in a new cell and returns its result, which passes through JSON.
+def run(work: Callable[[], Any], afterwards: Sequence[str] = ()) -> Any:
+    """Calls `work` in a new cell and returns its result, which passes through JSON. `afterwards` is a command that runs
+    when the cell has ended, however it and this process ended: it removes what the kernel keeps.
 
     Raises RunError as `work` does or if the cell cannot be made, Interrupted after SIGINT, SIGTERM or SIGHUP. The first
     signal is passed on to `work`, where it raises Interrupted. A second signal ends the cell at once. When this
@@ -52,6 +53,7 @@ def run(work: Callable[[], Any]) -> Any:
     """
     if os.geteuid() != 0:
         raise RunError("not root: a cell of namespaces needs root; run the command again with sudo")
+    held = _run_at_the_end(afterwards) if afterwards else -1
     read_end, write_end = os.pipe()
     runner = os.getpid()
     sys.stdout.flush()
@@ -69,7 +71,34 @@ def run(work: Callable[[], Any]) -> Any:
         finally:
             os.close(read_end)
             _, status = os.waitpid(keeper, 0)
+            if held >= 0:
+                os.close(held)
     return _outcome(result, os.waitstatus_to_exitcode(status), forwarding.signals)
+
+
+def _run_at_the_end(command: Sequence[str]) -> int:
+    """Starts a process, in a session of its own and outside of the cell, that waits until this process and all others
+    that it forks have ended or closed the descriptor that is returned, and then runs `command`.
+    """
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(write_end)
+            if os.fork() == 0:  # init adopts it, so that nobody has to wait for it
+                os.setsid()
+                nothing = os.open(os.devnull, os.O_RDWR)
+                for descriptor in range(3):
+                    os.dup2(nothing, descriptor)
+                os.closerange(3, read_end)
+                os.closerange(read_end + 1, os.sysconf("SC_OPEN_MAX"))
+                os.read(read_end, 1)
+                os.execv(command[0], command)
+        finally:
+            os._exit(0)
+    os.close(read_end)
+    os.waitpid(child, 0)
+    return write_end
 
 
 def _outcome(result: bytes, status: int, signals: list[int]) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -45,8 +44,9 @@ def congestion_controls(kernel: Path) -> tuple[str, ...]:
 
 def ask(kernel: Path, boot_parameters: Mapping[str, str] | None = None) -> Offer:
     """The congestion controls of `kernel` after a boot with additional kernel parameters. Raises MachineError."""
-    with tempfile.TemporaryDirectory(prefix="bufferscope-") as directory:
-        job_directory = Path(directory)
+    from lib import leftovers  # here: imports take long inside a virtual machine, which imports this module, too
+
+    with leftovers.temporary() as job_directory:
         (job_directory / "logs").mkdir()
         job = MachineJob(
             kernel,

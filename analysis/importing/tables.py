@@ -14,7 +14,6 @@ from __future__ import annotations
 import gzip
 import os
 import re
-import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +25,7 @@ import psycopg
 
 from analysis.importing import address
 from analysis.importing.fields import LINE
-from lib import regular
+from lib import leftovers, regular
 from lib.errors import InputError
 from lib.terminal import one_line
 
@@ -148,8 +147,8 @@ class Dump:
         self.path, self.where = path, str(path)
 
     def rows(self, table: str, experiment: str | None) -> tuple[pl.DataFrame, str] | None:
-        with tempfile.TemporaryDirectory() as scratch:
-            text = Path(scratch) / "rows"
+        with leftovers.temporary() as scratch:
+            text = scratch / "rows"
             columns = None
             with text.open("wb") as output:
                 for number, line, named in self._lines(table):
@@ -223,7 +222,7 @@ class DatabaseServer:
     def rows(self, table: str, experiment: str | None) -> tuple[pl.DataFrame, str] | None:
         name = psycopg.sql.Identifier(table)
         try:
-            with tempfile.TemporaryDirectory() as scratch, self.connection.cursor() as cursor:
+            with leftovers.temporary() as scratch, self.connection.cursor() as cursor:
                 cursor.execute("select to_regclass(%s)", (table,))
                 if (cursor.fetchone() or (None,))[0] is None:
                     return None
@@ -238,7 +237,7 @@ class DatabaseServer:
                     if experiment is not None
                     else psycopg.sql.SQL(""),
                 )
-                text = Path(scratch) / "rows"
+                text = scratch / "rows"
                 with text.open("wb") as output, cursor.copy(query) as copy:
                     for part in copy:
                         output.write(part)
@@ -288,8 +287,8 @@ def _query(path: Path, reader: str, table: str | None, experiment: str | None, n
     rows = f"(select {number}* from {reader})"
     values = [_WILDCARD.sub(r"[\1]", str(path))]  # DuckDB interprets a path as a pattern
     where = ""
-    with tempfile.TemporaryDirectory() as scratch:
-        result = Path(scratch) / "rows.parquet"
+    with leftovers.temporary() as scratch:
+        result = scratch / "rows.parquet"
         try:
             with duckdb.connect(config={"threads": 2}) as connection:
                 description = connection.execute(f"select * from {rows} limit 0", values).description

@@ -12,6 +12,7 @@ from experiments.cell import RUNTIME
 from experiments.lab import repetition
 from experiments.lab.interface import Lab
 from experiments.lab.kernel import Kernel
+from experiments.leftovers import REMOVE_INSTANCES
 from experiments.progress import RunProgress
 from experiments.run_plan import plan_run
 from experiments.sizes import sizes
@@ -42,7 +43,7 @@ class RealLab(Lab):
             raise RunError(str(error)) from None
         plan = plan_run(self.spec, number, programs)
         repetition.write_spec(plan, directory)
-        cell.run(lambda: repetition.run(plan, directory, RealKernel(plan)))
+        cell.run(lambda: repetition.run(plan, directory, RealKernel(plan)), REMOVE_INSTANCES)
 
 
 class RealKernel(Kernel):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import cell, topology
+from experiments import cell, leftovers, topology
 from experiments.host import CHECKOUT
 from experiments.tests.conftest import names, wait_for
 from lib.errors import Interrupted, RunError
@@ -94,9 +94,20 @@ except cell.Interrupted as interrupted:
 """
 
 
-def started(until: str, stop_s: str = "0") -> subprocess.Popen[str]:
+TRACED = """
+import subprocess, time
+from experiments import cell, leftovers
+def work():
+    files = ["--output", "/run/tcp.bst", "--summary", "/run/tracer.json", "--netns", "/proc/self/ns/net"]
+    subprocess.Popen([str(leftovers.TRACER), "--source", "tracefs", *files])  # says "ready"
+    time.sleep(1000)
+cell.run(work, leftovers.REMOVE_INSTANCES)
+"""
+
+
+def started(until: str, stop_s: str = "0", program: str = RUNNER) -> subprocess.Popen[str]:
     runner = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, stop_s], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", program, stop_s], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     assert runner.stdout
     for line in runner.stdout:
@@ -153,3 +164,19 @@ def test_sigkill__leaves_nothing(moment: str, delay_ms: int) -> None:
     time.sleep(delay_ms / 1000)
     runner.kill()
     runner.communicate(timeout=60)
+
+
+@pytest.mark.skipif(not leftovers.TRACER.exists(), reason="not built: build/tcp_trace (make build)")
+def test_sigkill__leaves_no_instance_of_tracefs(tmp_path: Path) -> None:
+    """The tracer's own remover is in the cell and ends with it. The kernel keeps the instance."""
+    subprocess.run(["mount", "-t", "tracefs", "tracefs", tmp_path], check=True)
+    try:
+        before = names(f"{tmp_path}/instances")
+        runner = started("ready", program=TRACED)
+        made = names(f"{tmp_path}/instances") - before
+        assert made
+        runner.kill()
+        runner.communicate(timeout=60)
+        assert wait_for(lambda: not names(f"{tmp_path}/instances") & made)
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)

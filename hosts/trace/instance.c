@@ -47,23 +47,71 @@ static int lock(int instances)
 	return 0;
 }
 
-static void remove_stale(int instances)
+static bool is_in_use(int instances, const char *name)
+{
+	int dir = openat(instances, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool used = dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+
+	if (dir >= 0)
+		close(dir);
+	return used;
+}
+
+/* Calls `found` for each instance that no living tracer has. */
+static void for_each_stale(int instances, void (*found)(int instances, const char *name))
 {
 	int fd = openat(instances, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *entry;
 
-	while (list && (entry = readdir(list))) {
-		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)))
-			continue;
-		if (!unlinkat(instances, entry->d_name, AT_REMOVEDIR))
-			complain("removed tracefs instance %s, which a killed tracer had left",
-				 entry->d_name);
-	}
+	while (list && (entry = readdir(list)))
+		if (!strncmp(entry->d_name, PREFIX, strlen(PREFIX)) && !is_in_use(instances, entry->d_name))
+			found(instances, entry->d_name);
 	if (list)
 		closedir(list);
 	else if (fd >= 0)
 		close(fd);
+}
+
+static void report_removed(int instances, const char *name)
+{
+	if (!unlinkat(instances, name, AT_REMOVEDIR))
+		complain("removed tracefs instance %s, which a killed tracer had left", name);
+}
+
+static void print(int instances, const char *name)
+{
+	(void)instances;
+	puts(name);
+}
+
+static void print_removed(int instances, const char *name)
+{
+	for (int tries = 0; tries < TRIES; tries++) { /* the tracer may be just ending */
+		if (!unlinkat(instances, name, AT_REMOVEDIR)) {
+			puts(name);
+			return;
+		}
+		if (errno != EBUSY)
+			return;
+		pause_10ms();
+	}
+}
+
+int instances_stale(int tracefs, bool remove)
+{
+	int instances = openat(tracefs, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = instances < 0 ? -errno : 0;
+
+	if (err)
+		complain("opening the instances of tracefs: %s: run as root", strerror(-err));
+	if (!err)
+		err = lock(instances);
+	if (!err)
+		for_each_stale(instances, remove ? print_removed : print);
+	if (instances >= 0)
+		close(instances);
+	return err;
 }
 
 static int make_directory(struct instance *instance)
@@ -162,7 +210,7 @@ int instance_make(struct instance *instance, int tracefs)
 	err = lock(instance->instances);
 	if (err)
 		return err;
-	remove_stale(instance->instances);
+	for_each_stale(instance->instances, report_removed);
 	err = make_directory(instance);
 	if (!err)
 		err = start_remover(instance);
@@ -172,6 +220,8 @@ int instance_make(struct instance *instance, int tracefs)
 	if (instance->dir < 0) {
 		err = -errno;
 		complain("opening tracefs instance %s: %s", instance->name, strerror(-err));
+	} else {
+		flock(instance->dir, LOCK_SH | LOCK_NB);
 	}
 	return err;
 }

@@ -12,9 +12,11 @@ enum { MAX_RING_MIB = 1024 };
 
 static const char USAGE[] =
 	"usage: tcp_trace --output FILE --summary FILE --netns PATH [option...]\n"
+	"       tcp_trace --stale list|remove\n"
 	"Records every segment that a TCP socket of one network namespace receives in state ESTABLISHED or "
 	"retransmits.\n"
 	"Once everything is open it keeps no capability, and becomes the owner of the summary's directory.\n"
+	"--stale names the instances of tracefs that killed tracers left, or removes and names them.\n"
 	"  --output FILE      records, in blocks (wire/block.def, wire/tcp_record.def); must not exist\n"
 	"  --summary FILE     counters, written as JSON at the end\n"
 	"  --netns PATH       the namespace: /run/netns/NAME or /proc/PID/ns/net\n"

@@ -17,11 +17,13 @@
 #include "../../lib/report.h"
 #include "../../wire/tcp_record.h"
 #include "block_writer.h"
+#include "instance.h"
 #include "kernel_clock.h"
 #include "options.h"
 #include "segments.h"
 #include "source.h"
 #include "summary.h"
+#include "tracefs.h"
 
 enum {
 	SETTLE_MS = 20, /* between two checks for events that were in progress when the source was stopped */
@@ -192,11 +194,25 @@ static void block_signals(void)
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit then fails write(2) and counts like a full disk */
 }
 
+static int stale(bool remove)
+{
+	int tracefs = tracefs_open();
+	int err = tracefs < 0 ? tracefs : instances_stale(tracefs, remove);
+
+	if (tracefs >= 0)
+		close(tracefs);
+	return err ? EXIT_REFUSED : 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct trace trace = {0};
 	uint64_t cpu_before_ns;
 	int err;
+
+	if (argc == 3 && !strcmp(argv[1], "--stale") &&
+	    (!strcmp(argv[2], "list") || !strcmp(argv[2], "remove")))
+		return stale(argv[2][0] == 'r');
 
 	err = options_parse(&trace.options, argc, argv);
 	if (err)

@@ -239,6 +239,7 @@ LOOKS = {
     "sweep-report": Look(sweep_report),
     "advise": Look(advise),
     "compare": Look(compare),
+    "leftovers": says("nothing is left"),
     "cc": says("cubic ", "bbr3 ", "virtual time: Linux ", "real time: Linux "),
     "parameters": says(*(f"{key.upper()} " for key in KEYS)),
     "advise-parameters": says("RATE ", "RTT ", "FLOWS ", "BUDGET "),

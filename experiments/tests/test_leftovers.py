@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""Commands that are killed at random moments: `leftovers` names everything that they leave, and the next command of the
+same kind removes it.
+"""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from experiments import leftovers
+from experiments.host import CHECKOUT
+from lib import files
+from lib.leftovers import below
+
+RECORDED = CHECKOUT / "analysis/tests/recorded/virtual/rep-1"
+KILLS = 4  # of each command
+LIMIT_S = 300
+
+
+def start(*words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "bufferscope", *words], cwd=CHECKOUT, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+
+
+def done(*words: str) -> float:
+    """Runs a command to its end; returns its duration in s."""
+    begin = time.monotonic()
+    with start(*words) as process:
+        said, _ = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0, said
+    return time.monotonic() - begin
+
+
+def hidden(top: Path) -> set[Path]:
+    """The hidden entries below a directory, without those inside of others."""
+    paths = set(top.rglob(".*"))
+    return {path for path in paths if not paths & set(path.parents)}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["replay", "whatif", "export", "import"])
+def test_killed_command__leaves_what_is_listed_and_what_the_next_one_removes(tmp_path: Path, name: str) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(RECORDED, run / "rep-1")
+    done("replay", str(run))
+    done("export", str(run), "FORMAT=pcapng", f"OUTPUT={tmp_path / 'cards.pcapng'}")
+    output = tmp_path / "output"
+    words = {
+        "replay": ("replay", str(run)),
+        "whatif": ("replay", str(run), "BUF=5p"),
+        "export": ("export", str(run), "FORMAT=csv", f"OUTPUT={output}"),
+        "import": ("import", str(tmp_path / "cards.pcapng"), f"OUTPUT={output}", "RATE=10mbit", "RTT=20ms"),
+    }[name]
+    duration_s = done(*words)
+    draw = random.Random(name)
+    for _ in range(KILLS):
+        shutil.rmtree(output, ignore_errors=True)
+        with start(*words) as process:
+            time.sleep(draw.uniform(0.3, 1.0) * duration_s)
+            os.killpg(process.pid, 9)
+        assert set(leftovers.files(tmp_path)) >= hidden(tmp_path)
+    shutil.rmtree(output, ignore_errors=True)
+    done(*words)
+    assert hidden(tmp_path) == set()
+
+
+def test_leftovers__names_them_all_removes_them_and_spares_what_is_in_use(tmp_path: Path) -> None:
+    stale = {tmp_path / name for name in ("run/rep-1/.derived", "run/.importing", ".cards.pcapng.part")}
+    for path in stale:
+        path.mkdir(parents=True)
+    stale.add(tmp_path / "run/.summary.json.4194305.0")  # beyond the largest process ID
+    (tmp_path / "run/.summary.json.4194305.0").touch()
+    used = tmp_path / f"run/.summary.json.{os.getpid()}.0"
+    used.touch()
+    with files.directory(tmp_path) as top, files.scratch(".x.part", top):
+        assert set(below(tmp_path)) == stale
+        assert leftovers.run({"results": str(tmp_path)}, []) == 2
+        assert leftovers.run({"results": str(tmp_path), "remove": "1"}, []) == 0
+        assert hidden(tmp_path) == {used, tmp_path / ".x.part"}
