@@ -30,7 +30,8 @@ from wire import wire
 
 FORMAT_VERSION = 4  # of flent/resultset.py
 TEST = "tcp_nup"
-PING = "Ping (ms) ICMP"
+PING, FAIRNESS = "Ping (ms) ICMP", "TCP upload fairness"
+UNITS = {PING: "ms", FAIRNESS: "Idx"}  # of Flent's test; all other series are in Mbits/s
 MAX_FLOWS = 10_000  # with 100 steps these are 100 MB of JSON
 LONGEST_UNLIMITED = 0x7FFFFFFF
 
@@ -90,7 +91,7 @@ def data(repetition: Path) -> dict[str, Any]:
     results: dict[str, list[float | None]] = {
         "TCP upload avg": rates.mean(axis=0).tolist(),
         "TCP upload sum": rates.sum(axis=0).tolist(),
-        "TCP upload fairness": [jain_index(rates[:, index]) for index in range(steps)],
+        FAIRNESS: [jain_index(rates[:, index]) for index in range(steps)],
         PING: ping,
     }
     raw: dict[str, list[dict[str, float]]] = {
@@ -146,7 +147,7 @@ def _metadata(
         "NOTE": f"exported by bufferscope from {repetition.parent.name}/{repetition.name}; Ping is the base RTT plus "
         "the mean time in the queue: no ping was sent",
         "TEST_PARAMETERS": {"upload_streams": str(len(run.traffic))},
-        "SERIES_META": {name: {"UNITS": "ms" if name == PING else "Mbits/s"} for name in results},
+        "SERIES_META": {name: {"UNITS": UNITS.get(name, "Mbits/s")} for name in results},
         "DATA_FILENAME": None, "BATCH_NAME": None, "BATCH_TIME": None, "BATCH_TITLE": None, "BATCH_UUID": None,
         "FLENT_VERSION": None, "HTTP_GETTER_URLLIST": None, "HTTP_GETTER_DNS": None, "HTTP_GETTER_WORKERS": None,
     }  # fmt: skip

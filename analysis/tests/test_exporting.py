@@ -4,6 +4,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -212,6 +213,8 @@ def test_flent__has_the_goodput_of_every_flow_and_plots_it(analysed, tmp_path):
     document = json.loads(gzip.decompress(path.read_bytes()))
     summary = json.loads((analysed / "summary.json").read_text())
     assert (document["version"], document["metadata"]["NAME"]) == (4, "tcp_nup")
+    units = {name: series["UNITS"] for name, series in document["metadata"]["SERIES_META"].items()}
+    assert {units.pop("TCP upload fairness"), units.pop("Ping (ms) ICMP"), *units.values()} == {"Idx", "ms", "Mbits/s"}
     assert all(len(series) == len(document["x_values"]) for series in document["results"].values())
     inside = [x > summary["spec"]["warmup_ns"] / 1e9 for x in document["x_values"]]
     total = np.array(document["results"]["TCP upload sum"])[inside].mean() * 1e6
@@ -221,8 +224,10 @@ def test_flent__has_the_goodput_of_every_flow_and_plots_it(analysed, tmp_path):
 
 
 @pytest.mark.long  # `make test` does not install Flent
-def test_flent__plots_our_file(analysed, tmp_path):
+def test_flent__plots_our_file_and_shows_its_own_units(analysed, tmp_path):
     path = export(analysed, "flent", tmp_path / "x.flent.gz")
+    shown = subprocess.run([FLENT, "-i", path], check=True, cwd=tmp_path, capture_output=True, text=True).stdout
+    assert re.search("TCP upload fairness .* Idx ", shown)
     words = [FLENT, "-i", path, "-p", "upload_with_ping_and_tcp_rtt", "-o", tmp_path / "plot.png"]
     subprocess.run(words, check=True, cwd=tmp_path)
     assert (tmp_path / "plot.png").stat().st_size > 5000
