@@ -32,7 +32,7 @@ from experiments.disk import IPERF3_STREAM_BYTES
 from experiments.host import ALLOWED, Host
 from experiments.resolved import MAX_POOL_BYTES, Resolved
 from experiments.spec import ARRIVALS, KEYS, SPEC_VERSION, Spec, validate
-from experiments.thresholds import ecn_threshold, threshold
+from experiments.thresholds import ecn_threshold
 from experiments.traffic import MAX_FLOWS
 from experiments.traffic_groups import DEFAULT_LOAD
 from hosts.congestion_bpf import objects
@@ -40,6 +40,8 @@ from hosts.traffic.open_loop import SIZES
 from lib import units
 from lib.errors import BadValue, SpecError
 from lib.frames import wire_bytes_of_ip
+from lib.queue_length import threshold
+from lib.units import Quantity
 
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Queue lengths of a spec: BUF and ECN_THRESHOLD, in packets and bytes."""
+"""The marking threshold of a spec, in packets and bytes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,7 @@ from typing import Any
 from experiments.spec import Spec
 from lib import units
 from lib.errors import BadValue
-from lib.frames import ETHERNET_BYTES
-from lib.units import Quantity
-
-
-def threshold(quantity: Quantity, bdp: Fraction, rate_bps: int, wire_bytes: int, mtu: int) -> tuple[int, int | None]:
-    """A queue length in packets, and in bytes if `quantity` is in bytes. Bytes, BDPs and times are rounded to the
-    nearest packet, at least 1.
-    """
-    if quantity.dimension == "bytes":
-        size = units.whole(quantity)
-        return max(1, units.nearest(Fraction(size, mtu + ETHERNET_BYTES))), size
-    if quantity.dimension == "packets":
-        return units.whole(quantity), None
-    if quantity.dimension == "bdp":
-        return max(1, units.nearest(quantity.amount * bdp)), None
-    return max(1, units.nearest(quantity.amount * rate_bps / (8 * 10**9 * wire_bytes))), None
+from lib.queue_length import threshold
 
 
 def ecn_threshold(

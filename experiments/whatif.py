@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.spec import validate
-from experiments.thresholds import threshold
 from lib import units
 from lib.errors import BadValue, InputError, RunError, SpecError, fail
 from lib.exit_codes import Exit, of_parts
+from lib.queue_length import threshold
 from lib.terminal import located, say
 
 KEYS = ("buf", "mode", "ecn_threshold", "rate")
