@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +55,12 @@ class Interval(NamedTuple):
         return self.text()
 
 
+@cache
+def t_quantile(freedom: float) -> float:
+    """Half the width of a 95 % Student's t interval, in standard errors. Cached: SciPy takes 0.1 ms each time."""
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+
+
 def mean_interval(values: Iterable[float | None]) -> Interval | None:
     """The mean over repetitions and its Student's t interval. `values` has one number per run; None, NaN and
     infinities are left out. Returns None if no number remains.
@@ -71,7 +78,7 @@ def mean_interval(values: Iterable[float | None]) -> Interval | None:
         return Interval(value, None, None, 1)
     if kept.min() == kept.max():  # rounding could put the mean and the deviation off in the last bit
         return Interval(float(kept[0]), float(kept[0]), float(kept[0]), count)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * kept.std(ddof=1)) / math.sqrt(count)
+    half = float(t_quantile(count - 1) * kept.std(ddof=1)) / math.sqrt(count)
     return Interval(value, value - half, value + half, count)
 
 
@@ -86,17 +93,14 @@ def difference_interval(before: Iterable[float | None], after: Iterable[float | 
     if runs == 1:
         return Interval(value, None, None, 1)
     # From the half width of a mean's interval back to the variance of the mean.
-    variances = [
-        ((side.ends[1] - side.value) / float(stats.t.ppf((1 + CONFIDENCE) / 2, side.runs - 1))) ** 2
-        for side in (first, second)
-    ]
+    variances = [((side.ends[1] - side.value) / t_quantile(side.runs - 1)) ** 2 for side in (first, second)]
     variance = sum(variances)
     if not variance:
         return Interval(value, value, value, runs)
     freedom = variance**2 / sum(
         part**2 / (side.runs - 1) for part, side in zip(variances, (first, second), strict=True)
     )
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * math.sqrt(variance)
+    half = t_quantile(freedom) * math.sqrt(variance)
     return Interval(value, value - half, value + half, runs)
 
 
@@ -160,7 +164,7 @@ def power_law(points: Sequence[Bounds], exponent: float | None = None) -> PowerL
     fit = line.residuals(slope)
     ends: tuple[float | None, float | None] = (None, None)
     if whole > free:
-        t = float(stats.t.ppf((1 + CONFIDENCE) / 2, whole - free))
+        t = t_quantile(whole - free)
         level = fit.log_likelihood - len(points) / 2 * math.log1p(t * t / (whole - free))
         if exponent is None:
             ends = _ends(lambda p: line.residuals(p).log_likelihood, slope, level)

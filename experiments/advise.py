@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The command `advise`. MEASURE=1 first measures the least buffer, by a search in virtual time (sweep/) on the
-operator's link. If that search would take too long, it runs on a scaled link; advise_link.py then runs the operator's
-link with the result, in the time that is left of BUDGET.
+operator's link. If that search would take too long, it runs on a scaled link: the result is carried over to the
+operator's link with the error of scaling that our runs show (analysis/advise/estimates.py), and advise_link.py runs
+the operator's link, in the time that is left of BUDGET.
 
 BUDGET is time on the idle reference machine, so the machine's load does not decide what is measured. A scaled link
 keeps the RTT, the MTU and, as far as possible, the number of flows. First the rate is lowered, at most until a flow's
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.advise import command, parameters
 from analysis.advise.parameters import KEYS, Question
-from analysis.amounts import duration
+from analysis.amounts import duration, si
 from experiments import cost
+from lib import units
 from lib.errors import BadValue, Interrupted, RunError, SpecError
 from lib.frames import ETHERNET_BYTES
 
 if TYPE_CHECKING:
-    from analysis.advise.brief import Measurement
+    from analysis.advise.brief import Answer, Measurement
     from analysis.advise.link import Link
     from experiments.sweep.spec import Sweep
 
@@ -64,16 +66,15 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
         for key in ("results", "budget"):
             if key in given:
                 errors.append(BadValue(key.upper(), given.pop(key), "has no meaning here; allowed: with MEASURE=1"))
-        return command.run(given, errors)
+        asked = dict(given)  # command.run takes words away
+        return command.run(given, errors, lambda question, _: _check(question, asked))
     results, budget_s = given.pop("results", ""), _budget_s(given.pop("budget", ""), errors)
-    _check(given, errors)
-    return command.run(given, errors, lambda question, by_rules: measure(question, results, by_rules, budget_s))
+    errors += _unmeasurable(given)
+    return command.run(given, errors, _check_measured, lambda answer: measure(answer, results, budget_s))
 
 
 def _budget_s(text: str, errors: list[BadValue]) -> float:
     """BUDGET in seconds; adds an error if it is not a time in its range."""
-    from lib import units
-
     try:
         budget_s = units.parse(text or parameters.KEYS["budget"].default, ("time",)).amount / 10**9
         if LEAST_BUDGET_S <= budget_s <= MOST_BUDGET_S:
@@ -84,12 +85,49 @@ def _budget_s(text: str, errors: list[BadValue]) -> float:
     return 0.0
 
 
-def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
-    """Adds an error for each value that the rules accept and a run refuses."""
+def _check(question: Question, given: dict[str, Any]) -> str:
+    """The line with a command that checks the answer by a measurement, which is not refused."""
+    from analysis.advise.brief import words_of
+
+    if refused := _unmeasurable(given):
+        return f"Check: no command measures this link, because {refused[0]}."
+    least_s = run_cost_s(scaled(question.link, RUN_SHARE * LEAST_BUDGET_S), question.link) / RUN_SHARE
+    if least_s > MOST_BUDGET_S:
+        return f"Check: no command measures this link, because its RTT makes a search longer than {MOST_BUDGET_S} s."
+    default_s = units.parse(KEYS["budget"].default, ("time",)).amount / 10**9
+    budget = f" BUDGET={math.ceil(least_s)}s" if least_s > default_s else ""
+    return (
+        f"Check it: make advise {words_of(question)} MEASURE=1{budget} (in virtual time; it says first how many "
+        f"minutes it takes{_scaled_text(question.link)})."
+    )
+
+
+def _scaled_text(link: Link) -> str:
+    if link.flows <= MOST_FLOWS and link.rate_bps <= MOST_RATE_BPS:
+        return ""
+    return f"; on a scaled link, because a run has at most {MOST_FLOWS} flows and {si(MOST_RATE_BPS, 'b/s')}"
+
+
+def _check_measured(question: Question, measured: Measurement | None) -> str:
+    if measured is None or measured.interval is None or not measured.carried_over:
+        return "Check: measured as above; other values of UTIL or FLOWS need a measurement of their own."
+    from analysis.advise.brief import CHECK_WORDS, upper, words
+
+    if measured.refused:
+        return f"Check: this link itself cannot be run here: {measured.refused}."
+    return (
+        f"Check it on the link itself: make experiment CLOCK=virtual {words(question.link)} "
+        f"BUF={upper(measured.interval)}p {CHECK_WORDS}{' YES=1' * measured.needs_yes} (it announces its time)."
+    )
+
+
+def _unmeasurable(given: dict[str, Any]) -> list[BadValue]:
+    """An error for each value that the rules accept and a run refuses."""
     try:
-        link = parameters.read({key: value for key, value in given.items() if key not in ("json", "advise")}).link
+        question = parameters.read({key: value for key, value in given.items() if key not in ("json", "advise")})
     except SpecError:
-        return  # command.run reports the error
+        return []  # command.run reports the errors
+    link, errors = question.link, []
     for key, value, low, high, form in (
         ("RTT", link.rtt_ns, LEAST_RTT_NS, MOST_RTT_NS, "100us to 10s"),
         ("MTU", link.mtu_bytes, LEAST_MTU, MOST_MTU, f"{LEAST_MTU} to {MOST_MTU}"),
@@ -99,10 +137,13 @@ def _check(given: dict[str, Any], errors: list[BadValue]) -> None:
     if link.bdp < LEAST_BDP and not errors:
         problem = f"x RTT is {link.bdp:.2g} packets; allowed with MEASURE=1: {LEAST_BDP:g} or more"
         errors.append(BadValue("RATE", given.get("rate"), problem))
+    if not question.flows_known:
+        errors.append(BadValue("FLOWS", given.get("flows"), "cannot be measured; allowed with MEASURE=1: a number"))
     for key in ("load", "flow_sizes", "window", "input", "losing"):
         if key in given:
             errors.append(BadValue(key.upper(), given[key], "is not measured: the search has only long flows; "
                                                             "allowed: without MEASURE=1"))  # fmt: skip
+    return errors
 
 
 def scaled(link: Link, run_s: float) -> Scaled:
@@ -147,9 +188,9 @@ def _rtts(window: float) -> tuple[int, int]:
     return 100 + math.ceil(2 * window), max(200, math.ceil(4 * window))
 
 
-def measure(question: Question, results: str, by_rules: int, budget_s: float) -> Measurement:
+def measure(before: Answer, results: str, budget_s: float) -> Measurement:
     """Searches for the least buffer of the link, or of a scaled link. After a search on a scaled link, runs the link
-    itself with the result. `by_rules` is the buffer that the rules advise. Raises SpecError, RunError, Interrupted.
+    itself with the result. `before` is the answer without the measurement. Raises SpecError, RunError, Interrupted.
     """
     import polars
 
@@ -161,7 +202,7 @@ def measure(question: Question, results: str, by_rules: int, budget_s: float) ->
     from lib.terminal import say
     from runs import run_table
 
-    link = question.link
+    question, link = before.question, before.question.link
     share = scaled(link, RUN_SHARE * budget_s)
     sweep = search(question, share)
     directory = Path(results or host.CHECKOUT / "results").absolute()
@@ -189,16 +230,15 @@ def measure(question: Question, results: str, by_rules: int, budget_s: float) ->
     if status == 1 or not table.exists():
         raise RunError(f"{directory / sweep.name}: no run is valid, so nothing was measured")
     (row,) = polars.read_parquet(table).iter_rows(named=True)
-    measurement = answer(question, share, row)
-    if limits is None or measurement.packets is None:
+    measurement = answer(before, share, row)
+    if limits is None or measurement.interval is None:
         return measurement
-    return try_on_link(link, measurement, by_rules, limits, directory, probe)
+    return try_on_link(link, measurement, limits, directory, probe)
 
 
 def search(question: Question, share: Scaled) -> Sweep:
     """The search as a sweep."""
     from experiments.sweep.spec import Search, Sweep
-    from lib import units
 
     link = question.link
     low, high = (max(1, round(part * share.bdp)) for part in (LOW, HIGH))
@@ -220,29 +260,28 @@ def is_whole(question: Question, share: Scaled) -> bool:
     return (share.rate_bps, share.flows) == (question.link.rate_bps, question.link.flows)
 
 
-def answer(question: Question, share: Scaled, row: dict[str, Any]) -> Measurement:
+def answer(before: Answer, share: Scaled, row: dict[str, Any]) -> Measurement:
     """The answer from a search's row of least_buffer.parquet."""
-    from analysis.advise.brief import Measurement
-    from analysis.amounts import si
-    from lib import units
+    from analysis.advise import brief
+    from analysis.advise.estimates import Interval, Least
 
-    link = question.link
+    question, link = before.question, before.question.link
     low, high, runs = row["low_packets"], row["high_packets"], row["runs"]
     keep = f"keep the 1st percentile of utilization over 10 RTTs at {100 * link.utilization:g} % or more"
     if high is None:
         text = f"Measured: even {low} packets ({low / share.bdp:.3g} BDP) were not enough to {keep} in {runs} runs: "
-        return Measurement([f"{text}ask for a lower UTIL."], None, False)
+        return brief.Measurement([f"{text}ask for a lower UTIL."], None, False)
     span = f"more than {low} and at most {high}" if low else f"at most {high}"
     size = f"{share.flows} {link.cc} flows at {si(share.rate_bps, 'b/s')}, RTT {units.show(link.rtt_ns, 'time')}"
     how = f"{runs} runs; the bounds with {SEEDS} seeds each{'; ' * bool(row['note'])}{row['note']}"
     if is_whole(question, share):
         text = f"Measured on your link, not scaled: {span} packets {keep} ({how})."
-        return Measurement([text], high, False)
-    packets = max(high, math.ceil(high / share.bdp * math.sqrt(share.flows / link.flows) * link.bdp))
-    fewer = "" if share.flows == link.flows else f" x sqrt({share.flows}/{link.flows}), by the square root rule"
+        return brief.Measurement([text], Interval(high, low or 0, high), False)
+    interval = brief.carried_over(before, Least(link.cc, share.flows, share.bdp, low or 0, high))
     carried = [
         f"Measured, scaled to {size} (a window of {share.window:.3g} packets per flow; yours: "
         f"{link.fair_window:.3g}): {span} packets, {high / share.bdp:.3g} BDP, {keep} ({how}).",
-        f"Carried over to your link: {high / share.bdp:.3g} BDP{fewer} = {packets} packets.",
+        f"Carried over to your link, with the error that scaling has among our own links: "
+        f"{max(math.floor(interval.low), 1)} to {brief.upper(interval)} packets, most likely {round(interval.value)}.",
     ]
-    return Measurement(carried, packets, True)
+    return brief.Measurement(carried, interval, True)

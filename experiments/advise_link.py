@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The last step of advise MEASURE=1 if the search ran on a scaled link: runs of the link itself. The first run has the
-buffer of the search, scaled to the link; the others have larger buffers (the rules' buffer, the BDP). Runs are done in
+most likely least buffer, the others the upper end of its interval and the BDP, if these are larger. Runs are done in
 parallel, one per processor. The next runs start only if no buffer so far is enough. All runs together fit into the rest
 of BUDGET.
 """
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars
 
-from analysis.advise.brief import CHECK_WORDS, Measurement, words
+from analysis.advise.brief import CHECK_WORDS, Measurement, upper, words
+from analysis.advise.estimates import Interval
 from analysis.amounts import duration, si, whole
 from experiments import consent, cost, disk
 from experiments.host import Host
@@ -29,18 +30,21 @@ if TYPE_CHECKING:
 
 KEPT = "summary"  # the files that stay of a run after its analysis
 BUDGET_OVER_LEFT = 1.5  # BUDGET divided by the part that the search leaves
-MOST_RUNS = 3  # the carried-over buffer, the rule's, the BDP
+MOST_RUNS = 3  # the most likely buffer, the upper end, the BDP
 
 
 class Limits(NamedTuple):
     """The most runs of the link, how many of them run at once, and their time on the idle reference machine. `text`
-    announces the runs; for 0 runs `text` gives the reason.
+    announces the runs; for 0 runs `text` gives the reason. `refused`: why no run is possible; `needs_yes`: whether an
+    experiment on the link needs YES=1.
     """
 
     runs: int
     at_once: int
     most_s: float
     text: str
+    refused: str = ""
+    needs_yes: bool = False
 
     @classmethod
     def of(cls, link: Link, probe: Callable[[str], Host], left_s: float) -> Limits:
@@ -51,16 +55,18 @@ class Limits(NamedTuple):
         try:
             spec = resolve({**given, "buf": "1bdp"}, probe("virtual"))
         except SpecError as failure:
-            return cls(0, 1, 0.0, f"no run of your link, which cannot be run: {failure.errors[0]}")
+            refused = str(failure.errors[0])
+            return cls(0, 1, 0.0, f"no run of your link, which cannot be run: {refused}", refused)
         run_s, size = cost.repetition_s(spec, keep=KEPT), disk.estimate_bytes(spec)
+        needs_yes = cost.repetition_s(spec) > consent.ASK_S or size > consent.ASK_BYTES
         at_once = min(len(os.sched_getaffinity(0)), MOST_RUNS)
         rounds = int(left_s / run_s)
         if not rounds or size > consent.ASK_BYTES:
             takes = f"about {duration(run_s)} of an idle machine and {si(float(size), 'B')} of disk"
             more = "" if rounds else f": BUDGET={math.ceil(BUDGET_OVER_LEFT * run_s)}s has the time for it"
-            return cls(0, 1, 0.0, f"no run of your link itself, which would take {takes}{more}")
+            return cls(0, 1, 0.0, f"no run of your link itself, which would take {takes}{more}", "", needs_yes)
         runs = min(rounds * at_once, MOST_RUNS)
-        return cls(runs, at_once, -(-runs // at_once) * run_s, f"up to {runs} runs of your link itself")
+        return cls(runs, at_once, -(-runs // at_once) * run_s, f"up to {runs} runs of your link itself", "", needs_yes)
 
 
 def base(link: Link) -> dict[str, str]:
@@ -70,32 +76,36 @@ def base(link: Link) -> dict[str, str]:
 
 
 def try_on_link(
-    link: Link, measurement: Measurement, by_rules: int, limits: Limits, results: Path, probe: Callable[[str], Host]
+    link: Link, measurement: Measurement, limits: Limits, results: Path, probe: Callable[[str], Host]
 ) -> Measurement:
     """The measurement, extended by the runs of the link. Raises Interrupted."""
-    assert measurement.packets is not None
-    lines = list(measurement.lines)
+    assert measurement.interval is not None
+    lines, interval = list(measurement.lines), measurement.interval
+    measurement = measurement._replace(refused=limits.refused, needs_yes=limits.needs_yes)
     if not limits.runs:
         return measurement._replace(lines=[*lines, f"There is {limits.text}: the answer is not measured."])
-    packets = measurement.packets
-    larger = sorted({by_rules, whole(link.bdp)} - {measurement.packets})
-    tried = [packets, *(each for each in larger if each > packets)][: limits.runs]
-    for first in range(0, len(tried), limits.at_once):
-        together = tried[first : first + limits.at_once]
+    first = max(math.ceil(interval.value), 1)
+    tried = [first, *(each for each in sorted({upper(interval), whole(link.bdp)}) if each > first)][: limits.runs]
+    too_small = 0
+    for start in range(0, len(tried), limits.at_once):
+        together = tried[start : start + limits.at_once]
         try:
             used = _utilizations(link, together, results, probe)
         except (RunError, SpecError) as problem:
             text = problem.lines[0] if isinstance(problem, RunError) else str(problem.errors[0])
             return measurement._replace(lines=[*lines, f"Your link itself could not be run: {text}"])
         lines += [_said(link, packets, used[packets]) for packets in together]
-        enough = [packets for packets in together if (of := used[packets]) is not None and of >= link.utilization]
-        if enough:
-            return Measurement(lines, enough[0], False)
-        packets = together[-1]
+        for packets in together:
+            if (of := used[packets]) is not None and of >= link.utilization:
+                return measurement._replace(
+                    lines=lines, interval=Interval(packets, too_small, packets), carried_over=False
+                )
+            too_small = packets if of is not None else too_small
     lines.append(
         "No buffer was enough in a run of your link: take more than the buffer below, or ask for a lower UTIL."
     )
-    return Measurement(lines, packets, True)
+    most = max(upper(interval), too_small)
+    return measurement._replace(lines=lines, interval=Interval(most, too_small, most))
 
 
 def _said(link: Link, packets: int, used: float | None) -> str:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The advice in five lines: the buffer to start with, the range, the confidence, a command that checks it, and where
-the rules are. Values can be pasted into a command.
+"""The advice in five lines: the buffer to start with, the least buffer as an interval, the confidence, the range of the
+rules, a command that checks it. With BUF, what that buffer would give comes first. Values can be pasted into a command.
 
-Three rules are candidates for the start. The single-flow rule is for flows that lose packets together. Theorem 6, with
-at least the Delta that Spang et al. measured, is for several flows with unequal windows. The third is the BDP. The
-start is the smallest of their buffers that our runs do not contradict, or the largest if runs contradict all.
+The least buffer follows from stored runs (estimates.py); the start is the upper end of its interval. Without enough
+runs of the algorithm, three rules are candidates for the start. The single-flow rule is for flows that lose packets
+together. Theorem 6, with at least the Delta that Spang et al. measured, is for several flows with unequal windows. The
+third is the BDP. The start is then the smallest of their buffers that our runs do not contradict, or the largest if
+runs contradict all.
 """
 
 from __future__ import annotations
@@ -15,34 +17,42 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from analysis.advise import rules
+from analysis.advise import estimates, rules
+from analysis.advise.estimates import Interval, Least, Outcome, Series
 from analysis.advise.evidence import Evidence, EvidenceRun
 from analysis.advise.judge import Verdict, judge
 from analysis.advise.link import Link
-from analysis.advise.rule import Advice
+from analysis.advise.parameters import Question
+from analysis.advise.rule import MEAN, Advice
 from analysis.advise.rules_long_flows import DESYNCHRONIZED_ABOVE, SYNCHRONIZED_BELOW
 from analysis.amounts import whole
 from analysis.theory.many_flows import MEASURED_DELTA
 from lib import units
+from lib.terminal import counted
 
 ONE_FLOW, UNEQUAL, BDP = "one-flow", "theorem-6", "bdp"
 CHECK_WORDS = "WARMUP=100rtt DURATION=50rtt"  # 150 RTTs of traffic; `make experiment` has 1200 by default
-ENOUGH_RUNS = 3  # with this many runs on links like the question's, confidence is high
+ENOUGH_RUNS = 3  # with this many runs on links like the question's, confidence in a rule is high
+HIGH, MEDIUM = 3.0, 10.0  # confidence: the most that the interval's ends may differ by, as a factor
+FLOWS_SHOWN = (1, 10, 100, 1000, 10_000)  # if the number of flows is unknown
 
 
 class Measurement(NamedTuple):
-    """A search for the least buffer: its lines, and the least buffer of the asked link (None: no buffer was enough).
-    `carried_over`: the square root rule scaled the buffer from another link, and no run on the asked link confirmed it.
+    """A search for the least buffer: its lines, and the interval of the least buffer of the asked link (None: no buffer
+    was enough). `carried_over`: the search ran on a scaled link, and no run of the asked link confirmed the buffer.
+    `refused`: why the asked link cannot be run; `needs_yes`: whether a run of it needs YES=1.
     """
 
     lines: list[str]
-    packets: int | None
+    interval: Interval | None
     carried_over: bool
+    refused: str = ""
+    needs_yes: bool = False
 
 
-class Start(NamedTuple):
-    """The buffer to start with, its rule, the link with the rule's Delta, and the verdict of runs. `refuted`: one text
-    for each candidate that has a smaller buffer and is contradicted by most of our runs.
+class RuleStart(NamedTuple):
+    """The buffer to start with by a rule, the rule, the link with the rule's Delta, and the verdict of runs. `refuted`:
+    one text for each candidate that has a smaller buffer and is contradicted by most of our runs.
     """
 
     packets: int
@@ -52,7 +62,60 @@ class Start(NamedTuple):
     refuted: list[str]
 
 
-def start(link: Link, runs: Sequence[EvidenceRun]) -> Start:
+class Answer(NamedTuple):
+    """The answer to a question. `least` (UTIL as the 1st percentile over ten RTTs) and `least_mean` (as the mean) are
+    None without enough runs; `by_rule` is then the start. `by_flows` has the least buffer for some numbers of flows if
+    the question's is unknown, `outcomes` what BUF would give for these.
+    """
+
+    question: Question
+    stored: list[Series]
+    runs: Evidence
+    by_flows: dict[int, Interval]
+    least: Interval | None
+    least_mean: Interval | None
+    by_rule: RuleStart
+    outcomes: dict[int, Outcome]
+
+    @property
+    def packets(self) -> int:
+        """The buffer to start with."""
+        return self.by_rule.packets if self.least is None else upper(self.least)
+
+
+def upper(interval: Interval) -> int:
+    return max(math.ceil(interval.high), 1)
+
+
+def answer(question: Question, runs: Evidence) -> Answer:
+    """The answer from stored runs, and from the rules."""
+    link, stored = question.link, estimates.series(runs.runs)
+    numbers = [link.flows] if question.flows_known else [n for n in FLOWS_SHOWN if n <= max(link.bdp, 1)]
+    links = {n: replace(link, flows=n) for n in numbers}
+    by_flows = {n: each for n, at in links.items() if (each := estimates.least(stored, at)) is not None}
+    means = [each for at in links.values() if (each := estimates.least(stored, at, MEAN)) is not None]
+    buffer = question.buffer_packets
+    return Answer(
+        question, stored, runs, by_flows,
+        max(by_flows.values(), key=lambda each: each.high, default=None),
+        max(means, key=lambda each: each.high, default=None),
+        start(link, runs.runs),
+        {n: estimates.outcome(stored, at, buffer) for n, at in links.items()} if buffer else {},
+    )  # fmt: skip
+
+
+def carried_over(given: Answer, bounded: Least) -> Interval:
+    """The least buffer of the asked link, from stored runs and bounds that were measured on another link. Without
+    enough stored runs, from the bounds alone, by the square root rule.
+    """
+    link = given.question.link
+    if (interval := estimates.least(given.stored, link, also=[bounded])) is not None:
+        return interval
+    factor = link.bdp / bounded.bdp * math.sqrt(bounded.flows / link.flows)
+    return Interval(factor * bounded.high, factor * bounded.low, factor * bounded.high)
+
+
+def start(link: Link, runs: Sequence[EvidenceRun]) -> RuleStart:
     """The candidate with the smallest buffer that most of our runs do not contradict; the largest buffer if they
     contradict all. A rule that no run tests is not contradicted.
     """
@@ -65,11 +128,11 @@ def start(link: Link, runs: Sequence[EvidenceRun]) -> Start:
     refuted: list[str] = []
     for advice in sorted(candidates, key=lambda advice: advice.packets):
         verdict = judge(advice.rule, unequal, list(runs))
-        start_buffer = Start(max(whole(advice.packets), 1), advice, unequal, verdict, refuted)
-        counted, kept = trials(verdict)
-        if 2 * kept >= counted:
+        start_buffer = RuleStart(max(whole(advice.packets), 1), advice, unequal, verdict, refuted)
+        tested, kept = trials(verdict)
+        if 2 * kept >= tested:
             return start_buffer
-        refuted = [*refuted, f"{kept} of {counted} runs kept what {advice.rule.name} promises"]
+        refuted = [*refuted, f"{kept} of {tested} runs kept what {advice.rule.name} promises"]
     return start_buffer
 
 
@@ -93,66 +156,115 @@ def pasteable(link: Link, packets: int) -> str:
     return f"BUF={packets}p (or {int(link.bytes(packets))}b, or {units.show(time_ns, 'time')})"
 
 
-def words(link: Link) -> str:
+def words(link: Link, flows: str = "") -> str:
     """The link as words of a command line."""
     return (
-        f"RATE={units.show(link.rate_bps, 'rate')} RTT={units.show(link.rtt_ns, 'time')} FLOWS={link.flows} "
+        f"RATE={units.show(link.rate_bps, 'rate')} RTT={units.show(link.rtt_ns, 'time')} FLOWS={flows or link.flows} "
         f"CC={link.cc}" + (f" MTU={link.mtu_bytes}" if link.mtu_bytes != Link.mtu_bytes else "")
     )
 
 
-def lines(link: Link, runs: Evidence, measured: Measurement | None = None) -> list[str]:
-    """The five lines. With `measured` (MEASURE=1), the measurement and the buffer to take come first."""
-    begin = start(link, runs.runs)
-    rows = [advice for advice in rules.advise(link) if not math.isinf(advice.packets)]
-    least, most = min(rows, key=lambda row: row.packets), max(rows, key=lambda row: row.packets)
-    delay_ms = 1e3 * link.time_s(begin.packets)
+def words_of(question: Question) -> str:
+    """The question as words of a command line."""
+    link = question.link
+    return f"{words(link, '' if question.flows_known else 'unknown')} UTIL={link.utilization:g}"
+
+
+def lines(given: Answer, check: str, measured: Measurement | None = None) -> list[str]:
+    """The five lines, `check` being the last. With BUF, what it would give comes first; with `measured` (MEASURE=1),
+    the measurement and the buffer to take.
+    """
+    link = given.question.link
     return [
-        *(_taken(link, measured, begin.packets) if measured else ()),
-        f"{'By rules alone:' if measured else 'Start with'} {pasteable(link, begin.packets)}: when full, it adds "
-        f"{delay_ms:.4g} ms of delay ({begin.advice.rule.name}{_given_delta(begin)}). Asked: {words(link)} "
-        f"UTIL={link.utilization:g}.",
-        f"Range: {_with_time(link, max(whole(least.packets), 1))} by {least.rule.name}, to "
-        f"{_with_time(link, whole(most.packets))} by {most.rule.name}; {_decides(link)}",
-        f"Confidence{' in the rule' if measured else ''}: {_confidence(begin, runs.runs)}",
-        _check(link, measured),
-        f"All {len(rules.advise(link))} rules with their assumptions: ADVISE=full; sources in docs/theory.md.",
+        *(_would_give(given, flows, outcome) for flows, outcome in given.outcomes.items()),
+        *(_taken(link, measured) if measured else ()),
+        f"{'Without the measurement:' if measured else 'Start with'} {_adds(link, given.packets)}"
+        f"{_why_start(given)}. Asked: {words_of(given.question)}.",
+        _least(given),
+        f"Confidence{' without the measurement' if measured else ''}: {_confidence(given)}",
+        _rules(given.question),
+        check,
     ]
 
 
-def _taken(link: Link, measured: Measurement, by_rule: int) -> list[str]:
-    """The measurement, and the buffer to take. A buffer that was carried over from another link never replaces a
-    larger buffer of the rule: on a link in docs/theory.md it was a twelfth of the rule's buffer, and too small.
-    """
-    if measured.packets is None:
+def _adds(link: Link, packets: int) -> str:
+    return f"{pasteable(link, packets)}: when full, it adds {1e3 * link.time_s(packets):.4g} ms of delay"
+
+
+def _why_start(given: Answer) -> str:
+    if given.least is not None:
+        return ", the upper end of the least buffer by our runs"
+    begin = given.by_rule
+    delta = f" with Delta {begin.link.delta:g}, as measured by Spang et al." if begin.advice.rule.needs_delta else ""
+    return f" ({begin.advice.rule.name}{delta})"
+
+
+def _would_give(given: Answer, flows: int, outcome: Outcome) -> str:
+    link, buffer = given.question.link, given.question.buffer_packets or 0
+    shown = [
+        _percent(outcome.utilization_mean, "of the link used in the mean"),
+        _percent(outcome.utilization_p01, "in the worst 1 % of ten RTTs"),
+        _shown(outcome.delay_p99_s, 1e3, " ms", "of queueing delay at the 99th percentile"),
+        _percent(outcome.loss, "of packets lost"),
+    ]
+    many = "" if given.question.flows_known else f" with {counted(flows, 'flow')}"
+    if not any(shown):
+        return f"{pasteable(link, buffer)}{many}: too few of our runs have such a buffer to say what it gives."
+    return f"{pasteable(link, buffer)} would give{many}: {'; '.join(filter(None, shown))}."
+
+
+def _percent(interval: Interval | None, what: str) -> str:
+    return _shown(interval, 100, " %", what)
+
+
+def _shown(interval: Interval | None, factor: float, unit: str, what: str) -> str:
+    if interval is None:
+        return ""
+    value, low, high = (f"{factor * each:.3g}" for each in interval)
+    return f"{value}{unit} ({low} to {high}) {what}"
+
+
+def _span(link: Link, interval: Interval) -> str:
+    return f"{_with_time(link, max(math.floor(interval.low), 1))} to {_with_time(link, upper(interval))}"
+
+
+def _least(given: Answer) -> str:
+    link = given.question.link
+    if given.least is None:
+        return f"Least buffer: no estimate, because fewer than {estimates.LEAST_SERIES} links have runs of {link.cc}."
+    if not given.question.flows_known:
+        spans = ", ".join(f"{flows}: {_span(link, each)}" for flows, each in given.by_flows.items())
+        return f"Least buffer by the unknown number of flows: {spans}."
+    text = f"Least buffer: {_span(link, given.least)}, most likely {round(given.least.value)}p, if every ten RTTs count"
+    if given.least_mean is not None:
+        text += f"; {_span(link, given.least_mean)}, most likely {round(given.least_mean.value)}p, if the mean counts"
+    return f"{text}."
+
+
+def _taken(link: Link, measured: Measurement) -> list[str]:
+    """The measurement, and the buffer to take."""
+    if measured.interval is None:
         return measured.lines
-    packets = max(measured.packets, by_rule) if measured.carried_over else measured.packets
-    delay_ms = 1e3 * link.time_s(packets)
-    why = ""
-    if packets > measured.packets:
-        why = f"; this is the buffer of the rules, because {measured.packets}p is not measured on your link"
-    return [*measured.lines, f"Take {pasteable(link, packets)}: when full, it adds {delay_ms:.4g} ms of delay{why}."]
+    why = ", the upper end of what was carried over" if measured.carried_over else ""
+    return [*measured.lines, f"Take {_adds(link, upper(measured.interval))}{why}."]
 
 
-def _check(link: Link, measured: Measurement | None) -> str:
-    if measured is None:
-        return (
-            f"Check it: make advise {words(link)} UTIL={link.utilization:g} MEASURE=1 (in virtual time; it says "
-            "first how many minutes it takes)."
-        )
-    if measured.carried_over and measured.packets is not None:
-        return (
-            f"Check it on the link itself: make experiment CLOCK=virtual {words(link)} BUF={measured.packets}p "
-            f"{CHECK_WORDS} (it announces its time)."
-        )
-    return "Measured as above; other values of UTIL or FLOWS need a measurement of their own."
+def _rules(question: Question) -> str:
+    link = question.link
+    every = rules.advise(link)
+    rows = [advice for advice in every if not math.isinf(advice.packets)]
+    least, most = min(rows, key=lambda row: row.packets), max(rows, key=lambda row: row.packets)
+    return (
+        f"Rules: {_with_time(link, max(whole(least.packets), 1))} by {least.rule.name}, to "
+        f"{_with_time(link, whole(most.packets))} by {most.rule.name}; {_decides(question)} All {len(every)} "
+        "rules with their assumptions: ADVISE=full; sources in docs/theory.md."
+    )
 
 
-def _given_delta(begin: Start) -> str:
-    return f" with Delta {begin.link.delta:g}, as measured by Spang et al." if begin.advice.rule.needs_delta else ""
-
-
-def _decides(link: Link) -> str:
+def _decides(question: Question) -> str:
+    link = question.link
+    if not question.flows_known:
+        return "the unknown number of flows decides; these are for one flow."
     if link.flows == 1:
         return "a single flow empties the queue at each loss, so its algorithm decides."
     if link.flows > DESYNCHRONIZED_ABOVE:
@@ -165,8 +277,24 @@ def _decides(link: Link) -> str:
     )
 
 
-def _confidence(begin: Start, runs: Sequence[EvidenceRun]) -> str:
-    """A word (high, medium, low) and its reason. Only runs on links like this one can make it more than low."""
+def _confidence(given: Answer) -> str:
+    """A word (high, medium, low) and its reason."""
+    link, same_cc = given.question.link, [one for one in given.stored if one.cc == given.question.link.cc]
+    if given.least is None:
+        return _confidence_in_rule(given.by_rule, given.runs.runs)
+    factor = given.least.high / given.least.low
+    word = "high" if factor <= HIGH else "medium" if factor <= MEDIUM else "low"
+    bdps = sorted(one.bdp for one in same_cc)
+    return (
+        f"{word}: the ends differ by a factor of {factor:.2g}, and more than nine in ten of our links, held out, lay "
+        f"between such ends; our {len(same_cc)} series of {link.cc} runs have up to "
+        f"{max(one.flows for one in same_cc)} flows and a BDP of {bdps[0]:.0f} to {bdps[-1]:.0f} packets, your link "
+        f"{link.bdp:.0f}."
+    )
+
+
+def _confidence_in_rule(begin: RuleStart, runs: Sequence[EvidenceRun]) -> str:
+    """Only runs on links like this one can make it more than low."""
     link, verdict = begin.link, begin.verdict
     same_cc = [run for run in runs if run.cc == link.cc]
     if not same_cc:
@@ -174,12 +302,12 @@ def _confidence(begin: Start, runs: Sequence[EvidenceRun]) -> str:
     most_bdp = max(run.link(link).bdp for run in same_cc)
     reach = f"our {link.cc} runs go to {max(run.flows for run in same_cc)} flows and a BDP of {most_bdp:.0f} packets"
     smaller = "".join(f"; only {text}" for text in begin.refuted)
-    counted, kept = trials(verdict)
-    if not counted:
+    tested, kept = trials(verdict)
+    if not tested:
         return f"low: no run tests {begin.advice.rule.name} ({verdict.word}); {reach}{smaller}."
-    said = f"{kept} of {counted} runs with this rule's buffer kept its promise"
+    said = f"{kept} of {tested} runs with this rule's buffer kept its promise"
     if not verdict.counted or verdict.elsewhere(link):
         return f"low: {said}, but on other links; {reach}{smaller}."
-    if kept == counted:
-        return f"{'high' if counted >= ENOUGH_RUNS else 'medium'}: {said}, on links like this one{smaller}."
+    if kept == tested:
+        return f"{'high' if tested >= ENOUGH_RUNS else 'medium'}: {said}, on links like this one{smaller}."
     return f"low: {said}, on links like this one{smaller}."

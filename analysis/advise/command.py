@@ -13,13 +13,14 @@ from lib.errors import BadValue, SpecError
 from lib.terminal import say
 
 if TYPE_CHECKING:
-    from analysis.advise.brief import Measurement
+    from analysis.advise.brief import Answer, Measurement
 
-Measure = Callable[[Question, int], "Measurement"]  # takes the question, and the buffer by rules
+Measure = Callable[["Answer"], "Measurement"]
+Check = Callable[[Question, "Measurement | None"], str]  # the line that says how to check the answer
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def run(given: dict[str, Any], errors: list[BadValue], measure: Measure | None = None) -> int:
+def run(given: dict[str, Any], errors: list[BadValue], check: Check, measure: Measure | None = None) -> int:
     """Prints the advice; returns the exit status. `measure` makes a measurement. Raises SpecError."""
     as_json, form = given.pop("json", "0") == "1", given.pop("advise", FORMS[0])
     if form not in FORMS:
@@ -27,7 +28,8 @@ def run(given: dict[str, Any], errors: list[BadValue], measure: Measure | None =
     if measure and as_json:
         errors.append(BadValue("JSON", "1", "cannot show a measurement; allowed: JSON=1 without MEASURE=1"))
     if errors:
-        raise SpecError([*errors, *_more_errors(given)])
+        named = {error.key for error in errors}
+        raise SpecError([*errors, *(error for error in _more_errors(given) if error.key not in named)])
     question = parameters.read(given)
     directory = Path(question.evidence) if "evidence" in given else CHECKOUT / question.evidence
     if "evidence" in given and not directory.is_dir():
@@ -35,7 +37,7 @@ def run(given: dict[str, Any], errors: list[BadValue], measure: Measure | None =
             [BadValue("EVIDENCE", question.evidence, "is not a directory; allowed: one with runs or tables")]
         )
     try:
-        _answer(question, directory, as_json, form == "full", measure)
+        _answer(question, directory, as_json, form == "full", check, measure)
     except SystemExit:  # raised by rich if the reader of stdout has ended
         raise BrokenPipeError from None
     return 0
@@ -49,16 +51,19 @@ def _more_errors(given: dict[str, object]) -> list[BadValue]:
     return []
 
 
-def _answer(question: Question, directory: Path, as_json: bool, full: bool, measure: Measure | None) -> None:
+def _answer(
+    question: Question, directory: Path, as_json: bool, full: bool, check: Check, measure: Measure | None
+) -> None:
     from analysis.advise import brief, evidence, judge, rules, show, transfers
 
     runs = evidence.load(directory)
+    answer = None if question.is_about_transfers else brief.answer(question, runs)
     if not as_json:
-        if transfers.is_asked(question.link):
+        if answer is None:
             lines = transfers.lines(question, directory)
         else:
-            measured = measure(question, brief.start(question.link, runs.runs).packets) if measure else None
-            lines = brief.lines(question.link, runs, measured)
+            measured = measure(answer) if measure else None
+            lines = brief.lines(answer, check(question, measured), measured)
         for line in lines:
             say(line)
     if not (as_json or full):
@@ -68,7 +73,7 @@ def _answer(question: Question, directory: Path, as_json: bool, full: bool, meas
         for advice in rules.advise(question.link)
     ]
     if as_json:
-        print(show.as_json(question, rows, runs))
+        print(show.as_json(question, rows, runs, answer))
     else:
         say("")
         show.print_table(question, rows, runs)

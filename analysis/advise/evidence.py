@@ -6,6 +6,7 @@ pacing, window limit or access links. judge.py judges rules by these runs.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -27,8 +28,17 @@ COLUMNS = (
     "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", *MEASURED,
 )  # fmt: skip
 HELD_BACK = ("window_packets", "access_bps")  # set if something besides congestion control limits the senders
+# Settings of hosts and switch that differ between runs of the same link.
+SETTING = tuple(
+    name
+    for name in run_table.COLUMNS[run_table.COLUMNS.index("profile") : run_table.COLUMNS.index("groups") + 1]
+    if name not in HELD_BACK
+)
 # Optional columns: the first three identify a run that several sweeps made.
-ALSO = ("clock", "seed", "repetition", "sweep", "pacing", *HELD_BACK)
+ALSO = (
+    "clock", "seed", "repetition", "sweep", *SETTING, *HELD_BACK, "depth_p99_packets", "arrivals", "drops",
+    "rtt_spread_ns", "spec",
+)  # fmt: skip
 
 
 class EvidenceRun(NamedTuple):
@@ -37,7 +47,7 @@ class EvidenceRun(NamedTuple):
     cc: str
     flows: int
     rate_bps: int
-    rtt_ns: int
+    rtt_ns: int  # mean over the flows
     mtu_bytes: int
     buffer_packets: float
     utilization_mean: float | None
@@ -45,6 +55,9 @@ class EvidenceRun(NamedTuple):
     nonempty: float | None
     delta: float | None
     flows_losing: float | None  # mean over RTTs with a loss
+    depth_p99: float | None = None  # packets
+    loss: float | None = None  # drops over arrivals
+    setting: tuple[object, ...] = ()  # SETTING, and the clock
 
     def link(self, asked: Link) -> Link:
         """`asked` with this run's rate, RTT, MTU and flows, and without a window limit."""
@@ -78,15 +91,15 @@ def load(directory: Path) -> Evidence:
     sources, problems, left_out = [], [], 0
     for path in _files(directory):
         try:
-            rows = list(_rows(path))
+            rows = [(row, _run(row)) for row in _rows(path)]
         except (OSError, ValueError) as error:
             problems.append(f"{path}: {one_line(error)}")
             continue
         before = len(runs)
-        for row in rows:
-            if (run := _run(row)) is not None:
+        for row, run in rows:
+            if run is not None:
                 drawn = run_table.drawn_alike(row)
-                runs.setdefault((run[:ASKED], drawn) if drawn else object(), run)
+                runs.setdefault((run[:ASKED], run.setting, drawn) if drawn else object(), run)
         left_out += len(rows) - (len(runs) - before)
         sources.append(str(path))
     return Evidence(list(runs.values()), left_out, sources, problems)
@@ -140,10 +153,22 @@ def _run(row: Mapping[str, Any]) -> EvidenceRun | None:
         return None
     if row["valid"] is not True or not long_flows or not usable or not cc or "," in cc:
         return None
+    arrivals, drops = (_number(row.get(name)) for name in ("arrivals", "drops"))
     return EvidenceRun(
-        str(cc), int(numbers[0]), int(numbers[1]), int(numbers[2]), int(numbers[3]), float(numbers[4]),
-        *(_number(row[name]) for name in MEASURED),
+        str(cc), int(numbers[0]), int(numbers[1]), int(numbers[2]) + _spread_ns(row) // 2, int(numbers[3]),
+        float(numbers[4]), *(_number(row[name]) for name in MEASURED), _number(row.get("depth_p99_packets")),
+        drops / arrivals if arrivals and drops is not None else None,
+        tuple(row.get(name) for name in ("clock", *SETTING)),
     )  # fmt: skip
+
+
+def _spread_ns(row: Mapping[str, Any]) -> int:
+    """The flows' RTTs are evenly between the base RTT and this much more. A published run has it in its spec alone."""
+    spread = row.get("rtt_spread_ns")
+    if spread is None and isinstance(text := row.get("spec"), str):
+        spec = json.loads(text)
+        spread = spec.get("rtt_spread_ns") if isinstance(spec, dict) else None
+    return int(_number(spread) or 0)
 
 
 def _number(value: object) -> float | None:

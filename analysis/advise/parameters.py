@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from analysis.advise.link import Link
@@ -18,13 +19,15 @@ from hosts.traffic import draws
 from hosts.traffic.draw_words import Drawn, in_base_units, is_distribution, read_distribution
 from lib import units
 from lib.errors import BadValue, SpecError
+from lib.queue_length import threshold
 from lib.values import choice, number, quantity, whole_number
-from lib.words import PATHS, SWITCH, Key
+from lib.words import PATHS, SWITCH, Key, require
 
 TYPICAL_LOAD = "0.8"  # of Appenzeller et al.'s Figures 10 and 12
 MOST_SIZES = 1000
 PARTS = 4096  # equally likely parts into which a distribution of sizes is cut
 FORMS = ("brief", "full")
+UNKNOWN = ("unknown", "unknown number")
 LARGEST_FLOW_PACKETS = 10**9
 
 
@@ -46,6 +49,11 @@ def _flow_sizes(text: str) -> tuple[tuple[units.Quantity, float], ...] | Drawn:
             raise ValueError(f"has a size or frequency of 0 at {word!r}; allowed: {form}, all above 0")
         sizes.append((quantity, float(weight or 1)))
     return tuple(sizes)
+
+
+def _flows(text: str) -> int:
+    """Reads the number of flows; 0 if it is unknown."""
+    return 0 if text.lower() in UNKNOWN else whole_number(1, 10**12, "or unknown")(text)
 
 
 def _path(text: str) -> str:
@@ -70,12 +78,16 @@ class Parameter(NamedTuple):
     meaning: str
 
 
-# The defaults of rate, rtt, flows and util are the example of Spang et al., section 7.1.
 PARAMETERS: dict[str, Parameter] = {
-    "rate": Parameter("100gbit", _quantity("1kbit", "1000tbit", "rate"), "rate of the link: mbit, gbit, tbit"),
-    "rtt": Parameter("100ms", _quantity("1ns", "1000s", "time"), "round-trip time without queueing: us, ms, s"),
+    "rate": Parameter(None, _quantity("1kbit", "1000tbit", "rate"), "rate of the link: mbit, gbit, tbit; required"),
+    "rtt": Parameter(None, _quantity("1ns", "1000s", "time"), "round-trip time without queueing: us, ms, s; required"),
     "flows": Parameter(
-        "10000", whole_number(1, 10**12), "long flows that share the link at one time, in congestion avoidance"
+        None, _flows, "long flows that share the link at one time, in congestion avoidance, or `unknown`; required"
+    ),
+    "buf": Parameter(
+        None,
+        quantity("packets", "bytes", "time", "bdp", positive=True),
+        "a buffer: what it would give (utilization, 99th percentile of queueing delay, loss): 500p, 300kB, 5ms, 0.1bdp",
     ),
     "cc": Parameter(
         "cubic",
@@ -146,6 +158,13 @@ class Question(NamedTuple):
     limits: MemoryLimits
     evidence: str
     flow_sizes: str = ""  # as given
+    flows_known: bool = True  # False: link.flows is 1, the number of flows that needs most
+    buffer_packets: int | None = None  # BUF
+
+    @property
+    def is_about_transfers(self) -> bool:
+        """Whether the question is about transfers through access links."""
+        return self.link.gamma is not None and bool(self.link.flow_packets)
 
 
 def read(given: Mapping[str, object]) -> Question:
@@ -158,15 +177,27 @@ def read(given: Mapping[str, object]) -> Question:
             values[key] = None if text is None else parameter.read(str(text).strip())
         except ValueError as error:
             errors.append(BadValue(key.upper(), text, str(error)))
+    about_transfers = "input" in given and "flow_sizes" in given
+    hints = {"rate": "give the link's rate, as in RATE=10gbit", "rtt": "give the round-trip time, as in RTT=40ms"}
+    if about_transfers:
+        if "buf" in given:
+            errors.append(BadValue("BUF", given["buf"], "has no meaning here; allowed: without INPUT and FLOW_SIZES"))
+    else:
+        hints["flows"] = "give the number of long flows, or FLOWS=unknown"
+    require(given, errors, **hints)
     if not errors and values["package"].amount < values["sram"].amount:
         errors.append(BadValue("PACKAGE", given.get("package"), "is less than SRAM; allowed: as much or more"))
     if errors:
         raise SpecError(errors)
+    link, buf = _link(values), values["buf"]
+    bdp = Fraction(link.rate_bps * link.rtt_ns, 8 * 10**9 * link.wire_bytes)
     return Question(
-        _link(values),
+        link,
         MemoryLimits(float(values["sram"].amount), float(values["package"].amount)),
         values["evidence"],
         str(given.get("flow_sizes", "")).strip(),
+        bool(values["flows"]),
+        buf and threshold(buf, bdp, link.rate_bps, link.wire_bytes, link.mtu_bytes)[0],
     )
 
 
@@ -201,7 +232,7 @@ def _link(values: Mapping[str, Any]) -> Link:
     return Link(
         rate_bps=int(values["rate"].amount),
         rtt_ns=int(values["rtt"].amount),
-        flows=values["flows"],
+        flows=values["flows"] or 1,
         cc=values["cc"],
         utilization=values["util"],
         mtu_bytes=mtu,

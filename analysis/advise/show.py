@@ -15,6 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.advise import rules
+from analysis.advise.brief import Answer
+from analysis.advise.estimates import Interval
 from analysis.advise.evidence import Evidence
 from analysis.advise.judge import NEAR, Verdict, span_of
 from analysis.advise.link import Link
@@ -71,12 +73,14 @@ def print_table(question: Question, rows: list[AdviceRow], runs: Evidence) -> No
         console.print(Text(line))
 
 
-def as_json(question: Question, rows: list[AdviceRow], runs: Evidence) -> str:
-    """The answer as JSON, with units in the names; an infinite buffer is null."""
+def as_json(question: Question, rows: list[AdviceRow], runs: Evidence, answer: Answer | None) -> str:
+    """The answer as JSON, with units in the names; an infinite buffer is null. `answer` is None for transfers."""
     link = question.link
     document = {
+        **({} if answer is None else _answer_document(answer)),
         "link": {
-            "rate_bps": link.rate_bps, "rtt_ns": link.rtt_ns, "flows": link.flows, "cc": link.cc,
+            "rate_bps": link.rate_bps, "rtt_ns": link.rtt_ns, "flows": link.flows if question.flows_known else None,
+            "cc": link.cc,
             "utilization": link.utilization, "mtu_bytes": link.mtu_bytes, "wire_bytes": link.wire_bytes,
             "bdp_packets": link.bdp, "bdp_bits": link.rate_bps * link.rtt_ns / 1e9, "delta": link.delta,
             "losing": link.losing, "risk": link.risk, "window_bytes": link.window_bytes, "input_bps": link.input_bps,
@@ -90,6 +94,26 @@ def as_json(question: Question, rows: list[AdviceRow], runs: Evidence) -> str:
         },
     }  # fmt: skip
     return json.dumps(document, indent=2, allow_nan=False)
+
+
+def _answer_document(answer: Answer) -> dict[str, Any]:
+    """Intervals as objects with `value`, `low` and `high`; null without enough runs."""
+
+    def plain(interval: Interval | None) -> dict[str, float] | None:
+        return interval and interval._asdict()
+
+    return {
+        "start_packets": answer.packets,
+        "least_packets": {
+            P01: plain(answer.least), MEAN: plain(answer.least_mean),
+            "by_flows": {flows: plain(each) for flows, each in answer.by_flows.items()},
+        },
+        "buffer_packets": answer.question.buffer_packets,
+        "buffer_gives": {
+            flows: {name: plain(each) for name, each in outcome._asdict().items()}
+            for flows, outcome in answer.outcomes.items()
+        },
+    }  # fmt: skip
 
 
 def _row_document(question: Question, row: AdviceRow) -> dict[str, Any]:

@@ -40,11 +40,6 @@ class Answer(NamedTuple):
     is_open: bool  # the largest buffer of the runs was the best, or within 5 % of the best: a larger one may be better
 
 
-def is_asked(link: Link) -> bool:
-    """Whether the question is about transfers through access links."""
-    return link.gamma is not None and bool(link.flow_packets)
-
-
 def lines(question: Question, docs: Path) -> list[str]:
     """The five lines. Raises InputError if the published figures are damaged."""
     link = question.link

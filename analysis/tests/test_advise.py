@@ -20,14 +20,21 @@ from bufferscope.__main__ import main
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import resolve
 
+LINK = ("RATE=100gbit", "RTT=100ms", "FLOWS=10000")  # Spang et al., 7.1
+
+
+def with_link(words, *more):
+    """The words, and those of LINK and `more` whose keys are not among them."""
+    keys = {word.partition("=")[0] for word in words}
+    return [*words, *(word for word in (*LINK, *more) if word.partition("=")[0] not in keys)]
+
 
 @pytest.fixture
 def advice(capsys, tmp_path):
-    """A function that returns advise's JSON document for `words`, without any runs; for Reno unless CC= is given."""
+    """A function that returns advise's JSON document for `words`, without any runs; for LINK and Reno by default."""
 
     def ask(*words):
-        cc = () if any(word.startswith("CC=") for word in words) else ("CC=reno",)
-        assert main(["advise", *words, *cc, f"EVIDENCE={tmp_path}", "--json"]) == 0
+        assert main(["advise", *with_link(words, "CC=reno"), f"EVIDENCE={tmp_path}", "--json"]) == 0
         return json.loads(capsys.readouterr().out)
 
     return ask
@@ -143,7 +150,7 @@ def test_table__names_every_rule_with_its_source(capsys, tmp_path):
     words = ["CC=bbr", "LOAD=0.5", "FLOW_SIZES=14p", "LOSING=3", "WINDOW=64kB", f"EVIDENCE={tmp_path}", "ADVISE=full"]
     wide = ""
     for into in ("1tbit", "1gbit"):
-        assert main(["advise", *words, f"INPUT={into}"]) == 0
+        assert main(["advise", *with_link(words), f"INPUT={into}"]) == 0
         wide += capsys.readouterr().out
     assert [rule.key for rule in rules.RULES if rule.name not in wide or rule.source not in wide] == []
     assert all(said in wide for said in ("1.25 GB", "10 Gbit", "not measured yet"))
@@ -179,9 +186,13 @@ def test_mistakes__get_one_line_each_and_no_advice(capsys):
         "LOAD=0.5 MEASURE=1",
         "JSON=1 MEASURE=1",
         "RTT=2ms RTT=1ms",
+        "FLOWS=unknown MEASURE=1",
+        "BUF=0p",
+        "BUF=5p INPUT=1gbit FLOW_SIZES=14p",
     ):
-        assert main(["advise", *words.split()]) == 1
+        assert main(["advise", *with_link(words.split())]) == 1
         output = capsys.readouterr()
+        words = words.removesuffix(" INPUT=1gbit FLOW_SIZES=14p")
         keys = [word.partition("=")[0] for word in words.removesuffix(" MEASURE=1").removesuffix(" RTT=1ms").split()]
         said = sorted(
             re.split(r"[= ]", line.removeprefix("error: ").lstrip("'"))[0] for line in output.err.splitlines()
@@ -193,11 +204,59 @@ def test_parameters__are_explained_with_defaults_that_can_be_given(capsys):
     assert main(["advise-parameters"]) == 0
     said = capsys.readouterr().out
     assert all(f"{key.upper()} " in said for key in parameters.PARAMETERS)
-    assert parameters.read({}).link == Link(10**11, 10**8, 10_000, "cubic", 0.99)
+    required = {"rate": "100gbit", "rtt": "100ms", "flows": "10k"}
+    assert parameters.read(required).link == Link(10**11, 10**8, 10_000, "cubic", 0.99)
+
+
+def test_link_that_nobody_named__is_asked_for(capsys):
+    for words, missing in (
+        ([], "RATE RTT FLOWS"), (["RATE=1gbit", "RTT=10ms"], "FLOWS"), (["FLOWS=7", "RTT=1ms"], "RATE"),
+        (["RTT=1ms", "INPUT=1gbit", "FLOW_SIZES=14p"], "RATE"),  # of transfers, not of long flows
+    ):  # fmt: skip
+        assert main(["advise", *words]) == 1
+        output = capsys.readouterr()
+        said = [line.split()[1] for line in output.err.splitlines()]
+        assert (said, output.out) == (missing.split(), ""), words
+
+
+def test_unknown_number_of_flows__is_answered_for_several(capsys):
+    for text in ("unknown", "unknown number"):
+        assert main(["advise", "RATE=1gbit", "RTT=20ms", f"FLOWS={text}", "BUF=1ms", "JSON=1"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert document["link"]["flows"] is None
+        highs = {int(flows): each["high"] for flows, each in document["least_packets"]["by_flows"].items()}
+        assert list(highs) == [1, 10, 100, 1000]  # fewer than the BDP has packets
+        assert document["start_packets"] == math.ceil(max(highs.values()))
+        assert set(document["buffer_gives"]) == {"1", "10", "100", "1000"}
+
+
+def test_answer__follows_the_utilization_that_is_asked(capsys):
+    starts = []
+    for util in ("0.5", "0.9", "0.98", "0.99", "0.999"):
+        assert main(["advise", "RATE=100gbit", "RTT=60ms", "FLOWS=20000", f"UTIL={util}", "JSON=1"]) == 0
+        starts.append(json.loads(capsys.readouterr().out)["start_packets"])
+    assert starts == sorted(starts)
+    assert len(set(starts)) >= 4, starts
+
+
+def test_buffer__is_answered_with_what_it_gives(capsys):
+    words = ["advise", "RATE=10gbit", "RTT=40ms", "FLOWS=500"]
+    assert main([*words, "BUF=0.02bdp"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("BUF=650p (or ")
+    assert all(word in said[0] for word in ("in the mean", "1 % of ten RTTs", "99th percentile", "lost"))
+    assert said[1].startswith("Start with ")
+    gives = {}
+    for buf in ("100p", "3000p"):
+        assert main([*words, f"BUF={buf}", "JSON=1"]) == 0
+        gives[buf] = json.loads(capsys.readouterr().out)["buffer_gives"]["500"]
+    assert gives["100p"]["utilization_mean"]["high"] < gives["3000p"]["utilization_mean"]["high"]
+    assert gives["100p"]["loss"]["value"] > gives["3000p"]["loss"]["value"]
+    assert gives["3000p"]["delay_p99_s"]["high"] <= 3000 * 1538 * 8 / 1e10
 
 
 def test_reader__may_stop_reading():
-    words = [sys.executable, "-m", "bufferscope", "advise"]
+    words = [sys.executable, "-m", "bufferscope", "advise", *LINK]
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(words, cwd=CHECKOUT, stdout=writer, stderr=subprocess.PIPE, check=False)
@@ -215,7 +274,7 @@ def test_make__passes_parameters_without_a_shell(tmp_path):
             [*base, *words], cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
         )
 
-    done = run("CC=cubic", "FLOWS=7", "UTIL=95%")
+    done = run("CC=cubic", "FLOWS=7", "UTIL=95%", "RATE=1gbit", "RTT=1ms")
     link = json.loads(done.stdout)["link"]
     assert (done.returncode, link["cc"], link["flows"], link["utilization"]) == (0, "cubic", 7, 0.95)
     value = f"a b;touch {tmp_path}/x;`touch {tmp_path}/x`$$(touch {tmp_path}/x)"
@@ -239,10 +298,12 @@ def test_memory__has_the_second_papers_classes_and_sizes():
 def test_five_lines__give_a_buffer_that_can_be_pasted_in_every_unit(capsys, tmp_path):
     """The buffer has as many packets for an experiment, too: both have the same BDP and bytes of a packet."""
     host = Host(("cubic", "reno"), netem=True, clock="virtual")
-    for words in ("RATE=10gbit RTT=40ms FLOWS=500", "RATE=200mbit RTT=10ms", "RATE=10gbit RTT=1.2ms MTU=9000 FLOWS=1"):
+    for words in (
+        "RATE=10gbit RTT=40ms FLOWS=500", "RATE=200mbit RTT=10ms FLOWS=3", "RATE=10gbit RTT=1.2ms MTU=9000 FLOWS=1",
+    ):  # fmt: skip
         assert main(["advise", *words.split(), f"EVIDENCE={tmp_path}"]) == 0
         said = capsys.readouterr().out.splitlines()
-        assert [line.split()[0] for line in said] == ["Start", "Range:", "Confidence:", "Check", "All"]
+        assert [line.split()[0] for line in said] == ["Start", "Least", "Confidence:", "Rules:", "Check"]
         found = re.match(r"Start with BUF=(\d+)p \(or (\d+)b, or ([0-9.]+[a-z]+)\): when full, it adds", said[0])
         assert found
         packets, size, time = found.groups()
@@ -273,4 +334,5 @@ def test_start__passes_over_a_rule_that_our_runs_contradict():
         ([EvidenceRun(**good)] * 3, "high: 3 of 3"),
         ([elsewhere], "low: 1 of 1 runs with this rule's buffer kept its promise, but on other links"),
     ):
-        assert said in "".join(brief.lines(link, Evidence(runs, 0, [], [])))
+        answer = brief.answer(parameters.Question(link, memory.MemoryLimits(), ""), Evidence(runs, 0, [], []))
+        assert said in "".join(brief.lines(answer, "Check"))

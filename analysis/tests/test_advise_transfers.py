@@ -40,7 +40,7 @@ def test_link_of_published_runs__gets_their_own_buffers(advise):
     assert f"within 5 % from {large.low:.0f}p on; 206p by equation 7." in said[2]
     assert said[3].startswith("Confidence: medium: rests on prasad2007, figure 13, 3 runs a point (50mbit, BDP 246p, ")
     for word in ("INPUT=10gbit", "FLOW_SIZES=14p"):  # one word alone does not ask about transfers
-        assert advise(word)[0].startswith("Start with BUF=")
+        assert advise(word, "RATE=1gbit", "RTT=9ms", "FLOWS=9")[0].startswith("Start with BUF=")
 
 
 def test_larger_link__gets_buffers_carried_over_and_low_confidence(advise):
@@ -88,6 +88,6 @@ def test_forms__are_those_that_the_published_table_accepts():
     assert {form.gamma: form.form for form in forms if form.exponential_sizes} == {0.8: ""}
     assert loss_forms.nearest(forms, 0.1).evidence == "3 of 4 rows of Table 1 accept it"
     # A distribution of sizes has its mean in equally likely parts.
-    link = parameters.read({"flow_sizes": "exponential:150kB"}).link
+    link = parameters.read({"flow_sizes": "exponential:150kB", "rate": "1gbit", "rtt": "9ms", "flows": "1"}).link
     mean = sum(packets * weight for packets, weight in link.flow_packets) / parameters.PARTS
     assert mean == pytest.approx(100.5, rel=0.01)  # the last packet is half full

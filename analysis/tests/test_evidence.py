@@ -17,6 +17,7 @@ ROW = {
     "queue_nonempty_fraction": 0.999, "delta": 1.0, "flows_losing_per_rtt": 4.0,
 }  # fmt: skip
 LINK = parameters.read({"cc": "reno", "flows": "16", "rate": "10gbit", "rtt": "1ms", "mtu": "9000"}).link
+LINK_WORDS = ("CC=reno", "RATE=100gbit", "RTT=100ms", "FLOWS=10000")
 RULES = {rule.key: rule for rule in rules.RULES}
 
 
@@ -157,13 +158,13 @@ def test_runs__that_break_an_assumption_are_counted_apart(tmp_path):
 
 
 def test_rules_for_the_paper_s_link__are_broken_by_its_published_runs(capsys):
-    # 64 Reno flows with 20 packets and tail drop: six of seven runs have a p01 utilization below 0.95.
+    # 64 Reno flows with 20 packets and tail drop: most runs have a p01 utilization below 0.95.
     common = ["advise", "RATE=10gbit", "RTT=1.2ms", "MTU=9000", "CC=reno", "UTIL=0.95", "--json"]
     for key, flows in (("theorem-7", 64), ("theorem-6", 16)):
         assert main([*common, f"FLOWS={flows}"]) == 0
         measured = {rule["key"]: rule["measured"] for rule in json.loads(capsys.readouterr().out)["rules"]}
         assert measured[key]["flows"] == [flows, flows]
-        assert measured[key]["kept"] <= 1 <= measured[key]["counted"] - measured[key]["kept"]
+        assert measured[key]["kept"] <= measured[key]["counted"] / 4
 
 
 def test_tables__of_either_kind_are_read_with_flattened_names(tmp_path):
@@ -206,17 +207,26 @@ def test_unreadable_files__are_reported_and_the_others_count(tmp_path, capsys):
         (tmp_path / f"rep-{number}/summary.json").write_text(text)
     loaded = evidence.load(tmp_path)
     assert (len(loaded.runs), len(loaded.problems), loaded.left_out) == (1, 5, 1)
-    assert main(["advise", "CC=reno", "ADVISE=full", f"EVIDENCE={tmp_path}"]) == 0
+    assert main(["advise", *LINK_WORDS, "ADVISE=full", f"EVIDENCE={tmp_path}"]) == 0
     assert capsys.readouterr().out.count("Not read:") == 5
-    assert main(["advise", "CC=reno", f"EVIDENCE={tmp_path}", "--json"]) == 0
+    assert main(["advise", *LINK_WORDS, f"EVIDENCE={tmp_path}", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["evidence"]["runs"] == 1
     assert {rule["key"]: rule["measured"] for rule in document["rules"]}["theorem-6"]["verdict"] == "supported"
 
 
+def test_run_of_flows_with_different_rtts__has_their_mean(tmp_path):
+    spread = {"rtt_spread_ns": 10**6}
+    in_spec = {"spec": json.dumps(spread)}  # as in published tables
+    for row in (spread, in_spec):
+        assert [run.rtt_ns for run in evidence.load(table(tmp_path, row)).runs] == [1_500_000]
+    assert evidence.load(table(tmp_path, {"spec": "no JSON"})).problems
+
+
 def test_run_that_two_sweeps_did__counts_once(tmp_path):
     first, real = ({"clock": clock, "seed": 7, "repetition": 1} for clock in ("virtual", "real"))
-    table(tmp_path, first, first | {"utilization_p01": 0.9951}, first | {"seed": 8}, first | {"repetition": 2})
+    more = first | {"seed": 8}, first | {"repetition": 2}, first | {"profile": "paper"}
+    table(tmp_path, {"profile": None}, first, first | {"utilization_p01": 0.9951}, *more)
     loaded = evidence.load(tmp_path)
-    assert (len(loaded.runs), loaded.left_out) == (3, 1)
+    assert (len(loaded.runs), loaded.left_out) == (5, 1)
     assert len(evidence.load(table(tmp_path, real, real)).runs) == 2  # real time never repeats itself

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from analysis.advise import brief, parameters
+from analysis.advise import brief, evidence, parameters
+from analysis.advise.estimates import Interval
 from analysis.advise.evidence import Evidence
 from bufferscope.__main__ import main
 from experiments import advise, advise_link
 from experiments.advise import LEAST_WINDOW, RUN_SHARE, Scaled, run_cost_s, scaled
-from experiments.host import Host
+from experiments.host import CHECKOUT, Host
 from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
 from experiments.sweep import run as sweep_run
@@ -64,44 +65,81 @@ def row(low: int | None, high: int | None, note: str = "") -> dict[str, Any]:
     return {"low_packets": low, "high_packets": high, "runs": 6, "note": note}
 
 
+def before(**given: str) -> brief.Answer:
+    """The answer without a measurement, from our published runs."""
+    return brief.answer(question(**given), evidence.load(CHECKOUT / "docs/results"))
+
+
 def test_answer__says_whether_and_how_the_link_was_scaled() -> None:
-    share, asked = scale_of(rate="200mbit", rtt="10ms", flows="16")
-    said = advise.answer(asked, share, row(40, 50))
+    share, _ = scale_of(rate="200mbit", rtt="10ms", flows="16")
+    said = advise.answer(before(rate="200mbit", rtt="10ms", flows="16"), share, row(40, 50))
     assert said.lines[0].startswith("Measured on your link, not scaled: more than 40 and at most 50 packets keep ")
-    assert (said.packets, said.carried_over) == (50, False)
-    share, asked = scale_of(rate="10gbit", rtt="40ms", flows="500")
-    said = advise.answer(asked, share, row(100, 175, "not finished"))
+    assert (said.interval, said.carried_over) == (Interval(50, 40, 50), False)
+    share, _ = scale_of(rate="10gbit", rtt="40ms", flows="500")
+    earlier = before(rate="10gbit", rtt="40ms", flows="500")
+    said = advise.answer(earlier, share, row(100, 175, "not finished"))
     assert said.lines[0].startswith("Measured, scaled to 175 cubic flows at 538.3 Mb/s, RTT 40ms ")
     assert said.lines[0].endswith("not finished).")
-    assert (said.packets, said.carried_over) == (1924, True)
-    none = advise.answer(asked, share, row(100, None))
+    assert said.carried_over
+    assert said.interval
+    assert earlier.least
+    assert said.interval.high / said.interval.low < earlier.least.high / earlier.least.low  # the measurement counts
+    without = brief.answer(earlier.question, Evidence([], 0, [], []))
+    assert advise.answer(without, share, row(100, 175)).interval == pytest.approx(Interval(1924, 1099, 1924), abs=1)
+    none = advise.answer(earlier, share, row(100, None))
     assert "even 100 packets" in none.lines[0]
-    assert none.packets is None
+    assert none.interval is None
 
 
-def test_taken__is_no_less_than_the_rule_unless_the_link_itself_was_measured() -> None:
-    link = question(rate="10gbit", rtt="40ms", flows="500").link
-    runs = Evidence([], 0, [], [])
-    by_rule = brief.start(link, []).packets
-    for packets, carried_over, taken in ((478, True, by_rule), (2 * by_rule, True, 2 * by_rule), (478, False, 478)):
-        said = brief.lines(link, runs, brief.Measurement(["Measured."], packets, carried_over))
-        assert said[1].startswith(f"Take BUF={taken}p (or "), said
-        assert ("478p is not measured on your link" in said[1]) == (carried_over and packets == 478)
-        assert (f"BUF={packets}p {brief.CHECK_WORDS} (it announces its time)" in said[5]) == carried_over
+def test_check__is_a_command_that_is_not_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, check in (
+        ("RATE=10gbit RTT=40ms FLOWS=500", "make advise RATE=10gbit RTT=40ms FLOWS=500 CC=cubic UTIL=0.99 MEASURE=1 ("),
+        ("RATE=100gbit RTT=60ms FLOWS=20000", "on a scaled link, because a run has at most 10000 flows"),
+        ("RATE=1gbit RTT=9s FLOWS=2", "MEASURE=1 BUDGET=7"),  # a search of the smallest link takes two hours
+        ("RATE=1gbit RTT=50us FLOWS=2", "no command measures this link, because RTT=50us "),
+        ("RATE=1gbit RTT=1ms FLOWS=unknown", "no command measures this link, because FLOWS=unknown "),
+    ):
+        assert main(["advise", *words.split()]) == 0
+        line = capsys.readouterr().out.splitlines()[-1]
+        assert line.startswith("Check")
+        assert check in line, line
+        if found := re.search("make advise (.*) MEASURE=1( BUDGET=([0-9]+)s)? ", line):
+            asked = dict(word.lower().split("=") for word in found[1].split())
+            share = scaled(question(**asked).link, RUN_SHARE * int(found[3] or BUDGET_S))
+            assert run_cost_s(share, question(**asked).link) <= RUN_SHARE * int(found[3] or BUDGET_S)
+            search = advise.search(question(**asked), share)
+            assert resolve({key: str(value) for key, value in search.base.items()} | {"buf": "1bdp"}, HOST)
+
+
+def test_taken__is_the_upper_end_of_what_was_measured() -> None:
+    for carried_over, refused, needs_yes in (
+        (True, "", False),
+        (True, "", True),
+        (True, "FLOWS", False),
+        (False, "", False),
+    ):
+        measured = brief.Measurement(["Measured."], Interval(300, 200, 477.2), carried_over, refused, needs_yes)
+        answer = before(rate="10gbit", rtt="40ms", flows="500")
+        said = brief.lines(answer, advise._check_measured(answer.question, measured), measured)
+        assert said[1].startswith("Take BUF=478p (or "), said
+        assert said[2].startswith("Without the measurement: BUF=")
+        command = f"BUF=478p {brief.CHECK_WORDS}{' YES=1' * needs_yes} (it announces its time)"
+        assert (command in said[-1]) == (carried_over and not refused)
 
 
 @pytest.mark.parametrize(
-    ("used", "runs", "packets", "carried_over", "tried"),
+    ("used", "runs", "interval", "carried_over", "tried"),
     [
-        ({478: 0.995, 5816: 0.999}, 3, 478, False, 1),
-        ({478: None, 5816: 0.999}, 3, 5816, False, 2),
-        ({478: 0.96, 5816: 0.97, 32510: 0.98}, 3, 32510, True, 3),
-        ({478: 0.96}, 1, 478, True, 1),
-        ({}, 0, 478, True, 0),
+        ({478: 0.995, 5816: 0.999}, 3, (478, 0, 478), False, 1),
+        ({478: 0.96, 5816: 0.999}, 3, (5816, 478, 5816), False, 2),
+        ({478: None, 5816: 0.999}, 3, (5816, 0, 5816), False, 2),
+        ({478: 0.96, 5816: 0.97, 32510: 0.98}, 3, (32510, 32510, 32510), True, 3),
+        ({478: 0.96}, 1, (5816, 478, 5816), True, 1),
+        ({}, 0, (478, 60, 5815.5), True, 0),
     ],
 )
 def test_link_itself__is_run_with_larger_buffers_until_one_is_enough(
-    used: dict[int, float | None], runs: int, packets: int, carried_over: bool, tried: int,
+    used: dict[int, float | None], runs: int, interval: tuple[float, ...], carried_over: bool, tried: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     link = question(rate="10gbit", rtt="40ms", flows="500").link
@@ -114,11 +152,11 @@ def test_link_itself__is_run_with_larger_buffers_until_one_is_enough(
     monkeypatch.setattr(advise_link, "_utilizations", run)
     for at_once in (1, 2):
         ran.clear()
-        found = brief.Measurement(["Measured."], 478, True)
+        found = brief.Measurement(["Measured."], Interval(478, 60, 5815.5), True)
         limits = advise_link.Limits(runs, at_once, 60.0, "no run of your link itself, which would take about 2 h")
-        said = advise_link.try_on_link(link, found, 5816, limits, Path("x"), probe)
+        said = advise_link.try_on_link(link, found, limits, Path("x"), probe)
         most = min(-(-tried // at_once) * at_once, runs)
-        assert (said.packets, said.carried_over, ran) == (packets, carried_over, [478, 5816, 32510][:most])
+        assert (said.interval, said.carried_over, ran) == (interval, carried_over, [478, 5816, 32510][:most])
         assert len(said.lines) == 1 + max(most, 1) + (carried_over and bool(most))
 
 
@@ -133,6 +171,8 @@ def test_link_itself__is_run_only_in_the_time_that_the_search_leaves() -> None:
     large = advise_link.Limits.of(question(rate="100gbit", rtt="100ms", flows="10000").link, probe, 86_400)
     assert large.runs == 0
     assert "no run of your link" in large.text
+    many = advise_link.Limits.of(question(rate="100gbit", rtt="60ms", flows="20000").link, probe, 86_400)
+    assert many.refused.startswith("FLOWS")
 
 
 def test_measurement__stays_in_its_budget(tmp_path: Path) -> None:
@@ -150,7 +190,7 @@ def test_measurement__stays_in_its_budget(tmp_path: Path) -> None:
 
 def test_budget__is_a_time(capsys: pytest.CaptureFixture[str]) -> None:
     for given in ("59s", "2", "x", "1000000s"):
-        assert main(["advise", "RATE=1gbit", "RTT=10ms", "MEASURE=1", f"BUDGET={given}"]) == 1
+        assert main(["advise", "RATE=1gbit", "RTT=10ms", "FLOWS=9", "MEASURE=1", f"BUDGET={given}"]) == 1
         assert f"BUDGET={given} " in capsys.readouterr().err
 
 

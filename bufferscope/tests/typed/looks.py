@@ -171,7 +171,7 @@ def advise(clone: Clone, done: Done, given: Words) -> None:
     assert took, done.said
     rate, rtt = units.parse(given["rate"], ("rate",)), units.parse(given["rtt"], ("time",))
     bdp = float(rate.amount * rtt.amount / 10**9 / 8 / 1538)
-    assert all(1 <= int(number) <= 1.3 * bdp for number in took)
+    assert all(1 <= int(number) <= 2 * bdp + 1 for number in took)
     if given.get("advise") == "full":
         assert len(re.findall(r"^ *\d+  ", done.said, re.MULTILINE)) >= 7
     assert ("Measured" in done.said) == (given.get("measure") == "1")

@@ -30,7 +30,7 @@ OTHERS = {
     "name: twenty-packets": "test_spec_of_a_sweep__is_one",
     "clock: virtual\nrate": "test_spec_with_groups__runs",
     "import bufferscope as bs": "test_python__shows_a_run",
-    "contradicted (0 of 3)": "test_rows_of_advise__are_what_it_prints",
+    "mixed (1 of 4)": "test_rows_of_advise__are_what_it_prints",
     "python -m controlplane": "test_control_plane__sets_a_switch",
     "sender --1 simple_switch": "a drawing",
     "15594 cells": "the output of a Tofino",
@@ -83,7 +83,7 @@ def test_python__shows_a_run(clone: Clone) -> None:
 
 def test_rows_of_advise__are_what_it_prints(clone: Clone) -> None:
     """Words of the block's lines in the output of the command that the sentence before the block has."""
-    shown = block("contradicted (0 of 3)")
+    shown = block("mixed (1 of 4)")
     text = (clone.path / shown.document).read_text()
     command = re.search(r"`(make advise [^`]*)` says, among other rows", text)
     assert command
