@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     import polars
 
     from bufferscope.stored_run import StoredRun
+    from bufferscope.stored_sweep import StoredSweep
 
-__all__ = ["InputError", "index", "open"]
+__all__ = ["InputError", "index", "open", "sweep"]
 
 
 def open(path: str | Path) -> StoredRun:
@@ -32,9 +33,18 @@ def open(path: str | Path) -> StoredRun:
     return StoredRun(the_repetition(Path(path)))
 
 
+def sweep(path: str | Path) -> StoredSweep:
+    """A stored sweep (results/<sweep>): its runs, means with intervals, and figures. Raises InputError if the directory
+    is not a sweep.
+    """
+    from bufferscope.stored_sweep import StoredSweep
+
+    return StoredSweep(Path(path))
+
+
 def index(results: str | Path = "results") -> polars.DataFrame:
     """The run table, a row for each analysed repetition below `results`. Units are in the columns' names (rate_bps,
-    rtt_ns, depth_p99_packets); `run` is the path below `results`; `valid` is false also for a repetition that cannot
+    rtt_ns, queue_delay_p99_ns); `run` is the path below `results`; `valid` is false also for a repetition that cannot
     be read; `reasons` says why. Raises InputError if `results` is not a directory.
     """
     from runs import run_table

@@ -50,7 +50,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
 
 HEAD = (
     "run", "clock", "cc", "flows", "rate", "RTT", "buffer (p)", "buffer (BDP)", "utilization (mean)", "worst 1 %",
-    "depth p50 (p)", "p99 (p)", "drops (p)", "verdict",
+    "depth p50 (p)", "p99 (p)", "delay p50 (ms)", "p99 (ms)", "drops (p)", "verdict",
 )  # fmt: skip
 
 
@@ -63,9 +63,14 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         row["run"], shown("clock"), shown("cc"), shown("flows"), "-" if rate is None else si(rate, "b/s"),
         "-" if rtt is None else si(rtt / 1e9, "s"), shown("buffer_packets"), shown("buffer_over_bdp", ".3g"),
         shown("utilization_mean", ".2%"), shown("utilization_p01", ".2%"), shown("depth_p50_packets", ".0f"),
-        shown("depth_p99_packets", ".0f"), shown("drops"),
+        shown("depth_p99_packets", ".0f"), _ms(row["queue_delay_p50_ns"]), _ms(row["queue_delay_p99_ns"]),
+        shown("drops"),
         "valid" if row["valid"] else f"NOT VALID: {row['reasons']}",
     )  # fmt: skip
+
+
+def _ms(delay_ns: int | None) -> str:
+    return "-" if delay_ns is None else f"{delay_ns / 1e6:.4g}"
 
 
 def _value(name: str, text: str) -> Any:

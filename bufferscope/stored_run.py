@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import importlib
-import io
 import warnings
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import polars
 
 from analysis import figures, whole
-from analysis.figures.common import plain
+from bufferscope.drawn import drawn
 from lib import parquet
 from lib.errors import InputError
 from lib.terminal import one_line
@@ -138,21 +137,7 @@ class Plots:
         return lambda: self._draw(name)
 
     def _draw(self, name: str) -> Figure:
-        from matplotlib import rc_context
-
-        from analysis.figures.drawing import PNG_DPI, STYLE
-
         if name not in dir(self):
             raise InputError(f"{self._run.directory}: has no data for {name}; allowed: {', '.join(dir(self))}")
         module = importlib.import_module(f"analysis.figures.{name}")
-        with rc_context(cast(Any, STYLE)):  # the notebook's own figures keep their style
-            figure: Figure = module.draw(plain(module.prepare(self._run.analysis)))
-
-        def png() -> bytes:
-            image = io.BytesIO()
-            with rc_context(cast(Any, STYLE)):
-                figure.savefig(image, format="png", dpi=PNG_DPI)
-            return image.getvalue()
-
-        figure._repr_png_ = png  # type: ignore[attr-defined]  # IPython shows a Figure without pyplot as text otherwise
-        return figure
+        return drawn(module.draw, module.prepare(self._run.analysis))

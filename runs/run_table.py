@@ -55,8 +55,9 @@ SCHEMA: dict[str, polars.DataType] = {
     "run": _TEXT, "sweep": _TEXT, "point": _TEXT, "repetition": _WHOLE, "seed": _WHOLE, "attempt": _WHOLE,
     "clock": _TEXT, "target": _TEXT, "valid": _TRUTH, "reasons": _TEXT, "imported": _TRUTH,
     "cc": _TEXT, "flows": _WHOLE, "traffic": _TEXT, "mode": _TEXT,
-    "rate_bps": _WHOLE, "rtt_ns": _WHOLE, "mtu_bytes": _WHOLE, "buffer_packets": _WHOLE, "bdp_packets": _WHOLE,
-    "buffer_over_bdp": _NUMBER, "ecn_threshold_packets": _WHOLE, "access_bps": _WHOLE,
+    "rate_bps": _WHOLE, "rtt_ns": _WHOLE, "rtt_spread_ns": _WHOLE, "mtu_bytes": _WHOLE,
+    "buffer_packets": _WHOLE, "bdp_packets": _WHOLE, "buffer_over_bdp": _NUMBER,
+    "ecn_threshold_packets": _WHOLE, "access_bps": _WHOLE,
     "finite_cc": _TEXT, "load": _NUMBER, "users": _WHOLE, "flow_sizes": _TEXT,
     "profile": _TEXT, **{name: _TEXT if isinstance(value, str) else _WHOLE for name, value in LINUX.items()},
     "offloads": _TEXT, "nic_rate_bps": _WHOLE, "coalesce_us": _WHOLE,
@@ -66,6 +67,7 @@ SCHEMA: dict[str, polars.DataType] = {
     "application_goodput_p01_bps": _NUMBER, "queue_nonempty_fraction": _NUMBER,
     "depth_mean_packets": _NUMBER, "depth_p01_packets": _WHOLE, "depth_p50_packets": _WHOLE,
     "depth_p99_packets": _WHOLE, "depth_max_packets": _WHOLE,
+    "queue_delay_p50_ns": _WHOLE, "queue_delay_p99_ns": _WHOLE,
     "arrivals": _WHOLE, "drops": _WHOLE, "marks": _WHOLE, "jain_index": _NUMBER, "delta": _NUMBER,
     "window_p01_packets": _WHOLE, "window_p50_packets": _WHOLE, "window_p99_packets": _WHOLE,
     "in_flight_mean_packets": _NUMBER, "flows_losing_per_rtt": _NUMBER, "loss_events": _WHOLE,
@@ -125,7 +127,9 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "traffic": spec.get("traffic", "long"),  # early specs had only long flows, and no such key
         **{
             name: spec.get(name)
-            for name in ("mode", "rate_bps", "rtt_ns", "mtu_bytes", "ecn_threshold_packets", "access_bps")
+            for name in (
+                "mode", "rate_bps", "rtt_ns", "rtt_spread_ns", "mtu_bytes", "ecn_threshold_packets", "access_bps",
+            )
         },
         "finite_cc": _joined(group.get("cc") for group in finite),
         "load": next((group["load"] for group in finite if group.get("load")), spec.get("load")),
@@ -152,6 +156,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         **{
             f"depth_{name}_packets": at("queue_depth_packets", name) for name in ("mean", "p01", "p50", "p99", "max")
         },
+        **{f"queue_delay_{name}_ns": at("queue_delay_ns", name) for name in ("p50", "p99")},
         "delta": at("almost_fairness", "delta"),
         **{f"window_{name}_packets": at("almost_fairness", f"window_{name}_packets") for name in ("p01", "p50", "p99")},
         "in_flight_mean_packets": at("aggregate_window_packets", "in_flight_mean"),

@@ -23,6 +23,7 @@ from analysis.page.figure import Figure, embed
 from analysis.papers import registry
 from analysis.papers.paper import Paper
 from analysis.report import facts
+from analysis.sweep_report import means
 from analysis.sweep_report.columns import LABELS, table, value_text
 from lib import files
 from runs import run_table
@@ -127,6 +128,7 @@ def render(sweep: Stored, of_sweep: list[ShownFigure], of_papers: list[ShownFigu
         large=[shown.image.name for shown in large],
         searched=[_with_bounds(row) for row in sweep.searched],
         sought=f"{sweep.searched[0]['criterion']} at least {sweep.searched[0]['least']:g}" if sweep.searched else "",
+        means=_means(sweep),
         columns=columns,
         filters=filters,
         lines=lines,
@@ -173,6 +175,21 @@ def environment(sweep: Stored) -> list[tuple[str, str]]:
         if document := run_table.environment(sweep.directory / row["directory"]):
             return [fact for fact in facts(document) if fact[0].split()[0] in OF_MACHINE]
     return []
+
+
+def _means(sweep: Stored) -> tuple[list[str], list[str], list[tuple[list[str], int, list[str]]]]:
+    """The titles of parameters and of numbers, and the lines of the table of means: parameters, valid runs, numbers."""
+    found = means.of(sweep)
+    lines = [
+        (
+            [value_text(sweep, line.row, key) for key in line.parameters],
+            line.runs,
+            [means.text(column, line.intervals[column.name]) for column in means.COLUMNS],
+        )
+        for line in found
+    ]
+    keys = found[0].parameters if found else ()
+    return [_label(key) for key in keys], [column.title for column in means.COLUMNS], lines
 
 
 def _with_bounds(row: Row) -> dict[str, Any]:

@@ -58,6 +58,10 @@ def _measured(column: str, title: str, about: str, show: Callable[[Any], str] = 
     return ReportColumn(title, about, lambda row: show(row[column]), lambda row: row[column])
 
 
+def _delay(delay_ns: Any) -> str:
+    return si(None if delay_ns is None else delay_ns / 1e9, "s")
+
+
 MEASURED = (
     _measured("utilization_mean", "utilization", "mean over the measurement window", percent),
     _measured("utilization_p01", "p1", "1st percentile of utilization over windows of ten RTTs", percent),
@@ -65,6 +69,10 @@ MEASURED = (
     _measured("goodput_bps", "goodput", "TCP payload that left the queue for the first time", lambda v: si(v, "b/s")),
     _measured("depth_p50_packets", "depth p50", "queue depth that packets found on arrival, median, packets"),
     _measured("depth_p99_packets", "depth p99", "queue depth that packets found on arrival, 99th percentile, packets"),
+    _measured("queue_delay_p50_ns", "delay p50", "queueing delay of packets that were not dropped, median", _delay),
+    _measured(
+        "queue_delay_p99_ns", "delay p99", "queueing delay of packets that were not dropped, 99th percentile", _delay
+    ),
     _measured("drops", "drops", "packets that the queue dropped in the measurement window"),
     _measured("marks", "marks", "packets that the queue marked in the measurement window"),
     _measured("jain_index", "Jain", "fairness of the flows' goodput, 1 is equal"),

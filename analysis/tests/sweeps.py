@@ -54,6 +54,7 @@ def changed(summary: dict[str, Any], point: dict[str, Any], number: int) -> dict
     altered["utilization"] |= {"mean": used, "p01": used - 0.01}
     altered["queue_nonempty_fraction"] = used
     altered["queue_depth_packets"] |= {"p01": 1, "p50": buffer // 2 + number, "p99": buffer, "max": buffer}
+    altered["queue_delay_ns"] |= {"p50": 200_000 * (buffer // 2 + number), "p99": 200_000 * buffer}
     altered["almost_fairness"]["delta"] = flows**0.5 / number
     return altered
 

@@ -46,6 +46,7 @@ def test_row__has_the_numbers_of_the_summary(tmp_path, summary):
         "valid": summary["valid"], "reasons": "; ".join(summary["reasons"]), "imported": False, "flows": 2,
         "utilization_p01": summary["utilization"]["p01"], "delta": summary["almost_fairness"]["delta"],
         "depth_p99_packets": summary["queue_depth_packets"]["p99"], "drops": summary["drops"],
+        "queue_delay_p50_ns": summary["queue_delay_ns"]["p50"], "queue_delay_p99_ns": summary["queue_delay_ns"]["p99"],
         "drained_of_bdp": summary["drained_fraction"]["of_bdp"]["median"],
         "window_p50_packets": summary["almost_fairness"]["window_p50_packets"],
         "buffer_over_bdp": pytest.approx(summary["rules"]["buffer_over_bdp"]),

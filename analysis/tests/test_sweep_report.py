@@ -14,6 +14,7 @@ import pytest
 
 from analysis import sweep_report
 from analysis.figures.sweep.common import layout
+from analysis.statistics import mean_interval
 from analysis.summary import summarize
 from analysis.tests import sweeps
 from bufferscope.__main__ import main
@@ -149,7 +150,7 @@ def test_page__is_whole_on_every_screen(browser, sweep, width, dark):
     browser.errors()
     browser.open(sweep / "report.html", width, dark)
     pictures = browser.pictures()
-    assert len(pictures) == 3
+    assert len(pictures) == 4
     assert all(picture["colours"] > 5 and picture["wide"] > 300 and picture["high"] > 80 for picture in pictures)
     assert browser.overflow() <= 0
     assert (browser.brightness() < 0.35) == dark
@@ -223,6 +224,22 @@ def test_page__of_a_search_has_the_least_buffers_and_names_as_they_are(tmp_path,
     assert "least_buffer" in drawn
     assert [stem for stem, drawing in drawn.items() if f">{name}: " not in drawing] == []
     assert f">{name}, {name}<" in drawn["utilization"]
+
+
+def test_means__have_the_intervals_of_the_valid_repetitions(tmp_path, summary, blank):
+    directory = tmp_path / "grid"
+    places = sweeps.write(directory, summary, GRID, 3)
+    rewrite(places["creno-f4-b20-r3"] / "rep-1", LOST)
+    text = sweep_report.write(directory).read_text()
+    rows = [re.findall("<td[^>]*>(.*?)</td>", row) for row in re.findall("<tr><td>.*?</tr>", text)]
+    by_point = {tuple(row[:3]): row[3:] for row in rows if len(row) == 10}
+    assert len(by_point) == 18
+    runs, used, _, _, delay, *_ = by_point["cubic", "4", "20"]
+    values = [1 - 1 / (40 + number) for number in (1, 2, 3)]
+    mean = mean_interval(values)
+    assert (runs, used) == ("3", f"{100 * mean.value:.2f} % ({100 * mean.low:.2f} % to {100 * mean.high:.2f} %)")
+    assert delay == "4 ms"  # the same in all repetitions
+    assert by_point["reno", "4", "20"][0] == "2"
 
 
 def test_page__takes_the_figures_of_a_paper_that_are_drawn_from_it(tmp_path, summary, blank):

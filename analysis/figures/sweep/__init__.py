@@ -3,4 +3,4 @@
 the sweep has nothing to draw; `draw(data)` returns the picture; CAPTION explains it. NAMES is the order on the page.
 """
 
-NAMES = ("least_buffer", "utilization", "queue_depth", "fairness")
+NAMES = ("least_buffer", "utilization", "queue_depth", "queueing_delay", "fairness")
