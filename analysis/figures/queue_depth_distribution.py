@@ -32,11 +32,10 @@ def prepare(a: Analysis) -> Data:
 
     if a.run.depths is None:
         depth = a.queue["depth_packets"][arrivals_in(a.queue, a.window.start_ns, a.window.end_ns)]
-        occurred = np.bincount(depth, minlength=1)
-        values = np.arange(len(occurred))
+        values, occurred = np.unique(depth, return_counts=True)
     else:  # an imported histogram of the whole run
         values, occurred = a.run.depths
-    width = int(values[-1]) // MAX_BINS + 1
+    width = int(values.max(initial=0)) // MAX_BINS + 1
     counts = np.bincount(values // width, weights=occurred, minlength=1)
     expected = open_loop.model(a.run.spec)
     packets = int(occurred.sum())

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from analysis.analyse import analyse
 from analysis.figures import (
     common,
+    queue_depth_distribution,
     queueing_delay,
     throughput,
 )
@@ -35,6 +39,17 @@ def test_delay_and_throughput__have_the_numbers_of_the_summary(analysed):
     assert each.sum() * 1e6 == pytest.approx(summary["goodput_bps"])
     start = int(data["facts"]["warmup_s"] / data["step_s"]) + 1
     assert data["mbps"][:, start:-1].sum(axis=0).mean() * 1e6 == pytest.approx(summary["goodput_bps"], rel=0.05)
+
+
+def test_depths__of_one_damaged_postcard_take_little_memory(analysed):
+    depth = analysed.queue["depth_packets"].copy()
+    depth[len(depth) // 2] = 1 << 28
+    tracemalloc.start()
+    data = queue_depth_distribution.prepare(replace(analysed, queue=analysed.queue | {"depth_packets": depth}))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 1 << 24
+    assert data["counts"].sum() == data["packets"]
 
 
 def test_unit__is_that_of_the_buffer():
