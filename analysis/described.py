@@ -16,6 +16,7 @@ from analysis.unwrap import SWITCH_TIME_BITS
 from lib import regular
 from lib.errors import InputError
 from runs import verdict
+from runs.names import POSTCARDS_FILE
 from runs.spec_file import load_spec
 from wire import wire
 
@@ -35,7 +36,8 @@ def describe(repetition: Path) -> dict[str, Any]:
     """
     spec = load_spec(repetition)
     try:
-        window = verdict.read(repetition)["measurement_window_mono_ns"]
+        summary = verdict.read(repetition)
+        window, postcards = summary["measurement_window_mono_ns"], summary["raw_files"][POSTCARDS_FILE]["records"]
     except (OSError, ValueError, KeyError):
         return {}
     groups = spec.get("groups") or []
@@ -49,6 +51,7 @@ def describe(repetition: Path) -> dict[str, Any]:
         "num_flows": sum(group.get("flows") or 0 for group in groups) or None,
         "window_start_switch_ns": start_switch_ns if has_start else None,
         "window_ns": window[1] - window[0] if has_start else None,
+        "postcards": postcards,
     }  # fmt: skip
     return {name: value for name, value in known.items() if value is not None}
 

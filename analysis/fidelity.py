@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis import wall_clock
+from analysis import imported, wall_clock
 from analysis.exactness import in_virtual_time, inexact, is_simulated
 from analysis.ledger import ENDS, number, ports_with_packets, sum_stats
 from analysis.load import Run
@@ -215,12 +215,14 @@ def depth_errors(queue: dict[str, np.ndarray], tick_ns: int = 0) -> np.ndarray:
 
 def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete: bool) -> list[str]:
     """One line for each limit that was exceeded. `complete`: no postcard is missing, so depths can be recounted."""
-    limits = rules(run)
+    limits, of_source = rules(run), imported.is_imported(run.spec)
     if in_virtual_time(run) and limits.exact_time:
         reasons = inexact(run, facts)
     elif not limits.exact_time:
         line = facts["line"]
-        reasons = _lateness_reasons(run, facts, f"port {port}") + _rate_reasons(run, facts, limits)
+        reasons = []
+        if complete or not of_source:
+            reasons = _lateness_reasons(run, facts, f"port {port}") + _rate_reasons(run, facts, limits)
         reasons += wall_clock.clock_reasons(run, facts) + _recount_reasons(run)
         reasons += _lateness_reasons(run, line, "port 2 of the delay line") + _soft_reasons(line) if line else []
     else:
@@ -270,9 +272,10 @@ def _rate_reasons(run: Run, facts: dict[str, Any], limits: Rules) -> list[str]:
     if time_error is None or span_ns < MIN_RATE_GAPS * gap_ns or abs(time_error) <= limits.max_rate_error:
         return []
     rate_error = 1 / (1 + time_error) - 1
+    remedy = "import the run again with this rate as RATE" if imported.is_imported(run.spec) else "lower RATE"
     return [
         f"{Area.FIDELITY}: the link's real rate was off by {rate_error:+.3%}; allowed is "
-        f"{100 * limits.max_rate_error:g} %: lower RATE"
+        f"{100 * limits.max_rate_error:g} %: {remedy}"
     ]
 
 

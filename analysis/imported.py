@@ -42,8 +42,17 @@ def unknown(spec: dict[str, Any]) -> frozenset[str]:
 
 
 def unavailable(spec: dict[str, Any]) -> frozenset[str]:
-    """Postcard columns that the source lacks and that cannot be inferred. They are null in the tables."""
-    return unknown(spec) - ({"packet_bytes"} if unknown(spec) else set())
+    """Postcard columns that the source lacks and that cannot be inferred. They are null in the tables. Receive times of
+    our own postcards in a capture are left out, because these postcards have the switch's times.
+    """
+    has_switch_time = is_imported(spec) and "sojourn_ns" not in unknown(spec)
+    return unknown(spec) - {"packet_bytes"} | ({"rx_mono_ns"} if has_switch_time else set())
+
+
+def cell_bytes(spec: dict[str, Any]) -> int | None:
+    """The size of a cell, if the source has depths in cells of a known size."""
+    size = spec["imported"].get("cell_bytes") if is_imported(spec) else None
+    return size if isinstance(size, int) and size > 0 else None
 
 
 def complete(spec: dict[str, Any], cards: dict[str, np.ndarray]) -> None:
@@ -51,19 +60,24 @@ def complete(spec: dict[str, Any], cards: dict[str, np.ndarray]) -> None:
 
     A packet takes MTU / cell_bytes cells, as in Spang et al.'s loader. Its bytes follow from sequence numbers.
     """
-    cell_bytes = spec["imported"].get("cell_bytes")
-    if isinstance(cell_bytes, int) and cell_bytes > 0:
-        packets = np.rint(cards["depth_cells"] * (cell_bytes / spec["mtu_bytes"]))
+    size = cell_bytes(spec)
+    if size is not None:
+        packets = np.rint(cards["depth_cells"] * (size / spec["mtu_bytes"]))
         cards["depth_packets"] = packets.astype(cards["depth_packets"].dtype)
     if "packet_bytes" in unknown(spec):
         cards["packet_bytes"] = _packet_bytes(cards, spec["mtu_bytes"]).astype(cards["packet_bytes"].dtype)
+
+
+def full_payload(mtu_bytes: int) -> int:
+    """Bytes of TCP payload in a full packet."""
+    return mtu_bytes - (HEADER_BYTES - ETHERNET_BYTES)
 
 
 def _packet_bytes(cards: dict[str, np.ndarray], mtu_bytes: int) -> np.ndarray:
     """Frame lengths in bytes. A packet's payload ends at the flow's next higher sequence number. If there is none, or
     it is more than a full packet away, the packet is assumed to be full.
     """
-    most = mtu_bytes - (HEADER_BYTES - ETHERNET_BYTES)
+    most = full_payload(mtu_bytes)
     if not len(cards["flow"]):
         return np.empty(0, dtype=np.int64)
     rows = order_by_flow(cards["flow"])
@@ -119,17 +133,23 @@ def mask(summary: dict[str, Any]) -> None:
         return
     missing = unknown(spec)
     summary["imported"] = spec["imported"]["what"]
-    summary["fidelity"] = {name: _nothing(value) for name, value in summary["fidelity"].items()}
+    summary["fidelity"] |= {"absent": {}, "postcard_delay_us": None}
+    usage = summary["utilization"]
+    impossible = [n for n in ("mean", "p01", "min", "max") if usage[n] is not None and usage[n] > MAX_UTILIZATION]
+    summary["utilization"] = usage | dict.fromkeys(impossible)
     if "sojourn_ns" in missing:
+        summary["fidelity"] = _nothing(summary["fidelity"])
         summary["queue_delay_ns"] = _nothing(summary["queue_delay_ns"])
         summary["queue_depth_packets"] |= {"time_mean": None}
+    if "depth_packets" in missing:
+        summary |= {"queue_depth_packets": dict(NULL_DEPTHS), "queue_nonempty_fraction": None, "drained_fraction": None}
     if "depth_bytes" in missing:
         summary["queue_depth_bytes"] = _nothing(summary["queue_depth_bytes"])
     if "policy" in missing:
         summary["marks"] = None
         for flow in summary["flows"]:
             flow["marks"] = None
-    if "postcards" in spec["imported"].get("lacks", ()):  # the run has only a trace, a depth histogram, or both
+    if not summary["arrivals"]:  # the run has only a trace, a depth histogram, or both, or a window beside its packets
         for name in ("arrivals", "drops", "marks", "goodput_bps", "goodput_p01_bps", "jain_index"):
             summary[name] = None
         summary["utilization"] = _nothing(summary["utilization"]) | {"window_s": summary["utilization"]["window_s"]}
@@ -139,22 +159,6 @@ def mask(summary: dict[str, Any]) -> None:
             flow |= dict.fromkeys(("goodput_bps", "packets", "drops", "marks"))
     if not summary["measured_s"]:
         summary["measured_s"] = None
-
-
-def reasons(spec: dict[str, Any], postcards: int, arrivals: int, utilization: float | None) -> list[str]:
-    """The reasons why an imported run is not valid. `arrivals` counts the postcards in the measurement window."""
-    result = [REASON, *spec["imported"].get("notes", [])]
-    if postcards and not arrivals:
-        result.append(
-            f"none of the {postcards} postcards is in the measurement window (warmup_ns, duration_ns of spec.yaml): "
-            "import them again with another WARMUP or DURATION"
-        )
-    if utilization is not None and utilization > MAX_UTILIZATION:
-        result.append(
-            f"link: a utilization of {utilization:.0%}, which is impossible: rate_bps of spec.yaml is not the "
-            "bottleneck's rate; import the run again with the bottleneck's rate as RATE"
-        )
-    return result
 
 
 def _nothing(value: Any) -> Any:

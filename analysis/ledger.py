@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis import imported
 from analysis.exactness import is_simulated
 from analysis.flows import PROTOCOL_NUMBERS
 from analysis.load import Run
@@ -28,7 +29,8 @@ EVENT = wire.TCP_RECORD.const
 MAX_CLOCK_STEP_NS = 1_000_000  # twice the largest slew (500 ppm) in the second between two blocks
 SEGMENTS_WITHOUT_EVENT = 10  # per flow: handshake, FINs, a share of the generator's control connection
 MAX_HIDDEN_EVENTS = 0.01  # fraction of all segments
-# Counters of stations that a simulation does not have: rings, sockets, a network driver, a tracer's program.
+# Counters of stations that a simulation does not have, nor the source of an imported run: rings, sockets, a network
+# driver, a tracer's program.
 NOT_SIMULATED = frozenset((
     "tcp_events_hidden", "backlog_drops", "ring_drops", "tx_errors", "queue_drops", "oversize", "truncated",
     "checksums_missing", "clone_drops", "pool_exhausted", "arrivals_clamped", "collector_kernel_drops",
@@ -176,7 +178,9 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "postcards_missing": sum(stream.missing for stream in cards),
         "postcards_duplicate": sum(stream.duplicates for stream in cards),
     }
-    absent = NOT_SIMULATED if is_simulated(run) else frozenset()
+    absent = NOT_SIMULATED if is_simulated(run) or imported.is_imported(run.spec) else frozenset()
+    if "card_seq" in imported.unknown(run.spec):
+        entries |= dict.fromkeys(("postcards_missing", "postcards_duplicate"))
     if is_shared(switch):
         absent |= {"backlog_drops"}  # such drops occur only between namespaces of one machine
     if not rules(run).drops_tell or _lacks_soft_switch(run):
@@ -430,7 +434,7 @@ _ZERO = {
     "tcp_events_lost": "TCP events were not stored by the tracer: tracer.json says where they were lost",
     "postcards_malformed": "datagrams to the collector were not postcards: something else sends to its port",
     "postcards_missing": "postcard numbers are missing: postcards were lost on the way",
-    "postcards_duplicate": "postcards came twice",
+    "postcards_duplicate": "postcards have the number of another: they came twice, or the switch began anew",
 }
 _SOURCES = {
     "environment": (

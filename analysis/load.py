@@ -97,7 +97,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     names += PROGRAM_DOCUMENTS if spec.get("program") else ()
     names += [MACHINES_DOCUMENT] if spec.get("machines") else []
     loaded = {name: _document(directory / f"{name}.json", problems) for name in names}
-    unread = {name for name, document in loaded.items() if document is None}
+    unread = {name for name, document in loaded.items() if document is None} | set(ledger) - set(names)
     documents = {name: loaded.get(name) or {} for name in dict.fromkeys((*ledger, *names))}
     with ThreadPoolExecutor(1) as second:
         tcp_job = second.submit(load_tcp, directory / TCP_FILE)

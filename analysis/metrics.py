@@ -15,7 +15,7 @@ import numpy as np
 from analysis.by_flow import ByFlow
 from analysis.join import Segments
 from analysis.load import Run
-from analysis.postcards import NO_DATA_BYTES, admitted, dropped, wire_bytes
+from analysis.postcards import NO_DATA_BYTES, admitted, busiest, dropped, queue_keys, wire_bytes
 from analysis.raw import Columns
 from analysis.sums import dot
 from analysis.trace_by_flow import TraceByFlow
@@ -102,14 +102,15 @@ def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
 
 
 def bottleneck(run: Run) -> tuple[int | None, Columns]:
-    """The bottleneck's port (if switch.json names none, the port with most postcards), and its queue's postcards."""
+    """The bottleneck's port, and the postcards of its queue: the queue with the most postcards at the port that
+    switch.json names; without such a name, of all queues.
+    """
     postcards = run.postcards
-    ports = postcards["egress_port"]
-    port = run.documents["switch"].get("bottleneck_port")
+    keys, port = queue_keys(postcards), run.documents["switch"].get("bottleneck_port")
+    mask = postcards["egress_port"] == port if isinstance(port, int) else np.ones(len(keys), dtype=bool)
+    mask[mask] = busiest(keys[mask])
     if not isinstance(port, int):
-        values, counts = np.unique(ports, return_counts=True)
-        port = int(values[counts.argmax()]) if len(values) else None
-    mask = ports == port
+        port = int(postcards["egress_port"][mask.argmax()]) if len(keys) else None
     if mask.all():
         return port, postcards
     return port, {name: column[mask] for name, column in postcards.items()}

@@ -29,28 +29,52 @@ def wire_bytes(packet_bytes: np.ndarray) -> np.ndarray:
     return np.maximum(packet_bytes, LEAST_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
 
 
+def queue_keys(cards: Columns) -> np.ndarray:
+    """A number (uint64) for the queue of each postcard: its switch, egress port and queue. A column that the source of
+    an imported run lacks is 0.
+    """
+    keys = cards["egress_port"].astype(np.uint64) << np.uint64(8)
+    for name, shift in (("switch_id", 24), ("queue_id", 0)):
+        if name in cards:
+            keys |= cards[name].astype(np.uint64) << np.uint64(shift)
+    return keys
+
+
+def busiest(keys: np.ndarray) -> np.ndarray:
+    """Mask of the postcards of the queue with the most postcards; of two such queues, the one with the lower key."""
+    if not len(keys) or (keys == keys[0]).all():
+        return np.ones(len(keys), dtype=bool)
+    values, counts = np.unique(keys, return_counts=True)
+    return keys == values[counts.argmax()]
+
+
 class PostcardArrivals:
     """Arrival times of loaded postcards by the postcards' numbers, for readers that go through the raw file again."""
 
     def __init__(self, cards: Columns) -> None:
-        key = _key(cards)
+        self._ports = np.unique(_ports(cards))
+        key = self._key(cards)
         order = np.argsort(key, kind="stable")
         self._keys, self._rows, self._times = key[order], order, cards["enqueue_mono_ns"][order]
 
     def rows(self, cards: Columns) -> np.ndarray:
         """Rows of the loaded postcards with the numbers of `cards`; the first row if two postcards share a number."""
-        return self._rows[np.searchsorted(self._keys, _key(cards))]
+        return self._rows[np.searchsorted(self._keys, self._key(cards))]
 
     def times(self, cards: Columns) -> np.ndarray:
         """enqueue_mono_ns (int64) of the loaded postcards with the numbers of `cards`."""
-        return self._times[np.searchsorted(self._keys, _key(cards))]
+        return self._times[np.searchsorted(self._keys, self._key(cards))]
+
+    def _key(self, cards: Columns) -> np.ndarray:
+        """A number for each postcard of a run: its switch and port, whether ingress made it, its number."""
+        at_ingress = (cards["flags"].astype(np.uint64) & np.uint64(CARD["POSTCARD_AT_INGRESS"])) != 0
+        key = np.searchsorted(self._ports, _ports(cards)).astype(np.uint64) << np.uint64(33)
+        return key | at_ingress.astype(np.uint64) << np.uint64(32) | cards["card_seq"].astype(np.uint64)
 
 
-def _key(cards: Columns) -> np.ndarray:
-    """A number for each postcard of a run: its egress port, whether ingress made it, its number."""
-    at_ingress = (cards["flags"].astype(np.uint64) & np.uint64(CARD["POSTCARD_AT_INGRESS"])) != 0
-    key = cards["egress_port"].astype(np.uint64) << np.uint64(33) | cards["card_seq"].astype(np.uint64)
-    return key | at_ingress.astype(np.uint64) << np.uint64(32)
+def _ports(cards: Columns) -> np.ndarray:
+    """A number for the switch and egress port of each postcard, by which switches number postcards."""
+    return cards["switch_id"].astype(np.uint64) << np.uint64(16) | cards["egress_port"].astype(np.uint64)
 
 
 def misspaced(queue: Columns, rate_bps: int, times: str = "enqueue_mono_ns") -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis import imported
 from analysis.access_links import access_reasons
 from analysis.ledger import counter_packets, number
 from analysis.load import Run
@@ -34,13 +35,14 @@ POLICY_OF_MODE = {
 
 def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool) -> list[str]:
     """One line for each deviation from spec.yaml. `complete`: no postcard is missing, so departures are checkable."""
+    has_policy = not imported.unknown(run.spec) & {"policy", "depth_packets"}
     return [
-        *_lab_reasons(run),
+        *(() if imported.is_imported(run.spec) else _lab_reasons(run)),
         *_switch_reasons(run, port),
-        *unit_reasons(queue),
-        *_threshold_reasons(run, queue),
+        *(unit_reasons(queue) if imported.cell_bytes(run.spec) is None else ()),
+        *(_threshold_reasons(run, queue) if has_policy else ()),
         *access_reasons(run, queue),
-        *(_verdict_reasons(run, queue) if rules(run).drops_tell else ()),
+        *(_verdict_reasons(run, queue) if has_policy and rules(run).drops_tell else ()),
         *(_spacing_reasons(run, queue) if complete and rules(run).exact_time else ()),
     ]
 

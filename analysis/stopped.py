@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis import imported
 from analysis.load import Run
 from analysis.metrics import Columns, Window, arrivals_in
 from analysis.raw import known
@@ -38,6 +39,8 @@ def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     for entry in run.traffic:
         if entry.get("cc") and entry["flow"] >= 0:
             flows.setdefault(entry["cc"], []).append(entry["flow"])
+    if imported.is_imported(run.spec) and not len(queue["flow"]):
+        return []
     begin_ns = window.end_ns - part_ns
     sending = np.unique(queue["flow"][arrivals_in(queue, begin_ns, window.end_ns)])
     lines = []

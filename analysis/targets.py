@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from analysis import imported
 from analysis.load import Run
 from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
@@ -36,8 +37,10 @@ WAITED_FOR = replace(MEASURED, depth_error_packets=0, depth_error_fraction=0.0) 
 
 
 def rules(run: Run) -> Rules:
-    """The limits of the run's target; the strictest limits for an unknown target."""
+    """The limits of the run's target; the strictest limits for an unknown target of a recorded run."""
     can = capabilities(run)
+    if imported.is_imported(run.spec):  # from a switch of an unknown kind
+        return MEASURED
     if can is None:
         return COMPUTED
     waited_for = replace(WAITED_FOR, tick_ns=can.time_step_ns)

@@ -43,6 +43,13 @@ def unwrap32(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return result
 
 
+def switch_steps(switch_ns: np.ndarray) -> np.ndarray:
+    """The steps (int64) between neighbours of 48-bit switch times, each shorter than 39 h forwards or backwards."""
+    shift = np.uint64(64 - SWITCH_TIME_BITS)
+    times = switch_ns.astype(np.uint64)
+    return ((times[1:] - times[:-1]) << shift).view(np.int64) >> np.int64(shift)
+
+
 def near32(value: Numbers, reference: Numbers) -> Numbers:
     """The number congruent to `value` modulo 2^32 that is nearest to `reference`."""
     return reference + ((value - reference + (1 << 31)) % (1 << 32)) - (1 << 31)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis import finite_flows, imported, open_loop, programs, stopped, trace_clock
+import numpy as np
+
+from analysis import finite_flows, imported, imported_reasons, open_loop, programs, stopped, trace_clock
 from analysis.exactness import idle_rtt_reason, in_virtual_time
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
 from analysis.load import Run
-from analysis.metrics import Columns, Window, arrivals_in, is_time
-from analysis.settings import settings_reasons, unit_reasons
+from analysis.metrics import Columns, Window, is_time
+from analysis.settings import settings_reasons
 from analysis.targets import rules
 from hosts.traffic.idle_rtt import HEADER, PAYLOAD
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
@@ -37,18 +39,13 @@ def reasons_against(
     utilization: dict[str, float | None],
 ) -> list[str]:
     """The reasons against a run; empty if the run is valid."""
-    if imported.is_imported(run.spec):
-        inside = arrivals_in(queue, window.start_ns, window.end_ns)
-        no_depths = [] if run.spec["imported"].get("cell_bytes") else unit_reasons(queue)
-        arrivals = inside.stop - inside.start
-        reasons = imported.reasons(run.spec, len(queue["flags"]), arrivals, utilization["mean"])
-        return [*run.not_as_recorded, *reasons, *run.problems, *no_depths]
-    complete = not (
-        entries["postcards_missing"] or entries["postcards_duplicate"] or run.raw["postcards"].damaged_bytes
-    )
+    of_source = imported.is_imported(run.spec)
+    complete = entries["postcards_missing"] == entries["postcards_duplicate"] == run.raw["postcards"].damaged_bytes == 0
     return [
         *run.not_as_recorded,
+        *(imported_reasons.reasons(run, queue, window, utilization["mean"]) if of_source else ()),
         *run.problems,
+        *_queue_reasons(run, queue, port),
         *_traffic_reasons(run, queue, window),
         *stopped.reasons(run, queue, window),
         *ledger_reasons(run, entries),
@@ -88,16 +85,29 @@ def _nics_ns(offloads: dict[str, Any]) -> int:
     return int(waits_ns + (ECHO_WIRE_BYTES * 8 * 10**9 // rate_bps if rate_bps else 0))
 
 
+def _queue_reasons(run: Run, queue: Columns, port: int | None) -> list[str]:
+    """One line if postcards of other queues are left out. A recorded run names the port of its queue."""
+    ports = run.postcards["egress_port"]
+    counted = np.ones(len(ports), dtype=bool) if imported.is_imported(run.spec) else ports == port
+    others = int(np.count_nonzero(counted)) - len(queue["flow"])
+    if not others:
+        return []
+    of = ", ".join(f"{name.replace('_', ' ')} {queue[name][0]}" for name in ("switch_id", "egress_port", "queue_id"))
+    return [f"queue: {others} postcards are of other queues and left out; this is the queue with the most, {of}"]
+
+
 def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     """Errors of the traffic, and its deviations from the flows and the duration in spec.yaml."""
     reasons = []
-    if not len(queue["flags"]):
+    of_source = imported.is_imported(run.spec)
+    see = "" if of_source else "; see traffic.json and logs/"
+    if not len(queue["flags"]) and not of_source:
         reasons.append("queue: no packet arrived; see logs/")
-    if window.missing_ns > MAX_MISSING_WINDOW_RTTS * run.spec["rtt_ns"]:
+    allowed_ns = 0 if of_source else MAX_MISSING_WINDOW_RTTS * run.spec["rtt_ns"]
+    if window.missing_ns > allowed_ns:
         reasons.append(
-            f"traffic: ended {window.missing_ns / 1e9:.2f} s early (allowed are "
-            f"{MAX_MISSING_WINDOW_RTTS * run.spec['rtt_ns'] / 1e9:g} s): {window.length_ns / 1e9:.2f} s of "
-            f"{run.spec['duration_ns'] / 1e9:.2f} s were measured; see traffic.json and logs/"
+            f"traffic: ended {window.missing_ns / 1e9:.2f} s early (allowed are {allowed_ns / 1e9:g} s): "
+            f"{window.length_ns / 1e9:.2f} s of {run.spec['duration_ns'] / 1e9:.2f} s were measured{see}"
         )
     if "traffic" in run.unread:
         return reasons
@@ -117,7 +127,8 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
             name = group.get("cc") if isinstance(group, dict) else "?"
             whose = "" if name is None else f" of the {one_line(name)} group"
             reasons.append(f"traffic: {generator}{whose} ended with status {one_line(status)}; see logs/")
-    if "groups" not in unsaid and not groups and not run.spec.get("transfers") and not run.spec.get("program"):
+    has_groups = not (of_source or run.spec.get("transfers") or run.spec.get("program"))
+    if "groups" not in unsaid and not groups and has_groups:
         reasons.append("traffic.json: names no group of flows; it is of another version or damaged")
     if traffic.get("generator", generator) != generator:
         reasons.append(
@@ -128,8 +139,8 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     asked += run.spec["datagram_flows"] if open_loop.is_open_loop(run) else 0
     asked += sum(group["flows"] for group in run.spec.get("datagrams") or ())
     planned = sum(not entry.get("program") for entry in run.traffic)
-    if asked != planned:
-        reasons.append(f"traffic: {asked} flows were asked for, traffic.json names {planned}; see logs/")
+    if asked != planned and (planned or not of_source):
+        reasons.append(f"traffic: {asked} flows were asked for, traffic.json names {planned}{see}")
     unseen = [entry["id"] for entry in run.traffic if entry["flow"] < 0 and not entry["silent"]]
     if unseen:
         reasons.append(
@@ -162,7 +173,7 @@ def _path_reasons(run: Run, utilization: dict[str, float | None], late_us: float
             )
     elif "idle_rtt" not in run.unread:
         reasons.append("idle_rtt.json: does not say min_ns, so the path's delay is unknown; see logs/")
-    most = utilization["max"]
+    most = None if "packet_bytes" in imported.unknown(run.spec) else utilization["max"]
     if most is None:
         return reasons
     allowed, window_s = rules(run).max_utilization, utilization["window_s"]

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from analysis import imported
 from analysis.ledger import number
 from analysis.load import Run
 from analysis.postcards import dropped, wire_bytes
 from analysis.switch_clock import SwitchClock, is_free
+from lib.frames import ETHERNET_BYTES
 from lib.terminal import counted
 from runs.verdict import Area
 
@@ -51,6 +53,8 @@ def link_facts(run: Run, queue: dict[str, np.ndarray]) -> dict[str, Any]:
         gaps, sizes, ideal_ns = run.recount.gaps_ns, run.recount.gap_bytes, run.recount.ideal_gaps_ns
     else:  # with a rate in packets per second, each packet takes the same time
         gaps, sizes, waited = departures(queue)
+        if imported.is_imported(run.spec):  # its rate is of bits or of packets
+            waited &= sizes == wire_bytes(np.array(run.spec["mtu_bytes"] + ETHERNET_BYTES))
         gaps, sizes = gaps[waited], sizes[waited]
         ideal_ns = np.full(len(gaps), run.spec["wire_bytes"] * 8e9 / run.spec["rate_bps"])
     span_ns = float(gaps.sum())

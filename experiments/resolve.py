@@ -41,7 +41,6 @@ from lib import units
 from lib.errors import BadValue, SpecError
 from lib.frames import wire_bytes_of_ip
 from lib.queue_length import threshold
-from lib.units import Quantity
 
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows

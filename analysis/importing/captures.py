@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Reads postcards from pcap and pcapng files: bufferscope's own (wire/postcard.def, UDP 5577) and the artifact's
-(analysis/artifact.py).
+(analysis/artifact.py). Our own postcards carry the switch's clock, so the capture's clock does not place them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,8 @@ from analysis import artifact
 from analysis.capture import MAGICS, Capture
 from analysis.importing.fields import Addresses, Cards
 from analysis.importing.text import CARDS_UNKNOWN, TOFINO_CELL_BYTES
-from analysis.unwrap import SWITCH_TIME_BITS
+from analysis.postcards import busiest, queue_keys
+from analysis.unwrap import SWITCH_TIME_BITS, switch_steps
 from lib.errors import InputError
 from wire import wire
 
@@ -23,7 +24,8 @@ PORT = CARD["POSTCARD_UDP_PORT"]
 VERSIONS = {1: wire.POSTCARD_1, CARD["POSTCARD_VERSION"]: wire.POSTCARD}
 WORDS = {"src_addr", "dst_addr"}  # fields of 128 bits
 TURN = 1 << SWITCH_TIME_BITS  # ns until the switch's clock wraps around: 78 h
-NEAR_NS = 1_000_000_000  # a postcard whose delay differs from the median by more is damaged, or another switch's
+NUMBERED = ("switch_id", "egress_port", "flags", "enqueue_switch_ns", "card_seq")  # copies agree in these, at least
+DEPTHS = {"depth_packets", "depth_bytes"}
 
 
 @dataclass
@@ -31,7 +33,8 @@ class CaptureContents:
     """The content of a capture."""
 
     cards: Cards
-    others: int  # packets that are not postcards
+    others: int  # packets that are not sent to a collector
+    malformed: int  # datagrams to a collector that are not one postcard of a known version
     cut_short: int  # postcards of which the capture kept too few bytes
     damage: str | None  # one line if the capture could not be read to its end
 
@@ -44,27 +47,65 @@ def is_capture(path: Path) -> bool:
         return False
 
 
+class NoPostcardsError(InputError):
+    """A capture without a whole postcard."""
+
+
 def read(path: Path) -> CaptureContents:
-    """Our postcards if there are any, else the artifact's. Raises InputError if there are neither."""
+    """Our postcards if there are any, else the artifact's, in the file's order. `mono_ns` are capture times.
+    Raises NoPostcardsError if there are neither, InputError.
+    """
     bufferscopes = _bufferscopes(path)
     if len(bufferscopes.cards.columns["mono_ns"]):
         return bufferscopes
     imported = artifact.read(path)
     if not imported.postcards:
         short = bufferscopes.cut_short + imported.cut_short
-        others = bufferscopes.others - imported.cut_short
-        raise InputError(
-            f"{path}: has no whole postcard: {short} postcards were captured with too few bytes, and {others} packets "
-            f"are not postcards; allowed: bufferscope's postcards, to UDP port {PORT}, of version "
+        others = bufferscopes.others + bufferscopes.malformed - imported.cut_short
+        damage = "" if bufferscopes.damage is None else f" ({bufferscopes.damage.removeprefix(f'{path}: ')})"
+        raise NoPostcardsError(
+            f"{path}: has no whole postcard{damage}: {short} postcards were captured with too few bytes, and {others} "
+            f"packets are not postcards; allowed: bufferscope's postcards, to UDP port {PORT}, of version "
             f"{' or '.join(map(str, VERSIONS))}, or the artifact's, to UDP port {artifact.UDP_PORT}"
         )
-    others = imported.other_packets + imported.not_postcards
-    return CaptureContents(_of_artifact(imported), others, imported.cut_short, imported.damage)
+    return CaptureContents(
+        _of_artifact(imported), imported.other_packets, imported.not_postcards, imported.cut_short, imported.damage
+    )
+
+
+def placed(cards: Cards) -> tuple[Cards, int]:
+    """Our own postcards without copies, with `mono_ns` on the switch's clock: the postcard's departure. Also the number
+    of copies: a capture on two interfaces, or two captures, can have a datagram twice. Other postcards as they are.
+
+    The high bits of the switch's time are unknown: each switch's first postcard is put into its clock's first turn.
+    """
+    if not cards.turn_ns:
+        return cards, 0
+    columns, ends = cards.columns, cards.addresses
+    order = np.lexsort([columns[name] for name in NUMBERED])
+    same = np.ones(max(len(order) - 1, 0), dtype=bool)
+    for values in (*(columns[name] for name in columns if name != "mono_ns"), *vars(ends).values()):
+        equal = values[order[1:]] == values[order[:-1]]
+        same &= equal if equal.ndim == 1 else equal.all(axis=1)
+    kept = np.ones(len(order), dtype=bool)
+    kept[order[1:][same]] = False
+    whole = replace(cards.only(kept), unknown=set())
+    columns = whole.columns
+    for switch in np.unique(columns["switch_id"]):
+        rows = columns["switch_id"] == switch
+        came = columns["enqueue_switch_ns"][rows].astype(np.int64)
+        came[1:] = came[0] + np.cumsum(switch_steps(came))
+        came -= came.min() // TURN * TURN  # an earlier postcard can come later in the file
+        columns["mono_ns"][rows] = came + columns["sojourn_ns"][rows].astype(np.int64)
+    depth_units = columns["depth_unit"][busiest(queue_keys(columns))]
+    if (depth_units != CARD["POSTCARD_DEPTH_EXACT"]).any():
+        whole.unknown |= DEPTHS
+    return whole, len(kept) - int(kept.sum())
 
 
 def _bufferscopes(path: Path) -> CaptureContents:
     parts: list[dict[str, np.ndarray]] = []
-    others = cut_short = 0
+    others = malformed = cut_short = 0
     with Capture(path) as capture:
         if capture.link_type not in artifact.LINK_LAYERS:
             raise InputError(
@@ -83,7 +124,8 @@ def _bufferscopes(path: Path) -> CaptureContents:
                 parts.append(_columns(cards, layout) | {"mono_ns": frames.real_ns[rows]})
             short = np.isin(payload_bytes, [layout.length for layout in VERSIONS.values()]) & ~captured
             cut_short += int(np.count_nonzero(short))
-            others += int(np.count_nonzero(~good & ~short))
+            malformed += int(np.count_nonzero(~good & ~short & (payload_bytes != -1)))
+            others += int(np.count_nonzero(payload_bytes == -1))
         damage = capture.damage
     empty = _columns(np.zeros((0, wire.POSTCARD.length), dtype=np.uint8), wire.POSTCARD) | {
         "mono_ns": np.zeros(0, np.int64)
@@ -92,35 +134,8 @@ def _bufferscopes(path: Path) -> CaptureContents:
         name: np.concatenate([none, *(part.get(name, np.zeros(len(part["mono_ns"]), none.dtype)) for part in parts)])
         for name, none in empty.items()
     }
-    order = np.argsort(whole["mono_ns"], kind="stable")
-    whole = {name: values[order] for name, values in whole.items()}
-    whole["mono_ns"] = _on_switch_clock(whole)
     ends = Addresses(*(whole.pop(name) for name in ("src_addr", "dst_addr", "src_port", "dst_port")))
-    return CaptureContents(Cards(whole, ends, turn_ns=TURN), others, cut_short, damage)
-
-
-def _on_switch_clock(cards: dict[str, np.ndarray]) -> np.ndarray:
-    """Receive times on the switch's clock: the capture's CLOCK_REALTIME minus the offset between the clocks.
-
-    The capture does not have the offset. The estimate is the smallest difference between a postcard's receive time and
-    the departure that the postcard reports, as if this postcard had taken no time; postcards far from the median
-    (damaged, or of another switch) are ignored. The high bits of the switch's time are unknown: the first postcard is
-    put into the clock's first turn.
-    """
-    received = cards["mono_ns"].astype(np.int64)
-    if not len(received):
-        return received
-    left = (cards["enqueue_switch_ns"].astype(np.uint64) + cards["sojourn_ns"].astype(np.uint64)).astype(np.int64)
-    later = received - left
-    around, half = _nearest(later - later[0]), len(later) // 2
-    delays = around - np.partition(around, half)[half]
-    result = received - later[0] - around[np.abs(delays) < NEAR_NS].min()
-    return result - result[0] // TURN * TURN
-
-
-def _nearest(ns: np.ndarray) -> np.ndarray:
-    """The numbers nearest to 0 that equal `ns` modulo a turn of the switch's clock."""
-    return (ns + TURN // 2) % TURN - TURN // 2
+    return CaptureContents(Cards(whole, ends, turn_ns=TURN), others, malformed, cut_short, damage)
 
 
 def _columns(cards: np.ndarray, layout: wire.Format) -> dict[str, np.ndarray]:

@@ -5,12 +5,12 @@ text trace is left out and noted. Other damaged files are refused.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from analysis import imported
 from analysis.importing import address, sources, write
 from controlplane.policy import WATCHED_MODES
 from lib import files, units
@@ -20,12 +20,11 @@ from lib.terminal import located, say
 from lib.values import choice, quantity, whole_number
 from lib.words import PATHS, Key, require
 from runs.names import PAGE, REPETITION
-from runs.spec_file import load_spec
 
 KEYS = {
     "from": Key(
         "one source, or several with commas: a directory with trace.tr, postcards.tr or config.json, such a file, a "
-        "text trace of tcp_probe, or a pcap or pcapng file with postcards; or the published data set alone: "
+        "text trace of tcp_probe, or pcap or pcapng files with postcards; or the published data set alone: "
         "postgresql://..., its pg_dump, or a directory with its tables as CSV or Parquet", values=PATHS,
     ),
     "output": Key("the new directory of the run (of all runs with EXPERIMENT=all)", values=PATHS),
@@ -42,7 +41,7 @@ KEYS = {
         "buffer in packets, such as 163p (default: the source's buffer, or the depth at which its switch dropped; if "
         "the source states neither, the deepest queue)"
     ),
-    "flows": Key("number of flows (default: the source's; if it states none, all flows in the source)"),
+    "flows": Key("number of flows (default: the source's; if it states none, all that send data)"),
     "warmup": Key(
         "time at the start that is not measured (default: the source's; if it states none, the first third, as in "
         "Spang et al.)"
@@ -127,34 +126,34 @@ def _import(asked: sources.ImportRequest) -> int:
                 f"{asked.output}: exists and is not empty; allowed: a new directory, as OUTPUT=results/theirs"
             )
         ((_, read),) = sources.find(asked)
-        status = _experiment(read, asked.output)
-        repetition = asked.output / REPETITION
+        experiment, repetition = read(), asked.output / REPETITION
+        status = _experiment(experiment, asked.output)
         if repetition.exists():
-            can_replay = not imported.unknown(load_spec(repetition))
-            what_if = f", or ask for another buffer: make replay RUN={repetition} BUF=50p" if can_replay else ""
-            say(f"next: open {repetition / PAGE}{what_if}")
+            what_if = f", or ask for another buffer: make replay RUN={shlex.quote(str(repetition))} BUF=50p"
+            say(f"next: open {shlex.quote(str(repetition / PAGE))}{what_if * experiment.can_replay}")
         return status
     statuses = []
     for name, read in sources.find(asked):
+        run = asked.output / "runs" / name
+        if (run / REPETITION).exists():
+            say(f"{run}: is imported already")
+            statuses.append(int(Exit.DONE))
+            continue
         try:
-            statuses.append(_experiment(read, asked.output / "runs" / name))
+            statuses.append(_experiment(read(), run))
         except REPORTED as error:
             statuses.append(fail([f"experiment {name}: {_line(error)}"]))
     if Exit.DONE in statuses or Exit.DOUBTFUL in statuses:
-        say(f"next: make runs RESULTS={asked.output}")
+        say(f"next: make runs RESULTS={shlex.quote(str(asked.output))}")
     if failed := statuses.count(Exit.NOTHING):
         fail([f"{failed} of {len(statuses)} experiments were not imported"])
     return of_parts(statuses)
 
 
-def _experiment(read: Callable[[], sources.Experiment], run: Path) -> int:
-    if (run / REPETITION).exists():
-        print(f"{run}: is imported already")
-        return Exit.DONE
-    experiment = read()
+def _experiment(experiment: sources.Experiment, run: Path) -> int:
     status = _import_one(experiment, run / REPETITION)
     for line in (*experiment.source.remarks, *experiment.source.notes) if status == Exit.DONE else ():
-        print(f"{run}: {line}")
+        say(f"{run}: {line}")
     fail(experiment.damage)
     return Exit.DOUBTFUL if experiment.damage and status == Exit.DONE else status
 

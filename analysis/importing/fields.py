@@ -6,7 +6,7 @@ values are neither guessed nor dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -104,6 +104,22 @@ class Cards:
     cell_bytes: int | None = None  # size of a cell, if depths are in cells of a buffer
     turn_ns: int | None = None  # times are known up to a multiple of this
 
+    def only(self, rows: np.ndarray) -> Cards:
+        """Some of the postcards: a mask, or row numbers."""
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return replace(self, columns=columns, addresses=self.addresses.only(rows))
+
+
+def joined_cards(parts: list[Cards]) -> Cards:
+    """The postcards of several files, such as those of a rotated capture, in the order of the files' first times.
+    Raises InputError if the files are of different kinds.
+    """
+    if len({(*sorted(part.columns), part.cell_bytes) for part in parts}) > 1:
+        raise InputError("FROM names postcards of two kinds; allowed: files of one kind, such as a rotated capture")
+    parts = sorted(parts, key=lambda part: part.columns["mono_ns"][0])
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+    return replace(parts[0], columns=columns, addresses=Addresses.joined([part.addresses for part in parts]))
+
 
 @dataclass
 class Depths:
@@ -121,9 +137,12 @@ class Events:
     columns: dict[str, np.ndarray]
     addresses: Addresses
     known: dict[int, set[str]]  # TCP_EVENT_* -> columns that the source has for such events
+    digests: np.ndarray  # uint64, of each event's text: copies of an event have the same
     lost: int = 0  # events that the source reports as lost
+    losses: int = 0  # losses whose number of events the source does not report
     others: int = 0  # lines of other events
     cut: int = 0  # incomplete last lines
+    back_ns: int = 0  # the longest step back between two lines
 
 
 @dataclass
@@ -134,6 +153,14 @@ class Addresses:
     dst: np.ndarray
     src_port: np.ndarray
     dst_port: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: list[Addresses]) -> Addresses:
+        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
+
+    def only(self, rows: np.ndarray) -> Addresses:
+        """Those of some rows: a mask, or row numbers."""
+        return Addresses(*(values[rows] for values in vars(self).values()))
 
 
 def addresses(

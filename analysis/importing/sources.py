@@ -17,11 +17,15 @@ import polars as pl
 
 from analysis import described
 from analysis.importing import captures, tables, text, write
-from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, typed, whole
+from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, joined_cards, typed, whole
+from analysis.postcards import busiest, queue_keys
+from analysis.settings import POLICY_OF_MODE
 from controlplane.policy import WATCHED_MODES
 from lib import regular
 from lib.errors import InputError
-from lib.terminal import one_line
+from lib.frames import ETHERNET_BYTES
+from lib.terminal import counted, one_line
+from wire import wire
 
 TRACE, POSTCARDS, CONFIG = "trace.tr", "postcards.tr", "config.json"
 PARTS = (TRACE, POSTCARDS, CONFIG, f"{TRACE}.gz", f"{POSTCARDS}.gz")
@@ -32,6 +36,8 @@ ALLOWED = (
     "Parquet"
 )
 MTU_BYTES, FLOWS, MOST_PACKETS = (576, 65535), (1, 65535), 10**9
+MOST_BACK_NS = 1_000_000  # between lines of a trace: the kernel merges the processors' buffers
+CARD = wire.POSTCARD.const
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -64,6 +70,11 @@ class Experiment:
     conditions: write.Conditions
     source: write.Provenance
     damage: list[str] = field(default_factory=list)
+
+    @property
+    def can_replay(self) -> bool:
+        """Whether a what-if of the imported run is possible: it needs every field of a postcard."""
+        return self.cards is not None and not self.cards.unknown
 
 
 @dataclass
@@ -133,6 +144,7 @@ class _FileParts:
     of_capture: Config | None = None  # the description in a pcapng file; used if FROM names no config.json
     source: write.Provenance = field(default_factory=lambda: write.Provenance("files"))
     damage: list[str] = field(default_factory=list)
+    empty: list[captures.NoPostcardsError] = field(default_factory=list)  # of captures without postcards
 
 
 Named = tuple[str, Callable[[], Experiment]]
@@ -166,10 +178,13 @@ def _of_files(asked: ImportRequest) -> Experiment:
                 _add(parts, file)
         else:
             _add(parts, path)
-    if len(parts.cards) > 1:
-        raise InputError("FROM names postcards twice; allowed: one file of postcards")
+    if parts.empty and not parts.cards:
+        raise parts.empty[0]
     events = text.joined(parts.events, **_counts(parts.events)) if parts.events else None
-    cards = parts.cards[0] if parts.cards else None
+    cards = None
+    if parts.cards:
+        cards, copies = captures.placed(joined_cards(parts.cards))
+        parts.source.notes += [f"{counted(copies, 'postcard')} came twice; the copies are left out"] * bool(copies)
     config = parts.config
     if parts.of_capture and config.values:
         parts.source.remarks.append(
@@ -177,11 +192,16 @@ def _of_files(asked: ImportRequest) -> Experiment:
         )
     elif parts.of_capture:
         config = parts.of_capture
+    exported = config.number("postcards", 0, 1 << 48, whole=True)
+    there = 0 if cards is None else len(cards.addresses.src)
+    if exported not in (None, there):
+        parts.source.notes.append(f"{there} of the {exported} postcards of the exported run are there")
     return _experiment(asked, "files", cards, events, config, parts.source, parts.damage)
 
 
 def _counts(events: list[Events]) -> dict[str, int]:
-    return {name: sum(getattr(part, name) for part in events) for name in ("lost", "others", "cut")}
+    counts = {name: sum(getattr(part, name) for part in events) for name in ("lost", "losses", "others", "cut")}
+    return counts | {"back_ns": max(part.back_ns for part in events)}
 
 
 def _add(parts: _FileParts, path: Path) -> None:
@@ -192,16 +212,7 @@ def _add(parts: _FileParts, path: Path) -> None:
             raise InputError(f"{path}: FROM names another {CONFIG}, too; allowed: one experiment's files")
         parts.config = _config(path)
     elif captures.is_capture(path):
-        capture = captures.read(path)
-        if description := described.read(path):
-            parts.of_capture = Config(description, str(path))
-        parts.cards.append(capture.cards)
-        parts.source.remarks += [f"{capture.others} other packets in {path.name}"] * bool(capture.others)
-        short = f"{capture.cut_short} postcards in {path.name} are cut short, and left out: too few bytes were captured"
-        parts.source.notes += [short] * bool(capture.cut_short)
-        if capture.damage:
-            parts.damage.append(capture.damage)
-            parts.source.notes.append(capture.damage.replace(str(path), path.name))
+        _add_capture(parts, path)
     elif (kind := text.kind(path)) == "trace":
         parts.events.append(text.read_trace(path))
     elif kind == "postcards":
@@ -214,6 +225,29 @@ def _add(parts: _FileParts, path: Path) -> None:
     if digest["sha256"] in [file["sha256"] for file in parts.source.files]:
         raise InputError(f"{path}: FROM names it, or a copy of it, twice; allowed: each file once")
     parts.source.files.append(digest)
+
+
+def _add_capture(parts: _FileParts, path: Path) -> None:
+    try:
+        capture = captures.read(path)
+    except captures.NoPostcardsError as error:  # such as a file of a rotated capture
+        parts.empty.append(error)
+        parts.source.notes.append(str(error).replace(str(path), path.name))
+        return
+    if description := described.read(path):
+        if parts.of_capture and parts.of_capture.values != description:
+            raise InputError(f"{path}: is of another run than {parts.of_capture.where}; allowed: captures of one run")
+        parts.of_capture = Config(description, str(path))
+    parts.cards.append(capture.cards)
+    parts.source.remarks += [f"{capture.others} other packets in {path.name}"] * bool(capture.others)
+    for number, fault in (
+        (capture.cut_short, "postcards in {} are cut short, and left out: too few bytes were captured"),
+        (capture.malformed, "datagrams to the collector in {} are not one whole postcard each, and left out"),
+    ):
+        parts.source.notes += [f"{number} {fault.format(path.name)}"] * bool(number)
+    if capture.damage:
+        parts.damage.append(capture.damage)
+        parts.source.notes.append(capture.damage.replace(str(path), path.name))
 
 
 def _config(path: Path) -> Config:
@@ -325,36 +359,100 @@ def _experiment(
     flows = asked.flows if asked.flows is not None else config.number("num_flows", *FLOWS, whole=True)
     mtu = asked.mtu_bytes if asked.mtu_bytes is not None else config.number("mtu_bytes", *MTU_BYTES, whole=True)
     if events is not None:
-        source.remarks += [f"{events.others} lines of other events"] * bool(events.others)
-        source.notes += [f"the kernel lost {events.lost} events of the trace"] * bool(events.lost)
-        source.notes += ["the last line of the trace is not whole, and left out"] * bool(events.cut)
+        events = _checked(events, source)
+    of_cards = {} if cards is None else _of_postcards(cards)
+    mode = asked.mode or config.text("action", _action) or config.text("mode", _mode) or of_cards.get("mode")
+    mtu = _first(mtu, of_cards.get("mtu_bytes"))
     conditions = write.Conditions(
         rate_bps=_first(asked.rate_bps, config.number("rate_bps", 1, 10**15, whole=True), ARTIFACT_RATE_BPS),
         rtt_ns=_first(asked.rtt_ns, config.number("rtt_ns", 1000, 10**12, whole=True), ARTIFACT_RTT_NS),
         mtu_bytes=ARTIFACT_MTU_BYTES if mtu is None else int(mtu),
         cc=asked.cc or config.text("algorithm", algorithm) or "unknown",
         flows=None if flows is None else int(flows),
-        mode=asked.mode or config.text("action", _action) or config.text("mode", _mode) or "tail-drop",
-        threshold_packets=None if buffer is None else max(1, round(buffer)),
+        mode=str(mode or WATCHED_MODES[0]),
+        threshold_packets=_first(None if buffer is None else max(1, round(buffer)), of_cards.get("threshold_packets")),
         buffer_packets=_first(asked.buffer_packets, config.number("buffer_packets", 1, MOST_PACKETS, whole=True)),
+        threshold_bytes=None if asked.buffer_packets else of_cards.get("threshold_bytes"),
         warmup_ns=asked.warmup_ns,
         duration_ns=asked.duration_ns,
     )
     _part_that_counts(asked, conditions, config, source)
-    if cards is not None:
-        order = np.argsort(cards.columns["mono_ns"], kind="stable")
-        if (np.diff(order) < 0).any():
-            source.notes.append("postcards were not in the order of their times")
+    if mtu is None:
+        source.notes.append(
+            _assumption("MTU", f"{conditions.mtu_bytes} bytes", "windows and the BDP in packets depend")
+        )
+    if cards is not None and not cards.turn_ns:
+        source.notes += _doubts(cards, conditions.rtt_ns)
     if cards is not None and events is not None and len(events.columns["mono_ns"]):
         source.notes += _on_one_axis(cards.columns, cards.turn_ns, events.columns["mono_ns"])
     source.document = {key: value for key, value in config.values.items() if isinstance(value, (str, int, float, bool))}
     return Experiment(name, cards, events, depths, conditions, source, damage)
 
 
+def _checked(events: Events, source: write.Provenance) -> Events:
+    """The events without copies. Adds notes of the trace's faults."""
+    events, copies = text.without_copies(events)
+    source.remarks += [f"{events.others} lines of other events"] * bool(events.others)
+    for number, fault in (
+        (copies, f"{counted(copies, 'event')} of the trace came twice; the copies are left out"),
+        (events.lost, f"the kernel lost {counted(events.lost, 'event')} of the trace"),
+        (events.losses, f"the kernel lost an unknown number of events of the trace ({counted(events.losses, 'time')})"),
+        (events.cut, "the last line of the trace is not whole, and left out"),
+        (
+            events.back_ns > MOST_BACK_NS,
+            f"times of the trace go back by up to {events.back_ns / 1e9:.6f} s: its clock was set, or parts of the "
+            "trace are not in order",
+        ),
+    ):
+        source.notes += [fault] * bool(number)
+    return events
+
+
+def _doubts(cards: Cards, rtt_ns: int) -> list[str]:
+    """Notes of the faults of postcards that have neither numbers nor the switch's time."""
+    columns, ends, notes = cards.columns, cards.addresses, []
+    times = columns["mono_ns"]
+    if (times[1:] < times[:-1]).any():
+        notes.append("postcards were not in the order of their times")
+    content = {name: values for name, values in columns.items() if name not in ("mono_ns", "enqueue_switch_ns")}
+    content |= {"src_port": ends.src_port, "dst_port": ends.dst_port}
+    content |= {f"{name}_{half}": getattr(ends, name)[:, half] for name in ("src", "dst") for half in (0, 1)}
+    ages = pl.DataFrame(content | {"time": times}).sort("time").select(pl.col("time").diff().over(list(content)))
+    if again := int((ages["time"] < rtt_ns).sum()):  # TCP sends a segment again only after an RTT
+        notes.append(f"{counted(again, 'postcard')} equal another of less than an RTT before: captured twice?")
+    return notes
+
+
+def _of_postcards(cards: Cards) -> dict[str, Any]:
+    """The conditions that our own postcards of the busiest queue state: its mode, its threshold and, by its longest
+    packet, the MTU. Nothing for other postcards.
+    """
+    if not cards.turn_ns:
+        return {}
+    columns = cards.only(busiest(queue_keys(cards.columns))).columns
+    flags, (policy, threshold) = columns["flags"].astype(np.int64), (_most(columns[n]) for n in ("policy", "threshold"))
+    modes = [mode for mode in WATCHED_MODES if wire.POLICY[POLICY_OF_MODE[mode]] == policy]
+    mode = modes[-1 if (flags & CARD["POSTCARD_CE_MARKED"]).any() else 0] if modes else None
+    mtu_bytes = max(int(columns["packet_bytes"].max()) - ETHERNET_BYTES, MTU_BYTES[0])
+    result: dict[str, Any] = {"mode": mode, "mtu_bytes": mtu_bytes}
+    in_bytes = bool((flags & CARD["POSTCARD_BYTE_THRESHOLD"]).any())
+    if threshold and not cards.unknown and not (in_bytes and mode == "ecn"):
+        result["threshold_bytes" if in_bytes else "threshold_packets"] = threshold
+        if in_bytes:
+            result["threshold_packets"] = max(1, threshold // (mtu_bytes + ETHERNET_BYTES))
+    return result
+
+
+def _most(values: np.ndarray) -> int:
+    """The most frequent value."""
+    distinct, counts = np.unique(values, return_counts=True)
+    return int(distinct[counts.argmax()])
+
+
 def _part_that_counts(
     asked: ImportRequest, conditions: write.Conditions, config: Config, source: write.Provenance
 ) -> None:
-    """Sets the measured part. Adds a remark if this is the default part, and for a rate or RTT that is assumed."""
+    """Sets the measured part. Adds a remark if this is the default part, and notes of an assumed rate or RTT."""
     start = config.number("window_start_switch_ns", 0, described.TURN, whole=True)
     length = config.number("window_ns", 1, 10**17, whole=True)
     if start is not None and length is not None and asked.warmup_ns is None and asked.duration_ns is None:
@@ -369,10 +467,11 @@ def _part_that_counts(
     }
     for key, (given, noun, value, depends) in assumed.items():
         if given is None and config.values.get(key) is None:
-            source.remarks.append(
-                f"the source states no {noun}: {value} is assumed, and {depends} on it; set {noun.upper()}= if it "
-                "differs"
-            )
+            source.notes.append(_assumption(noun, value, depends))
+
+
+def _assumption(noun: str, value: str, depends: str) -> str:
+    return f"the source states no {noun}: {value} is assumed, and {depends} on it; set {noun.upper()}= if it differs"
 
 
 def _first(*values: float | None) -> Any:

@@ -10,7 +10,9 @@ counted and left out. Any other malformed line is an error.
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +44,9 @@ TRACE_LINE = (
     r"^\s*.+-\d+\s+(?:\(\s*[-\d]+\)\s+)?\[(?<cpu>\d+)\]\s+(?:[^\s:]{4,6}\s+)?"
     r"(?<time>\d+\.\d+):\s+(?<event>\w+):\s?(?<rest>.*)$"
 )
-LOST_LINE = r"^CPU:\s*\d+ \[LOST (\d+) EVENTS\]\s*$"
+LOST_LINE = r"^CPU:\s*\d+ \[LOST (?:(\d+) )?EVENTS\]\s*$"  # without a number if the reader of the file `trace` was slow
+OVERRUN_LINE = r"^# entries-in-buffer/entries-written: (\d+)/(\d+)\s"  # the head of the file `trace`
+MOST_UNPACKED = 100  # times the packed size; a trace shrinks to a tenth
 TRACE_FORM = "a line of trace_pipe: comm-pid [cpu] flags seconds: event: fields"
 CARD_FORM = "a line of the artifact's collector: seconds: postcard: name=value ..."
 ADDRESS = r"[0-9a-fA-F:.]+|\[[0-9a-fA-F:.]+\]"
@@ -66,7 +70,13 @@ def lines(path: Path) -> tuple[pl.DataFrame, int]:
     try:
         with regular.opened(path) as file:
             data = file.read()
-        data = gzip.decompress(data) if data[:2] == GZIP_MAGIC else data
+        if data[:2] == GZIP_MAGIC:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+                data, most = packed.read(len(data) * MOST_UNPACKED + 1), len(data) * MOST_UNPACKED
+            if len(data) > most:
+                raise InputError(
+                    f"{path}: unpacks to more than {MOST_UNPACKED} times its size; allowed: a text log; unpack it first"
+                )
     except OSError as error:
         raise InputError(f"{path}: not readable: {one_line(error)}") from None
     except (EOFError, zlib.error) as error:
@@ -96,17 +106,23 @@ def kind(path: Path) -> str | None:
 def read_trace(path: Path) -> Events:
     """All events tcp_probe and tcp_retransmit_skb of a trace; other events are counted. Raises InputError."""
     frame, cut = lines(path)
-    frame = frame.filter(~pl.col("text").str.starts_with("#"))
-    lost = frame["text"].str.extract(LOST_LINE, 1)
-    frame = frame.filter(lost.is_null())
+    is_comment = pl.col("text").str.starts_with("#")
+    heads = frame.filter(is_comment)["text"].str.extract_groups(OVERRUN_LINE).struct.unnest().drop_nulls()
+    overrun = sum(int(written) - int(kept) for kept, written in heads.iter_rows())
+    frame = frame.filter(~is_comment)
+    is_lost = frame["text"].str.contains(LOST_LINE)
+    lost = frame.filter(is_lost)["text"].str.extract(LOST_LINE, 1)
+    frame = frame.filter(~is_lost)
     parts = pl.col("text").str.extract_groups(TRACE_LINE)
     frame = frame.with_columns(parts.struct.unnest())
     _refuse(frame, "event", str(path), TRACE_FORM)
     probes = frame.filter(pl.col("event") == "tcp_probe")
     resent = frame.filter(pl.col("event") == "tcp_retransmit_skb")
     both = [_probes(probes, str(path)), _retransmits(resent, str(path))]
-    return joined(both, lost=int(lost.cast(pl.Int64, strict=False).sum() or 0), cut=cut,
-                  others=len(frame) - len(probes) - len(resent))  # fmt: skip
+    times = np.asarray(typed(frame, [seconds("time")], str(path))["time"])
+    return joined(both, lost=int(lost.cast(pl.Int64, strict=False).sum() or 0) + overrun, losses=lost.null_count(),
+                  cut=cut, others=len(frame) - len(probes) - len(resent),
+                  back_ns=-int(np.diff(times).min(initial=0)))  # fmt: skip
 
 
 def _probes(frame: pl.DataFrame, where: str) -> Events:
@@ -150,7 +166,8 @@ def probes(frame: pl.DataFrame, where: str) -> Events:
         port = np.asarray(typed(parts.with_columns(frame[LINE]), [whole("port", 16)], where)["port"])
         ends.append((parts["address"], port))
     (src, src_port), (dst, dst_port) = ends
-    return Events(columns, addresses(src, dst, (src_port, dst_port), where, frame[LINE]), {PROBE: known})
+    ends_ = addresses(src, dst, (src_port, dst_port), where, frame[LINE])
+    return Events(columns, ends_, {PROBE: known}, _digests(frame))
 
 
 def _retransmits(frame: pl.DataFrame, where: str) -> Events:
@@ -177,7 +194,12 @@ def retransmits(frame: pl.DataFrame, where: str) -> Events:
     columns = {"mono_ns": np.asarray(values["time"]), "event": np.full(len(frame), RETRANSMIT)}
     ports = (np.asarray(values["sport"]), np.asarray(values["dport"]))
     ends = addresses(pl.Series(values["saddr"]), pl.Series(values["daddr"]), ports, where, frame[LINE])
-    return Events(columns, ends, {RETRANSMIT: set(ALWAYS_KNOWN)})
+    return Events(columns, ends, {RETRANSMIT: set(ALWAYS_KNOWN)}, _digests(frame))
+
+
+def _digests(frame: pl.DataFrame) -> np.ndarray:
+    """A number for the content of each row, its line apart."""
+    return frame.select(pl.exclude(LINE)).hash_rows().to_numpy()
 
 
 def joined(parts: list[Events], **counts: int) -> Events:
@@ -190,17 +212,25 @@ def joined(parts: list[Events], **counts: int) -> Events:
         )
         for name in names
     }
-    ends = Addresses(
-        *(
-            np.concatenate([getattr(p.addresses, name) for p in parts])
-            for name in ("src", "dst", "src_port", "dst_port")
-        )
-    )
     known: dict[int, set[str]] = {}
     for part in parts:
         for event, names_known in part.known.items():
             known[event] = known.get(event, names_known) & names_known
-    return Events(columns, ends, known, **counts)
+    digests = np.concatenate([part.digests for part in parts])
+    return Events(columns, Addresses.joined([part.addresses for part in parts]), known, digests, **counts)
+
+
+def without_copies(events: Events) -> tuple[Events, int]:
+    """The events without copies, and the number of copies: a trace may have been saved twice. Equal retransmits alone
+    are no copies: older kernels print several of one socket in one us alike.
+    """
+    rows = np.sort(np.unique(events.digests, return_index=True)[1])
+    probes = events.columns["event"] == PROBE
+    if np.count_nonzero(probes[rows]) == np.count_nonzero(probes):
+        return events, 0
+    columns = {name: values[rows] for name, values in events.columns.items()}
+    kept = replace(events, columns=columns, addresses=events.addresses.only(rows), digests=events.digests[rows])
+    return kept, len(events.digests) - len(rows)
 
 
 def read_cards(path: Path) -> tuple[Cards, int]:

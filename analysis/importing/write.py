@@ -20,10 +20,12 @@ from analysis.flows import PROTOCOL_NAMES, FiveTuple, address_text
 from analysis.imported import DEPTHS_FILE
 from analysis.importing import traffic
 from analysis.importing.fields import Addresses, Cards, Depths, Events
+from analysis.postcards import admitted, busiest, queue_keys
 from analysis.unwrap import SWITCH_TIME_BITS
 from lib import regular
 from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip
+from lib.terminal import counted
 from runs import record
 from runs.names import ENVIRONMENT, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
 from runs.spec_file import SPEC_VERSION
@@ -32,6 +34,7 @@ from wire import wire
 ROWS_PER_BLOCK = 5_000  # a block has room for so many postcards or trace records
 TURN = 1 << SWITCH_TIME_BITS
 MOST_RTTS = 10_000_000  # limit of the measurement window: 3 h at 1 ms
+LEAST_RTTS, MOST_RTTS_PER_ROW = 100_000, 10  # a smaller limit for a small source
 MODES = {"drop": "egress-threshold", "ecn": "ecn"}  # artifact's action -> mode; the artifact drops at departure
 
 
@@ -47,6 +50,7 @@ class Conditions:
     mode: str
     threshold_packets: int | None  # depth at which the switch dropped, or marked in mode ecn
     buffer_packets: int | None  # None: the threshold if the switch dropped there, else the largest depth
+    threshold_bytes: int | None = None  # the buffer, if the switch's policy is in bytes
     warmup_ns: int | None = None  # None: the first third
     duration_ns: int | None = None  # None: a third of the traffic; Spang et al.'s notebooks take the second third
     window_switch_ns: tuple[int, int] | None = None  # (start on the switch's clock, length): in place of both
@@ -88,16 +92,23 @@ def write(
     _write_raw(directory / TCP_FILE, _stored_events(events), "BLOCK_TCP", wire.TCP_RECORD.const["TCP_RECORD_VERSION"])
     if depths is not None:
         depths.rows.write_csv(directory / DEPTHS_FILE)
-    tuples, (start, end) = traffic.find(cards, events, conditions.flows)
-    flows = [_flow(number, flow, conditions.cc) for number, flow in enumerate(tuples)]
+    queue = cards and cards.only(busiest(queue_keys(cards.columns)))
+    found = traffic.find(queue, events, conditions.flows)
+    source.notes += found.notes
+    source.remarks += found.remarks
+    start, end = found.start_ns, found.end_ns
+    flows = [_flow(number, flow, conditions.cc) for number, flow in enumerate(found.flows)]
     if conditions.window_switch_ns:
         begin, length = conditions.window_switch_ns
-        conditions = replace(conditions, warmup_ns=(begin - start) % TURN, duration_ns=length)
-    deepest = _deepest(cards, depths, conditions.mtu_bytes)
-    has = {"postcards": cards, "trace": events, "depths": cards or depths, "times": cards or events}
-    spec = _spec(cards, conditions, source, (start, end), len(flows) or conditions.flows or 0, deepest)
+        warmup = (begin - start + TURN // 2) % TURN - TURN // 2
+        start, warmup = start + min(warmup, 0), max(warmup, 0)  # the traffic began before its first full packet
+        conditions = replace(conditions, warmup_ns=warmup, duration_ns=length)
+        end = max(end, start + warmup + length)  # and ended up to an RTT after its last packet
+    has_depths = depths or (cards and "depth_packets" not in cards.unknown)
+    has = {"postcards": cards, "trace": events, "depths": has_depths, "times": cards or events}
+    spec = _spec(queue, conditions, source, (start, end), conditions.flows or len(flows), depths)
     spec["imported"]["lacks"] = [name for name, there in has.items() if not there]
-    _check_length(spec, end - start)
+    _check_length(spec, end - start, sum(len(part.columns["mono_ns"]) for part in (cards, events) if part))
     (directory / SPEC_FILE).write_text(yaml.safe_dump(spec, sort_keys=False))
     document = {"start_mono_ns": start, "end_mono_ns": end, "flows": flows, "errors": [], "groups": []}
     (directory / "traffic.json").write_text(json.dumps(document, indent=1) + "\n")
@@ -117,12 +128,24 @@ def _as_json(value: Any) -> Any:
 
 
 def _spec(
-    cards: Cards | None, conditions: Conditions, source: Provenance, span_ns: tuple[int, int], flows: int, deepest: int
+    cards: Cards | None,
+    conditions: Conditions,
+    source: Provenance,
+    span_ns: tuple[int, int],
+    flows: int,
+    depths: Depths | None,
 ) -> dict[str, Any]:
     wire_bytes = wire_bytes_of_ip(conditions.mtu_bytes)
-    third = max((span_ns[1] - span_ns[0]) // 3, 1)
+    length = span_ns[1] - span_ns[0]
+    warmup = length // 3 if conditions.warmup_ns is None else conditions.warmup_ns
     marks = conditions.mode == "ecn"
     buffer = conditions.buffer_packets or (None if marks else conditions.threshold_packets)
+    if buffer is None:
+        buffer = max(1, _deepest(cards, depths, conditions.mtu_bytes))
+        source.notes.append(
+            f"the source states no buffer: {counted(buffer, 'packet')} (its deepest queue) is assumed; set BUF= if it "
+            "differs"
+        )
     return {
         "spec_version": SPEC_VERSION, "name": "imported", "target": "imported", "clock": "real", "traffic": "long",
         "mode": conditions.mode,
@@ -130,10 +153,11 @@ def _spec(
         "rate_bps": conditions.rate_bps, "rtt_ns": conditions.rtt_ns, "mtu_bytes": conditions.mtu_bytes,
         "wire_bytes": wire_bytes,
         "bdp_packets": max(1, round(conditions.rate_bps * conditions.rtt_ns / (8e9 * wire_bytes))),
-        "buffer_packets": buffer or max(1, deepest),
+        "buffer_packets": buffer,
+        **({"threshold_bytes": conditions.threshold_bytes} if conditions.threshold_bytes else {}),
         **({"ecn_threshold_packets": conditions.threshold_packets} if marks and conditions.threshold_packets else {}),
-        "warmup_ns": third if conditions.warmup_ns is None else conditions.warmup_ns,
-        "duration_ns": conditions.duration_ns or third,
+        "warmup_ns": warmup,
+        "duration_ns": conditions.duration_ns or max(min(length // 3, length - warmup), 1),
         "imported": {
             "what": source.what,
             "notes": source.notes,
@@ -143,13 +167,17 @@ def _spec(
     }  # fmt: skip
 
 
-def _check_length(spec: dict[str, Any], span_ns: int) -> None:
-    """Raises InputError if the measurement window has too many RTTs for the memory of the analysis."""
+def _check_length(spec: dict[str, Any], span_ns: int, rows: int) -> None:
+    """Raises InputError if the measurement window has too many RTTs for the memory of the analysis, which the size of
+    the source bounds.
+    """
     rtts = min(spec["duration_ns"], max(span_ns - spec["warmup_ns"], 0)) // spec["rtt_ns"]
-    if rtts > MOST_RTTS:
+    most = min(LEAST_RTTS + MOST_RTTS_PER_ROW * rows, MOST_RTTS)
+    if rtts > most:
         raise InputError(
             f"the source lasts {span_ns / 1e9:.3f} s, its measured part {rtts} RTTs; allowed: at most "
-            f"{MOST_RTTS}: check RTT, the first and last time in the source, or set WARMUP and DURATION"
+            f"{most} for {rows} packets and records: check RTT, the first and last time in the source, or set WARMUP "
+            "and DURATION"
         )
 
 
@@ -160,7 +188,8 @@ def _deepest(cards: Cards | None, depths: Depths | None, mtu_bytes: int) -> int:
         return 1
     if cards.cell_bytes:
         return round(int(cards.columns["depth_cells"].max()) * cards.cell_bytes / mtu_bytes)
-    return int(cards.columns["depth_packets"].max())
+    # An admitted packet adds itself to the depth that it found. A queue that drops at its limit admitted one below it.
+    return int(cards.columns["depth_packets"][admitted(cards.columns)].max(initial=0)) + 1
 
 
 def _flow(number: int, flow: FiveTuple, cc: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 """Captured postcards, and traces without postcards, become runs: on one clock, with every field of the source."""
 
 import json
-import random
+import shlex
 import struct
 
 import numpy as np
@@ -19,7 +19,7 @@ from wire import wire
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
-def test_capture__of_our_own_postcards_has_all_their_fields(tmp_path, recorded, known_runs, capsys):
+def test_capture__of_our_own_postcards_has_all_their_fields(tmp_path, recorded, known_runs):
     scenario, truth = recorded
     stored = simulate.stored_postcards(scenario, truth)
     cards = [(int.from_bytes(card[:8], "little"), card[8:]) for card in stored]
@@ -27,7 +27,6 @@ def test_capture__of_our_own_postcards_has_all_their_fields(tmp_path, recorded, 
     cards[5:5] = [(cards[5][0], b"no postcard"), (cards[5][0], bytes([9]) + cards[5][1][1:])]
     path = pcap(tmp_path / "own.pcap", cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"])
     repetition = imported(path, tmp_path / "out")
-    assert f"make replay RUN={repetition} BUF=50p" in capsys.readouterr().out
     original = known_runs("two_flows").analysis.run.postcards
     table = pl.read_parquet(repetition / "postcards.parquet")
     for name, values in original.items():
@@ -64,20 +63,31 @@ def test_capture__that_kept_too_little_is_a_reason(tmp_path, recorded, capsys):
         assert "has no whole postcard: 600 postcards were captured with too few bytes" in line
 
 
-def test_capture__is_put_on_the_clock_of_most_postcards(tmp_path, recorded):
-    """Delays vary. The earliest postcard, last in the file, has the time of another clock. The estimate ignores it."""
-    stored = simulate.stored_postcards(*recorded)
-    chance = random.Random(5)
-    stray = wire.POSTCARD.encode(**wire.POSTCARD.decode(stored[0][8:]) | {"enqueue_switch_ns": 1 << 40})
-    left = [int.from_bytes(card[:8], "little") - 30_000 for card in stored]
-    cards = [(10**18 + ns + 5000 + chance.randrange(10**6), card[8:]) for ns, card in zip(left, stored, strict=True)]
-    cards += [(10**18 + left[50] + 5000, stored[50][8:]), (10**18 + left[0], stray)]
-    contents = captures.read(pcap(tmp_path / "p", cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"]))
-    expected = sorted(ns - 10**18 - 5000 for ns, _ in cards)
-    times_ns = contents.cards.columns["mono_ns"]
-    turns = {int(time_ns - left_ns) for time_ns, left_ns in zip(times_ns, expected, strict=True)}
-    assert len(turns) == 1
-    assert turns.pop() % (1 << 48) == 0
+def test_capture__that_libpcap_cannot_read_is_refused_with_its_reason(tmp_path, recorded, capsys):
+    """Two interfaces with different snapshot lengths, as Wireshark writes them."""
+    cards = np.frombuffer(b"".join(card[8:] for card in simulate.stored_postcards(*recorded)[:9]), np.uint8)
+    path = tmp_path / "two.pcapng"
+    with path.open("wb") as file:
+        pcapng.write_head(file)
+    head = path.read_bytes()
+    interface = bytearray(head[int.from_bytes(head[4:8], "little") :])
+    interface[12:16] = (65535).to_bytes(4, "little")
+    packets = pcapng.packets(pcapng.datagrams(cards.reshape(9, -1), 5577), np.full(9, 10**18))
+    path.write_bytes(head + interface + packets.tobytes())
+    assert "an interface has a snapshot length 65535" in refused(path, tmp_path / "out", capsys)
+
+
+def test_next_step__is_offered_only_if_it_works(tmp_path, recorded, capsys):
+    cards = [(10**18 + n, card[8:]) for n, card in enumerate(simulate.stored_postcards(*recorded))]
+    trace = tmp_path / "trace.tr"
+    trace.write_text("\n".join(foreign.trace_lines(recorded[1])) + "\n")
+    for source, can_replay in ((trace, False), (pcap(tmp_path / "own.pcap", cards, 5577), True)):
+        capsys.readouterr()
+        repetition = imported(source, tmp_path / f"their {source.suffix}")
+        _, offered, step = capsys.readouterr().out.rpartition("make replay ")
+        assert bool(offered) == can_replay
+    main(["replay", *shlex.split(step)])
+    assert (repetition / "whatif-1/summary.json").exists()  # without figures, the page is not written
 
 
 @pytest.mark.parametrize("uptime_ns", [3 << 48, 5 << 47])
@@ -113,7 +123,7 @@ def test_capture__without_depths_or_outside_the_measurement_window_has_a_note(tm
 def test_trace__without_postcards_gives_windows_and_no_queue(tmp_path, recorded):
     path = tmp_path / "tcp_probe.log"
     path.write_text("\n".join(["CPU:3 [LOST 12 EVENTS]", *foreign.trace_lines(recorded[1])]) + "\n")
-    repetition = imported(path, tmp_path / "out", "CC=reno")
+    repetition = imported(path, tmp_path / "out", "CC=reno", f"MTU={foreign.MTU}", "BUF=20p")
     summary = json.loads((repetition / "summary.json").read_text())
     assert summary["reasons"][1:] == ["the kernel lost 12 events of the trace"]
     assert (summary["utilization"]["mean"], summary["drops"], summary["goodput_bps"]) == (None, None, None)

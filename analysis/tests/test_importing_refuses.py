@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from analysis import derive as derive_module
-from analysis.importing import command, sources
+from analysis.importing import command, sources, traffic
 from analysis.tests import campaign, foreign, simulate
 from analysis.tests.imports import EXPERIMENT, imported, pcap, refused
 from bufferscope.__main__ import main
@@ -162,12 +162,22 @@ def test_postcard__of_another_year_or_of_nothing_is_refused_and_the_directory_is
     assert "neither postcards, nor events of a trace" in refused(run / "config.json", out, capsys)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines, f"31600000.5{lines[-1][lines[-1].index(':') :]}"]) + "\n")
-    assert "RTTs; allowed: at most 10000000: check RTT" in refused(run, out, capsys)
+    assert "RTTs; allowed: at most 202340 for 10234 packets" in refused(run, out, capsys)
     assert not (tmp_path / "new").exists()
     path.write_text("\n".join(lines) + "\n")
     assert main(["import", f"FROM={run}", f"OUTPUT={out}", "RATE=1kbit", "RTT=10ms"]) == 0
     summary = json.loads((out / "rep-1/summary.json").read_text())
     assert "which is impossible: rate_bps of spec.yaml is not" in summary["reasons"][-1]
+
+
+def test_source__that_would_take_much_memory_is_refused(run, tmp_path, capsys):
+    lines = (run / "trace.tr").read_text().splitlines()[:9]
+    (many := tmp_path / "many.tr").write_text(
+        "".join(f"{lines[2].replace(':30000 ', f':{port} ')}\n" for port in range(20_000, 20_001 + traffic.MOST_FLOWS))
+    )
+    assert "FLOWS=n" in refused(many, tmp_path / "out", capsys)
+    (packed := tmp_path / "packed.tr.gz").write_bytes(gzip.compress(f"{lines[2]}\n".encode() * 99_999))
+    assert "unpack" in refused(packed, tmp_path / "out", capsys)
 
 
 def test_analysis__that_fails_leaves_nothing(run, tmp_path, monkeypatch, capsys):

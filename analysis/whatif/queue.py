@@ -19,7 +19,7 @@ import numpy as np
 from analysis.amounts import si
 from analysis.exporting import pcapng
 from analysis.packets import card_columns, packet_headers, packet_kinds
-from analysis.postcards import PostcardArrivals
+from analysis.postcards import PostcardArrivals, queue_keys
 from analysis.raw import Columns
 from controlplane.policy import EGRESS_ECN, EGRESS_MODES
 from lib.errors import InputError
@@ -75,11 +75,12 @@ def arrivals(repetition: Path, recorded: Columns) -> dict[str, np.ndarray]:
     """
     if not len(recorded["flags"]):
         raise InputError(f"{repetition}: no packet arrived at the bottleneck's queue; nothing can be replayed")
-    loaded, port = PostcardArrivals(recorded), recorded["egress_port"][0]
+    loaded, queue = PostcardArrivals(recorded), queue_keys(recorded)[0]
     parts = []
     for rows, _, _ in pcapng.stored(repetition):
         cards = card_columns(rows)
-        parts.append({name: values[cards["egress_port"] == port] for name, values in cards.items()})
+        of_queue = queue_keys(cards) == queue
+        parts.append({name: values[of_queue] for name, values in cards.items()})
     names = [name for name in parts[0] if all(name in part for part in parts)]
     whole = {name: np.concatenate([part[name] for part in parts]) for name in names}
     whole["arrival_ns"] = loaded.times(whole)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""The reasons against an imported run that a recorded run cannot have: faults of the source that the import noted, and
+contradictions between source and conditions. validity.py makes all other checks that the source allows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis import imported, switch_clock
+from analysis.by_flow import order_by_flow
+from analysis.load import Run
+from analysis.loss import longest_rtt_ns
+from analysis.metrics import Columns, Window, arrivals_in, of_experiment
+from analysis.raw import known
+from analysis.unwrap import group_starts, unwrap32
+from lib.frames import ETHERNET_BYTES
+from wire import wire
+
+CARD = wire.POSTCARD.const
+MOST_PAUSE = 2  # longest RTTs without a packet or record, of all flows together
+LEAST_SRTT = 0.9  # of the base RTT
+CLOCKS_SLACK_NS = 100_000  # by which packets may be earlier than the trace allows: traces have whole us
+
+
+def reasons(run: Run, queue: Columns, window: Window, utilization: float | None) -> list[str]:
+    """One line each; the first is imported.REASON. `utilization` is the mean over the window."""
+    postcards, inside = len(queue["flags"]), arrivals_in(queue, window.start_ns, window.end_ns)
+    result = [imported.REASON, *run.spec["imported"].get("notes", [])]
+    if postcards and inside.stop == inside.start:
+        result.append(
+            f"none of the {postcards} postcards is in the measurement window (warmup_ns, duration_ns of spec.yaml): "
+            "import them again with another WARMUP or DURATION"
+        )
+    if utilization is not None and utilization > imported.MAX_UTILIZATION:
+        result.append(
+            f"link: a utilization of {utilization:.0%}, which is impossible: rate_bps of spec.yaml is not the "
+            "bottleneck's rate; import the run again with the bottleneck's rate as RATE"
+        )
+    longest = run.spec["mtu_bytes"] + ETHERNET_BYTES
+    if "packet_bytes" not in imported.unknown(run.spec) and (queue["packet_bytes"] > longest).any():
+        result.append(
+            f"queue: packets of up to {queue['packet_bytes'].max()} bytes, but mtu_bytes of spec.yaml is "
+            f"{run.spec['mtu_bytes']}: import the run again with the right MTU"
+        )
+    return [*result, *_hole_reasons(run, queue), *_time_reasons(run, queue, window)]
+
+
+def _hole_reasons(run: Run, queue: Columns) -> list[str]:
+    """One line if postcards without numbers or lengths leave holes in the flows' sequence numbers: every byte of a
+    flow goes through the queue.
+    """
+    if "packet_bytes" not in imported.unknown(run.spec) or not len(queue["flow"]):
+        return []
+    rows = np.flatnonzero(of_experiment(run)[queue["flow"]] & ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0))
+    rows = rows[order_by_flow(queue["flow"][rows])]
+    flow = queue["flow"][rows]
+    seq = unwrap32(queue["tcp_seq"][rows], group_starts(flow))
+    order = np.lexsort((seq, flow))
+    steps = np.diff(seq[order])[np.diff(flow[order].astype(np.int64)) == 0]
+    missing = np.maximum(np.rint(steps / imported.full_payload(run.spec["mtu_bytes"])) - 1, 0).sum()
+    if not missing:
+        return []
+    return [
+        f"queue: {missing:.0f} packets have no postcard (holes in the flows' sequence numbers): utilization and "
+        "goodput are without them; or mtu_bytes of spec.yaml is too small"
+    ]
+
+
+def _time_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
+    spec, tcp, result = run.spec, run.tcp, []
+    counts = of_experiment(run)
+    mine = counts[tcp["flow"]]
+    srtt_ns = tcp["srtt_us"][mine & known(tcp, "srtt_us") & (tcp["srtt_us"] > 0)].astype(np.int64) * 1000
+    rtt_ns = longest_rtt_ns(spec["rtt_ns"], spec["buffer_packets"], spec["wire_bytes"], spec["rate_bps"])
+    most_ns = MOST_PAUSE * max(rtt_ns, int(srtt_ns.max(initial=0)))
+    times = {"trace": tcp["mono_ns"][mine], "postcards": queue["enqueue_mono_ns"][counts[queue["flow"]]]}
+    for name, of_part in times.items():
+        of_part = np.clip(of_part, window.traffic_start_ns, window.end_ns)
+        ends = [[window.traffic_start_ns], of_part, [window.end_ns]] if len(of_part) else [of_part]
+        pause_ns = int(np.diff(np.concatenate(ends)).max(initial=0))
+        if pause_ns > most_ns:
+            result.append(
+                f"{name}: nothing for {pause_ns / 1e9:.3f} s (the longest RTT is {most_ns / MOST_PAUSE / 1e9:.3f} s): "
+                "a part is missing, the clock was set, or all flows paused"
+            )
+    if len(srtt_ns) and srtt_ns.min() < LEAST_SRTT * spec["rtt_ns"]:
+        result.append(
+            f"trace: a smoothed RTT of {srtt_ns.min() / 1e6:.3f} ms, below the base RTT of "
+            f"{spec['rtt_ns'] / 1e6:.3f} ms: import the run again with the path's RTT without queue as RTT"
+        )
+    if len(queue["flags"]) and len(tcp["flow"]):
+        result += _clock_reasons(run, queue)
+    return result
+
+
+def _clock_reasons(run: Run, queue: Columns) -> list[str]:
+    """One line if packets came to the queue before the trace says that they were sent, or were acknowledged sooner
+    than an RTT after they left.
+    """
+    came = queue["enqueue_mono_ns"]
+    sender = switch_clock.Sender(run.spec["rtt_ns"], has_collector=False)
+    sent, acked = switch_clock.bounds(queue, run.tcp, came, sender)
+    early_ns = sent.times_ns - came[sent.rows]
+    late_ns = (came + queue["sojourn_ns"])[acked.rows] - acked.times_ns
+    wrong = np.union1d(sent.rows[early_ns > CLOCKS_SLACK_NS], acked.rows[late_ns > CLOCKS_SLACK_NS])
+    if not len(wrong):
+        return []
+    apart_ns = max(early_ns.max(initial=0), late_ns.max(initial=0))
+    return [
+        f"clocks: {len(wrong)} packets came to the queue before the trace says that they were sent, or were "
+        f"acknowledged sooner than RTT after they left (by up to {apart_ns / 1e6:.3f} ms): trace and postcards are of "
+        "two clocks or runs, or RTT is too long"
+    ]
