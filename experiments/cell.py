@@ -93,7 +93,7 @@ def _run_at_the_end(command: Sequence[str]) -> int:
                 os.closerange(3, read_end)
                 os.closerange(read_end + 1, os.sysconf("SC_OPEN_MAX"))
                 os.read(read_end, 1)
-                os.execv(command[0], command)
+                os.execv(command[0], list(command))
         finally:
             os._exit(0)
     os.close(read_end)

@@ -10,6 +10,7 @@ deviations: in docs/theory.md is how many links, held out, lay inside.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -142,12 +143,12 @@ def outcome(stored: Sequence[Series], link: Link, buffer: float) -> Outcome:
     share = buffer * math.sqrt(link.flows) / link.bdp
     window = (link.bdp + buffer) / link.flows
 
-    def of(value: Callable[[EvidenceRun, Series], float | None], back: Callable[[float], float]) -> Interval | None:
+    def of(value: Callable[[Series, EvidenceRun], float | None], back: Callable[[float], float]) -> Interval | None:
         places: dict[str, list[np.ndarray]] = {}
         values: dict[str, list[float]] = {}
         for one in stored:
             own = share * one.bdp / math.sqrt(one.flows)
-            at = one.at(own, lambda run, one=one: value(run, one)) if _kind(one.cc) == _kind(link.cc) else None
+            at = one.at(own, functools.partial(value, one)) if _kind(one.cc) == _kind(link.cc) else None
             if at is not None:
                 places.setdefault(one.cc, []).append(_place(one.flows, one.bdp))
                 values.setdefault(one.cc, []).append(at)
@@ -162,9 +163,9 @@ def outcome(stored: Sequence[Series], link: Link, buffer: float) -> Outcome:
         return Interval(back(middle), ends[0], ends[1])
 
     return Outcome(
-        of(lambda run, _: _log_idle(run.utilization_mean), _used),
-        of(lambda run, _: _log_idle(run.utilization_p01), _used),
-        of(lambda run, _: _filled(run), lambda part: link.time_s(buffer) * min(max(part, 0.0), 1.0)),
+        of(lambda _, run: _log_idle(run.utilization_mean), _used),
+        of(lambda _, run: _log_idle(run.utilization_p01), _used),
+        of(lambda _, run: _filled(run), lambda part: link.time_s(buffer) * min(max(part, 0.0), 1.0)),
         of(_log_loss, lambda log: min(max(math.exp(log) / window**2 - LEAST_LOSS, 0.0), 1.0)),
     )
 
@@ -189,7 +190,7 @@ def _filled(run: EvidenceRun) -> float | None:
     return min(run.depth_p99 + 1, run.buffer_packets) / run.buffer_packets
 
 
-def _log_loss(run: EvidenceRun, of: Series) -> float | None:
+def _log_loss(of: Series, run: EvidenceRun) -> float | None:
     """The logarithm of loss x window^2, which the window of a flow that halves at a loss leaves nearly constant."""
     window = (of.bdp + run.buffer_packets) / of.flows
     return None if run.loss is None else math.log((run.loss + LEAST_LOSS) * window**2)

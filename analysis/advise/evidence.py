@@ -154,12 +154,12 @@ def _run(row: Mapping[str, Any]) -> EvidenceRun | None:
     if row["valid"] is not True or not long_flows or not usable or not cc or "," in cc:
         return None
     arrivals, drops = (_number(row.get(name)) for name in ("arrivals", "drops"))
-    return EvidenceRun(
+    return EvidenceRun._make((
         str(cc), int(numbers[0]), int(numbers[1]), int(numbers[2]) + _spread_ns(row) // 2, int(numbers[3]),
         float(numbers[4]), *(_number(row[name]) for name in MEASURED), _number(row.get("depth_p99_packets")),
         drops / arrivals if arrivals and drops is not None else None,
         tuple(row.get(name) for name in ("clock", *SETTING)),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _spread_ns(row: Mapping[str, Any]) -> int:

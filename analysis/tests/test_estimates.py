@@ -31,7 +31,7 @@ def link_of(one, utilization):
 
 def known(stored, measure, utilization):
     """One series for each link whose least buffer is known, with its bounds."""
-    links = {}
+    links: dict[tuple[object, ...], tuple[object, object]] = {}
     for one in stored:
         bounded = one.least(measure, utilization)
         if bounded.low > 0 and bounded.high <= CLOSE * bounded.low:
@@ -95,8 +95,9 @@ def test_least_buffer__grows_with_the_utilization_and_never_falls(stored):
         for cc in ("cubic", "reno", "bbr"):
             links = [parameters.read(words | {"cc": cc, "util": f"{util}"}).link for util in (0.5, 0.9, 0.99, 0.999)]
             each = [estimates.least(stored, link) for link in links]
-            assert each[0] is not None
             assert all(sorted(ends) == list(ends) for ends in zip(*each, strict=True)), (words, cc, each)
+            assert each[0] is not None
+            assert each[-1] is not None
             assert each[0].high < each[-1].high, (words, cc)
 
 

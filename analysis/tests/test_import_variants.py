@@ -18,7 +18,7 @@ from analysis.tests.imports import pcap
 from bufferscope.__main__ import main
 from wire import wire
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = pytest.mark.usefixtures("blank")
 SCENARIO = simulate.Scenario(flows=2, rate_bps=10_000_000, rtt_ns=20_000_000, threshold=12, duration_ns=700_000_000)
 LINK = ("RATE=10mbit", "RTT=20ms", "MTU=1500", "BUF=12p", "WARMUP=200ms", "DURATION=400ms", "FLOWS=2")
 PORT, REAL_NS, TURN = wire.POSTCARD.const["POSTCARD_UDP_PORT"], 10**18, 1 << 48

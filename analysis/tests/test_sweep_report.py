@@ -237,7 +237,8 @@ def test_means__have_the_intervals_of_the_valid_repetitions(tmp_path, summary, b
     runs, used, _, _, delay, *_ = by_point["cubic", "4", "20"]
     values = [1 - 1 / (40 + number) for number in (1, 2, 3)]
     mean = mean_interval(values)
-    assert (runs, used) == ("3", f"{100 * mean.value:.2f} % ({100 * mean.low:.2f} % to {100 * mean.high:.2f} %)")
+    assert mean is not None
+    assert (runs, used) == ("3", f"{100 * (mean.value or 0):.2f} % ({100 * (mean.low or 0):.2f} % to {100 * (mean.high or 0):.2f} %)")
     assert delay == "4 ms"  # the same in all repetitions
     assert by_point["reno", "4", "20"][0] == "2"
 
