@@ -22,9 +22,11 @@ KEYS = ("buf", "mode", "ecn_threshold", "rate")
 
 def whatif(run: Path, given: dict[str, str]) -> int:
     """Replays each repetition of `run` and prints the results. Returns the exit status. Raises SpecError, RunError."""
+    from analysis.advise import with_senders
+    from analysis.advise.command import PUBLISHED
     from analysis.whatif import results
     from runs import verdict
-    from runs.spec_file import repetitions
+    from runs.spec_file import load_spec, repetitions
 
     statuses: list[int] = []
     for repetition in repetitions(run):
@@ -35,6 +37,9 @@ def whatif(run: Path, given: dict[str, str]) -> int:
             )
             for line in results.lines(directory, summary):
                 say(line)
+            spec = load_spec(repetition)
+            if text := with_senders.line(spec, setting.rate_bps, setting.mode, setting.buffer_packets, PUBLISHED):
+                say(f"  {text}")
             verdict.say_doubts(repetition)
             statuses.append(Exit.DONE)
         except InputError as error:

@@ -201,16 +201,21 @@ def _why_start(given: Answer) -> str:
 
 def _would_give(given: Answer, flows: int, outcome: Outcome) -> str:
     link, buffer = given.question.link, given.question.buffer_packets or 0
-    shown = [
+    many = "" if given.question.flows_known else f" with {counted(flows, 'flow')}"
+    if not (text := outcome_text(outcome)):
+        return f"{pasteable(link, buffer)}{many}: too few of our runs have such a buffer to say what it gives."
+    return f"{pasteable(link, buffer)} would give{many}: {text}."
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """What a buffer gives, each number with its interval; "" if no number is known."""
+    shown = (
         _percent(outcome.utilization_mean, "of the link used in the mean"),
         _percent(outcome.utilization_p01, "in the worst 1 % of ten RTTs"),
         _shown(outcome.delay_p99_s, 1e3, " ms", "of queueing delay at the 99th percentile"),
         _percent(outcome.loss, "of packets lost"),
-    ]
-    many = "" if given.question.flows_known else f" with {counted(flows, 'flow')}"
-    if not any(shown):
-        return f"{pasteable(link, buffer)}{many}: too few of our runs have such a buffer to say what it gives."
-    return f"{pasteable(link, buffer)} would give{many}: {'; '.join(filter(None, shown))}."
+    )
+    return "; ".join(filter(None, shown))
 
 
 def _percent(interval: Interval | None, what: str) -> str:

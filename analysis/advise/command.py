@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Measure = Callable[["Answer"], "Measurement"]
 Check = Callable[[Question, "Measurement | None"], str]  # the line that says how to check the answer
 CHECKOUT = Path(__file__).resolve().parents[2]
+PUBLISHED = CHECKOUT / "docs/results"
 
 
 def run(given: dict[str, Any], errors: list[BadValue], check: Check, measure: Measure | None = None) -> int:

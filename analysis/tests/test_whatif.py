@@ -81,6 +81,14 @@ def test_results__stand_beside_each_other_and_leave_the_run_alone(fresh, blank):
     assert all((directory / name).read_bytes() == data for name, data in before.items())
 
 
+def test_whatif__says_what_our_runs_give_with_senders_that_react(fresh, known_runs, capsys, blank):
+    """Only where they tell: long flows of one algorithm, tail drop, a buffer that runs have."""
+    directory = fresh()
+    for words, is_said in ((["BUF=20p"], True), (["BUF=100000p"], False), (["BUF=20p", "MODE=ecn"], False)):
+        whatif(directory, *words)
+        assert ("with senders that react, by our published runs: " in capsys.readouterr().out) == is_said, words
+
+
 def test_whatif__names_each_mistake(fresh, capsys):
     directory = fresh()
     for words in (
