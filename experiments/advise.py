@@ -194,7 +194,7 @@ def measure(before: Answer, results: str, budget_s: float) -> Measurement:
     """
     import polars
 
-    from experiments import host, machine_speed
+    from experiments import machine_speed
     from experiments.advise_link import Limits, try_on_link
     from experiments.sweep import run as sweep_run
     from experiments.sweep.command import prober
@@ -205,7 +205,7 @@ def measure(before: Answer, results: str, budget_s: float) -> Measurement:
     question, link = before.question, before.question.link
     share = scaled(link, RUN_SHARE * budget_s)
     sweep = search(question, share)
-    directory = Path(results or host.CHECKOUT / "results").absolute()
+    directory = Path(results or "results").absolute()
     probe = prober(build=True)
     options = sweep_run.Options(directory)
     search_s = sweep_run.missing(sweep, probe, options, run_table.read(directory).clear()).duration_s

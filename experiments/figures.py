@@ -110,7 +110,7 @@ def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
     figures = _figures(paper, given, errors) if paper else ()
     ns3 = _ns3(paper, figures, given, errors) if paper else False
     second, beside = (_second(paper, given, errors), _beside(paper, given, errors)) if paper else (False, None)
-    results = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute()
+    results = Path(str(given.get("results") or "results")).absolute()
     if draws == "only" and "runs" not in given and not results.is_dir():
         errors.append(BadValue("RESULTS", None, f"{results} is not a directory; allowed with DRAW=only: one with runs"))
     published = _published(paper, given, errors)

@@ -36,7 +36,7 @@ def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
     if given.get("publish") == "1":
         made = build.publish(DOCS, spreads_ns())
     else:
-        output = Path(str(given.get("results") or host.CHECKOUT / "results")).absolute() / "figures" / build.NAME
+        output = Path(str(given.get("results") or "results")).absolute() / "figures" / build.NAME
         with drawing(output) as scratch:
             build.build(DOCS, scratch, spreads_ns())
         made = [output / f"{build.NAME}.svg"]

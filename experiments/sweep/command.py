@@ -41,7 +41,6 @@ KEYS = parameters.KEYS | {
 
 def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Raises SpecError, RunError, Interrupted."""
-    from experiments import host
     from experiments.sweep import needs, plan, run, slurm, spec
     from runs import run_table
 
@@ -56,7 +55,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     sweep = plan.offered(spec.read(Path(file), words, smoke), probe)
     if sweep.note:
         say(f"note: {sweep.note}")
-    chosen = run.Options(Path(results or host.CHECKOUT / "results").absolute(), at_once, attempts)
+    chosen = run.Options(Path(results or "results").absolute(), at_once, attempts)
     chosen = chosen._replace(inventory=inventory, engine=engine)
     if only_show:
         table = run_table.read(chosen.results)

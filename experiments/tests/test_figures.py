@@ -40,6 +40,11 @@ def read(words: Sequence[str]) -> figures.Asked:
     return figures.read(*read_words(list(words), figures.KEYS))
 
 
+def test_results__are_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read(["PAPER=spang2021"]).options.results == tmp_path / "results"
+
+
 def test_words__are_all_checked_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "beside").mkdir()
     for words, said in (
