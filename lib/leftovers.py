@@ -18,7 +18,7 @@ from pathlib import Path
 from lib import files, owner
 
 # Of files.scratch, files.complete, a sweep's engine, and a testbed's run.
-SCRATCH = re.compile(r"\.(derived|whatif|importing|engine|away)|\..+\.part|\.fetched-.+")
+SCRATCH = re.compile(r"\.(derived|whatif|report|drawn|importing|engine|away)|\..+\.part|\.fetched-.+")
 TEMPORARY = re.compile(r"\..+\.(\d+)\.\d+")  # of files.whole and files.link: the process ID, and a number
 PREFIX = "bufferscope-scratch-"
 NEW_S = 10.0  # a directory that is just being made has no lock yet

@@ -46,7 +46,7 @@ def test_error__becomes_one_line_only_on_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(RunError) as failure, disk.explained(tmp_path):
         raise RunError("why")
     assert failure.value.lines == ["why"]
-    with pytest.raises(RunError, match=r"^No space left on device"), disk.explained(tmp_path):
+    with pytest.raises(RunError, match=f"^{tmp_path}: No space left on device"), disk.explained(tmp_path):
         Path("/dev/full").write_text("x")
     with pytest.raises(FileNotFoundError), disk.explained(tmp_path):
         (tmp_path / "none").read_text()

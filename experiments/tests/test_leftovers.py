@@ -73,7 +73,9 @@ def test_killed_command__leaves_what_is_listed_and_what_the_next_one_removes(tmp
 
 
 def test_leftovers__names_them_all_removes_them_and_spares_what_is_in_use(tmp_path: Path) -> None:
-    stale = {tmp_path / name for name in ("run/rep-1/.derived", "run/.importing", ".cards.pcapng.part")}
+    stale = {
+        tmp_path / name for name in ("run/rep-1/.derived", "sweep/.report", "run/.importing", ".cards.pcapng.part")
+    }
     for path in stale:
         path.mkdir(parents=True)
     stale.add(tmp_path / "run/.summary.json.4194305.0")  # beyond the largest process ID
