@@ -18,7 +18,7 @@ from lib import memory_group
 from lib.errors import fail
 
 MIB = 1 << 20
-LOCALE = "C.UTF-8"
+REPLACED = {"LC_ALL": "C.UTF-8", "MPLBACKEND": "agg"}  # a locale or a module that this machine may not have
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # the first that is set names the directory (iperf3, gcc and Python)
 LEAST_FREE_BYTES = 4 * MIB  # in that directory
 LEAST_MEMORY_BYTES = 256 * MIB  # of Python with its packages
@@ -33,23 +33,24 @@ class Limit(NamedTuple):
     option: str  # of ulimit
     of: str
     least: int
-    unit: int
-    unit_name: str
+    unit: str = "KiB"  # of ulimit; '': a count
 
 
 LIMITS = (
-    Limit(resource.RLIMIT_AS, "-v", "address space", 4 << 30, MIB, " MiB"),
-    Limit(resource.RLIMIT_DATA, "-d", "data segment", 2 << 30, MIB, " MiB"),
-    Limit(resource.RLIMIT_FSIZE, "-f", "size of a file", 4 << 30, MIB, " MiB"),
-    Limit(resource.RLIMIT_NOFILE, "-n", "number of open files", 128, 1, ""),
+    Limit(resource.RLIMIT_AS, "-v", "address space", 4 << 20),
+    Limit(resource.RLIMIT_DATA, "-d", "data segment", 2 << 20),
+    Limit(resource.RLIMIT_STACK, "-s", "stack", 1 << 10),
+    Limit(resource.RLIMIT_FSIZE, "-f", "size of a file", 4 << 20),
+    Limit(resource.RLIMIT_NOFILE, "-n", "number of open files", 128, ""),
+    Limit(resource.RLIMIT_NPROC, "-u", "number of processes", 64, ""),
 )
 
 
 def settle() -> None:
-    """Replaces what the command's programs could not work with: a locale that is not installed, or is not in UTF-8; an
-    empty name of a directory; a closed standard input or standard error.
+    """Replaces what the command could not work with: a locale that is not installed, or is not in UTF-8; Matplotlib's
+    backend; an empty name of a directory; a closed standard input or standard error.
     """
-    os.environ["LC_ALL"] = LOCALE
+    os.environ.update(REPLACED)
     for name in TEMPORARY:
         if os.environ.get(name) == "":
             del os.environ[name]
@@ -95,11 +96,12 @@ def _is_open(descriptor: int) -> bool:
 def _limits() -> Iterator[str]:
     for limit in LIMITS:
         soft, _ = resource.getrlimit(limit.resource)
-        if soft != resource.RLIM_INFINITY and soft < limit.least:
+        value = soft >> 10 if limit.unit else soft
+        if soft != resource.RLIM_INFINITY and value < limit.least:
             yield (
-                f"the limit of the {limit.of} (ulimit {limit.option}) is {soft // limit.unit:,}{limit.unit_name}; "
-                f"allowed: {limit.least // limit.unit:,}{limit.unit_name} or more: raise it (ulimit {limit.option} N), "
-                "or start the command from a shell without it"
+                f"the limit of the {limit.of} (ulimit {limit.option}) is {value} {limit.unit}".rstrip()
+                + f"; allowed: {limit.least} or more: raise it (ulimit {limit.option} {limit.least}), or start the "
+                "command from a shell without it"
             )
 
 

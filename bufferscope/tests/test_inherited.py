@@ -29,10 +29,12 @@ def said(shell: str, *words: str, program: str = "-m bufferscope") -> list[str]:
     [
         ("exec >&-", ("parameters",), "standard output is closed"),
         ("exec >/dev/full", ("parameters",), "standard output: No space left on device"),
-        ("ulimit -v 500000", ("runs",), "(ulimit -v) is 488 MiB"),
-        ("ulimit -f 100", ("runs",), "(ulimit -f) is 0 MiB"),
+        ("ulimit -v 500000", ("runs",), "(ulimit -v) is 500000 KiB"),
+        ("ulimit -f 100", ("runs",), "(ulimit -f) is 100 KiB"),
+        ("ulimit -s 100", ("runs",), "(ulimit -s) is 100 KiB"),
         ("ulimit -n 30", ("runs",), "(ulimit -n) is 30;"),
-        ("export TMPDIR=/nonexistent", EXPERIMENT, "TMPDIR=/nonexistent is not a directory"),
+        ("ulimit -u 10", ("runs",), "(ulimit -u) is 10;"),
+        ("export TMPDIR=/dev/null/none", EXPERIMENT, "TMPDIR=/dev/null/none is not a directory"),
         ("export TMPDIR= TMP=/proc", EXPERIMENT, "TMP=/proc is full"),
         ("export TMPDIR=build", EXPERIMENT, "TMPDIR=build is not an absolute path"),
     ],
@@ -51,12 +53,13 @@ def test_package__that_is_missing_or_broken_is_one_line(tmp_path: Path) -> None:
     assert "package polars cannot be loaded (wrong ELF class)" in line
 
 
-def test_locale__that_is_not_installed_and_a_closed_stdin_change_nothing() -> None:
+def test_environment__that_only_programs_would_refuse_changes_nothing() -> None:
     program = (
-        "import subprocess, sys; from lib import inherited; inherited.settle(); print(sys.stdin.read()); "
+        "import subprocess, sys; from lib import inherited; inherited.settle(); import matplotlib; "
+        "print(sys.stdin.read()); "
         "sys.exit(subprocess.run(['ansible', '--version'], stdout=subprocess.DEVNULL).returncode)"
     )
-    script = 'export LC_ALL=de_DE.UTF-8 PATH="$(dirname "$0"):$PATH"; exec <&-; exec "$0" -c "$1"'
+    script = 'export LC_ALL=de_DE.UTF-8 MPLBACKEND=nonsense PATH="$(dirname "$0"):$PATH"; exec <&-; exec "$0" -c "$1"'
     done = subprocess.run(
         ["sh", "-c", script, sys.executable, program], cwd=CHECKOUT, capture_output=True, text=True, check=False
     )
