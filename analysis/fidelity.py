@@ -220,9 +220,8 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
         reasons = inexact(run, facts)
     elif not limits.exact_time:
         line = facts["line"]
-        reasons = []
-        if complete or not of_source:
-            reasons = _lateness_reasons(run, facts, f"port {port}") + _rate_reasons(run, facts, limits)
+        reasons = _lateness_reasons(run, facts, f"port {port}")
+        reasons += [] if of_source and not complete else _rate_reasons(run, facts, limits)
         reasons += wall_clock.clock_reasons(run, facts) + _recount_reasons(run)
         reasons += _lateness_reasons(run, line, "port 2 of the delay line") + _soft_reasons(line) if line else []
     else:

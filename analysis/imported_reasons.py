@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis import imported, switch_clock
-from analysis.by_flow import order_by_flow
+from analysis import imported
+from analysis.by_flow import Axis, order_by_flow
 from analysis.load import Run
 from analysis.loss import longest_rtt_ns
 from analysis.metrics import Columns, Window, arrivals_in, of_experiment
+from analysis.postcards import NO_DATA_BYTES
 from analysis.raw import known
+from analysis.sequence import groups
 from analysis.unwrap import group_starts, unwrap32
 from lib.frames import ETHERNET_BYTES
 from wire import wire
@@ -20,7 +22,6 @@ from wire import wire
 CARD = wire.POSTCARD.const
 MOST_PAUSE = 2  # longest RTTs without a packet or record, of all flows together
 LEAST_SRTT = 0.9  # of the base RTT
-CLOCKS_SLACK_NS = 100_000  # by which packets may be earlier than the trace allows: traces have whole us
 
 
 def reasons(run: Run, queue: Columns, window: Window, utilization: float | None) -> list[str]:
@@ -47,24 +48,37 @@ def reasons(run: Run, queue: Columns, window: Window, utilization: float | None)
 
 
 def _hole_reasons(run: Run, queue: Columns) -> list[str]:
-    """One line if postcards without numbers or lengths leave holes in the flows' sequence numbers: every byte of a
-    flow goes through the queue.
+    """One line each for bytes of the flows that never come to the queue, or later than reordering explains: every byte
+    of a flow goes through the queue.
     """
-    if "packet_bytes" not in imported.unknown(run.spec) or not len(queue["flow"]):
-        return []
-    rows = np.flatnonzero(of_experiment(run)[queue["flow"]] & ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0))
+    rows = of_experiment(run)[queue["flow"]] & ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0)
+    rows = np.flatnonzero(rows & (queue["packet_bytes"] > NO_DATA_BYTES))
     rows = rows[order_by_flow(queue["flow"][rows])]
-    flow = queue["flow"][rows]
-    seq = unwrap32(queue["tcp_seq"][rows], group_starts(flow))
-    order = np.lexsort((seq, flow))
-    steps = np.diff(seq[order])[np.diff(flow[order].astype(np.int64)) == 0]
-    missing = np.maximum(np.rint(steps / imported.full_payload(run.spec["mtu_bytes"])) - 1, 0).sum()
-    if not missing:
+    if not len(rows):
         return []
-    return [
-        f"queue: {missing:.0f} packets have no postcard (holes in the flows' sequence numbers): utilization and "
-        "goodput are without them; or mtu_bytes of spec.yaml is too small"
-    ]
+    starts = group_starts(queue["flow"][rows])
+    group, seq = groups(starts, len(rows)), unwrap32(queue["tcp_seq"][rows], starts)
+    begin = Axis.of(np.minimum.reduceat(seq, starts), np.maximum.reduceat(seq, starts)).at(group, seq)
+    distinct, first = np.unique(begin, return_index=True)
+    result = []
+    if "packet_bytes" in imported.unknown(run.spec):  # and the postcards have no numbers
+        steps = np.diff(distinct)[np.diff(group[first]) == 0]
+        missing = np.maximum(np.rint(steps / imported.full_payload(run.spec["mtu_bytes"])) - 1, 0).sum()
+        if missing:
+            result.append(
+                f"queue: {missing:.0f} packets have no postcard (holes in the flows' sequence numbers): utilization "
+                "and goodput are without them; or mtu_bytes of spec.yaml is too small"
+            )
+    highest = np.maximum.accumulate(begin)
+    behind = first[distinct < highest[first]]
+    came = queue["enqueue_mono_ns"][rows]
+    late_ns = came[behind] - came[np.searchsorted(highest, begin[behind], side="right")]
+    if late := np.count_nonzero(late_ns >= run.spec["rtt_ns"]):
+        result.append(
+            f"queue: {late} packets came for the first time an RTT or more after later ones of their flow: their first "
+            "copies have no postcard, or were lost before the queue"
+        )
+    return result
 
 
 def _time_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
@@ -89,26 +103,4 @@ def _time_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
             f"trace: a smoothed RTT of {srtt_ns.min() / 1e6:.3f} ms, below the base RTT of "
             f"{spec['rtt_ns'] / 1e6:.3f} ms: import the run again with the path's RTT without queue as RTT"
         )
-    if len(queue["flags"]) and len(tcp["flow"]):
-        result += _clock_reasons(run, queue)
     return result
-
-
-def _clock_reasons(run: Run, queue: Columns) -> list[str]:
-    """One line if packets came to the queue before the trace says that they were sent, or were acknowledged sooner
-    than an RTT after they left.
-    """
-    came = queue["enqueue_mono_ns"]
-    sender = switch_clock.Sender(run.spec["rtt_ns"], has_collector=False)
-    sent, acked = switch_clock.bounds(queue, run.tcp, came, sender)
-    early_ns = sent.times_ns - came[sent.rows]
-    late_ns = (came + queue["sojourn_ns"])[acked.rows] - acked.times_ns
-    wrong = np.union1d(sent.rows[early_ns > CLOCKS_SLACK_NS], acked.rows[late_ns > CLOCKS_SLACK_NS])
-    if not len(wrong):
-        return []
-    apart_ns = max(early_ns.max(initial=0), late_ns.max(initial=0))
-    return [
-        f"clocks: {len(wrong)} packets came to the queue before the trace says that they were sent, or were "
-        f"acknowledged sooner than RTT after they left (by up to {apart_ns / 1e6:.3f} ms): trace and postcards are of "
-        "two clocks or runs, or RTT is too long"
-    ]

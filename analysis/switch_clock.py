@@ -130,7 +130,7 @@ def place(cards: Columns, tcp: Columns, sender: Sender) -> SwitchClock | None:
         """Times of the switch on CLOCK_MONOTONIC by the first estimate, which keeps their order."""
         return times + np.rint(slope * (times - origin)).astype(np.int64) + base
 
-    below, above = bounds(cards, tcp, timeline, sender)
+    below, above = _bounds(cards, tcp, timeline, sender)
     if len(below.rows):  # differences become small, hence exact in 64-bit floating point
         base = int(np.median(below.times_ns - estimated(timeline[below.rows])))
     parts = []
@@ -174,29 +174,29 @@ def _place_stamps(cards: Columns) -> None:
     cards["rx_mono_ns"] = rx - int((rx - departure).min())
 
 
-class Points(NamedTuple):
+class _Points(NamedTuple):
     """Bounds of packets' times: rows of the postcards, and the bounds on CLOCK_MONOTONIC of the sender."""
 
     rows: np.ndarray
     times_ns: np.ndarray
 
-    def only(self, which: np.ndarray) -> Points:
-        return Points(self.rows[which], self.times_ns[which])
+    def only(self, which: np.ndarray) -> _Points:
+        return _Points(self.rows[which], self.times_ns[which])
 
 
-def bounds(cards: Columns, tcp: Columns, came: np.ndarray, sender: Sender) -> tuple[Points, Points]:
+def _bounds(cards: Columns, tcp: Columns, came: np.ndarray, sender: Sender) -> tuple[_Points, _Points]:
     """Bounds of arrivals from below, and of departures from above."""
     requests, sent, answered = _echoes(cards, came, sender.echoes)
     known, ack_came = acked(cards, tcp, came)
     unsent, then = not_sent(cards, tcp, came)
-    below = Points(np.concatenate((unsent, requests)), np.concatenate((then, sent)))
+    below = _Points(np.concatenate((unsent, requests)), np.concatenate((then, sent)))
     # A soft switch delays by its own clock. If that clock is fast, its links delay less than nominal.
     least_ns = sender.least_rtt_ns - int(sender.least_rtt_ns * DELAY_TOLERANCE)
     rows, times = [known, requests], [ack_came - least_ns, answered - least_ns]
     if sender.has_collector:
         rows.append(np.arange(len(came)))
         times.append(cards["rx_mono_ns"])
-    return below, Points(np.concatenate(rows), np.concatenate(times))
+    return below, _Points(np.concatenate(rows), np.concatenate(times))
 
 
 def _echoes(

@@ -11,14 +11,16 @@ difference.
 from __future__ import annotations
 
 from analysis.load import Run
+from analysis.raw import Columns
 from analysis.switch_clock import DELAY_TOLERANCE, acked, is_free, not_sent
 from analysis.wall_clock import CLOCK_SLACK_NS
 from runs.spec_file import idle_rtt_ns
 
 
-def difference_ns(run: Run) -> int:
-    """By how much the trace's clock is at least ahead of the switch's (negative: behind); 0 if they agree."""
-    cards = run.postcards
+def difference_ns(run: Run, cards: Columns) -> int:
+    """By how much the trace's clock is at least ahead of that of the switch of `cards` (negative: behind); 0 if they
+    agree.
+    """
     came = cards["enqueue_mono_ns"]
     # With netem at the sender's egress the delay comes before the queue: after the queue, no least delay is known.
     links_ns = 0 if run.spec.get("tc_at") == "sender-egress" else idle_rtt_ns(run.spec)
@@ -30,11 +32,13 @@ def difference_ns(run: Run) -> int:
     return ahead if ahead >= behind else -behind
 
 
-def reasons(run: Run) -> list[str]:
-    """One line if the two clocks differ; none in virtual time, where there is one clock."""
+def reasons(run: Run, cards: Columns) -> list[str]:
+    """One line if the clocks of the trace and of one queue's `cards` differ; none in virtual time, where there is one
+    clock.
+    """
     if run.spec.get("clock") == "virtual" or is_free(run.spec):
         return []
-    difference = difference_ns(run)
+    difference = difference_ns(run, cards)
     if abs(difference) <= CLOCK_SLACK_NS:
         return []
     where = "ahead of" if difference > 0 else "behind"

@@ -53,7 +53,7 @@ def reasons_against(
         *finite_flows.reasons(run, window),
         *programs.reasons(run, window),
         *fidelity_reasons(run, facts, port, complete),
-        *trace_clock.reasons(run),
+        *trace_clock.reasons(run, queue),
         *_path_reasons(run, utilization, facts["lateness_us"]["max"]),
         *settings_reasons(run, queue, port, complete),
     ]

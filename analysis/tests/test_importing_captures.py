@@ -77,8 +77,11 @@ def test_capture__that_libpcap_cannot_read_is_refused_with_its_reason(tmp_path, 
     assert "an interface has a snapshot length 65535" in refused(path, tmp_path / "out", capsys)
 
 
-def test_next_step__is_offered_only_if_it_works(tmp_path, recorded, capsys):
-    cards = [(10**18 + n, card[8:]) for n, card in enumerate(simulate.stored_postcards(*recorded))]
+def test_next_step__is_offered_only_if_it_works(tmp_path, recorded, capsys, monkeypatch):
+    """The capture has two switches; the what-if is of the one with more postcards."""
+    stored = [card[8:] for card in simulate.stored_postcards(*recorded)]
+    others = [wire.POSTCARD.encode(**wire.POSTCARD.decode(card) | {"switch_id": 2}) for card in stored[1:]]
+    cards = [(10**18 + n, card) for n, card in enumerate([*stored, *others])]
     trace = tmp_path / "trace.tr"
     trace.write_text("\n".join(foreign.trace_lines(recorded[1])) + "\n")
     for source, can_replay in ((trace, False), (pcap(tmp_path / "own.pcap", cards, 5577), True)):
@@ -86,8 +89,10 @@ def test_next_step__is_offered_only_if_it_works(tmp_path, recorded, capsys):
         repetition = imported(source, tmp_path / f"their {source.suffix}")
         _, offered, step = capsys.readouterr().out.rpartition("make replay ")
         assert bool(offered) == can_replay
-    main(["replay", *shlex.split(step)])
-    assert (repetition / "whatif-1/summary.json").exists()  # without figures, the page is not written
+    monkeypatch.undo()  # a what-if needs the run's figures
+    assert main(["replay", str(repetition)]) == 0
+    assert main(["replay", *shlex.split(step)]) == 0
+    assert json.loads((repetition / "whatif-1/summary.json").read_text())["packets"] == len(stored)
 
 
 @pytest.mark.parametrize("uptime_ns", [3 << 48, 5 << 47])

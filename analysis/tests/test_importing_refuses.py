@@ -187,8 +187,8 @@ def test_analysis__that_fails_leaves_nothing(run, tmp_path, monkeypatch, capsys)
     with monkeypatch.context() as patch:
         patch.setattr(derive_module, "render", full)
         line = refused(run, tmp_path / "new/out", capsys)
-    assert line.startswith(f"error: {tmp_path}/new/out/rep-1: cannot write ")
-    assert "No space left on device" in line
+    assert f"error: {tmp_path}/new/out/rep-1: cannot write" in line
+    assert "No space left" in line
     assert not (tmp_path / "new").exists()
     imported(run, tmp_path / "new/out")
 

@@ -275,10 +275,10 @@ def test_goodput__of_another_machine_begins_when_the_first_data_arrive() -> None
 def test_trace_on_another_clock_than_the_switch__is_a_reason() -> None:
     """As in a time namespace: BPF's stamps are the host's."""
     run = load(source("real"))
-    assert trace_clock.reasons(run) == []
+    assert trace_clock.reasons(run, run.postcards) == []
     for ahead_ns in (-100_000 * 10**9, -1_000_000, 300_000, 100_000 * 10**9):
         run.tcp["mono_ns"] += ahead_ns
-        (reason,) = trace_clock.reasons(run)
+        (reason,) = trace_clock.reasons(run, run.postcards)
         assert reason.startswith("clocks: ")
-        assert abs(trace_clock.difference_ns(run) - ahead_ns) < 200_000
+        assert abs(trace_clock.difference_ns(run, run.postcards) - ahead_ns) < 200_000
         run.tcp["mono_ns"] -= ahead_ns
