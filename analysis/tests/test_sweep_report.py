@@ -238,7 +238,8 @@ def test_means__have_the_intervals_of_the_valid_repetitions(tmp_path, summary, b
     values = [1 - 1 / (40 + number) for number in (1, 2, 3)]
     mean = mean_interval(values)
     assert mean is not None
-    assert (runs, used) == ("3", f"{100 * (mean.value or 0):.2f} % ({100 * (mean.low or 0):.2f} % to {100 * (mean.high or 0):.2f} %)")
+    value, low, high = (100 * (end or 0) for end in (mean.value, mean.low, mean.high))
+    assert (runs, used) == ("3", f"{value:.2f} % ({low:.2f} % to {high:.2f} %)")
     assert delay == "4 ms"  # the same in all repetitions
     assert by_point["reno", "4", "20"][0] == "2"
 

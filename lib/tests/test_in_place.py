@@ -9,7 +9,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def test_pip__does_not_install_the_project_outside_of_its_checkout(tmp_path: Path) -> None:
-    words = ["install", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--target", tmp_path / "x"]
+    words = ["install", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--target", f"{tmp_path}/x"]
     done = subprocess.run(
         [sys.executable, "-m", "pip", *words, CHECKOUT], capture_output=True, text=True, check=False, cwd=tmp_path
     )
