@@ -29,8 +29,10 @@ from lib.frames import wire_bytes_of_ip
 
 LEAST_SERIES = 4  # with fewer series of an algorithm there is no estimate
 DEVIATIONS = 2.0  # half the width of an interval
-LEAST_BUFFER = 0.5  # packets: no buffer that was tried is too small, so the least is between this and the smallest
-MOST_BDP = 2.0  # no least buffer is taken to be above this, unless a series had a larger buffer that was too small
+# If no buffer that was tried is too small, the least is taken to be more than this share of the smallest, or this many
+# packets.
+LEAST_SHARE, LEAST_BUFFER = 0.1, 0.5
+MOST_BDP = 2.0  # no least buffer is taken to be above this
 BEYOND = 1.25  # a series says something about buffers up to this factor outside of its own
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)  # utilizations at which the error of the rule is measured
 PACED = "bbr"  # prefix of the algorithms that do not fill the queue until it drops
@@ -209,7 +211,10 @@ def _of_bounds(bounded: Sequence[Least]) -> Samples:
     """Logarithms of B sqrt(n) / BDP: the middle of the bounds, with the variance of an even distribution between."""
     ends = np.array(
         [
-            (max(one.low, LEAST_BUFFER), one.high if math.isfinite(one.high) else MOST_BDP * max(one.low, one.bdp))
+            (
+                one.low or max(LEAST_SHARE * one.high, LEAST_BUFFER),
+                one.high if math.isfinite(one.high) else MOST_BDP * max(one.low, one.bdp),
+            )
             for one in bounded
         ]
     )

@@ -15,7 +15,7 @@ from analysis.advise.rule import MEAN, P01
 from experiments.host import CHECKOUT
 
 CLOSE = 2.6  # a least buffer is known if its bounds differ by at most this factor
-ENOUGH, NARROW = 0.9, 6.0  # the least share of links inside their intervals, and the largest median of high / low
+ENOUGH, NARROW = 0.9, 7.0  # the least share of links inside their intervals, and the largest median of high / low
 LINKS = 30
 
 
@@ -54,7 +54,7 @@ HELD_OUT = {"the link": is_link, "all links of its BDP": is_as_large}
 def test_least_buffer_of_links_held_out__lies_in_their_intervals(stored, name):
     """As the table of docs/theory.md has it."""
     inside, links, widths = 0, 0, []
-    for measure, utilization in ((P01, 0.99), (MEAN, 0.95)):
+    for measure, utilization in ((P01, 0.99), (P01, 0.8), (MEAN, 0.95)):
         for one, bounded in known(stored, measure, utilization):
             others = [other for other in stored if not HELD_OUT[name](one, other)]
             interval = estimates.least(others, link_of(one, utilization), measure)
