@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -105,11 +106,27 @@ def load(directory: Path) -> Evidence:
     return Evidence(list(runs.values()), left_out, sources, problems)
 
 
+def _below(directory: Path, seen: set[Path]) -> Iterator[Path]:
+    """The files below a directory. Links are followed, but no directory is read twice (results/latest)."""
+    try:
+        entries = sorted(os.scandir(directory), key=lambda entry: (entry.is_symlink(), entry.name))
+    except OSError:
+        return
+    for entry in entries:
+        if not entry.is_dir():
+            yield Path(entry.path)
+        elif (place := Path(entry.path).resolve()) not in seen:
+            seen.add(place)
+            yield from _below(Path(entry.path), seen)
+
+
 def _files(directory: Path) -> list[Path]:
     """Summaries and run tables. Left out are tables derived from a summary (beside the summary, or the index above it)
     and the numbers of figures (beside their pictures).
     """
-    files = sorted(path for path in directory.rglob("*") if path.name == SUMMARY or path.suffix in TABLES)
+    files = sorted(
+        path for path in _below(directory, {directory.resolve()}) if path.name == SUMMARY or path.suffix in TABLES
+    )
     repetitions = {path.parent for path in files if path.name == SUMMARY}
     above = {parent for repetition in repetitions for parent in repetition.parents}
     return [

@@ -58,6 +58,15 @@ def test_rule__is_contradicted_by_runs_that_did_not_do_what_it_promises(tmp_path
     assert word(tmp_path, {"buffer_packets": 20}) == "not measured with that much"
 
 
+def test_runs__behind_a_link_count_once(tmp_path):
+    for name in ("results", "results/sweep", "disk/moved"):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+        table(tmp_path / name, {"buffer_packets": len(name)})
+    for link, target in (("moved", tmp_path / "disk/moved"), ("latest", "sweep"), ("sweep/up", "..")):
+        (tmp_path / "results" / link).symlink_to(target)
+    assert sorted(run.buffer_packets for run in evidence.load(tmp_path / "results").runs) == [7, 10, 13]
+
+
 def test_runs__that_say_nothing_of_a_rule_do_not_count(tmp_path):
     for change in (
         {"valid": False}, {"cc": "cubic"}, {"flows": 1}, {"traffic": "open-loop"}, {"mode": "ecn"}, {"cc": None},
