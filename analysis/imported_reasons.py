@@ -88,11 +88,12 @@ def _time_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     srtt_ns = tcp["srtt_us"][mine & known(tcp, "srtt_us") & (tcp["srtt_us"] > 0)].astype(np.int64) * 1000
     rtt_ns = longest_rtt_ns(spec["rtt_ns"], spec["buffer_packets"], spec["wire_bytes"], spec["rate_bps"])
     most_ns = MOST_PAUSE * max(rtt_ns, int(srtt_ns.max(initial=0)))
-    times = {"trace": tcp["mono_ns"][mine], "postcards": queue["enqueue_mono_ns"][counts[queue["flow"]]]}
-    for name, of_part in times.items():
-        of_part = np.clip(of_part, window.traffic_start_ns, window.end_ns)
-        ends = [[window.traffic_start_ns], of_part, [window.end_ns]] if len(of_part) else [of_part]
-        pause_ns = int(np.diff(np.concatenate(ends)).max(initial=0))
+    parts = {"trace": tcp["mono_ns"][mine], "postcards": queue["enqueue_mono_ns"][counts[queue["flow"]]]}
+    for name, of_part in parts.items():
+        first = np.searchsorted(of_part, window.traffic_start_ns)
+        times = np.concatenate(([window.traffic_start_ns], of_part[first:], [window.end_ns]))
+        pauses_ns = np.diff(times)[times[:-1] < window.end_ns] if len(of_part) else of_part
+        pause_ns = int(pauses_ns.max(initial=0))
         if pause_ns > most_ns:
             result.append(
                 f"{name}: nothing for {pause_ns / 1e9:.3f} s (the longest RTT is {most_ns / MOST_PAUSE / 1e9:.3f} s): "

@@ -174,10 +174,16 @@ def _broken(data: bytes) -> bytes:
     return data[: at + 8] + b"\xff\xff\xff\x7f" + data[at + 12 :]
 
 
+TIME = re.compile(r"\d+\.\d+(?=: (?:tcp_|postcard))")
+
+
+def seconds_of(line: str) -> float:
+    return float(match[0]) if (match := TIME.search(line)) else 0.0
+
+
 def shifted(lines: Lines, ns: int, first: int = 0) -> Lines:
     """The clock is set at a line."""
-    time = re.compile(r"\d+\.\d+(?=: (?:tcp_|postcard))")
-    set_ = partial(time.sub, lambda match: foreign.seconds(round(float(match[0]) * 1e9) + ns)[:-3])
+    set_ = partial(TIME.sub, lambda match: foreign.seconds(round(float(match[0]) * 1e9) + ns)[:-3])
     return lines[:first] + [set_(line) for line in lines[first:]]
 
 
@@ -192,6 +198,7 @@ def trace_variants(lines: Lines):
     """(name, what is wanted, the files' lines, words of the command line)."""
     head, n, half = lines[:2], len(lines), len(lines) // 2
     ends = receivers(lines)
+    ends_at = next(row for row in range(half, n) if seconds_of(lines[row]) > seconds_of(lines[2]) + 0.59)
     mixed = [x for row, line in enumerate(lines) for x in (line, *ends[row : row + 1])]
     yield "both ends", SAME, [mixed], ()
     yield "both ends, in two files", SAME, [lines, receivers(lines)], ()
@@ -208,6 +215,7 @@ def trace_variants(lines: Lines):
     yield "clock back", REASON, [shifted(lines, -(10**8), half)], ()
     yield "clock back far", REASON, [shifted(lines, -(10**11), half)], ()
     yield "clock forward", REASON, [shifted(lines, 2 * 10**8, half)], ()
+    yield "clock forward at the end", REASON, [shifted(lines, 10**9, ends_at)], ()
     yield "clock forward far", REASON, [shifted(lines, 10**11, half)], ()
     yield "RTT=40ms", REASON, [lines], ("RTT=40ms",)
     yield "DURATION=10s", REASON, [lines], ("DURATION=10s",)
