@@ -211,7 +211,7 @@ def outcome_text(outcome: Outcome) -> str:
     """What a buffer gives, each number with its interval; "" if no number is known."""
     shown = (
         _percent(outcome.utilization_mean, "of the link used in the mean"),
-        _percent(outcome.utilization_p01, "in the worst 1 % of ten RTTs"),
+        _percent(outcome.utilization_p01, "in the worst 1 % of windows of ten RTTs"),
         _shown(outcome.delay_p99_s, 1e3, " ms", "of queueing delay at the 99th percentile"),
         _percent(outcome.loss, "of packets lost"),
     )
@@ -240,10 +240,15 @@ def _least(given: Answer) -> str:
     if not given.question.flows_known:
         spans = ", ".join(f"{flows}: {_span(link, each)}" for flows, each in given.by_flows.items())
         return f"Least buffer by the unknown number of flows: {spans}."
-    text = f"Least buffer: {_span(link, given.least)}, most likely {round(given.least.value)}p, if every ten RTTs count"
+    used = f"{100 * link.utilization:.4g} % of the link used"
+    text = f"Least buffer: {_likely(link, given.least)}, for {used} in all but 1 % of windows of ten RTTs"
     if given.least_mean is not None:
-        text += f"; {_span(link, given.least_mean)}, most likely {round(given.least_mean.value)}p, if the mean counts"
+        text += f"; {_likely(link, given.least_mean)}, for {used} in the mean"
     return f"{text}."
+
+
+def _likely(link: Link, interval: Interval) -> str:
+    return f"{_span(link, interval)}, most likely {max(round(interval.value), 1)}p"
 
 
 def _taken(link: Link, measured: Measurement) -> list[str]:
@@ -291,7 +296,7 @@ def _confidence(given: Answer) -> str:
     word = "high" if factor <= HIGH else "medium" if factor <= MEDIUM else "low"
     bdps = sorted(one.bdp for one in same_cc)
     return (
-        f"{word}: the ends differ by a factor of {factor:.2g}, and more than nine in ten of our links, held out, lay "
+        f"{word}: the ends differ by a factor of {factor:{'.2g' if factor < 10 else '.0f'}}, and more than nine in ten of our links, held out, lay "
         f"between such ends; our {len(same_cc)} series of {link.cc} runs have up to "
         f"{max(one.flows for one in same_cc)} flows and a BDP of {bdps[0]:.0f} to {bdps[-1]:.0f} packets, your link "
         f"{link.bdp:.0f}."

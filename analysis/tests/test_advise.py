@@ -244,7 +244,7 @@ def test_buffer__is_answered_with_what_it_gives(capsys):
     assert main([*words, "BUF=0.02bdp"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("BUF=650p (or ")
-    assert all(word in said[0] for word in ("in the mean", "1 % of ten RTTs", "99th percentile", "lost"))
+    assert all(word in said[0] for word in ("in the mean", "1 % of windows of ten RTTs", "99th percentile", "lost"))
     assert said[1].startswith("Start with ")
     gives = {}
     for buf in ("100p", "3000p"):
