@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ from analysis.imported import is_imported
 from controlplane.identity import committed_digest
 from experiments import congestion, environment
 from experiments.lab import own_kernel
-from experiments.resolved import Resolved
+from experiments.resolved import LATER_KEYS, Resolved
 from lib import regular
 from lib.errors import BadValue, InputError
+from lib.terminal import one_line
 from runs import record
 from runs.names import REPETITION_NAME, SPEC_FILE
 from runs.spec_file import check_name, load_spec, repetitions
@@ -48,6 +49,10 @@ def read(run: Path, words: Mapping[str, object], errors: list[BadValue]) -> tupl
     ]
     check_name(run)
     first = repetitions(run)[0]
+    if not (first / SPEC_FILE).is_file():
+        raise InputError(
+            f"{run}: is not a run; allowed: the path of one, or of a repetition, such as results/latest/rep-1"
+        )
     whole.check(first)
     if problem := record.unrecorded(first):
         raise InputError(f"{problem}; it cannot be repeated")
@@ -59,18 +64,21 @@ def read(run: Path, words: Mapping[str, object], errors: list[BadValue]) -> tupl
 
 
 def _resolved(repetition: Path, spec: dict[str, Any]) -> Resolved:
-    known = {name: value for name, value in spec.items() if name in Resolved.__dataclass_fields__}
+    known = {field.name: spec[field.name] for field in fields(Resolved) if field.name in spec}
+    required = [field.name for field in fields(Resolved) if field.default is MISSING and field.name not in LATER_KEYS]
+    lacking = [name for name in required if name not in known]
     try:
-        if not NAME.fullmatch(known["name"]):
-            raise ValueError(f"its name is {known['name']!a}")
+        if lacking or not NAME.fullmatch(known["name"]):
+            raise ValueError
         if sources := known.get("congestion_sources"):
             known["congestion_sources"] = [
                 source | {"text": _text(repetition / congestion.DIRECTORY / Path(source["file"]).name, source)}
                 for source in sources
             ]
         return Resolved.from_dict(known)
-    except (TypeError, KeyError, ValueError) as error:
-        raise InputError(f"{repetition / SPEC_FILE}: is of another version, or damaged: {error}") from None
+    except (TypeError, KeyError, ValueError):
+        what = f"lacks {', '.join(lacking)}" if lacking else "is not the spec of a run"
+        raise InputError(f"{repetition / SPEC_FILE}: {what} of this version, so it cannot be repeated") from None
 
 
 def _text(path: Path, source: Mapping[str, str]) -> str:
@@ -78,7 +86,7 @@ def _text(path: Path, source: Mapping[str, str]) -> str:
     try:
         text = regular.read_text(path)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); the run needs this congestion control") from None
+        raise InputError(f"{path}: cannot be read ({one_line(error)}); the run needs this congestion control") from None
     if hashlib.sha256(text.encode()).hexdigest() != source["sha256"]:
         raise InputError(f"{path}: is not the congestion control of the run: its SHA-256 is not that in {SPEC_FILE}")
     return text

@@ -18,7 +18,7 @@ from analysis.statistics import mean_interval
 from analysis.summary import summarize
 from analysis.tests import sweeps
 from bufferscope.__main__ import main
-from runs import plan_file
+from runs import plan_file, stored_sweep
 
 GRID: dict[str, list[Any]] = {"cc": ["cubic", "reno"], "flows": [1, 4, 16], "buf": [10, 20, 80]}
 SHOWN = "return [...document.querySelectorAll('#runs tbody tr')].filter(row => !row.hidden)"
@@ -133,6 +133,8 @@ def test_page__shows_a_run_with_a_damaged_summary_as_not_valid(tmp_path, summary
     page = sweep_report.write(tmp_path / "small").read_text()
     assert "<strong>1 of 2 runs is valid.</strong>" in page
     assert "summary.json cannot be read: " in page
+    rows = stored_sweep.read(tmp_path / "small").rows  # the planned parameters stand for those that cannot be read
+    assert [(row["flows"], row["clock"]) for row in rows] == [(1, "virtual"), (2, "virtual")]
     assert "has not been run" not in page
     altered = json.loads(second.read_text()) | {"drops": 10**30, "marks": float("inf"), "reasons": ["\ud800"]}
     altered["spec"]["groups"][0]["flows"] = "a"
