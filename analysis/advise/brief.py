@@ -296,8 +296,8 @@ def _confidence(given: Answer) -> str:
     word = "high" if factor <= HIGH else "medium" if factor <= MEDIUM else "low"
     bdps = sorted(one.bdp for one in same_cc)
     return (
-        f"{word}: the ends differ by a factor of {factor:{'.2g' if factor < 10 else '.0f'}}, and more than nine in ten of our links, held out, lay "
-        f"between such ends; our {len(same_cc)} series of {link.cc} runs have up to "
+        f"{word}: the ends differ by a factor of {factor:{'.2g' if factor < 10 else '.0f'}}, and more than nine in "
+        f"ten of our links, held out, lay between such ends; our {len(same_cc)} series of {link.cc} runs have up to "
         f"{max(one.flows for one in same_cc)} flows and a BDP of {bdps[0]:.0f} to {bdps[-1]:.0f} packets, your link "
         f"{link.bdp:.0f}."
     )
