@@ -21,6 +21,8 @@ from experiments import figures
 from lib.errors import InputError
 from runs import run_table
 
+pytestmark = pytest.mark.long  # all of it uses one dear fixture
+
 FIGURES = {figure.name: figure for figure in PAPER.figures}
 BDP = 41  # packets: 50 Mb/s x 10 ms / (8 x 1538 bytes), rounded
 LONG: dict[str, Any] = {"warmup_ns": 200_000_000, "duration_ns": 1_600_000_000}

@@ -20,6 +20,8 @@ from analysis.tests import damages, simulate
 from analysis.tests.undrawn import leave_out
 from lib.errors import InputError
 
+pytestmark = pytest.mark.long  # all of it uses one dear fixture
+
 FIGURES = {figure.name: figure for figure in PAPER.figures}
 BDP = 50e6 * 10e-3 / (8 * 1538)  # packets, on the simulation's default link
 FULL = 41  # packets: one BDP

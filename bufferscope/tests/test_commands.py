@@ -105,6 +105,7 @@ def test_end__of_a_command_is_one_line_and_a_status(
     assert capsys.readouterr().err == said
 
 
+@pytest.mark.long
 def test_runs__lists_filters_and_gives_csv(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", f"RESULTS={results}"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()

@@ -15,6 +15,8 @@ from bufferscope.__main__ import main
 from lib.exit_codes import Exit
 from runs import record
 
+pytestmark = pytest.mark.long  # all of it uses one dear fixture
+
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -12,6 +12,8 @@ import bufferscope as bs
 from analysis.tests import damages
 from bufferscope.__main__ import main
 
+pytestmark = pytest.mark.long  # all of it uses one dear fixture
+
 
 @pytest.mark.filterwarnings("error")
 def test_open__reads_summary_spec_tables_and_figures(results: Path) -> None:

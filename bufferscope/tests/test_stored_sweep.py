@@ -11,6 +11,8 @@ from analysis.statistics import mean_interval
 from analysis.tests import sweeps
 from bufferscope.stored_sweep import StoredSweep
 
+pytestmark = pytest.mark.long  # all of it uses one dear fixture
+
 
 @pytest.fixture(scope="module")
 def stored(results: Path, tmp_path_factory: pytest.TempPathFactory) -> StoredSweep:

@@ -137,18 +137,18 @@ def test_measure__of_real_time_and_of_a_second_set_runs_these_versions_alone(mea
 
 def test_draw__is_refused_while_another_command_draws_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = read(["PAPER=spang2021", f"RESULTS={tmp_path}"])
-    refused: list[list[str]] = []
+    refused: list[str] = []
 
     def drawn(*_: object) -> list[DrawnFigure]:
         if not refused:
-            with pytest.raises(RunError) as failure:
+            with pytest.raises(OSError, match="in use by another process") as failure:
                 figures.draw(asked)
-            refused.append(failure.value.lines)
+            refused.append(failure.value.filename)
         return []
 
     monkeypatch.setattr(figures.papers_draw, "draw", drawn)
     assert figures.draw(asked) == 0
-    assert refused == [[f"{asked.output}: another make figures draws there; wait for it, or choose another RESULTS="]]
+    assert refused == [f"{asked.output}/.drawn"]
     assert figures.draw(asked) == 0
 
 

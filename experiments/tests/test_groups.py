@@ -23,6 +23,8 @@ from experiments.tests.resolving import resolved
 from experiments.tests.test_transfers import repetition
 from experiments.tests.test_virtual import run
 
+pytestmark = pytest.mark.long  # all of it uses one dear fixture
+
 virtual = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 MS = 1_000_000
 WINDOW, RATE_BPS, ACCESS_BPS = 8, 20_000_000, 2_000_000

@@ -58,8 +58,8 @@ def test_makefile__gives_no_value_of_the_command_line_to_a_shell() -> None:
 
 def test_makefile__names_a_goal_that_does_not_exist_and_has_a_locale() -> None:
     done = subprocess.run(
-        ["make", "--eval=locale:; @echo $$LC_ALL", "locale", "experimen"], cwd=CHECKOUT, capture_output=True, text=True,
-        check=False, env=os.environ | {"LC_ALL": "de_DE.UTF-8"},
+        ["make", "--no-print-directory", "--eval=locale:; @echo $$LC_ALL", "locale", "experimen"],
+        cwd=CHECKOUT, capture_output=True, text=True, check=False, env=os.environ | {"LC_ALL": "de_DE.UTF-8"},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "C.UTF-8\n")
     assert "experimen is neither a target nor a file" in done.stderr

@@ -299,7 +299,7 @@ def test_run__names_an_earlier_run_that_was_not_analysed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(missing, "of", lambda _: [])
-    monkeypatch.setattr(runner, "repeat_all", lambda *_: True)
+    monkeypatch.setattr(runner, "repeat_all", lambda *_: [])
     left = tmp_path / "20260101T120000Z-x/rep-1"
     left.mkdir(parents=True)
     (left / "environment.json").write_text("{}")

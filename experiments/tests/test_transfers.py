@@ -20,7 +20,10 @@ from experiments.lab import virtual as virtual_lab
 from experiments.tests.test_virtual import run
 from wire.wire import POSTCARD
 
-pytestmark = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
+]
 RST = 4
 RTTS_NS = [20_000_000, 50_000_000, 120_000_000]
 FINITE = (

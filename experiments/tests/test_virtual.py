@@ -24,7 +24,10 @@ from experiments.lab import virtual as virtual_lab
 from experiments.tests.conftest import wait_for
 from runs.results import record
 
-pytestmark = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
+]
 SHORT = (
     "CLOCK=virtual",
     "CC=cubic:2,reno:2",
