@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from lib import files, regular
 from lib.terminal import one_line
@@ -31,6 +31,8 @@ HASHED_AT_ONCE = 2  # files, one thread each: hashlib releases the GIL
 _RESTORE = "restore it from a copy, or run the experiment again"
 _WITHOUT = "an earlier version made the run, or the run did not finish), so damage cannot be excluded"
 _REPLAY = "make replay writes it anew from raw files"
+
+T = TypeVar("T")
 
 
 class Damage(NamedTuple):
@@ -64,8 +66,15 @@ def digest(path: Path) -> str:
 def digests(directory: Path, names: Iterable[str]) -> dict[str, str]:
     """The digests of these files of `directory`, by name. Raises OSError."""
     ordered = sorted(names)
+    return dict(zip(ordered, _each(lambda name: digest(directory / name), ordered), strict=True))
+
+
+def _each(hashed: Callable[[str], T], names: Sequence[str]) -> list[T]:
+    """The results for each name. For a few, such as those of OF_EVERY_CHECK, threads would take longer than hashing."""
+    if len(names) <= len(OF_EVERY_CHECK):
+        return [*map(hashed, names)]
     with ThreadPoolExecutor(HASHED_AT_ONCE) as pool:
-        return dict(zip(ordered, pool.map(lambda name: digest(directory / name), ordered), strict=True))
+        return [*pool.map(hashed, names)]
 
 
 def read(directory: Path) -> Record | None:
@@ -218,8 +227,7 @@ def _damaged(directory: Path, known: Mapping[str, str], names: Iterable[str], au
     recorded = [
         name for name in asked if name in known and not (_is_under(name, gone) and not (directory / name).exists())
     ]
-    with ThreadPoolExecutor(HASHED_AT_ONCE) as pool:
-        differences = list(pool.map(lambda name: _difference(directory, name, known[name]), recorded))
+    differences = _each(lambda name: _difference(directory, name, known[name]), recorded)
     result = [Damage(name, what, remedy) for name, what in zip(recorded, differences, strict=True) if what]
     return result + [
         Damage(name, f"is not a file that {author} wrote: {RECORD} does not have it", "remove it")

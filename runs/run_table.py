@@ -229,7 +229,7 @@ def read_repetition(repetition: Path, results: Path) -> dict[str, Any]:
     summary = verdict.read(repetition)
     if problem := verdict.misplaced(repetition, summary):
         raise record.Damaged(problem)
-    return row(summary, environment(repetition), place(repetition, results))
+    return row(summary, record.environment(repetition), place(repetition, results))
 
 
 def unreadable(repetition: Path, results: Path, error: OSError | ValueError) -> dict[str, Any]:
