@@ -41,6 +41,8 @@ LEAST_WINDOW = 10.0  # BDP/n in packets: with smaller windows timeouts replace f
 WIDTH = 0.25  # most width of the interval that holds the least buffer, relative to the interval's lower end
 LOW, HIGH = 0.01, 1.5  # BDP: the range of the search
 LEAST_BDP, MOST_FLOWS = 4.0, 10_000
+# Of a scaled link: fewer packets in few windows of less than a packet say nothing about many.
+SMALLEST_BDP, SMALLEST_FLOWS = 20.0, 25
 LEAST_RTT_NS, MOST_RTT_NS = 100_000, 10 * 10**9
 LEAST_MTU, MOST_MTU = 576, 9000
 MOST_RATE_BPS = 100 * 10**9
@@ -169,7 +171,7 @@ def scaled(link: Link, run_s: float) -> Scaled:
             middle = math.sqrt(low * high)
             low, high = (middle, high) if fits(middle * flows, flows) else (low, middle)
         return of(low * flows, flows)
-    few = 1
+    few = min(math.ceil(SMALLEST_BDP / least), SMALLEST_FLOWS, flows)
     while few < flows and fits(least * (few + 1), few + 1):
         few += 1
     return of(least * few, few)
@@ -268,19 +270,21 @@ def answer(before: Answer, share: Scaled, row: dict[str, Any]) -> Measurement:
     question, link = before.question, before.question.link
     low, high, runs = row["low_packets"], row["high_packets"], row["runs"]
     keep = f"keep the 1st percentile of utilization over 10 RTTs at {100 * link.utilization:g} % or more"
-    if high is None:
+    if high is None and is_whole(question, share):
         text = f"Measured: even {low} packets ({low / share.bdp:.3g} BDP) were not enough to {keep} in {runs} runs: "
         return brief.Measurement([f"{text}ask for a lower UTIL."], None, False)
-    span = f"more than {low} and at most {high}" if low else f"at most {high}"
+    tried = high or low
+    span = f"more than {low}" if low else ""
+    span += f"{' and ' * bool(low)}at most {high}" if high else ""
     size = f"{share.flows} {link.cc} flows at {si(share.rate_bps, 'b/s')}, RTT {units.show(link.rtt_ns, 'time')}"
     how = f"{runs} runs; the bounds with {SEEDS} seeds each{'; ' * bool(row['note'])}{row['note']}"
     if is_whole(question, share):
         text = f"Measured on your link, not scaled: {span} packets {keep} ({how})."
         return brief.Measurement([text], Interval(high, low or 0, high), False)
-    interval = brief.carried_over(before, Least(link.cc, share.flows, share.bdp, low or 0, high))
+    interval = brief.carried_over(before, Least(link.cc, share.flows, share.bdp, low or 0, high or math.inf))
     carried = [
         f"Measured, scaled to {size} (a window of {share.window:.3g} packets per flow; yours: "
-        f"{link.fair_window:.3g}): {span} packets, {high / share.bdp:.3g} BDP, {keep} ({how}).",
+        f"{link.fair_window:.3g}): {span} packets, {tried / share.bdp:.3g} BDP, {keep} ({how}).",
         f"Carried over to your link, with the error that scaling has among our own links: "
         f"{max(math.floor(interval.low), 1)} to {brief.upper(interval)} packets, most likely {round(interval.value)}.",
     ]

@@ -112,7 +112,8 @@ def carried_over(given: Answer, bounded: Least) -> Interval:
     if (interval := estimates.least(given.stored, link, also=[bounded])) is not None:
         return interval
     factor = link.bdp / bounded.bdp * math.sqrt(bounded.flows / link.flows)
-    return Interval(factor * bounded.high, factor * bounded.low, factor * bounded.high)
+    high = factor * bounded.high if math.isfinite(bounded.high) else estimates.MOST_BDP * link.bdp
+    return Interval(high, factor * bounded.low, high)
 
 
 def start(link: Link, runs: Sequence[EvidenceRun]) -> RuleStart:
@@ -295,9 +296,10 @@ def _confidence(given: Answer) -> str:
     factor = given.least.high / given.least.low
     word = "high" if factor <= HIGH else "medium" if factor <= MEDIUM else "low"
     bdps = sorted(one.bdp for one in same_cc)
+    times = f"{factor:.2g}" if factor < 10 else f"{factor:.0f}"
     return (
-        f"{word}: the ends differ by a factor of {factor:{'.2g' if factor < 10 else '.0f'}}, and more than nine in "
-        f"ten of our links, held out, lay between such ends; our {len(same_cc)} series of {link.cc} runs have up to "
+        f"{word}: the ends differ by a factor of {times}, and more than nine in ten of our links, held out, lay "
+        f"between such ends; our {len(same_cc)} series of {link.cc} runs have up to "
         f"{max(one.flows for one in same_cc)} flows and a BDP of {bdps[0]:.0f} to {bdps[-1]:.0f} packets, your link "
         f"{link.bdp:.0f}."
     )

@@ -57,6 +57,7 @@ def test_scale__keeps_windows_then_flows_and_stays_in_the_budget() -> None:
         assert share.window <= asked.link.fair_window * (1 + 1e-6)
         rate_bps = asked.link.rate_bps * share.bdp / asked.link.bdp
         assert share.rate_bps == pytest.approx(max(rate_bps, 64_000), rel=1e-3)
+        assert share.flows >= min(advise.SMALLEST_FLOWS, asked.link.flows) or share.bdp >= advise.SMALLEST_BDP
         words = {"rate": f"{share.rate_bps}bit", "rtt": rtt, "flows": str(share.flows)}
         assert resolve(words, HOST).bdp_packets == pytest.approx(share.bdp, abs=1)
 
@@ -86,7 +87,12 @@ def test_answer__says_whether_and_how_the_link_was_scaled() -> None:
     assert said.interval.high / said.interval.low < earlier.least.high / earlier.least.low  # the measurement counts
     without = brief.answer(earlier.question, Evidence([], 0, [], []))
     assert advise.answer(without, share, row(100, 175)).interval == pytest.approx(Interval(1924, 1099, 1924), abs=1)
-    none = advise.answer(earlier, share, row(100, None))
+    more = advise.answer(earlier, share, row(2000, None))  # a lower bound counts, too
+    assert "more than 2000 packets" in more.lines[0]
+    assert more.interval
+    assert more.interval.low > said.interval.low
+    whole, _ = scale_of(rate="200mbit", rtt="10ms", flows="16")
+    none = advise.answer(before(rate="200mbit", rtt="10ms", flows="16"), whole, row(100, None))
     assert "even 100 packets" in none.lines[0]
     assert none.interval is None
 
