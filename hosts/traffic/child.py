@@ -18,8 +18,9 @@ from hosts.ending import ended_within
 from hosts.traffic.outcome import StoppedError
 
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38  # include/uapi/linux/prctl.h
-# For any congestion control, tcp_ecn and large buffers; for more open files than the hard limit (linux/capability.h).
-CAP_NET_ADMIN, CAP_SYS_RESOURCE = 12, 24
+# include/uapi/linux/capability.h: for reports in a directory of the caller of sudo; for any congestion control, tcp_ecn
+# and large buffers; for more open files than the hard limit.
+CAP_DAC_OVERRIDE, CAP_NET_ADMIN, CAP_SYS_RESOURCE = 1, 12, 24
 KEPT, MOST_CAPABILITIES = (CAP_NET_ADMIN, CAP_SYS_RESOURCE), 64
 TERMINATE_SECONDS = 2.0  # from SIGTERM, on which a program writes its report, to SIGKILL
 REPORT_SECONDS = 15.0  # for the report, after the program's task
@@ -40,19 +41,23 @@ def built(name: str) -> str:
     return str(path)
 
 
-def _begin() -> None:
-    """Runs in the child before the program, which gets the capabilities of KEPT that this process has."""
+def _begin(kept: Sequence[int]) -> None:
+    """Runs in the child before the program, which gets the capabilities of `kept` that this process has."""
     _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    for capability in set(range(MOST_CAPABILITIES)).difference(KEPT):
+    for capability in set(range(MOST_CAPABILITIES)).difference(kept):
         if _LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
             break  # not root, or beyond the kernel's last capability
     _LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
-def start(argv: Sequence[str], stdin: IO[bytes] | int, output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Starts a program with stdout and stderr to `output`. When the starting thread ends, the program is killed."""
+def start(
+    argv: Sequence[str], stdin: IO[bytes] | int, output: IO[bytes], kept: Sequence[int] = KEPT
+) -> subprocess.Popen[bytes]:
+    """Starts a program with stdout and stderr to `output`, and of root's capabilities only those of `kept`. When the
+    starting thread ends, the program is killed.
+    """
     options: dict[str, Any] = {"stdin": stdin, "stdout": output, "stderr": subprocess.STDOUT}
-    return subprocess.Popen(argv, preexec_fn=_begin, **options)
+    return subprocess.Popen(argv, preexec_fn=lambda: _begin(kept), **options)
 
 
 def end_all(children: Sequence[subprocess.Popen[bytes]]) -> None:
@@ -98,7 +103,7 @@ def carry_out_all(tasks: Sequence[Task]) -> list[tuple[int, list[str]]]:
         for task, (stdin, output) in zip(tasks, outputs):
             argv = [built(task.name), *task.arguments]
             moment.wait_for_whole()
-            programs.append(start(argv, stdin, output))
+            programs.append(start(argv, stdin, output, (*KEPT, CAP_DAC_OVERRIDE)))
             files.callback(end_all, [programs[-1]])
         errors: list[list[str]] = []
         for task, program in zip(tasks, programs):

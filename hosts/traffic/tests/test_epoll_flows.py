@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from hosts.traffic import child, epoll_flows
 from hosts.traffic.plan import parse
 from wire.wire import BLOCK, GOODPUT_RECORD, read_blocks
 
+NOBODY = 65534
 LONG_NS = 240_000_000_000  # duration of flows that a test ends early
 PROGRAMS = ("tcp_flows", "traffic_sink")
 unbuilt = [name for name in PROGRAMS if not (child.BUILD / name).exists()]
@@ -164,6 +166,18 @@ def end(process, number):
 
 class TestFlows:
     pytestmark = software
+
+    def test_flows__of_root_and_its_sink_report_into_directories_of_another_user(self, pair):
+        """Under sudo a run's directory belongs to the caller, and in a virtual machine to the host's user."""
+        with tempfile.TemporaryDirectory() as directory:
+            top = Path(directory)
+            (top / "client").mkdir()
+            for path in (top, top / "client"):
+                os.chown(path, NOBODY, NOBODY)
+            sink = Sink(pair, top, "--tcp", "5201=cubic")
+            _, traffic = flows_of(pair, top, group("cubic", 1, 0), duration_ns=100_000_000)
+            assert traffic["errors"] == []
+            assert len(sink.stop()[0]["flows"]) == 1
 
     def test_flows__run_from_the_planned_ns_to_the_planned_ns(self, pair, tmp_path):
         sink = Sink(pair, tmp_path, "--tcp", "5201=cubic", "--tcp", "5202=reno")
