@@ -60,6 +60,7 @@ def settle() -> None:
             if file != descriptor:
                 os.dup2(file, descriptor)
                 os.close(file)
+            os.set_inheritable(descriptor, True)  # programs that the command starts would open other files there
             setattr(sys, ("stdin", "", "stderr")[descriptor], os.fdopen(descriptor, mode, closefd=False))
 
 

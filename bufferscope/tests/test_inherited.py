@@ -66,6 +66,18 @@ def test_environment__that_only_programs_would_refuse_changes_nothing() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
 
 
+def test_closed_descriptors__are_open_in_the_programs_that_a_command_starts() -> None:
+    program = (
+        "import subprocess; from lib import inherited; inherited.settle(); "
+        "subprocess.run(['readlink', '/proc/self/fd/0', '/proc/self/fd/2'])"
+    )
+    script = 'exec <&- 2>&-; exec "$0" -c "$1"'
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable, program], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == [os.devnull] * 2
+
+
 @pytest.mark.parametrize(
     ("files", "free_mib"),
     [
