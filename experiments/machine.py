@@ -86,8 +86,9 @@ def for_virtual_time(name: str, most: int, asking: Asking) -> Iterator[list[int]
 
 def _free_processors(held: contextlib.ExitStack, name: str, most: int) -> list[int]:
     processors: list[int] = []
-    for number, place in _places(name):
-        if len(processors) == most or (processors and number in processors):
+    every = len(os.sched_getaffinity(0))
+    for at, (number, place) in enumerate(_places(name)):
+        if len(processors) == most or (processors and at >= every):  # from here on, places are shared
             break
         if _taken(held, place):
             processors.append(number)

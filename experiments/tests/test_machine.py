@@ -102,6 +102,14 @@ def test_real_time__leaves_what_it_does_not_need_to_virtual_time(monkeypatch: py
         assert (free, kept[-1]) == ([5, 4, 3], list(range(6)))
 
 
+def test_virtual_time__shares_one_processor_only_if_none_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)
+    with contextlib.ExitStack() as held:
+        taken = [held.enter_context(machine.for_virtual_time(NAME, most, Asking("a"))) for most in (2, 4, 4)]
+    assert taken == [[3, 2], [1, 0], [3]]
+
+
 def test_run__is_refused_whatever_its_results_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missing, "of", lambda _: [])
     monkeypatch.setattr(machine, "NAME", NAME)
