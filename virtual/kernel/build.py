@@ -158,7 +158,11 @@ def build(work: Path, our_code: dict[str, bytes], lock: int, progress: BuildProg
 @contextlib.contextmanager
 def locked(path: Path, progress: BuildProgress) -> Iterator[int]:
     """Hold a lock; yields its descriptor. The host releases the lock when no process has the file open."""
-    file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)  # another user's lock can only be read
+    flags = os.O_CREAT | os.O_CLOEXEC
+    try:
+        file = os.open(path, os.O_RDWR | flags, 0o644)  # on NFS only a file that is open for writing can be locked
+    except PermissionError:
+        file = os.open(path, os.O_RDONLY | flags, 0o644)  # another user's
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -113,7 +113,7 @@ def take(cache: Path, inputs: dict[str, Any], directory: Path) -> dict[str, Any]
     record = finished(entry, inputs)
     if record:
         publish(entry / "linux", record, directory)
-        with contextlib.suppress(PermissionError):  # in the machine's cache
+        with contextlib.suppress(OSError):  # the machine's cache: another user's, or mounted read-only
             os.utime(entry / "kernel.json")
     return record
 

@@ -3,6 +3,8 @@
 state after interruptions at the worst moments.
 """
 
+import errno
+import fcntl
 import io
 import json
 import os
@@ -221,6 +223,14 @@ def test_machines_cache__spares_a_second_user_source_and_compiler(
     kernel = ensure()
     (setting.tree / "main.c").unlink()
     setting.cache = top / "of another user"
+    utime = os.utime
+
+    def of_read_only_cache(path: Path, *times: Any, **how: Any) -> None:
+        if Path(path).is_relative_to(machine):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        utime(path, *times, **how)
+
+    monkeypatch.setattr(os, "utime", of_read_only_cache)
     for number, (mode, is_taken) in enumerate(((0o755, True), (0o2775, True), (0o777, False))):
         machine.chmod(mode)
         setting.directory = second / str(number)
@@ -229,6 +239,12 @@ def test_machines_cache__spares_a_second_user_source_and_compiler(
         else:
             with pytest.raises(KernelError, match=r"linux-source-9\.9"):
                 ensure()
+
+
+def test_lock__is_open_for_writing_without_which_nfs_locks_nothing(tmp_path: Path) -> None:
+    for _ in range(2):
+        with build.locked(tmp_path / "lock", BuildProgress(io.StringIO())) as lock:
+            assert fcntl.fcntl(lock, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
 
 
 def test_finished_kernel__can_be_given_if_it_has_our_code(setting: Setting) -> None:
