@@ -3,13 +3,16 @@
 #include "privileges.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <libgen.h>
 #include <linux/capability.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -40,24 +43,53 @@ int become_user(const char *user)
 	return err ? err : gain_nothing();
 }
 
-int drop_capabilities(void)
+static int keep(unsigned int capabilities)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+	struct __user_cap_data_struct kept[_LINUX_CAPABILITY_U32S_3] = {
+		{.effective = capabilities, .permitted = capabilities},
+	};
 
-	return syscall(SYS_capset, &header, none) ? -errno : gain_nothing();
+	return syscall(SYS_capset, &header, kept) ? -errno : gain_nothing();
+}
+
+int drop_capabilities(void)
+{
+	return keep(0);
+}
+
+/* A parent of the directory may be closed to its owner, as /root is to the caller of sudo. */
+static bool owner_can_enter(const char *directory, const struct stat *status)
+{
+	int fd;
+
+	setfsgid(status->st_gid);
+	setfsuid(status->st_uid);
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	setfsuid(0);
+	setfsgid(0);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 int drop_privileges(const char *file)
 {
-	char *copy = file ? strdup(file) : NULL;
-	struct stat directory = {0};
-	int err = file && (!copy || stat(dirname(copy), &directory)) ? -errno : 0;
+	char *copy = file ? strdup(file) : NULL, *directory = copy ? dirname(copy) : NULL;
+	struct stat status = {0};
+	int err = file && (!directory || stat(directory, &status)) ? -errno : 0;
+	unsigned int kept = 0;
 
-	if (!err && !geteuid() && directory.st_uid)
-		err = become(directory.st_uid, directory.st_gid);
+	if (!err && !geteuid() && status.st_uid) {
+		if (setgroups(0, NULL))
+			err = -errno;
+		else if (owner_can_enter(directory, &status))
+			err = become(status.st_uid, status.st_gid);
+		else
+			kept = 1u << CAP_DAC_OVERRIDE;
+	}
 	if (!err)
-		err = drop_capabilities();
+		err = keep(kept);
 	if (err)
 		complain("giving up privileges, as the owner of the directory of %s: %s",
 			 file ? file : "no file", strerror(-err));

@@ -11,7 +11,8 @@ int become_user(const char *user);
 int drop_capabilities(void);
 
 /* Gives up every capability; root also becomes the owner of the directory of `file` (NULL: stays root), who can make
- * and rename files there. Before other threads start. Returns 0, or -errno after one message.
+ * and rename files there. If a parent directory is closed to the owner, root stays root and keeps CAP_DAC_OVERRIDE.
+ * Before other threads start. Returns 0, or -errno after one message.
  */
 int drop_privileges(const char *file);
 

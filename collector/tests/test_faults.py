@@ -32,7 +32,7 @@ from collector.tests.harness import (
 from hosts.tests.privileges import privileges_of
 from wire.wire import BLOCK, POSTCARD, STORED_POSTCARD
 
-NOBODY = 65534
+NOBODY, CAP_DAC_OVERRIDE = 65534, 1
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -85,6 +85,18 @@ def test_collector__keeps_no_capability_and_becomes_the_owner_of_its_directory(b
         assert privileges_of(running.pid) == ({NOBODY}, 0)
         running.send(card(0))
         assert running.stop()["stored"] == 1
+
+
+@ROOT_ONLY
+def test_collector__whose_directory_its_owner_cannot_reach_stays_root_to_write_there(build, tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o700)
+    directory = tmp_path / "closed/run"
+    directory.mkdir()
+    os.chown(directory, NOBODY, NOBODY)
+    running = Running(build, directory)
+    assert privileges_of(running.pid) == ({0}, 1 << CAP_DAC_OVERRIDE)
+    running.send(card(0))
+    assert running.stop()["stored"] == 1
 
 
 def test_intake__holds_its_invariants_under_fuzzing(tmp_path):
