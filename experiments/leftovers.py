@@ -52,6 +52,10 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
     names = instances(is_removing)
     for name in names:
         say(f"tracefs instance {name}")
+    if os.geteuid():
+        complain("note: only root can see what killed tracers left in tracefs")
+    if is_removing and left:
+        return Exit.DOUBTFUL
     if left or (names and not is_removing):
         say("REMOVE=1 removes them")
         return Exit.DOUBTFUL
@@ -70,4 +74,7 @@ def instances(remove: bool = False) -> list[str]:
     if os.geteuid() != 0 or not TRACER.exists():
         return []
     words = [str(TRACER), "--stale", "remove" if remove else "list"]
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    for line in done.stderr.splitlines():
+        complain(f"note: {line}")
+    return done.stdout.split()

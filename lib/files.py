@@ -216,6 +216,8 @@ def whole(path: Path | str, within: int | None = None) -> Iterator[IO[bytes]]:
         )
         try:
             with os.fdopen(descriptor, "wb") as file:
+                with contextlib.suppress(OSError):  # a file system without locks
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # while it is written it is no leftover
                 yield file
             os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException as error:
@@ -269,7 +271,7 @@ def _new(name: str, make: Callable[[str], Any]) -> tuple[Any, str]:
     virtual-time machine may depend on entropy.
     """
     for number in range(MOST_TRIES):
-        temporary = f".{name}.{os.getpid()}.{number}"
+        temporary = f".{name}.{os.getpid()}.{number}.part"
         with contextlib.suppress(FileExistsError):
             return make(temporary), temporary
     raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), name)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What killed commands left in directories: scratch directories, and temporary files beside the files that they were to
-replace. The next command that writes to the same place removes it, and `bufferscope leftovers` lists it all.
+replace. The next command that writes to the same place removes a scratch directory; `bufferscope leftovers` lists it
+all. What a running command uses is locked. (A process ID would not show it: a run has its own PID namespace.)
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from lib import files, owner
 
 # Of files.scratch, files.complete, a sweep's engine, and a testbed's run.
 SCRATCH = re.compile(r"\.(derived|whatif|report|drawn|importing|engine|away)|\..+\.part|\.fetched-.+")
-TEMPORARY = re.compile(r"\..+\.(\d+)\.\d+")  # of files.whole and files.link: the process ID, and a number
+TEMPORARY = re.compile(r"\..+\.\d+\.\d+\.part")  # of files.whole and files.link
 PREFIX = "bufferscope-scratch-"
 NEW_S = 10.0  # a directory that is just being made has no lock yet
 
 
 @contextlib.contextmanager
 def temporary() -> Iterator[Path]:
-    """A directory in TMPDIR that no other user may enter. Removes those of killed processes of this user."""
+    """A directory in TMPDIR that no other user may enter. Removes those of killed processes of this user, if it may."""
     for left in of_tmpdir():
-        remove(left)
+        with contextlib.suppress(OSError):  # another process removes it just now, or TMPDIR is another user's
+            remove(left)
     with tempfile.TemporaryDirectory(prefix=PREFIX) as name, files.directory(name, follow=True) as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield Path(name)
@@ -49,16 +51,16 @@ def _is_left(path: Path) -> bool:
 def below(top: Path) -> Iterator[Path]:
     """Scratch directories and temporary files below a directory that no running process uses. No link is followed."""
     for parent, directories, names in os.walk(top):
-        for name in [name for name in directories if SCRATCH.fullmatch(name)]:
-            directories.remove(name)
-            path = Path(parent, name)
+        for path in [Path(parent, name) for name in (*directories, *names) if name.startswith(".")]:
+            is_directory = path.is_dir() and not path.is_symlink()
+            if not (SCRATCH if is_directory else TEMPORARY).fullmatch(path.name):
+                continue
+            if is_directory:
+                directories.remove(path.name)
             # A run, a repetition and a sweep are locked while a command works there.
-            if not path.is_symlink() and not _is_locked(path) and not _is_locked(path.parent):
+            place = path.parent.resolve()
+            if not any(map(_is_locked, (path, place, place.parent))):
                 yield path
-        for name in names:
-            match = TEMPORARY.fullmatch(name)
-            if match and not Path("/proc", match[1]).exists():
-                yield Path(parent, name)
 
 
 def remove(path: Path) -> None:
@@ -68,12 +70,17 @@ def remove(path: Path) -> None:
         files.remove(path.name, parent)
 
 
-def _is_locked(directory: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     try:
-        with files.directory(directory, follow=True) as descriptor:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        descriptor = os.open(path, os.O_RDONLY | files.SAFE)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
         return False
+    finally:
+        os.close(descriptor)
     return False

@@ -8,15 +8,19 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+import lib.leftovers
 from experiments import leftovers
 from experiments.host import CHECKOUT
+from hosts.tests.patience import wait_until
 from lib import files
 from lib.leftovers import below
+from runs import results
 
 RECORDED = CHECKOUT / "analysis/tests/recorded/virtual/rep-1"
 KILLS = 4  # of each command
@@ -66,7 +70,7 @@ def test_killed_command__leaves_what_is_listed_and_what_the_next_one_removes(tmp
         with start(*words) as process:
             time.sleep(draw.uniform(0.3, 1.0) * duration_s)
             os.killpg(process.pid, 9)
-        assert set(leftovers.files(tmp_path)) >= hidden(tmp_path)
+        wait_until(lambda: set(leftovers.files(tmp_path)) >= hidden(tmp_path))  # its children have the lock, too
     shutil.rmtree(output, ignore_errors=True)
     done(*words)
     assert hidden(tmp_path) == set()
@@ -78,12 +82,47 @@ def test_leftovers__names_them_all_removes_them_and_spares_what_is_in_use(tmp_pa
     }
     for path in stale:
         path.mkdir(parents=True)
-    stale.add(tmp_path / "run/.summary.json.4194305.0")  # beyond the largest process ID
-    (tmp_path / "run/.summary.json.4194305.0").touch()
-    used = tmp_path / f"run/.summary.json.{os.getpid()}.0"
-    used.touch()
-    with files.directory(tmp_path) as top, files.scratch(".x.part", top):
+    # A killed run had its own process IDs: here another process has the first.
+    stale |= {tmp_path / name for name in ("run/.summary.json.1.0.part", "run/.index.2.0.part", ".latest.3.0.part")}
+    (tmp_path / "run/.summary.json.1.0.part").touch()
+    (tmp_path / "run/.index.2.0.part").touch()
+    (tmp_path / ".latest.3.0.part").symlink_to("run")
+    used = tmp_path / f".summary.json.{os.getpid()}.0.part"
+    recorded = tmp_path / "now/rep-1/.digests.json.4194305.0.part"  # beyond the largest process ID
+    recorded.parent.mkdir(parents=True)
+    recorded.touch()
+    with (
+        files.directory(tmp_path) as top, files.scratch(".x.part", top), results.running(tmp_path / "now"),
+        files.whole(tmp_path / "summary.json"),
+    ):  # fmt: skip
         assert set(below(tmp_path)) == stale
         assert leftovers.run({"results": str(tmp_path)}, []) == 2
         assert leftovers.run({"results": str(tmp_path), "remove": "1"}, []) == 0
-        assert hidden(tmp_path) == {used, tmp_path / ".x.part"}
+        assert hidden(tmp_path) == {used, recorded, tmp_path / ".x.part"}
+
+
+@pytest.mark.software
+@pytest.mark.skipif(os.geteuid() != 0, reason="a directory of another user needs root")
+def test_command__goes_on_beside_a_leftover_that_it_may_not_remove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(lib.leftovers, "NEW_S", 0.0)
+    left = tmp_path / f"{lib.leftovers.PREFIX}left"
+    left.mkdir()
+    os.chown(tmp_path, 65534, 65534)
+    with lib.leftovers.temporary() as directory:
+        assert directory.is_dir()
+        assert lib.leftovers.of_tmpdir() == [left]
+
+
+@pytest.mark.software
+@pytest.mark.skipif(os.geteuid() != 0, reason="a directory of another user needs root")
+def test_leftovers__that_cannot_be_removed_are_not_said_to_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".x.part").mkdir()
+    os.chown(tmp_path, 65534, 65534)
+    assert leftovers.run({"results": str(tmp_path), "remove": "1"}, []) == 2
+    said = capsys.readouterr()
+    assert ("REMOVE=1" in said.out, "was not removed" in said.err) == (False, True)

@@ -150,7 +150,7 @@ def test_files__that_are_replaced_never_write_through_a_link(shared: Path, tmp_p
     target.write_text("kept")
     names = ("index.parquet", "latest", "x.json", "report.html")
     for name in names:
-        for planted in (f".{name}.{os.getpid()}", f".{name}.{os.getpid()}.0"):
+        for planted in (f".{name}.{os.getpid()}", f".{name}.{os.getpid()}.0.part"):
             (shared / planted).symlink_to(target)
     run_table.write(shared)
     results.write_json(shared / "x.json", {})

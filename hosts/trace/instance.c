@@ -93,9 +93,11 @@ static void print_removed(int instances, const char *name)
 			return;
 		}
 		if (errno != EBUSY)
-			return;
+			break;
 		pause_10ms();
 	}
+	complain("removing tracefs instance %s: %s: end the program that has its files open", name,
+		 strerror(errno));
 }
 
 int instances_stale(int tracefs, bool remove)
