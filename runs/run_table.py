@@ -254,7 +254,18 @@ def environment(repetition: Path) -> dict[str, Any]:
 
 
 def repetitions(results: Path) -> Iterator[Path]:
-    """Every analysed repetition of a results directory, a sweep's directory or a run's directory, sorted by name."""
+    """Every analysed repetition of a results directory, a sweep's directory or a run's directory, sorted by name. A link
+    to a repetition gives no second one.
+    """
+    inside, seen = results.resolve(), set[Path]()
+    for repetition in _linked(results):
+        target, place = repetition.resolve(), inside / repetition.relative_to(results)
+        if target not in seen and (target == place or not target.is_relative_to(inside)):
+            seen.add(target)
+            yield repetition
+
+
+def _linked(results: Path) -> Iterator[Path]:
     for directory in _directories(results):
         if REPETITION_NAME.fullmatch(directory.name):
             if (directory / SUMMARY).exists():

@@ -109,12 +109,15 @@ def test_index__is_fresh_whatever_happens_to_the_runs(tmp_path, summary):
     assert list(tmp_path.glob(".index*")) == []
 
 
-def test_index__follows_a_link_that_leads_elsewhere(tmp_path, summary):
+def test_index__follows_links_that_lead_elsewhere_and_counts_nothing_twice(tmp_path, summary):
     results, moved = tmp_path / "results", repetition(tmp_path / "disk", summary).parent
-    results.mkdir()
+    own = repetition(results, summary)
     (results / "moved").symlink_to(moved)
     (results / "latest").symlink_to("moved")
-    assert run_table.read(results)["run"].to_list() == ["moved/rep-1"]
+    (results / "z").mkdir()
+    (results / "z/rep-1").symlink_to(own)
+    (results / "z/rep-2").symlink_to(moved / "rep-1")
+    assert run_table.read(results)["run"].to_list() == [str(own.relative_to(results)), "moved/rep-1"]
 
 
 def test_index__of_another_version_or_none_is_made_anew(tmp_path, summary):
