@@ -254,8 +254,8 @@ def environment(repetition: Path) -> dict[str, Any]:
 
 
 def repetitions(results: Path) -> Iterator[Path]:
-    """Every analysed repetition of a results directory, a sweep's directory or a run's directory, sorted by name. A link
-    to a repetition gives no second one.
+    """Every analysed repetition of a results directory, a sweep's directory or a run's directory, sorted by name. A
+    link to a repetition gives no second one.
     """
     inside, seen = results.resolve(), set[Path]()
     for repetition in _linked(results):

@@ -99,7 +99,8 @@ def _ensure(
         with locked(store / "lock", progress):
             cache.keep(store, inputs, work / "obj/linux", record)
             if shared:
-                cache.keep(shared, inputs, work / "obj/linux", record)
+                with contextlib.suppress(OSError):  # a full disk, for example: this user has the kernel
+                    cache.keep(shared, inputs, work / "obj/linux", record)
             built = cache.take(store, inputs, directory)
     progress.done(f"Linux {record['version']} built in {record['build_s']:.0f} s ({directory / 'linux'})")
     return built
