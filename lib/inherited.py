@@ -50,7 +50,9 @@ def settle() -> None:
     """Replaces what the command could not work with: a locale that is not installed, or is not in UTF-8; Matplotlib's
     backend; an empty name of a directory; a closed standard input or standard error.
     """
-    os.environ.update(REPLACED)
+    for name, value in REPLACED.items():
+        if os.environ.get(name) != value:  # a program that another thread is starting would find half an environment
+            os.environ[name] = value
     for name in TEMPORARY:
         if os.environ.get(name) == "":
             del os.environ[name]

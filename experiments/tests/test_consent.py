@@ -15,6 +15,7 @@ from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
 from experiments.resolved import Resolved
+from lib import inherited
 from lib.errors import RunError
 from virtual.kernel import config
 from wire.formats import POSTCARD
@@ -101,6 +102,7 @@ def test_estimates__of_time_and_disk_are_those_of_real_runs(given: dict[str, str
     spec = resolved(**given)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     sampled = Sampled()
+    inherited.settle()  # changes the environment, which it must not do while the thread starts a process
     sampled.start()
     try:
         words = [f"{key.upper()}={value}" for key, value in given.items()]
