@@ -50,6 +50,7 @@ class PlottedMeasure(NamedTuple):
     level: float | None = None  # where a dashed line is drawn
     most: float | None = None  # largest possible value
     least_span: float = 0.0  # least span of the axis: a smaller span would magnify noise
+    from_zero: bool = False  # the axis begins at 0
 
 
 def layout(parameters: dict[str, list[Any]]) -> PanelLayout:
@@ -121,6 +122,12 @@ def grouped(sweep: Stored, measures: Sequence[PlottedMeasure]) -> Data:
         },
         "measures": [{k: v for k, v in measure._asdict().items() if k != "of"} for measure in measures],
     }
+
+
+def measured(sweep: Stored, measures: Sequence[PlottedMeasure], needed: Sequence[int] = (0,)) -> Data | None:
+    """`grouped`, or None if no repetition has a value of one of the measures `needed`."""
+    data = grouped(sweep, measures)
+    return data if any(any_measured(data, measure) for measure in needed) else None
 
 
 def any_measured(data: Data, measure: int = 0) -> bool:
@@ -235,8 +242,9 @@ def _tick(key: str, value: Any) -> str:
     return with_unit(key, value) or f"{value:g}"
 
 
-def draw_measures(figure: Figure, axes: Any, data: Data) -> None:
-    """Draws each measure in its row: dots are repetitions, lines join their means, bars are Student's t intervals."""
+def draw_measures(data: Data) -> Figure:
+    """Draws each measure in a row: dots are repetitions, lines join their means, bars are Student's t intervals."""
+    figure, axes = new_figure(data, len(data["measures"]))
     where = positions(data)
     for row, measure in enumerate(data["measures"]):
         for column, (_, lines) in enumerate(data["panels"].items()):
@@ -260,6 +268,7 @@ def draw_measures(figure: Figure, axes: Any, data: Data) -> None:
         span(axes[row, 0], measure)
     legend(figure, axes, data)
     figure.align_ylabels()
+    return figure
 
 
 def span(ax: Axes, measure: Data) -> None:
@@ -268,7 +277,8 @@ def span(ax: Axes, measure: Data) -> None:
     high = (
         high if measure["most"] is None else min(high, measure["most"] + 0.04 * max(high - low, measure["least_span"]))
     )
-    low = max(low, -0.04 * high)  # no measure is negative, though the interval of few repetitions may be
+    # No measure is negative, though the interval of few repetitions may be.
+    low = 0 if measure["from_zero"] else max(low, -0.04 * high)
     ax.set_ylim(min(low, high - measure["least_span"]), high)
     ax.ticklabel_format(axis="y", useOffset=False)
 

@@ -27,20 +27,16 @@ def _of_several(column: str) -> Callable[[Row], float | None]:
 
 
 MEASURES = (
-    PlottedMeasure("Δ", _of_several("delta")),
+    PlottedMeasure("Δ", _of_several("delta"), from_zero=True),
     PlottedMeasure("Jain's index", _of_several("jain_index"), most=1, least_span=0.05),
 )
 
 
 def prepare(sweep: Stored) -> Data | None:
     """Both measures of every valid run with several flows."""
-    data = common.grouped(sweep, MEASURES)
-    return data if common.any_measured(data) else None
+    return common.measured(sweep, MEASURES)
 
 
 def draw(data: Data) -> Figure:
     """Both measures above each other."""
-    figure, axes = common.new_figure(data, len(MEASURES))
-    common.draw_measures(figure, axes, data)
-    axes[0, 0].set_ylim(bottom=0)
-    return figure
+    return common.draw_measures(data)

@@ -30,8 +30,7 @@ MEASURES = tuple(
 
 def prepare(sweep: Stored) -> Data | None:
     """Three percentiles and the buffer of every valid run."""
-    data = common.grouped(sweep, MEASURES)
-    return data if common.any_measured(data) else None
+    return common.measured(sweep, MEASURES)
 
 
 def draw(data: Data) -> Figure:

@@ -26,21 +26,16 @@ def _ms(column: str) -> Callable[[Row], float | None]:
 
 
 MEASURES = (
-    PlottedMeasure("delay p50 (ms)", _ms("queue_delay_p50_ns")),
-    PlottedMeasure("delay p99 (ms)", _ms("queue_delay_p99_ns")),
+    PlottedMeasure("delay p50 (ms)", _ms("queue_delay_p50_ns"), from_zero=True),
+    PlottedMeasure("delay p99 (ms)", _ms("queue_delay_p99_ns"), from_zero=True),
 )
 
 
 def prepare(sweep: Stored) -> Data | None:
     """Both percentiles of every valid run, by panel, line and value along the axis."""
-    data = common.grouped(sweep, MEASURES)
-    return data if common.any_measured(data) else None
+    return common.measured(sweep, MEASURES)
 
 
 def draw(data: Data) -> Figure:
     """Both percentiles above each other; their axes begin at 0."""
-    figure, axes = common.new_figure(data, len(MEASURES))
-    common.draw_measures(figure, axes, data)
-    for ax in axes[:, 0]:
-        ax.set_ylim(bottom=0)
-    return figure
+    return common.draw_measures(data)

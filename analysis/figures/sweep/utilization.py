@@ -34,12 +34,9 @@ MEASURES = (
 
 def prepare(sweep: Stored) -> Data | None:
     """Both criteria of every valid run, by panel, line and value along the axis."""
-    data = common.grouped(sweep, MEASURES)
-    return data if common.any_measured(data) or common.any_measured(data, 1) else None
+    return common.measured(sweep, MEASURES, (0, 1))
 
 
 def draw(data: Data) -> Figure:
     """Both criteria above each other, in percent."""
-    figure, axes = common.new_figure(data, len(MEASURES))
-    common.draw_measures(figure, axes, data)
-    return figure
+    return common.draw_measures(data)
