@@ -124,6 +124,8 @@ def given(path: Path, ours: dict[str, Any], directory: Path, users: Mapping[str,
             f"{named} is a finished kernel, and a congestion control of your own is compiled into one: {choice.CHOICES}"
         )
     home = path if path.is_dir() else path.parent
+    if path not in (home, home / "linux"):
+        raise KernelError(f"{named} is not the file linux of a finished kernel, or its directory: {choice.CHOICES}")
     for place in (home,) if is_new else (home, directory):
         record = digests.read_json(place / "kernel.json")
         if "source" in record and cache.finished(place, {"source": record["source"], **ours}):

@@ -8,7 +8,8 @@ KEY is a digest over the inputs that decide the content: source, patches and unp
 a kernel.
 
 The machine has another, with kernels/ only, so that a second user compiles and fetches nothing. root makes it when
-root builds a kernel. root may let a group write there, but not everybody: a kernel runs with the rights of its user.
+root builds a kernel. root may let a group write there; then only its members use it, because a kernel runs with the
+rights of its user.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def of_user() -> Path:
 
 
 def of_machine() -> Path | None:
-    """The machine's cache, if there is one whose files root or this user answers for, or if root can make it. None if
-    $XDG_CACHE_HOME says where the cache is.
+    """The machine's cache, if there is one whose files root, this user or a group of this user answers for, or if root
+    can make it. None if $XDG_CACHE_HOME says where the cache is.
     """
     if os.environ.get("XDG_CACHE_HOME"):
         return None
@@ -61,9 +62,11 @@ def of_machine() -> Path | None:
         if os.geteuid() == 0:
             OF_MACHINE.mkdir(mode=0o755, exist_ok=True)
             (OF_MACHINE / "kernels").mkdir(mode=0o755, exist_ok=True)
+        groups = {os.getegid(), *os.getgroups()}
         for directory in (OF_MACHINE, OF_MACHINE / "kernels"):
             status = directory.lstat()
-            if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o002:
+            others = 0o002 if status.st_gid in groups else 0o022
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (0, os.geteuid()) or status.st_mode & others:
                 return None
         return OF_MACHINE
     return None

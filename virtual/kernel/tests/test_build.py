@@ -231,7 +231,10 @@ def test_machines_cache__spares_a_second_user_source_and_compiler(
         utime(path, *times, **how)
 
     monkeypatch.setattr(os, "utime", of_read_only_cache)
-    for number, (mode, is_taken) in enumerate(((0o755, True), (0o2775, True), (0o777, False))):
+    mine, others = os.getegid(), [group for group in (54321,) if os.geteuid() == 0]  # only root gives files to a group
+    cases = [(0o755, mine, True), (0o2775, mine, True), (0o777, mine, False)]
+    for number, (mode, group, is_taken) in enumerate([*cases, *((0o2775, group, False) for group in others)]):
+        os.chown(machine, -1, group)
         machine.chmod(mode)
         setting.directory = second / str(number)
         if is_taken:
@@ -254,6 +257,8 @@ def test_finished_kernel__can_be_given_if_it_has_our_code(setting: Setting) -> N
     first, setting.directory = setting.directory, setting.directory.parent / "second"
     with pytest.raises(KernelError, match="no finished kernel"):
         setting.ensure(KERNEL=str(setting.tree))
+    with pytest.raises(KernelError, match="not the file linux"):
+        setting.ensure(KERNEL=str(first / "kernel.json"))
     other = setting.ensure(KERNEL=str(first / "linux"))
     assert setting.ensure() == other != kernel
     (setting.patches / "a.patch").unlink()
