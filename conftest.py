@@ -22,7 +22,12 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects tests by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    stored = json.loads(DURATIONS.read_text())
+    stored = long_s()
     for item in items:
-        if stored.get(item.nodeid, 0) > LONG_S:
+        if item.nodeid in stored:
             item.add_marker("long")
+
+
+def long_s() -> dict[str, float]:
+    """The stored durations of the tests that take long, in s."""
+    return {name: seconds for name, seconds in json.loads(DURATIONS.read_text()).items() if seconds > LONG_S}
