@@ -26,6 +26,13 @@ MOST_NS = 1 << 62  # the latest time, in the year 2116
 _NANOSECONDS = 1  # PCAP_TSTAMP_PRECISION_NANO
 _ERROR_BYTES = 256  # PCAP_ERRBUF_SIZE
 
+UDP, UDP_HEADER_BYTES, MIN_IPV4_BYTES = 17, 8, 20
+IPV4, VLAN_TAGS = 0x0800, (0x8100, 0x88A8)
+MOST_VLAN_TAGS = 2
+
+# Link type (DLT_* of libpcap) -> (bytes before the IP header, offset of the EtherType in them, if any).
+LINK_LAYERS = {0: (4, None), 1: (14, 12), 12: (0, None), 108: (4, None), 113: (16, 14), 228: (0, None), 276: (20, 0)}
+
 # First bytes of captures: pcap in us and ns, each in either byte order, and pcapng.
 MAGICS = tuple(map(bytes.fromhex, ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "0a0d0d0a")))
 
@@ -53,16 +60,19 @@ class Capture:
         if not self._handle:
             raise InputError(f"{path}: libpcap cannot read it: {reason.value.decode(errors='replace')}")
         self.link_type: int = self._library.pcap_datalink(self._handle)
+        if self.link_type not in LINK_LAYERS:
+            name_of_type = self._library.pcap_datalink_val_to_name(self.link_type)
+            self._library.pcap_close(self._handle)
+            raise InputError(
+                f"{path}: link type {name_of_type.decode() if name_of_type else self.link_type} is not known here; "
+                "allowed are Ethernet, Linux cooked, raw IP and BSD loopback: convert it with tcprewrite or editcap"
+            )
 
     def __enter__(self) -> Capture:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._library.pcap_close(self._handle)
-
-    def link_type_name(self) -> str:
-        name = self._library.pcap_datalink_val_to_name(self.link_type)
-        return name.decode() if name else f"DLT {self.link_type}"
 
     def batches(self) -> Iterator[Frames]:
         """All frames in the file's order."""
@@ -98,6 +108,40 @@ class Capture:
 
     def _cut(self, reason: str) -> str:
         return f"{self._path}: damaged or cut off: {reason}; the frames before that are used"
+
+
+def udp_payloads(frames: Frames, port: int) -> tuple[np.ndarray, np.ndarray]:
+    """Offset and length in bytes of each frame's UDP payload.
+
+    A length of -1 marks a frame that is not a datagram to `port`, is too short to know, or is a fragment without the
+    UDP header; -2 marks the first fragment of a datagram to `port`.
+    """
+    rows = frames.rows
+    numbers = np.arange(len(rows))
+    header_bytes, type_at = LINK_LAYERS[frames.link_type]
+    ip = np.full(len(rows), header_bytes)
+
+    def word(at: np.ndarray) -> np.ndarray:
+        return rows[numbers, at].astype(np.int64) << 8 | rows[numbers, at + 1]
+
+    is_ipv4 = np.ones(len(rows), dtype=bool)
+    if type_at is not None:
+        ether_type = word(np.full(len(rows), type_at))
+        for _ in range(MOST_VLAN_TAGS):
+            tagged = np.isin(ether_type, VLAN_TAGS)
+            ether_type = np.where(tagged, word(ip + 2), ether_type)
+            ip = ip + 4 * tagged
+        is_ipv4 = ether_type == IPV4
+    ip_bytes = (rows[numbers, ip] & 15).astype(np.int64) * 4
+    is_ipv4 &= (rows[numbers, ip] >> 4 == 4) & (ip_bytes >= MIN_IPV4_BYTES)
+    udp = ip + ip_bytes
+    fragment = word(ip + 6)
+    to_port = is_ipv4 & (rows[numbers, ip + 9] == UDP) & (fragment & 0x1FFF == 0)
+    to_port &= (frames.captured_bytes >= udp + 6) & (word(udp + 2) == port)
+    payload = udp + UDP_HEADER_BYTES
+    length = np.where(fragment & 0x2000 == 0, np.maximum(word(udp + 4) - UDP_HEADER_BYTES, 0), -2)
+    length = np.where(to_port, length, -1)
+    return payload, length
 
 
 class _Header(ctypes.Structure):

@@ -53,20 +53,3 @@ def _ecn(flags: np.ndarray) -> np.ndarray:
 
 def _is_ipv4(cards: dict[str, np.ndarray]) -> np.ndarray:
     return (cards["src_addr_hi"] == 0) & (cards["src_addr_lo"] >> np.uint64(32) == IPV4_MAPPED)
-
-
-def card_columns(rows: np.ndarray) -> dict[str, np.ndarray]:
-    """All fields of postcards of either version as uint64 columns; a 128-bit address is two halves.
-
-    `rows` is uint8, postcards x bytes.
-    """
-    layout = wire.POSTCARD if rows.shape[1] == wire.POSTCARD.length else wire.POSTCARD_1
-    result, at = {}, 0
-    for name, bits in layout.fields:
-        field = rows[:, at : at + bits // 8]
-        at += bits // 8
-        if bits == 128:
-            result[f"{name}_hi"], result[f"{name}_lo"] = wire.wide(field[:, :8]), wire.wide(field[:, 8:])
-        else:
-            result[name] = wire.wide(field)
-    return result

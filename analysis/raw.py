@@ -74,13 +74,7 @@ def _overlay(stored: np.dtype, fields: tuple[tuple[str, int], ...], order: str) 
 
 
 _POSTCARD = _overlay(wire.STORED_POSTCARD, wire.POSTCARD.fields, ">")
-_POSTCARD_1 = _overlay(wire.STORED_POSTCARD_1, wire.POSTCARD_1.fields, ">")
 _TCP = _overlay(wire.STORED_TCP_RECORD, wire.TCP_RECORD.fields, "<")
-_TCP_1 = _overlay(wire.TCP_RECORD_1.dtype(), wire.TCP_RECORD_1.fields, "<")
-_LAYOUTS = {
-    wire.BLOCK.const["BLOCK_POSTCARDS"]: {1: _POSTCARD_1, wire.POSTCARD.const["POSTCARD_VERSION"]: _POSTCARD},
-    wire.BLOCK.const["BLOCK_TCP"]: {1: _TCP_1, wire.TCP_RECORD.const["TCP_RECORD_VERSION"]: _TCP},
-}
 _UNKNOWN_BIT = {name: np.uint64(1 << index) for index, (name, _) in enumerate(wire.TCP_RECORD.fields)}
 IN_FLIGHT = ("packets_out", "retrans_out", "sacked_out", "lost_out")
 _WIDE = {name: np.uint64((1 << bits) - 1) for name, bits in wire.POSTCARD.fields if bits == 48}
@@ -98,7 +92,7 @@ def read_postcards(path: Path) -> tuple[Columns, FlowTable, RawFile]:
     """
     raw = RawFile(path.name)
     names = [name for name in _POSTCARD.names or () if name not in _POSTCARD_NOT_COLUMNS]
-    columns, flows = _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], names, raw)
+    columns, flows = _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], _POSTCARD, names, raw)
     columns["rx_mono_ns"] = columns["rx_mono_ns"].view(np.int64)
     columns["sojourn_ns"] = columns["sojourn_ns"].view(np.int64)
     return columns, flows, raw
@@ -128,7 +122,7 @@ def load_tcp(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
     """
     raw = RawFile(path.name)
     names = [name for name in _TCP.names or () if name not in _TCP_NOT_COLUMNS]
-    columns, flows = _read(path, wire.BLOCK.const["BLOCK_TCP"], names, raw)
+    columns, flows = _read(path, wire.BLOCK.const["BLOCK_TCP"], _TCP, names, raw)
     columns["mono_ns"] = columns["mono_ns"].view(np.int64)
     in_flight = columns["packets_out"].view(np.int32) + columns["retrans_out"].view(np.int32)
     in_flight -= columns["sacked_out"].view(np.int32)
@@ -195,20 +189,18 @@ def _flow_words(records: np.ndarray) -> np.ndarray:
     return words
 
 
-def _read(path: Path, kind: int, names: list[str], raw: RawFile) -> tuple[dict[str, np.ndarray], FlowTable]:
+def _read(
+    path: Path, kind: int, layout: np.dtype, names: list[str], raw: RawFile
+) -> tuple[dict[str, np.ndarray], FlowTable]:
     """Decodes a raw file into one array per column, in the file's order. Fills `raw`."""
     flows = FlowTable()
     raw.present = path.is_file()
     raw.size_bytes = path.stat().st_size if raw.present else 0
-    layouts = _LAYOUTS[kind]
-    newest = layouts[max(layouts)]
-    # An upper bound of the record count: pages that are never written cost no memory.
-    capacity = raw.size_bytes // min(layout.itemsize for layout in layouts.values())
-    columns = {name: np.empty(capacity, dtype=newest[name].newbyteorder("=")) for name in names}
+    capacity = raw.size_bytes // layout.itemsize  # an upper bound: pages that are never written cost no memory
+    columns = {name: np.empty(capacity, dtype=layout[name].newbyteorder("=")) for name in names}
     columns["flow"] = np.empty(capacity, dtype=np.uint32)
     end = 0
     for block in _blocks(path, kind, raw):
-        layout = layouts[block.header["record_version"]]
         records = np.frombuffer(block.payload, dtype=layout)
         if "version" in (layout.names or ()):
             readable = records["version"] == block.header["record_version"]
@@ -217,7 +209,7 @@ def _read(path: Path, kind: int, names: list[str], raw: RawFile) -> tuple[dict[s
                 records = records[readable]
         start, end = end, end + len(records)
         for name in names:
-            columns[name][start:end] = records[name] if name in (layout.names or ()) else 0
+            columns[name][start:end] = records[name]
             if name in _WIDE:
                 columns[name][start:end] &= _WIDE[name]
         columns["flow"][start:end] = flows.numbers(_flow_words(records))

@@ -68,10 +68,6 @@ _ALL = (
         "FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms", first=("from",), starts_programs=True,
     ),
     Command(
-        "import-artifact", "read postcards of Spang et al.'s artifact, and show or write them as a table",
-        "analysis.import_artifact", "capture.pcap OUTPUT=postcards.parquet", first=("file",),
-    ),
-    Command(
         "sweep-report", "make the page of a sweep", "analysis.sweep_report.command",
         "results/spang2021-twenty-packets-smoke", first=("sweep",),
     ),

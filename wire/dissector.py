@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from wire.formats import HERE, POLICY, POSTCARD, POSTCARD_1
+from wire.formats import HERE, POLICY, POSTCARD
 
 OUTPUT = HERE / "postcard.lua"
 ADDRESSES = ("src_addr", "dst_addr")
@@ -41,13 +41,10 @@ def lua() -> str:
         )
     lines.append("")
     lines.append("function bufferscope.dissector(buffer, packet, tree)")
-    lines.append(f"\tif buffer:len() < {POSTCARD_1.length} then return 0 end")
-    lines.append("\tlocal version = buffer(0, 1):uint()")
-    versions = f"{{[1] = {POSTCARD_1.length}, [{POSTCARD.const['POSTCARD_VERSION']}] = {POSTCARD.length}}}"
-    lines.append(f"\tlocal length = ({versions})[version]")
-    lines.append("\tif not length or buffer:len() < length then return 0 end")
+    length, version = POSTCARD.length, POSTCARD.const["POSTCARD_VERSION"]
+    lines.append(f"\tif buffer:len() < {length} or buffer(0, 1):uint() ~= {version} then return 0 end")
     lines.append('\tpacket.cols.protocol = "bufferscope"')
-    lines.append("\tlocal card = tree:add(bufferscope, buffer(0, length))")
+    lines.append(f"\tlocal card = tree:add(bufferscope, buffer(0, {length}))")
     at = 0
     for name, bits in POSTCARD.fields:
         size = bits // 8
@@ -55,8 +52,6 @@ def lua() -> str:
         if name == "flags":
             lines.append(f"\tlocal flags = {add}")
             lines += [f"\tflags:add(f.flag_{flag.lower()}, buffer({at}, {size}))" for flag in FLAGS]
-        elif at >= POSTCARD_1.length:
-            lines.append(f"\tif length > {at} then {add} end")
         else:
             lines.append(f"\t{add}")
         at += size
@@ -66,12 +61,12 @@ def lua() -> str:
     )
     depth, unit_at = "string.format('%d {}', buffer({}, 4):uint())", _offset("depth_unit")
     lines.append(f"\tlocal depth = {depth.format('packets', _offset('depth_packets'))}")
-    lines.append(f"\tlocal unit = length > {unit_at} and buffer({unit_at}, 1):uint()")
+    lines.append(f"\tlocal unit = buffer({unit_at}, 1):uint()")
     cells, unknown = (POSTCARD.const[f"POSTCARD_DEPTH_{name}"] for name in ("CELLS", "UNKNOWN"))
     lines.append(f"\tif unit == {cells} then depth = {depth.format('cells', _offset('depth_cells'))} end")
     lines.append(f"\tif unit == {unknown} then depth = 'unknown' end")
     lines.append("\tpacket.cols.info = string.format('%s, depth %s', fate, depth)")
-    lines += ["\treturn length", "end", ""]
+    lines += [f"\treturn {length}", "end", ""]
     lines.append(f'DissectorTable.get("udp.port"):add({POSTCARD.const["POSTCARD_UDP_PORT"]}, bufferscope)')
     return "\n".join(lines) + "\n"
 

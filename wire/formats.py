@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,14 +71,20 @@ class Format:
         return number.to_bytes(self.length, self.byte_order)  # type: ignore[arg-type]
 
     def columns(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Decodes many big-endian records: `rows` is uint8, records x at least `length`; each field becomes uint64.
+        """Decodes many big-endian records: `rows` is uint8, records x at least `length`; each field becomes uint64, a
+        field of 128 bits two (`<name>_hi` and `<name>_lo`).
 
         Raises TypeError for little-endian formats, and for formats with a field that overlaps more than eight bytes.
         """
         import numpy as np
 
         result = {}
-        for name, bits, at in self._shifts():
+        halves = (
+            part
+            for name, bits, at in self._shifts()
+            for part in (((f"{name}_hi", 64, at + 64), (f"{name}_lo", 64, at)) if bits == 128 else ((name, bits, at),))
+        )
+        for name, bits, at in halves:
             first, last = (8 * self.length - at - bits) // 8, (8 * self.length - at - 1) // 8
             if self.byte_order != "big" or last - first >= 8:
                 raise TypeError(f"{self.name}: {name} is not a column of 64 bits")
@@ -114,16 +120,6 @@ class Format:
             at -= bits if self.byte_order == "big" else 0
             yield name, bits, at
             at += bits if self.byte_order == "little" else 0
-
-    def beginning(self, length: int) -> Format:
-        """The format of a record's first `length` bytes: an earlier version, to which later versions added fields."""
-        fields = self.fields
-        while fields and sum(bits for _, bits in fields) // 8 > length:
-            fields = fields[:-1]
-        cut = replace(self, fields=fields)
-        if cut.length != length:
-            raise ValueError(f"{self.name}: no field ends after {length} bytes")
-        return cut
 
     def dtype(self, stamp_bytes: int = 0) -> np.dtype:
         """NumPy layout of one record, preceded by `rx_mono_ns` (little-endian, `stamp_bytes` long; 0: without it).
@@ -164,9 +160,6 @@ PACKET_HEADERS = Format.load(HERE / "packet_headers.def", "big")
 PCAPNG_PACKET = Format.load(HERE / "pcapng_packet.def", "little")
 _SHARED = HERE.parent / "p4src/shared"
 POLICY = Format.load(_SHARED / "policy.def", "big").const
-
-POSTCARD_1 = POSTCARD.beginning(POSTCARD.const["POSTCARD_1_BYTES"])  # version 1: depths in packets and bytes
-TCP_RECORD_1 = TCP_RECORD.beginning(TCP_RECORD.const["TCP_RECORD_1_BYTES"])  # version 1: all fields are known
 
 # The lowest depth of each bucket of the switch's depth histogram, in the switch's unit of depth.
 DEPTH_BUCKETS = tuple(

@@ -41,12 +41,9 @@ f.flag_has_ip = ProtoField.bool("bufferscope.flags.has_ip", "HAS_IP", 8, nil, 0x
 f.flag_byte_threshold = ProtoField.bool("bufferscope.flags.byte_threshold", "BYTE_THRESHOLD", 8, nil, 0x80)
 
 function bufferscope.dissector(buffer, packet, tree)
-	if buffer:len() < 86 then return 0 end
-	local version = buffer(0, 1):uint()
-	local length = ({[1] = 86, [2] = 91})[version]
-	if not length or buffer:len() < length then return 0 end
+	if buffer:len() < 91 or buffer(0, 1):uint() ~= 2 then return 0 end
 	packet.cols.protocol = "bufferscope"
-	local card = tree:add(bufferscope, buffer(0, length))
+	local card = tree:add(bufferscope, buffer(0, 91))
 	card:add(f.version, buffer(0, 1))
 	local flags = card:add(f.flags, buffer(1, 1))
 	flags:add(f.flag_dropped, buffer(1, 1))
@@ -77,15 +74,15 @@ function bufferscope.dissector(buffer, packet, tree)
 	card:add(f.dst_port, buffer(76, 2))
 	card:add(f.tcp_seq, buffer(78, 4))
 	card:add(f.tcp_ack, buffer(82, 4))
-	if length > 86 then card:add(f.depth_cells, buffer(86, 4)) end
-	if length > 90 then card:add(f.depth_unit, buffer(90, 1)) end
+	card:add(f.depth_cells, buffer(86, 4))
+	card:add(f.depth_unit, buffer(90, 1))
 	local fate = buffer(1, 1):bitfield(7, 1) == 1 and 'dropped' or 'departed'
 	local depth = string.format('%d packets', buffer(26, 4):uint())
-	local unit = length > 90 and buffer(90, 1):uint()
+	local unit = buffer(90, 1):uint()
 	if unit == 1 then depth = string.format('%d cells', buffer(86, 4):uint()) end
 	if unit == 2 then depth = 'unknown' end
 	packet.cols.info = string.format('%s, depth %s', fate, depth)
-	return length
+	return 91
 end
 
 DissectorTable.get("udp.port"):add(5577, bufferscope)

@@ -42,8 +42,6 @@ struct tcp_record {
 #undef WIRE_UINT
 
 _Static_assert(sizeof(struct tcp_record) == TCP_RECORD_BYTES, "struct tcp_record has padding");
-_Static_assert(__builtin_offsetof(struct tcp_record, unknown_fields) == TCP_RECORD_1_BYTES,
-	       "version 1 is not the beginning of a record");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw files are little-endian");
 
 #endif

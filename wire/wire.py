@@ -19,9 +19,7 @@ from wire.formats import (
     PCAPNG_PACKET,
     POLICY,
     POSTCARD,
-    POSTCARD_1,
     TCP_RECORD,
-    TCP_RECORD_1,
     TELEMETRY_REPORT,
     Format,
     wide,
@@ -39,15 +37,12 @@ __all__ = [
     "PCAPNG_PACKET",
     "POLICY",
     "POSTCARD",
-    "POSTCARD_1",
-    "RECORD_BYTES",
+    "RECORDS",
     "STORED_FLOW_RECORD",
     "STORED_GOODPUT_RECORD",
     "STORED_POSTCARD",
-    "STORED_POSTCARD_1",
     "STORED_TCP_RECORD",
     "TCP_RECORD",
-    "TCP_RECORD_1",
     "TELEMETRY_REPORT",
     "Block",
     "Format",
@@ -58,20 +53,16 @@ __all__ = [
 ]
 
 STORED_POSTCARD = POSTCARD.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])
-STORED_POSTCARD_1 = POSTCARD_1.dtype(stamp_bytes=BLOCK.const["BLOCK_STAMP_BYTES"])
 STORED_TCP_RECORD = TCP_RECORD.dtype()
 STORED_GOODPUT_RECORD = GOODPUT_RECORD.dtype()
 STORED_FLOW_RECORD = FLOW_RECORD.dtype()
 
-# Kind of raw file -> readable record version -> bytes of a record.
-RECORD_BYTES = {
-    BLOCK.const["BLOCK_POSTCARDS"]: {
-        1: STORED_POSTCARD_1.itemsize,
-        POSTCARD.const["POSTCARD_VERSION"]: STORED_POSTCARD.itemsize,
-    },
-    BLOCK.const["BLOCK_TCP"]: {1: TCP_RECORD_1.length, TCP_RECORD.const["TCP_RECORD_VERSION"]: TCP_RECORD.length},
-    BLOCK.const["BLOCK_GOODPUT"]: {GOODPUT_RECORD.const["GOODPUT_RECORD_VERSION"]: STORED_GOODPUT_RECORD.itemsize},
-    BLOCK.const["BLOCK_FLOWS"]: {FLOW_RECORD.const["FLOW_RECORD_VERSION"]: STORED_FLOW_RECORD.itemsize},
+# Kind of raw file -> version and bytes of a record.
+RECORDS = {
+    BLOCK.const["BLOCK_POSTCARDS"]: (POSTCARD.const["POSTCARD_VERSION"], STORED_POSTCARD.itemsize),
+    BLOCK.const["BLOCK_TCP"]: (TCP_RECORD.const["TCP_RECORD_VERSION"], TCP_RECORD.length),
+    BLOCK.const["BLOCK_GOODPUT"]: (GOODPUT_RECORD.const["GOODPUT_RECORD_VERSION"], STORED_GOODPUT_RECORD.itemsize),
+    BLOCK.const["BLOCK_FLOWS"]: (FLOW_RECORD.const["FLOW_RECORD_VERSION"], STORED_FLOW_RECORD.itemsize),
 }
 
 
@@ -107,8 +98,7 @@ def read_blocks(data: bytes | memoryview, kind: int) -> Iterator[Block]:
     """The whole blocks of a raw file, up to the first block that is short or damaged.
 
     `data` may be a memory map. If the blocks read end before `len(data)`, the rest is damaged: the caller checks.
-    Raises RawFileError on a whole block of another kind, layout or version. All record versions in RECORD_BYTES are
-    accepted; record_version in a block's header is the version of the block's records.
+    Raises RawFileError on a whole block of another kind, layout or version.
     """
     view = memoryview(data)
     at = 0
@@ -123,11 +113,11 @@ def read_blocks(data: bytes | memoryview, kind: int) -> Iterator[Block]:
         if zlib.crc32(payload, zlib.crc32(BLOCK.encode(**{**header, "crc32": 0}))) != header["crc32"]:
             return
         layout = (header["version"], header["kind"], header["record_version"], header["record_bytes"])
-        known = [(BLOCK.const["BLOCK_VERSION"], kind, *version) for version in RECORD_BYTES[kind].items()]
-        if layout not in known:
+        known = (BLOCK.const["BLOCK_VERSION"], kind, *RECORDS[kind])
+        if layout != known:
             raise RawFileError(
                 f"block at byte {at} has (block version, kind, record version, record bytes) {layout}, "
-                f"this reader knows {' and '.join(map(str, known))}"
+                f"this reader knows {known}"
             )
         if header["record_count"] * header["record_bytes"] != header["payload_bytes"]:
             return

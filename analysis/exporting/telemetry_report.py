@@ -19,7 +19,7 @@ import numpy as np
 from analysis import imported, whole
 from analysis.exporting import pcapng
 from analysis.load import load_switch, recorded_clock_offset_ns
-from analysis.packets import card_columns, packet_headers, packet_kinds
+from analysis.packets import packet_headers, packet_kinds
 from analysis.postcards import PostcardArrivals
 from analysis.switch_clock import is_free
 from analysis.targets import SOFT
@@ -53,7 +53,7 @@ def write(repetition: Path, output: Path) -> int:
     with output.open("wb") as file:
         pcapng.write_head(file)
         for rows, mono, real in pcapng.stored(repetition):
-            cards = card_columns(rows)
+            cards = wire.POSTCARD.columns(rows)
             if loaded is None or arrivals is None:
                 came = switch_time(cards["enqueue_switch_ns"], mono, offset_ns)
             else:  # depths and times as loaded: on the sender's clock, and recounted if the switch counts cells
@@ -83,7 +83,7 @@ def encode(
     first_sequence: int,
     unknown: frozenset[str] = frozenset(),
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(row numbers, reports as uint8 rows) for each kind of packet. `cards` are the columns of packets.card_columns;
+    """(row numbers, reports as uint8 rows) for each kind of packet. `cards` are the columns of wire.POSTCARD.columns;
     `unknown` names columns with meaningless values.
     """
     if "queue_id" in unknown:

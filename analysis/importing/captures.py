@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Reads postcards from pcap and pcapng files: bufferscope's own (wire/postcard.def, UDP 5577) and the artifact's
-(analysis/artifact.py). Our own postcards carry the switch's clock, so the capture's clock does not place them.
+"""Reads postcards from pcap and pcapng files: bufferscope's own (wire/postcard.def, UDP 5577) and those of the artifact
+of Spang et al. (wire/artifact_postcard.def, UDP 4444). Our own postcards carry the switch's clock, so the capture's
+clock does not place them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from analysis import artifact
-from analysis.capture import MAGICS, Capture
+from analysis.capture import MAGICS, Capture, udp_payloads
+from analysis.flows import PROTOCOL_NUMBERS
 from analysis.importing.fields import Addresses, Cards
 from analysis.importing.text import CARDS_UNKNOWN, TOFINO_CELL_BYTES
 from analysis.postcards import busiest, queue_keys
@@ -20,12 +22,22 @@ from lib.errors import InputError
 from wire import wire
 
 CARD = wire.POSTCARD.const
-PORT = CARD["POSTCARD_UDP_PORT"]
-VERSIONS = {1: wire.POSTCARD_1, CARD["POSTCARD_VERSION"]: wire.POSTCARD}
-WORDS = {"src_addr", "dst_addr"}  # fields of 128 bits
 TURN = 1 << SWITCH_TIME_BITS  # ns until the switch's clock wraps around: 78 h
 NUMBERED = ("switch_id", "egress_port", "flags", "enqueue_switch_ns", "card_seq")  # copies agree in these, at least
 DEPTHS = {"depth_packets", "depth_bytes"}
+IPV4_MAPPED = np.uint64(0xFFFF << 32)
+
+
+@dataclass(frozen=True)
+class PostcardKind:
+    """The datagrams to one UDP port that are postcards: those of `datagram_bytes` with `value` in the field `mark`."""
+
+    layout: wire.Format
+    port: int
+    datagram_bytes: int
+    mark: str
+    value: int
+    cards: Callable[[dict[str, np.ndarray], np.ndarray], Cards]  # from the fields and the capture times
 
 
 @dataclass
@@ -55,21 +67,18 @@ def read(path: Path) -> CaptureContents:
     """Our postcards if there are any, else the artifact's, in the file's order. `mono_ns` are capture times.
     Raises NoPostcardsError if there are neither, InputError.
     """
-    bufferscopes = _bufferscopes(path)
-    if len(bufferscopes.cards.columns["mono_ns"]):
-        return bufferscopes
-    imported = artifact.read(path)
-    if not imported.postcards:
-        short = bufferscopes.cut_short + imported.cut_short
-        others = bufferscopes.others + bufferscopes.malformed - imported.cut_short
-        damage = "" if bufferscopes.damage is None else f" ({bufferscopes.damage.removeprefix(f'{path}: ')})"
-        raise NoPostcardsError(
-            f"{path}: has no whole postcard{damage}: {short} postcards were captured with too few bytes, and {others} "
-            f"packets are not postcards; allowed: bufferscope's postcards, to UDP port {PORT}, of version "
-            f"{' or '.join(map(str, VERSIONS))}, or the artifact's, to UDP port {artifact.UDP_PORT}"
-        )
-    return CaptureContents(
-        _of_artifact(imported), imported.other_packets, imported.not_postcards, imported.cut_short, imported.damage
+    ours = _contents(path, OURS)
+    if len(ours.cards.columns["mono_ns"]):
+        return ours
+    theirs = _contents(path, ARTIFACT)
+    if len(theirs.cards.columns["mono_ns"]):
+        return theirs
+    short, others = ours.cut_short + theirs.cut_short, ours.others + ours.malformed - theirs.cut_short
+    damage = "" if ours.damage is None else f" ({ours.damage.removeprefix(f'{path}: ')})"
+    raise NoPostcardsError(
+        f"{path}: has no whole postcard{damage}: {short} postcards were captured with too few bytes, and {others} "
+        f"packets are not postcards; allowed: bufferscope's postcards, to UDP port {OURS.port}, of version "
+        f"{OURS.value}, or the artifact's, to UDP port {ARTIFACT.port}"
     )
 
 
@@ -103,79 +112,63 @@ def placed(cards: Cards) -> tuple[Cards, int]:
     return whole, len(kept) - int(kept.sum())
 
 
-def _bufferscopes(path: Path) -> CaptureContents:
-    parts: list[dict[str, np.ndarray]] = []
+def _contents(path: Path, kind: PostcardKind) -> CaptureContents:
+    """The postcards of one kind, and the counts of the other packets."""
+    layout = kind.layout
+    parts = [layout.columns(np.zeros((0, layout.length), dtype=np.uint8))]
+    times = [np.zeros(0, dtype=np.int64)]
     others = malformed = cut_short = 0
     with Capture(path) as capture:
-        if capture.link_type not in artifact.LINK_LAYERS:
-            raise InputError(
-                f"{path}: link type {capture.link_type_name()} is not known here; allowed are Ethernet, Linux cooked, "
-                "raw IP and BSD loopback"
-            )
         for frames in capture.batches():
-            at, payload_bytes, captured = artifact.udp_payloads(frames, PORT)
-            good = np.zeros(len(at), dtype=bool)
-            for version, layout in VERSIONS.items():
-                rows = np.flatnonzero((payload_bytes == layout.length) & captured & ~good)
-                cards = frames.rows[rows[:, None], at[rows][:, None] + np.arange(layout.length)]
-                of_version = cards[:, 0] == version
-                rows, cards = rows[of_version], cards[of_version]
-                good[rows] = True
-                parts.append(_columns(cards, layout) | {"mono_ns": frames.real_ns[rows]})
-            short = np.isin(payload_bytes, [layout.length for layout in VERSIONS.values()]) & ~captured
-            cut_short += int(np.count_nonzero(short))
-            malformed += int(np.count_nonzero(~good & ~short & (payload_bytes != -1)))
-            others += int(np.count_nonzero(payload_bytes == -1))
+            at, payload_bytes = udp_payloads(frames, kind.port)
+            has_length = payload_bytes == kind.datagram_bytes
+            is_whole = frames.captured_bytes >= at + layout.length  # without the padding
+            rows = np.flatnonzero(has_length & is_whole)
+            fields = layout.columns(frames.rows[rows[:, None], at[rows][:, None] + np.arange(layout.length)])
+            good = fields[kind.mark] == kind.value
+            parts.append({name: values[good] for name, values in fields.items()})
+            times.append(frames.real_ns[rows[good]])
+            short, other = int((has_length & ~is_whole).sum()), int((payload_bytes == -1).sum())
+            cut_short, others = cut_short + short, others + other
+            malformed += len(at) - other - short - int(good.sum())
         damage = capture.damage
-    empty = _columns(np.zeros((0, wire.POSTCARD.length), dtype=np.uint8), wire.POSTCARD) | {
-        "mono_ns": np.zeros(0, np.int64)
-    }
-    whole = {
-        name: np.concatenate([none, *(part.get(name, np.zeros(len(part["mono_ns"]), none.dtype)) for part in parts)])
-        for name, none in empty.items()
-    }
-    ends = Addresses(*(whole.pop(name) for name in ("src_addr", "dst_addr", "src_port", "dst_port")))
-    return CaptureContents(Cards(whole, ends, turn_ns=TURN), others, malformed, cut_short, damage)
+    fields = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return CaptureContents(kind.cards(fields, np.concatenate(times)), others, malformed, cut_short, damage)
 
 
-def _columns(cards: np.ndarray, layout: wire.Format) -> dict[str, np.ndarray]:
-    """The fields by name, without the version. An address is a row of two 64-bit halves."""
-    result, at = {}, 0
-    for name, bits in layout.fields:
-        field = cards[:, at : at + bits // 8]
-        at += bits // 8
-        if name in WORDS:
-            result[name] = np.column_stack([wire.wide(field[:, :8]), wire.wide(field[:, 8:])])
-        elif name != "version":
-            result[name] = wire.wide(field)
-    return result
+def _our_cards(fields: dict[str, np.ndarray], real_ns: np.ndarray) -> Cards:
+    del fields["version"]
+    src, dst = (np.column_stack([fields.pop(f"{end}_addr_{half}") for half in ("hi", "lo")]) for end in ("src", "dst"))
+    ends = Addresses(src, dst, fields.pop("src_port"), fields.pop("dst_port"))
+    return Cards(fields | {"mono_ns": real_ns}, ends, turn_ns=TURN)
 
 
-def _of_artifact(imported: artifact.Imported) -> Cards:
-    """The artifact's postcards in our columns. Times are capture times, shortly after the packet left the queue."""
-    columns, flows = imported.columns, imported.flows
-    flow = columns["flow"].to_numpy()
-    real = columns["rx_real_ns"]
-    if real.is_null().any():
-        raise InputError("bare datagrams have no times, so the queue over time is unknown; allowed: a capture")
+def _artifact_cards(fields: dict[str, np.ndarray], real_ns: np.ndarray) -> Cards:
+    """In our columns. Times are capture times, shortly after the packet left the queue. Every packet counts as TCP, as
+    in the published program; the unknown flags ECT and CE_MARKED are 0.
+    """
     has = CARD["POSTCARD_HAS_IP"] | CARD["POSTCARD_HAS_PORTS"] | CARD["POSTCARD_HAS_TCP"]
-    dropped = columns["drop_control"].to_numpy() != 0
-
-    def halves(numbers: list[int]) -> np.ndarray:
-        table = np.array([(n >> 64, n & ((1 << 64) - 1)) for n in numbers], dtype=np.uint64).reshape(-1, 2)
-        return table[flow]
-
-    ends = Addresses(
-        halves([f.src for f in flows]), halves([f.dst for f in flows]),
-        np.array([f.src_port for f in flows], dtype=np.uint16)[flow],
-        np.array([f.dst_port for f in flows], dtype=np.uint16)[flow],
-    )  # fmt: skip
-    cards = {
-        "mono_ns": real.to_numpy(), "enqueue_switch_ns": real.to_numpy(),
-        "flags": np.where(dropped, has | CARD["POSTCARD_DROPPED"], has),
-        **{name: columns[name].to_numpy() for name in ("ingress_port", "egress_port", "tcp_seq", "tcp_ack")},
-        "ip_protocol": np.full(len(flow), 6),
-        "depth_cells": columns["departure_depth_cells"].to_numpy(),
-        "depth_unit": np.full(len(flow), CARD["POSTCARD_DEPTH_CELLS"]),
+    src, dst = (
+        np.column_stack([np.zeros(len(real_ns), dtype=np.uint64), IPV4_MAPPED | fields[f"{end}_addr"]])
+        for end in ("src", "dst")
+    )
+    columns = {
+        "mono_ns": real_ns, "enqueue_switch_ns": real_ns,
+        "flags": np.where(fields["drop_control"] != 0, has | CARD["POSTCARD_DROPPED"], has),
+        **{name: fields[name] for name in ("ingress_port", "egress_port", "tcp_seq", "tcp_ack")},
+        "ip_protocol": np.full(len(real_ns), PROTOCOL_NUMBERS["tcp"]),
+        "depth_cells": fields["departure_depth_cells"],
+        "depth_unit": np.full(len(real_ns), CARD["POSTCARD_DEPTH_CELLS"]),
     }  # fmt: skip
-    return Cards(cards, ends, set(CARDS_UNKNOWN) - {"ingress_port"}, TOFINO_CELL_BYTES)
+    ends = Addresses(src, dst, fields["src_port"], fields["dst_port"])
+    return Cards(columns, ends, set(CARDS_UNKNOWN) - {"ingress_port"}, TOFINO_CELL_BYTES)
+
+
+OURS = PostcardKind(
+    wire.POSTCARD, CARD["POSTCARD_UDP_PORT"], wire.POSTCARD.length, "version", CARD["POSTCARD_VERSION"], _our_cards
+)
+ARTIFACT = PostcardKind(
+    wire.ARTIFACT_POSTCARD, wire.ARTIFACT_POSTCARD.const["ARTIFACT_POSTCARD_UDP_PORT"],
+    wire.ARTIFACT_POSTCARD.length + wire.ARTIFACT_POSTCARD.const["ARTIFACT_POSTCARD_PADDING_BYTES"],
+    "is_mirrored", 1, _artifact_cards,
+)  # fmt: skip

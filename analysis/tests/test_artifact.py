@@ -6,21 +6,20 @@ import random
 import struct
 from pathlib import Path
 
-import polars as pl
+import pytest
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import CookedLinux, Dot1Q, Ether
 from scapy.packet import Raw
 
-from analysis.artifact import DATAGRAM_BYTES, FORMAT, read
-from analysis.tables import write_raw_tables
-from bufferscope import __main__ as command
+from analysis.importing.captures import ARTIFACT, read
 from lib.errors import InputError
 from wire import wire
 
+FORMAT = ARTIFACT.layout
 ROOT = Path(__file__).resolve().parents[2]
 VECTORS = json.loads((ROOT / "wire/vectors/artifact_postcard.json").read_text())
 ODD = VECTORS["dropped_between_odd_ports_above_and_below_255"]
-PADDING = bytes(DATAGRAM_BYTES - FORMAT.length)
+PADDING = bytes(ARTIFACT.datagram_bytes - FORMAT.length)
 CARD = bytes.fromhex(ODD["bytes"]) + PADDING
 FIRST_NS = 1_600_000_000_123_456_789
 
@@ -46,16 +45,19 @@ def capture(path: Path, frames, linktype: int = 1, nano: bool = True) -> Path:
 
 def test_capture__gives_every_field(tmp_path):
     for vector in VECTORS.values():
-        imported = read(capture(tmp_path / "c.pcap", [frame(bytes.fromhex(vector["bytes"]) + PADDING)]))
-        fields, row = vector["fields"], {name: column[0] for name, column in imported.columns.items()}
-        for name in ("ingress_port", "egress_port", "tcp_seq", "tcp_ack", "departure_depth_cells", "drop_control"):
+        cards = read(capture(tmp_path / "c.pcap", [frame(bytes.fromhex(vector["bytes"]) + PADDING)])).cards
+        fields, row, ends = (
+            vector["fields"],
+            {name: column[0] for name, column in cards.columns.items()},
+            cards.addresses,
+        )
+        for name in ("ingress_port", "egress_port", "tcp_seq", "tcp_ack"):
             assert row[name] == fields[name], name
-        assert row["enqueue_time"] == (fields["enqueue_time"] or None)
-        assert row["rx_real_ns"] == FIRST_NS
+        assert (row["depth_cells"], row["mono_ns"]) == (fields["departure_depth_cells"], FIRST_NS)
         assert bool(row["flags"] & wire.POSTCARD.const["POSTCARD_DROPPED"]) == bool(fields["drop_control"])
-        (flow,) = imported.flows
-        assert (flow.src & 0xFFFFFFFF, flow.dst & 0xFFFFFFFF) == (fields["src_addr"], fields["dst_addr"])
-        assert (flow.src_port, flow.dst_port, flow.is_ipv4) == (fields["src_port"], fields["dst_port"], True)
+        for name in ("src", "dst"):
+            assert getattr(ends, name).tolist() == [[0, 0xFFFF << 32 | fields[f"{name}_addr"]]]
+            assert getattr(ends, f"{name}_port").tolist() == [fields[f"{name}_port"]]
 
 
 def test_container__does_not_matter(tmp_path):
@@ -71,14 +73,12 @@ def test_container__does_not_matter(tmp_path):
     }
     for number, (name, (link_type, link)) in enumerate(links.items()):
         nano = number % 2 == 0
-        imported = read(capture(tmp_path / name, [frame(CARD, link), frame(b"x", link)], link_type, nano))
-        assert imported.columns["ingress_port"].to_list() == [437], name
-        assert imported.columns["rx_real_ns"][0] == (FIRST_NS if nano else FIRST_NS // 1000 * 1000)
-        assert (imported.postcards, imported.not_postcards, imported.other_packets) == (1, 1, 0)
-    (tmp_path / "cards").write_bytes(2 * CARD)  # bare datagrams
-    imported = read(tmp_path / "cards")
-    assert imported.columns["ingress_port"].to_list() == [437] * 2
-    assert imported.columns["rx_real_ns"].to_list() == [None] * 2
+        contents = read(capture(tmp_path / name, [frame(CARD, link), frame(b"x", link)], link_type, nano))
+        assert contents.cards.columns["ingress_port"].tolist() == [437], name
+        assert contents.cards.columns["mono_ns"][0] == (FIRST_NS if nano else FIRST_NS // 1000 * 1000)
+        assert (contents.malformed, contents.others) == (1, 0)
+    with pytest.raises(InputError, match="link type IEEE802_11 is not known here"):
+        read(capture(tmp_path / "wireless", [frame()], 105))
 
 
 def test_pcapng__each_interface_has_its_own_resolution(tmp_path):
@@ -96,7 +96,7 @@ def test_pcapng__each_interface_has_its_own_resolution(tmp_path):
     section = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
     blocks = [section, interface(6), interface(9), packet(0, FIRST_NS // 1000), packet(1, FIRST_NS)]
     (tmp_path / "c.pcapng").write_bytes(b"".join(blocks))
-    times = read(tmp_path / "c.pcapng").columns["rx_real_ns"].to_list()
+    times = read(tmp_path / "c.pcapng").cards.columns["mono_ns"].tolist()
     assert times == [FIRST_NS // 1000 * 1000, FIRST_NS]
 
 
@@ -116,9 +116,9 @@ def test_other_packets__are_classified_and_counted(tmp_path):
         frame(b"\x11" + CARD[1:]),  # not marked as mirrored
         bytes(frame())[: 14 + 20 + 8 + FORMAT.length - 1],
     ]
-    imported = read(capture(tmp_path / "c.pcap", frames))
-    assert imported.postcards == 4
-    assert (imported.other_packets, imported.not_postcards, imported.cut_short) == (5, 3, 1)
+    contents = read(capture(tmp_path / "c.pcap", frames))
+    assert len(contents.cards.columns["flags"]) == 4
+    assert (contents.others, contents.malformed, contents.cut_short) == (5, 3, 1)
 
 
 def random_card(chance: random.Random) -> dict[str, int]:
@@ -137,51 +137,12 @@ def test_fuzz__damage_is_an_error_or_counted_and_nothing_is_made_up(tmp_path):
             data[chance.randrange(len(data))] = chance.randrange(256)
         (tmp_path / "c.pcap").write_bytes(data[: chance.randrange(len(data))] if chance.random() < 0.5 else data)
         try:
-            imported = read(tmp_path / "c.pcap")
+            contents = read(tmp_path / "c.pcap")
         except InputError:
             outcomes.add("refused")
             continue
-        counted = imported.postcards + imported.not_postcards + imported.cut_short + imported.other_packets
-        assert counted <= len(good) or imported.damage
-        assert len(imported.columns["flags"]) == imported.postcards
-        outcomes.add("damaged" if imported.damage else "read")
+        postcards = len(contents.cards.columns["flags"])
+        counted = postcards + contents.malformed + contents.cut_short + contents.others
+        assert counted <= len(good) or contents.damage
+        outcomes.add("damaged" if contents.damage else "read")
     assert outcomes == {"refused", "damaged", "read"}
-
-
-def test_command__prints_a_summary_and_writes_a_table(tmp_path, capsys, known_runs):
-    frames = [frame(bytes.fromhex(vector["bytes"]) + PADDING) for vector in VECTORS.values()] + [Ether() / IP() / UDP()]
-    path = capture(tmp_path / "c.pcap", frames)
-    assert command.main(["import-artifact", str(path)]) == 0
-    printed = capsys.readouterr().out
-    assert "2 postcards of 2 flows (1 marked as dropped); queues of ports 2, 183; at most 2701 cells;" in printed
-    assert "10.77.0.1:30000 > 10.77.0.2:5201 tcp" in printed
-    path.write_bytes(path.read_bytes()[:-1])  # the packets before a cut are used
-    assert command.main(["import-artifact", str(path), "--output", str(tmp_path / "t.parquet")]) == 2
-    assert "damaged or cut off" in capsys.readouterr().err
-    table = pl.read_parquet(tmp_path / "t.parquet")
-    assert len(table) == 2
-    # Its columns are those of our postcards, of the same types, and the artifact's own.
-    write_raw_tables(tmp_path, known_runs("two_flows").analysis.run)
-    schema = pl.read_parquet_schema(tmp_path / "postcards.parquet")
-    assert set(table.columns) - set(schema) == {"rx_real_ns", "departure_depth_cells", "drop_control", "enqueue_time"}
-    assert [name for name in schema if name != "five_tuple" and table.schema.get(name) != schema[name]] == []
-
-
-def test_command__refuses_unreadable_files_in_one_line(tmp_path, capsys):
-    path, output = tmp_path / "c", tmp_path / "t.parquet"
-
-    def refused(to):
-        assert command.main(["import-artifact", str(path), "--output", str(to)]) == 1
-        assert len(capsys.readouterr().err.splitlines()) == 1
-
-    refused(output)
-    for content in (  # empty, compressed, no postcard, the other byte order's start alone, another link type
-        b"", b"\x1f\x8b" + bytes(42), bytes(43), bytes.fromhex("a1b2c3d4"),
-        bytes.fromhex("d4c3b2a1020004000000000000000000ffff000069000000"),
-    ):  # fmt: skip
-        path.write_bytes(content)
-        refused(output)
-    before = capture(path, [frame()]).read_bytes()
-    refused(path)
-    refused(tmp_path / "no/such/t.parquet")
-    assert (path.read_bytes(), output.exists()) == (before, False)

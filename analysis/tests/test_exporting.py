@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Exports have the data of the run, and other programs read them: DuckDB, Wireshark (tshark) and Flent."""
+"""Exports have the data of the run, and other programs read them: Wireshark (tshark) and Flent."""
 
+import csv
 import gzip
 import json
 import os
@@ -11,14 +12,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import polars as pl
 import pytest
 
 from analysis.derive import derive
 from analysis.exporting import telemetry_report
-from analysis.packets import card_columns
 from analysis.tests import simulate
 from analysis.tests.undrawn import leave_out
 from analysis.unwrap import switch_time
@@ -60,14 +59,17 @@ def test_tables__are_all_there_with_their_meaning(analysed, tmp_path, kind):
     assert set(schema) == {"postcards", "tcp", "joined", "distributions"}
     for name, table in schema.items():
         stored = pl.read_parquet(analysed / f"{name}.parquet")
-        read = duckdb.execute(f"select * from read_{kind}('{output / table['file']}')")
-        columns = [column for column, *_ in read.description or ()]
-        assert (len(read.fetchall()), columns) == (len(stored), stored.columns)
-        assert list(table["columns"]) == columns
+        if kind == "parquet":
+            assert (output / table["file"]).read_bytes() == (analysed / f"{name}.parquet").read_bytes()
+        else:
+            with (output / table["file"]).open(newline="") as file:
+                columns, *rows = csv.reader(file)
+            assert columns == stored.columns
+            whole = stored.select(pl.selectors.integer().cast(pl.String).fill_null(""))
+            assert pl.DataFrame(rows, schema=columns, orient="row").select(whole.columns).equals(whole)
+        assert list(table["columns"]) == stored.columns
         unsaid = [column for column, about in table["columns"].items() if not about["meaning"]]
         assert set(unsaid) <= SPEAK_FOR_THEMSELVES
-    total = duckdb.execute(f"select sum(depth_packets) from read_{kind}('{output}/postcards.{kind}')").fetchall()
-    assert total == [(pl.read_parquet(analysed / "postcards.parquet")["depth_packets"].cast(pl.Int64).sum(),)]
 
 
 NUMBERS = (
@@ -174,7 +176,7 @@ def test_telemetry_report__has_the_fields_of_the_postcard(known_runs, name, tmp_
     rows = np.frombuffer(b"".join(card[8:] for card in stored), dtype=np.uint8).reshape(-1, wire.POSTCARD.length)
     rx = np.array([int.from_bytes(card[:8], "little") for card in stored])
     reports: dict[int, bytes] = {}
-    cards = card_columns(rows)
+    cards = wire.POSTCARD.columns(rows)
     for at, made in telemetry_report.encode(cards, switch_time(cards["enqueue_switch_ns"], rx), (1 << 22) - 5):
         reports |= {int(row): bytes(report) for row, report in zip(at, made, strict=True)}
     assert len(reports) == len(stored)

@@ -14,7 +14,6 @@ import yaml
 from analysis.derive import derive
 from analysis.exporting import flent, telemetry_report
 from analysis.importing.text import CARDS_UNKNOWN
-from analysis.packets import card_columns
 from analysis.tests import simulate
 from analysis.tests.documents import change
 from analysis.tests.test_exporting import decode
@@ -108,7 +107,7 @@ def test_switch_with_its_own_clock__is_exported_on_the_hosts_clock_or_refused(fr
     assert summaries[0]["arrivals"] == summaries[1]["arrivals"] > 1000
     assert export(directory, "telemetry-report", tmp_path / "x.pcapng") == 0
     rows, rx = cards(directory)
-    fields = card_columns(rows)
+    fields = wire.POSTCARD.columns(rows)
     for at, reports in telemetry_report.encode(fields, switch_time(fields["enqueue_switch_ns"], rx, OFFSET_NS), 0):
         came = np.array([decode(bytes(report))["ingress_ns"] for report in reports])
         assert (rx[at] - came > 0).all()
@@ -172,7 +171,7 @@ def test_fields_unknown_to_the_source__are_left_out_or_refused(fresh, tmp_path, 
     assert export(unknown, "telemetry-report", tmp_path / "x.pcapng") == 0
     rows, rx = cards(unknown)
     dropped = 0
-    for _, reports in telemetry_report.encode(card_columns(rows), rx, 0, CARDS_UNKNOWN):
+    for _, reports in telemetry_report.encode(wire.POSTCARD.columns(rows), rx, 0, CARDS_UNKNOWN):
         for report in reports[::50]:
             decoded = decode(bytes(report))
             assert not decoded.keys() & {"in", "out", "latency", "ingress_ns", "egress_ns"}

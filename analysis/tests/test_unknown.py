@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Traces whose source lacks fields, and traces of version 1, whose records cannot mark a field as unknown."""
+"""Traces whose source lacks fields."""
 
 import polars as pl
 import pytest
@@ -8,7 +8,7 @@ from analysis.analyse import analyse
 from analysis.derive import derive
 from analysis.summary import summarize
 from analysis.tests import simulate
-from analysis.trace_by_flow import PACKETS_OUT, SEQUENCE_NUMBERS
+from analysis.trace_by_flow import SEQUENCE_NUMBERS
 from wire import wire
 
 FIELDS = [name for name, _ in wire.TCP_RECORD.fields]
@@ -39,23 +39,6 @@ def stock(fresh, known_runs):
     directory = fresh()
     _rewrite(directory, known_runs("two_flows"), STOCK_PROBE, ALWAYS)
     return directory
-
-
-def test_version_1__gives_the_same_summary(fresh, known_runs):
-    known, directory = known_runs("two_flows"), fresh()
-    records = sorted(known.truth.records, key=lambda record: record["mono_ns"])
-    stored = [simulate.record_bytes(known.scenario, record) for record in records]
-    old, kind = [record[: wire.TCP_RECORD_1.length] for record in stored], simulate.BLOCK["BLOCK_TCP"]
-    for data in (
-        simulate.blocks(kind, 1, old),
-        simulate.blocks(kind, 1, old[:3]) + simulate.blocks(kind, 2, stored[3:]),
-    ):
-        (directory / "tcp.bst").write_bytes(data)
-        was, now = (summarize(a) for a in (known.analysis, analyse(directory)))
-        for summary in (was, now):
-            del summary["raw_files"]["tcp.bst"]
-        assert now == was
-    assert was["in_flight_from"] == PACKETS_OUT
 
 
 def test_stock_events__unknown_fields_are_null(stock, known_runs, undrawn):

@@ -18,7 +18,7 @@ import numpy as np
 
 from analysis.amounts import si
 from analysis.exporting import pcapng
-from analysis.packets import card_columns, packet_headers, packet_kinds
+from analysis.packets import packet_headers, packet_kinds
 from analysis.postcards import PostcardArrivals, queue_keys
 from analysis.raw import Columns
 from controlplane.policy import EGRESS_ECN, EGRESS_MODES
@@ -70,19 +70,18 @@ class Setting:
 
 def arrivals(repetition: Path, recorded: Columns) -> dict[str, np.ndarray]:
     """The packets of the bottleneck's queue, in the order of `recorded`. `recorded` has the queue's columns as the
-    analysis loads them. The result has the columns of packets.card_columns, and `arrival_ns` on CLOCK_MONOTONIC. Raises
-    InputError if no packet arrived.
+    analysis loads them. The result has the columns of wire.POSTCARD.columns, and `arrival_ns` on CLOCK_MONOTONIC.
+    Raises InputError if no packet arrived.
     """
     if not len(recorded["flags"]):
         raise InputError(f"{repetition}: no packet arrived at the bottleneck's queue; nothing can be replayed")
     loaded, queue = PostcardArrivals(recorded), queue_keys(recorded)[0]
     parts = []
     for rows, _, _ in pcapng.stored(repetition):
-        cards = card_columns(rows)
+        cards = wire.POSTCARD.columns(rows)
         of_queue = queue_keys(cards) == queue
         parts.append({name: values[of_queue] for name, values in cards.items()})
-    names = [name for name in parts[0] if all(name in part for part in parts)]
-    whole = {name: np.concatenate([part[name] for part in parts]) for name in names}
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     whole["arrival_ns"] = loaded.times(whole)
     order = np.argsort(loaded.rows(whole), kind="stable")
     return {name: values[order] for name, values in whole.items()}
@@ -181,7 +180,7 @@ def _matched(cards: list[bytes], packets: dict[str, np.ndarray]) -> Columns:
         raise InputError(
             f"{len(packets['arrival_ns'])} packets gave {len(cards)} postcards; a fault of the switch core: report it"
         )
-    made = card_columns(np.frombuffer(b"".join(cards), dtype=np.uint8).reshape(-1, wire.POSTCARD.length))
+    made = wire.POSTCARD.columns(np.frombuffer(b"".join(cards), dtype=np.uint8).reshape(-1, wire.POSTCARD.length))
     mask = (1 << 48) - 1
     order = np.lexsort(
         (made["depth_packets"], (made["enqueue_switch_ns"].astype(np.int64) - packets["arrival_ns"][0]) & mask)

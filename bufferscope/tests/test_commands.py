@@ -52,7 +52,7 @@ def test_mistake__is_one_line_and_nothing_is_written(
         ("replay RUN=/no\x1b[31m", "'RUN=/no\\x1b[31m "), ("replay x RUM=x", "RUM "),
         ("export x --output=y --format", "FORMAT "), ("runs x --valid", "x "), ("runs VALID=yes", "VALID=yes "),
         ("kernel FLOWS=1", "FLOWS "), ("parameters CC=reno", "CC "), ("completion tcsh", "SHELL=tcsh "),
-        ("bench swich", "PARTS=swich "), ("sweep-report", "SWEEP "), ("import-artifact", "FILE "),
+        ("bench swich", "PARTS=swich "), ("sweep-report", "SWEEP "),
         ("experiment FLOW=1 CLOCK=real", "FLOW is not a parameter; did you mean FLOWS?"),
         ("experiment LOSS=1 CLOCK=real", "LOSS is not a parameter; allowed: CC, "),
         ("experiment REVERSE=1 CLOCK=real", "REVERSE is not a parameter; allowed: CC, "),

@@ -3,26 +3,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
-from analysis import artifact
 from analysis.tests import foreign, simulate
-from analysis.tests.imports import pcap
 from bufferscope.tests.typed.clone import Clone
-from experiments.host import CHECKOUT
 
 BASE = "make experiment CLOCK=virtual CC=cubic FLOWS=4 RATE=20mbit RTT=10ms WARMUP=300ms DURATION=1s BUF="
-VECTORS = CHECKOUT / "wire/vectors/artifact_postcard.json"
-
-
-def captured(path: Path) -> None:
-    """A capture of postcards as the published program sent them."""
-    vectors = [bytes.fromhex(vector["bytes"]) for vector in json.loads(VECTORS.read_text()).values()]
-    padding = bytes(artifact.DATAGRAM_BYTES - artifact.FORMAT.length)
-    pcap(path, [(10**18 + number, vector + padding) for number, vector in enumerate(vectors)], 4444)
 
 
 def traced(path: Path) -> None:
@@ -42,7 +30,6 @@ MAKERS: dict[str, str | Callable[[Path], None]] = {  # how the files that lines 
     "sizes.txt": "printf '1000 0\\n100000 1\\n' >sizes.txt",
     "their-traces": traced,
     "trace-directory": traced,
-    "capture.pcap": captured,
 }
 
 

@@ -162,10 +162,6 @@ def imported(clone: Clone, done: Done, given: Words) -> None:
     assert found["arrivals"] > 100
 
 
-def artifact(clone: Clone, done: Done, given: Words) -> None:
-    assert (clone.path / given["output"]).read_bytes()[:4] == b"PAR1"
-
-
 def advise(clone: Clone, done: Done, given: Words) -> None:
     took = re.findall(r"(?:start with|take) BUF=(\d+)p", done.said, re.IGNORECASE)
     assert took, done.said
@@ -235,7 +231,6 @@ LOOKS = {
     "replay": Look(replay),
     "export": Look(export, ("{output}",)),
     "import": Look(imported, ("{output}",)),
-    "import-artifact": Look(artifact, ("{output}",)),
     "sweep-report": Look(sweep_report),
     "advise": Look(advise),
     "compare": Look(compare),
