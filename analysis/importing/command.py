@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from analysis.importing import address, sources, write
+from analysis.importing import sources, write
 from controlplane.policy import WATCHED_MODES
 from lib import files, units
 from lib.errors import BadValue, InputError, SpecError, fail
@@ -24,11 +24,11 @@ from runs.names import PAGE, REPETITION
 KEYS = {
     "from": Key(
         "one source, or several with commas: a directory with trace.tr, postcards.tr or config.json, such a file, a "
-        "text trace of tcp_probe, or pcap or pcapng files with postcards; or the published data set alone: "
-        "postgresql://..., its pg_dump, or a directory with its tables as CSV or Parquet", values=PATHS,
+        "text trace of tcp_probe, or pcap or pcapng files with postcards; or a directory with the published data set's "
+        "tables as CSV or Parquet alone", values=PATHS,
     ),
     "output": Key("the new directory of the run (of all runs with EXPERIMENT=all)", values=PATHS),
-    "experiment": Key("which experiment of a database: its id, or all (each into OUTPUT/runs/<id>)"),
+    "experiment": Key("which experiment of the tables: its id, or all (each into OUTPUT/runs/<id>)"),
     "rate": Key("rate of the bottleneck (default: the source's; if it states none, the published data's 10gbit)"),
     "rtt": Key("base RTT of the path (default: the source's; if it states none, the published data's 1.2ms)"),
     "mtu": Key("MTU in bytes (default: the source's; if it states none, 9000)"),
@@ -88,7 +88,7 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> sources.ImportReques
 
     require(given, errors, from_="say what to import", output="say which new directory, as OUTPUT=results/theirs")
     asked = sources.ImportRequest(
-        sources=_sources(given.get("from", "")),
+        sources=[word for word in given.get("from", "").split(",") if word],
         output=Path(given.get("output", ".")),
         experiment=given.get("experiment"),
         rate_bps=value("rate", _base_units("rate", "1bit", "1000tbit")),
@@ -104,11 +104,6 @@ def _read(given: dict[str, str], errors: list[BadValue]) -> sources.ImportReques
     if errors:
         raise SpecError(errors)
     return asked
-
-
-def _sources(text: str) -> list[str]:
-    """Splits at commas, except that a database's address is one source: it may have commas (hosts, a password)."""
-    return [text] if text.startswith(address.SCHEMES) else [word for word in text.split(",") if word]
 
 
 def _base_units(dimension: str, low: str, high: str, why: str = "") -> Callable[[object], int]:

@@ -32,8 +32,7 @@ PARTS = (TRACE, POSTCARDS, CONFIG, f"{TRACE}.gz", f"{POSTCARDS}.gz")
 ARTIFACT_RATE_BPS, ARTIFACT_RTT_NS, ARTIFACT_MTU_BYTES = 10_000_000_000, 1_200_000, 9000
 ALLOWED = (
     f"a directory with {TRACE}, {POSTCARDS} or {CONFIG}, such a file, a text trace of tcp_probe, a pcap or pcapng file "
-    "with postcards, or the published data set: postgresql://..., a pg_dump, or a directory with its tables as CSV or "
-    "Parquet"
+    "with postcards, or a directory with the published data set's tables as CSV or Parquet"
 )
 MTU_BYTES, FLOWS, MOST_PACKETS = (576, 65535), (1, 65535), 10**9
 MOST_BACK_NS = 1_000_000  # between lines of a trace: the kernel merges the processors' buffers
@@ -156,11 +155,10 @@ def find(asked: ImportRequest) -> list[Named]:
     """
     if not asked.sources:
         raise InputError(f"FROM names nothing; allowed: {ALLOWED}")
-    databases = [tables.opened(source) for source in asked.sources]
-    if any(databases):
-        if len(databases) > 1 or databases[0] is None:
-            raise InputError("FROM names a database and something else; allowed: one database alone, or files")
-        return _of_database(asked, databases[0])
+    if any(tables.are_in(Path(source)) for source in asked.sources):
+        if len(asked.sources) > 1:
+            raise InputError("FROM names tables and something else; allowed: one directory of tables alone, or files")
+        return _of_tables(asked, Path(asked.sources[0]))
     return [("files", partial(_of_files, asked))]
 
 
@@ -262,15 +260,11 @@ def _config(path: Path) -> Config:
     return Config(config, str(path))
 
 
-def _of_database(asked: ImportRequest, database: tables.Database) -> list[Named]:
-    table = database.rows(tables.EXPERIMENTS, None)
+def _of_tables(asked: ImportRequest, directory: Path) -> list[Named]:
+    table = tables.rows(directory, tables.EXPERIMENTS, None)
     if table is None:
-        raise InputError(
-            f"{database.where}: has no table {tables.EXPERIMENTS}; allowed: the published data set's tables"
-        )
+        raise InputError(f"{directory}: has no table {tables.EXPERIMENTS}; allowed: the published data set's tables")
     frame, where = table
-    if "id" not in frame.columns:
-        raise InputError(f"{where}: has no column id; allowed: the published data set's tables")
     ids = frame["id"].to_list()
     if wrong := [id_ for id_, times in Counter(ids).items() if id_ is None or times > 1]:
         raise InputError(f"{where}: id {wrong[0]!a} has {ids.count(wrong[0])} rows; allowed: one row for each id")
@@ -287,28 +281,28 @@ def _of_database(asked: ImportRequest, database: tables.Database) -> list[Named]
             raise InputError(f"{where}: experiment {id_!a} cannot name a directory; allowed: letters, digits, . _ -")
         row = frame.filter(pl.col("id") == id_).row(0, named=True)
         config = Config(row, f"{where}, experiment {id_}")
-        result.append((str(id_), partial(_from_tables, asked, database, str(id_), config)))
+        result.append((str(id_), partial(_from_tables, asked, directory, str(id_), config)))
     return result
 
 
-def _from_tables(asked: ImportRequest, database: tables.Database, name: str, config: Config) -> Experiment:
-    source = write.Provenance(f"tables of {Path(database.where).name}")
+def _from_tables(asked: ImportRequest, directory: Path, name: str, config: Config) -> Experiment:
+    source = write.Provenance(f"tables of {directory.name}")
     cards, events = None, []
-    if (table := database.rows(tables.POSTCARDS, name)) and len(table[0]):
+    if (table := tables.rows(directory, tables.POSTCARDS, name)) and len(table[0]):
         frame, where = table
         cards = text.cards(_renamed(frame, where), where)
-    if (table := database.rows(tables.TRACES, name)) and len(table[0]):
+    if (table := tables.rows(directory, tables.TRACES, name)) and len(table[0]):
         frame, where = table
         events.append(text.probes(_renamed(frame, where, srtt_us="srtt"), where))
-    if (table := database.rows(tables.RETRANSMITS, name)) and len(table[0]):
+    if (table := tables.rows(directory, tables.RETRANSMITS, name)) and len(table[0]):
         frame, where = table
         events.append(text.retransmits(_renamed(frame, where), where))
     depths = None
-    if (table := database.rows(tables.HISTOGRAMS, name)) and len(table[0]):
+    if (table := tables.rows(directory, tables.HISTOGRAMS, name)) and len(table[0]):
         depths = _depths(*table)
     if cards is None and depths is None and not events:
         looked = f"{tables.POSTCARDS}, {tables.HISTOGRAMS}, {tables.TRACES} and {tables.RETRANSMITS}"
-        raise InputError(f"{database.where}: has nothing of experiment {name} in {looked}")
+        raise InputError(f"{directory}: has nothing of experiment {name} in {looked}")
     if cards is not None and depths is not None:
         _compare(depths, cards, source)
         depths = None

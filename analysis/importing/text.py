@@ -137,7 +137,7 @@ def probes(frame: pl.DataFrame, where: str) -> Events:
     is_hexadecimal = (
         frame.select(pl.col("snd_nxt").str.starts_with("0x").fill_null(True).all()).item() if has_numbers else True
     )
-    number = hexadecimal if is_hexadecimal else whole  # a database has decimal numbers
+    number = hexadecimal if is_hexadecimal else whole  # a table has decimal numbers
     values = typed(
         frame,
         [
@@ -248,7 +248,7 @@ def read_cards(path: Path) -> tuple[Cards, int]:
 def cards(frame: pl.DataFrame, where: str) -> Cards:
     """Postcards from text columns with the names of the log, and `time`."""
     ipv4 = r"(?:\d{1,3}\.){3}\d{1,3}"
-    if "was_dropped" in frame.columns:  # a boolean in some databases
+    if "was_dropped" in frame.columns:  # a boolean in some tables
         frame = frame.with_columns(pl.col("was_dropped").replace({"t": "1", "f": "0", "true": "1", "false": "0"}))
     values = typed(
         frame,

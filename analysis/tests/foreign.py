@@ -143,7 +143,7 @@ def tables(scenario: simulate.Scenario, truth: simulate.Truth, experiment: str =
 
 
 def together(several: list[Tables]) -> Tables:
-    """The tables of several experiments as one database, without the second experiment of each, which has no data."""
+    """The tables of several experiments as one data set, without the second experiment of each, which has no data."""
     return {
         name: (
             columns,
@@ -159,16 +159,3 @@ def write_csv(directory: Path, tables_by_name: Tables) -> None:
     for name, (columns, rows) in tables_by_name.items():
         with (directory / f"{name}.csv").open("w", newline="") as file:
             csv.writer(file).writerows([columns, *rows])
-
-
-def write_dump(path: Path, tables_by_name: Tables) -> None:
-    """The parts of a pg_dump that the import reads."""
-    text = ["--", "-- PostgreSQL database dump", "--", "", "SET statement_timeout = 0;", ""]
-    for name, (columns, rows) in tables_by_name.items():
-        text.append(f"COPY public.{name} ({', '.join(columns)}) FROM stdin;")
-        text += ["\t".join(_escaped(value) for value in row) for row in rows] + ["\\.", ""]
-    path.write_text("\n".join(text) + "\n")
-
-
-def _escaped(value: object) -> str:
-    return "\\N" if value is None else str(value).replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Imported traces and tables become runs: fields of the source are kept, and missing fields are null."""
 
+import gzip
 import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +18,6 @@ from bufferscope.__main__ import main
 from experiments import figures
 
 pytestmark = pytest.mark.usefixtures("undrawn")
-POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/nowhere"))
 
 
 def check(repetition: Path, recorded, exact_time: bool) -> dict:
@@ -82,17 +79,21 @@ def test_text__of_the_artifact_is_a_run(tmp_path, recorded, capsys):
     assert "byte for byte" in capsys.readouterr().out
 
 
-def test_tables__as_csv_and_as_a_dump_are_the_same_run(tmp_path, recorded):
-    data_set = foreign.tables(*recorded)
-    foreign.write_csv(tmp_path / "csv", data_set)
-    foreign.write_dump(tmp_path / "cc_traces.db", data_set)
-    run = imported(tmp_path / "csv", tmp_path / "one", EXPERIMENT)
-    other = imported(tmp_path / "cc_traces.db", tmp_path / "other", EXPERIMENT)
-    for directory in (run, other):
-        check(directory, recorded, exact_time=True)
-    for name in ("postcards.bsp", "tcp.bst", "joined.parquet", "distributions.parquet"):
-        assert (run / name).read_bytes() == (other / name).read_bytes()
-    assert json.loads((other / "environment.json").read_text())["imported"]["experiment"]["note"] == "a\tnote"
+def test_tables__as_csv_gzipped_and_as_parquet_are_the_same_run(tmp_path, recorded):
+    foreign.write_csv(tmp_path / "csv", foreign.tables(*recorded))
+    runs = []
+    for kind in ("csv", "gz", "parquet"):
+        (tmp_path / kind).mkdir(exist_ok=True)
+        for path in (tmp_path / "csv").glob("*.csv") if kind != "csv" else ():
+            if kind == "gz":
+                (tmp_path / kind / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            else:
+                pl.read_csv(path).write_parquet(tmp_path / kind / f"{path.stem}.parquet")
+        runs.append(imported(tmp_path / kind, tmp_path / f"of_{kind}", EXPERIMENT))
+        check(runs[-1], recorded, exact_time=True)
+        for name in ("postcards.bsp", "tcp.bst", "joined.parquet", "distributions.parquet"):
+            assert (runs[-1] / name).read_bytes() == (runs[0] / name).read_bytes(), (kind, name)
+        assert json.loads((runs[-1] / "environment.json").read_text())["imported"]["experiment"]["note"] == "a\tnote"
 
 
 def test_experiments__are_listed_and_imported_one_by_one(tmp_path, recorded, capsys):
@@ -157,60 +158,3 @@ def test_histogram__without_postcards_is_a_run_with_a_note(tmp_path, recorded, h
     assert dict(zip(values.tolist(), counts.tolist(), strict=True)) == dict(enumerate(np.bincount(depths)))
     assert runs.select("reno-depth", needs=("utilization_p01",)) == []
     assert runs.provenance()["left_out"][0].reason == "has no utilization_p01"
-
-
-@pytest.fixture
-def server(tmp_path_factory):
-    """A PostgreSQL server of this test alone, in a temporary directory and on a Unix socket: it needs no network."""
-    if not POSTGRES.is_dir():
-        pytest.skip("no PostgreSQL here (Debian: postgresql)")
-    short = Path("/tmp") / f"bufferscope-pg-{os.getpid()}"  # the path of a socket has at most 107 bytes
-    shutil.rmtree(short, ignore_errors=True)
-    short.mkdir(mode=0o777)
-    user: dict = {}
-    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
-        user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
-        shutil.chown(short, "nobody", "nogroup")
-
-    def run(program, *words):
-        environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
-        words = (str(POSTGRES / program), "-D", str(short / "data"), *words)
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=environment, cwd="/", **user)
-
-    run("initdb", "-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8")
-    options = f"-k {short} -c listen_addresses='' -F"
-    run("pg_ctl", "-w", "-o", options, "-l", str(short / "log"), "start")
-    try:
-        yield f"postgresql:///postgres?host={short}&user=postgres"
-    finally:
-        run("pg_ctl", "-m", "immediate", "stop")
-        shutil.rmtree(short)
-
-
-KINDS: dict[type, str] = {int: "bigint", float: "double precision"}
-
-
-def test_tables__of_a_real_server_and_of_its_dump_are_the_same_run(tmp_path, recorded, server):
-    import psycopg
-
-    with psycopg.connect(server) as connection:
-        for name, (columns, rows) in foreign.tables(*recorded).items():
-            kinds = {c: KINDS.get(type(value), "text") for c, value in zip(columns, rows[0], strict=True)}
-            kinds |= {"absolute_timestamp": "double precision"} if "absolute_timestamp" in kinds else {}
-            listed = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
-            connection.execute(f"create table {name} ({listed})")
-            with connection.cursor().copy(f"copy {name} from stdin") as copy:
-                for row in rows:
-                    copy.write_row([None if value is None else str(value) for value in row])
-    dump = subprocess.run([POSTGRES / "pg_dump", server], check=True, capture_output=True).stdout
-    (tmp_path / "cc_traces.db").write_bytes(dump)
-    run = imported(f"{server}&password=hunter2", tmp_path / "one", EXPERIMENT)
-    for name in ("spec.yaml", "environment.json"):
-        assert "tables of postgres" in (run / name).read_text()
-    assert not [path for path in run.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
-    other = imported(tmp_path / "cc_traces.db", tmp_path / "other", EXPERIMENT)
-    for name in ("postcards.bsp", "tcp.bst", "joined.parquet"):
-        assert (run / name).read_bytes() == (other / name).read_bytes()
-    times = pl.read_parquet(run / "postcards.parquet")["enqueue_mono_ns"].to_numpy()
-    error = np.abs(times - np.array([ns for ns, _ in foreign.cards(recorded[1])]))
-    assert error.max() < 1000  # ns; a double resolves even UNIX times in seconds to 238 ns
