@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -35,9 +35,9 @@ NEGOTIATIONS = ("default", "on", "off")
 quantity = partial(values.quantity, positive=True, exact=False)
 
 
-def _one_of(*allowed: str) -> Callable[[object], str]:
+def _one_of(allowed: Collection[str]) -> Callable[[object], str]:
     def read(value: object) -> str:
-        if value not in allowed:
+        if value not in tuple(allowed):
             raise ValueError(f"is not known; {unknown(str(value), allowed)}")
         return str(value)
 
@@ -94,7 +94,7 @@ class _Strict(BaseModel):
 class PolicySpec(_Strict):
     """`hard_limit` belongs to ecn; `mark` lets egress-threshold mark ECN-capable packets instead of dropping them."""
 
-    mode: Annotated[str, Read(_one_of(*MODES))]
+    mode: Annotated[str, Read(_one_of(MODES))]
     threshold: Depth = None
     hard_limit: Depth = None
     mark: Annotated[bool, Read(_switch)] = False
@@ -118,8 +118,8 @@ class PortSpec(_Strict):
     rate: Rate = None
     limit: Annotated[Any, Read(quantity("packets", "bytes", "cells"))] = None
     speed: Rate = None
-    fec: Annotated[str, Read(_one_of(*FECS))] | None = None
-    auto_negotiation: Annotated[str, Read(_one_of(*NEGOTIATIONS))] | None = None
+    fec: Annotated[str, Read(_one_of(FECS))] | None = None
+    auto_negotiation: Annotated[str, Read(_one_of(NEGOTIATIONS))] | None = None
     policy: PolicySpec | None = None
     postcards: Annotated[int | None, Read(_switch_id)] = None
 
@@ -148,7 +148,7 @@ class SwitchSpec(_Strict):
     """
 
     version: Literal["1"] = "1"
-    target: Annotated[str, Read(_one_of(*TARGETS))]
+    target: Annotated[str, Read(_one_of(TARGETS))]
     address: Annotated[str, Field(min_length=1)]
     mtu: Annotated[int, Read(whole_number(*MTU_BYTES))] | None = None
     rtt: Annotated[Any, Read(quantity("time"))] = None

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import replace
 from typing import NamedTuple
 
 from controlplane.policy import Unit
@@ -71,9 +70,8 @@ TARGETS = {
             queued_extra_bytes=22,  # watched_h (p4src/tna/internal_headers.p4) and the FCS
         ),
     ),
-    "fake": Target("controlplane.fake", "any name", replace(SOFT, name="fake", links=False)),
 }
-RUN_TARGETS = tuple(name for name in TARGETS if name != "fake")  # fake forwards nothing: it is for tests
+RUN_TARGETS = tuple(TARGETS)
 
 
 def connect(target: str, address: str) -> Switch:

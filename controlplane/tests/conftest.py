@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from controlplane import lock
-from controlplane.fake import MEMORIES, FakeSwitch
 from controlplane.switch import Switch
 from controlplane.tests.bfrt_memory import Device, MemoryTables
+from controlplane.tests.fake import MEMORIES, FakeSwitch
 from controlplane.tofino import TofinoSwitch
 from p4src.tests.bmv2_target import Bmv2, why_not
 from p4src.tests.under_test import CoreControl

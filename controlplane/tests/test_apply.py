@@ -9,11 +9,11 @@ import pytest
 
 from controlplane.apply import ApplyError, apply, plan
 from controlplane.desired import desired
-from controlplane.fake import FakeSwitch
 from controlplane.policy import Ecn, Unwatched
 from controlplane.spec import validate
 from controlplane.spec_file import load as load_file
 from controlplane.switch import Queue, Switch, SwitchError
+from controlplane.tests.fake import FakeSwitch
 
 EXAMPLE = Path(__file__).parents[1] / "switch.example.yaml"
 CHANGES = 7  # a queue, a policy, postcards, the collector, three hosts

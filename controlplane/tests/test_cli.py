@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 from controlplane.__main__ import main
-from controlplane.fake import FakeSwitch
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
 from controlplane.switch import Count, ProgramIdentity, Queue
+from controlplane.tests.fake import FakeSwitch
 from controlplane.tests.test_spec import EXAMPLE
 
 FAKE = ("--target", "fake", "--address", "test")

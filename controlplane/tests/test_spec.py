@@ -7,11 +7,11 @@ import random
 from pathlib import Path
 
 from controlplane.desired import desired
-from controlplane.fake import FakeSwitch
 from controlplane.policy import TailDrop, Unit
 from controlplane.spec import load
 from controlplane.spec_file import SpecFileError
 from controlplane.switch import Queue
+from controlplane.tests.fake import FakeSwitch
 
 EXAMPLE = Path(__file__).parents[1] / "switch.example.yaml"
 

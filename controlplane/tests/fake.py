@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from controlplane.identity import committed_digest, refuse_other_program
 from controlplane.program import PROGRAM, ProgramEntry, ProgramSwitch
 from controlplane.schema_files import committed_schemas
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
-from controlplane.targets import TARGETS
+from controlplane.targets import SOFT, TARGETS, Target
+
+TARGETS["fake"] = Target(__name__, "any name", replace(SOFT, name="fake", links=False))
 
 
 @dataclass
