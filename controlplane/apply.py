@@ -7,14 +7,37 @@ Apply is therefore idempotent. After a lost connection, another apply makes the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import NamedTuple
 
-from controlplane.desired import Desired, DesiredPort
 from controlplane.policy import Ecn, EgressThreshold, Policy, Unwatched, mode_of
 from controlplane.switch import Collector, FrontPanel, Queue, Switch, SwitchError
 from lib.units import show
+
+
+@dataclass
+class DesiredPort:
+    """None for `queue` or `front_panel` leaves that setting unchanged."""
+
+    name: str
+    policy: Policy = field(default_factory=Unwatched)
+    switch_id: int | None = None
+    queue: Queue | None = None
+    front_panel: FrontPanel | None = None
+
+
+@dataclass
+class Desired:
+    """Ports by number. `notes`: every note of a conversion (threshold.py); and, if the traffic manager drops and the
+    file switches on postcards without `deflect`, the deflection in force. One line each.
+    """
+
+    ports: dict[int, DesiredPort] = field(default_factory=dict)
+    forwarding: dict[str, int] | None = None
+    collector: Collector | None = None
+    deflect: list[int] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 class Change(NamedTuple):
@@ -167,12 +190,12 @@ def words(policy: Policy) -> str:
 
 def queue_words(queue: Queue) -> str:
     phrases = []
-    for field in fields(queue):
-        value = getattr(queue, field.name)
-        if value is not None and field.name == "rate_bps":
+    for each in fields(queue):
+        value = getattr(queue, each.name)
+        if value is not None and each.name == "rate_bps":
             phrases.append(show(value, "rate"))
         elif value is not None:
-            kind, _, unit = field.name.partition("_")
+            kind, _, unit = each.name.partition("_")
             phrases.append(f"{value} packets/s" if kind == "rate" else f"at most {value} {unit}")
     return ", ".join(phrases) or "no bound"
 

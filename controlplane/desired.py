@@ -6,39 +6,15 @@ once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
+from controlplane.apply import Desired, DesiredPort
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched
 from controlplane.spec import PolicySpec, PortSpec, SwitchSpec
 from controlplane.spec_file import SpecFileError
 from controlplane.switch import Capabilities, Collector, FrontPanel, Queue, Switch, SwitchError
 from controlplane.threshold import Conversion, convert, convert_rate
 from lib.units import Quantity, whole
-
-
-@dataclass
-class DesiredPort:
-    """None for `queue` or `front_panel` leaves that setting unchanged."""
-
-    name: str
-    policy: Policy = field(default_factory=Unwatched)
-    switch_id: int | None = None
-    queue: Queue | None = None
-    front_panel: FrontPanel | None = None
-
-
-@dataclass
-class Desired:
-    """Ports by number. `notes`: every note of a conversion (threshold.py); and, if the traffic manager drops and the
-    file switches on postcards without `deflect`, the deflection in force. One line each.
-    """
-
-    ports: dict[int, DesiredPort] = field(default_factory=dict)
-    forwarding: dict[str, int] | None = None
-    collector: Collector | None = None
-    deflect: list[int] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
 
 def desired(spec: SwitchSpec, switch: Switch, origin: str) -> Desired:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from controlplane.apply import Desired, DesiredPort, plan
 from controlplane.policy import Policy
 from controlplane.soft import FlowKey, SoftSwitch
 from controlplane.switch import Collector, Queue
@@ -71,6 +72,7 @@ def configure(switches: Switches, settings: SwitchSettings, attached: Attached =
     half-configured switch.
     """
     measured = switches.measured
+    ports = {BOTTLENECK: DesiredPort(str(BOTTLENECK), settings.policy, SWITCH_ID)}
     if isinstance(measured, SoftSwitch):
         _set_links(measured, settings)
         for link, rate_bps in settings.shared_links_bps.items():
@@ -78,14 +80,12 @@ def configure(switches: Switches, settings: SwitchSettings, attached: Attached =
         measured.set_flows(settings.flow_settings)
     else:
         for port, queue in settings.queues.items():
-            measured.set_queue(port, queue)
-    measured.set_policy(BOTTLENECK, settings.policy)
-    measured.set_collector(attached.collector)
-    measured.set_postcards(BOTTLENECK, SWITCH_ID)
+            ports.setdefault(port, DesiredPort(str(port))).queue = queue
     if switches.line:
         _set_delay_line(switches.line, settings, attached)
-    for port, mac in attached.macs.items():
-        measured.set_forwarding(mac, port)
+    forwarding = {mac: port for port, mac in attached.macs.items()}
+    for change in plan(measured, Desired(ports, forwarding, attached.collector)):
+        change.do()
 
 
 def _set_links(switch: SoftSwitch, settings: SwitchSettings) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from controlplane import bmv2_client
-from controlplane.apply import ApplyError, apply
+from controlplane.apply import ApplyError, Desired, apply
 from controlplane.bmv2 import Bmv2Switch
-from controlplane.desired import Desired, desired
+from controlplane.desired import desired
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
 from controlplane.spec import validate
 from controlplane.spec_file import load

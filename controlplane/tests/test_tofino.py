@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from controlplane import sde_tables
-from controlplane.apply import apply
+from controlplane.apply import Desired, apply
 from controlplane.bfrt import TableEntry
-from controlplane.desired import Desired, desired
+from controlplane.desired import desired
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit
 from controlplane.spec import validate
 from controlplane.spec_file import SpecFileError
