@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any
 
 from experiments import host, playbooks
 from experiments.steps import SetupStep
+from lib import files
 
 DIRECTORY = host.BUILD / "plans"
 # The keys of the spec that roles read, beside `groups` and `transfers` (_read_by_roles). Roles read bdp_packets only if
@@ -92,11 +92,9 @@ def _files(directory: Path) -> Iterator[Path]:
 
 def _remember(file: Path, steps: list[SetupStep]) -> None:
     """Best effort: a user who may not write to build/ has no cache."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps([asdict(step) for step in steps]))
-        temporary.replace(file)
+        files.make(file.parent)
+        files.write_text(file, json.dumps([asdict(step) for step in steps]))
         kept = sorted(file.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
         for old in kept[:-MOST_KEPT]:
             old.unlink()

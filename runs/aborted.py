@@ -37,7 +37,8 @@ def text(cause: Cause, reason: str) -> str:
 
 
 def read(repetition: Path) -> Aborted | None:
-    """The content of ABORTED; None if the repetition has no such file. A file that cannot be read means FAILED."""
+    """The content of ABORTED; None if the repetition has no such file. A file that cannot be read, or without a known
+    cause, means FAILED."""
     try:
         content = regular.read_text(repetition / ABORTED, "replace")
     except FileNotFoundError:
@@ -47,11 +48,4 @@ def read(repetition: Path) -> Aborted | None:
     word, _, reason = content.partition("\n")
     if word in {cause.value for cause in Cause}:
         return Aborted(Cause(word), " ".join(reason.split()))
-    return _of_an_earlier_version(" ".join(content.split()))
-
-
-def _of_an_earlier_version(reason: str) -> Aborted:
-    """Earlier versions wrote only the reason."""
-    stopped = reason.startswith("ended by SIG")
-    killed = reason == "the runner was killed before the end"
-    return Aborted(Cause.STOPPED if stopped else Cause.KILLED if killed else Cause.FAILED, reason)
+    return Aborted(Cause.FAILED, " ".join(content.split()))

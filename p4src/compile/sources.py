@@ -11,6 +11,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from lib import files
+
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"\n]+)"', re.M)
 _TEXT_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.S)
 
@@ -114,13 +116,13 @@ def find_compiler(variable: str, names: tuple[str, ...], page: str) -> str:
     )
 
 
-def check_digest(program: Path, root: Path, files: list[Path], refresh: str) -> str | None:
-    """The error with its remedy if compiled `files` are missing or stale, else None. The last file has the digest."""
-    missing = [str(path) for path in files if not path.exists()]
+def check_digest(program: Path, root: Path, compiled: list[Path], refresh: str) -> str | None:
+    """The error with its remedy if `compiled` files are missing or stale, else None. The last file has the digest."""
+    missing = [str(path) for path in compiled if not path.exists()]
     if missing:
         return f"{', '.join(missing)}: missing; make it with: {refresh}"
-    if read_digest(files[-1]) != digest(program, root):
-        return f"{', '.join(changed(program, root, files[-1]))}: not as compiled; compile again with: {refresh}"
+    if read_digest(compiled[-1]) != digest(program, root):
+        return f"{', '.join(changed(program, root, compiled[-1]))}: not as compiled; compile again with: {refresh}"
     return None
 
 
@@ -138,3 +140,13 @@ def digests(compiled: Path) -> dict[str, str]:
 
 def _lines(text: str) -> dict[str, str]:
     return {name: digest for digest, _, name in (line.partition("  ") for line in text.splitlines()[1:])}
+
+
+def write_changed(path: Path, text: str) -> bool:
+    """Replaces the content of `path` by `text`, unless the file has this text already. Returns whether it was written.
+    After an OSError the old content is still there.
+    """
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return False
+    files.write_text(path, text)
+    return True

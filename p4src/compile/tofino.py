@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from p4src.compile import parser_states
-from p4src.compile.output import write_changed
 from p4src.compile.resources import Resources, read_resources
-from p4src.compile.sources import CannotCompile, check_digest, digest_file, find_compiler
+from p4src.compile.sources import CannotCompile, check_digest, digest_file, find_compiler, write_changed
 
 PROGRAM = Path("p4src/tna/bufferscope.p4")
 BUILD = Path("p4src/build")

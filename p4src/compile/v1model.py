@@ -15,8 +15,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from p4src.compile.output import write_changed
-from p4src.compile.sources import CannotCompile, check_digest, digest_file, find_compiler, normalise, relative
+from p4src.compile.sources import (
+    CannotCompile,
+    check_digest,
+    digest_file,
+    find_compiler,
+    normalise,
+    relative,
+    write_changed,
+)
 
 COMPILERS = ("p4c-bm2-ss",)
 P4C_PAGE = "https://github.com/p4lang/p4c#getting-started-with-p4c"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ABORTED: programs read the cause, people the reason; files of earlier versions have only the reason."""
+"""ABORTED: programs read the cause, people the reason."""
 
 from pathlib import Path
 
@@ -15,10 +15,8 @@ def test_read__returns_the_content_of_abort(tmp_path: Path) -> None:
         (tmp_path / "ABORTED").unlink()
 
 
-def test_read__of_earlier_versions_of_a_full_disk_and_of_no_file(tmp_path: Path) -> None:
+def test_read__without_a_cause_of_a_full_disk_and_of_no_file(tmp_path: Path) -> None:
     for content, expected in (
-        ("ended by SIGINT\n", Aborted(Cause.STOPPED, "ended by SIGINT")),
-        ("the runner was killed before the end\n", Aborted(Cause.KILLED, "the runner was killed before the end")),
         ("the receiver ended\nby  itself\n", Aborted(Cause.FAILED, "the receiver ended by itself")),
         ("", Aborted(Cause.FAILED, "")),
         ("failed\n", Aborted(Cause.FAILED, "")),

@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-from p4src.compile.output import write_whole
+from lib import files
 
 from .errors import BadProgram, ManyProblems
 from .translate import translate
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     for warning in result.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     try:
-        write_whole(given.output, result.c_text)
+        files.write_text(given.output, result.c_text)
     except OSError as error:
         return _fail(f"writing {given.output}: {error.strerror}")
     return 0
