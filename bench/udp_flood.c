@@ -14,31 +14,28 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "lib/clock_ns.h"
+#include "lib/options.h"
+#include "lib/report.h"
+
 enum { BATCH = 64, MAX_FRAME_BYTES = 1514, MAX_SECONDS = 600, HEADER_BYTES = 14 + 20 + 8 };
+
+const char *const program_name = "udp_flood";
 
 struct flood {
 	const char *interface;
 	struct ether_addr source, destination;
-	unsigned int seconds, frame_bytes;
+	uint64_t seconds, frame_bytes;
 };
 
 static int fail(const char *doing)
 {
-	int err = errno; /* fprintf may change errno */
+	int err = errno; /* complain may change errno */
 
-	fprintf(stderr, "udp_flood: %s: %s\n", doing, strerror(err));
+	complain("%s: %s", doing, strerror(err));
 	return -err;
-}
-
-static uint64_t mono_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 static uint16_t ip_checksum(const void *header)
@@ -81,7 +78,7 @@ static int send_for(int fd, const struct flood *flood, uint64_t *sent)
 	static uint8_t frame[MAX_FRAME_BYTES];
 	struct iovec part = {frame, flood->frame_bytes};
 	struct mmsghdr batch[BATCH];
-	uint64_t end_ns = mono_now_ns() + flood->seconds * UINT64_C(1000000000);
+	uint64_t end_ns = mono_now_ns() + flood->seconds * 1000000000;
 
 	build(frame, flood);
 	memset(batch, 0, sizeof(batch));
@@ -100,45 +97,35 @@ static int send_for(int fd, const struct flood *flood, uint64_t *sent)
 	return 0;
 }
 
-static int parse(struct flood *flood, int argc, char **argv)
+static int read_mac(void *to, const char *name, char *text)
 {
-	for (int index = 1; index + 1 < argc; index += 2) {
-		const char *name = argv[index], *value = argv[index + 1];
-		const struct ether_addr *mac = ether_aton(value);
-
-		if (!strcmp(name, "--interface"))
-			flood->interface = value;
-		else if (!strcmp(name, "--source-mac") && mac)
-			flood->source = *mac;
-		else if (!strcmp(name, "--destination-mac") && mac)
-			flood->destination = *mac;
-		else if (!strcmp(name, "--seconds"))
-			flood->seconds = (unsigned int)strtoul(value, NULL, 10);
-		else if (!strcmp(name, "--frame-bytes"))
-			flood->frame_bytes = (unsigned int)strtoul(value, NULL, 10);
-		else
-			return -EINVAL;
-	}
-	if (!flood->interface || !flood->seconds || flood->seconds > MAX_SECONDS ||
-	    flood->frame_bytes < HEADER_BYTES || flood->frame_bytes > MAX_FRAME_BYTES)
-		return -EINVAL;
-	return 0;
+	if (ether_aton_r(text, to))
+		return 0;
+	complain("%s '%s': give a MAC address", name, text);
+	return -EINVAL;
 }
 
 int main(int argc, char **argv)
 {
-	struct flood flood = {0};
+	struct flood flood;
+	const struct option_row rows[] = {
+		OPTION_NEEDED_TEXT("interface", "IF", &flood.interface),
+		OPTION_NEEDED_READ("source-mac", "MAC", read_mac, &flood.source),
+		OPTION_NEEDED_READ("destination-mac", "MAC", read_mac, &flood.destination),
+		OPTION_NEEDED_NUMBER("seconds", &flood.seconds, 1, MAX_SECONDS),
+		OPTION_NEEDED_NUMBER("frame-bytes", &flood.frame_bytes, HEADER_BYTES, MAX_FRAME_BYTES),
+		OPTIONS_END,
+	};
 	struct sockaddr_ll address = {.sll_family = AF_PACKET};
 	int off = 1, fd, err;
 	uint64_t sent = 0;
 
-	if (parse(&flood, argc, argv)) {
-		fprintf(stderr,
-			"udp_flood --interface IF --source-mac MAC --destination-mac MAC --seconds 1..%d "
-			"--frame-bytes %d..%d\n",
-			MAX_SECONDS, HEADER_BYTES, MAX_FRAME_BYTES);
-		return 2;
-	}
+	err = options_read(rows,
+			   "udp_flood --interface IF --source-mac MAC --destination-mac MAC --seconds S "
+			   "--frame-bytes N",
+			   argc, argv);
+	if (err)
+		return err > 0 ? EXIT_SUCCESS : EXIT_REFUSED;
 	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail("open a packet socket (root is needed)") ? 1 : 0;

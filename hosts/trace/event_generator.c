@@ -3,7 +3,6 @@
 // byte over their own loopback connections. Each send causes one event at the receiver, and often another when the ACK
 // comes back. Run this program in a network namespace with loopback up. --seconds bounds its run.
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "../../lib/clock_ns.h"
+#include "../../lib/options.h"
 #include "../../lib/report.h"
 
 enum {
@@ -106,30 +106,22 @@ static int work(uint64_t seconds, uint64_t count, uint64_t rate, uint64_t *sends
 
 int main(int argc, char **argv)
 {
-	static const struct option LONG[] = {
-		{"seconds", required_argument, NULL, 's'},
-		{"connections", required_argument, NULL, 'c'},
-		{"rate", required_argument, NULL, 'r'},
-		{NULL, 0, NULL, 0},
-	};
 	uint64_t seconds = 5, count = 8, rate = 0;
+	const struct option_row rows[] = {
+		OPTION_NUMBER("seconds", &seconds, 1, 3600),
+		OPTION_NUMBER("connections", &count, 2, PROCESSES * MAX_CONNECTIONS),
+		OPTION_NUMBER("rate", &rate, 0, 100000000),
+		OPTIONS_END,
+	};
 	uint64_t *sends = mmap(NULL, PROCESSES * sizeof(*sends), PROT_READ | PROT_WRITE,
 			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int option, status, worst = 0;
+	int status, worst = 0;
+	int err = options_read(
+		rows, "tcp_event_generator [--seconds S] [--connections N] [--rate SENDS_A_SECOND]\n", argc,
+		argv);
 
-	while (!worst && (option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
-		if (option == 's')
-			worst = parse_number("--seconds", optarg, 1, 3600, &seconds);
-		else if (option == 'c')
-			worst = parse_number("--connections", optarg, 2, PROCESSES * MAX_CONNECTIONS, &count);
-		else
-			worst = option == 'r' ? parse_number("--rate", optarg, 0, 100000000, &rate) : -EINVAL;
-	}
-	if (worst || optind < argc || sends == MAP_FAILED) {
-		fprintf(stderr, "usage: tcp_event_generator [--seconds S] [--connections N] [--rate "
-				"SENDS_A_SECOND]\n");
-		return EXIT_REFUSED;
-	}
+	if (err || sends == MAP_FAILED)
+		return err > 0 ? EXIT_SUCCESS : EXIT_REFUSED;
 	for (int i = 0; i < PROCESSES; i++)
 		if (fork() == 0)
 			_exit(work(seconds, count / PROCESSES, rate / PROCESSES, &sends[i]));
