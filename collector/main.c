@@ -3,9 +3,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "collect.h"
 #include "options.h"
+#include "lib/commit.h"
 #include "lib/report.h"
 #include "summary.h"
 #include "synthetic.h"
@@ -17,7 +19,13 @@ static int run(const struct options *options)
 	static struct collector collector;
 	int err;
 
-	if (summary_check(options->summary) || collector_open(&collector, options))
+	if (options->summary && !access(options->summary, F_OK)) {
+		complain(
+			"summary %s: it exists and is never overwritten: move it away or choose another name",
+			options->summary);
+		return EXIT_REFUSED;
+	}
+	if ((options->summary && report_check(options->summary)) || collector_open(&collector, options))
 		return EXIT_REFUSED;
 	puts("ready");
 	fflush(stdout);

@@ -15,11 +15,10 @@ enum {
 	UNCHANGED_NS = 1000000000, /* between two lines while nothing arrives */
 };
 
-void status_open(struct status *status, bool json, uint64_t every_ms, uint64_t now_ns)
+void status_open(struct status *status, bool on, uint64_t every_ms, uint64_t now_ns)
 {
 	*status = (struct status){
-		.json = json,
-		.terminal = isatty(STDERR_FILENO),
+		.on = on,
 		.every_ns = every_ms * NS_PER_MS,
 		.started_ns = now_ns,
 		.last_ns = now_ns,
@@ -30,17 +29,17 @@ bool status_is_due(const struct status *status, uint64_t received, uint64_t now_
 {
 	uint64_t age_ns = now_ns - status->last_ns;
 
-	if (age_ns < status->every_ns || (received == status->last_received && age_ns < UNCHANGED_NS))
-		return false;
-	return status->json || status->terminal;
+	return status->on && age_ns >= status->every_ns &&
+	       (received != status->last_received || age_ns >= UNCHANGED_NS);
 }
 
 /* A pipe that polls as writable takes PIPE_BUF bytes at once, and a line is shorter. */
-static void put_line(int fd, const char *line, int length)
+static void put_line(const char *line, int length)
 {
-	struct pollfd ready = {.fd = fd, .events = POLLOUT};
+	struct pollfd ready = {.fd = STDOUT_FILENO, .events = POLLOUT};
 
-	if (poll(&ready, 1, 0) == 1 && ready.revents & POLLOUT && write(fd, line, (size_t)length) < 0)
+	if (poll(&ready, 1, 0) == 1 && ready.revents & POLLOUT &&
+	    write(STDOUT_FILENO, line, (size_t)length) < 0)
 		return; /* the reader has exited; the summary has all counters */
 }
 
@@ -56,25 +55,14 @@ void status_show(struct collector *collector)
 	char line[512];
 	int length;
 
-	if (status->json) {
-		length = snprintf(line, sizeof(line),
-				  "{\"elapsed_s\":%.3f,\"received\":%" PRIu64
-				  ",\"received_per_s\":%.0f,\"stored\":%" PRIu64 ",\"missing\":%" PRIu64
-				  ",\"kernel_drops\":%" PRIu64 ",\"malformed\":%" PRIu64
-				  ",\"write_errors\":%" PRIu64 "}\n",
-				  (double)(collector->now_ns - status->started_ns) * 1e-9, intake->received,
-				  rate, counts.stored, missing, drops, intake->received - intake->accepted,
-				  counts.write_errors);
-		put_line(STDOUT_FILENO, line, length);
-	}
-	if (status->terminal) {
-		length = snprintf(line, sizeof(line),
-				  "\r\033[K%" PRIu64 " postcards, %.0f/s, %" PRIu64 " stored, %" PRIu64
-				  " missing, %" PRIu64 " dropped by the kernel, %" PRIu64 " malformed",
-				  intake->received, rate, counts.stored, missing, drops,
-				  intake->received - intake->accepted);
-		put_line(STDERR_FILENO, line, length);
-	}
+	length = snprintf(
+		line, sizeof(line),
+		"{\"elapsed_s\":%.3f,\"received\":%" PRIu64 ",\"received_per_s\":%.0f,\"stored\":%" PRIu64
+		",\"missing\":%" PRIu64 ",\"kernel_drops\":%" PRIu64 ",\"malformed\":%" PRIu64
+		",\"write_errors\":%" PRIu64 "}\n",
+		(double)(collector->now_ns - status->started_ns) * 1e-9, intake->received, rate,
+		counts.stored, missing, drops, intake->received - intake->accepted, counts.write_errors);
+	put_line(line, length);
 	status->last_ns = collector->now_ns;
 	status->last_received = intake->received;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A periodic status line: text if stderr is a terminal, and with --status JSON for a program (stdout).
+ * The line of JSON that --status prints now and then on stdout.
  */
 #ifndef COLLECTOR_STATUS_H
 #define COLLECTOR_STATUS_H
@@ -10,14 +10,13 @@
 struct collector;
 
 struct status {
-	bool json;
-	bool terminal;
+	bool on;
 	uint64_t every_ns;
 	uint64_t started_ns, last_ns; /* CLOCK_MONOTONIC */
 	uint64_t last_received;
 };
 
-void status_open(struct status *status, bool json, uint64_t every_ms, uint64_t now_ns);
+void status_open(struct status *status, bool on, uint64_t every_ms, uint64_t now_ns);
 
 /* While nothing arrives there is one line per second at most. */
 bool status_is_due(const struct status *status, uint64_t received, uint64_t now_ns);

@@ -3,48 +3,11 @@
 #include "summary.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "lib/commit.h"
-#include "lib/report.h"
-
-int summary_check(const char *path)
-{
-	char directory[PATH_MAX];
-	const char *slash;
-	struct stat status;
-
-	if (!path)
-		return 0;
-	if (strlen(path) + sizeof(".tmp.4294967295") > sizeof(directory)) {
-		complain("summary %s: %s", path, strerror(ENAMETOOLONG));
-		return -ENAMETOOLONG;
-	}
-	if (!lstat(path, &status)) {
-		complain(
-			"summary %s: it exists and is never overwritten: move it away or choose another name",
-			path);
-		return -EEXIST;
-	}
-	slash = strrchr(path, '/');
-	snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) + 1 : 1,
-		 slash ? path : ".");
-	if (access(directory, W_OK | X_OK)) {
-		int err = -errno;
-
-		complain("summary %s: its directory: %s: make it first, writable", path, strerror(-err));
-		return err;
-	}
-	return 0;
-}
 
 static void put_streams(FILE *to, const struct sequence_tracker *sequences)
 {
@@ -77,8 +40,9 @@ static void put_total(FILE *to, const char *name, const struct sequence_tracker 
 	put_number(to, name, sequence_total(sequences, field_offset));
 }
 
-static void put_summary(FILE *to, const struct collector *collector)
+static void put_summary(FILE *to, const void *context)
 {
+	const struct collector *collector = context;
 	const struct intake *intake = &collector->intake;
 	const struct writer_counts *counts = &collector->writer.counts;
 	const struct sequence_tracker *sequences = intake->sequences;
@@ -123,31 +87,6 @@ static void put_summary(FILE *to, const struct collector *collector)
 	fprintf(to, "  \"last_rx_mono_ns\": %" PRIu64 "\n}\n", intake->last_rx_mono_ns);
 }
 
-static int put_file(const char *path, const struct collector *collector)
-{
-	char partial[PATH_MAX];
-	FILE *to;
-	int fd, err;
-
-	snprintf(partial, sizeof(partial), "%s.tmp.%u", path, (unsigned int)getpid());
-	fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	if (fd < 0)
-		return -errno;
-	to = fdopen(fd, "w");
-	if (!to) {
-		err = -errno;
-		close(fd);
-		goto fail;
-	}
-	put_summary(to, collector);
-	err = commit_file(to, partial, path);
-	if (!err)
-		return 0;
-fail:
-	unlink(partial);
-	return err;
-}
-
 int summary_write(const char *path, const struct collector *collector)
 {
 	int err;
@@ -156,10 +95,8 @@ int summary_write(const char *path, const struct collector *collector)
 		put_summary(stdout, collector);
 		return fflush(stdout) ? -errno : 0;
 	}
-	err = put_file(path, collector);
-	if (err) {
-		complain("writing the summary %s: %s; it follows here", path, strerror(-err));
+	err = report_write(path, put_summary, collector);
+	if (err)
 		put_summary(stderr, collector);
-	}
 	return err;
 }

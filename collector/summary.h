@@ -6,11 +6,6 @@
 
 #include "collect.h"
 
-/* Call before the run: path (NULL: stdout) must not exist, and its directory must be writable. Returns 0, or -errno
- * after one line.
- */
-int summary_check(const char *path);
-
 /* Call after collector_close. The file is complete or absent (rename). If it cannot be written, the summary goes to
  * stderr.
  */

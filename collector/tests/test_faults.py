@@ -225,7 +225,7 @@ def test_collector__summary_that_cannot_be_written_goes_to_stderr(build, tmp_pat
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 2
     line, account = stderr.split("\n", 1)
-    assert "writing the summary" in line
+    assert f"writing {directory}/collector.json: " in line
     assert json.loads(account)["received"] == 0
 
 

@@ -20,22 +20,10 @@ struct account {
 	uint64_t first_mono_ns, last_mono_ns;
 };
 
-/* The summary is written to a partial file and renamed, so it is complete or absent. summary_open makes the partial
- * file (0 or -errno after one message); summary_commit fills and renames it.
- */
-struct summary {
-	const char *path;
-	char partial[4096];
-	FILE *file;
-};
-
-int summary_open(struct summary *summary, const char *path);
-int summary_commit(struct summary *summary, const struct account *account);
-void summary_discard(struct summary *summary);
+/* The whole summary; context is a struct account. */
+void summary_print(FILE *file, const void *context);
 
 /* One line of JSON: the first counters of the summary, from "events" to "bytes". */
 void status_json(const struct account *account);
-/* One line for a terminal; previous_events and seconds give the rate. */
-void status_terminal(const struct account *account, uint64_t previous_events, double seconds);
 
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../../lib/clock_ns.h"
+#include "../../lib/commit.h"
 #include "../../lib/privileges.h"
 #include "../../lib/report.h"
 #include "../../wire/tcp_record.h"
@@ -40,7 +41,6 @@ struct trace {
 	struct options options;
 	struct source source;
 	struct block_writer writer;
-	struct summary summary;
 	struct segment_counter segments;
 	struct account account;
 	int64_t clock_offset_ns; /* CLOCK_MONOTONIC of this process minus the kernel's clock */
@@ -79,11 +79,6 @@ static int take_record(void *context, void *data, size_t bytes)
 	return stop && !trace->draining ? -EINTR : 0;
 }
 
-static struct source_counts count(const struct trace *trace)
-{
-	return trace->source.operations->count(&trace->source);
-}
-
 static void read_rings(struct trace *trace)
 {
 	trace->writer.lost_records = trace->source.operations->lost_in_rings(&trace->source);
@@ -100,7 +95,7 @@ static int prepare(struct trace *trace)
 		err = block_writer_open(&trace->writer, trace->options.output, BLOCK_TCP, TCP_RECORD_VERSION,
 					TCP_RECORD_BYTES);
 	if (!err)
-		err = summary_open(&trace->summary, trace->options.summary);
+		err = report_check(trace->options.summary);
 	if (!err)
 		err = segments_open(&trace->segments, trace->options.netns);
 	if (!err)
@@ -110,19 +105,10 @@ static int prepare(struct trace *trace)
 	return err ? err : trace->source.operations->start(&trace->source);
 }
 
-static void print_status(struct trace *trace, uint64_t *previous_events, double seconds)
-{
-	if (trace->options.status)
-		status_json(&trace->account);
-	else if (isatty(STDERR_FILENO))
-		status_terminal(&trace->account, *previous_events, seconds);
-	*previous_events = count(trace).events;
-}
-
 /* Empties the rings, writes blocks and prints the status until a signal arrives. */
 static void run(struct trace *trace)
 {
-	uint64_t now_ns = mono_now_ns(), flush_ns = now_ns, status_ns = now_ns, previous_events = 0;
+	uint64_t now_ns = mono_now_ns(), flush_ns = now_ns, status_ns = now_ns;
 	sigset_t unblocked;
 
 	sigemptyset(&unblocked);
@@ -136,8 +122,8 @@ static void run(struct trace *trace)
 			block_writer_flush(&trace->writer);
 			flush_ns = now_ns;
 		}
-		if (now_ns - status_ns >= trace->options.status_ms * NS_PER_MS) {
-			print_status(trace, &previous_events, (double)(now_ns - status_ns) / 1e9);
+		if (trace->options.status && now_ns - status_ns >= trace->options.status_ms * NS_PER_MS) {
+			status_json(&trace->account);
 			status_ns = now_ns;
 		}
 	}
@@ -176,7 +162,10 @@ static int finish(struct trace *trace, uint64_t cpu_before_ns)
 
 	trace->account.segments = segments_since(&trace->segments);
 	trace->account.user_ns = cpu_time_ns() - cpu_before_ns;
-	return summary_commit(&trace->summary, &trace->account) || drained || written || lost ? -EIO : 0;
+	return report_write(trace->options.summary, summary_print, &trace->account) || drained || written ||
+			       lost
+		       ? -EIO
+		       : 0;
 }
 
 static void block_signals(void)
@@ -222,7 +211,6 @@ int main(int argc, char **argv)
 
 	err = prepare(&trace);
 	if (err) {
-		summary_discard(&trace.summary);
 		block_writer_discard(&trace.writer);
 		segments_close(&trace.segments);
 		source_close(&trace.source);

@@ -4,11 +4,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <string.h>
 #include <sys/resource.h>
 
-#include "../../lib/commit.h"
 #include "../../lib/report.h"
 
 int allow_files(uint64_t wanted, uint64_t needed)
@@ -29,24 +26,4 @@ int allow_files(uint64_t wanted, uint64_t needed)
 		return -EMFILE;
 	}
 	return 0;
-}
-
-int write_report(const char *path, void (*print)(FILE *file, const void *context), const void *context)
-{
-	char partial[PATH_MAX];
-	FILE *file;
-	int err = 0;
-
-	if (snprintf(partial, sizeof(partial), "%s.partial", path) >= (int)sizeof(partial))
-		err = -ENAMETOOLONG;
-	file = err ? NULL : fopen(partial, "we");
-	if (!err && !file)
-		err = -errno;
-	if (!err) {
-		print(file, context);
-		err = commit_file(file, partial, path);
-	}
-	if (err)
-		complain("writing %s: %s; give a writable directory with free space", path, strerror(-err));
-	return err;
 }

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "files.h"
+#include "../../lib/commit.h"
 #include "open_loop.h"
 
 static void print_all(FILE *file, const void *context)
@@ -36,5 +36,5 @@ static void print_all(FILE *file, const void *context)
 
 int open_loop_report(const struct open_loop *run)
 {
-	return write_report(run->report, print_all, run);
+	return report_write(run->report, print_all, run);
 }

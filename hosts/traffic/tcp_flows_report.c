@@ -3,7 +3,7 @@
 // --records each flow that began also has a record.
 #include <inttypes.h>
 
-#include "files.h"
+#include "../../lib/commit.h"
 #include "tcp_flows.h"
 
 /* Errors are our own texts and strerror's. Replaces the characters that JSON would have to escape. */
@@ -65,5 +65,5 @@ static void print_all(FILE *file, const void *context)
 
 int tcp_flows_report(const struct run *run)
 {
-	return write_report(run->report, print_all, run);
+	return report_write(run->report, print_all, run);
 }

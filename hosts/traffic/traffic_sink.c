@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../lib/commit.h"
 #include "../../lib/options.h"
 #include "../../lib/privileges.h"
 #include "../../lib/report.h"
@@ -283,7 +284,7 @@ int main(int argc, char **argv)
 			sink_tcp_close(sink.flows[index], &sink);
 	if (goodput_close(&sink.goodput))
 		err = -EIO;
-	if (write_report(options.summary, print_summary, &sink))
+	if (report_write(options.summary, print_summary, &sink))
 		err = -EIO;
 	pump_close(&sink.pump);
 	sink_free(&sink);
