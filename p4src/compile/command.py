@@ -50,8 +50,8 @@ def _v1model() -> str:
 
 
 def _tofino(generation: tofino.Generation, compiler: str) -> str:
-    resources, changed = tofino.compile_tofino(generation, ROOT, compiler)
-    return f"{resources.line()}; {_changes([str(path) for path in changed])}"
+    changed = tofino.compile_tofino(generation, ROOT, compiler)
+    return f"compiled; {_changes([str(path) for path in changed])}"
 
 
 def _changes(names: list[str]) -> str:

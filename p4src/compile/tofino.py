@@ -2,7 +2,6 @@
 """Compiles the TNA program for both generations of Tofino, and keeps descriptions of the output, not the binary.
 
 p4src/build/GENERATION/bf-rt.json         the control plane's view: tables, actions, counters, registers
-p4src/build/GENERATION/resources.json     the resources that the program uses (resources.py), and the compiler's version
 p4src/build/GENERATION/bufferscope.sha256 digest of the sources; written last
 """
 
@@ -17,13 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from p4src.compile import parser_states
-from p4src.compile.resources import Resources, read_resources
 from p4src.compile.sources import CannotCompile, check_digest, digest_file, find_compiler, write_changed
 
 PROGRAM = Path("p4src/tna/bufferscope.p4")
 BUILD = Path("p4src/build")
 PAGE = "https://github.com/p4lang/open-p4studio"
-FILES = ("bf-rt.json", "resources.json", "bufferscope.sha256")
+FILES = ("bf-rt.json", "bufferscope.sha256")
 
 # Shared controls have code for other targets, and metadata that only some packets use.
 WARNINGS = ("--Wdisable=unused", "--Wdisable=uninitialized-out-param")
@@ -31,14 +29,13 @@ WARNINGS = ("--Wdisable=unused", "--Wdisable=uninitialized-out-param")
 
 @dataclass(frozen=True)
 class Generation:
-    """The differences between the generations. `stages`: the number of stages of one pipe."""
+    """The differences between the generations."""
 
     target: str
     architecture: str
-    stages: int
 
 
-GENERATIONS = (Generation("tofino", "tna", 12), Generation("tofino2", "t2na", 20))
+GENERATIONS = (Generation("tofino", "tna"), Generation("tofino2", "t2na"))
 
 
 def files(generation: Generation) -> list[Path]:
@@ -49,28 +46,27 @@ def find() -> str:
     return find_compiler("P4C_TOFINO", ("bf-p4c",), PAGE)
 
 
-def compile_tofino(generation: Generation, root: Path, compiler: str) -> tuple[Resources, list[Path]]:
-    """Compiles, writes the three files, and returns the resources used and the files that changed."""
+def compile_tofino(generation: Generation, root: Path, compiler: str) -> list[Path]:
+    """Compiles, writes the files, and returns those that changed."""
     wanted = digest_file(root / PROGRAM, root)
     with tempfile.TemporaryDirectory() as directory:
-        interface, context = Path(directory) / "bf-rt.json", Path(directory) / "pipe/context.json"
+        interface = Path(directory) / "bf-rt.json"
         chip = ["-b", generation.target, "-a", generation.architecture]
         command = [compiler, *chip, *WARNINGS, "--bf-rt-schema", str(interface), "-o", directory, str(PROGRAM)]
         # The open compiler also reads the architecture from its environment.
         environment = {**os.environ, "P4C_DEFAULT_ARCH": generation.architecture}
         result = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-        if result.returncode or not interface.exists() or not context.exists():
+        if result.returncode or not interface.exists():
             sys.stderr.write(result.stdout + result.stderr)
             raise CannotCompile(
                 f"{compiler} could not compile {PROGRAM} for {generation.target} (status {result.returncode})"
             )
         if sentence := parser_states.fault(Path(directory) / "pipe" / f"{PROGRAM.stem}.bfa"):
             raise CannotCompile(f"{compiler} {sentence}")
-        resources = read_resources(json.loads(context.read_text()), generation.stages)
-        texts = [_interface(interface), json.dumps(resources.as_json(), indent=1) + "\n", wanted]
+        texts = [_interface(interface), wanted]
     paths = [root / path for path in files(generation)]
     paths[0].parent.mkdir(parents=True, exist_ok=True)
-    return resources, [path for path, text in zip(paths, texts, strict=True) if write_changed(path, text)]
+    return [path for path, text in zip(paths, texts, strict=True) if write_changed(path, text)]
 
 
 def _interface(path: Path) -> str:

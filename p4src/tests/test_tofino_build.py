@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The committed Tofino output: not stale, within each generation's stages."""
+"""The committed Tofino output is not stale."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,23 +15,12 @@ ROOT = Path(__file__).resolve().parents[2]
 CHIPS = [pytest.param(generation, id=generation.target) for generation in tofino.GENERATIONS]
 
 
-def read(generation: tofino.Generation, name: str) -> dict[str, Any]:
-    return json.loads((ROOT / tofino.BUILD / generation.target / name).read_text())
-
-
 @pytest.mark.parametrize("generation", CHIPS)
-def test_compiled_program__is_current_and_fits_into_the_stages(generation):
+def test_compiled_program__is_current_and_names_no_directory(generation):
     problem = tofino.check(generation, ROOT)
     assert problem is None, problem
     for path in tofino.files(generation):
         assert not re.search(r"/tmp|/home|/root|/work", (ROOT / path).read_text()), path
-    resources = read(generation, "resources.json")
-    assert resources["target"] == generation.target
-    assert 0 < resources["stages"] == len(resources["stage"]) <= generation.stages
-    placed = {name for stage in resources["stage"] for name in stage["ingress"] + stage["egress"]}
-    tables = read(generation, "bf-rt.json")["tables"]
-    direct = {t["name"].removeprefix("pipe.") for t in tables if t["table_type"] == "MatchAction_Direct"}
-    assert direct <= placed
 
 
 def test_without_a_compiler__current_output_stays_and_stale_output_is_an_error(capsys, monkeypatch):
