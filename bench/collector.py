@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The collector from veth to disk, at a steady rate and at the generator's full speed, beside a sink that discards.
 
-At full speed the generator takes nearly one core. Storing alone, without a network, is measured, too.
+At full speed the generator takes nearly one core.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from wire.wire import POSTCARD, STORED_POSTCARD
 
 RATE_PER_S, SECONDS = 700_000, 60
 FREE_SECONDS, RUNS = 8, 3
-SYNTHETIC = 20_000_000
 PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
 
 
@@ -52,7 +51,6 @@ def _in_cell(seconds: int, free_seconds: int, runs: int) -> list[dict]:
         _row("stored per second, sender unbounded", [rate / 1e6 for rate in stored], "M/s", aim=1.5,
              peer=f"a sink that discards: {statistics.median(discarded) / 1e6:.2f} M/s"),
         _row("stored over discarded", ratio, "x"),
-        _row("storing alone, no network", [_synthetic()], "M/s"),
     ]  # fmt: skip
 
 
@@ -96,10 +94,3 @@ def _discard(count: int) -> float:
         sent = _generate(count, None)
     assert sink.stdout
     return json.loads(sink.stdout.read())["received"] / sent["seconds"]
-
-
-def _synthetic() -> float:
-    with tempfile.TemporaryDirectory(dir="build") as disk:
-        argv = ["build/collector", "--synthetic", str(SYNTHETIC), "--output", f"{disk}/postcards.bsp"]
-        result = json.loads(processes.run(topology.COLLECTOR.name, *argv))
-    return result["postcards_per_s"] / 1e6

@@ -10,7 +10,6 @@
 #include "lib/commit.h"
 #include "lib/report.h"
 #include "summary.h"
-#include "synthetic.h"
 
 const char *const program_name = "collector";
 
@@ -47,7 +46,5 @@ int main(int argc, char **argv)
 	if (err)
 		return err > 0 ? EXIT_SUCCESS : EXIT_REFUSED;
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit then fails write(2) and counts like a full disk */
-	if (options.synthetic_count)
-		return synthetic_run(&options);
 	return run(&options);
 }

@@ -19,7 +19,6 @@ enum {
 static const char help_text[] =
 	"collector --listen [ADDRESS]:PORT --output FILE --summary FILE [options]\n"
 	"collector --listen [ADDRESS]:PORT --discard                    measure only receiving\n"
-	"collector --synthetic COUNT --output FILE                      measure only storing\n"
 	"\n"
 	"Receives postcards (UDP) and appends them to a raw file of blocks until SIGINT or SIGTERM.\n"
 	"\n"
@@ -38,16 +37,7 @@ static const char help_text[] =
 
 static const char *misfit(const struct options *options)
 {
-	bool listens = *options->listen.text;
-
-	if (options->synthetic_count &&
-	    (listens || *options->source.text || options->discard || !options->output))
-		return "--synthetic stores generated postcards: it takes --output, and neither --listen, "
-		       "--from "
-		       "nor --discard";
-	if (options->synthetic_count)
-		return NULL;
-	if (!listens)
+	if (!*options->listen.text)
 		return "no address to listen on: add --listen [ADDRESS]:PORT";
 	if (*options->source.text && !address_can_reach(&options->source.storage, &options->listen.storage))
 		return "--from and --listen have different address families: give both as IPv4, or both as "
@@ -71,7 +61,6 @@ int options_parse(struct options *options, int argc, char **argv)
 		OPTION_FLAG("status", &options->status),
 		OPTION_NUMBER("status-ms", &options->status_ms, 1, 3600000),
 		OPTION_FLAG("discard", &options->discard),
-		OPTION_NUMBER("synthetic", &options->synthetic_count, 1, 1ULL << 40),
 		OPTION_NUMBER("receive-buffer", &options->receive_buffer_bytes, 1, MAX_RECEIVE_BUFFER_BYTES),
 		/* At least two: one is filled while the other is written. */
 		OPTION_NUMBER("buffers", &options->buffers, 2, MAX_BUFFERS),

@@ -10,11 +10,10 @@ struct options {
 	struct address listen;
 	struct address source; /* the only sender to accept; empty text: accept all */
 	const char *output;    /* raw file; NULL with discard */
-	const char *summary;   /* JSON; NULL: to stdout (discard only). Not used with synthetic */
+	const char *summary;   /* JSON; NULL: to stdout (discard only) */
 	bool status;	       /* JSON lines on stdout */
 	bool discard;
-	uint64_t status_ms;	  /* between two status lines */
-	uint64_t synthetic_count; /* 0: receive */
+	uint64_t status_ms; /* between two status lines */
 	uint64_t receive_buffer_bytes;
 	uint64_t buffers;
 };

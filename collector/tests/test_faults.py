@@ -249,13 +249,10 @@ def test_options__that_are_wrong_are_refused_in_one_line(sanitized):
         (["--listen", ":5577"], "--output FILE and --summary FILE"),
         (["--listen", "127.0.0.1:5577", "--discard", "--from", "[fd00::1]"], "different address families"),
         ([*here, "--from", "10.0.0.1", "--from", "10.0.0.2"], "--from"),
-        (["--synthetic", "5", "--from", "10.0.0.1", "--output", "x"], "neither --listen, --from"),
         (["--colour"], "--colour"),
         (["postcards.bsp"], "postcards.bsp"),
         ([*here, "--output", "x"], "leave out"),
         (["--listen", ":5577", "--output", "x", "--summary", "x"], "choose two"),
-        (["--synthetic", "5"], "--synthetic"),
-        (["--synthetic", "0", "--output", "x"], "--synthetic"),
         ([*here, "--buffers", "1"], "--buffers"),
         ([*here, "--receive-buffer", "64M"], "--receive-buffer"),
     ):

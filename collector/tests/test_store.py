@@ -9,11 +9,10 @@ import signal
 import subprocess
 import time
 
-import numpy as np
 import pytest
 
 from collector.tests.harness import blocks, card, postcards, records, wait_until, whole_bytes
-from wire.wire import BLOCK, POSTCARD
+from wire.wire import POSTCARD
 
 
 def random_card(chance: random.Random, seq: int) -> bytes:
@@ -117,18 +116,3 @@ def test_status__is_a_json_line_a_second_and_a_reader_that_goes_away_does_not_en
     time.sleep(1.2)
     running.send(card(10))
     assert running.stop()["stored"] == 11
-
-
-def test_synthetic__numbers_records_across_blocks_and_says_how_fast(build, tmp_path):
-    output = tmp_path / "synthetic.bsp"
-    command = [build / "collector", "--synthetic", "30011", "--buffers", "2", "--output", output]
-    result = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-    assert (result["stored"], result["write_errors"]) == (30011, 0)
-    assert result["postcards_per_s"] > 0
-    assert np.array_equal(records(output)["card_seq"], np.arange(30011))
-    expected = 0
-    for block in blocks(output):
-        assert (block.header["first_record"], block.header["lost_records"]) == (expected, 0)
-        assert len(block.payload) <= BLOCK.const["BLOCK_MAX_PAYLOAD_BYTES"]
-        expected += block.header["record_count"]
-    assert expected == 30011
