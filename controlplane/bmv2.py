@@ -21,7 +21,7 @@ from controlplane.lock import only_writer
 from controlplane.policy import Policy
 from controlplane.program import ACTIONS, MIRROR_SESSION, PROGRAM, ProgramEntry, ProgramSwitch
 from controlplane.schema import Field, Schema, short
-from controlplane.schema_files import BUILD, from_p4info
+from controlplane.schema_files import BUILD, committed_bmv2
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
 from controlplane.targets import TARGETS
 
@@ -65,8 +65,7 @@ class Bmv2Switch(ProgramSwitch):
     @cached_property
     def schema(self) -> Schema:
         """The schema of this checkout: `program` refuses a switch that runs another program."""
-        path = BUILD / f"{PROGRAM}.p4info.txtpb"
-        return from_p4info(path.read_text(), path.name)
+        return committed_bmv2()
 
     def entries(self, table: str) -> dict[int, ProgramEntry]:
         return {key: entry for key, (_, entry) in self._rows(table).items()}

@@ -2,7 +2,7 @@
 """The meaning of the P4 program's tables, actions and arguments, the same on every target.
 
 For the program's tables a backend implements only primitives: entries, defaults, counters, mirror session. The names
-come from p4src/shared; a test compares them with the committed P4Info and bf-rt.json.
+come from p4src/shared; a test compares them with the committed compilations.
 """
 
 from __future__ import annotations

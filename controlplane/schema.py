@@ -2,7 +2,7 @@
 """The interface of a compiled P4 program: tables, keys, actions and widths, counters, registers.
 
 A schema comes from the compiler's files (schema_files.py) or from the switch. A wrong name or width is refused before
-anything is sent. The end of a name suffices, as in P4Info's aliases: `forward` is `QueueIngress.forwarding.forward`.
+anything is sent. The end of a name suffices, as in P4Runtime's aliases: `forward` is `QueueIngress.forwarding.forward`.
 """
 
 from __future__ import annotations

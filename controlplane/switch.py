@@ -196,7 +196,7 @@ class Switch(abc.ABC):
 
     @abc.abstractmethod
     def counters(self) -> dict[str, dict[int, Count]]:
-        """The P4 counters except the depth histogram's, by P4Info name without the control: the cells that are not
+        """The P4 counters except the depth histogram's, by name without the control: the cells that are not
         zero, by index.
         """
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A switch in memory, for tests. It forwards nothing. It checks every table, key, action, argument and width against
-P4Info and every committed bf-rt.json, and it can lose its connection at any write.
+every committed compilation, and it can lose its connection at any write.
 
 A fake lives as long as the process. Two connections to the same address reach the same fake.
 """
@@ -13,11 +13,18 @@ from dataclasses import dataclass, field, replace
 
 from controlplane.identity import committed_digest, refuse_other_program
 from controlplane.program import PROGRAM, ProgramEntry, ProgramSwitch
-from controlplane.schema_files import committed_schemas
+from controlplane.schema import Schema
+from controlplane.schema_files import committed_bmv2, committed_tofino
+from controlplane.sde_tables import CHIPS
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
 from controlplane.targets import SOFT, TARGETS, Target
 
 TARGETS["fake"] = Target(__name__, "any name", replace(SOFT, name="fake", links=False))
+
+
+def committed_schemas() -> list[Schema]:
+    """The schemas of our program on every target."""
+    return [committed_bmv2(), *filter(None, (committed_tofino(chip)[0] for chip in CHIPS))]
 
 
 @dataclass

@@ -13,9 +13,10 @@ import pytest
 from controlplane.identity import committed_digest
 from controlplane.program import ACTIONS, COUNTERS
 from controlplane.schema import Schema
-from controlplane.schema_files import committed_schemas, committed_tofino, from_p4info
+from controlplane.schema_files import committed_tofino
 from controlplane.sde_tables import CHIPS, FIXED_TABLES, on_chip
 from controlplane.switch import SwitchError
+from controlplane.tests.fake import committed_schemas
 from wire.wire import DEPTH_BUCKETS
 
 SHARED = Path(os.environ.get("SDE_INSTALL", "/absent"), "share/bf_rt_shared")
@@ -24,7 +25,7 @@ SCHEMAS = committed_schemas()
 
 def test_schemas__are_of_every_target() -> None:
     assert [schema.origin for schema in SCHEMAS] == [
-        "bufferscope.p4info.txtpb", "tofino/bf-rt.json", "tofino2/bf-rt.json",
+        "bufferscope.json", "tofino/bf-rt.json", "tofino2/bf-rt.json",
     ]  # fmt: skip
     for chip in CHIPS:
         assert committed_tofino(chip)[0] is not None
@@ -51,12 +52,6 @@ def test_schema__names_an_unknown_table_or_action() -> None:
         SCHEMAS[0].table("absent")
     with pytest.raises(SwitchError, match="table forward has no action 'flood'"):
         SCHEMAS[0].action(SCHEMAS[0].table("forward"), "flood")
-
-
-def test_p4info__malformed_is_refused() -> None:
-    for text in ("tables {", "tables { size: 5 } }", "tables { ! }", '"'):
-        with pytest.raises(ValueError, match=r"ends within|too many|not protobuf text"):
-            from_p4info(text, "x")
 
 
 @pytest.mark.hardware

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Compiles a v1model program with p4c-bm2-ss and keeps the output, so that machines without p4c can build the switch.
 
-DIR/NAME.json          the input of softswitch.translate; paths of sources are relative to the root
-DIR/NAME.p4info.txtpb  the control plane's view of the program
-DIR/NAME.sha256        digest of the program and all files it includes, then of each; written last
+DIR/NAME.json    the program for BMv2, softswitch.translate and controlplane; paths of sources are relative to the root
+DIR/NAME.sha256  digest of the program and all files it includes, then of each; written last
 """
 
 from __future__ import annotations
@@ -27,28 +26,28 @@ from p4src.compile.sources import (
 
 COMPILERS = ("p4c-bm2-ss",)
 P4C_PAGE = "https://github.com/p4lang/p4c#getting-started-with-p4c"
-SUFFIXES = (".json", ".p4info.txtpb", ".sha256")
+SUFFIXES = (".json", ".sha256")
 
 
 def compile_p4(program: Path, output_dir: Path, root: Path, warnings: bool = True) -> list[tuple[Path, bool]]:
-    """Compiles, writes the three files, and returns (file, whether it changed). Without `warnings`, p4c's messages
+    """Compiles, writes both files, and returns (file, whether it changed). Without `warnings`, p4c's messages
     are shown only if it fails.
     """
     wanted = digest_file(program, root)
     compiler = find_compiler("P4C", COMPILERS, P4C_PAGE)
     with tempfile.TemporaryDirectory() as directory:
-        compiled, info = Path(directory) / "program.json", Path(directory) / "p4info.txtpb"
-        command = [compiler, "--Wdisable=unused", "-o", str(compiled), "--p4runtime-files", str(info)]
+        compiled = Path(directory) / "program.json"
+        command = [compiler, "--Wdisable=unused", "-o", str(compiled)]
         result = subprocess.run(
             [*command, relative(program, root)], cwd=root, capture_output=True, text=True, check=False
         )
-        failed = bool(result.returncode) or not compiled.exists() or not info.exists()
+        failed = bool(result.returncode) or not compiled.exists()
         if warnings or failed:
             sys.stderr.write(result.stderr)
         if failed:
             raise CannotCompile(f"{compiler} could not compile {program} (status {result.returncode})")
         text = json.dumps(normalise(json.loads(compiled.read_text()), root), indent=1) + "\n"
-        contents = (text, info.read_text(), wanted)
+        contents = (text, wanted)
     output_dir.mkdir(parents=True, exist_ok=True)
     paths = _files(program, output_dir)
     return [(path, write_changed(path, content)) for path, content in zip(paths, contents, strict=True)]

@@ -56,11 +56,10 @@ def test_check__prints_the_command_that_refreshes(tree: Path, capsys: pytest.Cap
     refresh = f"with: python -m p4src.compile.v1model {' '.join(ARGUMENTS)}\n"
     assert main([*ARGUMENTS, "--check"]) == 1
     error = capsys.readouterr().err
-    assert error.startswith("out/main.json, out/main.p4info.txtpb, out/main.sha256: missing")
+    assert error.startswith("out/main.json, out/main.sha256: missing")
     assert error.endswith(refresh)
     (tree / "out").mkdir()
-    for suffix in (".json", ".p4info.txtpb"):
-        (tree / "out" / f"main{suffix}").touch()
+    (tree / "out/main.json").touch()
     (tree / "out/main.sha256").write_text(digest(Path("p4/main.p4"), Path()) + "\n")
     assert main([*ARGUMENTS, "--check"]) == 0
     (tree / "wire.def").write_text("")
@@ -91,7 +90,7 @@ def test_what_is_missing__is_one_line(
 
 
 @pytest.mark.skipif(not P4C, reason="p4c-bm2-ss is not installed")
-def test_compile__writes_three_files_or_leaves_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile__writes_both_files_or_leaves_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     programs = ROOT / "softswitch/tests/translate/programs"
     for name in ("begin.p4", "names.p4"):
         shutil.copy(programs / name, tmp_path)
@@ -99,7 +98,7 @@ def test_compile__writes_three_files_or_leaves_them(tmp_path: Path, monkeypatch:
     monkeypatch.delenv("P4C", raising=False)
     assert main(["names.p4", "--output-dir", "build"]) == 0
     written = {path.name: path.read_text() for path in (tmp_path / "build").iterdir()}
-    assert set(written) == {"names.json", "names.p4info.txtpb", "names.sha256"}
+    assert set(written) == {"names.json", "names.sha256"}
     assert json.loads(written["names.json"])["program"] == "names.p4"
     assert str(tmp_path) not in written["names.json"]
     (tmp_path / "names.p4").write_text('#include "begin.p4"\nnonsense\n')
