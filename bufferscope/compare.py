@@ -112,8 +112,6 @@ def read(path: Path) -> Compared:
             summary = verdict.read(repetition)
         except (OSError, ValueError) as error:
             raise InputError(f"{repetition}: {verdict.unread(error)}") from None
-        if problem := verdict.misplaced(repetition, summary):
-            raise InputError(f"{repetition}: {problem}")
         read_all.append((repetition, summary, outcome(number, summary, repetition)))
     counting = [each for each in read_all if each[2].valid] or read_all
     directories, summaries, outcomes = map(list, zip(*counting, strict=True))

@@ -41,8 +41,6 @@ class StoredRun:
             raise InputError(f"{directory}: is not analysed; bufferscope replay {directory} does it") from None
         except (OSError, ValueError) as error:
             raise InputError(f"{directory}: {verdict.unread(error)}") from None
-        if problem := verdict.misplaced(directory, self.summary):
-            raise InputError(f"{directory}: {problem}")
         if self.reasons:
             warnings.warn(f"{directory}: NOT VALID: {self.reasons[0]}", stacklevel=CALLER)
         if unknown := record.unrecorded(directory):

@@ -53,10 +53,10 @@ def look(run: Path) -> JobState:
     earlier = len(list(run.glob(f"{ATTEMPT}*")))
     repetition = run / REPETITION
     with contextlib.suppress(OSError, ValueError):  # a summary that cannot be read is made anew
-        summary = verdict.read(repetition)
-        if problem := verdict.misplaced(repetition, summary):
-            return JobState(State.NOT_VALID, earlier + 1, problem)
-        reasons = verdict.reasons(summary)
+        try:
+            reasons = verdict.reasons(verdict.read(repetition))
+        except verdict.Misplaced as problem:
+            reasons = [str(problem)]
         return JobState(State.NOT_VALID if reasons else State.VALID, earlier + 1, "; ".join(reasons))
     if aborted := read(repetition):
         reason = aborted.reason or room.full(repetition) or "no reason left"

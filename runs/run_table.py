@@ -226,10 +226,7 @@ def read_repetition(repetition: Path, results: Path) -> dict[str, Any]:
     """The row of a directory with a summary. Raises ValueError if the summary cannot be read, if the summary or the
     environment differs from the record, or if a job's directory holds the run of another job; OSError.
     """
-    summary = verdict.read(repetition)
-    if problem := verdict.misplaced(repetition, summary):
-        raise record.Damaged(problem)
-    return row(summary, record.environment(repetition), place(repetition, results))
+    return row(verdict.read(repetition), record.environment(repetition), place(repetition, results))
 
 
 def unreadable(repetition: Path, results: Path, error: OSError | ValueError) -> dict[str, Any]:

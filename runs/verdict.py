@@ -29,9 +29,13 @@ class Area(StrEnum):
         return f"{self}: " in reasons
 
 
+class Misplaced(record.Damaged):
+    """The directory of a sweep's job holds the run of another job."""
+
+
 def read(repetition: Path) -> dict[str, Any]:
-    """The summary: it has a spec and a utilization, and its reasons, if any, are a list. Raises ValueError with the
-    problem, OSError.
+    """The summary: it has a spec and a utilization, its reasons, if any, are a list, and it is of this job. Raises
+    ValueError with the problem, OSError.
     """
     try:
         summary = json.loads(regular.read_text(repetition / SUMMARY))
@@ -42,6 +46,12 @@ def read(repetition: Path) -> dict[str, Any]:
     if not isinstance(summary, dict):
         raise ValueError("is not a summary: it is not a JSON object")
     check(summary)
+    job, name = repetition.parent, summary["spec"].get("name")
+    is_job = job.parent.name == SWEEP_RUNS and isinstance(name, str) and JOB_NAME.fullmatch(name)
+    if is_job and name != job.name:
+        raise Misplaced(
+            f"is the run of job {name[:100]!a}, not of {job.name}; move it to its own directory, or remove it"
+        )
     return summary
 
 
@@ -51,16 +61,6 @@ def check(summary: Mapping[str, Any]) -> None:
         raise ValueError("is not a summary: it has no spec or no utilization")
     if not isinstance(summary.get("reasons") or [], list):
         raise ValueError("is not a summary: its reasons are not a list")
-
-
-def misplaced(repetition: Path, summary: Mapping[str, Any]) -> str | None:
-    """One line if the directory of a sweep's job holds the run of another job."""
-    job, name = repetition.parent, summary["spec"].get("name")
-    if job.parent.name != SWEEP_RUNS or not isinstance(name, str) or not JOB_NAME.fullmatch(name):
-        return None
-    if name == job.name:
-        return None
-    return f"is the run of job {name[:100]!a}, not of {job.name}; move it to its own directory, or remove it"
 
 
 def reasons(summary: dict[str, Any]) -> list[str]:
