@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
+
+from runs.quantities import BY_NAME, Unit
 
 _PREFIXES = (
     (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"),
@@ -39,6 +43,19 @@ def count(value: float | None, noun: str) -> str:
 def percent(value: float | None, digits: int = 2) -> str:
     """A share in percent."""
     return "–" if value is None else f"{value * 100:.{digits}f} %"
+
+
+def text(unit: Unit, value: float | None, digits: int | None = None) -> str:
+    """A measured value on a page. A value with a base unit gets four digits and a prefix."""
+    if unit.base:
+        return si(None if value is None else value / unit.base_over, unit.base)
+    return percent(value, digits or 2) if unit.symbol == " %" else number(value, digits or 4)
+
+
+def of(summary: Mapping[str, Any], name: str) -> str:
+    """A quantity of a summary on a page."""
+    quantity = BY_NAME[name]
+    return text(quantity.unit, quantity.of(summary), quantity.digits)
 
 
 def whole(packets: float) -> int:

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from runs.quantities import FLOWS
+
 MANY_FLOWS = 64  # if a run has more, summary, report and figures show distributions over flows
-QUANTITIES = (
-    "goodput_bps", "application_goodput_bps", "packets", "drops", "marks", "retransmits", "cwnd_packets_mean",
-    "in_flight_packets_mean", "srtt_us_mean", "rtt_min_us", "packet_rtt_us_p50",
-)  # fmt: skip
 PERCENTILES = {"min": 0, "p01": 1, "p10": 10, "p25": 25, "p50": 50, "p75": 75, "p90": 90, "p99": 99, "max": 100}
 ALL = "all"
 
@@ -25,7 +23,7 @@ def flows_distribution(flows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str
     groups = {ALL: flows}
     if len(kinds) > 1:
         groups |= {kind: [flow for flow in flows if flow["cc"] == kind] for kind in kinds}
-    return {name: {quantity: _of(group, quantity) for quantity in QUANTITIES} for name, group in groups.items()}
+    return {name: {quantity: _of(group, quantity) for quantity in FLOWS} for name, group in groups.items()}
 
 
 def _of(flows: Sequence[Mapping[str, Any]], quantity: str) -> dict[str, float | int | None]:

@@ -20,6 +20,7 @@ from analysis.spec_groups import in_order
 from analysis.targets import SOFT
 from analysis.traffic_in_words import group_text, sizes_text, traffic_text, transfers_text
 from runs.names import PLACE
+from runs.quantities import FLOWS
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 MAX_FLOWS_LISTED = 256
@@ -49,21 +50,6 @@ CAPTIONS_OF_MANY_FLOWS = {
     "window_distribution": "Packets in flight at every ACK: of each flow (in the order of the flows' medians), and of "
     "all flows together. The dashed line is the fair share.",
 }
-# Rows from summary.flows_distribution: key, words, factor to the unit, unit.
-FLOW_QUANTITIES = (
-    ("goodput_bps", "goodput", 1, "b/s"),
-    ("application_goodput_bps", "received", 1, "b/s"),
-    ("packets", "packets", 1, ""),
-    ("drops", "drops", 1, ""),
-    ("marks", "marks", 1, ""),
-    ("retransmits", "retransmits", 1, ""),
-    ("cwnd_packets_mean", "cwnd, mean (packets)", 1, ""),
-    ("in_flight_packets_mean", "in flight, mean (packets)", 1, ""),
-    ("srtt_us_mean", "srtt, mean", 1e-6, "s"),
-    ("rtt_min_us", "least RTT", 1e-6, "s"),
-    ("packet_rtt_us_p50", "packet RTT, median", 1e-6, "s"),
-)
-LEDGER_CHAIN = ("switch_packets", "postcards_sent", "postcards_received", "postcards_stored", "postcards_rows")
 
 
 def render(
@@ -91,9 +77,9 @@ def render(
         again=again(environment),
         environment=json.dumps(environment, indent=1, sort_keys=True, default=str),
         terms=terms(),
-        chain=LEDGER_CHAIN,
+        chain=in_words.RECORD,
         max_flows=MAX_FLOWS_LISTED,
-        flow_quantities=FLOW_QUANTITIES,
+        flow_quantities=FLOWS,
         mix=traffic_text(summary["spec"]),
         sizes=sizes_text(str(summary["spec"].get("sizes"))),
         group_names=[group_text(group) for group in in_order(summary["spec"])],

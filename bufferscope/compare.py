@@ -15,7 +15,7 @@ from analysis import in_words, setting_differences, whole
 from analysis.distributions import NAME as DISTRIBUTIONS
 from analysis.setting_differences import Difference
 from analysis.statistics import difference_interval, mean_interval
-from experiments.conclusion import ROWS, ConclusionRow, Outcome, ShownQuantity, outcome
+from experiments.conclusion import FRACTION, Outcome, median, outcome
 from lib import files, parquet
 from lib.errors import BadValue, InputError, SpecError
 from lib.exit_codes import Exit
@@ -23,6 +23,7 @@ from lib.terminal import complain, counted, one_line, say
 from lib.words import PATHS, Key, require
 from runs import record, run_table, verdict
 from runs.names import REPETITION_NAME, SPEC_FILE, SUMMARY
+from runs.quantities import LINES, SINGLE, Quantity, Unit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,17 +123,19 @@ def read(path: Path) -> Compared:
 def lines(first: Compared, second: Compared) -> list[str]:
     """A sentence for each run, the differences of settings, then the table."""
     texts = [
-        f"{letter}: {each.name}, {counted(len(each.outcomes), 'repetition')}: {_sentence(each)}"
+        f"{letter}: {each.name}, {counted(len(each.outcomes), 'repetition')}: {median(each.outcomes).sentence}"
         for letter, each in (("A", first), ("B", second))
     ]
     texts += _about_settings(setting_differences.differences(first.spec, second.spec))
     texts += _about_versions(first, second)
     rows = [("", "A", "B", "B - A")]
-    for group in ROWS if _has_marks(first, second) else (row for row in ROWS if row.name != "marks"):
-        for quantity in () if group.single else group.quantities:
-            row = _row(_title(group, quantity), quantity, *_values(first, second, quantity.path))
-            rows += [row] if row else []
-    rows += _share_rows(first, second)
+    left_out = SINGLE if _has_marks(first, second) else (*SINGLE, "marks")
+    for line, quantities in LINES.items():
+        for quantity in () if line in left_out else quantities:
+            rows += _rows(_title(line, quantity), quantity.unit, *_values(first, second, quantity.name))
+    shares = {share.cc: share.name for each in (first, second) for outcome in each.outcomes for share in outcome.shares}
+    for cc, name in shares.items() if len(shares) > 1 else ():
+        rows += _rows(f"{name}'s share of the goodput", FRACTION, *_values(first, second, f"share.{cc}"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     texts += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     repetitions = (len(first.outcomes), len(second.outcomes))
@@ -144,12 +147,6 @@ def lines(first: Compared, second: Compared) -> list[str]:
     if min(repetitions) == 1:
         texts.append("A single repetition has no interval: another seed may differ by as much. REPS=3 gives intervals.")
     return texts
-
-
-def _sentence(each: Compared) -> str:
-    """The verdict sentence of the repetition whose utilization is the median."""
-    ranked = sorted(each.outcomes, key=lambda outcome: outcome.values.get("utilization.mean", 0.0))
-    return ranked[(len(ranked) - 1) // 2].sentence
 
 
 def _about_settings(differing: list[Difference]) -> list[str]:
@@ -179,58 +176,40 @@ def _has_marks(first: Compared, second: Compared) -> bool:
     return any(outcome.values.get("marks") for each in (first, second) for outcome in each.outcomes)
 
 
-def _title(row: ConclusionRow, quantity: ShownQuantity) -> str:
+def _title(line: str, quantity: Quantity) -> str:
     """A number's name. For the queue's depth the unit moves from the number's label to the name."""
     label = quantity.label.strip().removesuffix(" packets").removesuffix(", in the queue")
-    return f"{row.name} (packets) {label}" if row.name == "queue" else f"{row.name} {label}".strip()
+    return f"{line} (packets) {label}" if line == "queue" else f"{line} {label}".strip()
 
 
-def _values(first: Compared, second: Compared, path: str) -> tuple[list[float], list[float]]:
+def _values(first: Compared, second: Compared, name: str) -> tuple[list[float], list[float]]:
     """The number of each repetition, for each run. Without a value for marks, an outcome counts as one with 0 marks."""
-    known = {"marks": 0.0} if path == "marks" else {}
+    known = {"marks": 0.0}
     mine, other = (
-        [value for outcome in each.outcomes if (value := outcome.values.get(path, known.get(path))) is not None]
+        [value for outcome in each.outcomes if (value := outcome.values.get(name, known.get(name))) is not None]
         for each in (first, second)
     )
     return mine, other
 
 
-def _row(name: str, quantity: ShownQuantity, mine: list[float], other: list[float]) -> tuple[str, str, str, str] | None:
-    """A line of the table; None if a run lacks the number."""
+def _rows(name: str, unit: Unit, mine: list[float], other: list[float]) -> list[tuple[str, str, str, str]]:
+    """The line of a number in the table; none if a run lacks the number."""
     difference = difference_interval(mine, other)
     if difference is None:
-        return None
-    form, factor = quantity.form, quantity.factor
-    unit = form.partition("}")[2]
+        return []
 
     def shown(value: float) -> str:
-        return form.format(factor * value).removesuffix(unit)
+        return unit.text(value).removesuffix(unit.symbol)
 
     def cell(interval: Any, of_difference: bool = False) -> str:
         sign = "+" if of_difference and interval.value > 0 else ""
-        text = f"{sign}{shown(interval.value)}{' percentage points' if of_difference and unit == ' %' else unit}"
+        points = of_difference and unit.symbol == " %"
+        text = f"{sign}{shown(interval.value)}{' percentage points' if points else unit.symbol}"
         if interval.low is None or interval.low == interval.high:
             return text
         return f"{text} ({shown(interval.low)} to {shown(interval.high)})"
 
-    return name, cell(mean_interval(mine)), cell(mean_interval(other)), cell(difference, of_difference=True)
-
-
-def _share_rows(first: Compared, second: Compared) -> list[tuple[str, str, str, str]]:
-    """Shares of the goodput, for algorithms that both runs have. No rows if both runs have only the same one."""
-    per_run = [
-        [{share.name: share.fraction for share in outcome.shares} for outcome in each.outcomes]
-        for each in (first, second)
-    ]
-    names = dict.fromkeys(name for run in per_run for shares in run for name in shares)
-    if len(names) < 2:
-        return []
-    quantity = ShownQuantity("", "", 100, "{:.1f} %", "")
-    rows = []
-    for name in names:
-        mine, other = ([value for shares in run if (value := shares.get(name)) is not None] for run in per_run)
-        rows.append(_row(f"{name}'s share of the goodput", quantity, mine, other))
-    return [row for row in rows if row]
+    return [(name, cell(mean_interval(mine)), cell(mean_interval(other)), cell(difference, of_difference=True))]
 
 
 def _default_output(paths: tuple[Path, Path]) -> Path:

@@ -8,20 +8,21 @@ from typing import Any
 
 import polars
 
-from analysis.figures.common import si
+from analysis import amounts
 from lib.errors import BadValue, InputError, SpecError
 from lib.terminal import printable
 from lib.words import PATHS, SWITCH, Key
 from runs import run_table
+from runs.quantities import BY_NAME, QUANTITIES, TIME_NS, Quantity
 
 KEYS = {
     "results": Key("the directory with the runs", "results", PATHS),
     "valid": Key("1: only valid runs; 0: only runs that are not valid", "", SWITCH),
     "csv": Key("1: every column as CSV", "0", SWITCH),
     **{
-        name: Key("only the runs with this value in the run table (analysis/README.md)")
-        for name in run_table.COLUMNS
-        if name != "valid"
+        quantity.name: Key(f"only the runs with this value in the run table ({quantity.about or 'a setting'})")
+        for quantity in QUANTITIES
+        if quantity.column and quantity.name != "valid"
     },
 }
 
@@ -41,44 +42,34 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
     if as_csv:
         print(table.write_csv(), end="")
         return 0
-    rows = [HEAD, *(_cells(row) for row in table.iter_rows(named=True))]
+    rows = [(*(quantity.listed for quantity in LISTED), "verdict")]
+    for row in table.iter_rows(named=True):
+        verdict = "valid" if row["valid"] else f"NOT VALID: {row['reasons']}"
+        rows.append((*(_cell(quantity, row[quantity.name]) for quantity in LISTED), verdict))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print(printable("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()))
+    for cells in rows:
+        print(printable("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()))
     return 0
 
 
-HEAD = (
-    "run", "clock", "cc", "flows", "rate", "RTT", "buffer (p)", "buffer (BDP)", "utilization (mean)", "worst 1 %",
-    "depth p50 (p)", "p99 (p)", "delay p50 (ms)", "p99 (ms)", "drops (p)", "verdict",
-)  # fmt: skip
+LISTED = tuple(quantity for quantity in QUANTITIES if quantity.listed)
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    def shown(name: str, form: str = "") -> str:
-        return "-" if row[name] is None else format(row[name], form)
-
-    rate, rtt = row["rate_bps"], row["rtt_ns"]
-    return (
-        row["run"], shown("clock"), shown("cc"), shown("flows"), "-" if rate is None else si(rate, "b/s"),
-        "-" if rtt is None else si(rtt / 1e9, "s"), shown("buffer_packets"), shown("buffer_over_bdp", ".3g"),
-        shown("utilization_mean", ".2%"), shown("utilization_p01", ".2%"), shown("depth_p50_packets", ".0f"),
-        shown("depth_p99_packets", ".0f"), _ms(row["queue_delay_p50_ns"]), _ms(row["queue_delay_p99_ns"]),
-        shown("drops"),
-        "valid" if row["valid"] else f"NOT VALID: {row['reasons']}",
-    )  # fmt: skip
-
-
-def _ms(delay_ns: int | None) -> str:
-    return "-" if delay_ns is None else f"{delay_ns / 1e6:.4g}"
+def _cell(quantity: Quantity, value: Any) -> str:
+    """Measured times are in the unit of the column's head. Rates and times that people set have the unit that suits."""
+    if value is None:
+        return "-"
+    if quantity.kind is str:
+        return str(value)
+    if quantity.unit.base and quantity.path.startswith("spec."):
+        return amounts.text(quantity.unit, value)
+    return quantity.unit.text(value).removesuffix(TIME_NS.symbol).replace(" ", "")
 
 
 def _value(name: str, text: str) -> Any:
     """`text` in the type of the column. Raises SpecError if the column is not text and `text` is not a number."""
-    kind = run_table.SCHEMA[name]
-    if name == "valid":
-        return text == "1"
+    kind = BY_NAME[name].kind
     try:
-        return text if kind == polars.String() else float(text) if kind == polars.Float64() else int(text)
+        return text == "1" if kind is bool else kind(text)
     except ValueError:
         raise SpecError([BadValue(name.upper(), text, "is not a number; allowed: a number as in the table")]) from None

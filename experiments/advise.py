@@ -200,9 +200,9 @@ def measure(before: Answer, results: str, budget_s: float) -> Measurement:
     from experiments.advise_link import Limits, try_on_link
     from experiments.sweep import run as sweep_run
     from experiments.sweep.command import prober
-    from experiments.sweep.searches import TABLE
     from lib.terminal import say
     from runs import run_table
+    from runs.stored_sweep import SEARCHED
 
     question, link = before.question, before.question.link
     share = scaled(link, RUN_SHARE * budget_s)
@@ -228,7 +228,7 @@ def measure(before: Answer, results: str, budget_s: float) -> Measurement:
     status = sweep_run.run(sweep, probe, options, say_page=False)
     if status >= 128:
         raise Interrupted(status - 128)
-    table = directory / sweep.name / TABLE
+    table = directory / sweep.name / SEARCHED
     if status == 1 or not table.exists():
         raise RunError(f"{directory / sweep.name}: no run is valid, so nothing was measured")
     (row,) = polars.read_parquet(table).iter_rows(named=True)

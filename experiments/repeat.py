@@ -24,6 +24,7 @@ from lib.errors import BadValue, InputError
 from lib.terminal import one_line
 from runs import record
 from runs.names import REPETITION_NAME, SPEC_FILE
+from runs.quantities import at
 from runs.spec_file import check_name, load_spec, repetitions
 from virtual.kernel.digests import read_json
 
@@ -124,17 +125,10 @@ def _virtual_machine(spec: Resolved) -> dict[str, Any]:
 
 def _world(found: Mapping[str, Any]) -> dict[str, str | None]:
     """What a run's numbers depend on beside its spec, from the facts of environment.json; None if it is not known."""
-
-    def at(*path: str) -> Any:
-        value: Any = found
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        return value
-
-    commit, program = at("git", "commit"), at("program", "digest")
-    kernel = at("virtual_machine", "kernel", "binary_digest")
+    commit, program = at(found, "git.commit"), at(found, "program.digest")
+    kernel = at(found, "virtual_machine.kernel.binary_digest")
     return {
-        "commit": commit and commit[:SHOWN] + " with uncommitted changes" * bool(at("git", "dirty")),
+        "commit": commit and commit[:SHOWN] + " with uncommitted changes" * bool(at(found, "git.dirty")),
         "P4 program": program and program[:SHOWN],
-        "kernel": kernel[:SHOWN] if kernel else None if at("virtual_machine") else at("kernel", "release"),
+        "kernel": kernel[:SHOWN] if kernel else None if at(found, "virtual_machine") else at(found, "kernel.release"),
     }

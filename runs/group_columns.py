@@ -22,7 +22,6 @@ def of_spec(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:
         "rtts_ns": ",".join(map(str, _rtts_ns(spec, numbered))) or None,
         "access_links": sum(links) or None,
         "ecn": None if imported or no_tcp else ",".join(dict.fromkeys(of_groups)) or ecn,
-        "ack_delay_ns": spec.get("ack_delay_ns"),
         "groups": " + ".join(map(_text, numbered)) or None,
     }
 

@@ -33,6 +33,7 @@ from runs.names import (
     SUMMARY,
     SWEEP_RUNS,
 )
+from runs.quantities import BY_NAME, QUANTITIES, Kind, at, is_number
 from runs.thinned import kept
 
 NOT_OF_A_POINT = (
@@ -49,33 +50,10 @@ NOT_OF_A_POINT = (
     "links_bps",
 )
 
-_TEXT, _WHOLE, _NUMBER, _TRUTH = polars.String(), polars.Int64(), polars.Float64(), polars.Boolean()
-# analysis/README.md defines the numbers; names without an entry there are those of summary.json.
-SCHEMA: dict[str, polars.DataType] = {
-    "run": _TEXT, "sweep": _TEXT, "point": _TEXT, "repetition": _WHOLE, "seed": _WHOLE, "attempt": _WHOLE,
-    "clock": _TEXT, "target": _TEXT, "valid": _TRUTH, "reasons": _TEXT, "imported": _TRUTH,
-    "cc": _TEXT, "flows": _WHOLE, "traffic": _TEXT, "mode": _TEXT,
-    "rate_bps": _WHOLE, "rtt_ns": _WHOLE, "rtt_spread_ns": _WHOLE, "mtu_bytes": _WHOLE,
-    "buffer_packets": _WHOLE, "bdp_packets": _WHOLE, "buffer_over_bdp": _NUMBER,
-    "ecn_threshold_packets": _WHOLE, "access_bps": _WHOLE,
-    "finite_cc": _TEXT, "load": _NUMBER, "users": _WHOLE, "flow_sizes": _TEXT,
-    "profile": _TEXT, **{name: _TEXT if isinstance(value, str) else _WHOLE for name, value in LINUX.items()},
-    "offloads": _TEXT, "nic_rate_bps": _WHOLE, "coalesce_us": _WHOLE,
-    "pacing": _TEXT, "window_packets": _WHOLE,
-    "rtts_ns": _TEXT, "access_links": _WHOLE, "ecn": _TEXT, "ack_delay_ns": _WHOLE, "groups": _TEXT,
-    "utilization_mean": _NUMBER, "utilization_p01": _NUMBER, "goodput_bps": _NUMBER, "goodput_p01_bps": _NUMBER,
-    "application_goodput_p01_bps": _NUMBER, "queue_nonempty_fraction": _NUMBER,
-    "depth_mean_packets": _NUMBER, "depth_p01_packets": _WHOLE, "depth_p50_packets": _WHOLE,
-    "depth_p99_packets": _WHOLE, "depth_max_packets": _WHOLE,
-    "queue_delay_p50_ns": _WHOLE, "queue_delay_p99_ns": _WHOLE,
-    "arrivals": _WHOLE, "drops": _WHOLE, "marks": _WHOLE, "jain_index": _NUMBER, "delta": _NUMBER,
-    "window_p01_packets": _WHOLE, "window_p50_packets": _WHOLE, "window_p99_packets": _WHOLE,
-    "in_flight_mean_packets": _NUMBER, "flows_losing_per_rtt": _NUMBER, "loss_events": _WHOLE,
-    "drained_of_bdp": _NUMBER, "min_utilization_after_loss": _NUMBER,
-    "ledger_missing": _WHOLE, "lateness_max_us": _NUMBER, "wall_s": _NUMBER, "kept": _TEXT,
-    "commit": _TEXT, "p4_digest": _TEXT, "kernel_digest": _TEXT, "measured_s": _NUMBER,
-    "summary_mtime_ns": _WHOLE,
+_TYPES: dict[type, polars.DataType] = {
+    str: polars.String(), int: polars.Int64(), float: polars.Float64(), bool: polars.Boolean(),
 }  # fmt: skip
+SCHEMA = {quantity.name: _TYPES[quantity.kind] for quantity in QUANTITIES if quantity.column}
 COLUMNS = tuple(SCHEMA)
 STAMP = "stamp"  # only in the index: the times and sizes of the files OF_ROW
 OF_ROW = (SUMMARY, ENVIRONMENT, SPEC_FILE, RECORD)
@@ -102,76 +80,33 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
     """
     verdict.check(summary)
     spec = summary["spec"]
-
-    def at(*path: str, of: Mapping[str, Any] = summary) -> Any:
-        value: Any = of
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        return value
-
     groups = [group for group in _list(spec.get("groups")) if isinstance(group, dict)]
     finite = [group for group in _list(spec.get("transfers")) if isinstance(group, dict)]
-    buffer, exact_bdp = at("buffer_packets"), at("rules", "bdp_packets_exact")
-    buffer = spec.get("buffer_packets") if buffer is None else buffer
-    lost = [at("ledger", name) for name in ("postcards_missing", "tcp_events_lost")]
-    values = place._asdict() | {
+    imported = summary.get("imported") is not None  # from another tool's captures, without a ledger
+    lost = [at(summary, f"ledger.{name}") for name in ("postcards_missing", "tcp_events_lost")]
+    documents = {**summary, "environment": environment}
+    values = {name: BY_NAME[name].of(documents) for name in COLUMNS if BY_NAME[name].path} | place._asdict() | {
         "point": point(spec),
-        "seed": spec.get("seed"),
         "clock": spec.get("clock", "real"),
         "target": spec.get("target", "soft"),
         "valid": summary.get("valid") is True,
         "reasons": "; ".join(map(str, _list(summary.get("reasons")))),
-        "imported": summary.get("imported") is not None,  # from another tool's captures, without a ledger
+        "imported": imported,
         "cc": mix(groups),
         "flows": _flows([*groups, *_list(spec.get("datagrams"))], spec.get("datagram_flows")),
         "traffic": spec.get("traffic", "long"),  # early specs had only long flows, and no such key
-        **{
-            name: spec.get(name)
-            for name in (
-                "mode", "rate_bps", "rtt_ns", "rtt_spread_ns", "mtu_bytes", "ecn_threshold_packets", "access_bps",
-            )
-        },
         "finite_cc": _joined(group.get("cc") for group in finite),
         "load": next((group["load"] for group in finite if group.get("load")), spec.get("load")),
         "users": sum(group.get("users") or 0 for group in finite) or None,
         "flow_sizes": _joined(group.get("sizes_given") for group in finite),
-        "buffer_packets": buffer,
-        "bdp_packets": spec.get("bdp_packets", at("bdp_packets")),
-        "buffer_over_bdp": buffer / exact_bdp if is_number(buffer) and is_number(exact_bdp) and exact_bdp else None,
-        "offloads": None if summary.get("imported") is not None else "on" if "offloads" in spec else "off",
-        **{name: at("offloads", name, of=spec) for name in ("nic_rate_bps", "coalesce_us")},
-        "pacing": spec.get("pacing", None if summary.get("imported") is not None else "off"),
-        "window_packets": spec.get("window_packets"),
-        **group_columns.of_spec(spec, imported=summary.get("imported") is not None),
-        **_tcp(spec, imported=summary.get("imported") is not None),
-        "utilization_mean": at("utilization", "mean"),
-        "utilization_p01": at("utilization", "p01"),
-        **{
-            name: summary.get(name)
-            for name in (
-                "goodput_bps", "goodput_p01_bps", "application_goodput_p01_bps", "queue_nonempty_fraction", "arrivals",
-                "drops", "marks", "jain_index", "measured_s",
-            )
-        },
-        **{
-            f"depth_{name}_packets": at("queue_depth_packets", name) for name in ("mean", "p01", "p50", "p99", "max")
-        },
-        **{f"queue_delay_{name}_ns": at("queue_delay_ns", name) for name in ("p50", "p99")},
-        "delta": at("almost_fairness", "delta"),
-        **{f"window_{name}_packets": at("almost_fairness", f"window_{name}_packets") for name in ("p01", "p50", "p99")},
-        "in_flight_mean_packets": at("aggregate_window_packets", "in_flight_mean"),
-        "flows_losing_per_rtt": at("loss", "flows_losing_per_rtt"),
-        "loss_events": at("loss", "events"),
-        "drained_of_bdp": at("drained_fraction", "of_bdp", "median"),
-        "min_utilization_after_loss": at("utilization", "min_after_loss"),
+        "offloads": None if imported else "on" if "offloads" in spec else "off",
+        "pacing": spec.get("pacing", None if imported else "off"),
+        **group_columns.of_spec(spec, imported),
+        **_tcp(spec, imported),
         "ledger_missing": sum(lost) if all(is_number(value) for value in lost) else None,
-        "lateness_max_us": at("fidelity", "lateness_us", "max"),
-        "wall_s": _wall_s(at("phases_s", of=environment)),
-        "commit": at("git", "commit", of=environment),
-        "p4_digest": at("program", "digest", of=environment),
-        "kernel_digest": at("virtual_machine", "kernel", "binary_digest", of=environment),
+        "wall_s": _wall_s(environment.get("phases_s")),
     }  # fmt: skip
-    return {name: _typed(values[name], kind) for name, kind in SCHEMA.items()}
+    return {name: _typed(values[name], BY_NAME[name].kind) for name in COLUMNS}
 
 
 def point(spec: Mapping[str, Any]) -> str:
@@ -267,14 +202,10 @@ def _linked(results: Path) -> Iterator[Path]:
         if REPETITION_NAME.fullmatch(directory.name):
             if (directory / SUMMARY).exists():
                 yield directory
-        elif directory.name == SWEEP_RUNS:
-            for job in _directories(directory):
-                yield from _of_run(job)
-        else:
-            yield from _of_run(directory)
-            if (directory / SWEEP_RUNS).is_dir():
-                for job in _directories(directory / SWEEP_RUNS):
-                    yield from _of_run(job)
+            continue
+        jobs = directory if directory.name == SWEEP_RUNS else directory / SWEEP_RUNS
+        for run in [directory][jobs is directory :] + _directories(jobs):
+            yield from _of_run(run)
 
 
 def read(results: Path) -> polars.DataFrame:
@@ -300,7 +231,7 @@ def _read(results: Path) -> polars.DataFrame:
         except (OSError, ValueError) as error:
             made = unreadable(repetition, results, error)
         rows.append(made | {STAMP: now[STAMP]})
-    return polars.DataFrame(rows, schema=SCHEMA | {STAMP: _TEXT})
+    return polars.DataFrame(rows, schema=SCHEMA | {STAMP: polars.String()})
 
 
 def _stamp(repetition: Path) -> str:
@@ -391,23 +322,16 @@ def _index(results: Path) -> polars.DataFrame | None:
         table = parquet.read(results / INDEX)
     except (OSError, polars.exceptions.PolarsError):
         return None
-    return table if dict(table.schema) == SCHEMA | {STAMP: _TEXT} else None
+    return table if dict(table.schema) == SCHEMA | {STAMP: polars.String()} else None
 
 
-def _typed(value: Any, kind: polars.DataType) -> Any:
+def _typed(value: Any, kind: Kind) -> Any:
     """The value if it has the column's type, else None: a summary of another version may contain any type."""
-    if kind == _TEXT:
+    if kind is str:
         return value.encode(errors="replace").decode() if isinstance(value, str) else None
-    if kind == _TRUTH:
+    if kind is bool:
         return value if isinstance(value, bool) else None
-    if not is_number(value):
-        return None
-    return int(value) if kind == _WHOLE else float(value)
-
-
-def is_number(value: Any) -> bool:
-    """Whether a column can hold the value: a finite number of 64 bits."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+    return kind(value) if is_number(value) else None
 
 
 def _tcp(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:

@@ -23,10 +23,13 @@ from runs import aborted, plan_file, run_table, verdict
 from runs.names import EARLIER_ATTEMPTS, PLAN, REPETITION, SWEEP_RUNS
 
 SEARCHED = "least_buffer.parquet"
-SEARCHED_COLUMNS = (
-    "point", "cc", "flows", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "bdp_packets", "criterion", "least",
-    "low_packets", "high_packets", "runs", "note",
-)  # fmt: skip
+SEARCHED_SCHEMA: dict[str, pl.DataType] = {
+    name: run_table.SCHEMA[name]
+    for name in ("point", "cc", "flows", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "bdp_packets")
+} | {
+    "criterion": pl.String(), "least": pl.Float64(), "width": pl.Float64(), "low_packets": pl.Int64(),
+    "high_packets": pl.Int64(), "runs": pl.Int64(), "note": pl.String(),
+}  # fmt: skip
 VALID, NOT_VALID, MISSING = "valid", "not valid", "missing"
 # The column of a sweep's parameter in the run table. Other parameters have no column: their text is shown.
 COLUMN = {
@@ -66,7 +69,7 @@ class Stored:
         """The results of a search for the least buffer, one row per point; none without a search. Raises InputError."""
         path = self.directory / SEARCHED
         try:
-            return parquet.read(path, columns=list(SEARCHED_COLUMNS)).rows(named=True)
+            return parquet.read(path, columns=list(SEARCHED_SCHEMA)).rows(named=True)
         except FileNotFoundError:
             return []
         except (OSError, pl.exceptions.PolarsError) as error:
@@ -82,11 +85,7 @@ class Stored:
         """The varied parameters: name -> values, in order. A value is a number of the run table, or text."""
         keys = list(dict.fromkeys(key for row in self.rows for key in row["point_words"])) or list(COLUMN)
         values_of = {key: list({self.value(row, key): None for row in self.rows}) for key in keys}
-        return {
-            key: sorted(values, key=lambda value: (isinstance(value, str), value) if value is not None else (True, ""))
-            for key, values in values_of.items()
-            if len(values) > 1
-        }
+        return {key: sorted(values, key=rank) for key, values in values_of.items() if len(values) > 1}
 
     def value(self, row: Row, key: str) -> Any:
         """The value of a parameter in a row: from its column of the run table if there is one, else the spec's text. A
@@ -96,6 +95,11 @@ class Stored:
         if column is None or (row[column] is None and run_table.SCHEMA[column] == pl.String):
             return row["point_words"].get(key)
         return row[column]
+
+
+def rank(value: Any) -> tuple[bool, Any]:
+    """The sorting key of a parameter's value: numbers, then none, then texts."""
+    return (isinstance(value, str), value) if value is not None else (True, "")
 
 
 def read(directory: Path) -> Stored:

@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from analysis.amounts import count, number, percent, si
+from analysis.amounts import count, number, of, percent, si, text
 
 HERE = Path(__file__).parent
 SHARED = ("zoom.js", "scroll.js")
@@ -33,16 +33,16 @@ def render(template: Path, scripts: tuple[str, ...] = (), **values: Any) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    loader.filters.update(count=count, number=number, percent=percent, si=si)
-    texts = [(HERE / name).read_text(encoding="utf-8") for name in SHARED + scripts]
+    loader.filters.update(count=count, number=number, of=of, percent=percent, si=si, text=text)
+    embedded = [(HERE / name).read_text(encoding="utf-8") for name in SHARED + scripts]
     # The only unescaped text: it comes from files in this directory.
-    text = loader.get_template(template.name).render(
+    page = loader.get_template(template.name).render(
         style=Markup((HERE / "style.css").read_text(encoding="utf-8")),
-        scripts=[Markup(text) for text in texts],
-        policy=_policy(texts),
+        scripts=[Markup(script) for script in embedded],
+        policy=_policy(embedded),
         **values,
     )
-    return text.encode(errors="replace").decode()
+    return page.encode(errors="replace").decode()
 
 
 def _policy(scripts: list[str]) -> str:

@@ -189,7 +189,7 @@ def _means(sweep: Stored) -> tuple[list[str], list[str], list[tuple[list[str], i
         for line in found
     ]
     keys = found[0].parameters if found else ()
-    return [_label(key) for key in keys], [column.title for column in means.COLUMNS], lines
+    return [_label(key) for key in keys], [column.mean for column in means.COLUMNS], lines
 
 
 def _with_bounds(row: Row) -> dict[str, Any]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from analysis.amounts import number, percent, si
+from analysis import amounts
+from analysis.amounts import number
 from analysis.figures.sweep.common import with_unit, words
 from runs.names import PAGE
-from runs.stored_sweep import MISSING, NOT_VALID, VALID, Row, Stored
+from runs.quantities import BY_NAME, SWEEP_PAGE
+from runs.stored_sweep import MISSING, NOT_VALID, VALID, Row, Stored, rank
 from runs.verdict import Area
 
 ALWAYS = ("cc", "flows", "buf")  # readers look for these even if the sweep does not vary them
@@ -54,37 +56,12 @@ class Line(NamedTuple):
     cells: list[Cell]
 
 
-def _measured(column: str, title: str, about: str, show: Callable[[Any], str] = number) -> ReportColumn:
-    return ReportColumn(title, about, lambda row: show(row[column]), lambda row: row[column])
-
-
-def _delay(delay_ns: Any) -> str:
-    return si(None if delay_ns is None else delay_ns / 1e9, "s")
-
-
-MEASURED = (
-    _measured("utilization_mean", "utilization", "mean over the measurement window", percent),
-    _measured("utilization_p01", "p1", "1st percentile of utilization over windows of ten RTTs", percent),
-    _measured("queue_nonempty_fraction", "found a queue", "share of packets that found the queue not empty", percent),
-    _measured("goodput_bps", "goodput", "TCP payload that left the queue for the first time", lambda v: si(v, "b/s")),
-    _measured("depth_p50_packets", "depth p50", "queue depth that packets found on arrival, median, packets"),
-    _measured("depth_p99_packets", "depth p99", "queue depth that packets found on arrival, 99th percentile, packets"),
-    _measured("queue_delay_p50_ns", "delay p50", "queueing delay of packets that were not dropped, median", _delay),
-    _measured(
-        "queue_delay_p99_ns", "delay p99", "queueing delay of packets that were not dropped, 99th percentile", _delay
-    ),
-    _measured("drops", "drops", "packets that the queue dropped in the measurement window"),
-    _measured("marks", "marks", "packets that the queue marked in the measurement window"),
-    _measured("jain_index", "Jain", "fairness of the flows' goodput, 1 is equal"),
-    _measured(
-        "delta",
-        "Δ",
-        "windows, from the 1st to the 99th percentile, are within a factor of Δ of the fair share",
-        lambda v: number(v, 3),
-    ),
-    _measured("attempt", "attempts", "attempts until the run was valid or given up"),
-    _measured("wall_s", "wall s", "seconds that the run took, without its analysis", lambda v: number(v, 3)),
-)
+def _measured(name: str) -> ReportColumn:
+    quantity = BY_NAME[name]
+    return ReportColumn(
+        quantity.title, quantity.about, lambda row: amounts.text(quantity.unit, row[name], quantity.digits),
+        lambda row: row[name],
+    )  # fmt: skip
 
 
 def ledger(row: Row) -> str:
@@ -108,9 +85,8 @@ def table(sweep: Stored, exists: Callable[[str], bool]) -> tuple[list[ReportColu
     """Columns, filters and lines of a sweep. `exists` says whether a path below the sweep's directory exists."""
     keys = [*ALWAYS, *(key for key in sweep.parameters if key not in ALWAYS)]
     columns = [_parameter(sweep, key) for key in keys]
-    columns += [_measured("buffer_over_bdp", "B/BDP", "buffer over the BDP", lambda v: number(v, 3))]
-    columns += [_measured("repetition", "rep", "repetition")]
-    columns += [column for column in MEASURED if _worth_it(column, sweep.rows)]
+    columns += [_measured("buffer_over_bdp"), _measured("repetition")]
+    columns += [column for column in map(_measured, SWEEP_PAGE) if _worth_it(column, sweep.rows)]
     columns += [
         ReportColumn("ledger", "packets and TCP events that did not reach the analysis", ledger, ledger, False),
         ReportColumn(
@@ -145,7 +121,7 @@ def value_text(sweep: Stored, row: Row, key: str) -> str:
 
 
 def _texts(sweep: Stored, key: str) -> list[str]:
-    rows = sorted(sweep.rows, key=lambda row: _rank(sweep.value(row, key)))
+    rows = sorted(sweep.rows, key=lambda row: rank(sweep.value(row, key)))
     return list(dict.fromkeys(value_text(sweep, row, key) for row in rows))
 
 
@@ -171,7 +147,3 @@ def _cell(column: ReportColumn, row: Row) -> Cell:
     text, order = column.text(row), column.order(row)
     return Cell(text, "" if order is None or str(order) == text else f"{order:.9g}" if isinstance(order, float) else
                 str(order), column.is_number)  # fmt: skip
-
-
-def _rank(value: Any) -> tuple[bool, Any]:
-    return (isinstance(value, str), value) if value is not None else (True, "")

@@ -5,39 +5,14 @@ look for first, with its 95 % Student's t interval.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from analysis.amounts import number, percent, si
+from analysis import amounts
 from analysis.statistics import Interval, mean_interval
-from runs.stored_sweep import Row, Stored
+from runs.quantities import INDEX, QUANTITIES, Quantity, value
+from runs.stored_sweep import Row, Stored, rank
 
-
-class MeanColumn(NamedTuple):
-    """A number of the table. `name` has the number's unit; `title` and `show` are for people."""
-
-    name: str
-    title: str
-    of: Callable[[Row], float | None]
-    show: Callable[[float], str]
-
-
-def _column(name: str, title: str, show: Callable[[float], str]) -> MeanColumn:
-    return MeanColumn(name, title, lambda row: row[name], show)
-
-
-def _loss(row: Row) -> float | None:
-    return row["drops"] / row["arrivals"] if row["arrivals"] and row["drops"] is not None else None
-
-
-COLUMNS = (
-    _column("utilization_mean", "utilization", percent),
-    _column("utilization_p01", "p1 of utilization", percent),
-    _column("queue_delay_p50_ns", "delay p50", lambda ns: si(ns / 1e9, "s")),
-    _column("queue_delay_p99_ns", "delay p99", lambda ns: si(ns / 1e9, "s")),
-    MeanColumn("loss", "loss", _loss, lambda share: percent(share, 3)),
-    _column("jain_index", "Jain", lambda value: number(value, 3)),
-)
+COLUMNS = tuple(quantity for quantity in QUANTITIES if quantity.mean)
 
 
 class Means(NamedTuple):
@@ -62,21 +37,17 @@ def of(sweep: Stored) -> list[Means]:
             dict(zip(keys, values, strict=True)),
             rows[0],
             len(rows),
-            {column.name: mean_interval(column.of(row) for row in rows) for column in COLUMNS},
+            {column.name: mean_interval(value(row, column.name) for row in rows) for column in COLUMNS},
         )
-        for values, rows in sorted(groups.items(), key=lambda group: [_rank(value) for value in group[0]])
+        for values, rows in sorted(groups.items(), key=lambda group: [rank(each) for each in group[0]])
     ]
 
 
-def text(column: MeanColumn, interval: Interval | None) -> str:
+def text(column: Quantity, interval: Interval | None) -> str:
     """The mean with its interval in parentheses, if it has one."""
     if interval is None:
         return "–"
-    shown = column.show(interval.value)
-    if interval.low is None or interval.high is None or interval.low == interval.high:
-        return shown
-    return f"{shown} ({column.show(interval.low)} to {column.show(interval.high)})"
-
-
-def _rank(value: Any) -> tuple[bool, Any]:
-    return (isinstance(value, str), value) if value is not None else (True, "")
+    digits = 3 if column.unit is INDEX else column.digits
+    shown, *ends = (amounts.text(column.unit, end, digits) for end in interval[:3])
+    is_point = interval.low is None or interval.high is None or interval.low == interval.high
+    return shown if is_point else f"{shown} ({ends[0]} to {ends[1]})"

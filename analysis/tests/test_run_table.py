@@ -8,7 +8,9 @@ import polars
 import pytest
 
 from analysis.summary import summarize
+from analysis.tests.recordings import RECORDED
 from runs import plan_file, run_table, stored_sweep
+from runs.quantities import QUANTITIES
 
 ENVIRONMENT = {
     "git": {"commit": "c" * 40, "dirty": False},
@@ -53,6 +55,14 @@ def test_row__has_the_numbers_of_the_summary(tmp_path, summary):
         "ledger_missing": 0, "wall_s": 5.75, "commit": "c" * 40, "p4_digest": "d" * 64, "kernel_digest": "e" * 64,
     }.items():  # fmt: skip
         assert row[name] == value, name
+
+
+def test_quantities__are_at_their_paths_in_recorded_summaries():
+    summaries = [json.loads(path.read_text()) for path in RECORDED.glob("*/summary.json")]
+    of_some_runs = ("spec.", "environment.", "open_loop.", "rate.", "fidelity.line.")
+    measured = [each for each in QUANTITIES if each.path and not each.path.startswith(of_some_runs)]
+    assert len({each.name for each in QUANTITIES}) == len(QUANTITIES)
+    assert [each.name for each in measured if all(each.of(summary) is None for summary in summaries)] == []
 
 
 def test_point__is_the_same_for_other_seeds_and_not_for_other_parameters(summary):
@@ -154,10 +164,10 @@ def test_row__of_a_strange_summary_has_holes_not_lies(summary, tmp_path):
     names = ("drops", "buffer_packets", "buffer_over_bdp", "flows", "delta", "ledger_missing", "arrivals", "reasons")
     for number in (10**30, -(10**400), float("inf"), float("nan"), "a", [1], True):
         strange = json.loads(json.dumps(summary))
-        strange |= {"drops": number, "buffer_packets": number, "arrivals": 7, "reasons": ["a", "b"]}
+        strange |= {"drops": number, "arrivals": 7, "reasons": ["a", "b"]}
         strange |= {"almost_fairness": None, "ledger": {}}
         strange["spec"]["groups"][0]["flows"] = number
-        strange["rules"]["bdp_packets_exact"] = number
+        strange["spec"]["buffer_packets"] = strange["rules"]["bdp_packets_exact"] = number
         repetition(tmp_path, strange)
         (row,) = run_table.write(tmp_path).to_dicts()
         assert [row[name] for name in names] == [None] * 6 + [7, "a; b"], number

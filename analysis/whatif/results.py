@@ -27,13 +27,12 @@ from lib.terminal import located
 from runs import record, verdict
 from runs.lock import only_one
 from runs.names import PAGE, RECORD, SUMMARY
+from runs.quantities import BY_NAME, WHATIF
 from wire import wire
 
 CARD = wire.POSTCARD.const
 SCRATCH = ".whatif"
 SAME = ("depth_packets", "depth_bytes", "sojourn_ns")
-DELAYS = (("median", "p50"), ("p99", "p99"))
-DEPTHS = (("p1", "p01"), ("median", "p50"), ("p99", "p99"), ("most", "max"))
 
 
 def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> tuple[Path, dict[str, Any]]:
@@ -160,37 +159,29 @@ def _next(repetition: Path, place: int) -> str:
 
 def lines(directory: Path, summary: dict[str, Any]) -> list[str]:
     """The lines for the terminal."""
-    was, now = summary["run_measures"], summary["whatif_measures"]
 
-    def share(value: float | None) -> str:
-        return "unknown" if value is None else f"{value:.2%}"
+    def shown(measures: str, name: str) -> str:
+        value = BY_NAME[name].of(summary[measures])
+        return "unknown" if value is None else BY_NAME[name].unit.text(value).replace(" %", "%")
 
-    def ms(value: float | None) -> str:
-        return "unknown" if value is None else f"{value / 1e6:.4g} ms"
-
-    depth, delay = "queue_depth_packets", "queue_delay_ns"
     asked = " ".join(f"{key}={value}" for key, value in summary["asked"].items())
     rows = [
         ("queue", summary["setting"]["run"], summary["setting"]["whatif"]),
-        ("drops", was["drops"], now["drops"]),
-        ("marks", was["marks"], now["marks"]),
-        *((f"delay {name}", ms(was[delay][key]), ms(now[delay][key])) for name, key in DELAYS),
-        *((f"queue {name}", was[depth][key], f"{now[depth][key]} packets") for name, key in DEPTHS),
-        ("non-empty", share(was["queue_nonempty_fraction"]), share(now["queue_nonempty_fraction"])),
-        ("utilization", share(was["utilization"]["mean"]), share(now["utilization"]["mean"])),
+        *((title, shown("run_measures", name), shown("whatif_measures", name) + " packets" * title.startswith("queue"))
+          for title, name in WHATIF.items()),
     ]  # fmt: skip
-    width = max(len(str(row[1])) for row in rows)
-    shown = [f"  {name:<12} {was!s:<{width}}  ->  {now}" for name, was, now in rows]
+    width = max(len(was) for _, was, _ in rows)
+    table = [f"  {title:<12} {was:<{width}}  ->  {now}" for title, was, now in rows]
     if summary["asked"].get("MODE", "").lower() == "ecn":
         capable = summary["ecn_capable_packets"]
-        shown.append(
+        table.append(
             f"  {capable} arrivals are ECN-capable: at the marking threshold the queue marks these and drops the others"
         )
     same = ["  every depth, time, drop and mark is unchanged"] if summary["same_as_the_run"] else []
     return [
         f"{directory}: {summary['packets']} arrivals through another queue",
         f"  {CAVEAT}",
-        *shown,
+        *table,
         *same,
         f"  both queues  {directory / 'queue.svg'}",
         f"  to measure it: the command that made the run, with {asked}",

@@ -18,12 +18,8 @@ from lib import regular
 from lib.errors import InputError
 from runs import record, verdict
 from runs.names import PAGE, RECORD, SUMMARY
-from runs.run_table import is_number
+from runs.quantities import BY_NAME, WHATIF, at, is_number
 
-MEASURES = (
-    ("drops",), ("marks",), ("queue_depth_packets", "p50"), ("queue_depth_packets", "p99"),
-    ("queue_nonempty_fraction",), ("utilization", "mean"),
-)  # fmt: skip
 NAME = re.compile(r"whatif-([0-9]{1,9})")
 
 
@@ -48,18 +44,13 @@ def what_ifs(repetition: Path) -> list[dict[str, Any]]:
 
 def _is_shown(summary: Any) -> bool:
     """Whether a summary has the values that the page shows (report.html.j2)."""
-
-    def at(*path: str) -> Any:
-        value = summary
-        for key in path:
-            value = value.get(key, ...) if isinstance(value, dict) else ...
-        return value
-
-    values = [at(name, *path) for name in ("run_measures", "whatif_measures") for path in MEASURES]
+    measured = [at(summary, name) for name in ("run_measures", "whatif_measures")]
+    values = [BY_NAME[name].of(measures) for measures in measured if measures for name in WHATIF.values()]
     return (
-        isinstance(at("asked"), dict)
-        and isinstance(at("caveat"), str)
-        and all(isinstance(at("setting", name), str) for name in ("run", "whatif"))
+        all(isinstance(measures, dict) for measures in measured)
+        and isinstance(at(summary, "asked"), dict)
+        and isinstance(at(summary, "caveat"), str)
+        and all(isinstance(at(summary, f"setting.{name}"), str) for name in ("run", "whatif"))
         and all(value is None or is_number(value) for value in values)
     )
 

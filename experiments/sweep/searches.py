@@ -22,18 +22,12 @@ from experiments.sweep import plan
 from experiments.sweep.plan import Job
 from experiments.sweep.rounds import Round
 from experiments.sweep.search import TriedBuffer, least_buffer, next_steps, steps_at_most
-from experiments.sweep.spec import CRITERIA, Point, Search, Sweep
+from experiments.sweep.spec import Point, Search, Sweep
 from lib import files
 from lib.errors import BadValue, SpecError
+from runs.quantities import CRITERIA
 from runs.run_table import KEY, mix, point
-
-TABLE = "least_buffer.parquet"
-SCHEMA: dict[str, Any] = {
-    "point": polars.String, "cc": polars.String, "flows": polars.Int64, "mode": polars.String,
-    "rate_bps": polars.Int64, "rtt_ns": polars.Int64, "mtu_bytes": polars.Int64, "bdp_packets": polars.Int64,
-    "criterion": polars.String, "least": polars.Float64, "width": polars.Float64,
-    "low_packets": polars.Int64, "high_packets": polars.Int64, "runs": polars.Int64, "note": polars.String,
-}  # fmt: skip
+from runs.stored_sweep import SEARCHED, SEARCHED_SCHEMA
 
 Values = dict[tuple[object, ...], float | None]  # by KEY
 
@@ -83,12 +77,12 @@ class Searches:
         """Writes least_buffer.parquet, in one step."""
         values = self._values(table)
         rows = [self._row(point_search, values, given_up) for point_search in self.point_searches]
-        with files.whole(directory / TABLE) as file:
-            polars.DataFrame(rows, schema=SCHEMA).write_parquet(file)
+        with files.whole(directory / SEARCHED) as file:
+            polars.DataFrame(rows, schema=SEARCHED_SCHEMA).write_parquet(file)
 
     def lines(self, directory: Path) -> list[str]:
         """The results, one line per point."""
-        rows = polars.read_parquet(directory / TABLE).iter_rows(named=True)
+        rows = polars.read_parquet(directory / SEARCHED).iter_rows(named=True)
         return [
             f"  {row['point']}: {_interval(row)} (BDP: {row['bdp_packets']} packets), {row['runs']} runs"
             + (f" ({row['note']})" if row["note"] else "")

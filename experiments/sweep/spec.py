@@ -17,9 +17,9 @@ from experiments.spec import KEYS, load_yaml, unknown_key
 from lib import units
 from lib.errors import BadValue, SpecError
 from lib.values import choice, number, whole_number
+from runs.quantities import CRITERIA
 from runs.thinned import KEEP
 
-CRITERIA = {"nonempty": "queue_nonempty_fraction", "utilization": "utilization_p01"}  # -> column of the run table
 # A sweep has one value of these keys; the values of its runs are derived.
 OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")
 VERSIONS = {"real": "CLOCK=real", "ns3": "SWITCH=ns3", "smoke": "SMOKE=1"}  # the word that selects a version

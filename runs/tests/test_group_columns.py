@@ -21,13 +21,13 @@ def test_columns__of_groups_are_in_the_order_of_their_numbers() -> None:
     values = of_spec(GROUPS, imported=False)
     assert values["groups"] == "20 cubic 20ms + 9 users of reno 50ms,20ms + 5 bbr 80ms + 0.1 open-loop"
     assert values["rtts_ns"] == "20000000,50000000,80000000"
-    assert (values["access_links"], values["ecn"], values["ack_delay_ns"]) == (2, "on,off", None)
+    assert (values["access_links"], values["ecn"]) == (2, "on,off")
 
 
 def test_columns__without_groups_are_those_of_the_run() -> None:
-    spec = {"mode": "ecn", "groups": [{"cc": "reno", "flows": 2}], "rtts_ns": [3, 1], "ack_delay_ns": 7}
+    spec = {"mode": "ecn", "groups": [{"cc": "reno", "flows": 2}], "rtts_ns": [3, 1]}
     values = of_spec(spec, imported=False)
-    assert values == {"rtts_ns": "1,3", "access_links": None, "ecn": "on", "ack_delay_ns": 7, "groups": None}
+    assert values == {"rtts_ns": "1,3", "access_links": None, "ecn": "on", "groups": None}
     assert of_spec(spec | {"ecn": "off"}, imported=False)["ecn"] == "off"
     modes = {"tail-drop": "off", "egress-threshold": "off", "egress-ecn": "on"}
     assert {mode: of_spec(spec | {"mode": mode}, imported=False)["ecn"] for mode in modes} == modes

@@ -10,11 +10,12 @@ import polars
 import pytest
 
 from experiments.sweep.plan import JOB_ID, Job
-from experiments.sweep.searches import TABLE, Searches
+from experiments.sweep.searches import Searches
 from experiments.sweep.spec import read
 from experiments.sweep.tests.conftest import probe
 from lib.errors import SpecError
 from runs.run_table import KEY, SCHEMA, point
+from runs.stored_sweep import SEARCHED
 
 SPEC = """\
 name: find
@@ -63,7 +64,7 @@ def test_searches__go_forward_together_and_end_with_a_table(write_spec: Callable
     assert all(JOB_ID.fullmatch(job.id) for job in now.jobs)
     assert [job.repetition for job in now.jobs] == sorted(job.repetition for job in now.jobs)
     search.write_tables(tmp_path, done, set())
-    table = polars.read_parquet(tmp_path / TABLE)
+    table = polars.read_parquet(tmp_path / SEARCHED)
     for row in table.iter_rows(named=True):
         needed = NEEDED[row["cc"], row["flows"]]
         assert (row["bdp_packets"], row["criterion"], row["least"]) == (BDP, "nonempty", 0.99)
@@ -81,7 +82,7 @@ def test_searches__go_forward_together_and_end_with_a_table(write_spec: Callable
     half = done.sample(fraction=0.5, seed=1)
     assert {job.id for job in again.next(half, set()).jobs} <= {job.id for job in now.jobs}
     again.write_tables(tmp_path, half, set())
-    assert "not finished" in "".join(polars.read_parquet(tmp_path / TABLE)["note"])
+    assert "not finished" in "".join(polars.read_parquet(tmp_path / SEARCHED)["note"])
 
 
 def test_searches__do_without_runs_that_will_not_be_valid(write_spec: Callable[..., Path], tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_searches__do_without_runs_that_will_not_be_valid(write_spec: Callable[.
     assert len(search.next(done, lost).jobs) > len(jobs)  # the other repetitions decide
     assert search.next(done, set()).jobs == jobs
     search.write_tables(tmp_path, done, lost)
-    assert "2 runs are not valid" in polars.read_parquet(tmp_path / TABLE)["note"][0]
+    assert "2 runs are not valid" in polars.read_parquet(tmp_path / SEARCHED)["note"][0]
 
 
 def test_searches__refuse_a_range_upside_down(write_spec: Callable[..., Path]) -> None:
