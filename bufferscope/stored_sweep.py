@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars
 
-from analysis.figures import sweep as figures
+from analysis.figures.sweep.registry import FIGURES
 from bufferscope.drawn import drawn
 from lib.errors import InputError
 from runs import run_table, stored_sweep
@@ -73,16 +72,15 @@ class SweepPlots:
         self._stored = stored
 
     def __dir__(self) -> list[str]:
-        return list(figures.NAMES)
+        return list(FIGURES)
 
     def __getattr__(self, name: str) -> Callable[[], Figure]:
-        if name not in figures.NAMES:
-            raise AttributeError(f"{name} is not a figure; there are: {', '.join(figures.NAMES)}")
+        if name not in FIGURES:
+            raise AttributeError(f"{name} is not a figure; there are: {', '.join(FIGURES)}")
         return lambda: self._draw(name)
 
     def _draw(self, name: str) -> Figure:
-        module = importlib.import_module(f"analysis.figures.sweep.{name}")
-        data = module.prepare(self._stored) if self._stored.valid else None
+        data = FIGURES[name].prepare(self._stored) if self._stored.valid else None
         if data is None:
             raise InputError(f"{self._stored.directory}: has no data for {name}")
-        return drawn(module.draw, data)
+        return drawn(FIGURES[name].draw, data)

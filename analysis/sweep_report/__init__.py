@@ -8,7 +8,6 @@ opens offline.
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections import Counter
 from collections.abc import Iterable
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 from analysis import page
 from analysis.amounts import count, number
 from analysis.figures.common import plain
-from analysis.figures.sweep import NAMES
+from analysis.figures.sweep.registry import FIGURES
 from analysis.page.figure import Figure, embed
 from analysis.papers import registry
 from analysis.papers.paper import Paper
@@ -68,15 +67,14 @@ def draw(sweep: Stored, directory: Path) -> list[ShownFigure]:
     from analysis.figures.drawing import save_both, warm_up
 
     shown = []
-    for name in NAMES if sweep.valid else ():
-        module = importlib.import_module(f"analysis.figures.sweep.{name}")
-        data = module.prepare(sweep)
+    for name, figure in FIGURES.items() if sweep.valid else ():
+        data = figure.prepare(sweep)
         if data is None:
             continue
         warm_up()
         directory.mkdir(exist_ok=True)
-        save_both(module.draw, plain(data), directory, name)
-        shown.append(ShownFigure(embed(directory / f"{name}.svg"), module.CAPTION))
+        save_both(figure.draw, plain(data), directory, name)
+        shown.append(ShownFigure(embed(directory / f"{name}.svg"), figure.caption))
     return shown
 
 

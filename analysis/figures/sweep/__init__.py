@@ -1,6 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Figures for any sweep, whatever its parameters. One file per figure: `prepare(sweep)` returns plain data, or None if
-the sweep has nothing to draw; `draw(data)` returns the picture; CAPTION explains it. NAMES is the order on the page.
-"""
-
-NAMES = ("least_buffer", "utilization", "queue_depth", "queueing_delay", "fairness")
+"""Figures for any sweep, whatever its parameters. `registry.FIGURES` has them in the order of the page."""

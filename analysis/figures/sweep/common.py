@@ -12,6 +12,7 @@ from analysis.amounts import si
 from analysis.figures import algorithms, canvas
 from analysis.figures.common import DISTINCT, GREY, Data, tidy
 from analysis.statistics import Interval, mean_interval
+from runs.stored_sweep import rank
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +41,16 @@ class PanelLayout(NamedTuple):
     x: str
     lines: tuple[str, ...]
     panels: tuple[str, ...]
+
+
+class SweepFigure(NamedTuple):
+    """`prepare(sweep)` returns plain data, or None if the sweep has nothing to draw; `draw(data)` returns the picture;
+    `caption` explains it.
+    """
+
+    caption: str
+    prepare: Callable[[Stored], Data | None]
+    draw: Callable[[Data], Figure]
 
 
 class PlottedMeasure(NamedTuple):
@@ -98,7 +109,7 @@ def grouped(sweep: Stored, measures: Sequence[PlottedMeasure]) -> Data:
     plan = layout(sweep.parameters)
     panels: dict[str, dict[str, dict[Any, list[list[float]]]]] = {}
     lines: dict[str, Any] = {}
-    for row in sorted(sweep.valid, key=lambda row: [_key(sweep.value(row, key)) for key in plan.lines + plan.panels]):
+    for row in sorted(sweep.valid, key=lambda row: [rank(sweep.value(row, key)) for key in plan.lines + plan.panels]):
         panel = ", ".join(words(key, sweep.value(row, key)) for key in plan.panels)
         line = ", ".join(words(key, sweep.value(row, key)) for key in plan.lines)
         lines[line] = row["cc"]
@@ -108,7 +119,7 @@ def grouped(sweep: Stored, measures: Sequence[PlottedMeasure]) -> Data:
             value = measure.of(row)
             if value is not None:
                 into.append(float(value))
-    xs = sorted({x for panel in panels.values() for line in panel.values() for x in line}, key=_key)
+    xs = sorted({x for panel in panels.values() for line in panel.values() for x in line}, key=rank)
     has_line_per_cc = len(set(lines.values())) == len(lines)
     return {
         "facts": facts(sweep),
@@ -144,10 +155,6 @@ def facts(sweep: Stored) -> Data:
         "text": f"{sweep.name}: {len(sweep.valid)} valid runs"
         + (f"; not drawn: {left_out} that are not valid or missing" if left_out else "")
     }
-
-
-def _key(value: Any) -> tuple[bool, Any]:
-    return (isinstance(value, str), value) if value is not None else (True, "")
 
 
 # Drawing --------------------------------------------------------------------------------------------------------------
@@ -253,7 +260,7 @@ def draw_measures(data: Data) -> Figure:
                 color = data["colors"][line]
                 drawn = [
                     (shifted(data, where[x], number, len(lines)), interval, values[row])
-                    for x, values in sorted(cells.items(), key=_cell)
+                    for x, values in sorted(cells.items(), key=lambda cell: rank(cell[0]))
                     if (interval := mean_interval(values[row]))
                 ]
                 draw_line(ax, drawn, color, MARKERS[number % len(MARKERS)], line)
@@ -309,7 +316,3 @@ def legend(figure: Figure, axes: Any, data: Data) -> None:
     if handles:
         place: Any = "outside lower left" if canvas.is_phone(figure) else "outside right upper"
         figure.legend(handles.values(), handles.keys(), loc=place, frameon=False, fontsize=8, handlelength=1.4)
-
-
-def _cell(item: tuple[Any, Any]) -> tuple[bool, Any]:
-    return _key(item[0])

@@ -76,3 +76,6 @@ def draw(data: Data) -> Figure:
     ax.set_ylabel("least buffer (BDP)")
     common.legend(figure, axes, data)
     return figure
+
+
+FIGURE = common.SweepFigure(CAPTION, prepare, draw)

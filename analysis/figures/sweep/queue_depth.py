@@ -63,3 +63,6 @@ def draw(data: Data) -> Figure:
         ax.set_ylabel(MEASURES[0].title)
     common.legend(figure, axes, data)
     return figure
+
+
+FIGURE = common.SweepFigure(CAPTION, prepare, draw)
