@@ -9,7 +9,7 @@ same share of the buffer in both runs follows from the buffer, a duration of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from analysis import in_words
@@ -23,8 +23,8 @@ OF_CLOCK = ("switch", "generator", "delay")
 IN_RTTS = ("duration_ns", "warmup_ns", "start_spread_ns")
 OF_MODE = ("ecn_threshold_packets", "ecn_threshold_bytes")
 OF_BUFFER = ("ecn_threshold_packets", "ecn_threshold_bytes", "threshold_bytes")
-DERIVED = (*NOT_OF_A_POINT, "rate_pps", "wire_bytes", "bdp_packets", "repetition")
-WORDS = {"rate_bps": "RATE", "rtt_ns": "RTT", "rtt_spread_ns": "RTT_SPREAD", "mtu_bytes": "MTU", "access_bps": "ACCESS"}
+DERIVED = (*NOT_OF_A_POINT, "rate_pps", "wire_bytes", "bdp_packets", "buffer_packets")
+NONE = "none"
 
 
 class Difference(NamedTuple):
@@ -38,76 +38,38 @@ class Difference(NamedTuple):
 def differences(first: Spec, second: Spec) -> list[Difference]:
     """The settings whose values differ, the clock first."""
     both = (first, second)
-    compared = [_of(both, "CLOCK", lambda spec: spec.get("clock", "real"))]
-    compared += [_of(both, name, _of_groups(key)) for name, key in (("CC", "cc"), ("FLOWS", "flows"))]
-    compared += [_of(both, "GROUPS", _own_settings), _of(both, "BUF", lambda spec: spec["buffer_packets"], _buffer)]
-    if first.get("buffer_given") is not None and first["buffer_given"] == second.get("buffer_given"):
-        compared = [each for each in compared if each is None or each.name != "BUF"]
-    skipped = {*DERIVED, "clock", "groups", "buffer_packets"}
-    skipped |= {*OF_CLOCK} if compared[0] else set()
-    skipped |= {*OF_MODE} if first["mode"] != second["mode"] else set()
-    skipped |= {key for key in IN_RTTS if _ratio(first, key, "rtt_ns") == _ratio(second, key, "rtt_ns")}
-    skipped |= {
-        key for key in OF_BUFFER if _ratio(first, key, "buffer_packets") == _ratio(second, key, "buffer_packets")
-    }
-    for key in dict.fromkeys((*first, *second)):
-        if key not in skipped:
-            compared += _of_key(both, key)
-    return [each for each in compared if each]
+    mine, other = map(_settings, both)
+    skipped = {*DERIVED}
+    skipped |= {*OF_CLOCK} if mine["clock"] != other["clock"] else set()
+    skipped |= {*OF_MODE} if mine["mode"] != other["mode"] else set()
+    skipped |= {*LINUX} if MIXED not in (mine["profile"], other["profile"]) else {"profile"}
+    for keys, over in ((IN_RTTS, "rtt_ns"), (OF_BUFFER, "buffer_packets")):
+        skipped |= {key for key in keys if len({_ratio(spec, key, over) for spec in both}) == 1}
+    given = [spec.get("buffer_given") for spec in both]
+    if first["buffer_packets"] == second["buffer_packets"] or (given[0] is not None and given[0] == given[1]):
+        skipped.add("buf")
+    compared = {key: (mine.get(key, NONE), other.get(key, NONE)) for key in (*mine, *other) if key not in skipped}
+    return [Difference(_word(key), *texts) for key, texts in compared.items() if texts[0] != texts[1]]
 
 
-def _of_key(both: tuple[Spec, Spec], key: str) -> list[Difference | None]:
-    """The difference of a key of the specs. Each key of a mapping is a setting, except that TCP's options of two known
-    profiles are one.
+def _settings(spec: Spec) -> dict[str, str]:
+    """Each setting in words: the clock, the groups of long flows, the buffer, then all others by their keys. Each key
+    of a mapping is a setting.
     """
-    none = LINUX if key == "tcp" else {}
-    values: list[Any] = [none if spec.get(key) is None else spec[key] for spec in both]
-    if not all(isinstance(value, dict) for value in values):
-        texts = [_text(key, spec.get(key)) for spec in both]
-        return [Difference(WORDS.get(key, _word(key)), *texts)] if texts[0] != texts[1] else []
-    if key == "tcp" and MIXED not in (profiles := [*map(profile, values)]):
-        return [Difference("PROFILE", *profiles)] if profiles[0] != profiles[1] else []
-    inner = dict.fromkeys((*values[0], *values[1]))
-    return [difference for name in inner if (difference := _of_inner(values, name))]
-
-
-def _of_inner(values: list[dict[str, Any]], name: str) -> Difference | None:
-    first, second = (value.get(name) for value in values)
-    return None if first == second else Difference(_word(name), _text(name, first), _text(name, second))
-
-
-def _of(
-    both: tuple[Spec, Spec],
-    name: str,
-    value: Callable[[Spec], Any],
-    text: Callable[[Spec], str] | None = None,
-) -> Difference | None:
-    first, second = map(value, both)
-    shown = text or (lambda spec: str(value(spec)))
-    return None if first == second else Difference(name, shown(both[0]), shown(both[1]))
-
-
-def _of_groups(key: str) -> Callable[[Spec], str]:
-    """The algorithms, or the numbers of flows, of all groups of long flows."""
-
-    def text(spec: Spec) -> str:
-        values = [group.get(key) for group in spec.get("groups") or ()]
-        return ", ".join(algorithms.name(value) if key == "cc" else str(value) for value in values) or "none"
-
-    return text
-
-
-def _own_settings(spec: Spec) -> str:
-    """The groups' settings other than algorithm and number of flows."""
-    texts = [
-        _text("", {key: value for key, value in group.items() if key not in ("cc", "flows") and value is not None})
-        for group in spec.get("groups") or ()
-    ]
-    return "none" if {*texts} <= {"none"} else "; ".join(texts)
-
-
-def _buffer(spec: Spec) -> str:
-    return in_words.buffer_text(spec)
+    groups, tcp = spec.get("groups") or (), spec.get("tcp") or LINUX
+    own = [_text("", {key: each for key, each in group.items() if key not in ("cc", "flows")}) for group in groups]
+    texts = {
+        "clock": str(spec.get("clock", "real")),
+        "cc": ", ".join(algorithms.name(group.get("cc")) for group in groups) or NONE,
+        "flows": ", ".join(str(group.get("flows")) for group in groups) or NONE,
+        "groups": NONE if {*own} <= {NONE} else "; ".join(own),
+        "buf": in_words.buffer_text(spec),
+    }
+    for key, value in {**spec, "tcp": tcp}.items():
+        texts |= {"profile": profile(tcp)} if key == "tcp" else {}
+        settings = value if isinstance(value, dict) else {} if key in ("clock", "groups") else {key: value}
+        texts |= {name: _text(name, each) for name, each in settings.items()}
+    return texts
 
 
 def _ratio(spec: Spec, key: str, over: str) -> Any:
@@ -124,9 +86,9 @@ def _word(key: str) -> str:
 def _text(key: str, value: Any) -> str:
     """A value in words. A rate (key `..._bps`) or a time (`..._ns`) has its unit; other numbers have none."""
     if value is None or value in ([], {}):
-        return "none"
+        return NONE
     if isinstance(value, dict):
-        return " ".join(f"{name}={_text(name, each)}" for name, each in value.items() if each is not None)
+        return " ".join(f"{name}={_text(name, each)}" for name, each in value.items() if each is not None) or NONE
     if isinstance(value, list):
         return ", ".join(_text(key, each) for each in value)
     if isinstance(value, (int, float)) and key.endswith(("_bps", "_ns")):
