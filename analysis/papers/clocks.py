@@ -42,38 +42,29 @@ def figure(sweeps: tuple[str, ...]) -> PaperFigure:
 
 
 class ClockMeasure(NamedTuple):
-    """One panel: a number of a run (None: not measured), its name and its unit. `grain` is by how much one packet
-    changes the number: numbers that differ by less count as equal.
+    """One panel: a quantity of the run table, its name here and its unit. `over`: the quantity is a part of that one.
+    `grain` is by how much one packet changes the number: numbers that differ by less count as equal.
     """
 
     name: str
     unit: str
-    of: Callable[[StoredRun], float | None]
+    quantity: str
     grain: Callable[[StoredRun], float]
+    over: str = ""
     log: bool = False
 
     @property
     def title(self) -> str:
         return self.name + (f" ({self.unit})" if self.unit else "")
 
-
-def _percent(column: str) -> Callable[[StoredRun], float | None]:
-    return lambda run: None if run[column] is None else 100 * run[column]
-
-
-def _over_bdp(column: str) -> Callable[[StoredRun], float | None]:
-    return lambda run: None if run[column] is None else run[column] / bdp(run)
-
-
-def _lost(run: StoredRun) -> float | None:
-    """Dropped packets in percent of the packets that arrived at the queue."""
-    return None if run["drops"] is None or not run["arrivals"] else 100 * run["drops"] / run["arrivals"]
-
-
-def _losers(run: StoredRun) -> float | None:
-    """Percent of the flows that lose in an RTT with a loss. None for a run with one flow, which always has 100 %."""
-    losing = run["flows_losing_per_rtt"]
-    return None if losing is None or run["flows"] < 2 else 100 * losing / run["flows"]
+    def of(self, run: StoredRun) -> float | None:
+        """The number in `unit`; None if not measured, and for a single flow, which is always 100 % of the flows."""
+        value, over = run[self.quantity], run[self.over] if self.over else 1
+        if value is None or not over or (self.over == "flows" and over < 2):
+            return None
+        if self.unit == "%":
+            return 100 * value / over
+        return value / bdp(run) if self.quantity.endswith("_packets") else value
 
 
 def _of_a_window(run: StoredRun) -> float:
@@ -89,18 +80,18 @@ def _of_arrivals(run: StoredRun) -> float:
 
 
 MEASURES = (
-    ClockMeasure("utilization, mean", "%", _percent("utilization_mean"), _of_a_window),
-    ClockMeasure("utilization, p1 of 10-RTT windows", "%", _percent("utilization_p01"), _of_a_window),
-    ClockMeasure("packets that meet a queue", "%", _percent("queue_nonempty_fraction"), _of_a_window),
-    ClockMeasure("depth, mean over packets", "BDP", _over_bdp("depth_mean_packets"), _of_the_bdp),
-    ClockMeasure("depth, 1st percentile", "BDP", _over_bdp("depth_p01_packets"), _of_the_bdp),
-    ClockMeasure("depth, median", "BDP", _over_bdp("depth_p50_packets"), _of_the_bdp),
-    ClockMeasure("depth, 99th percentile", "BDP", _over_bdp("depth_p99_packets"), _of_the_bdp),
-    ClockMeasure("fall of the queue, median", "BDP", lambda run: run["drained_of_bdp"], _of_the_bdp),
-    ClockMeasure("packets in flight, mean", "BDP", _over_bdp("in_flight_mean_packets"), _of_the_bdp),
-    ClockMeasure("packets dropped", "%", _lost, _of_arrivals),
-    ClockMeasure("flows that lose in an RTT with a loss", "%", _losers, lambda run: 0.0),
-    ClockMeasure("Δ of almost fairness", "", lambda run: run["delta"], lambda run: run["flows"] / bdp(run), log=True),
+    ClockMeasure("utilization, mean", "%", "utilization_mean", _of_a_window),
+    ClockMeasure("utilization, p1 of 10-RTT windows", "%", "utilization_p01", _of_a_window),
+    ClockMeasure("packets that meet a queue", "%", "queue_nonempty_fraction", _of_a_window),
+    ClockMeasure("depth, mean over packets", "BDP", "depth_mean_packets", _of_the_bdp),
+    ClockMeasure("depth, 1st percentile", "BDP", "depth_p01_packets", _of_the_bdp),
+    ClockMeasure("depth, median", "BDP", "depth_p50_packets", _of_the_bdp),
+    ClockMeasure("depth, 99th percentile", "BDP", "depth_p99_packets", _of_the_bdp),
+    ClockMeasure("fall of the queue, median", "BDP", "drained_of_bdp", _of_the_bdp),
+    ClockMeasure("packets in flight, mean", "BDP", "in_flight_mean_packets", _of_the_bdp),
+    ClockMeasure("packets dropped", "%", "drops", _of_arrivals, over="arrivals"),
+    ClockMeasure("flows that lose in an RTT with a loss", "%", "flows_losing_per_rtt", lambda run: 0.0, over="flows"),
+    ClockMeasure("Δ of almost fairness", "", "delta", lambda run: run["flows"] / bdp(run), log=True),
 )
 
 
