@@ -13,7 +13,6 @@ from analysis.metrics import TCP
 from analysis.paths import access_link_of_flows
 from analysis.postcards import wire_bytes
 from analysis.raw import Columns
-from analysis.spec_groups import in_order
 
 
 def access_reasons(run: Run, queue: Columns) -> list[str]:
@@ -21,12 +20,12 @@ def access_reasons(run: Run, queue: Columns) -> list[str]:
     than the second one's transmission time.
     """
     reasons = []
-    shared = {path["access_link"]: path.get("access_bps", run.spec.get("access_bps")) or 0
-              for path in run.spec.get("paths") or () if path["access_link"]}  # fmt: skip
-    shared |= dict(enumerate(run.spec.get("links_bps") or (), 1))
+    of_run = run.experiment.access_bps
+    shared = {path.access_link: path.access_bps or of_run or 0 for path in run.experiment.paths if path.access_link}
+    shared |= dict(enumerate(run.experiment.links_bps, 1))
     if shared:
         link = access_link_of_flows(run)
-        for entry, number in zip(run.traffic, run.spec.get("link_of_flows") or (), strict=False):
+        for entry, number in zip(run.traffic, run.experiment.link_of_flows, strict=False):
             if entry["flow"] >= 0:
                 link[entry["flow"]] = number
         rates = np.zeros(max(shared) + 1, dtype=np.int64)
@@ -41,12 +40,12 @@ def access_reasons(run: Run, queue: Columns) -> list[str]:
 def _own_rates_bps(run: Run) -> np.ndarray:
     """The rate of each flow number's own link (int64); 0: none."""
     rates = np.zeros(len(run.flows) + 1, dtype=np.int64)
-    listed = in_order(run.spec)
-    of_run = 0 if run.spec.get("access_links") else run.spec.get("access_bps") or 0
+    listed = run.experiment.groups
+    of_run = 0 if run.experiment.access_links else run.experiment.access_bps or 0
     for entry, place in zip(run.traffic, group_of_entries(run), strict=True):
         if entry["flow"] >= 0 and entry["tuple"].protocol == TCP and not entry.get("program"):
-            group = {} if place == NO_GROUP else listed[place]
-            of_group = 0 if group.get("access_links") else group.get("access_bps") or 0
+            group = None if place == NO_GROUP else listed[place]
+            of_group = 0 if group is None or group.access_links else group.access_bps
             rates[entry["flow"]] = of_group or of_run
     return rates
 

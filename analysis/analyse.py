@@ -50,20 +50,20 @@ def analyse(
     """
     run = load(directory, damage)
     when_loaded(run)
-    spec, rtt_ns = run.spec, run.spec["rtt_ns"]
+    spec, rtt_ns = run.experiment, run.experiment.rtt_ns
     port, queue = metrics.bottleneck(run)
     segments, trace = join(run, queue)
 
     window = metrics.measurement_window(run, queue)
-    link = metrics.LinkUsage(queue, spec["rate_bps"])
+    link = metrics.LinkUsage(queue, spec.rate_bps)
     utilization = metrics.utilization(link, window, rtt_ns)
     good = metrics.goodput(run, queue, segments, window)
     windows = metrics.aggregate_window(run, trace)
-    rtt_max_ns = longest_rtt_ns(rtt_ns, spec["buffer_packets"], spec["wire_bytes"], spec["rate_bps"])
+    rtt_max_ns = longest_rtt_ns(rtt_ns, spec.buffer_packets, spec.wire_bytes, spec.rate_bps)
     events = loss_events(queue, link, windows, window, rtt_ns, rtt_max_ns)
 
     entries = ledger_module.ledger(run, ledger_module.streams(run.postcards))
-    if open_loop.has_datagrams(run):
+    if run.experiment.all_datagrams:
         entries |= open_loop.datagrams(run, queue)
     entries |= programs.packets(run, queue)
     facts = fidelity(run, queue, port)

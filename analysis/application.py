@@ -67,7 +67,7 @@ def _of_sink(run: Run, window: Window, interval_ns: int) -> Application:
     seconds = count * interval_ns / 1e9
     return Application(
         goodput_bps=float(per_interval.sum() / seconds),
-        goodput_p01_bps=_p01_bps(per_interval, interval_ns, run.spec["rtt_ns"]),
+        goodput_p01_bps=_p01_bps(per_interval, interval_ns, run.experiment.rtt_ns),
         by_flow={entry["id"]: bits_of.get(entry["id"], 0.0) / seconds for entry in sent_here},
     )
 

@@ -15,9 +15,10 @@ from analysis.load import Run
 from analysis.metrics import NO_DATA_BYTES, Columns, Window
 from analysis.postcards import admitted
 from analysis.theory import short_flows
+from hosts.tune.tcp_options import LINUX
+from model.experiment import Experiment
 
 BATCHES = 20  # for the standard error: each is long enough to be nearly independent of the others
-LINUX_INITCWND = 10  # segments (RFC 6928), unless the run's options set another
 
 
 def time_mean(queue: Columns, window: Window, counted: np.ndarray | None = None) -> dict[str, float | None]:
@@ -57,13 +58,12 @@ def of_slow_start(run: Run, queue: Columns, window: Window, mss_bytes: np.ndarra
     and initial window. None unless the only traffic is Poisson arrivals of flows of one size (a whole number of
     segments), at a load below 1.
     """
-    packets = _flow_packets(run.spec, mss_bytes)
+    packets = _flow_packets(run.experiment, mss_bytes)
     if packets is None:
         return None
-    first = (run.spec.get("tcp") or {}).get("initcwnd", LINUX_INITCWND)
-    load = run.spec["transfers"][0]["load"]
-    bursts = short_flows.slow_start_bursts(packets, first)
-    theory = short_flows.mean_depth(load, bursts)
+    (group,) = run.experiment.finite
+    bursts = short_flows.slow_start_bursts(packets, int((run.experiment.tcp or LINUX)["initcwnd"]))
+    theory = short_flows.mean_depth(group.load or 0.0, bursts)
     depth = time_mean(queue, window, queue["packet_bytes"] > NO_DATA_BYTES)
     return {
         "bursts_packets": list(bursts),
@@ -72,19 +72,13 @@ def of_slow_start(run: Run, queue: Columns, window: Window, mss_bytes: np.ndarra
     }
 
 
-def _flow_packets(spec: dict[str, Any], mss_bytes: np.ndarray) -> int | None:
+def _flow_packets(spec: Experiment, mss_bytes: np.ndarray) -> int | None:
     """Segments of each flow; None if the theory does not hold for the run."""
-    groups = spec["transfers"]
-    if spec.get("traffic") != "finite" or len(groups) != 1 or not len(mss_bytes):
+    if spec.traffic != "finite" or len(spec.finite) != 1 or not mss_bytes.any():
         return None
-    (group,) = groups
-    sizes, load = group.get("sizes"), group.get("load")
-    if not isinstance(sizes, dict) or sizes.get("name") != "fixed" or group.get("arrivals") != "poisson":
+    (group,) = spec.finite
+    size = group.sizes.get("value")  # of the distribution "fixed"
+    if group.arrivals != "poisson" or not 0 < (group.load or 0) < 1 or not isinstance(size, (int, float)):
         return None
-    if not isinstance(load, float) or not 0 < load < 1 or not isinstance(sizes.get("value"), (int, float)):
-        return None
-    segment_bytes = int(mss_bytes.max())
-    if not segment_bytes:
-        return None
-    packets, rest = divmod(sizes["value"], segment_bytes)
+    packets, rest = divmod(size, int(mss_bytes.max()))
     return int(packets) if packets >= 1 and rest == 0 else None

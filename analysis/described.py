@@ -40,15 +40,15 @@ def describe(repetition: Path) -> dict[str, Any]:
         window, postcards = summary["measurement_window_mono_ns"], summary["raw_files"][POSTCARDS_FILE]["records"]
     except (OSError, ValueError, KeyError):
         return {}
-    groups = spec.get("groups") or []
+    groups = spec.long
     start_switch_ns = (window[0] - clock_offset_ns(load_switch(repetition))) % TURN
     has_start = not is_free(spec)
     known = {
-        "rate_bps": spec["rate_bps"], "rtt_ns": spec["rtt_ns"], "mtu_bytes": spec["mtu_bytes"],
-        "mode": spec["mode"], "buffer_packets": spec["buffer_packets"],
-        "ecn_threshold_packets": spec.get("ecn_threshold_packets"),
-        "algorithm": groups[0]["cc"] if len(groups) == 1 else None,
-        "num_flows": sum(group.get("flows") or 0 for group in groups) or None,
+        "rate_bps": spec.rate_bps, "rtt_ns": spec.rtt_ns, "mtu_bytes": spec.mtu_bytes,
+        "mode": spec.mode, "buffer_packets": spec.buffer_packets,
+        "ecn_threshold_packets": spec.ecn_threshold_packets,
+        "algorithm": groups[0].cc if len(groups) == 1 else None,
+        "num_flows": sum(group.flows for group in groups) or None,
         "window_start_switch_ns": start_switch_ns if has_start else None,
         "window_ns": window[1] - window[0] if has_start else None,
         "postcards": postcards,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from analysis import imported, metrics, over_time
+from analysis import metrics, over_time
 from analysis.loss import flows_losing
 from analysis.raw import Columns
 from wire import wire
@@ -65,7 +65,7 @@ def distributions(a: Analysis) -> pl.DataFrame:
 
 
 def _over_time(a: Analysis) -> Iterator[tuple[str, over_time.Held]]:
-    if "sojourn_ns" not in imported.unknown(a.run.spec):
+    if "sojourn_ns" not in a.run.experiment.unknown_columns:
         yield "depth_over_time_packets", over_time.depth(a.queue, a.window)
     yield "aggregate_window_over_time_packets", over_time.aggregate_window(a.windows, a.window)
 
@@ -92,11 +92,10 @@ def _windows(a: Analysis) -> pl.DataFrame:
 
 
 def _values(a: Analysis) -> Iterator[tuple[str, np.ndarray]]:
-    spec, window, rtt_ns = a.run.spec, a.window, a.run.spec["rtt_ns"]
+    spec, window, rtt_ns = a.run.experiment, a.window, a.run.experiment.rtt_ns
     rows = metrics.arrivals_in(a.queue, window.start_ns, window.end_ns)
-    packet_ns = spec["wire_bytes"] * 8e9 / spec["rate_bps"]
     yield "queue_depth_packets", a.queue["depth_packets"][rows]
-    yield "burst_packets", bursts(a.queue, window, packet_ns * BURST_GAP)
+    yield "burst_packets", bursts(a.queue, window, spec.packet_ns * BURST_GAP)
     yield "flows_losing", flows_losing(a.queue, window, rtt_ns)
     yield "flows_losing_5ms", flows_losing(a.queue, window, NOTEBOOK_BIN_NS)
     yield "flows_signalled_per_excursion", signalled(a.queue, window, rtt_ns)

@@ -14,6 +14,7 @@ import numpy as np
 
 from analysis.loss import LossEvent, min_mean_depth
 from analysis.metrics import Columns, Window, arrivals_in, spread
+from model.experiment import Experiment
 
 # Base RTTs between probes for bandwidth. BBR v1: pacing gains 5/4, 3/4 and six times 1, each for one minimum RTT (Spang
 # et al., 3.5; net/ipv4/tcp_bbr.c, bbr_pacing_gain). BBRv2 and BBRv3: at most 63 round trips, and at most as many
@@ -69,7 +70,7 @@ def in_cycles(queue: Columns, window: Window, rtt_ns: int, cycle_rtts: int) -> l
 
 
 def drained_fraction(
-    queue: Columns, window: Window, events: list[LossEvent], spec: dict[str, Any], bdp_packets: float
+    queue: Columns, window: Window, events: list[LossEvent], spec: Experiment, bdp_packets: float
 ) -> dict[str, Any]:
     """Minimum, median and maximum of the drains, in packets and as fractions of the depth before the drain, of the
     buffer and of the BDP.
@@ -79,9 +80,9 @@ def drained_fraction(
     `of_bdp_mean_over_rtt` is the fall to the minimum of the mean over one base RTT. It is free of these gaps and
     closer to the prediction from windows, but flattens a probe of BBR, which lasts one RTT.
     """
-    used = {group["cc"] for group in spec["groups"]}
+    used = {group.cc for group in spec.long}
     cycle_rtts = PROBING_CYCLE_RTTS.get(used.pop()) if len(used) == 1 else None
-    drains = in_cycles(queue, window, spec["rtt_ns"], cycle_rtts) if cycle_rtts else after_losses(events)
+    drains = in_cycles(queue, window, spec.rtt_ns, cycle_rtts) if cycle_rtts else after_losses(events)
     packets = np.array([drain.packets for drain in drains], dtype=np.float64)
     before = np.array([drain.before_packets for drain in drains], dtype=np.float64)
     mean = np.array([d.before_packets - d.mean_after_packets for d in drains if d.mean_after_packets is not None])
@@ -90,7 +91,7 @@ def drained_fraction(
         "count": len(drains),
         "packets": spread(packets),
         "of_depth_before": spread(packets[before > 0] / before[before > 0]),
-        "of_buffer": spread(packets / spec["buffer_packets"]),
+        "of_buffer": spread(packets / spec.buffer_packets),
         "of_bdp": spread(packets / bdp_packets),
         "of_bdp_mean_over_rtt": spread(mean / bdp_packets),
     }

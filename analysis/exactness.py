@@ -37,23 +37,9 @@ MAX_RATE_ERROR = 1e-6
 REPORT = "a fault of the lab: please report it with this run"
 
 
-def in_virtual_time(run: Run) -> bool:
-    return run.spec.get("clock") == "virtual"
-
-
-def switch_kind(run: Run) -> str:
-    """`driver`, `ns3` or `process`. A run that names no kind is of kind `process`."""
-    return str(run.spec.get("switch", "process"))
-
-
-def is_simulated(run: Run) -> bool:
-    """Whether hosts and switch are ns-3's (simulator/), which has no rings, sockets or programs that lose anything."""
-    return switch_kind(run) == "ns3"
-
-
 def limits(run: Run) -> ExactLimits:
-    """The limits of the run's kind of switch; those of `driver` for an unknown kind."""
-    return LIMITS.get(switch_kind(run), LIMITS["driver"])
+    """The limits of the run's kind of switch."""
+    return LIMITS[run.experiment.switch_kind]
 
 
 def rate_error_allowed(run: Run, span_ns: float) -> float:
@@ -68,10 +54,10 @@ def inexact(run: Run, facts: dict[str, Any]) -> list[str]:
     if late is not None and late > allowed.lateness_ns:
         reasons.append(
             f"{Area.FIDELITY}: a frame left the switch {late:.0f} ns late; allowed in virtual time are "
-            f"{allowed.lateness_ns} ns with SWITCH={switch_kind(run)}: {REPORT}"
+            f"{allowed.lateness_ns} ns with SWITCH={run.experiment.switch_kind}: {REPORT}"
         )
     late = facts["postcard_lateness_max_ns"]
-    if switch_kind(run) == "driver" and late:
+    if run.experiment.switch_kind == "driver" and late:
         reasons.append(f"{Area.FIDELITY}: a postcard left the switch {late:.0f} ns late; allowed are 0 ns: {REPORT}")
     gap = facts["gap_error_max_ns"]
     if allowed.gap_error_ns is not None and gap is not None and gap > allowed.gap_error_ns:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis import imported, wall_clock
-from analysis.exactness import in_virtual_time, inexact, is_simulated
+from analysis import wall_clock
+from analysis.exactness import inexact
 from analysis.ledger import ENDS, number, ports_with_packets, sum_stats
 from analysis.load import Run
 from analysis.postcards import admitted
@@ -78,11 +78,11 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
     """
     delay = queue["rx_mono_ns"] - queue["enqueue_mono_ns"] - queue["sojourn_ns"]
     limits = rules(run)
-    if is_simulated(run):
+    if run.experiment.is_simulated:
         facts = soft_facts({}, port) | {"absent": NOT_SIMULATED, "line": None}
     elif limits.exact_time:
         facts = soft_facts(run.documents["switch"], port) | {"absent": {}, "line": None}
-        facts |= wall_clock.clock_facts(run) if is_free(run.spec) else {}
+        facts |= wall_clock.clock_facts(run) if is_free(run.experiment) else {}
     else:
         line = run.documents["switch"].get("line")
         known = wall_clock.link_facts(run, queue) | wall_clock.clock_facts(run)
@@ -215,8 +215,8 @@ def depth_errors(queue: dict[str, np.ndarray], tick_ns: int = 0) -> np.ndarray:
 
 def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete: bool) -> list[str]:
     """One line for each limit that was exceeded. `complete`: no postcard is missing, so depths can be recounted."""
-    limits, of_source = rules(run), imported.is_imported(run.spec)
-    if in_virtual_time(run) and limits.exact_time:
+    limits, of_source = rules(run), run.experiment.imported
+    if run.experiment.in_virtual_time and limits.exact_time:
         reasons = inexact(run, facts)
     elif not limits.exact_time:
         line = facts["line"]
@@ -226,7 +226,7 @@ def fidelity_reasons(run: Run, facts: dict[str, Any], port: int | None, complete
         reasons += _lateness_reasons(run, line, "port 2 of the delay line") + _soft_reasons(line) if line else []
     else:
         reasons = _lateness_reasons(run, facts, f"port {port}") + _rate_reasons(run, facts, limits)
-        reasons += _soft_reasons(facts) + (wall_clock.clock_reasons(run, facts) if is_free(run.spec) else [])
+        reasons += _soft_reasons(facts) + (wall_clock.clock_reasons(run, facts) if is_free(run.experiment) else [])
     return reasons + _common_reasons(run, facts, port, complete, limits)
 
 
@@ -256,7 +256,7 @@ def _recount_reasons(run: Run) -> list[str]:
 
 
 def _lateness_reasons(run: Run, facts: dict[str, Any], where: str) -> list[str]:
-    late, allowed = facts["lateness_us"]["p99"], MAX_LATENESS_RTT_FRACTION * run.spec["rtt_ns"] / 1e3
+    late, allowed = facts["lateness_us"]["p99"], MAX_LATENESS_RTT_FRACTION * run.experiment.rtt_ns / 1e3
     if late is None or late <= allowed:
         return []
     return [
@@ -267,11 +267,11 @@ def _lateness_reasons(run: Run, facts: dict[str, Any], where: str) -> list[str]:
 
 def _rate_reasons(run: Run, facts: dict[str, Any], limits: Rules) -> list[str]:
     time_error, span_ns = facts["rate_error_fraction"], facts["back_to_back_ns"]
-    gap_ns = run.spec["wire_bytes"] * 8e9 / run.spec["rate_bps"]
+    gap_ns = run.experiment.packet_ns
     if time_error is None or span_ns < MIN_RATE_GAPS * gap_ns or abs(time_error) <= limits.max_rate_error:
         return []
     rate_error = 1 / (1 + time_error) - 1
-    remedy = "import the run again with this rate as RATE" if imported.is_imported(run.spec) else "lower RATE"
+    remedy = "import the run again with this rate as RATE" if run.experiment.imported else "lower RATE"
     return [
         f"{Area.FIDELITY}: the link's real rate was off by {rate_error:+.3%}; allowed is "
         f"{100 * limits.max_rate_error:g} %: {remedy}"
@@ -304,9 +304,9 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
         known = {"lateness": late, "departures": facts["departures"], "rate error": facts["back_to_back_ns"]}
     if soft:
         known |= {"clock steps": soft["clock_steps"], "clamped arrivals": soft["arrivals_clamped_fraction"]}
-    if in_virtual_time(run) and limits.exact_time:
+    if run.experiment.in_virtual_time and limits.exact_time:
         known["gap error"] = facts["gap_error_max_ns"]
-    unknown = [] if is_simulated(run) else [name for name, value in known.items() if value is None]
+    unknown = [] if run.experiment.is_simulated else [name for name, value in known.items() if value is None]
     if unknown and "switch" not in run.unread:
         reasons.append(f"switch.json: does not say {', '.join(unknown)} of port {port}; fidelity is unknown")
     departures, counted = facts["departures"], facts["lateness_frames"]

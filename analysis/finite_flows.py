@@ -21,6 +21,7 @@ from analysis.metrics import Columns, Window, percentiles
 from analysis.paths import NO_PATH, path_of_records
 from analysis.postcards import dropped, wire_bytes
 from analysis.sums import dot
+from model.groups import CLOSED_LOOP, Finite
 from runs.verdict import Area
 from wire import wire
 
@@ -30,7 +31,6 @@ ENDS = ("unfinished", "finished", "long", "refused", "reset")  # by the value of
 TIMES = ("syn_mono_ns", "connected_mono_ns", "started_mono_ns", "ended_mono_ns")
 COUNTED = ("busy_us", "rwnd_limited_us", "sndbuf_limited_us")
 NO_RTT_US = 0xFFFF_FFFF
-CLOSED_LOOP = "closed-loop"
 
 
 def groups_of(run: Run) -> np.ndarray:
@@ -76,7 +76,7 @@ def table(run: Run, queue: Columns, segments: Segments, window: Window) -> pl.Da
 
 def _paths(run: Run) -> dict[str, pl.Series]:
     """Each record's path in spec.yaml's `paths`, and its RTT without queues; no columns without paths."""
-    if not run.spec.get("paths"):
+    if not run.experiment.paths:
         return {}
     path = pl.Series(path_of_records(run)).replace(NO_PATH, None)
     return {"path": path, "base_rtt_ns": pl.Series(_base_rtts_ns(run)).replace(0, None)}
@@ -84,7 +84,7 @@ def _paths(run: Run) -> dict[str, pl.Series]:
 
 def _base_rtts_ns(run: Run) -> np.ndarray:
     """The RTT without queues of each record's path (int64); 0: a long flow, or a run without `paths`."""
-    rtts = [path["rtt_ns"] for path in run.spec.get("paths") or ()]
+    rtts = [path.rtt_ns for path in run.experiment.paths]
     return np.array([*rtts, 0], dtype=np.int64)[path_of_records(run)]
 
 
@@ -123,8 +123,8 @@ def _rtts_ns(run: Run) -> np.ndarray:
     assert records is not None
     srtt_ns = records["srtt_us"].astype(np.int64) * 1000
     idle_ns = _base_rtts_ns(run)
-    result = np.full(len(run.flows) + 1, run.spec["rtt_ns"], dtype=np.int64)
-    result[records["flow"]] = np.where(srtt_ns > 0, srtt_ns, np.where(idle_ns > 0, idle_ns, run.spec["rtt_ns"]))
+    result = np.full(len(run.flows) + 1, run.experiment.rtt_ns, dtype=np.int64)
+    result[records["flow"]] = np.where(srtt_ns > 0, srtt_ns, np.where(idle_ns > 0, idle_ns, run.experiment.rtt_ns))
     return result
 
 
@@ -148,7 +148,7 @@ def reasons(run: Run, window: Window) -> list[str]:
     if records is None:
         return []
     result = _record_reasons(run, records, window)
-    late, allowed = lateness(run)["p99"], MAX_LATENESS_RTT_FRACTION * run.spec["rtt_ns"] / 1e3
+    late, allowed = lateness(run)["p99"], MAX_LATENESS_RTT_FRACTION * run.experiment.rtt_ns / 1e3
     if late is None and len(records["end"]) > np.count_nonzero(records["end"] == RECORD["FLOW_END_LONG"]):
         result.append("traffic.json: does not say lateness_ns; whether flows began in time is unknown")
     elif late is not None and late > allowed:
@@ -163,9 +163,9 @@ def _record_reasons(run: Run, records: Columns, window: Window) -> list[str]:
     finished = records["end"] == RECORD["FLOW_END_FINISHED"]
     short = np.count_nonzero(finished & (records["acked_bytes"] != records["size_bytes"]))
     result = [f"{Area.LEDGER}: {short} finished flows do not have all their bytes acknowledged"] if short else []
-    in_time = (records["syn_mono_ns"] > 0) & (records["syn_mono_ns"] < window.end_ns - 2 * run.spec["rtt_ns"])
+    in_time = (records["syn_mono_ns"] > 0) & (records["syn_mono_ns"] < window.end_ns - 2 * run.experiment.rtt_ns)
     # A SYN may still wait before its access link, whose queue has no limit.
-    if any(path["access_link"] for path in run.spec.get("paths") or ()):
+    if any(path.access_link for path in run.experiment.paths):
         in_time &= records["connected_mono_ns"] > 0
     unseen = np.count_nonzero(in_time & (records["flow"] < 0))
     if unseen:
@@ -179,13 +179,12 @@ def summarize(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
         return {}
     group = groups_of(run)
     packet_group = _group_of_packets(run, queue, group)
-    groups = enumerate(run.spec["transfers"])
     mss_bytes = run.flow_records["mss_bytes"]
     slow_start = {"slow_start_queue": depth_over_time.of_slow_start(run, queue, window, mss_bytes)}
     return {
         "finite_flows": [
-            _of_group(run, queue, window, group == number, packet_group == number, spec) | slow_start
-            for number, spec in groups
+            _of_group(run, queue, window, group == number, packet_group == number, asked) | slow_start
+            for number, asked in enumerate(run.experiment.finite)
         ]
     }
 
@@ -199,7 +198,7 @@ def _group_of_packets(run: Run, queue: Columns, group: np.ndarray) -> np.ndarray
 
 
 def _of_group(
-    run: Run, queue: Columns, window: Window, mine: np.ndarray, packets: np.ndarray, spec: dict[str, Any]
+    run: Run, queue: Columns, window: Window, mine: np.ndarray, packets: np.ndarray, asked: Finite
 ) -> dict[str, Any]:
     assert run.flow_records is not None
     records = {name: values[mine] for name, values in run.flow_records.items()}
@@ -213,7 +212,7 @@ def _of_group(
     seconds = window.length_ns / 1e9
     known = records["timeouts"] != RECORD["FLOW_TIMEOUTS_UNKNOWN"]
     return {
-        **{name: spec.get(name) for name in ("kind", "cc", "users", "load", "sizes_given")},
+        **{name: getattr(asked, name) for name in ("kind", "cc", "users", "load", "sizes_given")},
         "begun": len(mine.nonzero()[0]),
         "measured": int(measured.sum()),
         **{name: int(ends[number]) for number, name in enumerate(ENDS) if name != "long"},
@@ -230,7 +229,7 @@ def _of_group(
         },
         "offered_fraction": _offered(run, queue, window, packets),
         "open_mean": _open_mean(records, window),
-        "littles_law": _littles_law(records, window, spec),
+        "littles_law": _littles_law(records, window, asked),
         **_by_rtt(run, mine, measured, took_s, done),
     }
 
@@ -241,7 +240,7 @@ def _by_rtt(
     """Completion times of each RTT, if there are several. `took_s` has one time for each record that is `done`."""
     of_record = _base_rtts_ns(run)[mine]
     rtts = sorted(set(of_record.tolist()))
-    if not run.spec.get("paths") or len(rtts) < 2:
+    if not run.experiment.paths or len(rtts) < 2:
         return {}
     return {
         "by_rtt": [
@@ -264,7 +263,7 @@ def _offered(run: Run, queue: Columns, window: Window, packets: np.ndarray) -> f
     """Bits on the wire that arrived at the queue, drops included, as a share of the link's capacity."""
     came = queue["enqueue_mono_ns"]
     inside = packets & (came >= window.start_ns) & (came < window.end_ns)
-    capacity = run.spec["rate_bps"] * window.length_ns / 1e9
+    capacity = run.experiment.rate_bps * window.length_ns / 1e9
     return float(8 * int(wire_bytes(queue["packet_bytes"][inside]).sum()) / capacity) if capacity else None
 
 
@@ -275,13 +274,13 @@ def _open_mean(records: Columns, window: Window) -> float | None:
     return float(held[held > 0].sum() / window.length_ns) if window.length_ns > 0 else None
 
 
-def _littles_law(records: Columns, window: Window, spec: dict[str, Any]) -> dict[str, float | None] | None:
+def _littles_law(records: Columns, window: Window, asked: Finite) -> dict[str, float | None] | None:
     """Three estimates of a flow's mean duration. `rate` stands for the number of flows that ended per second:
     users / rate - mean think time; open flows / rate (Little's law), which includes flows that the window cuts; the
     mean over flows that ended in the window, which underrepresents long flows. None unless users think from the end of
     a flow, and some flow and some think time ended in the window.
     """
-    if spec.get("kind") != CLOSED_LOOP or spec.get("think_from") != "end":
+    if asked.kind != CLOSED_LOOP or asked.think_from != "end":
         return None
     ended = (records["ended_mono_ns"] >= window.start_ns) & (records["ended_mono_ns"] < window.end_ns)
     took_s = (records["ended_mono_ns"] - records["syn_mono_ns"])[ended] / 1e9
@@ -292,13 +291,13 @@ def _littles_law(records: Columns, window: Window, spec: dict[str, Any]) -> dict
     mean_think_s = float(think_s.mean())
     mean_s = (_open_mean(records, window) or 0.0) / per_s
     return {
-        "users": spec["users"],
+        "users": asked.users,
         "flows_per_s": per_s,
         "mean_think_s": mean_think_s,
         "mean_flow_of_ended_s": float(took_s.mean()),
         "mean_flow_by_open_flows_s": mean_s,
-        "mean_flow_by_users_s": spec["users"] / per_s - mean_think_s,
-        "cycle_error_fraction": (mean_s + mean_think_s) * per_s / spec["users"] - 1,
+        "mean_flow_by_users_s": asked.users / per_s - mean_think_s,
+        "cycle_error_fraction": (mean_s + mean_think_s) * per_s / asked.users - 1,
     }
 
 

@@ -16,7 +16,7 @@ from analysis.amounts import si
 from analysis.load import Run
 from analysis.metrics import CARD, TCP, Columns, Goodput, Window, arrivals_in, jain_index
 from analysis.postcards import wire_bytes
-from analysis.spec_groups import in_order, kind
+from model.groups import Datagrams, Group, Long
 
 NO_GROUP = -1
 OWN = (
@@ -26,12 +26,12 @@ OWN = (
 
 
 def group_of_entries(run: Run) -> list[int]:
-    """For each entry of Run.traffic, the index of its group in `in_order`; NO_GROUP for flows of the user's programs.
-    traffic.json has long flows in the order of their groups, then the flows of datagrams.
+    """For each entry of Run.traffic, the index of its group in Experiment.groups; NO_GROUP for flows of the user's
+    programs. traffic.json has long flows in the order of their groups, then the flows of datagrams.
     """
-    listed = in_order(run.spec)
-    whole = [*run.spec["groups"], *(run.spec.get("datagrams") or ())]
-    places = [place for group in whole for place in [listed.index(group)] * (group.get("flows") or 0)]
+    listed = run.experiment.groups
+    whole: tuple[Long | Datagrams, ...] = (*run.experiment.long, *run.experiment.datagrams)
+    places = [place for group in whole for place in [listed.index(group)] * group.flows]
     return [places[number] if number < len(places) else NO_GROUP for number in range(len(run.traffic))]
 
 
@@ -39,17 +39,16 @@ def flow_classes(run: Run) -> list[str]:
     """The class of each entry of Run.traffic, for figures: its congestion control, with its RTT if RTTS or groups give
     several. A spread of RTTs makes no classes.
     """
-    spec, listed = run.spec, in_order(run.spec)
-    delays, several = spec.get("extra_delays_ns") or [], bool(spec.get("rtts_ns"))
-    several |= len({(group.get("rtt_ns"), tuple(group.get("rtts_ns") or ())) for group in listed if "cc" in group}) > 1
+    spec, listed = run.experiment, run.experiment.groups
+    delays, several = spec.extra_delays_ns, bool(spec.rtts_ns)
+    several |= len({(group.rtt_ns, group.rtts_ns) for group in spec.tcp_groups}) > 1
     result = []
     for number, (entry, place) in enumerate(zip(run.traffic, group_of_entries(run), strict=True)):
         cc = str(entry["cc"] or "UDP")
-        group = listed[place] if place != NO_GROUP else {}
-        classes = (several and not group.get("rtt_spread_ns")) or bool(group.get("rtts_ns"))
-        delay = delays[number] if number < len(delays) else None
-        known = classes and isinstance(delay, int) and entry["tuple"].protocol == TCP
-        result.append(f"{cc} {si((spec['rtt_ns'] + delay) / 1e9, 's')}" if known else cc)
+        group = listed[place] if place != NO_GROUP else Group()
+        classes = (several and not group.rtt_spread_ns) or bool(group.rtts_ns)
+        known = classes and number < len(delays) and entry["tuple"].protocol == TCP
+        result.append(f"{cc} {si((spec.rtt_ns + delays[number]) / 1e9, 's')}" if known else cc)
     return result
 
 
@@ -57,8 +56,8 @@ def group_of_flows(run: Run) -> np.ndarray:
     """The index of the group of each flow number (int64); NO_GROUP for flows that belong to no group."""
     result = np.full(len(run.flows) + 1, NO_GROUP, dtype=np.int64)
     if run.flow_records is not None:
-        listed = in_order(run.spec)
-        places = np.array([*map(listed.index, run.spec["transfers"]), NO_GROUP], dtype=np.int64)
+        listed = run.experiment.groups
+        places = np.array([*map(listed.index, run.experiment.finite), NO_GROUP], dtype=np.int64)
         result[run.flow_records["flow"]] = places[finite_flows.groups_of(run)]
     for entry, group in zip(run.traffic, group_of_entries(run), strict=True):
         if entry["flow"] >= 0:
@@ -69,7 +68,7 @@ def group_of_flows(run: Run) -> np.ndarray:
 
 def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[dict[str, Any]]:
     """One object per group; none if there is a single group. `share` is of the sum of all groups' goodputs."""
-    listed = in_order(run.spec)
+    listed = run.experiment.groups
     if len(listed) < 2:
         return []
     of_flow = group_of_flows(run)
@@ -83,19 +82,19 @@ def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[d
     total = sum(value or 0.0 for value in goodputs)
     entries = group_of_entries(run)
     result = []
-    for place, spec in enumerate(listed):
-        mine = group == place
+    for place, asked in enumerate(listed):
+        mine, own = group == place, asked.dump()
         arrivals = int(np.count_nonzero(mine))
         drops = int(np.count_nonzero(mine & ((flags & CARD["POSTCARD_DROPPED"]) != 0)))
         flows = [entry["flow"] for entry, index in zip(run.traffic, entries, strict=True) if index == place]
-        capacity = run.spec["rate_bps"] * seconds
+        capacity = run.experiment.rate_bps * seconds
         goodput = goodputs[place]
         result.append(
             {
-                "kind": kind(spec),
-                "cc": spec.get("cc"),
+                "kind": asked.kind,
+                "cc": asked.cc,
                 "flows": len(flows) if flows else int(np.count_nonzero(of_flow == place)),
-                **{name: spec[name] for name in OWN if spec.get(name) is not None and not isinstance(spec[name], dict)},
+                **{name: own[name] for name in OWN if own.get(name) is not None and not isinstance(own[name], dict)},
                 "goodput_bps": goodput,
                 "share": goodput / total if goodput is not None and total else None,
                 "jain_index": jain_index(bits[[flow for flow in flows if flow >= 0]]) if len(flows) > 1 else None,

@@ -19,6 +19,7 @@ from lib import regular
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
 from lib.terminal import one_line
+from model.experiment import Experiment
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -31,41 +32,25 @@ DEPTHS_FILE = "queue_depth_histogram.csv"  # (packets, count), of a source that 
 NULL_DEPTHS: dict[str, Any] = dict.fromkeys(("mean", "p01", "p50", "p99", "max", "time_mean"))
 
 
-def is_imported(spec: dict[str, Any]) -> bool:
-    return isinstance(spec.get("imported"), dict)
-
-
-def unknown(spec: dict[str, Any]) -> frozenset[str]:
-    """Postcard columns that the source does not have."""
-    names = spec["imported"].get("unknown_postcard_fields") if is_imported(spec) else None
-    return frozenset(str(name) for name in names) if isinstance(names, list) else frozenset()
-
-
-def unavailable(spec: dict[str, Any]) -> frozenset[str]:
+def unavailable(spec: Experiment) -> frozenset[str]:
     """Postcard columns that the source lacks and that cannot be inferred. They are null in the tables. Receive times of
     our own postcards in a capture are left out, because these postcards have the switch's times.
     """
-    has_switch_time = is_imported(spec) and "sojourn_ns" not in unknown(spec)
-    return unknown(spec) - {"packet_bytes"} | ({"rx_mono_ns"} if has_switch_time else set())
+    unknown = spec.unknown_columns
+    has_switch_time = spec.imported and "sojourn_ns" not in unknown
+    return unknown - {"packet_bytes"} | ({"rx_mono_ns"} if has_switch_time else set())
 
 
-def cell_bytes(spec: dict[str, Any]) -> int | None:
-    """The size of a cell, if the source has depths in cells of a known size."""
-    size = spec["imported"].get("cell_bytes") if is_imported(spec) else None
-    return size if isinstance(size, int) and size > 0 else None
-
-
-def complete(spec: dict[str, Any], cards: dict[str, np.ndarray]) -> None:
+def complete(spec: Experiment, cards: dict[str, np.ndarray]) -> None:
     """Infers depth_packets if the source has depths in cells, and packet_bytes if the source lacks them. In place.
 
     A packet takes MTU / cell_bytes cells, as in Spang et al.'s loader. Its bytes follow from sequence numbers.
     """
-    size = cell_bytes(spec)
-    if size is not None:
-        packets = np.rint(cards["depth_cells"] * (size / spec["mtu_bytes"]))
+    if spec.imported and (size := spec.imported.cell_bytes):
+        packets = np.rint(cards["depth_cells"] * (size / spec.mtu_bytes))
         cards["depth_packets"] = packets.astype(cards["depth_packets"].dtype)
-    if "packet_bytes" in unknown(spec):
-        cards["packet_bytes"] = _packet_bytes(cards, spec["mtu_bytes"]).astype(cards["packet_bytes"].dtype)
+    if "packet_bytes" in spec.unknown_columns:
+        cards["packet_bytes"] = _packet_bytes(cards, spec.mtu_bytes).astype(cards["packet_bytes"].dtype)
 
 
 def full_payload(mtu_bytes: int) -> int:
@@ -126,13 +111,12 @@ def queue_depth(depths: Depths) -> dict[str, float | int | None]:
     return result | {"max": int(packets[counts > 0].max()), "time_mean": None}
 
 
-def mask(summary: dict[str, Any]) -> None:
+def mask(summary: dict[str, Any], spec: Experiment) -> None:
     """Sets the numbers of a summary that depend on unknown fields to None, and names the source. In place."""
-    spec = summary["spec"]
-    if not is_imported(spec):
+    if spec.imported is None:
         return
-    missing = unknown(spec)
-    summary["imported"] = spec["imported"]["what"]
+    missing = spec.unknown_columns
+    summary["imported"] = spec.imported.what
     summary["fidelity"] |= {"absent": {}, "postcard_delay_us": None}
     usage = summary["utilization"]
     impossible = [n for n in ("mean", "p01", "min", "max") if usage[n] is not None and usage[n] > MAX_UTILIZATION]

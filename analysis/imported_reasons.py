@@ -27,7 +27,7 @@ LEAST_SRTT = 0.9  # of the base RTT
 def reasons(run: Run, queue: Columns, window: Window, utilization: float | None) -> list[str]:
     """One line each; the first is imported.REASON. `utilization` is the mean over the window."""
     postcards, inside = len(queue["flags"]), arrivals_in(queue, window.start_ns, window.end_ns)
-    result = [imported.REASON, *run.spec["imported"].get("notes", [])]
+    result = [imported.REASON, *(run.experiment.imported.notes if run.experiment.imported else ())]
     if postcards and inside.stop == inside.start:
         result.append(
             f"none of the {postcards} postcards is in the measurement window (warmup_ns, duration_ns of spec.yaml): "
@@ -38,11 +38,11 @@ def reasons(run: Run, queue: Columns, window: Window, utilization: float | None)
             f"link: a utilization of {utilization:.0%}, which is impossible: rate_bps of spec.yaml is not the "
             "bottleneck's rate; import the run again with the bottleneck's rate as RATE"
         )
-    longest = run.spec["mtu_bytes"] + ETHERNET_BYTES
-    if "packet_bytes" not in imported.unknown(run.spec) and (queue["packet_bytes"] > longest).any():
+    longest = run.experiment.mtu_bytes + ETHERNET_BYTES
+    if "packet_bytes" not in run.experiment.unknown_columns and (queue["packet_bytes"] > longest).any():
         result.append(
             f"queue: packets of up to {queue['packet_bytes'].max()} bytes, but mtu_bytes of spec.yaml is "
-            f"{run.spec['mtu_bytes']}: import the run again with the right MTU"
+            f"{run.experiment.mtu_bytes}: import the run again with the right MTU"
         )
     return [*result, *_hole_reasons(run, queue), *_time_reasons(run, queue, window)]
 
@@ -61,9 +61,9 @@ def _hole_reasons(run: Run, queue: Columns) -> list[str]:
     begin = Axis.of(np.minimum.reduceat(seq, starts), np.maximum.reduceat(seq, starts)).at(group, seq)
     distinct, first = np.unique(begin, return_index=True)
     result = []
-    if "packet_bytes" in imported.unknown(run.spec):  # and the postcards have no numbers
+    if "packet_bytes" in run.experiment.unknown_columns:  # and the postcards have no numbers
         steps = np.diff(distinct)[np.diff(group[first]) == 0]
-        missing = np.maximum(np.rint(steps / imported.full_payload(run.spec["mtu_bytes"])) - 1, 0).sum()
+        missing = np.maximum(np.rint(steps / imported.full_payload(run.experiment.mtu_bytes)) - 1, 0).sum()
         if missing:
             result.append(
                 f"queue: {missing:.0f} packets have no postcard (holes in the flows' sequence numbers): utilization "
@@ -73,7 +73,7 @@ def _hole_reasons(run: Run, queue: Columns) -> list[str]:
     behind = first[distinct < highest[first]]
     came = queue["enqueue_mono_ns"][rows]
     late_ns = came[behind] - came[np.searchsorted(highest, begin[behind], side="right")]
-    if late := np.count_nonzero(late_ns >= run.spec["rtt_ns"]):
+    if late := np.count_nonzero(late_ns >= run.experiment.rtt_ns):
         result.append(
             f"queue: {late} packets came for the first time an RTT or more after later ones of their flow: their first "
             "copies have no postcard, or were lost before the queue"
@@ -82,11 +82,11 @@ def _hole_reasons(run: Run, queue: Columns) -> list[str]:
 
 
 def _time_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
-    spec, tcp, result = run.spec, run.tcp, []
+    spec, tcp, result = run.experiment, run.tcp, []
     counts = of_experiment(run)
     mine = counts[tcp["flow"]]
     srtt_ns = tcp["srtt_us"][mine & known(tcp, "srtt_us") & (tcp["srtt_us"] > 0)].astype(np.int64) * 1000
-    rtt_ns = longest_rtt_ns(spec["rtt_ns"], spec["buffer_packets"], spec["wire_bytes"], spec["rate_bps"])
+    rtt_ns = longest_rtt_ns(spec.rtt_ns, spec.buffer_packets, spec.wire_bytes, spec.rate_bps)
     most_ns = MOST_PAUSE * max(rtt_ns, int(srtt_ns.max(initial=0)))
     parts = {"trace": tcp["mono_ns"][mine], "postcards": queue["enqueue_mono_ns"][counts[queue["flow"]]]}
     for name, of_part in parts.items():
@@ -99,9 +99,9 @@ def _time_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
                 f"{name}: nothing for {pause_ns / 1e9:.3f} s (the longest RTT is {most_ns / MOST_PAUSE / 1e9:.3f} s): "
                 "a part is missing, the clock was set, or all flows paused"
             )
-    if len(srtt_ns) and srtt_ns.min() < LEAST_SRTT * spec["rtt_ns"]:
+    if len(srtt_ns) and srtt_ns.min() < LEAST_SRTT * spec.rtt_ns:
         result.append(
             f"trace: a smoothed RTT of {srtt_ns.min() / 1e6:.3f} ms, below the base RTT of "
-            f"{spec['rtt_ns'] / 1e6:.3f} ms: import the run again with the path's RTT without queue as RTT"
+            f"{spec.rtt_ns / 1e6:.3f} ms: import the run again with the path's RTT without queue as RTT"
         )
     return result

@@ -12,6 +12,9 @@ from analysis import algorithm_names
 from analysis.amounts import count, si
 from analysis.traffic_in_words import sizes_text, transfers_text
 from lib import units
+from model.experiment import Experiment
+from model.groups import OPEN_LOOP
+from runs import verdict
 from runs.verdict import Area
 
 Summary = Mapping[str, Any]
@@ -46,9 +49,9 @@ def shares(summary: Summary) -> list[Share]:
 
 def sentence(summary: Summary) -> str:
     """Who used how much of the link with which buffer, and whether the queue emptied."""
-    spec = summary["spec"]
+    spec = verdict.experiment(summary)
     used, nonempty = summary["utilization"].get("mean"), summary.get("queue_nonempty_fraction")
-    link = si(spec["rate_bps"], "b/s")
+    link = si(spec.rate_bps, "b/s")
     said = f"used {percent_below_all(used)} of {link}" if used is not None else f"sent through {link}"
     queue = ""
     if nonempty is not None:
@@ -57,14 +60,14 @@ def sentence(summary: Summary) -> str:
     return f"{_traffic(spec)} {said} with a buffer of {buffer_text(spec)}{queue}."
 
 
-def buffer_text(spec: Mapping[str, Any]) -> str:
+def buffer_text(spec: Experiment) -> str:
     """The buffer in the unit that the user gave, and in another: "1 BDP (163 packets)"."""
-    packets = spec["buffer_packets"]
+    packets = spec.buffer_packets
     try:
-        given = units.parse(str(spec.get("buffer_given")), ("bdp", "packets", "bytes", "time"))
+        given = units.parse(str(spec.buffer_given), ("bdp", "packets", "bytes", "time"))
     except ValueError:  # an imported run has none
         return count(packets, "packet")
-    bdp = f"{packets / spec['bdp_packets']:.3g} BDP"
+    bdp = f"{packets / spec.bdp_packets:.3g} BDP"
     if given.dimension == "packets":
         return f"{count(packets, 'packet')} ({bdp})"
     amount = float(given.amount)
@@ -103,7 +106,7 @@ def still_true(summary: Summary) -> list[str]:
     if any(area.is_in("; ".join(reasons)) for area in (Area.FIDELITY, Area.DELAY)) and late.get("p99"):
         lines.append(
             f"The timing does not hold: 1 % of frames left at least {late['p99']:.0f} us late, so TCP saw a longer RTT "
-            f"than {si(summary['spec']['rtt_ns'] / 1e9, 's')}: do not compare the numbers with a rule."
+            f"than {si(verdict.experiment(summary).rtt_ns / 1e9, 's')}: do not compare the numbers with a rule."
         )
     return lines
 
@@ -114,15 +117,15 @@ def percent_below_all(fraction: float) -> str:
     return f"{99.99 if fraction < 1 and text == '100.00' else float(text):g} %"
 
 
-def _traffic(spec: Mapping[str, Any]) -> str:
+def _traffic(spec: Experiment) -> str:
     """The traffic as the subject of a sentence."""
-    if spec.get("traffic") == "open-loop":
-        return f"Open-loop traffic at {100 * spec['load']:g} % of the rate ({sizes_text(spec['sizes'])})"
-    groups = [f"{group.get('flows')} {algorithm_names.name(group['cc'])}" for group in spec["groups"]]
+    if spec.traffic == OPEN_LOOP:
+        of_groups = [f"{100 * group.load:g} % of the rate ({sizes_text(group.sizes)})" for group in spec.all_datagrams]
+        return f"Open-loop traffic at {' and '.join(of_groups)}"
+    groups = [f"{group.flows} {algorithm_names.name(group.cc)}" for group in spec.long]
     if groups:
-        is_single = len(groups) == 1 and spec["groups"][0].get("flows") == 1
-        groups[-1] += " flow" if is_single else " flows"
-    finite = [transfers_text(group) for group in spec.get("transfers") or ()]
-    of_user = ["the user's programs"] if spec.get("program") else []
+        groups[-1] += " flow" if len(groups) == spec.long[0].flows == 1 else " flows"
+    finite = [transfers_text(group) for group in spec.finite]
+    of_user = ["the user's programs"] if spec.program else []
     text = " and ".join([*groups, *finite, *of_user])
     return text[:1].upper() + text[1:]

@@ -129,7 +129,7 @@ def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
         begin = traced_una[sent] + (tcp["event_seq"][traced[sent]] - tcp["snd_una"][traced[sent]]).view(np.int32)
         seq, ns, row = pieces(tcp, traced[sent], begin)
         records.add(tcp["flow"][row], seq, ns, row)
-    result.retransmits_unmatched = match(copies, records, run.spec["rtt_ns"], result.retransmit_row)
+    result.retransmits_unmatched = match(copies, records, run.experiment.rtt_ns, result.retransmit_row)
     estimate_in_flight(run, trace, largest_payload)
     return result, trace
 

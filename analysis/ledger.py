@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from analysis import imported
-from analysis.exactness import is_simulated
 from analysis.flows import PROTOCOL_NUMBERS
 from analysis.load import Run
 from analysis.retransmits import segments_of
-from analysis.targets import SOFT, rules, target
+from analysis.targets import rules
 from analysis.unwrap import group_starts, spans, unwrap32
+from model.experiment import SOFT
 from runs.verdict import Area
 from wire import wire
 
@@ -178,14 +177,14 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
         "postcards_missing": sum(stream.missing for stream in cards),
         "postcards_duplicate": sum(stream.duplicates for stream in cards),
     }
-    absent = NOT_SIMULATED if is_simulated(run) or imported.is_imported(run.spec) else frozenset()
-    if "card_seq" in imported.unknown(run.spec):
+    absent = NOT_SIMULATED if run.experiment.is_simulated or run.experiment.imported else frozenset()
+    if "card_seq" in run.experiment.unknown_columns:
         entries |= dict.fromkeys(("postcards_missing", "postcards_duplicate"))
     if is_shared(switch):
         absent |= {"backlog_drops"}  # such drops occur only between namespaces of one machine
     if not rules(run).drops_tell or _lacks_soft_switch(run):
         absent |= OF_SOFT_SWITCH
-    if run.flow_records is not None or run.spec.get("program") or run.spec.get("machines"):
+    if run.flow_records is not None or run.experiment.program or run.experiment.machines:
         # The kernel's segment counters also include finite flows (not traced), handshakes of programs, and other
         # connections of a testbed's machines.
         absent |= {"tcp_events_hidden"}
@@ -194,7 +193,7 @@ def ledger(run: Run, cards: list[Stream]) -> Entries:
 
 def _lacks_soft_switch(run: Run) -> bool:
     """Whether the soft switch is neither the switch nor a delay line: netem delays behind another switch."""
-    return bool(run.spec.get("machines")) and run.spec.get("delay") == "tc" and target(run) != SOFT
+    return bool(run.experiment.machines) and run.experiment.delay == "tc" and run.experiment.target != SOFT
 
 
 def is_shared(switch: dict[str, Any]) -> bool:
@@ -274,10 +273,11 @@ def _hidden_events(run: Run) -> int | None:
     if None in counts:
         return None
     received, resent, events = (int(count or 0) for count in counts)
-    if run.spec.get("offloads"):  # one event covers all segments of a super-segment
+    spec = run.experiment
+    if spec.offloads and spec.offloads.nic_rate_bps:  # one event covers all segments of a super-segment
         again = np.flatnonzero(run.tcp["event"] == EVENT["TCP_EVENT_RETRANSMIT"])
         events += int(segments_of(run.tcp, again).sum()) - len(again)
-    without_event = SEGMENTS_WITHOUT_EVENT * len(run.traffic) + run.spec["bdp_packets"] + run.spec["buffer_packets"]
+    without_event = SEGMENTS_WITHOUT_EVENT * len(run.traffic) + spec.bdp_packets + spec.buffer_packets
     return max(0, received + resent - events - int(without_event))
 
 

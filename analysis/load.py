@@ -32,6 +32,7 @@ from analysis.raw import (
 from lib import regular
 from lib.errors import InputError
 from lib.terminal import one_line
+from model.experiment import PROGRAM, Experiment
 from runs import record, spec_file
 from runs.names import FLOWS_FILE, GOODPUT_FILE, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
 from runs.record import Damage
@@ -54,7 +55,7 @@ class Run:
     """One repetition as it was recorded. Within `postcards`, as within `tcp`, all columns have equal length."""
 
     directory: Path
-    spec: dict[str, Any]
+    experiment: Experiment
     documents: dict[str, dict[str, Any]]  # by file name without .json; empty if the file is missing or unreadable
     problems: list[str]  # one line for each missing file, unreadable document or ignored flow
     unread: set[str]  # names of missing or unreadable documents, without .json
@@ -90,12 +91,12 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     if not (directory / POSTCARDS_FILE).is_file():
         raise InputError(f"{directory / POSTCARDS_FILE}: missing; give the directory of a repetition (rep-<k>)")
     problems: list[str] = []
-    has_own_sink = spec.get("generator", "iperf3") != "iperf3" and spec.get("traffic") != "program"
+    has_own_sink = not (spec.imported or spec.generator == "iperf3" or spec.traffic == PROGRAM)
     names = ["environment", "traffic"]
     ledger = [*LEDGER, *([SINK] if has_own_sink else [])]
-    names += [] if imported.is_imported(spec) else ledger  # an imported run has no ledger
-    names += PROGRAM_DOCUMENTS if spec.get("program") else ()
-    names += [MACHINES_DOCUMENT] if spec.get("machines") else []
+    names += [] if spec.imported else ledger  # an imported run has no ledger
+    names += PROGRAM_DOCUMENTS if spec.program else ()
+    names += [MACHINES_DOCUMENT] if spec.machines else []
     loaded = {name: _document(directory / f"{name}.json", problems) for name in names}
     unread = {name for name, document in loaded.items() if document is None} | set(ledger) - set(names)
     documents = {name: loaded.get(name) or {} for name in dict.fromkeys((*ledger, *names))}
@@ -109,7 +110,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
             postcards, postcard_flows, postcards_raw = load_postcards(directory / POSTCARDS_FILE, offset_ns)
         tcp, tcp_flows, tcp_raw = tcp_job.result()
     depths = None
-    if imported.is_imported(spec):
+    if spec.imported:
         imported.complete(spec, postcards)
         depths = imported.load_depths(directory)
     flows = postcard_flows
@@ -129,23 +130,18 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
             _place_goodput(run.goodput, postcards, spec, documents[SINK].get("interval_ns"))
         if not raw["goodput"].present:
             problems.append(f"{GOODPUT_FILE}: missing, so the goodput at the sink is unknown; run the experiment again")
-    if spec.get("transfers"):
+    if spec.finite:
         run.flow_records, raw["flows"] = load_flows(directory / FLOWS_FILE, flows)
         if not raw["flows"].present:
             problems.append(f"{FLOWS_FILE}: missing, so the finite flows are unknown; run the experiment again")
     run.traffic = _traffic(run, flows)
-    if has_program(run):
+    if spec.program:
         planned = [entry["flow"] for entry in run.traffic]
         planned += [] if run.flow_records is None else run.flow_records["flow"].tolist()
         first_id = max((entry["id"] for entry in run.traffic), default=-1) + 1
         port = documents["switch"].get("bottleneck_port")
-        run.traffic += program_flows.entries(spec["program"], port, postcards, run.flows, planned, first_id)
+        run.traffic += program_flows.entries(spec.program.cc, port, postcards, run.flows, planned, first_id)
     return run
-
-
-def has_program(run: Run) -> bool:
-    """Whether programs of the user's own made some of the flows, or all."""
-    return bool(run.spec.get("program"))
 
 
 def damage_of(directory: Path) -> list[Damage]:
@@ -186,7 +182,7 @@ def _merge(postcards: Columns, flows: FlowTable, tcp: Columns, tcp_flows: FlowTa
 
 
 def _placed(
-    postcards: Columns, tcp: Columns, spec: dict[str, Any], documents: dict[str, dict[str, Any]]
+    postcards: Columns, tcp: Columns, spec: Experiment, documents: dict[str, dict[str, Any]]
 ) -> tuple[switch_clock.SwitchClock | None, recount.Recount | None]:
     """For a switch whose clock cannot be read: places its postcards on CLOCK_MONOTONIC, recounts depths in cells, and
     sorts the postcards, all in place.
@@ -197,7 +193,7 @@ def _placed(
     clock = switch_clock.place(
         postcards, tcp,
         switch_clock.Sender(
-            0 if spec.get("tc_at") == "sender-egress" else spec_file.idle_rtt_ns(spec),
+            0 if spec.tc_at == "sender-egress" else spec.idle_rtt_ns,
             tuple(echoes) if len(echoes) == len(measured) else (),
             not switch_clock.is_apart(spec, "collector"),
         ),
@@ -206,7 +202,7 @@ def _placed(
     if clock is not None and recounted is not None:
         postcards["sojourn_ns"] -= np.rint(postcards["sojourn_ns"] * (clock.drift_ppm / 1e6)).astype(np.int64)
     elif clock is not None:
-        clock.misspaced = misspaced(postcards, spec["rate_bps"], "timeline_ns")
+        clock.misspaced = misspaced(postcards, spec.rate_bps, "timeline_ns")
         postcards["sojourn_ns"] = postcards["departure_mono_ns"] - postcards["enqueue_mono_ns"]
     for name in ("enqueue_switch_ns", "timeline_ns", "departure_mono_ns", "clock_part"):
         del postcards[name]
@@ -214,7 +210,7 @@ def _placed(
     return clock, recounted
 
 
-def _place_goodput(goodput: Columns, postcards: Columns, spec: dict[str, Any], interval_ns: Any) -> None:
+def _place_goodput(goodput: Columns, postcards: Columns, spec: Experiment, interval_ns: Any) -> None:
     """Shifts the intervals of a receiver on another machine to the sender's clock, by whole intervals, in place. The
     shift assumes a delay from the queue to the receiver for the first data: half an RTT without netem, a whole RTT
     with netem at the receiver's ingress, and none with netem elsewhere. The clocks' drift is not corrected.
@@ -223,8 +219,8 @@ def _place_goodput(goodput: Columns, postcards: Columns, spec: dict[str, Any], i
     times = goodput["interval_mono_ns"]
     if not len(times) or not len(sent) or not isinstance(interval_ns, int) or interval_ns < 1:
         return
-    behind = {"tc": {"receiver-ingress": spec["rtt_ns"]}.get(str(spec.get("tc_at")), 0)}
-    first = (int(sent.min()) + behind.get(str(spec.get("delay")), spec["rtt_ns"] // 2)) // interval_ns
+    behind_ns = spec.rtt_ns // 2 if spec.delay != "tc" else spec.rtt_ns if spec.tc_at == "receiver-ingress" else 0
+    first = (int(sent.min()) + behind_ns) // interval_ns
     goodput["interval_mono_ns"] = times + (first - int(times.min()) // interval_ns) * interval_ns
 
 
@@ -302,7 +298,7 @@ def _traffic(run: Run, flows: FlowTable) -> list[dict[str, Any]]:
     numbers = flows.find(np.array(words, dtype=np.uint64).reshape(-1, WORDS).T)
     for entry, number in zip(result, numbers.tolist(), strict=True):
         entry["flow"] = number
-    if not result and run.flow_records is None and not has_program(run):
+    if not result and run.flow_records is None and not run.experiment.program:
         for number in np.unique(run.tcp["flow"]).tolist():
             if number < len(run.flows):
                 known = {"id": len(result), "cc": "unknown", "tuple": run.flows[number], "flow": number}

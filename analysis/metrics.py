@@ -63,12 +63,12 @@ def measurement_window(run: Run, queue: Columns) -> Window:
         start = int(arrivals[0]) if len(arrivals) else 0
     if not is_time(end):
         end = int(arrivals[-1]) if len(arrivals) else start
-    first = start + run.spec["warmup_ns"]
-    last = first + run.spec["duration_ns"]
-    if run.spec.get("traffic") == "program":  # pauses are part of this traffic, and its end is recorded
+    first = start + run.experiment.warmup_ns
+    last = first + run.experiment.duration_ns
+    if run.experiment.traffic == "program":  # pauses are part of this traffic, and its end is recorded
         last = max(first, min(last, end))
     elif len(arrivals):  # when packets stop, the run is over, even if clients still wait
-        end = min(end, int(arrivals[-1]) + run.spec["rtt_ns"])
+        end = min(end, int(arrivals[-1]) + run.experiment.rtt_ns)
     stop = max(_first_flow_end_ns(run, queue, min(last, end)), first)
     return Window(start, first, stop, last - stop)
 
@@ -299,7 +299,7 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
     flow = queue["flow"][segments.rows]
     useful = np.flatnonzero((segments.new_bytes > 0) & counted[flow])
     rows, payload = segments.rows[useful], segments.new_bytes[useful]
-    if run.spec.get("datagrams"):
+    if run.experiment.datagrams:
         sent = np.flatnonzero(of_datagrams(run)[queue["flow"]] & ~dropped(queue))
         headers = np.where(run.flows.is_ipv4, IPV4_BYTES, IPV6_BYTES)[queue["flow"][sent]] + ETHERNET_BYTES + UDP_BYTES
         rows = np.concatenate((rows, sent))

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from analysis.depth_over_time import BATCHES, time_mean
-from analysis.exactness import in_virtual_time
 from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.ledger import Chain, Entries, chain_reasons, number, total
 from analysis.load import Run
@@ -22,24 +21,17 @@ from analysis.postcards import dropped, wire_bytes
 from analysis.sums import dot
 from analysis.theory import batch_queues, packet_sizes, queues, short_flows
 from hosts.traffic.open_loop import flow_packets
+from model.experiment import Experiment
+from model.groups import Datagrams
 from runs.verdict import Area
 
 MAX_VIRTUAL_LATENESS_NS = 1_000  # a reading of the clock takes time, and datagrams due at one time wait for each other
 
 
-def is_open_loop(run: Run) -> bool:
-    """Whether all traffic is open-loop and of one group. Only the queue of such traffic can have a prediction."""
-    return run.spec.get("traffic") == "open-loop" and not run.spec.get("datagrams")
-
-
-def has_datagrams(run: Run) -> bool:
-    return is_open_loop(run) or bool(run.spec.get("datagrams"))
-
-
 def _sent(run: Run) -> list[Any]:
     """The entry of each group of datagrams in traffic.json."""
     traffic = run.documents["traffic"]
-    groups = [traffic.get("open_loop")] if is_open_loop(run) else traffic.get("datagrams")
+    groups = [traffic.get("open_loop")] if run.experiment.open_loop else traffic.get("datagrams")
     return groups if isinstance(groups, list) and groups else [None]
 
 
@@ -58,18 +50,19 @@ class Model:
     time_mean_depth: float | None = None  # only for bursts: single Poisson arrivals see the time average (PASTA)
 
 
-def model(spec: dict[str, Any]) -> Model | None:
+def model(spec: Experiment) -> Model | None:
     """The queue that theory/ predicts for a run. None without a prediction: arrivals that are not Poisson, other
     traffic, a limit in bytes or at departure, or a load without steady state.
     """
-    if spec.get("traffic") != "open-loop" or spec.get("arrivals") != "poisson" or spec.get("datagrams"):
+    traffic = spec.open_loop
+    if traffic is None or traffic.arrivals != "poisson":
         return None
-    sizes, load, buffer = spec["sizes"], spec["load"], spec["buffer_packets"]
-    services, probabilities = packet_sizes.service_times(sizes, spec["mtu_bytes"], spec["rate_bps"])
-    if spec["mode"] not in ("tail-drop", "ecn") or spec.get("threshold_bytes"):
+    sizes, load, buffer = traffic.sizes, traffic.load, spec.buffer_packets
+    services, probabilities = packet_sizes.service_times(sizes, spec.mtu_bytes, spec.rate_bps)
+    if spec.mode not in ("tail-drop", "ecn") or spec.threshold_bytes:
         return None
-    if spec["mode"] == "ecn":  # the switch drops datagrams, which are not ECN-capable, at the mark threshold
-        buffer = min(buffer, spec.get("ecn_threshold_packets") or buffer)
+    if spec.mode == "ecn":  # the switch drops datagrams, which are not ECN-capable, at the mark threshold
+        buffer = min(buffer, spec.ecn_threshold_packets or buffer)
     if (packets := flow_packets(sizes)) is not None:
         mean_service_ns = dot(services, probabilities) * 1e9
         return _of_bursts(short_flows.slow_start_bursts(packets), load, buffer, mean_service_ns)
@@ -172,8 +165,8 @@ def lateness_reasons(run: Run) -> list[str]:
     limit for the p99 is the same as for the switch's frames, in virtual time at most MAX_VIRTUAL_LATENESS_NS.
     """
     late = lateness(run)["p99"]
-    allowed = MAX_LATENESS_RTT_FRACTION * run.spec["rtt_ns"] / 1e3
-    if in_virtual_time(run):
+    allowed = MAX_LATENESS_RTT_FRACTION * run.experiment.rtt_ns / 1e3
+    if run.experiment.in_virtual_time:
         allowed = min(allowed, MAX_VIRTUAL_LATENESS_NS / 1e3)
     if late is None:
         return ["traffic.json: does not say lateness_ns; whether datagrams were sent in time is unknown"]
@@ -185,25 +178,25 @@ def lateness_reasons(run: Run) -> list[str]:
     ]
 
 
-def compare(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
+def compare(run: Run, traffic: Datagrams, queue: Columns, window: Window) -> dict[str, Any]:
     """Theory and measurement side by side, over the measurement window. Depths are at arrivals. Bursts have the mean
     depth over time as well, because a packet also finds the earlier packets of its own burst.
     """
-    expected = model(run.spec)
+    expected = model(run.experiment)
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     depth = queue["depth_packets"][rows]
     offered_bits = int(wire_bytes(queue["packet_bytes"][rows]).sum()) * 8
-    capacity_bits = run.spec["rate_bps"] * window.length_ns / 1e9
+    capacity_bits = run.experiment.rate_bps * window.length_ns / 1e9
     drops = np.count_nonzero(dropped(queue)[rows])
     over_time = {}
-    if flow_packets(run.spec["sizes"]) is not None:
+    if flow_packets(traffic.sizes) is not None:
         theory = expected.time_mean_depth if expected else None
         over_time = {"time_mean_depth_packets": {"theory": theory, **time_mean(queue, window)}}
     return {
-        "load": run.spec["load"],
+        "load": traffic.load,
         "offered_load": offered_bits / capacity_bits if capacity_bits else None,
-        "sizes": run.spec["sizes"],
-        "arrivals": run.spec["arrivals"],
+        "sizes": traffic.sizes,
+        "arrivals": traffic.arrivals,
         "model": expected.name if expected else None,
         "mean_service_ns": expected.mean_service_ns if expected else None,
         "service_second_moment": expected.service_second_moment if expected else None,

@@ -15,7 +15,7 @@ PROTOCOLS = tuple(PROTOCOL_NUMBERS[name] for name in ("tcp", "udp"))
 
 
 def entries(
-    program: dict[str, Any], port: Any, postcards: Columns, flows: Flows, planned: Iterable[int], first_id: int
+    cc: str | None, port: Any, postcards: Columns, flows: Flows, planned: Iterable[int], first_id: int
 ) -> list[dict[str, Any]]:
     """Entries of Run.traffic, in the form of planned flows: one for each TCP or UDP 5-tuple that has a postcard of the
     bottleneck `port` and is not among the `planned` flow numbers. If `port` is not a number, postcards of any port
@@ -33,7 +33,7 @@ def entries(
     tcp = PROTOCOL_NUMBERS["tcp"]
     return [
         {
-            "id": first_id + index, "cc": program.get("cc") if flow.protocol == tcp else None, "tuple": flow,
+            "id": first_id + index, "cc": cc if flow.protocol == tcp else None, "tuple": flow,
             "flow": number, "received_bps": None, "silent": False, "program": True,
         }
         for index, (number, flow) in enumerate((number, flows[number]) for number in chosen)

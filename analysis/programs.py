@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from analysis.ledger import number
-from analysis.load import PROGRAM_DOCUMENTS, Run, has_program
+from analysis.load import PROGRAM_DOCUMENTS, Run
 from analysis.metrics import TCP, Columns, Window, arrivals_in, is_time
 from analysis.postcards import dropped, wire_bytes
 
@@ -22,7 +22,7 @@ def packets(run: Run, queue: Columns) -> dict[str, int | None]:
     """The ledger's entries over the whole run: packets of the programs at the queue, and packets of neither a program
     nor a planned flow (echo requests, for example).
     """
-    if not has_program(run):
+    if run.experiment.program is None:
         return {}
     counts = np.bincount(queue["flow"], minlength=len(run.flows) + 1)
     of_programs = int(counts[[entry["flow"] for entry in run.traffic if entry.get("program")]].sum())
@@ -37,7 +37,7 @@ def add_to_rows(run: Run, queue: Columns, window: Window, rows: list[dict[str, A
     """Adds to each row of flow_rows the numbers that need no sequence numbers. Bits are of packets that arrived in the
     window and left the queue.
     """
-    if not has_program(run):
+    if run.experiment.program is None:
         return
     inside = arrivals_in(queue, window.start_ns, window.end_ns)
     flow, size = queue["flow"][inside], len(run.flows) + 1
@@ -55,7 +55,7 @@ def add_to_rows(run: Run, queue: Columns, window: Window, rows: list[dict[str, A
 
 def summarize(run: Run, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The summary's `program`; nothing for a run without programs."""
-    if not has_program(run):
+    if run.experiment.program is None:
         return {}
     mine = [entry for entry in run.traffic if entry.get("program")]
     rates = [row["wire_bps"] for row in rows if row["program"]]
@@ -87,16 +87,16 @@ def reasons(run: Run, window: Window) -> list[str]:
     """One line for each fault: a program failed, the client ended before the measurement, or no packet of the programs
     came to the queue.
     """
-    if not has_program(run):
+    if run.experiment.program is None:
         return []
     result = []
     for name in PROGRAM_DOCUMENTS:
         errors = run.documents[name].get("errors")
         if isinstance(errors, list) and errors:
             result.append(f"traffic: {' '.join(str(errors[0]).split())}; see {name}.stderr")
-    if window.length_ns <= 0 and run.spec.get("traffic") == "program":
+    if window.length_ns <= 0 and run.experiment.traffic == "program":
         result.append(
-            f"traffic: the client ended within the warm-up of {run.spec['warmup_ns'] / 1e9:g} s, so nothing was "
+            f"traffic: the client ended within the warm-up of {run.experiment.warmup_ns / 1e9:g} s, so nothing was "
             "measured; lower WARMUP"
         )
     if not any(entry.get("program") for entry in run.traffic):

@@ -23,8 +23,8 @@ from analysis.postcards import dropped, wire_bytes
 from analysis.raw import Columns
 from analysis.unwrap import group_starts, unwrap32
 from controlplane.policy import Unit
-from controlplane.targets import TARGETS
 from lib.frames import ETHERNET_BYTES
+from model.experiment import Experiment
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -51,13 +51,12 @@ class Recount:
     gap_bytes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # on the link
 
 
-def in_cells(spec: dict[str, Any]) -> bool:
+def in_cells(spec: Experiment) -> bool:
     """Whether the run's target counts only cells."""
-    target = TARGETS.get(str(spec.get("target", "soft")))
-    return target is not None and Unit.PACKETS not in target.capabilities.depth_units
+    return spec.capabilities is not None and Unit.PACKETS not in spec.capabilities.depth_units
 
 
-def recount(cards: Columns, spec: dict[str, Any], switch: dict[str, Any]) -> Recount:
+def recount(cards: Columns, spec: Experiment, switch: dict[str, Any]) -> Recount:
     """Fills `depth_packets` and `depth_bytes` of the bottleneck's postcards (of all, if switch.json names none), sets
     `depth_unit` accordingly, and extends `sojourn_ns` to the end of the transmission. In place; `cards` has the columns
     of analysis.switch_clock.
@@ -65,7 +64,7 @@ def recount(cards: Columns, spec: dict[str, Any], switch: dict[str, Any]) -> Rec
     cell_bytes, extra_bytes = (_capability(switch, name) for name in ("cell_bytes", "queued_extra_bytes"))
     result = Recount()
     if cell_bytes:
-        full = spec["mtu_bytes"] + ETHERNET_BYTES + (extra_bytes or 0)
+        full = spec.mtu_bytes + ETHERNET_BYTES + (extra_bytes or 0)
         result.cell_bytes, result.full_packet_cells = cell_bytes, -(-full // cell_bytes)
     delay = cards["rx_mono_ns"] - cards["enqueue_mono_ns"] - cards["sojourn_ns"]
     if len(delay):
@@ -76,7 +75,7 @@ def recount(cards: Columns, spec: dict[str, Any], switch: dict[str, Any]) -> Rec
     known = isinstance(bottleneck, int) and not isinstance(bottleneck, bool)
     for port in [bottleneck] if known else np.unique(cards["egress_port"]).tolist():
         of_port = cards["egress_port"] == port
-        queue = _Queue(cards, np.flatnonzero(of_port & ~at_ingress), spec["rate_bps"])
+        queue = _Queue(cards, np.flatnonzero(of_port & ~at_ingress), spec.rate_bps)
         if cell_bytes and len(queue.rows):
             reported_cells = cards["depth_cells"][queue.rows].astype(np.int64)
             errors.append(np.abs(reported_cells - queue.depth(-(-(queue.bytes + (extra_bytes or 0)) // cell_bytes))))
@@ -88,7 +87,7 @@ def recount(cards: Columns, spec: dict[str, Any], switch: dict[str, Any]) -> Rec
         cards["depth_unit"][of_port] = CARD["POSTCARD_DEPTH_EXACT"]
         if known:
             result.gaps_ns, result.gap_bytes = queue.back_to_back()
-            result.ideal_gaps_ns = result.gap_bytes * (8e9 / spec["rate_bps"])
+            result.ideal_gaps_ns = result.gap_bytes * (8e9 / spec.rate_bps)
     result.errors_cells = np.concatenate([result.errors_cells, *errors])
     return result
 

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis import imported, in_words, page
+from analysis import in_words, page
 from analysis.amounts import number
 from analysis.exactness import LIMITS
 from analysis.figures import names
 from analysis.figures.canvas import PHONE
 from analysis.page.figure import embed
 from analysis.page.glossary import terms
-from analysis.spec_groups import in_order
-from analysis.targets import SOFT
 from analysis.traffic_in_words import group_text, sizes_text, traffic_text, transfers_text
+from model.experiment import SOFT, Experiment
+from runs import verdict
 from runs.names import PLACE
 from runs.quantities import FLOWS
 
@@ -58,13 +58,14 @@ def render(
     """The page as HTML. `figures` is the directory with <name>.svg of each figure, None if none were drawn; `whatifs`
     are the run's what-ifs (whatif/stored.py). Raises OSError if a figure is missing, InputError if it is damaged.
     """
-    drawn = names(summary["spec"]) if figures else ()
+    experiment = verdict.experiment(summary)
+    drawn = names(experiment) if figures else ()
     return page.render(
         TEMPLATE,
         s=summary,
         sentence=in_words.sentence(summary),
         shares=in_words.shares(summary),
-        still_true=[] if summary["valid"] or imported.is_imported(summary["spec"]) else in_words.still_true(summary),
+        still_true=[] if summary["valid"] or experiment.imported else in_words.still_true(summary),
         images={name: embed(figures / f"{name}.svg") for name in drawn} if figures else {},
         captions=captions(summary),
         kept_up=kept_up(summary),
@@ -72,7 +73,7 @@ def render(
         whatifs=whatifs,
         caveat=whatifs[0]["caveat"] if whatifs else "",
         lab=lab_line(summary, environment),
-        exact=LIMITS.get(summary["lab"]["switch"], LIMITS["driver"]) if summary["clock"] == "virtual" else None,
+        exact=LIMITS[summary["lab"]["switch"]] if experiment.in_virtual_time else None,
         facts=facts(environment),
         again=again(environment),
         environment=json.dumps(environment, indent=1, sort_keys=True, default=str),
@@ -80,14 +81,14 @@ def render(
         chain=in_words.RECORD,
         max_flows=MAX_FLOWS_LISTED,
         flow_quantities=FLOWS,
-        mix=traffic_text(summary["spec"]),
-        sizes=sizes_text(str(summary["spec"].get("sizes"))),
-        group_names=[group_text(group) for group in in_order(summary["spec"])],
-        finite_names=[transfers_text(group) for group in summary["spec"].get("transfers") or ()],
+        mix=traffic_text(experiment),
+        sizes=sizes_text(experiment.sizes or ""),
+        group_names=[group_text(group) for group in experiment.groups],
+        finite_names=[transfers_text(group) for group in experiment.finite],
     )
 
 
-def pictures(spec: dict[str, Any], repetition: Path) -> list[str]:
+def pictures(spec: Experiment, repetition: Path) -> list[str]:
     """The figures of a repetition's page, as paths below the repetition. Older runs have none for phones."""
     paths = [f"figures/{name}.{kind}" for name in names(spec) for kind in ("svg", "png")]
     for_phones = [f"figures/{name}{PHONE}.svg" for name in names(spec)]

@@ -9,16 +9,15 @@ same share of the buffer in both runs follows from the buffer, a duration of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from analysis import in_words
 from analysis.amounts import si
 from analysis.figures import algorithms
 from hosts.tune.tcp_options import LINUX, MIXED, profile
+from model.experiment import Experiment
 from runs.run_table import NOT_OF_A_POINT
 
-Spec = Mapping[str, Any]
 OF_CLOCK = ("switch", "generator", "delay")
 IN_RTTS = ("duration_ns", "warmup_ns", "start_spread_ns")
 OF_MODE = ("ecn_threshold_packets", "ecn_threshold_bytes")
@@ -35,7 +34,7 @@ class Difference(NamedTuple):
     second: str
 
 
-def differences(first: Spec, second: Spec) -> list[Difference]:
+def differences(first: Experiment, second: Experiment) -> list[Difference]:
     """The settings whose values differ, the clock first."""
     both = (first, second)
     mine, other = map(_settings, both)
@@ -45,36 +44,36 @@ def differences(first: Spec, second: Spec) -> list[Difference]:
     skipped |= {*LINUX} if MIXED not in (mine["profile"], other["profile"]) else {"profile"}
     for keys, over in ((IN_RTTS, "rtt_ns"), (OF_BUFFER, "buffer_packets")):
         skipped |= {key for key in keys if len({_ratio(spec, key, over) for spec in both}) == 1}
-    given = [spec.get("buffer_given") for spec in both]
-    if first["buffer_packets"] == second["buffer_packets"] or (given[0] is not None and given[0] == given[1]):
+    given = first.buffer_given
+    if first.buffer_packets == second.buffer_packets or (given is not None and given == second.buffer_given):
         skipped.add("buf")
     compared = {key: (mine.get(key, NONE), other.get(key, NONE)) for key in (*mine, *other) if key not in skipped}
     return [Difference(_word(key), *texts) for key, texts in compared.items() if texts[0] != texts[1]]
 
 
-def _settings(spec: Spec) -> dict[str, str]:
+def _settings(spec: Experiment) -> dict[str, str]:
     """Each setting in words: the clock, the groups of long flows, the buffer, then all others by their keys. Each key
     of a mapping is a setting.
     """
-    groups, tcp = spec.get("groups") or (), spec.get("tcp") or LINUX
-    own = [_text("", {key: each for key, each in group.items() if key not in ("cc", "flows")}) for group in groups]
+    tcp = spec.tcp or LINUX
+    own = [_text("", group.model_dump(exclude={"cc", "flows"}, exclude_none=True)) for group in spec.long]
     texts = {
-        "clock": str(spec.get("clock", "real")),
-        "cc": ", ".join(algorithms.name(group.get("cc")) for group in groups) or NONE,
-        "flows": ", ".join(str(group.get("flows")) for group in groups) or NONE,
+        "clock": spec.clock,
+        "cc": ", ".join(algorithms.name(group.cc) for group in spec.long) or NONE,
+        "flows": ", ".join(str(group.flows) for group in spec.long) or NONE,
         "groups": NONE if {*own} <= {NONE} else "; ".join(own),
         "buf": in_words.buffer_text(spec),
     }
-    for key, value in {**spec, "tcp": tcp}.items():
+    for key, value in {**spec.dump(), "tcp": tcp}.items():
         texts |= {"profile": profile(tcp)} if key == "tcp" else {}
         settings = value if isinstance(value, dict) else {} if key in ("clock", "groups") else {key: value}
         texts |= {name: _text(name, each) for name, each in settings.items()}
     return texts
 
 
-def _ratio(spec: Spec, key: str, over: str) -> Any:
-    value = spec.get(key)
-    return value / spec[over] if isinstance(value, (int, float)) else value
+def _ratio(spec: Experiment, key: str, over: str) -> float | None:
+    value = getattr(spec, key)
+    return None if value is None else value / getattr(spec, over)
 
 
 def _word(key: str) -> str:

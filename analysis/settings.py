@@ -11,23 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from analysis import imported
 from analysis.access_links import access_reasons
 from analysis.ledger import counter_packets, number
 from analysis.load import Run
 from analysis.postcards import misspaced
 from analysis.raw import Columns
-from analysis.targets import capabilities, rules
+from analysis.targets import rules
 from controlplane.policy import EGRESS_MODES
-from controlplane.targets import TARGETS
 from controlplane.threshold import Conversion, convert
 from lib.units import parse
-from runs.spec_file import idle_rtt_ns
+from model.experiment import SOFT, Experiment
 from wire import wire
 
 CARD = wire.POSTCARD.const
 MAX_ROUNDED_RATE = 1 / 256  # a chip rounds rates to mantissa and exponent (controlplane/tofino_queues.py)
-CLOCKS, SWITCHES = ("real", "virtual"), ("process", "driver", "ns3")
 POLICY_OF_MODE = {
     "tail-drop": "POLICY_TAIL_DROP", "ecn": "POLICY_ECN", **dict.fromkeys(EGRESS_MODES, "POLICY_EGRESS_THRESHOLD"),
 }  # fmt: skip
@@ -35,11 +32,12 @@ POLICY_OF_MODE = {
 
 def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool) -> list[str]:
     """One line for each deviation from spec.yaml. `complete`: no postcard is missing, so departures are checkable."""
-    has_policy = not imported.unknown(run.spec) & {"policy", "depth_packets"}
+    source = run.experiment.imported
+    has_policy = not run.experiment.unknown_columns & {"policy", "depth_packets"}
     return [
-        *(() if imported.is_imported(run.spec) else _lab_reasons(run)),
+        *(() if source else _lab_reasons(run)),
         *_switch_reasons(run, port),
-        *(unit_reasons(queue) if imported.cell_bytes(run.spec) is None else ()),
+        *(unit_reasons(queue) if source is None or source.cell_bytes is None else ()),
         *(_threshold_reasons(run, queue) if has_policy else ()),
         *access_reasons(run, queue),
         *(_verdict_reasons(run, queue) if has_policy and rules(run).drops_tell else ()),
@@ -48,23 +46,18 @@ def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool)
 
 
 def _lab_reasons(run: Run) -> list[str]:
-    """Deviations of clock, target and kind of switch, which select the limits. Older runs name none of them."""
+    """Deviations of clock, target and kind of switch, which select the limits."""
     reasons = []
-    for key, default, known in (("clock", "real", CLOCKS), ("switch", "process", SWITCHES)):
-        if run.spec.get(key, default) not in known:
-            reasons.append(f"spec.yaml: {key} {run.spec[key]!r} is none of {', '.join(known)}; it is damaged")
-    clock, switch = run.spec.get("clock", "real"), run.spec.get("switch", "process")
+    clock, target, switch = run.experiment.clock, run.experiment.target, run.experiment.switch_kind
     ran_in = "virtual" if "virtual_machine" in run.documents["environment"] else "real"
     if ran_in != clock and "environment" not in run.unread:
         reasons.append(f"environment.json: is of a run in {ran_in} time, spec.yaml asks for {clock}")
-    target, ran = run.spec.get("target", "soft"), run.documents["switch"].get("target", "soft")
-    if target not in TARGETS:
-        reasons.append(f"spec.yaml: target {target!r} is none of {', '.join(TARGETS)}; of another version, or damaged")
-    elif ran != target and "switch" not in run.unread:
+    ran = run.documents["switch"].get("target", SOFT)
+    if ran != target and "switch" not in run.unread:
         reasons.append(f"switch.json: is of a {ran} switch, spec.yaml asks for {target}")
     program = run.documents["switch"].get("program")
     executor = program.get("executor") if isinstance(program, dict) else None
-    may_be_unnamed = clock == "real" or target != "soft"
+    may_be_unnamed = clock == "real" or target != SOFT
     if executor != switch and not (executor is None and may_be_unnamed) and "switch" not in run.unread:
         was = f"the switch was a {executor}" if executor else "does not say the kind of switch"
         reasons.append(f"switch.json: {was}, spec.yaml asks for a {switch}")
@@ -75,14 +68,14 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
     """Deviations of the settings in switch.json: the bottleneck's rate and limit, and the sum of the ports' delays."""
     if "switch" in run.unread:
         return []
-    switch, spec = run.documents["switch"], run.spec
+    switch, spec = run.documents["switch"], run.experiment
     settings: dict[str, Any] = value if isinstance(value := switch.get("settings"), dict) else {}
-    can = capabilities(run)
+    can = spec.capabilities
     unit = can.rate_unit if can else "bps"
-    rate = number(settings, str(port), "rate" if run.spec.get("target", "soft") == "soft" else f"rate_{unit}")
+    rate = number(settings, str(port), "rate" if spec.target == SOFT else f"rate_{unit}")
     if rate is None and can is not None and can.front_panel:  # no rate limit is set: the port's speed is the rate
         rate = number(switch, "front_panel", "speed_bps")
-    asked_rate = spec.get("rate_pps") if unit == "pps" else spec["rate_bps"]
+    asked_rate = spec.rate_pps if unit == "pps" else spec.rate_bps
     line = switch.get("line")
     links: Any = line.get("settings") if isinstance(line, dict) else settings
     has_links = can is None or can.links or isinstance(line, dict)
@@ -98,29 +91,27 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
         of = "packets/s" if unit == "pps" else "bit/s"
         reasons.append(f"settings: port {port} had a rate of {rate} {of}, spec.yaml asks for {asked_rate}")
     limit = number(settings, str(port), "limit_packets")
-    if limit and limit <= spec["buffer_packets"]:
+    if limit and limit <= spec.buffer_packets:
         reasons.append(
             f"settings: the switch's own queue holds {limit:.0f} packets, no more than the policy's "
-            f"{spec['buffer_packets']}: it may drop silently"
+            f"{spec.buffer_packets}: it may drop silently"
         )
-    asked = 0 if spec.get("delay") == "tc" else idle_rtt_ns(spec)
+    asked = 0 if spec.delay == "tc" else spec.idle_rtt_ns
     total = sum(delay for delay in delays if delay is not None)
     if total != asked and has_links:
-        where = "where netem delays, the switch must not" if spec.get("delay") == "tc" else "the base RTT"
+        where = "where netem delays, the switch must not" if spec.delay == "tc" else "the base RTT"
         reasons.append(f"settings: the switch's delays add up to {total} ns, spec.yaml asks for {asked} ({where})")
     return reasons
 
 
-def limits(spec: dict[str, Any]) -> tuple[int | None, int, str, str]:
+def limits(spec: Experiment) -> tuple[int | None, int, str, str]:
     """(the policy's threshold, the hard limit, their unit, the column of depths in that unit). Modes tail-drop and ecn
     drop every packet from the hard limit on. Mode ecn drops packets that are not ECN-capable from the threshold on.
     """
-    in_bytes = bool(spec.get("threshold_bytes"))
-    unit = "bytes" if in_bytes else "packets"
-    hard = spec["threshold_bytes"] if in_bytes else spec["buffer_packets"]
-    marks_from = spec.get(f"ecn_threshold_{unit}")
-    threshold = hard if spec["mode"] != "ecn" else marks_from if isinstance(marks_from, int) else None
-    return threshold, hard, unit, f"depth_{unit}"
+    unit = "bytes" if spec.threshold_bytes else "packets"
+    hard = spec.threshold_bytes or spec.buffer_packets
+    marks_from = spec.ecn_threshold_bytes if spec.threshold_bytes else spec.ecn_threshold_packets
+    return marks_from if spec.mode == "ecn" else hard, hard, unit, f"depth_{unit}"
 
 
 def unit_reasons(queue: Columns) -> list[str]:
@@ -137,11 +128,8 @@ def unit_reasons(queue: Columns) -> list[str]:
 
 def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
     """Postcards with another policy or threshold than spec.yaml; each postcard carries both."""
-    spec = run.spec
+    spec = run.experiment
     threshold, _, unit, _ = limits(spec)
-    name = POLICY_OF_MODE.get(spec["mode"])
-    if name is None:
-        return [f"spec.yaml: mode {spec['mode']!r} is none of {', '.join(POLICY_OF_MODE)}; the policy is not checked"]
     if threshold is None:
         return [f"spec.yaml: does not say ecn_threshold_{unit}; the threshold is not checked"]
     whole_unit = "packets" if run.recount is None else "cells"
@@ -151,11 +139,11 @@ def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
         except ValueError as error:
             return [f"switch.json: the threshold in cells is not checked: it {error}"]
     reasons = []
-    other = queue["policy"] != wire.POLICY[name]
+    other = queue["policy"] != wire.POLICY[POLICY_OF_MODE[spec.mode]]
     if other.any():
         reasons.append(
             f"policy: {np.count_nonzero(other)} postcards are of policy {queue['policy'][other][0]}, which is not "
-            f"{spec['mode']} of spec.yaml"
+            f"{spec.mode} of spec.yaml"
         )
     in_bytes = (queue["flags"] & CARD["POSTCARD_BYTE_THRESHOLD"]) != 0
     other = (queue["threshold"] != threshold) | (in_bytes != (unit == "bytes"))
@@ -170,27 +158,28 @@ def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
 
 def _in_cells(run: Run, threshold: int, *, in_bytes: bool) -> int:
     """The threshold that the control plane sets on a switch that counts cells. ValueError for an unknown cell size."""
-    can, switch_capabilities = capabilities(run), run.documents["switch"].get("capabilities")
+    can, switch_capabilities = run.experiment.capabilities, run.documents["switch"].get("capabilities")
     assert can is not None
     assert run.recount is not None
     extra = number(switch_capabilities, "queued_extra_bytes") if isinstance(switch_capabilities, dict) else None
     can = replace(can, cell_bytes=run.recount.cell_bytes, queued_extra_bytes=int(extra or 0))
     quantity = parse(f"{threshold}{'b' if in_bytes else 'p'}", ("bytes" if in_bytes else "packets",))
-    return convert(quantity, can, Conversion(run.spec["mtu_bytes"], run.spec["rate_bps"], run.spec["rtt_ns"])).value
+    spec = run.experiment
+    return convert(quantity, can, Conversion(spec.mtu_bytes, spec.rate_bps, spec.rtt_ns)).value
 
 
 def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
     """Drops and marks that contradict the packet's depth. Modes that decide at departure are not checked: the deciding
     depth is unknown.
     """
-    flags, spec = queue["flags"], run.spec
+    flags, spec = queue["flags"], run.experiment
     threshold, hard, unit, column = limits(spec)
-    if spec["mode"] not in ("tail-drop", "ecn") or threshold is None or not len(flags):
+    if spec.mode not in ("tail-drop", "ecn") or threshold is None or not len(flags):
         return []
     depth, is_dropped = queue[column], (flags & CARD["POSTCARD_DROPPED"]) != 0
     marked, capable = ((flags & CARD[name]) != 0 for name in ("POSTCARD_CE_MARKED", "POSTCARD_ECT"))
     must_drop = depth >= hard
-    if spec["mode"] == "ecn":
+    if spec.mode == "ecn":
         must_drop |= (depth >= threshold) & ~capable
     reasons = []
     above = ~is_dropped & must_drop
@@ -206,7 +195,7 @@ def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
             f"policy: {early} packets were dropped at a depth below {hard} {unit}; a fault of the switch, or its "
             "limit is not that of spec.yaml"
         )
-    if spec["mode"] == "ecn":
+    if spec.mode == "ecn":
         to_mark = ~is_dropped & capable & (depth >= threshold) & (depth < hard)
     else:
         to_mark = np.zeros(len(flags), dtype=bool)
@@ -229,7 +218,7 @@ def _mark_reasons(run: Run, marked: np.ndarray, to_mark: np.ndarray, threshold: 
         )
     expected = int(np.count_nonzero(to_mark))
     counted = counter_packets(run.documents["switch"], "arrival_marks")
-    if run.spec["mode"] != "ecn" or "switch" in run.unread:
+    if run.experiment.mode != "ecn" or "switch" in run.unread:
         return reasons
     if counted is None:
         reasons.append("switch.json: does not say how many packets it marked (arrival_marks)")
@@ -243,9 +232,9 @@ def _mark_reasons(run: Run, marked: np.ndarray, to_mark: np.ndarray, threshold: 
 
 def _spacing_reasons(run: Run, queue: Columns) -> list[str]:
     wrong = 0
-    if run.spec["mode"] not in EGRESS_MODES:
+    if run.experiment.mode not in EGRESS_MODES:
         misspaced_by_clock = None if run.clock is None else run.clock.misspaced
-        wrong = misspaced(queue, run.spec["rate_bps"]) if misspaced_by_clock is None else misspaced_by_clock
+        wrong = misspaced(queue, run.experiment.rate_bps) if misspaced_by_clock is None else misspaced_by_clock
     if not wrong:
         return []
     return [

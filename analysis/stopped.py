@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis import imported
 from analysis.load import Run
 from analysis.metrics import Columns, Window, arrivals_in
 from analysis.raw import known
@@ -32,14 +31,14 @@ def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     a window of 0 there. The last part is half of the measurement, but not less than the limits above (nor more than
     the measurement).
     """
-    rtt_ns = run.spec["rtt_ns"] + (run.spec.get("rtt_spread_ns") or 0)
+    rtt_ns = run.experiment.rtt_ns + (run.experiment.rtt_spread_ns or 0)
     least_ns = max(window.length_ns // 2, LEAST_SILENCE_NS, LEAST_SILENCE_RTTS * rtt_ns)
     part_ns = min(window.length_ns, least_ns)
     flows: dict[str, list[int]] = {}
     for entry in run.traffic:
         if entry.get("cc") and entry["flow"] >= 0:
             flows.setdefault(entry["cc"], []).append(entry["flow"])
-    if imported.is_imported(run.spec) and not len(queue["flow"]):
+    if run.experiment.imported and not len(queue["flow"]):
         return []
     begin_ns = window.end_ns - part_ns
     sending = np.unique(queue["flow"][arrivals_in(queue, begin_ns, window.end_ns)])
@@ -67,6 +66,6 @@ def _zero_windows(run: Run, numbers: list[int], begin_ns: int, end_ns: int) -> f
         return 0.0
     rows = (tcp["mono_ns"] >= begin_ns) & (tcp["mono_ns"] < end_ns) & np.isin(tcp["flow"], numbers)
     rows &= known(tcp, "cwnd_packets")
-    if run.spec.get("switch") == "ns3":
+    if run.experiment.is_simulated:
         rows &= tcp["ca_state"] != RECOVERY
     return float(np.mean(tcp["cwnd_packets"][rows] == 0)) if rows.any() else 0.0

@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from analysis import finite_flows, groups, imported, metrics, open_loop, over_time, postcards, programs, targets
+from analysis import finite_flows, groups, imported, metrics, open_loop, over_time, postcards, programs
 from analysis.analyse import Analysis
 from analysis.application import application
 from analysis.drain import drained_fraction
-from analysis.exactness import switch_kind
 from analysis.flow_distribution import MANY_FLOWS, flows_distribution
 from analysis.flow_rows import flow_rows
 from analysis.join import NONE
 from analysis.ledger import number
 from analysis.loss import flows_losing_per_rtt
-from analysis.spec_groups import LONG, in_order, kind
 from analysis.sums import dot
 from analysis.theory import many_flows, single_flow
 from analysis.validity import idle_rtt
 from lib.frames import ETHERNET_BYTES
+from model.experiment import Experiment
+from model.groups import LONG
 
 MAX_EVENTS = 1000  # length of the list of loss events; their count has no limit
 MAX_FLOWS = 20_000  # length of the list of flows, half a KB each; sums and means are over all flows
@@ -30,7 +30,7 @@ MAX_FLOWS = 20_000  # length of the list of flows, half a KB each; sums and mean
 
 def summarize(a: Analysis) -> dict[str, Any]:
     """The document, in JSON's types; None where a number could not be measured."""
-    run, spec, window = a.run, a.run.spec, a.window
+    run, spec, window = a.run, a.run.experiment, a.window
     flows = flow_rows(run, a.queue, a.segments, a.trace, a.good, window)
     seconds = window.length_ns / 1e9
     received = application(run, window)
@@ -42,9 +42,9 @@ def summarize(a: Analysis) -> dict[str, Any]:
         for flow, entry in zip(flows, run.traffic, strict=True)
         if entry["tuple"].protocol == metrics.TCP
     ]
-    rates = None if open_loop.is_open_loop(run) else np.array(of_tcp)
+    rates = None if spec.open_loop else np.array(of_tcp)
     known_bps = [flow["goodput_bps"] for flow in flows if flow["goodput_bps"] is not None]  # QUIC's is unknown
-    has_goodput = rates is not None and bool(known_bps or not flows or spec.get("transfers"))
+    has_goodput = rates is not None and bool(known_bps or not flows or spec.finite)
     goodput = float(sum(known_bps)) if seconds and has_goodput else None
     if goodput is not None:
         goodput += finite_flows.carried_bps(run, a.good.bits_per_flow, window)
@@ -54,17 +54,17 @@ def summarize(a: Analysis) -> dict[str, Any]:
         else sum(entry["tuple"].protocol == metrics.TCP and not entry.get("program") for entry in run.traffic)
     )
     counts = metrics.counts(a.queue, window)
-    fairness = metrics.almost_fairness(run, a.trace, window, spec["bdp_packets"])
+    fairness = metrics.almost_fairness(run, a.trace, window, spec.bdp_packets)
     loss = _loss(a, long_flows, fairness["delta"])
     document = {
         "valid": not a.reasons,
         "reasons": a.reasons,
-        "clock": spec.get("clock", "real"),
+        "clock": spec.clock,
         "lab": _lab(a),
-        "spec": spec,
+        "spec": spec.dump(),
         "rate": _rate(a),
-        "bdp_packets": spec["bdp_packets"],
-        "buffer_packets": spec["buffer_packets"],
+        "bdp_packets": spec.bdp_packets,
+        "buffer_packets": spec.buffer_packets,
         "measured_s": seconds,
         "utilization": a.utilization
         | {
@@ -72,7 +72,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
             "min_after_loss_10rtt": loss["min_utilization_10rtt_after"]["median"],
         },
         "goodput_bps": goodput,
-        "goodput_p01_bps": metrics.goodput_p01_bps(a.good, window, spec["rtt_ns"]) if has_goodput else None,
+        "goodput_p01_bps": metrics.goodput_p01_bps(a.good, window, spec.rtt_ns) if has_goodput else None,
         "application_goodput_bps": received.goodput_bps,
         "application_goodput_p01_bps": received.goodput_p01_bps,
         "queue_depth_packets": (
@@ -94,7 +94,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
             None if rates is None else drained_fraction(a.queue, window, a.events, spec, _bdp_packets(spec))
         ),
         "rules": _rules(a, long_flows, fairness["delta"]),
-        "open_loop": open_loop.compare(run, a.queue, window) if open_loop.is_open_loop(run) else None,
+        "open_loop": open_loop.compare(run, spec.open_loop, a.queue, window) if spec.open_loop else None,
         **finite_flows.summarize(run, a.queue, window),
         **_groups(a),
         **programs.summarize(run, flows),
@@ -118,7 +118,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
     }  # fmt: skip
     if len(flows) > MAX_FLOWS:
         document["flows_not_listed"] = len(flows) - MAX_FLOWS
-    imported.mask(document)
+    imported.mask(document, spec)
     if len(flows) > MANY_FLOWS:
         document["flows_distribution"] = flows_distribution(flows)
     return plain(document)
@@ -143,9 +143,9 @@ def _lab(a: Analysis) -> dict[str, Any]:
     kernel = environment.get("kernel")
     programs = environment.get("target_programs")
     return {
-        "target": targets.target(a.run),
+        "target": a.run.experiment.target,
         "programs": programs if isinstance(programs, dict) else {},
-        "switch": switch_kind(a.run),
+        "switch": a.run.experiment.switch_kind,
         "kernel": kernel.get("release") if isinstance(kernel, dict) else None,
         "wall_s_per_traffic_s": number(environment, "virtual_machine", "wall_s_per_traffic_s"),
     }
@@ -153,14 +153,14 @@ def _lab(a: Analysis) -> dict[str, Any]:
 
 def _rate(a: Analysis) -> dict[str, Any]:
     """The asked rate, the rate that the target can keep, and the measured rate of back-to-back departures."""
-    spec = a.run.spec
-    pps = spec.get("rate_pps")
-    kept_bps = pps * 8 * spec["wire_bytes"] if isinstance(pps, int) else None
+    spec = a.run.experiment
+    pps = spec.rate_pps
+    kept_bps = None if pps is None else pps * 8 * spec.wire_bytes
     return {
-        "asked_bps": spec["rate_bps"],
+        "asked_bps": spec.rate_bps,
         "kept_pps": pps,
         "kept_bps_of_full_packets": kept_bps,
-        "rounding_error_fraction": None if kept_bps is None else kept_bps / spec["rate_bps"] - 1,
+        "rounding_error_fraction": None if kept_bps is None else kept_bps / spec.rate_bps - 1,
         "measured_pps": a.fidelity.get("measured_pps"),
         "measured_bps": a.fidelity.get("measured_bps"),
     }
@@ -202,17 +202,17 @@ def _cells(a: Analysis) -> dict[str, Any]:
     recount = a.run.recount
     if recount is None:
         return {}
-    spec, cards = a.run.spec, a.queue
+    spec, cards = a.run.experiment, a.queue
     kept = {name: column[postcards.admitted(cards)] for name, column in cards.items()}
-    packets = spec["ecn_threshold_packets"] if spec["mode"] == "ecn" else spec["buffer_packets"]
+    packets = spec.ecn_threshold_packets if spec.mode == "ecn" else spec.buffer_packets
     return {
         "cells": {
             "cell_bytes": recount.cell_bytes,
             "full_packet_cells": recount.full_packet_cells,
             "threshold_cells": int(cards["threshold"][0]) if len(cards["threshold"]) else None,
             "threshold_packets": packets,
-            "threshold_bytes": None if packets is None else packets * (spec["mtu_bytes"] + ETHERNET_BYTES),
-            "threshold_ns": None if packets is None else packets * spec["wire_bytes"] * 8e9 / spec["rate_bps"],
+            "threshold_bytes": None if packets is None else packets * (spec.mtu_bytes + ETHERNET_BYTES),
+            "threshold_ns": None if packets is None else packets * spec.wire_bytes * 8e9 / spec.rate_bps,
             "queue_depth_cells": metrics.queue_depth(kept, a.window, "depth_cells"),
             "watermark_cells": number(a.run.documents["switch"], "stats", f"port.{a.port}.queue_max_cells"),
         }
@@ -223,17 +223,17 @@ def _spread(values: list[float | None]) -> dict[str, float | None]:
     return metrics.spread(np.array([value for value in values if value is not None]))
 
 
-def _bdp_packets(spec: dict[str, Any]) -> float:
-    return single_flow.bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
+def _bdp_packets(spec: Experiment) -> float:
+    return single_flow.bdp_packets(spec.rate_bps, spec.rtt_ns, spec.wire_bytes)
 
 
 def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
-    bdp = _bdp_packets(a.run.spec)
+    bdp = _bdp_packets(a.run.experiment)
     return {
         "events": len(a.events),
         "min_utilization_after": _spread([event.min_utilization for event in a.events]),
         "min_utilization_10rtt_after": _spread([event.min_utilization_10rtt for event in a.events]),
-        "flows_losing_per_rtt": flows_losing_per_rtt(a.queue, a.window, a.run.spec["rtt_ns"]),
+        "flows_losing_per_rtt": flows_losing_per_rtt(a.queue, a.window, a.run.experiment.rtt_ns),
         "flows_losing_per_rtt_bound": many_flows.flows_seeing_loss(bdp, flows, delta) if flows and delta else None,
         "longest_rtt_ns": a.rtt_max_ns,
         "list": [
@@ -259,11 +259,11 @@ def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
 
     `not_counted` names the other kinds of traffic of the run.
     """
-    others = [other for other in dict.fromkeys(map(kind, in_order(a.run.spec))) if other != LONG]
-    spec = a.run.spec
+    spec = a.run.experiment
+    others = [kind for kind in dict.fromkeys(group.kind for group in spec.groups) if kind != LONG]
     bdp = _bdp_packets(spec)
-    buffer = spec["buffer_packets"]
-    used = {group["cc"] for group in spec["groups"]}
+    buffer = spec.buffer_packets
+    used = {group.cc for group in spec.long}
     return {
         "bdp_packets_exact": bdp,
         **({"flows": flows, "not_counted": others} if others and flows else {}),

@@ -25,14 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from analysis.postcards import NO_DATA_BYTES
 from analysis.raw import Columns, known
 from analysis.unwrap import near32, switch_steps, unwrap32
-from controlplane.targets import TARGETS
+from model.experiment import Experiment
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -90,21 +90,19 @@ class _Line(NamedTuple):
     rise: float
 
 
-def is_free(spec: dict[str, Any]) -> bool:
+def is_free(spec: Experiment) -> bool:
     """Whether the offset of the switch's clock from the sender's can be inferred only from packets."""
-    target = TARGETS.get(str(spec.get("target", "soft")))
-    if target is None:
+    can = spec.capabilities
+    if can is None:
         return False
-    can = target.capabilities
     # The runner reads a remote switch's clock over ssh, which relates that clock to the runner's, not to the sender's.
-    is_read_from_afar = bool(spec.get("machines")) and not can.exact_time
+    is_read_from_afar = bool(spec.machines) and not can.exact_time
     return not can.clock_readable or is_read_from_afar or is_apart(spec, "switch")
 
 
-def is_apart(spec: dict[str, Any], part: str) -> bool:
+def is_apart(spec: Experiment, part: str) -> bool:
     """Whether this part of the run (`switch`, `receiver` or `collector`) is on another machine than the sender."""
-    machines = spec.get("machines")
-    return isinstance(machines, dict) and machines.get(part) != machines.get("sender")
+    return spec.machines is not None and spec.machines.get(part) != spec.machines.get("sender")
 
 
 def place(cards: Columns, tcp: Columns, sender: Sender) -> SwitchClock | None:

@@ -46,7 +46,7 @@ def write_joined(directory: Path, run: Run, queue: Columns, segments: Segments, 
 
 def card_columns(run: Run) -> Mapping[str, np.ndarray | pl.Series]:
     """The postcards; columns that an imported run does not have are null."""
-    missing = imported.unavailable(run.spec)
+    missing = imported.unavailable(run.experiment)
     return {
         name: nulls(name, len(values), values.dtype) if name in missing else values
         for name, values in run.postcards.items()
@@ -92,7 +92,9 @@ def joined_columns(
     return {
         "enqueue_mono_ns": came,
         "flow": card("flow"),
-        "sojourn_ns": card("sojourn_ns") if "sojourn_ns" not in imported.unavailable(run.spec) else unknown_sojourn,
+        "sojourn_ns": card("sojourn_ns")
+        if "sojourn_ns" not in imported.unavailable(run.experiment)
+        else unknown_sojourn,
         "depth_packets": card("depth_packets"),
         "dropped": (flags & CARD["POSTCARD_DROPPED"]) != 0,
         "ce_marked": (flags & CARD["POSTCARD_CE_MARKED"]) != 0,

@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from analysis import imported
 from analysis.load import Run
-from controlplane.switch import Capabilities
-from controlplane.targets import TARGETS
-
-SOFT = "soft"
 
 
 @dataclass(frozen=True)
@@ -37,27 +32,14 @@ WAITED_FOR = replace(MEASURED, depth_error_packets=0, depth_error_fraction=0.0) 
 
 
 def rules(run: Run) -> Rules:
-    """The limits of the run's target; the strictest limits for an unknown target of a recorded run."""
-    can = capabilities(run)
-    if imported.is_imported(run.spec):  # from a switch of an unknown kind
-        return MEASURED
+    """The limits of the run's target; those of a measuring target for a switch of an unknown kind."""
+    can = run.experiment.capabilities
     if can is None:
-        return COMPUTED
+        return MEASURED
     waited_for = replace(WAITED_FOR, tick_ns=can.time_step_ns)
     return replace(
-        COMPUTED if can.exact_time else waited_for if run.spec.get("clock") == "virtual" else MEASURED,
+        COMPUTED if can.exact_time else waited_for if run.experiment.in_virtual_time else MEASURED,
         # A rate in packets per second delays the next packet: the first packet of a busy period passes at once.
         echo_takes_link_time=can.rate_unit != "pps",
         drops_tell=can.tail_drop_seen_by_program,
     )
-
-
-def target(run: Run) -> str:
-    """The run's target: the soft switch in runs that do not name one."""
-    return str(run.spec.get("target", SOFT))
-
-
-def capabilities(run: Run) -> Capabilities | None:
-    """The capabilities of the run's target; None for an unknown target."""
-    row = TARGETS.get(target(run))
-    return row.capabilities if row else None

@@ -54,7 +54,7 @@ def estimate_in_flight(run: Run, trace: TraceByFlow, largest_payload: np.ndarray
     unknown = trace.windows.only(~known(tcp, "in_flight_packets"))
     rows, flow = unknown.rows, unknown.flow()
     ip_bytes = np.where(np.append(run.flows.is_ipv4, True), IPV4_BYTES, IPV6_BYTES)
-    assumed = run.spec["mtu_bytes"] - ip_bytes - TCP_BYTES - TIMESTAMP_OPTION_BYTES
+    assumed = run.experiment.mtu_bytes - ip_bytes - TCP_BYTES - TIMESTAMP_OPTION_BYTES
     of_flow = np.where(largest_payload > 0, largest_payload, assumed)[flow]
     mss = np.where(known(tcp, "mss_bytes")[rows], tcp["mss_bytes"][rows], of_flow)
     outstanding = (tcp["snd_nxt"][rows] - tcp["snd_una"][rows]).astype(np.int64)

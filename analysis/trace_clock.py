@@ -14,7 +14,6 @@ from analysis.load import Run
 from analysis.raw import Columns
 from analysis.switch_clock import DELAY_TOLERANCE, acked, is_free, not_sent
 from analysis.wall_clock import CLOCK_SLACK_NS
-from runs.spec_file import idle_rtt_ns
 
 
 def difference_ns(run: Run, cards: Columns) -> int:
@@ -23,7 +22,7 @@ def difference_ns(run: Run, cards: Columns) -> int:
     """
     came = cards["enqueue_mono_ns"]
     # With netem at the sender's egress the delay comes before the queue: after the queue, no least delay is known.
-    links_ns = 0 if run.spec.get("tc_at") == "sender-egress" else idle_rtt_ns(run.spec)
+    links_ns = 0 if run.experiment.tc_at == "sender-egress" else run.experiment.idle_rtt_ns
     packets, records_ns = not_sent(cards, run.tcp, came)
     ahead = int((records_ns - came[packets]).max(initial=0))
     packets, acks_ns = acked(cards, run.tcp, came)
@@ -36,7 +35,7 @@ def reasons(run: Run, cards: Columns) -> list[str]:
     """One line if the clocks of the trace and of one queue's `cards` differ; none in virtual time, where there is one
     clock.
     """
-    if run.spec.get("clock") == "virtual" or is_free(run.spec):
+    if run.experiment.in_virtual_time or is_free(run.experiment):
         return []
     difference = difference_ns(run, cards)
     if abs(difference) <= CLOCK_SLACK_NS:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis import finite_flows, imported, imported_reasons, open_loop, programs, stopped, trace_clock
-from analysis.exactness import idle_rtt_reason, in_virtual_time
+from analysis import finite_flows, imported_reasons, open_loop, programs, stopped, trace_clock
+from analysis.exactness import idle_rtt_reason
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons, number
 from analysis.load import Run
@@ -20,7 +20,7 @@ from analysis.targets import rules
 from hosts.traffic.idle_rtt import HEADER, PAYLOAD
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 from lib.terminal import one_line
-from runs.spec_file import idle_rtt_ns
+from model.experiment import Offloads
 from runs.verdict import Area
 
 MAX_IDLE_RTT_ERROR, MAX_IDLE_RTT_ERROR_NS = 0.05, 200_000  # the larger applies: hosts need some time for an echo
@@ -39,7 +39,7 @@ def reasons_against(
     utilization: dict[str, float | None],
 ) -> list[str]:
     """The reasons against a run; empty if the run is valid."""
-    of_source = imported.is_imported(run.spec)
+    of_source = run.experiment.imported
     complete = entries["postcards_missing"] == entries["postcards_duplicate"] == run.raw["postcards"].damaged_bytes == 0
     return [
         *run.not_as_recorded,
@@ -64,10 +64,11 @@ def idle_rtt(run: Run) -> dict[str, int | float | None]:
     request's transmission time on the bottleneck, in whole ns as the switch counts it. Some targets add no transmission
     time (Rules.echo_takes_link_time). The reply crosses no rate limit. Virtual NICs add their own times.
     """
-    idle, asked = run.documents["idle_rtt"], idle_rtt_ns(run.spec)
+    spec = run.experiment
+    idle, asked = run.documents["idle_rtt"], spec.idle_rtt_ns
     least = number(idle, "min_ns")
-    on_link_ns = ECHO_WIRE_BYTES * 8 * 10**9 // run.spec["rate_bps"] if rules(run).echo_takes_link_time else 0
-    expected = asked + on_link_ns + _nics_ns(run.spec.get("offloads") or {})
+    on_link_ns = ECHO_WIRE_BYTES * 8 * 10**9 // spec.rate_bps if rules(run).echo_takes_link_time else 0
+    expected = asked + on_link_ns + _nics_ns(spec.offloads or Offloads())
     error = least / expected - 1 if least is not None else None
     return {
         "asked": asked,
@@ -78,17 +79,16 @@ def idle_rtt(run: Run) -> dict[str, int | float | None]:
     }
 
 
-def _nics_ns(offloads: dict[str, Any]) -> int:
+def _nics_ns(offloads: Offloads) -> int:
     """Time of an echo in virtual NICs: its bits leave the sender at the NIC's rate, and both hosts' interrupts wait."""
-    waits_ns = 2 * 1000 * (number(offloads, "coalesce_us") or 0)
-    rate_bps = number(offloads, "nic_rate_bps")
-    return int(waits_ns + (ECHO_WIRE_BYTES * 8 * 10**9 // rate_bps if rate_bps else 0))
+    waits_ns, rate_bps = 2 * 1000 * (offloads.coalesce_us or 0), offloads.nic_rate_bps
+    return waits_ns + (ECHO_WIRE_BYTES * 8 * 10**9 // rate_bps if rate_bps else 0)
 
 
 def _queue_reasons(run: Run, queue: Columns, port: int | None) -> list[str]:
     """One line if postcards of other queues are left out. A recorded run names the port of its queue."""
     ports = run.postcards["egress_port"]
-    counted = np.ones(len(ports), dtype=bool) if imported.is_imported(run.spec) else ports == port
+    counted = np.ones(len(ports), dtype=bool) if run.experiment.imported else ports == port
     others = int(np.count_nonzero(counted)) - len(queue["flow"])
     if not others:
         return []
@@ -99,20 +99,20 @@ def _queue_reasons(run: Run, queue: Columns, port: int | None) -> list[str]:
 def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     """Errors of the traffic, and its deviations from the flows and the duration in spec.yaml."""
     reasons = []
-    of_source = imported.is_imported(run.spec)
+    of_source = run.experiment.imported
     see = "" if of_source else "; see traffic.json and logs/"
     if not len(queue["flags"]) and not of_source:
         reasons.append("queue: no packet arrived; see logs/")
-    allowed_ns = 0 if of_source else MAX_MISSING_WINDOW_RTTS * run.spec["rtt_ns"]
+    allowed_ns = 0 if of_source else MAX_MISSING_WINDOW_RTTS * run.experiment.rtt_ns
     if window.missing_ns > allowed_ns:
         reasons.append(
             f"traffic: ended {window.missing_ns / 1e9:.2f} s early (allowed are {allowed_ns / 1e9:g} s): "
-            f"{window.length_ns / 1e9:.2f} s of {run.spec['duration_ns'] / 1e9:.2f} s were measured{see}"
+            f"{window.length_ns / 1e9:.2f} s of {run.experiment.duration_ns / 1e9:.2f} s were measured{see}"
         )
     if "traffic" in run.unread:
         return reasons
     traffic = run.documents["traffic"]
-    generator = run.spec.get("generator", "iperf3") or run.spec.get("traffic")
+    generator = run.experiment.generator or run.experiment.traffic
     unsaid = [name for name in ("errors", "groups", "flows") if not isinstance(traffic.get(name), list)]
     unsaid += [name for name in ("start_mono_ns", "end_mono_ns") if not is_time(traffic.get(name))]
     if unsaid:
@@ -127,7 +127,7 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
             name = group.get("cc") if isinstance(group, dict) else "?"
             whose = "" if name is None else f" of the {one_line(name)} group"
             reasons.append(f"traffic: {generator}{whose} ended with status {one_line(status)}; see logs/")
-    has_groups = not (of_source or run.spec.get("transfers") or run.spec.get("program"))
+    has_groups = not (of_source or run.experiment.finite or run.experiment.program)
     if "groups" not in unsaid and not groups and has_groups:
         reasons.append("traffic.json: names no group of flows; it is of another version or damaged")
     if traffic.get("generator", generator) != generator:
@@ -135,9 +135,7 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
             f"traffic.json: is of the generator {one_line(traffic['generator'])}, spec.yaml asks for {generator}; "
             "one of the two files is of another run"
         )
-    asked = sum(flows for group in run.spec["groups"] if isinstance(flows := group.get("flows"), int))
-    asked += run.spec["datagram_flows"] if open_loop.is_open_loop(run) else 0
-    asked += sum(group["flows"] for group in run.spec.get("datagrams") or ())
+    asked = run.experiment.flows
     planned = sum(not entry.get("program") for entry in run.traffic)
     if asked != planned and (planned or not of_source):
         reasons.append(f"traffic: {asked} flows were asked for, traffic.json names {planned}{see}")
@@ -150,7 +148,7 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
 
 
 def _open_loop_reasons(run: Run, entries: Entries) -> list[str]:
-    if not open_loop.has_datagrams(run):
+    if not run.experiment.all_datagrams:
         return []
     return [*open_loop.datagram_reasons(entries), *open_loop.lateness_reasons(run)]
 
@@ -159,8 +157,8 @@ def _path_reasons(run: Run, utilization: dict[str, float | None], late_us: float
     """Deviations of delay and rate from spec.yaml. `late_us`: the largest lateness of a frame."""
     reasons = []
     idle = idle_rtt(run)
-    least, asked, expected = idle["min"], idle_rtt_ns(run.spec), idle["expected"]
-    if least is not None and expected is not None and in_virtual_time(run):
+    least, asked, expected = idle["min"], run.experiment.idle_rtt_ns, idle["expected"]
+    if least is not None and expected is not None and run.experiment.in_virtual_time:
         reason = idle_rtt_reason(run, least, int(expected))
         reasons += [reason] if reason else []
     elif least is not None and expected is not None:
@@ -173,7 +171,7 @@ def _path_reasons(run: Run, utilization: dict[str, float | None], late_us: float
             )
     elif "idle_rtt" not in run.unread:
         reasons.append("idle_rtt.json: does not say min_ns, so the path's delay is unknown; see logs/")
-    most = None if "packet_bytes" in imported.unknown(run.spec) else utilization["max"]
+    most = None if "packet_bytes" in run.experiment.unknown_columns else utilization["max"]
     if most is None:
         return reasons
     allowed, window_s = rules(run).max_utilization, utilization["window_s"]

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from analysis import imported
 from analysis.ledger import number
 from analysis.load import Run
 from analysis.postcards import dropped, wire_bytes
@@ -53,10 +52,10 @@ def link_facts(run: Run, queue: dict[str, np.ndarray]) -> dict[str, Any]:
         gaps, sizes, ideal_ns = run.recount.gaps_ns, run.recount.gap_bytes, run.recount.ideal_gaps_ns
     else:  # with a rate in packets per second, each packet takes the same time
         gaps, sizes, waited = departures(queue)
-        if imported.is_imported(run.spec):  # its rate is of bits or of packets
-            waited &= sizes == wire_bytes(np.array(run.spec["mtu_bytes"] + ETHERNET_BYTES))
+        if run.experiment.imported:  # its rate is of bits or of packets
+            waited &= sizes == wire_bytes(np.array(run.experiment.mtu_bytes + ETHERNET_BYTES))
         gaps, sizes = gaps[waited], sizes[waited]
-        ideal_ns = np.full(len(gaps), run.spec["wire_bytes"] * 8e9 / run.spec["rate_bps"])
+        ideal_ns = np.full(len(gaps), run.experiment.packet_ns)
     span_ns = float(gaps.sum())
     if not len(gaps) or not span_ns:
         names = ("gap_error_over_10pct_fraction", "gap_error_max_ns", "rate_error_fraction")
@@ -77,7 +76,7 @@ def lateness_ns(run: Run, queue: dict[str, np.ndarray]) -> np.ndarray | None:
     departure order; None without such a rate. A switch that keeps this rate lets a packet leave at once if the last one
     left, or should have left, at least the time of a packet earlier.
     """
-    pps = run.spec.get("rate_pps")
+    pps = run.experiment.rate_pps
     if run.recount is not None or not isinstance(pps, int) or pps < 1:
         return None
     left = np.flatnonzero(~dropped(queue))
@@ -92,7 +91,7 @@ def clock_facts(run: Run) -> dict[str, Any]:
     """Uncertainty of the offset between the switch's clock and CLOCK_MONOTONIC. If the run measured the offset, also
     its change during the traffic. If postcards bound the offset, also drift, misfit and restarts (switch_clock.py).
     """
-    if is_free(run.spec):
+    if is_free(run.experiment):
         clock = run.clock
         return {
             "clock_uncertainty_ns": clock and clock.uncertainty_ns,
@@ -115,7 +114,7 @@ def clock_facts(run: Run) -> dict[str, Any]:
 
 def clock_reasons(run: Run, facts: dict[str, Any]) -> list[str]:
     """One line for each doubt about the switch's times: its clock changed, restarted, or is not bounded closely."""
-    if is_free(run.spec):
+    if is_free(run.experiment):
         return [] if run.clock is None else _free_clock_reasons(run, run.clock)
     moved, uncertainty = facts["clock_moved_ns"], facts["clock_uncertainty_ns"]
     if moved is None or uncertainty is None or moved <= (allowed := 2 * uncertainty + CLOCK_SLACK_NS):
@@ -128,7 +127,7 @@ def clock_reasons(run: Run, facts: dict[str, Any]) -> list[str]:
 
 def _free_clock_reasons(run: Run, clock: SwitchClock) -> list[str]:
     reasons = []
-    allowed_ns = MAX_UNCERTAINTY_RTT_FRACTION * run.spec["rtt_ns"]
+    allowed_ns = MAX_UNCERTAINTY_RTT_FRACTION * run.experiment.rtt_ns
     if clock.uncertainty_ns is None:
         reasons.append(
             f"{Area.FIDELITY}: nothing bounds the switch's clock from below: no trace record from before a packet was "

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis import imported
 from analysis.load import Run, damage_of, load, recorded_clock_offset_ns
 from analysis.metrics import is_time
 from analysis.switch_clock import is_free
@@ -47,11 +46,11 @@ def _unsaid(run: Run) -> list[str]:
     names = [name for name in TIMES if not is_time(traffic.get(name))]
     names += [] if isinstance(traffic.get("flows"), list) else ["flows"]
     unsaid = [f"traffic.json: does not say {', '.join(names)}"] if names else []
-    if imported.is_imported(run.spec):
+    if run.experiment.imported:
         return unsaid
     if not isinstance(switch.get("bottleneck_port"), int):
         unsaid.append("switch.json: does not say bottleneck_port")
-    if is_free(run.spec):
+    if is_free(run.experiment):
         if run.clock is None or run.clock.uncertainty_ns is None:
             unsaid.append("tcp.bst: has no record that bounds the switch's clock, so its times are not known")
         elif run.clock.restarts_mono_ns:

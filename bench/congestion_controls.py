@@ -37,6 +37,7 @@ from bench.window_laws import (
 )
 from experiments.host import CHECKOUT
 from experiments.lab import virtual as virtual_lab
+from runs import verdict
 from runs.names import LATEST, SUMMARY
 from virtual import offers
 
@@ -183,7 +184,7 @@ def halvings_per_rtt(repetition: Path, summary: dict[str, Any]) -> np.ndarray:
         at.append(flow.ns[begin[halved]])
     ns, counts = np.sort(np.concatenate(at)), []
     while len(ns):
-        within = int(np.searchsorted(ns, ns[0] + summary["spec"]["rtt_ns"]))
+        within = int(np.searchsorted(ns, ns[0] + verdict.experiment(summary).rtt_ns))
         counts.append(within)
         ns = ns[within:]
     return np.array(counts)

@@ -27,6 +27,7 @@ from bench import depth_figure, lab
 from bench.lab import BenchRun
 from bench.part import Part
 from bench.report import FIGURE, BenchRow
+from runs import verdict
 
 NAME = "cross_validation"
 CLOCKS = ("real", "virtual")
@@ -196,11 +197,11 @@ def _sawtooth(short: bool) -> list[BenchRow]:
     length = "DURATION=500rtt" if short else "DURATION=2000rtt"
     parameters = ("CC=reno", "FLOWS=1", "RATE=10gbit", "RTT=1ms", "MTU=9000", length, "WARMUP=100rtt")
     (outcome,) = lab.run(NAME, *parameters, "NAME=sawtooth")
-    summary, spec = outcome.summary, outcome.summary["spec"]
-    bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
-    expected_s = sawtooth.period(spec["rate_bps"] / (8 * spec["wire_bytes"]), bdp, spec["buffer_packets"])
+    summary, spec = outcome.summary, verdict.experiment(outcome.summary)
+    bdp = bdp_packets(spec.rate_bps, spec.rtt_ns, spec.wire_bytes)
+    expected_s = sawtooth.period(spec.rate_bps / (8 * spec.wire_bytes), bdp, spec.buffer_packets)
     measured_s, fall = period_s(summary), summary["drained_fraction"]["packets"]["median"]
-    lowest, highest = sawtooth.extremes(bdp, spec["buffer_packets"])
+    lowest, highest = sawtooth.extremes(bdp, spec.buffer_packets)
     expected_fall = highest - max(lowest, bdp)
     return [
         _row("Reno's sawtooth at 10 Gb/s: period, off by", abs((measured_s or 0) / expected_s - 1), "", aim=0.05,

@@ -23,6 +23,7 @@ from bench import lab, ns3
 from bench.lab import BenchRun
 from bench.part import Part
 from bench.report import BenchRow
+from runs import verdict
 from runs.names import GOODPUT_FILE, POSTCARDS_FILE, TCP_FILE
 
 RUNS = 3
@@ -221,7 +222,7 @@ def _beside_ns3(short: bool, outcomes: list[BenchRun]) -> list[BenchRow]:
     for _ in range(1 if short else RUNS):
         outcome = run(*PAPER, "CC=reno", "FLOWS=1", length, "NAME=beside-ns3")
         outcomes.append(outcome)
-        pairs.append((outcome.packet_us, ns3.packet_us(outcome.summary["spec"])))
+        pairs.append((outcome.packet_us, ns3.packet_us(verdict.experiment(outcome.summary))))
     ratios = [lab_us / ns3_us for lab_us, ns3_us in pairs]
     return [
         _row("10 Gb/s, 1 ms, MTU 9000, 1 Reno: a packet's wall time over ns-3's", statistics.median(ratios), "x",

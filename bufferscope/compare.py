@@ -21,6 +21,7 @@ from lib.errors import BadValue, InputError, SpecError
 from lib.exit_codes import Exit
 from lib.terminal import complain, counted, one_line, say
 from lib.words import PATHS, Key, require
+from model.experiment import Experiment
 from runs import record, run_table, verdict
 from runs.names import REPETITION_NAME, SPEC_FILE, SUMMARY
 from runs.quantities import LINES, SINGLE, Quantity, Unit
@@ -51,9 +52,8 @@ class Compared(NamedTuple):
     not_valid: list[Outcome]
 
     @property
-    def spec(self) -> dict[str, Any]:
-        spec: dict[str, Any] = self.summaries[0]["spec"]
-        return spec
+    def experiment(self) -> Experiment:
+        return verdict.experiment(self.summaries[0])
 
 
 def run(given: dict[str, Any], errors: list[BadValue]) -> int:
@@ -126,7 +126,7 @@ def lines(first: Compared, second: Compared) -> list[str]:
         f"{letter}: {each.name}, {counted(len(each.outcomes), 'repetition')}: {median(each.outcomes).sentence}"
         for letter, each in (("A", first), ("B", second))
     ]
-    texts += _about_settings(setting_differences.differences(first.spec, second.spec))
+    texts += _about_settings(setting_differences.differences(first.experiment, second.experiment))
     texts += _about_versions(first, second)
     rows = [("", "A", "B", "B - A")]
     left_out = SINGLE if _has_marks(first, second) else (*SINGLE, "marks")
@@ -240,7 +240,7 @@ def _draw(first: Compared, second: Compared, asked: Path | None, default: Path) 
     from analysis.figures.drawing import PNG_DPI, STYLE
 
     valid = not first.not_valid and not second.not_valid
-    buffers = f"A: {in_words.buffer_text(first.spec)};  B: {in_words.buffer_text(second.spec)}"
+    buffers = f"A: {in_words.buffer_text(first.experiment)};  B: {in_words.buffer_text(second.experiment)}"
     facts = {"text": buffers, "valid": valid}
     try:
         with (
@@ -262,7 +262,7 @@ def _depths(letter: str, each: Compared) -> dict[str, Any]:
     is_one = REPETITION_NAME.fullmatch(Path(each.name).name)
     name = "/".join(Path(each.name).parts[-2 if is_one else -1 :])
     name = f"{letter} {name if len(name) <= MOST_LETTERS else '...' + name[-MOST_LETTERS:]}"
-    return two_depths.prepare(name, each.spec["buffer_packets"], [_histogram(path) for path in each.repetitions])
+    return two_depths.prepare(name, each.experiment.buffer_packets, [_histogram(path) for path in each.repetitions])
 
 
 def _histogram(repetition: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ from bufferscope.drawn import drawn
 from lib import parquet
 from lib.errors import InputError
 from lib.terminal import one_line
+from model.experiment import Experiment
 from runs import record, thinned, verdict
 from runs.spec_file import load_spec
 
@@ -62,6 +63,11 @@ class StoredRun:
     @cached_property
     def spec(self) -> dict[str, Any]:
         """spec.yaml, the resolved experiment in SI units: rate_bps, rtt_ns, buffer_packets. Raises InputError."""
+        return self.experiment.dump()
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The same as a typed record. Raises InputError."""
         return load_spec(self.directory)
 
     @cached_property
@@ -127,7 +133,7 @@ class Plots:
         self._run = run
 
     def __dir__(self) -> list[str]:
-        return list(figures.names(self._run.spec))
+        return list(figures.names(self._run.experiment))
 
     def __getattr__(self, name: str) -> Callable[[], Figure]:
         if name not in figures.NAMES:

@@ -18,7 +18,7 @@ VIRTUAL = {
 
 def headline(spec: Resolved, directory: Path) -> str:
     """The experiment, and the directory of its files."""
-    groups = traffic_text(spec.to_dict())
+    groups = traffic_text(spec)
     if spec.load is not None:
         groups = f"{spec.load:g} of the rate in {sizes_text(str(spec.sizes))}, {spec.arrivals}, {spec.flows} flows,"
     clock = "real time" if spec.clock == "real" else VIRTUAL[spec.switch]

@@ -57,9 +57,9 @@ NO_PROGRAMS = Programs()
 
 def texts(spec: Resolved) -> dict[str, tuple[str, str]]:
     """Name -> file and text of each algorithm of `spec` that must be loaded as BPF."""
-    given = {source["name"]: (source["file"], source["text"]) for source in spec.congestion_sources or ()}
+    given = {source.name: (source.file, source.text or "") for source in spec.congestion_sources or ()}
     known, own_sources = host.in_kernel(), objects.own_sources()
-    wanted = {group.cc for group in spec.groups} | {group.cc for group in spec.transfers}
+    wanted = {group.cc for group in spec.tcp_groups}
     lacking = sorted(wanted & own_sources.keys() - given.keys() - {*known})
     return given | {name: (own_sources[name].name, own_sources[name].read_text()) for name in lacking}
 

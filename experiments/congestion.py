@@ -9,27 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from experiments.host import Host
 from lib import regular
+from model.experiment import Source
 from virtual.kernel import config
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,14}")
 MOST_BYTES = 1 << 20
 BPF = ".bpf.c"
 DIRECTORY = "congestion"  # of the sources, in the directory of a repetition
-
-
-class Source(NamedTuple):
-    """A user's source file. `sha256` is the digest of `text`."""
-
-    name: str
-    file: str
-    sha256: str
-    text: str
 
 
 def is_path(word: str) -> bool:
@@ -53,7 +44,7 @@ def read(word: str) -> Source:
         raise ValueError(f"names {word}, which is not text in UTF-8; allowed: a C file") from None
     except OSError as error:
         raise ValueError(f"names {word}, which cannot be read: {error.strerror}; give the path of a C file") from None
-    return Source(name, path.name, hashlib.sha256(content).hexdigest(), text)
+    return Source(name=name, file=path.name, sha256=hashlib.sha256(content).hexdigest(), text=text)
 
 
 def problem(source: Source, host: Host, clock: str, where: str) -> str | None:
@@ -72,18 +63,13 @@ def problem(source: Source, host: Host, clock: str, where: str) -> str | None:
     return None
 
 
-def in_spec(sources: Iterable[Source]) -> list[dict[str, str]] | None:
-    """The sources in the form of spec.yaml; None without any."""
-    return [source._asdict() for source in sorted(sources)] or None
+def in_spec(sources: Iterable[Source]) -> tuple[Source, ...] | None:
+    """The sources as a field of the experiment; None without any."""
+    return tuple(sorted(sources, key=lambda source: source.name)) or None
 
 
-def without_text(sources: list[dict[str, str]] | None) -> dict[str, Any]:
-    """The entry of a run's spec.yaml: the text is in a file beside it."""
-    return {"congestion_sources": [{k: v for k, v in s.items() if k != "text"} for s in sources]} if sources else {}
-
-
-def write(sources: list[dict[str, str]] | None, repetition: Path) -> None:
+def write(sources: Iterable[Mapping[str, str]], repetition: Path) -> None:
     """Copies the sources into the directory of a repetition."""
-    for source in sources or ():
+    for source in sources:
         (repetition / DIRECTORY).mkdir(exist_ok=True)
         (repetition / DIRECTORY / source["file"]).write_text(source["text"])

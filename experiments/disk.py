@@ -48,7 +48,7 @@ def expected_bytes(spec: Resolved) -> int:
     from wire import wire
 
     record_bytes = wire.POSTCARD.length + wire.BLOCK.const["BLOCK_STAMP_BYTES"]
-    traced_bytes = TRACED_SHARE * wire.TCP_RECORD.length if spec.groups else 0.0
+    traced_bytes = TRACED_SHARE * wire.TCP_RECORD.length if spec.long else 0.0
     return int(spec.packets * (record_bytes + traced_bytes) * (1 + EXPECTED_DERIVED_SHARE)) + EXPECTED_REST_BYTES
 
 
@@ -66,7 +66,7 @@ def kept_bytes(spec: Resolved, keep: str) -> int:
 
 def _finite_flows(spec: Resolved) -> float:
     """Expected number of finite flows. `packets` counts full packets of data, so tiny flows have more packets."""
-    return sum(group.flows(spec.traffic_ns) for group in spec.transfers)
+    return sum(group.flows(spec.traffic_ns) for group in spec.finite)
 
 
 def free_bytes(directory: Path) -> int:

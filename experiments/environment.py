@@ -53,18 +53,15 @@ def congestion_controls(plan: RunPlan) -> dict[str, Any]:
     """The congestion controls of a run. Call it in the run's kernel. `from` is `kernel`, or `bpf` with the name that
     the algorithm had in the kernel.
     """
-    spec = plan.stored_spec
-    files = {source["name"]: source for source in spec.get("congestion_sources", [])}
-    of_program = {spec["program"]["cc"]} - {None} if spec.get("program") else set()
-    names = sorted({group["cc"] for group in (*spec["groups"], *spec.get("transfers", []))} | of_program)
-    parameters = offers.parameters(names)
+    files = {source["name"]: source for source in plan.congestion_sources}
+    parameters = offers.parameters(list(plan.congestion_controls))
     return {
         name: {
             **({"from": "bpf", "kernel_name": plan.kernel_names[name]} if name in plan.kernel_names else {}),
             **({} if name in plan.kernel_names else {"from": "kernel", "parameters": parameters.get(name, {})}),
             **({key: files[name][key] for key in ("file", "sha256")} if name in files else {}),
         }
-        for name in names
+        for name in plan.congestion_controls
     }
 
 

@@ -12,26 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address
-from typing import Any, NamedTuple
+from typing import Any
 
 from experiments.transfers import LONG, OPEN_LOOP, PROGRAM, finite_kinds, kinds
 from lib import units
 from lib.units import Quantity
+from model.experiment import Path
+from model.record import given_only
 
 SPREAD_CLASSES = 16  # of RTT_SPREAD, for finite flows
 MOST_RTTS = 64
 MOST_ACCESS_LINKS = 1000  # the switch has more: CORE_SHARED_LINKS
 MOST_PATHS = 1000  # the traffic program accepts more: MOST_SOURCES of hosts/traffic/transfers.py
 FIRST_ADDRESS = IPv4Address("10.77.0.16")  # beside the addresses of experiments/topology.py
-
-
-class Path(NamedTuple):
-    """`access_link` is the link's number, from 1; 0: none. `ack_delay_ns` is the group's; None: the run's."""
-
-    src_addr: str
-    rtt_ns: int
-    access_link: int
-    ack_delay_ns: int | None = None
 
 
 def read_rtts(read_one: Callable[[object], Quantity]) -> Callable[[object], tuple[Quantity, ...]]:
@@ -105,7 +98,7 @@ def paths(spec: Any) -> tuple[Path, ...]:
 
 
 def of_group(spec: Any, number: int) -> tuple[Path, ...]:
-    """The paths of group `number` of `spec.transfers`. Without `groups` all groups share their paths. Empty if all
+    """The paths of group `number` of `spec.finite`. Without `groups` all groups share their paths. Empty if all
     flows have the run's RTT and no access link.
     """
     by_group = _by_group(spec)
@@ -114,7 +107,7 @@ def of_group(spec: Any, number: int) -> tuple[Path, ...]:
 
 def refuse_groups(spec: Any, wrong: Callable[[str, str], None]) -> None:
     """Calls `wrong` if the groups of a file have too many paths or links together."""
-    if all(group.number is None for group in (*spec.transfers, *spec.groups)):
+    if all(group.number is None for group in (*spec.finite, *spec.long)):
         return
     if (count := len(paths(spec))) > MOST_PATHS:
         wrong("groups", f"makes {count} paths of finite flows (RTTs times access links); allowed: {MOST_PATHS}")
@@ -135,29 +128,29 @@ def link_of_flows(spec: Any) -> list[int]:
     """The shared access link of each long flow, by the flow's number; empty if no long flow has one."""
     first = 1 + sum(settings.access_links or 0 for settings in _settings(spec))
     result: list[int] = []
-    if any(not group.is_own for group in spec.groups):
-        flows = sum(group.flows or 0 for group in spec.groups)
+    if any(not group.is_own for group in spec.long):
+        flows = sum(group.flows for group in spec.long)
         result = [1 + number % spec.access_links if spec.access_links else 0 for number in range(flows)]
     else:
-        for group in spec.groups:
+        for group in spec.long:
             links = group.access_links or 0
-            result += [first + number % links if links else 0 for number in range(group.flows or 0)]
+            result += [first + number % links if links else 0 for number in range(group.flows)]
             first += links
     return result if any(result) else []
 
 
 def _settings_of_long(spec: Any) -> list[Any]:
     """The holders of links for long flows only: each group of a file, or a run without finite flows."""
-    if any(group.is_own for group in spec.groups):
-        return list(spec.groups)
-    return [spec] if spec.groups and not spec.transfers else []
+    if any(group.is_own for group in spec.long):
+        return list(spec.long)
+    return [spec] if spec.long and not spec.finite else []
 
 
 def _settings(spec: Any) -> list[Any]:
     """The holders of the RTTs and links of finite flows: each group of a file, or the run for all groups."""
-    if not spec.transfers:
+    if not spec.finite:
         return []
-    return list(spec.transfers) if spec.transfers[0].is_own else [spec]
+    return list(spec.finite) if spec.finite[0].is_own else [spec]
 
 
 def _by_group(spec: Any) -> list[tuple[Path, ...]]:
@@ -168,7 +161,11 @@ def _by_group(spec: Any) -> list[tuple[Path, ...]]:
         pairs = _pairs(settings, links_before) if settings else []
         if [(spec.forth_extra_ns(rtt_ns, own_ns), link) for rtt_ns, link in pairs] == [(0, 0)]:
             pairs = []  # the bottleneck link has the delay of the whole group
-        groups.append(tuple(Path(_address(count + number), *pair, own_ns) for number, pair in enumerate(pairs)))
+        own = given_only({"ack_delay_ns": own_ns})
+        groups.append(tuple(
+            Path(src_addr=_address(count + number), rtt_ns=rtt_ns, access_link=link, **own)
+            for number, (rtt_ns, link) in enumerate(pairs)
+        ))  # fmt: skip
         count += len(pairs)
         links_before += (settings.access_links or 0) if settings else 0
     return groups

@@ -14,15 +14,15 @@ import shlex
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator
 
 from experiments.topology import RECEIVER, SENDER
 from experiments.transfers import PROGRAM, kinds
 from hosts.traffic.user_program import CLIENT, SERVER
-from lib import owner
 from lib.values import choice, optional
+from model.experiment import Programs
 
 Read = BeforeValidator
 PORT = 1443  # of the server; below the ports of long and finite flows (experiments/traffic.py)
@@ -98,22 +98,6 @@ MEANINGS = {
 VALUES = {"server_at": (SENDER.name, RECEIVER.name)}
 
 
-class User(NamedTuple):
-    """The user that the programs run as."""
-
-    uid: int
-    gid: int
-    groups: list[int]
-
-
-def caller() -> User:
-    """The user who started the run."""
-    user = owner.sudo_user()
-    if user is None:
-        return User(os.getuid(), os.getgid(), sorted(os.getgroups()))
-    return User(user.pw_uid, user.pw_gid, sorted(os.getgrouplist(user.pw_name, user.pw_gid)))
-
-
 def resolve(
     spec: Any, given: Mapping[str, object], cc: str | None, wrong: Callable[[str, str], None]
 ) -> dict[str, Any] | None:
@@ -151,27 +135,28 @@ def _found(program: str, directory: Path) -> str:
     return str(path) if path.is_file() and os.access(path, os.X_OK) else ""
 
 
-def hosts(program: Mapping[str, Any]) -> dict[str, str]:
+def hosts(program: Programs) -> dict[str, str]:
     """The host of each program: name of the program -> host."""
     other = {SENDER.name: RECEIVER.name, RECEIVER.name: SENDER.name}
-    return {SERVER: program["server_at"], CLIENT: other[program["server_at"]]}
+    return {SERVER: program.server_at, CLIENT: other[program.server_at]}
 
 
-def plan(program: Mapping[str, Any], name: str, seed: int, duration_ns: int, alone: bool) -> dict[str, Any]:
+def plan(program: Programs, name: str, seed: int, duration_ns: int, alone: bool) -> dict[str, Any]:
     """The plan of one program. Start time and user are added when the program starts."""
     addresses = {host.name: host.ipv4 for host in (SENDER, RECEIVER)}
     at = {who: addresses[where] for who, where in hosts(program).items()}
     values = {
-        "address": at[SERVER], "port": str(program["port"]), "client_address": at[CLIENT],
+        "address": at[SERVER], "port": str(program.port), "client_address": at[CLIENT],
         "duration_s": f"{duration_ns / 1e9:g}", "seed": str(seed), "scratch": SCRATCH + name,
     }  # fmt: skip
-    argv = [program[name][0], *(_NAME.sub(lambda match: values[match[1]], word) for word in program[name][1:])]
+    first, *words = program.server if name == SERVER else program.client
+    argv = [first, *(_NAME.sub(lambda match: values[match[1]], word) for word in words)]
     return {
-        "name": name, "argv": argv, "directory": program["directory"], "scratch": values["scratch"],
+        "name": name, "argv": argv, "directory": program.directory, "scratch": values["scratch"],
         "environment": {
             "PATH": f"{Path(argv[0]).parent}:{SYSTEM_PATH}", "HOME": values["scratch"], "TMPDIR": values["scratch"],
             "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1",
         },
-        "output_bytes": OUTPUT_BYTES, "port": program["port"], "duration_ns": duration_ns,
+        "output_bytes": OUTPUT_BYTES, "port": program.port, "duration_ns": duration_ns,
         "alone": alone and name == CLIENT,
     }  # fmt: skip

@@ -9,19 +9,21 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from analysis import whole
-from analysis.imported import is_imported
 from controlplane.identity import committed_digest
 from experiments import congestion, environment
 from experiments.lab import own_kernel
-from experiments.resolved import LATER_KEYS, Resolved
+from experiments.resolved import Resolved
 from lib import regular
 from lib.errors import BadValue, InputError
 from lib.terminal import one_line
+from model.experiment import OF_A_REPETITION, Experiment, Source
+from model.record import problems
 from runs import record
 from runs.names import REPETITION_NAME, SPEC_FILE
 from runs.quantities import at
@@ -57,38 +59,38 @@ def read(run: Path, words: Mapping[str, object], errors: list[BadValue]) -> tupl
     whole.check(first)
     if problem := record.unrecorded(first):
         raise InputError(f"{problem}; it cannot be repeated")
-    spec = load_spec(first)
-    if is_imported(spec):
+    stored = load_spec(first)
+    if stored.imported:
         raise InputError(f"{first}: was imported, not run here; allowed: runs of bufferscope")
-    reps = 1 if first == run else spec.get("reps", 1)
-    return replace(_resolved(first, spec), reps=reps), int(spec.get("repetition", 1))
+    reps = 1 if first == run else stored.reps or 1
+    return _resolved(first, stored).model_copy(update={"reps": reps}), stored.repetition
 
 
-def _resolved(repetition: Path, spec: dict[str, Any]) -> Resolved:
-    known = {field.name: spec[field.name] for field in fields(Resolved) if field.name in spec}
-    required = [field.name for field in fields(Resolved) if field.default is MISSING and field.name not in LATER_KEYS]
-    lacking = [name for name in required if name not in known]
+def _resolved(repetition: Path, stored: Experiment) -> Resolved:
+    """The experiment without what a repetition adds."""
+    known = stored.model_dump(exclude_unset=True, exclude=OF_A_REPETITION)
+    if stored.congestion_sources:
+        known["congestion_sources"] = [
+            source.model_copy(
+                update={"text": _text(repetition / congestion.DIRECTORY / Path(source.file).name, source)}
+            )
+            for source in stored.congestion_sources
+        ]
     try:
-        if lacking or not NAME.fullmatch(known["name"]):
-            raise ValueError
-        if sources := known.get("congestion_sources"):
-            known["congestion_sources"] = [
-                source | {"text": _text(repetition / congestion.DIRECTORY / Path(source["file"]).name, source)}
-                for source in sources
-            ]
-        return Resolved.from_dict(known)
-    except (TypeError, KeyError, ValueError):
-        what = f"lacks {', '.join(lacking)}" if lacking else "is not the spec of a run"
-        raise InputError(f"{repetition / SPEC_FILE}: {what} of this version, so it cannot be repeated") from None
+        if not NAME.fullmatch(stored.name or ""):
+            raise InputError(f"{repetition / SPEC_FILE}: name is not that of a run, so it cannot be repeated")
+        return Resolved.model_validate(known)
+    except ValidationError as error:
+        raise InputError(f"{repetition / SPEC_FILE}: {problems(error)}, so it cannot be repeated") from None
 
 
-def _text(path: Path, source: Mapping[str, str]) -> str:
+def _text(path: Path, source: Source) -> str:
     """The source of a user's own congestion control, as it was in the run. Raises InputError."""
     try:
         text = regular.read_text(path)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({one_line(error)}); the run needs this congestion control") from None
-    if hashlib.sha256(text.encode()).hexdigest() != source["sha256"]:
+    if hashlib.sha256(text.encode()).hexdigest() != source.sha256:
         raise InputError(f"{path}: is not the congestion control of the run: its SHA-256 is not that in {SPEC_FILE}")
     return text
 

@@ -31,16 +31,17 @@ from experiments import (
 from experiments.disk import IPERF3_STREAM_BYTES
 from experiments.host import ALLOWED, Host
 from experiments.resolved import MAX_POOL_BYTES, Resolved
-from experiments.spec import ARRIVALS, KEYS, SPEC_VERSION, Spec, validate
+from experiments.spec import ARRIVALS, KEYS, Spec, validate
 from experiments.thresholds import ecn_threshold
 from experiments.traffic import MAX_FLOWS
-from experiments.traffic_groups import DEFAULT_LOAD
 from hosts.congestion_bpf import objects
 from hosts.traffic.open_loop import SIZES
 from lib import units
 from lib.errors import BadValue, SpecError
 from lib.frames import wire_bytes_of_ip
 from lib.queue_length import threshold
+from model.experiment import SPEC_VERSION
+from model.record import given_only
 
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
@@ -109,6 +110,25 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     transfers.refuse_too_many(traffic.finite, start_spread_ns + warmup_ns + duration_ns, wrong)
     buffer_packets, threshold_bytes = threshold(spec.buf, bdp, rate_bps, wire_bytes, spec.mtu)
     ecn = ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, wire_bytes, errors, wrong)
+    later = {
+        "transfers": traffic.finite or None,
+        "datagrams": traffic.datagrams or None,
+        "rtts_ns": paths.rtts_ns(spec),
+        "access_links": spec.access_links,
+        "servers": spec.servers,
+        "access_bps": None if spec.access is None else units.whole(spec.access),
+        "tcp": tcp_options.resolve(spec, spec.traffic, spec.switch, wrong),
+        "offloads": offloads.resolve(spec, given, clock, switch, where.testbed, rate_bps, wrong),
+        "ecn": _ecn(spec, wrong),
+        "ack_delay_ns": _ack_delay_ns(spec, entries, delay, errors, wrong),
+        "congestion_sources": congestion.in_spec(
+            {group.source for entry in entries for group in entry.spec.cc if group.source}
+        ),
+        "cc_parameters": spec.cc_parameters,
+        **pacing.resolve(spec, given, spec.traffic, clock, switch, where.testbed, host.bpf_lacks, wrong),
+        "program": None if "traffic" in errors else programs.resolve(spec, given, resolve_traffic.one_cc(spec), wrong),
+        "drop_cost_permille": _drop_cost(spec, switch, can, errors, wrong),
+    }
     resolved = Resolved(
         spec_version=SPEC_VERSION,
         name=spec.name or _name(traffic, spec) or f"open-loop-{spec.sizes or SIZES[0]}".replace(":", "-"),
@@ -135,29 +155,13 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         duration_ns=duration_ns,
         warmup_ns=warmup_ns,
         start_spread_ns=start_spread_ns,
-        load=float(DEFAULT_LOAD if spec.load is None else spec.load) if open_loop else None,
+        load=float(transfers.DEFAULT_LOAD if spec.load is None else spec.load) if open_loop else None,
         sizes=(spec.sizes or SIZES[0]) if open_loop else None,
         arrivals=(spec.arrivals or ARRIVALS[0]) if open_loop else None,
         datagram_flows=resolve_traffic.datagram_flows(spec) if open_loop else None,
-        transfers=traffic.finite,
-        datagrams=traffic.datagrams,
         seed=spec.seed,
         reps=spec.reps,
-        rtts_ns=paths.rtts_ns(spec),
-        access_links=spec.access_links,
-        servers=spec.servers,
-        access_bps=None if spec.access is None else units.whole(spec.access),
-        tcp=tcp_options.resolve(spec, spec.traffic, spec.switch, wrong),
-        offloads=offloads.resolve(spec, given, clock, switch, where.testbed, rate_bps, wrong),
-        ecn=_ecn(spec, wrong),
-        ack_delay_ns=_ack_delay_ns(spec, entries, delay, errors, wrong),
-        congestion_sources=congestion.in_spec(
-            {group.source for entry in entries for group in entry.spec.cc if group.source}
-        ),
-        cc_parameters=spec.cc_parameters,
-        **pacing.resolve(spec, given, spec.traffic, clock, switch, where.testbed, host.bpf_lacks, wrong),
-        program=None if "traffic" in errors else programs.resolve(spec, given, resolve_traffic.one_cc(spec), wrong),
-        drop_cost_permille=_drop_cost(spec, switch, can, errors, wrong),
+        **given_only(later),
     )
     if resolved.flows > MAX_FLOWS and not errors.keys() & {"cc", "flows"}:
         wrong("groups" if spec.groups else "flows", f"has {resolved.flows} flows; allowed: {MAX_FLOWS} in a run, long "

@@ -14,11 +14,12 @@ from experiments import ack_delay, pacing, paths, tcp_options, transfers
 from experiments.groups import Entry
 from experiments.spec import ARRIVALS, Spec
 from experiments.traffic import MAX_FLOWS
-from experiments.traffic_groups import DEFAULT_LOAD, Datagrams, Group
-from experiments.transfers import LONG, OPEN_LOOP, Drawn, Transfers
+from experiments.transfers import DEFAULT_LOAD, Drawn
 from hosts.traffic.open_loop import BURSTS_FORM, SIZES, is_periodic, read_arrivals
 from lib import units
 from lib.units import Quantity
+from model.groups import LONG, OPEN_LOOP, Datagrams, Finite, Long
+from model.record import given_only
 
 DEFAULT_FLOWS = 16
 
@@ -39,15 +40,15 @@ class Where:
 class Traffic:
     """All groups, each kind in the order of the entries."""
 
-    long: tuple[Group, ...]
-    finite: tuple[Transfers, ...]
+    long: tuple[Long, ...]
+    finite: tuple[Finite, ...]
     datagrams: tuple[Datagrams, ...]
 
 
 def resolve(entries: list[Entry], generator: str | None, where: Where) -> Traffic:
     """Calls each entry's `wrong` for values that are not possible."""
-    long: list[Group] = []
-    finite: list[Transfers] = []
+    long: list[Long] = []
+    finite: list[Finite] = []
     datagrams: list[Datagrams] = []
     for entry in entries:
         settings = _own(entry, where)
@@ -65,7 +66,7 @@ def resolve(entries: list[Entry], generator: str | None, where: Where) -> Traffi
 
 
 def _own(entry: Entry, where: Where) -> dict[str, Any]:
-    """Settings of a group of `groups`: field of OwnSettings -> value; empty without `groups`."""
+    """Settings of a group of `groups`: field of Group -> value; empty without `groups`."""
     spec = entry.spec
     bounds = pacing.resolve(
         spec, entry.given, spec.traffic, where.clock, where.switch, where.testbed, where.bpf_lacks, entry.wrong
@@ -73,7 +74,7 @@ def _own(entry: Entry, where: Where) -> dict[str, Any]:
     if entry.number is None or not entry.is_tcp:
         return {} if entry.number is None else {"number": entry.number}
     least_ns, most_ns = entry.rtts_ns
-    return {
+    settings = {
         "number": entry.number,
         "rtt_ns": least_ns,
         "rtt_spread_ns": most_ns - least_ns,
@@ -86,6 +87,7 @@ def _own(entry: Entry, where: Where) -> dict[str, Any]:
         "ecn": spec.ecn,
         **tcp_options.of_group(entry.given, spec),
     }
+    return given_only(settings)
 
 
 def _ack_delay_ns(entry: Entry, where: Where) -> int | None:
@@ -95,21 +97,21 @@ def _ack_delay_ns(entry: Entry, where: Where) -> int | None:
     return ack_delay.resolve(entry.spec, entry.rtts_ns[0], where.delay, entry.wrong)
 
 
-def _long(entry: Entry, settings: Mapping[str, Any]) -> list[Group]:
+def _long(entry: Entry, settings: Mapping[str, Any]) -> list[Long]:
     """The groups of long flows. If CC has one group without a number, FLOWS is its number of flows (default 16)."""
     spec, errors = entry.spec, entry.errors
     if LONG not in transfers.kinds(spec.traffic):
         return []
     given_groups = tuple(spec.cc)
     if len(given_groups) == 1 and given_groups[0].flows is None:
-        return [Group(given_groups[0].cc, DEFAULT_FLOWS if spec.flows is None else spec.flows, **settings)]
+        return [Long(cc=given_groups[0].cc, flows=DEFAULT_FLOWS if spec.flows is None else spec.flows, **settings)]
     total = sum(group.flows for group in given_groups)
     if total > MAX_FLOWS:
         entry.wrong("cc", f"has {total} flows; allowed: 1 to {MAX_FLOWS}, as FLOWS")
     elif spec.flows is not None and spec.flows != total and not errors.keys() & {"cc", "flows"}:
         problem = f"is not the sum of CC={entry.given.get('cc')}, {total}; allowed: {total}, or no FLOWS at all"
         entry.wrong("flows", problem)
-    return [Group(group.cc, group.flows, **settings) for group in given_groups]
+    return [Long(cc=group.cc, flows=group.flows, **settings) for group in given_groups]
 
 
 def datagram_flows(spec: Spec, number: int | None = None) -> int:
@@ -129,7 +131,8 @@ def _datagrams(entry: Entry) -> list[Datagrams]:
     flows = datagram_flows(spec, entry.number)
     sizes = spec.sizes if isinstance(spec.sizes, str) else SIZES[0]
     load = float(DEFAULT_LOAD if spec.load is None else spec.load)
-    return [Datagrams(flows, load, sizes, spec.arrivals or ARRIVALS[0], number=entry.number)]
+    number = given_only({"number": entry.number})
+    return [Datagrams(flows=flows, load=load, sizes=sizes, arrivals=spec.arrivals or ARRIVALS[0], **number)]
 
 
 def _check_arrivals(entry: Entry) -> None:

@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""An experiment with every parameter set, in SI units, and all values that follow from them."""
+"""An experiment that can be run, and all values that follow from its parameters."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated
 
-from controlplane.policy import MARKING_MODES
 from experiments import access
 from experiments.spec import STREAMS_PER_PROCESS
 from experiments.traffic import MAX_FLOWS
-from experiments.traffic_groups import Datagrams, Group, OwnSettings, to_dict
-from experiments.transfers import Transfers
 from lib import units
 from lib.frames import ETHERNET_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
+from model.experiment import Experiment
+from model.groups import Datagrams, Group, Long
+from model.record import NotNegative, Positive, one_of
 
 MAX_POOL_BYTES = 2 << 30
 WINDOWS_UNSENT = 2  # limit of a socket's unsent bytes, in windows of the flow's fair share
@@ -28,94 +26,32 @@ POOL_MARGIN = 8192
 MOST_BURST = 1 << 16  # packets beyond a full buffer and full links
 # On the wire: a SYN with all its options, and the ACK of a SYN-ACK.
 HANDSHAKE_WIRE_BYTES = 98 + 90
-# Keys that are left out of spec.yaml while they have no value: the names of points and jobs follow from the content of
-# spec.yaml, so a new key would otherwise rename them all.
-LATER_KEYS = (
-    "rtts_ns", "access_bps", "access_links", "servers", "transfers", "tcp", "offloads", "pacing", "window_packets",
-    "congestion_sources", "cc_parameters", "ecn", "ack_delay_ns", "datagrams",
-    "program", "drop_cost_permille",
-)  # fmt: skip
 LEAST_CONNECT_INTERVAL_NS = 100_000  # between two SYNs, for a machine in real time
 
 
-@dataclass(frozen=True)
-class Resolved:
-    """An experiment with every parameter set, in SI units: the content of spec.yaml in a run directory."""
+class Resolved(Experiment):
+    """An experiment that can be run: the fields that every run has, and all values that follow from the fields."""
 
-    spec_version: int
     name: str
-    target: str
-    clock: str
-    switch: str
-    traffic: str
-    generator: str | None  # of TCP flows
-    delay: str
-    mode: str
-    groups: tuple[Group, ...]
-    rate_bps: int
-    rate_pps: int | None  # the rate in full packets, rounded, on a target that counts packets
-    rtt_ns: int
-    rtt_spread_ns: int
-    mtu_bytes: int
-    wire_bytes: int
-    bdp_packets: int
+    switch: Annotated[str, one_of("process", "driver", "ns3")]
+    delay: Annotated[str, one_of("switch", "tc")]
+    rtt_spread_ns: NotNegative
     buffer_given: str
-    buffer_packets: int  # the threshold; if it is in bytes, the nearest number of full packets
-    threshold_bytes: int | None
-    ecn_threshold_packets: int | None
-    ecn_threshold_bytes: int | None
-    duration_ns: int
-    warmup_ns: int
-    start_spread_ns: int
-    load: float | None  # `load`, `sizes`, `arrivals` and `datagram_flows` are of open-loop traffic
-    sizes: str | None
-    arrivals: str | None
-    datagram_flows: int | None
-    transfers: tuple[Transfers, ...]  # groups of finite flows
-    seed: int
-    reps: int
-    rtts_ns: list[int] | None = None  # of classes of flows; None: RTT and RTT_SPREAD apply
-    access_bps: int | None = None  # rate of each long flow's own link, or of each link that flows share
-    access_links: int | None = None  # number of links that flows share
-    servers: int | None = None  # number of paths of finite flows; None: one for each pair of RTT and access link
-    tcp: dict[str, int | str] | None = None  # None: Linux's defaults, and not in spec.yaml
-    offloads: dict[str, int] | None = None  # None: off, and not in spec.yaml
-    pacing: str | None = None  # None: off, and not in spec.yaml
-    window_packets: int | None = None  # None: no bound, and not in spec.yaml
-    congestion_sources: list[dict[str, str]] | None = None  # users' own algorithms: name, file, sha256, text
-    cc_parameters: dict[str, str] | None = None  # algorithm.parameter -> value; None: the kernel's defaults
-    ecn: str | None = None  # of TCP; None: on only with a marking MODE, and not in spec.yaml
-    ack_delay_ns: int | None = None  # propagation delay of the ACK direction; None: half of the RTT
-    program: dict[str, Any] | None = None  # SERVER and CLIENT; None: none, and not in spec.yaml
-    drop_cost_permille: int | None = None  # None: none, and not in spec.yaml
-    datagrams: tuple[Datagrams, ...] = ()  # groups of open-loop traffic beside others, and not in spec.yaml if none
-
-    @property
-    def flows(self) -> int:
-        """Number of long flows and of 5-tuples of open-loop traffic."""
-        of_datagrams = sum(group.flows for group in self.datagrams) + (self.datagram_flows or 0)
-        return sum(group.flows or 0 for group in self.groups) + of_datagrams
-
-    @property
-    def tcp_groups(self) -> tuple[Group | Transfers, ...]:
-        return (*self.groups, *self.transfers)
-
-    def ecn_of(self, group: OwnSettings) -> bool:
-        """Whether the TCP flows of the group ask for ECN."""
-        ecn = group.ecn or self.ecn
-        return ecn == "on" if ecn else self.mode in MARKING_MODES
+    start_spread_ns: NotNegative
+    seed: NotNegative
+    reps: Positive
 
     @property
     def with_ecn(self) -> bool:
         """Whether any TCP flow asks for ECN."""
-        return any(self.ecn_of(group) for group in self.tcp_groups or (OwnSettings(),))
+        return any(self.ecn_of(group) for group in self.tcp_groups or (Group(),))
 
     @property
     def pacing_of_host(self) -> str | None:
         """The kind of pacing, one for all groups that are paced."""
         return next((group.pacing for group in self.tcp_groups if group.pacing), self.pacing)
 
-    def access_of(self, group: OwnSettings) -> int | None:
+    def access_of(self, group: Group) -> int | None:
         """The rate of the access links of the group's flows."""
         return group.access_bps if group.is_own else self.access_bps
 
@@ -126,7 +62,7 @@ class Resolved:
         """
         return self.rtt_ns - self.rtt_ns // 2 if self.ack_delay_ns is None else self.ack_delay_ns
 
-    def back_of(self, group: OwnSettings) -> int:
+    def back_of(self, group: Group) -> int:
         """Propagation delay of the ACK direction of the group's flows."""
         return self.back_ns if group.ack_delay_ns is None else group.ack_delay_ns
 
@@ -146,7 +82,7 @@ class Resolved:
         return min(forth_ns, default=self.rtt_ns - self.back_ns)
 
     @property
-    def idle_rtt_ns(self) -> int:
+    def least_rtt_ns(self) -> int:
         """RTT of a packet that belongs to no flow."""
         return self.least_forth_ns + self.least_back_ns
 
@@ -185,12 +121,12 @@ class Resolved:
         ]
         return self._bottleneck_rtt_ns + max(waits_ns, default=0)
 
-    def _sharing(self, group: OwnSettings) -> int:
+    def _sharing(self, group: Group) -> int:
         """The most long flows that share one access link of the group; 1 without shared links, or for finite flows."""
         links = group.access_links if group.is_own else self.access_links
-        if not links or not isinstance(group, Group):
+        if not links or not isinstance(group, Long):
             return 1
-        flows = (group.flows or 0) if group.is_own else sum(each.flows or 0 for each in self.groups)
+        flows = group.flows if group.is_own else sum(each.flows for each in self.long)
         return -(-flows // links)
 
     @property
@@ -232,15 +168,15 @@ class Resolved:
     @property
     def flows_at_once(self) -> int:
         """The most flows that are open at the same time."""
-        return self.flows + math.ceil(sum(group.open_flows(self.traffic_ns) for group in self.transfers))
+        return self.flows + math.ceil(sum(group.open_flows(self.traffic_ns) for group in self.finite))
 
     @property
     def access_queues_packets(self) -> int:
         """Most packets in the queues of all access links."""
-        of_long = sum((group.flows or 0) * self.access_packets(self.access_of(group)) for group in self.groups)
+        of_long = sum(group.flows * self.access_packets(self.access_of(group)) for group in self.long)
         of_finite = sum(
             math.ceil(group.open_flows(self.traffic_ns)) * self.access_packets(self.access_of(group))
-            for group in self.transfers
+            for group in self.finite
         )
         return of_long + of_finite
 
@@ -270,7 +206,7 @@ class Resolved:
         }
         sizes = [self.sizes or "", *(group.sizes for group in self.datagrams)]
         mean_bytes = min(means.get(of_group, self.wire_bytes) for of_group in sizes)
-        offered_bps = sum(group.offered_bps() for group in self.transfers)
+        offered_bps = sum(group.offered_bps() for group in self.finite)
         rate_bps = self.rate_bps if self.flows or self.program else min(self.rate_bps, int(offered_bps) + 1)
         return rate_bps * self.traffic_ns // (8 * 10**9 * mean_bytes)
 
@@ -294,36 +230,9 @@ class Resolved:
     def _pool_packet_bytes(self) -> int:
         return self.frame_bytes + POOL_PACKET_BYTES
 
-    def to_dict(self) -> dict[str, Any]:
-        of_groups = {name: list(map(to_dict, getattr(self, name))) for name in ("groups", "transfers", "datagrams")}
-        content = asdict(self) | of_groups
-        for key in LATER_KEYS:
-            if content[key] in (None, []):
-                del content[key]
-        return content
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Resolved:
-        """The inverse of `to_dict`, for another process. Nothing is checked, so it must not read files of users."""
-        groups = tuple(Group(**group) for group in content["groups"])
-        finite = tuple(Transfers(**group) for group in content.get("transfers", ()))
-        datagrams = tuple(Datagrams(**group) for group in content.get("datagrams", ()))
-        return cls(**{**content, "groups": groups, "transfers": finite, "datagrams": datagrams})
-
     @property
-    def all_datagrams(self) -> tuple[Datagrams, ...]:
-        """The groups of open-loop traffic, beside others or alone."""
-        if self.datagram_flows is None:
-            return self.datagrams
-        return (Datagrams(self.datagram_flows, self.load or 0.0, self.sizes or "", self.arrivals or ""),)
-
-    @property
-    def process_flows(self) -> list[tuple[Group | Datagrams, int]]:
+    def process_flows(self) -> list[tuple[Long | Datagrams, int]]:
         """Group and number of flows of each sending process. An iperf3 process carries 128 flows at most."""
         most = STREAMS_PER_PROCESS if self.generator == "iperf3" else MAX_FLOWS
-        groups: tuple[Group | Datagrams, ...] = (*self.groups, *self.all_datagrams)
-        return [
-            (group, min(most, (group.flows or 0) - first))
-            for group in groups
-            for first in range(0, group.flows or 0, most)
-        ]
+        groups: tuple[Long | Datagrams, ...] = (*self.long, *self.all_datagrams)
+        return [(group, min(most, group.flows - first)) for group in groups for first in range(0, group.flows, most)]

@@ -15,7 +15,7 @@ from controlplane.policy import EGRESS_ECN, EGRESS_MODES, Ecn, EgressThreshold, 
 from controlplane.soft import ControlTuple, SourceAddress, SourcePort
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS
-from experiments import capabilities, congestion, cost, host, pacing, paths, programs, tcp_options, topology, transfers
+from experiments import capabilities, cost, host, pacing, paths, programs, tcp_options, topology, transfers
 from experiments.bpf_programs import NO_PROGRAMS, Programs
 from experiments.cell import RUNTIME
 from experiments.configure import TCP, SwitchSettings
@@ -34,9 +34,9 @@ from experiments.traffic import (
     TrafficPlan,
     UserProgram,
 )
-from experiments.traffic_groups import Datagrams, Group
-from experiments.transfers import Transfers
 from hosts.traffic.transfers import draw, server_ports
+from model.experiment import Experiment
+from model.groups import Datagrams, Finite, Long
 
 MOST_PORT = 65535
 MOST_WINDOW_BYTES = 256 << 20
@@ -44,20 +44,24 @@ MOST_WINDOW_BYTES = 256 << 20
 # rate a burst would arrive in the same ns of virtual time.
 NIC_BPS = 100 * 10**9
 LINES = "lines"  # the inventory's group of delay lines
+# The fields of the spec that roles read, beside `groups` and `transfers`. They read bdp_packets only if netem makes the
+# delay.
+READ_BY_ROLES = ("mode", "delay", "traffic", "generator", "rtt_ns", "tcp", "offloads")
+READ_WITH_NETEM = ("bdp_packets",)
 SEED_BITS = 48  # of a seed made of SEED and repetition (_seed): 32 + 16
 
 
 class FlowProcess(NamedTuple):
     """One iperf3 client and its server; or all flows of a group that epoll carries; or a group of datagrams."""
 
-    group: Group | Datagrams
+    group: Long | Datagrams
     flows: int
     server_port: int
     first_client_port: int
 
     @property
     def cc(self) -> str | None:
-        return self.group.cc if isinstance(self.group, Group) else None
+        return self.group.cc if isinstance(self.group, Long) else None
 
     def ports(self) -> dict[str, int]:
         """The keys of this process in a plan of hosts/traffic."""
@@ -75,12 +79,10 @@ def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> Ru
     return RunPlan(
         title=f"repetition {repetition} of {spec.reps}" if spec.reps > 1 else spec.name,
         target=spec.target,
-        stored_spec=spec.to_dict()
-        | congestion.without_text(spec.congestion_sources)
-        | {"repetition": repetition, "extra_delays_ns": extra_ns if spec.rtt_spread_ns else []}
-        | ({"idle_rtt_ns": spec.idle_rtt_ns} if spec.idle_rtt_ns != spec.rtt_ns else {})
-        | _paths(spec),
-        congestion_sources=spec.congestion_sources,
+        stored_spec=_stored(spec, repetition, extra_ns).dump(),
+        congestion_sources=[source.dump() for source in spec.congestion_sources or ()],
+        congestion_controls=_congestion_controls(spec),
+        cc_parameters=spec.cc_parameters or {},
         network=network(spec),
         settings=_settings(spec, flows, processes, finite),
         traffic=_traffic(spec, repetition, processes, flows, finite, bpf),
@@ -99,6 +101,12 @@ def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> Ru
         kernel_names=dict(bpf.names),
         kernel_parameters=pacing.kernel_parameters(spec.pacing_of_host),
     )
+
+
+def _congestion_controls(spec: Resolved) -> tuple[str, ...]:
+    """Those of all TCP flows and of the user's programs."""
+    of_program = spec.program and spec.program.cc
+    return tuple(sorted({group.cc for group in spec.tcp_groups} | ({of_program} if of_program else set())))
 
 
 def network(spec: Resolved) -> Network:
@@ -138,7 +146,7 @@ def finite_ports(spec: Resolved, repetition: int) -> list[range]:
     result: list[range] = []
     first = FIRST_FINITE_SERVER_PORT
     duration_ns = spec.start_spread_ns + spec.warmup_ns + spec.duration_ns
-    for number, group in enumerate(spec.transfers):
+    for number, group in enumerate(spec.finite):
         flows = sum(1 for _ in draw(group.group(first), number, duration_ns, _seed(spec, repetition)))
         result.append(range(first, first + server_ports(flows)))
         first = result[-1].stop
@@ -157,9 +165,9 @@ def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
     to flows changes. Before the shuffle, with RTTS, flow k gets the RTT with index k mod the number of RTTs. Each group
     of `groups` has its own RTTs. Datagrams have no RTT, so their value is 0.
     """
-    of_run = sum(group.flows or 0 for group in spec.groups if not group.is_own)
-    parts: list[tuple[Resolved | Group, int, str]] = [(spec, of_run, "")] if of_run else []
-    parts += [(group, group.flows or 0, f" {group.number}") for group in spec.groups if group.is_own]
+    of_run = sum(group.flows for group in spec.long if not group.is_own)
+    parts: list[tuple[Resolved | Long, int, str]] = [(spec, of_run, "")] if of_run else []
+    parts += [(group, group.flows, f" {group.number}") for group in spec.long if group.is_own]
     result: list[int] = []
     for settings, flows, name in parts:
         least_ns, spread_ns, rtts = settings.rtt_ns or 0, settings.rtt_spread_ns or 0, settings.rtts_ns
@@ -214,12 +222,12 @@ def _flows(spec: Resolved, processes: list[FlowProcess], delays_ns: list[int]) -
     )  # fmt: skip
 
 
-def _forth_extra_ns(spec: Resolved, group: Group | Datagrams, extra_ns: int) -> int:
+def _forth_extra_ns(spec: Resolved, group: Long | Datagrams, extra_ns: int) -> int:
     """A flow's delay in the data direction beyond the bottleneck's. `extra_ns` is the flow's RTT minus the run's."""
     return extra_ns if isinstance(group, Datagrams) else spec.forth_extra_ns(spec.rtt_ns + extra_ns, group.ack_delay_ns)
 
 
-def _access_bps(spec: Resolved, group: Group | Datagrams) -> int:
+def _access_bps(spec: Resolved, group: Long | Datagrams) -> int:
     """The rate of each long flow's own link; 0: none."""
     return 0 if isinstance(group, Datagrams) else spec.access_of(group) or 0
 
@@ -243,7 +251,7 @@ def _settings(
         + tuple((SourceAddress(path.src_addr), _path_settings(spec, path)) for path in paths.paths(spec))
         + _ack_settings(spec, processes, finite),
         shared_links_bps=paths.links_bps(spec),
-        nic_rate_bps=(spec.offloads or {}).get("nic_rate_bps", 0),
+        nic_rate_bps=(spec.offloads and spec.offloads.nic_rate_bps) or 0,
         drop_cost_permille=spec.drop_cost_permille or 0,
     )
 
@@ -273,27 +281,33 @@ def _ack_settings(
 
 def _server_ports(
     spec: Resolved, processes: list[FlowProcess], finite: list[range]
-) -> list[tuple[Group | Transfers, range]]:
+) -> list[tuple[Long | Finite, range]]:
     """The server ports of each group of long or finite flows. A group that iperf3 carries may have several processes,
     each with its port.
     """
     long = [
         (process.group, range(process.server_port, process.server_port + 1))
         for process in processes
-        if isinstance(process.group, Group)
+        if isinstance(process.group, Long)
     ]
-    return [*long, *zip(spec.transfers, finite, strict=True)]
+    return [*long, *zip(spec.finite, finite, strict=True)]
 
 
-def _paths(spec: Resolved) -> dict[str, Any]:
-    """For spec.yaml: the paths of finite flows and the shared links of long flows, if there are any."""
-    listed = [{key: value for key, value in path._asdict().items() if value is not None} for path in paths.paths(spec)]
-    if spec.transfers and spec.transfers[0].is_own:  # groups may have links of different rates
+def _stored(spec: Resolved, repetition: int, extra_ns: list[int]) -> Experiment:
+    """The experiment of a repetition: with its draws, the paths of finite flows and the shared links of long flows. The
+    texts of the users' own congestion controls are files.
+    """
+    known: dict[str, Any] = {"repetition": repetition, "extra_delays_ns": tuple(extra_ns) if spec.rtt_spread_ns else ()}
+    if spec.least_rtt_ns != spec.rtt_ns:
+        known["idle_rtt_ns"] = spec.least_rtt_ns
+    if listed := paths.paths(spec):
         rates = paths.links_bps(spec)
-        listed = [path | {"access_bps": rates.get(path["access_link"])} for path in listed]
-    of_flows = paths.link_of_flows(spec)
-    links = {"link_of_flows": of_flows, "links_bps": list(paths.links_bps(spec).values())} if of_flows else {}
-    return ({"paths": listed} if listed else {}) | links
+        if spec.finite[0].is_own:  # groups may have links of different rates
+            listed = tuple(path.model_copy(update={"access_bps": rates.get(path.access_link)}) for path in listed)
+        known["paths"] = listed
+    if of_flows := paths.link_of_flows(spec):
+        known |= {"link_of_flows": tuple(of_flows), "links_bps": tuple(paths.links_bps(spec).values())}
+    return spec.without_texts().model_copy(update=known)
 
 
 def _traffic(
@@ -315,7 +329,7 @@ def _traffic(
         options["transfers"] = [
             group.plan(ports.start, tuple(path.src_addr for path in paths.of_group(spec, number)))
             | _own_options(spec, group)
-            for number, (group, ports) in enumerate(zip(spec.transfers, finite, strict=True))
+            for number, (group, ports) in enumerate(zip(spec.finite, finite, strict=True))
         ]
     return TrafficPlan("long_flows", flows, options, user)
 
@@ -352,7 +366,7 @@ def _datagram_options(spec: Resolved, process: FlowProcess, seed: int) -> dict[s
     }
 
 
-def _own_options(spec: Resolved, group: Group | Transfers) -> dict[str, Any]:
+def _own_options(spec: Resolved, group: Long | Finite) -> dict[str, Any]:
     """The settings of a group of `groups` in a plan of hosts/traffic; empty without `groups`."""
     if not group.is_own:
         return {}
@@ -378,7 +392,7 @@ def _tcp_options(spec: Resolved, repetition: int, processes: list[FlowProcess], 
     groups = [
         {"cc": process.group.cc, **process.ports(), **_own_options(spec, process.group)}
         for process in processes
-        if isinstance(process.group, Group)
+        if isinstance(process.group, Long)
     ]
     of_datagrams = [process for process in processes if isinstance(process.group, Datagrams)]
     datagrams = [
@@ -424,8 +438,7 @@ def _setup(
         "checkout": str(host.CHECKOUT),
         "client_ports": f"{FIRST_CLIENT_PORT}-{LAST_CLIENT_PORT}",
         "finite_ports": [
-            f"{ports.start}-{ports[-1]}={bpf.name(group.cc)}"
-            for group, ports in zip(spec.transfers, finite, strict=True)
+            f"{ports.start}-{ports[-1]}={bpf.name(group.cc)}" for group, ports in zip(spec.finite, finite, strict=True)
         ],
         "datagram_ports": [process.server_port for process in processes if isinstance(process.group, Datagrams)],
         "collector_address": topology.COLLECTOR.ipv4,
@@ -436,7 +449,7 @@ def _setup(
         **bpf.of_roles(_windows(spec, processes, finite) if spec.clock == "real" else [], seed),
         "tune_ecn": "on" if spec.with_ecn else "off",
         **_port_tcp(spec, processes, finite),
-        **({"program_cc": spec.program["cc"]} if spec.program else {}),
+        **({"program_cc": spec.program.cc} if spec.program else {}),
         "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, MOST_WINDOW_BYTES),
         "switch_frame_bytes": sized.frame_bytes,
         "switch_executor": spec.switch,
@@ -473,10 +486,12 @@ def _windows(spec: Resolved, processes: list[FlowProcess], finite: list[range]) 
 
 
 def _spec_of_roles(spec: Resolved, bpf: Programs) -> dict[str, Any]:
-    """The spec for the roles. Roles set sockets' congestion controls, so the spec has the algorithms' kernel names. The
-    source texts are left out.
+    """The fields of the spec that roles read: these decide the steps of the set-up. Roles set sockets' congestion
+    controls, so the groups have the algorithms' kernel names. Numbers of flows matter with iperf3 only, because they
+    set the number of iperf3 servers.
     """
-    content = spec.to_dict() | congestion.without_text(spec.congestion_sources)
-    for key in ("groups", "transfers"):
-        content[key] = [group | {"cc": bpf.name(group["cc"])} for group in content.get(key, [])]
-    return {key: value for key, value in content.items() if value or key != "transfers"}
+    names = READ_BY_ROLES + (READ_WITH_NETEM if spec.delay == "tc" else ())
+    counted = spec.generator == "iperf3"
+    groups = [{"cc": bpf.name(group.cc)} | ({"flows": group.flows} if counted else {}) for group in spec.long]
+    finite = {"transfers": [{"cc": bpf.name(group.cc)} for group in spec.finite]} if spec.finite else {}
+    return {name: value for name, value in spec.dump().items() if name in names} | {"groups": groups} | finite

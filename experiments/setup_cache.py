@@ -4,10 +4,10 @@ short run does outside of its virtual machine. All repetitions of an experiment 
 flows need different numbers of server ports.
 
 The steps depend only on the variables and on the files in ansible/, because no role asks for facts of this machine. Two
-rules let runs share cached steps. First, Ansible gets only the keys of the spec that roles read; a test compares the
-list with the roles. Second, Ansible gets placeholders for values that roles only pass on to a program (PASSED_ON); the
-values are filled in afterwards. So runs that differ only in rate, buffer or length share one cache entry, unless they
-need different limits of socket buffers or unsent bytes, or netem makes the delay.
+rules let runs share cached steps. First, Ansible gets only the fields of the spec that roles read (run_plan.py); a test
+compares the list with the roles. Second, Ansible gets placeholders for values that roles only pass on to a program
+(PASSED_ON); the values are filled in afterwards. So runs that differ only in rate, buffer or length share one cache
+entry, unless they need different limits of socket buffers or unsent bytes, or netem makes the delay.
 """
 
 from __future__ import annotations
@@ -24,10 +24,6 @@ from experiments.steps import SetupStep
 from lib import files
 
 DIRECTORY = host.BUILD / "plans"
-# The keys of the spec that roles read, beside `groups` and `transfers` (_read_by_roles). Roles read bdp_packets only if
-# netem makes the delay.
-READ_KEYS = ("mode", "delay", "traffic", "generator", "rtt_ns", "tcp", "offloads")
-READ_KEYS_OF_NETEM = ("bdp_packets",)
 # Variables that are an argument, or a list of arguments, of a program.
 PASSED_ON = ("tune_window_bytes", "switch_frame_bytes", "switch_options", "collector_options", "tracer_options")
 FIRST_MARK = 7_700_000_000_000  # placeholders are numbers, because some roles check for a number
@@ -37,8 +33,9 @@ MOST_KEPT = 2000  # cached plans of about 3 kB each; the oldest plans are remove
 def plan(names: tuple[str, ...], variables: dict[str, Any], log: Path, scratch: Path) -> list[SetupStep]:
     """The steps of playbooks.plan, from the cache if possible. Raises RunError."""
     marks = {name: str(FIRST_MARK + number) for number, name in enumerate(PASSED_ON) if name in variables}
-    asked = variables | {"spec": _read_by_roles(variables["spec"])}
-    asked |= {name: [mark] if isinstance(variables[name], list) else int(mark) for name, mark in marks.items()}
+    asked = variables | {
+        name: [mark] if isinstance(variables[name], list) else int(mark) for name, mark in marks.items()
+    }
     values = {mark: variables[name] for name, mark in marks.items()}
     return [replace(step, argv=_unmarked(step.argv, values)) for step in _plan(names, asked, log, scratch)]
 
@@ -51,17 +48,6 @@ def _plan(names: tuple[str, ...], variables: dict[str, Any], log: Path, scratch:
         steps = playbooks.plan(names, variables, log, scratch)
     _remember(file, steps)
     return steps
-
-
-def _read_by_roles(spec: dict[str, Any]) -> dict[str, Any]:
-    """The part of a spec that decides the steps. Numbers of flows matter with iperf3 only, because they
-    set the number of iperf3 servers.
-    """
-    keys = READ_KEYS + (READ_KEYS_OF_NETEM if spec["delay"] == "tc" else ())
-    counted = ("cc", "flows") if spec["generator"] == "iperf3" else ("cc",)
-    groups = [{key: group[key] for key in counted} for group in spec["groups"]]
-    known = {key: spec[key] for key in keys if key in spec} | {"groups": groups}
-    return known | ({"transfers": [{"cc": group["cc"]} for group in spec["transfers"]]} if "transfers" in spec else {})
 
 
 def _unmarked(argv: list[str], values: dict[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ import math
 from experiments import programs, topology
 from experiments.repetition_plan import Sizes
 from experiments.resolved import POOL_PACKET_BYTES, Resolved
+from hosts.tune.tcp_options import LINUX
 
 FRAME_EXTRA_BYTES = 18  # Ethernet header and a VLAN tag
 BODY_BYTES = 1280  # of a packet in a driver, beside the pool: the skb that holds the sender's pages
@@ -44,7 +45,7 @@ def sizes(spec: Resolved) -> Sizes:
     ring_mib = _trace_ring_mib(spec)
     windows = spec.bdp_packets * (spec.rtt_ns + spec.rtt_spread_ns) // spec.rtt_ns + spec.buffer_packets
     windows += min(spec.access_queues_packets, spec.pool_packets)
-    with_sack = (spec.tcp or {}).get("sack", "on") == "on"
+    with_sack = (spec.tcp or LINUX)["sack"] == "on"
     each = SEGMENTS_PER_WINDOW_PACKET if with_sack else SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK
     unsent = UNSENT_PER_WINDOW_PACKET * windows
     if spec.unsent_bytes is not None:
@@ -72,13 +73,13 @@ def sizes(spec: Resolved) -> Sizes:
 
 def _finite_bytes(spec: Resolved) -> int:
     """Memory of all finite flows, and of the sockets that are open at the same time, without TCP's buffers."""
-    planned = sum(group.flows(spec.traffic_ns) for group in spec.transfers)
+    planned = sum(group.flows(spec.traffic_ns) for group in spec.finite)
     return int(planned * FINITE_FLOW_BYTES + _open_flows(spec) * FLOW_BYTES)
 
 
 def _open_flows(spec: Resolved) -> int:
     """The most finite flows that are open at the same time."""
-    return math.ceil(sum(group.open_flows(spec.traffic_ns) for group in spec.transfers))
+    return math.ceil(sum(group.open_flows(spec.traffic_ns) for group in spec.finite))
 
 
 def _trace_ring_mib(spec: Resolved) -> int:

@@ -59,10 +59,10 @@ def _setting(repetition: Path, given: dict[str, str]) -> Any:
     read, wrong = validate(given)
     errors = list(wrong.values())
     rate = units.whole(read.rate) if "rate" in given else recorded.rate_bps
-    bdp = Fraction(rate * spec["rtt_ns"], 8 * 10**9 * spec["wire_bytes"])
+    bdp = Fraction(rate * spec.rtt_ns, 8 * 10**9 * spec.wire_bytes)
     packets, in_bytes = recorded.buffer_packets, recorded.threshold_bytes
     if "buf" in given:
-        packets, in_bytes = threshold(read.buf, bdp, rate, spec["wire_bytes"], spec["mtu_bytes"])
+        packets, in_bytes = threshold(read.buf, bdp, rate, spec.wire_bytes, spec.mtu_bytes)
     mode = read.mode if "mode" in given else recorded.mode
     # The run's marking threshold stays only if the buffer stays: it belongs to that buffer.
     ecn = recorded.ecn_threshold if mode == "ecn" and "buf" not in given else None
@@ -71,7 +71,7 @@ def _setting(repetition: Path, given: dict[str, str]) -> Any:
             errors.append(
                 BadValue("ECN_THRESHOLD", given["ecn_threshold"], "has no meaning here; allowed: with MODE=ecn only")
             )
-        of_packets, of_bytes = threshold(read.ecn_threshold, bdp, rate, spec["wire_bytes"], spec["mtu_bytes"])
+        of_packets, of_bytes = threshold(read.ecn_threshold, bdp, rate, spec.wire_bytes, spec.mtu_bytes)
         ecn = of_packets if in_bytes is None else of_bytes
         if ecn is None or (of_bytes is None) != (in_bytes is None):
             text = "and the buffer are not in the same unit; allowed: both in bytes, or both in p, bdp or time"

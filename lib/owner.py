@@ -20,6 +20,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from lib.terminal import complain
 
@@ -47,6 +48,22 @@ def sudo_user() -> pwd.struct_passwd | None:
         return pwd.getpwuid(int(uid)) if uid.isascii() and uid.isdigit() and int(uid) and os.geteuid() == 0 else None
     except KeyError:
         return None
+
+
+class User(NamedTuple):
+    """A user whom programs run as."""
+
+    uid: int
+    gid: int
+    groups: list[int]
+
+
+def caller() -> User:
+    """The user who called sudo, or runs this process."""
+    user = sudo_user()
+    if user is None:
+        return User(os.getuid(), os.getgid(), sorted(os.getgroups()))
+    return User(user.pw_uid, user.pw_gid, sorted(os.getgrouplist(user.pw_name, user.pw_gid)))
 
 
 def is_ours(descriptor: int) -> bool:

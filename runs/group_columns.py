@@ -3,55 +3,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from controlplane.policy import MARKING_MODES
 from lib import units
+from model.experiment import Experiment
+from model.groups import Datagrams, Finite, Long
 
 
-def of_spec(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:
+def of_experiment(spec: Experiment) -> dict[str, Any]:
     """Values by column. None: the run has no such value, or the value is unknown."""
-    groups = _groups(spec)
-    numbered = [group for group in groups if group.get("number") is not None]
-    links = [value for group in (spec, *numbered) if isinstance(value := group.get("access_links"), int)]
-    no_tcp = not spec.get("groups") and not spec.get("transfers")
-    ecn = spec.get("ecn", "on" if spec.get("mode") in MARKING_MODES else "off")
-    of_groups = [str(group.get("ecn") or ecn) for group in numbered if _is_tcp(group)]
+    numbered = [group for group in spec.groups if group.number is not None]
+    links = [group.access_links or 0 for group in (spec, *numbered)]
+    of_tcp = [group for group in numbered if not isinstance(group, Datagrams)] or spec.tcp_groups
+    asks = dict.fromkeys("on" if spec.ecn_of(group) else "off" for group in of_tcp)
     return {
         "rtts_ns": ",".join(map(str, _rtts_ns(spec, numbered))) or None,
         "access_links": sum(links) or None,
-        "ecn": None if imported or no_tcp else ",".join(dict.fromkeys(of_groups)) or ecn,
+        "ecn": None if spec.imported else ",".join(asks) or None,
         "groups": " + ".join(map(_text, numbered)) or None,
     }
 
 
-def _groups(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """All groups of spec.yaml, of every kind, sorted by their number."""
-    lists = [value for key in ("groups", "transfers", "datagrams") if isinstance(value := spec.get(key), list)]
-    groups = [group for of_kind in lists for group in of_kind if isinstance(group, dict)]
-    return sorted(groups, key=lambda group: number if isinstance(number := group.get("number"), int) else 0)
-
-
-def _is_tcp(group: Mapping[str, Any]) -> bool:
-    return "cc" in group
-
-
-def _rtts_ns(spec: Mapping[str, Any], numbered: list[Mapping[str, Any]]) -> list[int]:
+def _rtts_ns(spec: Experiment, numbered: list[Long | Finite | Datagrams]) -> list[int]:
     """The distinct RTTs of RTTS and of all groups, sorted; empty if the run has neither RTTS nor groups."""
-    listed = spec.get("rtts_ns")
-    for group in numbered:
-        listed = [*(listed or []), *(group.get("rtts_ns") or [group.get("rtt_ns")])]
-    return sorted({rtt for rtt in listed or () if isinstance(rtt, int)})
+    return sorted({*(spec.rtts_ns or ()), *(rtt_ns for group in numbered for rtt_ns in _rtts_of(group))})
 
 
-def _text(group: Mapping[str, Any]) -> str:
+def _rtts_of(group: Long | Finite | Datagrams) -> tuple[int, ...]:
+    return group.rtts_ns or ((group.rtt_ns,) if group.rtt_ns else ())
+
+
+def _text(group: Long | Finite | Datagrams) -> str:
     """A group as `20 cubic 20ms`, `300 users of reno 20ms,50ms` or `0.1 open-loop`."""
-    if not _is_tcp(group):
-        return f"{group.get('load')} open-loop"
-    who = f"{group.get('flows')} {group.get('cc')}"
-    if group.get("kind"):
-        who = f"{group.get('users')} users of {group.get('cc')}"
-        who = who if group.get("users") else f"{group.get('load')} of {group.get('cc')}"
-    rtts = [rtt for rtt in group.get("rtts_ns") or [group.get("rtt_ns")] if isinstance(rtt, int)]
-    return f"{who} {','.join(units.show(rtt, 'time') for rtt in rtts)}".rstrip()
+    if isinstance(group, Datagrams):
+        return f"{group.load} open-loop"
+    who = f"{group.flows} {group.cc}"
+    if isinstance(group, Finite):
+        who = f"{group.users} users of {group.cc}" if group.users else f"{group.load} of {group.cc}"
+    return f"{who} {','.join(units.show(rtt_ns, 'time') for rtt_ns in _rtts_of(group))}".rstrip()

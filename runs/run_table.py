@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ import polars
 from hosts.tune.tcp_options import LINUX, profile
 from lib import files, parquet, regular
 from lib.errors import InputError
+from model.experiment import Experiment
+from model.groups import OPEN_LOOP, Long
 from runs import group_columns, plan_file, record, spec_file, verdict
 from runs.names import (
     EARLIER_ATTEMPTS,
@@ -36,19 +38,10 @@ from runs.names import (
 from runs.quantities import BY_NAME, QUANTITIES, Kind, at, is_number
 from runs.thinned import kept
 
-NOT_OF_A_POINT = (
-    "name",
-    "spec_version",
-    "buffer_given",
-    "seed",
-    "reps",
-    "repetition",
-    "extra_delays_ns",
-    "idle_rtt_ns",
-    "paths",
-    "link_of_flows",
-    "links_bps",
-)
+NOT_OF_A_POINT = {
+    "name", "spec_version", "buffer_given", "seed", "reps", "repetition", "extra_delays_ns", "idle_rtt_ns", "paths",
+    "link_of_flows", "links_bps",
+}  # fmt: skip
 
 _TYPES: dict[type, polars.DataType] = {
     str: polars.String(), int: polars.Int64(), float: polars.Float64(), bool: polars.Boolean(),
@@ -79,43 +72,42 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
     `summary` is not a summary.
     """
     verdict.check(summary)
-    spec = summary["spec"]
-    groups = [group for group in _list(spec.get("groups")) if isinstance(group, dict)]
-    finite = [group for group in _list(spec.get("transfers")) if isinstance(group, dict)]
+    spec = verdict.experiment(summary)
     imported = summary.get("imported") is not None  # from another tool's captures, without a ledger
     lost = [at(summary, f"ledger.{name}") for name in ("postcards_missing", "tcp_events_lost")]
     documents = {**summary, "environment": environment}
     values = {name: BY_NAME[name].of(documents) for name in COLUMNS if BY_NAME[name].path} | place._asdict() | {
         "point": point(spec),
-        "clock": spec.get("clock", "real"),
-        "target": spec.get("target", "soft"),
+        "clock": spec.clock,
+        "target": spec.target,
         "valid": summary.get("valid") is True,
-        "reasons": "; ".join(map(str, _list(summary.get("reasons")))),
+        "reasons": "; ".join(map(str, summary.get("reasons") or [])),
         "imported": imported,
-        "cc": mix(groups),
-        "flows": _flows([*groups, *_list(spec.get("datagrams"))], spec.get("datagram_flows")),
-        "traffic": spec.get("traffic", "long"),  # early specs had only long flows, and no such key
-        "finite_cc": _joined(group.get("cc") for group in finite),
-        "load": next((group["load"] for group in finite if group.get("load")), spec.get("load")),
-        "users": sum(group.get("users") or 0 for group in finite) or None,
-        "flow_sizes": _joined(group.get("sizes_given") for group in finite),
-        "offloads": None if imported else "on" if "offloads" in spec else "off",
-        "pacing": spec.get("pacing", None if imported else "off"),
-        **group_columns.of_spec(spec, imported),
-        **_tcp(spec, imported),
+        "cc": mix(spec.long),
+        "flows": spec.flows,
+        "traffic": spec.traffic,
+        "finite_cc": _joined(group.cc for group in spec.finite),
+        "load": next((group.load for group in spec.finite if group.load), spec.load),
+        "users": sum(group.users for group in spec.finite) or None,
+        "flow_sizes": _joined(group.sizes_given for group in spec.finite),
+        "offloads": None if spec.imported else "off" if spec.offloads is None else "on",
+        "pacing": spec.pacing or (None if spec.imported else "off"),
+        **group_columns.of_experiment(spec),
+        **_tcp(spec),
         "ledger_missing": sum(lost) if all(is_number(value) for value in lost) else None,
         "wall_s": _wall_s(environment.get("phases_s")),
     }  # fmt: skip
     return {name: _typed(values[name], BY_NAME[name].kind) for name in COLUMNS}
 
 
-def point(spec: Mapping[str, Any]) -> str:
-    """A short stable name of a resolved spec's parameters, the same for all its repetitions."""
-    parameters = {key: value for key, value in spec.items() if key not in NOT_OF_A_POINT}
-    if "congestion_sources" in parameters:  # a job's sources have their text, a run's sources only digests
-        digests = [{k: v for k, v in source.items() if k != "text"} for source in parameters["congestion_sources"]]
-        parameters["congestion_sources"] = digests
-    return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()[:12]
+def of_point(spec: Experiment) -> dict[str, Any]:
+    """The fields that all repetitions of a point share. The texts of users' algorithms do not count, but digests do."""
+    return spec.without_texts().model_dump(mode="json", exclude_unset=True, exclude=NOT_OF_A_POINT)
+
+
+def point(spec: Experiment) -> str:
+    """A short stable name of an experiment's parameters, the same for all its repetitions."""
+    return hashlib.sha256(json.dumps(of_point(spec), sort_keys=True).encode()).hexdigest()[:12]
 
 
 def planned_points(sweep: Path) -> frozenset[str] | None:
@@ -126,16 +118,16 @@ def planned_points(sweep: Path) -> frozenset[str] | None:
         plan = plan_file.read(sweep)
         if plan["sweep"]["search"] or plan_file.misplaced(sweep, plan):
             return None
-        return frozenset(point(job["spec"]) for job in plan["jobs"].values())
+        return frozenset(point(Experiment.model_validate(job["spec"])) for job in plan["jobs"].values())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def mix(groups: list[dict[str, Any]]) -> str | None:
+def mix(groups: Sequence[Long]) -> str | None:
     """One algorithm's name, or cubic:8,bbr:8; None without groups."""
     if len(groups) == 1:
-        return str(groups[0].get("cc"))
-    return ",".join(f"{group.get('cc')}:{group.get('flows')}" for group in groups) or None
+        return groups[0].cc
+    return ",".join(f"{group.cc}:{group.flows}" for group in groups) or None
 
 
 def place(repetition: Path, results: Path) -> Place:
@@ -168,16 +160,16 @@ def unreadable(repetition: Path, results: Path, error: OSError | ValueError) -> 
     """The row of a directory whose summary cannot be read: not valid, with the reason, and with values of spec.yaml."""
     try:
         whole = not {damage.name for damage in record.damage(repetition)} & {SPEC_FILE, RECORD}
-        spec = spec_file.read(repetition / SPEC_FILE) if whole else {}
-        spec = json.loads(json.dumps(spec, default=str, skipkeys=True))
-    except (InputError, ValueError, RecursionError):
-        spec = {}
-    said = {"spec": spec, "utilization": {}, "valid": False, "reasons": [verdict.unread(error)]}
+        spec = spec_file.read(repetition / SPEC_FILE).dump() if whole else None
+    except InputError:
+        spec = None
     # Without the summary's time, the next reading ignores this row of the index and tries the summary again.
     where = place(repetition, results)._replace(summary_mtime_ns=None)
-    made = row(said, environment(repetition), where)
-    known = COLUMNS if spec else OF_THE_RUN  # without a spec, defaults would be guesses
-    return {name: value if name in known else None for name, value in made.items()}
+    said = {"valid": False, "reasons": verdict.unread(error)}
+    made = dict.fromkeys(COLUMNS) | where._asdict()
+    if spec is not None:
+        made = row({"spec": spec, "utilization": {}}, environment(repetition), where)
+    return {name: _typed(value, BY_NAME[name].kind) for name, value in (made | said).items()}
 
 
 def environment(repetition: Path) -> dict[str, Any]:
@@ -334,28 +326,18 @@ def _typed(value: Any, kind: Kind) -> Any:
     return kind(value) if is_number(value) else None
 
 
-def _tcp(spec: Mapping[str, Any], imported: bool) -> dict[str, Any]:
+def _tcp(spec: Experiment) -> dict[str, Any]:
     """Profile and options of the hosts' TCP; all None if the options are unknown, or ns-3's defaults."""
-    default_of_ns3 = spec.get("switch") == "ns3" and "tcp" not in spec
-    unknown = imported or spec.get("traffic") == "open-loop" or default_of_ns3
-    values = None if unknown else spec.get("tcp", LINUX)
-    if not isinstance(values, dict):
+    default_of_ns3 = spec.switch == "ns3" and spec.tcp is None
+    if spec.imported or spec.traffic == OPEN_LOOP or default_of_ns3:
         return dict.fromkeys(("profile", *LINUX))
-    return {"profile": profile(values)} | {name: values.get(name) for name in LINUX}
-
-
-def _flows(groups: list[dict[str, Any]], datagram_flows: Any) -> int | None:
-    counts = [value or 0 for value in (*(group.get("flows") for group in groups), datagram_flows)]
-    return sum(counts) if all(is_number(value) for value in counts) else None
+    values = spec.tcp or LINUX
+    return {"profile": profile(values)} | values
 
 
 def _joined(values: Iterable[Any]) -> str | None:
     """The different values with commas; None without any."""
     return ",".join(dict.fromkeys(map(str, values))) or None
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _wall_s(phases: Any) -> float | None:

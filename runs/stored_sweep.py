@@ -168,12 +168,12 @@ def _words(point: Any) -> dict[str, str]:
 
 def _planned(directory: Path, name: str, job: dict[str, Any]) -> Row:
     """The row of a job with its parameters from the plan, and no result."""
-    spec = job.get("spec")
-    if not isinstance(spec, dict) or not isinstance(spec.get("groups"), list):
-        raise InputError(f"{directory / PLAN}: job {name} has no spec; {plan_file.REMEDY}")
     place = Path(SWEEP_RUNS) / name / REPETITION
     where = run_table.Place(f"{directory.name}/{place}", directory.name, job.get("repetition", 1), 1, "", None)
-    return run_table.row({"spec": spec, "utilization": {}}, {}, where)
+    try:
+        return run_table.row({"spec": job.get("spec"), "utilization": {}}, {}, where)
+    except ValueError as error:
+        raise InputError(f"{directory / PLAN}: job {name} has no spec: {error}; {plan_file.REMEDY}") from None
 
 
 def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:

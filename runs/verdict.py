@@ -11,8 +11,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from lib import regular
 from lib.terminal import complain, one_line
+from model.experiment import Experiment
+from model.record import problems
 from runs import record
 from runs.names import JOB_NAME, SUMMARY, SWEEP_RUNS
 
@@ -61,6 +65,15 @@ def check(summary: Mapping[str, Any]) -> None:
         raise ValueError("is not a summary: it has no spec or no utilization")
     if not isinstance(summary.get("reasons") or [], list):
         raise ValueError("is not a summary: its reasons are not a list")
+    try:
+        experiment(summary)
+    except ValidationError as error:
+        raise ValueError(f"has the spec of another version: {problems(error)}") from None
+
+
+def experiment(summary: Mapping[str, Any]) -> Experiment:
+    """The experiment of a summary that `check` accepts."""
+    return Experiment.model_validate(summary["spec"])
 
 
 def reasons(summary: dict[str, Any]) -> list[str]:

@@ -6,7 +6,6 @@ pacing, window limit or access links. judge.py judges rules by these runs.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from analysis.advise.link import Link
 from analysis.advise.rule import Rule
 from analysis.papers.paper import NS3
 from lib.terminal import one_line
+from model.experiment import Experiment
 from runs import run_table
 from runs.names import INDEX, SUMMARY
 
@@ -183,8 +183,7 @@ def _spread_ns(row: Mapping[str, Any]) -> int:
     """The flows' RTTs are evenly between the base RTT and this much more. A published run has it in its spec alone."""
     spread = row.get("rtt_spread_ns")
     if spread is None and isinstance(text := row.get("spec"), str):
-        spec = json.loads(text)
-        spread = spec.get("rtt_spread_ns") if isinstance(spec, dict) else None
+        return Experiment.model_validate_json(text).rtt_spread_ns or 0
     return int(_number(spread) or 0)
 
 

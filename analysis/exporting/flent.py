@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import imported, whole
+from analysis import whole
 from analysis.by_flow import ByFlow
 from analysis.exporting import tables
 from analysis.load import Run
@@ -53,7 +53,7 @@ def data(repetition: Path) -> dict[str, Any]:
     _, queue = bottleneck(run)
     window = measurement_window(run, queue)
     start, end = window.traffic_start_ns, window.end_ns
-    step = UTILIZATION_WINDOW_RTTS * run.spec["rtt_ns"]
+    step = UTILIZATION_WINDOW_RTTS * run.experiment.rtt_ns
     steps = (end - start) // step
     joined = repetition / "joined.parquet"
     if len(run.traffic) > MAX_FLOWS:
@@ -83,9 +83,9 @@ def data(repetition: Path) -> dict[str, Any]:
     stayed = inside & ~table["dropped"].to_numpy()
     counts = np.bincount(at[stayed], minlength=steps)
     delay = np.bincount(at[stayed], weights=table["sojourn_ns"].fill_null(0).to_numpy()[stayed], minlength=steps)
-    has_sojourn = "sojourn_ns" not in imported.unknown(run.spec)
+    has_sojourn = "sojourn_ns" not in run.experiment.unknown_columns
     ping = [
-        run.spec["rtt_ns"] / 1e6 + d / c / 1e6 if c and has_sojourn else None
+        run.experiment.rtt_ns / 1e6 + d / c / 1e6 if c and has_sojourn else None
         for d, c in zip(delay, counts, strict=True)
     ]
     results: dict[str, list[float | None]] = {
@@ -138,9 +138,9 @@ def _metadata(
 ) -> dict[str, Any]:
     when = datetime.fromtimestamp(real_ns // 10**9, UTC).replace(microsecond=real_ns % 10**9 // 1000)
     text = when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    spec = run.spec
-    mix = "+".join(group["cc"] for group in spec["groups"])
-    title = f"{mix}, {len(run.traffic)} flows, buffer {spec['buffer_packets']}"
+    spec = run.experiment
+    mix = "+".join(group.cc for group in spec.long)
+    title = f"{mix}, {len(run.traffic)} flows, buffer {spec.buffer_packets}"
     return {
         "NAME": TEST, "TITLE": title, "TIME": text, "T0": text, "LENGTH": length_s, "TOTAL_LENGTH": length_s,
         "STEP_SIZE": step_s, "HOST": "receiver", "HOSTS": ["receiver"], "LOCAL_HOST": "sender", "IP_VERSION": 4,

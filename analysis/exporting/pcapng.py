@@ -13,7 +13,7 @@ from typing import IO
 
 import numpy as np
 
-from analysis import described, imported, whole
+from analysis import described, whole
 from lib import regular
 from lib.errors import InputError
 from runs.names import POSTCARDS_FILE
@@ -31,7 +31,7 @@ STAMP = wire.BLOCK.const["BLOCK_STAMP_BYTES"]
 def write(repetition: Path, output: Path) -> int:
     """Exports all postcards of a repetition. Returns their number. Raises InputError, OSError."""
     whole.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
-    lacks = sorted(imported.unknown(load_spec(repetition)))
+    lacks = sorted(load_spec(repetition).unknown_columns)
     if lacks:
         raise InputError(
             f"{repetition}: was imported from postcards without {', '.join(lacks)}, and a postcard cannot mark missing "

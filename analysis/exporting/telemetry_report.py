@@ -12,19 +12,16 @@ The node is the switch id. Marked and dropped packets are flagged as congested.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from analysis import imported, whole
+from analysis import whole
 from analysis.exporting import pcapng
 from analysis.load import load_switch, recorded_clock_offset_ns
 from analysis.packets import packet_headers, packet_kinds
 from analysis.postcards import PostcardArrivals
 from analysis.switch_clock import is_free
-from analysis.targets import SOFT
 from analysis.unwrap import switch_time
-from controlplane.targets import TARGETS
 from lib.errors import InputError
 from runs.names import POSTCARDS_FILE
 from runs.spec_file import load_spec
@@ -44,12 +41,13 @@ def write(repetition: Path, output: Path) -> int:
     recorded_offset_ns = recorded_clock_offset_ns(switch)
     loaded = whole.load_whole(repetition).postcards if is_free(spec) else None
     arrivals = None if loaded is None else PostcardArrivals(loaded)
-    if arrivals is None and _has_own_clock(spec) and recorded_offset_ns is None:
+    has_own_clock = spec.capabilities is not None and not spec.capabilities.exact_time
+    if arrivals is None and has_own_clock and recorded_offset_ns is None:
         raise InputError(
             f"{repetition / 'switch.json'}: does not say what the switch's clock showed, so its times are not known; "
             "allowed: a run whose switch.json is whole"
         )
-    sequence, unknown, offset_ns = 0, imported.unknown(spec), recorded_offset_ns or 0
+    sequence, unknown, offset_ns = 0, spec.unknown_columns, recorded_offset_ns or 0
     with output.open("wb") as file:
         pcapng.write_head(file)
         for rows, mono, real in pcapng.stored(repetition):
@@ -70,11 +68,6 @@ def write(repetition: Path, output: Path) -> int:
             file.write(b"".join(blocks))
             sequence += len(rows)
     return sequence
-
-
-def _has_own_clock(spec: dict[str, Any]) -> bool:
-    target = TARGETS.get(spec.get("target", SOFT))
-    return target is not None and not target.capabilities.exact_time
 
 
 def encode(

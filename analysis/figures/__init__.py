@@ -5,7 +5,8 @@ process can draw the figure. NAMES is the order in the report.
 
 from __future__ import annotations
 
-from typing import Any
+from model.experiment import Experiment
+from model.groups import OPEN_LOOP
 
 NAMES = (
     "queue_and_windows", "queue_depth_distribution", "queueing_delay", "program_rates", "throughput",
@@ -22,21 +23,15 @@ LACKING = {  # data that an imported run may lack -> figures that need them
 }
 
 
-def names(spec: dict[str, Any]) -> tuple[str, ...]:
+def names(spec: Experiment) -> tuple[str, ...]:
     """The figures of a run, without figures of data that an imported run lacks or of flows that the run lacks."""
-    imported = spec.get("imported")
-    lacks = imported.get("lacks") if isinstance(imported, dict) else None
-    left_out = (
-        {name for lack in lacks if lack in LACKING for name in LACKING[lack]} if isinstance(lacks, list) else set()
-    )
-    if isinstance(imported, dict) and "sojourn_ns" in (imported.get("unknown_postcard_fields") or ()):
+    left_out = {name for lack in (spec.imported.lacks if spec.imported else ()) for name in LACKING.get(lack, ())}
+    if "sojourn_ns" in spec.unknown_columns:
         left_out.add("queueing_delay")
-    if spec.get("traffic") == "open-loop" or (
-        not spec.get("groups") and (spec.get("transfers") or spec.get("program"))
-    ):
+    if spec.traffic == OPEN_LOOP or (not spec.long and (spec.finite or spec.program)):
         left_out |= set(OF_WINDOWS)
-    if not spec.get("transfers"):
+    if not spec.finite:
         left_out |= set(OF_FINITE_FLOWS)
-    if not spec.get("program"):
+    if not spec.program:
         left_out |= set(OF_PROGRAMS)
     return tuple(name for name in NAMES if name not in left_out)

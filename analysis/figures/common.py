@@ -15,6 +15,8 @@ from analysis.metrics import TCP
 from analysis.traffic_in_words import traffic_text
 from lib import units
 from lib.frames import ETHERNET_BYTES
+from model.experiment import PROGRAM, Experiment
+from model.groups import OPEN_LOOP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,22 +44,23 @@ Data = dict[str, Any]
 
 def run_facts(a: Analysis) -> Data:
     """Facts of the run for every figure: line of parameters, verdict, time span in s since traffic started."""
-    spec = a.run.spec
-    buffer = spec["buffer_packets"]
+    spec = a.run.experiment
+    buffer = spec.buffer_packets
     text = (
-        f"{traffic_text(spec)}, {si(spec['rate_bps'], 'b/s')}, RTT {si(spec['rtt_ns'] / 1e9, 's')}, "
-        f"buffer {count(buffer, 'packet')} ({number(buffer / spec['bdp_packets'], 3)} BDP), {spec['mode']}"
+        f"{traffic_text(spec)}, {si(spec.rate_bps, 'b/s')}, RTT {si(spec.rtt_ns / 1e9, 's')}, "
+        f"buffer {count(buffer, 'packet')} ({number(buffer / spec.bdp_packets, 3)} BDP), {spec.mode}"
     )
     return {
         "text": text,
         "valid": not a.reasons,
-        "bdp": spec["bdp_packets"],
+        "bdp": spec.bdp_packets,
         "unit": unit_of(spec),
         "buffer": buffer,
-        "flows": sum(entry["tuple"].protocol == TCP for entry in a.run.traffic) or _long_flows(spec),
-        "open_loop": spec.get("traffic") == "open-loop",
-        "rules": spec.get("traffic") not in ("open-loop", "program"),  # the rules are for long flows
-        "windows": spec.get("traffic") != "open-loop" and bool(not spec.get("program") or len(a.windows.mono_ns)),
+        "flows": sum(entry["tuple"].protocol == TCP for entry in a.run.traffic)
+        or sum(group.flows for group in spec.long),
+        "open_loop": spec.traffic == OPEN_LOOP,
+        "rules": spec.traffic not in (OPEN_LOOP, PROGRAM),  # the rules are for long flows
+        "windows": spec.traffic != OPEN_LOOP and bool(not spec.program or len(a.windows.mono_ns)),
         "warmup_s": (a.window.start_ns - a.window.traffic_start_ns) / 1e9,
         "end_s": (a.window.end_ns - a.window.traffic_start_ns) / 1e9,
     }
@@ -76,27 +79,23 @@ class AxisUnit(NamedTuple):
 PACKETS = AxisUnit("packets", 1)
 
 
-def unit_of(spec: Data) -> AxisUnit:
+def unit_of(spec: Experiment) -> AxisUnit:
     """The unit in which the user gave the buffer: BDP, kB, ms or packets."""
     try:
-        given = units.parse(str(spec.get("buffer_given")), ("bdp", "packets", "bytes", "time"))
+        given = units.parse(str(spec.buffer_given), ("bdp", "packets", "bytes", "time"))
     except ValueError:  # an imported run has none
         return PACKETS
     return {
         "packets": PACKETS,
-        "bdp": AxisUnit("BDP", spec["bdp_packets"]),
-        "bytes": AxisUnit("kB", 1000 / (spec["mtu_bytes"] + ETHERNET_BYTES)),
-        "time": AxisUnit("ms", spec["rate_bps"] / (8e3 * spec["wire_bytes"])),
+        "bdp": AxisUnit("BDP", spec.bdp_packets),
+        "bytes": AxisUnit("kB", 1000 / (spec.mtu_bytes + ETHERNET_BYTES)),
+        "time": AxisUnit("ms", spec.rate_bps / (8e3 * spec.wire_bytes)),
     }[given.dimension]
 
 
 def flow_classes(run: Run) -> dict[int, str]:
     """Id of each flow of traffic.json -> its class."""
     return {entry["id"]: name for entry, name in zip(run.traffic, groups.flow_classes(run), strict=True)}
-
-
-def _long_flows(spec: Data) -> int:
-    return sum(group.get("flows") or 0 for group in spec["groups"])
 
 
 def seconds(a: Analysis, mono_ns: np.ndarray) -> np.ndarray:

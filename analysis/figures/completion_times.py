@@ -31,13 +31,13 @@ def prepare(a: Analysis) -> Data:
     """Points and distributions of each group, thinned, and the RTT and rate of the empty path."""
     from analysis import finite_flows
 
-    records, spec = a.run.flow_records, a.run.spec
+    records, spec = a.run.flow_records, a.run.experiment
     assert records is not None
     group = finite_flows.groups_of(a.run)
     began = records["syn_mono_ns"]
     measured = (began >= a.window.start_ns) & (began < a.window.end_ns)
     groups = []
-    for number, of_group in enumerate(spec["transfers"]):
+    for number, of_group in enumerate(spec.finite):
         rows = np.flatnonzero(measured & (group == number))
         ended = records["ended_mono_ns"][rows]
         took_s = (np.where(ended > 0, ended, a.window.end_ns) - began[rows]) / 1e9
@@ -58,7 +58,7 @@ def prepare(a: Analysis) -> Data:
                 "median_bps": float(np.median(rates)) if len(rates) else None,
             }
         )
-    return {"facts": common.run_facts(a), "groups": groups, "rtt_s": spec["rtt_ns"] / 1e9, "rate_bps": spec["rate_bps"]}
+    return {"facts": common.run_facts(a), "groups": groups, "rtt_s": spec.rtt_ns / 1e9, "rate_bps": spec.rate_bps}
 
 
 def _sample(took_s: np.ndarray) -> np.ndarray:

@@ -73,7 +73,7 @@ def draw_all(a: Analysis, directory: Path, pool: Executor | None) -> list[Future
     of its drawing.
     """
     jobs = []
-    for name in names(a.run.spec):
+    for name in names(a.run.experiment):
         data = importlib.import_module(f"analysis.figures.{name}").prepare(a)
         if pool is None:
             draw(name, data, str(directory))

@@ -29,7 +29,7 @@ def prepare(a: Analysis) -> Data:
 
     facts = common.run_facts(a)
     span_ns = max(a.window.end_ns - a.window.traffic_start_ns, 1)
-    width_ns = max(LEAST_RTTS * a.run.spec["rtt_ns"], -(-span_ns // MOST_BINS))
+    width_ns = max(LEAST_RTTS * a.run.experiment.rtt_ns, -(-span_ns // MOST_BINS))
     bins = -(-span_ns // width_ns)
     left = ~dropped(a.queue)
     at = (a.queue["enqueue_mono_ns"] + a.queue["sojourn_ns"])[left] - a.window.traffic_start_ns
@@ -54,7 +54,7 @@ def prepare(a: Analysis) -> Data:
         "names": [f"{entry['tuple'].src_port} > {entry['tuple'].dst_port} {_kind(entry)}" for entry in drawn],
         "rest": rates(np.isin(flow, rest)) if rest else None,
         "rest_name": f"{len(rest)} more flows",
-        "rate_bps": a.run.spec["rate_bps"],
+        "rate_bps": a.run.experiment.rate_bps,
     }
 
 

@@ -37,7 +37,7 @@ def prepare(a: Analysis) -> Data:
         values, occurred = a.run.depths
     width = int(values.max(initial=0)) // MAX_BINS + 1
     counts = np.bincount(values // width, weights=occurred, minlength=1)
-    expected = open_loop.model(a.run.spec)
+    expected = open_loop.model(a.run.experiment)
     packets = int(occurred.sum())
     percentiles = [percentile(values, occurred, percent) for percent in (1, 50, 99)] if packets else None
     return {

@@ -30,8 +30,8 @@ def prepare(a: Analysis) -> Data:
     delay_ms = a.queue["sojourn_ns"][rows][~dropped(a.queue)[rows]] / 1e6
     shares = np.linspace(0, 100, POINTS)
     cuts = np.percentile(delay_ms, [*shares, *PERCENTS], method="inverted_cdf") if len(delay_ms) else np.empty(0)
-    spec = a.run.spec
-    full_ms = spec["buffer_packets"] * spec["wire_bytes"] * 8e3 / spec["rate_bps"]
+    spec = a.run.experiment
+    full_ms = spec.buffer_packets * spec.wire_bytes * 8e3 / spec.rate_bps
     return {
         "facts": common.run_facts(a), "shares": shares, "delays": cuts[:POINTS], "named": cuts[POINTS:],
         "full_ms": full_ms,

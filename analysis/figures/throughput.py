@@ -33,7 +33,7 @@ def prepare(a: Analysis) -> Data:
     rows = a.segments.rows[useful]
     kind = of_kind[a.queue["flow"][rows]]
     left_s = common.seconds(a, a.queue["enqueue_mono_ns"][rows] + a.queue["sojourn_ns"][rows])
-    step_s = max(10 * a.run.spec["rtt_ns"] / 1e9, facts["end_s"] / MOST_STEPS)
+    step_s = max(10 * a.run.experiment.rtt_ns / 1e9, facts["end_s"] / MOST_STEPS)
     steps = max(int(facts["end_s"] / step_s), 1)
     inside = (kind >= 0) & (left_s >= 0) & (left_s < steps * step_s)
     cell = kind[inside] * steps + (left_s[inside] / step_s).astype(np.int64)
@@ -49,7 +49,7 @@ def prepare(a: Analysis) -> Data:
     }  # fmt: skip
     return {
         "facts": facts, "kinds": kinds, "step_s": step_s, "mbps": bits / step_s / 1e6, "flows": each,
-        "rate_mbps": a.run.spec["rate_bps"] / 1e6,
+        "rate_mbps": a.run.experiment.rate_bps / 1e6,
     }  # fmt: skip
 
 

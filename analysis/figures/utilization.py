@@ -29,7 +29,7 @@ def prepare(a: Analysis) -> Data:
     from analysis.metrics import UTILIZATION_WINDOW_RTTS, sliding_starts
     from analysis.theory import single_flow
 
-    rtt_ns, spec = a.run.spec["rtt_ns"], a.run.spec
+    rtt_ns, spec = a.run.experiment.rtt_ns, a.run.experiment
     curves = {}
     for name, rtts, step in (("long", UTILIZATION_WINDOW_RTTS, rtt_ns), ("short", 1, rtt_ns // STEPS_PER_RTT)):
         width = rtts * rtt_ns
@@ -41,8 +41,8 @@ def prepare(a: Analysis) -> Data:
         )
     predicted = None
     if len(a.run.traffic) == 1 and not a.run.traffic[0].get("program"):
-        bdp = single_flow.bdp_packets(spec["rate_bps"], rtt_ns, spec["wire_bytes"])
-        predicted = single_flow.min_utilization(a.run.traffic[0]["cc"], spec["buffer_packets"], bdp)
+        bdp = single_flow.bdp_packets(spec.rate_bps, rtt_ns, spec.wire_bytes)
+        predicted = single_flow.min_utilization(a.run.traffic[0]["cc"], spec.buffer_packets, bdp)
     return {
         "facts": common.run_facts(a),
         **curves,

@@ -30,7 +30,7 @@ def prepare(a: Analysis) -> Data:
 
     facts = common.run_facts(a)
     moment, is_loss = _moment(a)
-    data: Data = {"facts": facts, "is_loss": is_loss, "queue": None, "rtt_ms": a.run.spec["rtt_ns"] / 1e6}
+    data: Data = {"facts": facts, "is_loss": is_loss, "queue": None, "rtt_ms": a.run.experiment.rtt_ns / 1e6}
     if moment is None:
         return data
     start, end = moment - BEFORE_RTTS * a.rtt_max_ns, moment + AFTER_RTTS * a.rtt_max_ns

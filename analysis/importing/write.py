@@ -26,9 +26,11 @@ from lib import regular
 from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip
 from lib.terminal import counted
+from model.experiment import IMPORTED, SPEC_VERSION, Experiment, Imported
+from model.groups import LONG, Long
+from model.record import given_only
 from runs import record
 from runs.names import ENVIRONMENT, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
-from runs.spec_file import SPEC_VERSION
 from wire import wire
 
 ROWS_PER_BLOCK = 5_000  # a block has room for so many postcards or trace records
@@ -106,10 +108,10 @@ def write(
         end = max(end, start + warmup + length)  # and ended up to an RTT after its last packet
     has_depths = depths or (cards and "depth_packets" not in cards.unknown)
     has = {"postcards": cards, "trace": events, "depths": has_depths, "times": cards or events}
-    spec = _spec(queue, conditions, source, (start, end), conditions.flows or len(flows), depths)
-    spec["imported"]["lacks"] = [name for name, there in has.items() if not there]
+    lacks = [name for name, there in has.items() if not there]
+    spec = _spec(queue, conditions, source, (start, end), conditions.flows or len(flows), depths, lacks)
     _check_length(spec, end - start, sum(len(part.columns["mono_ns"]) for part in (cards, events) if part))
-    (directory / SPEC_FILE).write_text(yaml.safe_dump(spec, sort_keys=False))
+    (directory / SPEC_FILE).write_text(yaml.safe_dump(spec.dump(), sort_keys=False))
     document = {"start_mono_ns": start, "end_mono_ns": end, "flows": flows, "errors": [], "groups": []}
     (directory / "traffic.json").write_text(json.dumps(document, indent=1) + "\n")
     described = {key: _as_json(value) for key, value in source.document.items()}
@@ -134,7 +136,8 @@ def _spec(
     span_ns: tuple[int, int],
     flows: int,
     depths: Depths | None,
-) -> dict[str, Any]:
+    lacks: list[str],
+) -> Experiment:
     wire_bytes = wire_bytes_of_ip(conditions.mtu_bytes)
     length = span_ns[1] - span_ns[0]
     warmup = length // 3 if conditions.warmup_ns is None else conditions.warmup_ns
@@ -146,32 +149,33 @@ def _spec(
             f"the source states no buffer: {counted(buffer, 'packet')} (its deepest queue) is assumed; set BUF= if it "
             "differs"
         )
-    return {
-        "spec_version": SPEC_VERSION, "name": "imported", "target": "imported", "clock": "real", "traffic": "long",
-        "mode": conditions.mode,
-        "groups": [{"cc": conditions.cc, "flows": flows}],
-        "rate_bps": conditions.rate_bps, "rtt_ns": conditions.rtt_ns, "mtu_bytes": conditions.mtu_bytes,
-        "wire_bytes": wire_bytes,
-        "bdp_packets": max(1, round(conditions.rate_bps * conditions.rtt_ns / (8e9 * wire_bytes))),
-        "buffer_packets": buffer,
-        **({"threshold_bytes": conditions.threshold_bytes} if conditions.threshold_bytes else {}),
-        **({"ecn_threshold_packets": conditions.threshold_packets} if marks and conditions.threshold_packets else {}),
-        "warmup_ns": warmup,
-        "duration_ns": conditions.duration_ns or max(min(length // 3, length - warmup), 1),
-        "imported": {
-            "what": source.what,
-            "notes": source.notes,
-            "unknown_postcard_fields": sorted(cards.unknown) if cards else [],
-            "cell_bytes": cards.cell_bytes if cards else None,
-        },
-    }  # fmt: skip
+    return Experiment(
+        spec_version=SPEC_VERSION, name=IMPORTED, target=IMPORTED, clock="real", traffic=LONG, mode=conditions.mode,
+        groups=(Long(cc=conditions.cc, flows=flows),),
+        rate_bps=conditions.rate_bps, rtt_ns=conditions.rtt_ns, mtu_bytes=conditions.mtu_bytes, wire_bytes=wire_bytes,
+        bdp_packets=max(1, round(conditions.rate_bps * conditions.rtt_ns / (8e9 * wire_bytes))),
+        buffer_packets=buffer,
+        **given_only({
+            "threshold_bytes": conditions.threshold_bytes,
+            "ecn_threshold_packets": conditions.threshold_packets if marks else None,
+        }),
+        warmup_ns=warmup,
+        duration_ns=conditions.duration_ns or max(min(length // 3, length - warmup), 1),
+        imported=Imported(
+            what=source.what,
+            notes=tuple(source.notes),
+            unknown_postcard_fields=tuple(sorted(cards.unknown)) if cards else (),
+            cell_bytes=cards.cell_bytes if cards else None,
+            lacks=tuple(lacks),
+        ),
+    )  # fmt: skip
 
 
-def _check_length(spec: dict[str, Any], span_ns: int, rows: int) -> None:
+def _check_length(spec: Experiment, span_ns: int, rows: int) -> None:
     """Raises InputError if the measurement window has too many RTTs for the memory of the analysis, which the size of
     the source bounds.
     """
-    rtts = min(spec["duration_ns"], max(span_ns - spec["warmup_ns"], 0)) // spec["rtt_ns"]
+    rtts = min(spec.duration_ns, max(span_ns - spec.warmup_ns, 0)) // spec.rtt_ns
     most = min(LEAST_RTTS + MOST_RTTS_PER_ROW * rows, MOST_RTTS)
     if rtts > most:
         raise InputError(

@@ -30,16 +30,16 @@ class PacketTrace:
 
     def __init__(self, run: StoredRun) -> None:
         self.run = run
-        spec = run.spec
+        spec = run.experiment
         self.start_ns, self.end_ns = run.value("measurement_window_mono_ns")
         self.traffic_ns = run.value("traffic_start_mono_ns")
-        self.rtt_ns, self.buffer = spec["rtt_ns"], spec["buffer_packets"]
+        self.rtt_ns, self.buffer = spec.rtt_ns, spec.buffer_packets
         self.longest_rtt_ns = run.value("loss", "longest_rtt_ns")
         # Time from a drop until the sender knows. After a drop on arrival the full queue leaves before the flow's next
         # packets do. A packet that is dropped at departure has already waited in the queue.
-        self.news_ns = self.rtt_ns if spec["mode"] in EGRESS_MODES else self.longest_rtt_ns
-        self.bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
-        self.packet_ns = spec["wire_bytes"] * 8e9 / spec["rate_bps"]
+        self.news_ns = self.rtt_ns if spec.mode in EGRESS_MODES else self.longest_rtt_ns
+        self.bdp = bdp_packets(spec.rate_bps, spec.rtt_ns, spec.wire_bytes)
+        self.packet_ns = spec.packet_ns
         self.counts_packets = run.value("in_flight_from") == PACKETS_OUT  # else windows are from sequence numbers
 
     @cached_property

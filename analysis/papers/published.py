@@ -18,10 +18,11 @@ import numpy as np
 import polars as pl
 
 from analysis.papers.paper import PUBLISHED_END as END
-from analysis.papers.stored_run import Distribution, Key, StoredRun, typed
+from analysis.papers.stored_run import Distribution, Key, StoredRun, experiment_of, typed
 from lib import files, parquet
 from lib.errors import InputError
 from lib.terminal import one_line
+from model.experiment import Experiment
 from runs import run_table
 
 KEPT = "published"  # in the column `kept` of a published run's row
@@ -95,9 +96,8 @@ class PublishedRun(StoredRun):
         self.answers, self.published_in = answers, directory
 
     @cached_property
-    def spec(self) -> dict[str, Any]:  # type: ignore[override]
-        spec: dict[str, Any] = json.loads(self.answers["spec"])
-        return spec
+    def experiment(self) -> Experiment:  # type: ignore[override]
+        return experiment_of(json.loads(self.answers["spec"]), f"{self.published_in}: {self.label}")
 
     def value(self, *path: Key) -> Any:
         return self._answer(self._values, path, ".".join(map(str, path)))
@@ -172,7 +172,7 @@ def stored(run: StoredRun, figures: str) -> dict[str, Any]:
 
 def _answers(run: StoredRun) -> dict[str, Any]:
     return {
-        "spec": _json({key: value for key, value in run.spec.items() if key not in run_table.NOT_OF_A_POINT}),
+        "spec": _json(run_table.of_point(run.experiment)),
         "congestion_controls": " ".join(run.congestion_controls),
         "summary": _json(sorted(run.asked.values.items(), key=str)),
         "measures": _json(run.asked.measures),

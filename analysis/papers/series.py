@@ -69,9 +69,9 @@ def bdp(run: StoredRun) -> float:
 
 def mean_bdp(run: StoredRun) -> float:
     """Packets in flight on the idle path, not rounded, with the mean of the spread RTTs. Raises InputError."""
-    spec = run.spec
-    rtt_ns = spec["rtt_ns"] + spec["rtt_spread_ns"] / 2
-    return float(spec["rate_bps"] * rtt_ns / 8e9 / spec["wire_bytes"])
+    spec = run.experiment
+    rtt_ns = spec.rtt_ns + (spec.rtt_spread_ns or 0) / 2
+    return float(spec.rate_bps * rtt_ns / 8e9 / spec.wire_bytes)
 
 
 def nearest(values: Iterable[float], wanted: float) -> float:

@@ -22,6 +22,8 @@ from analysis import distributions, whole
 from lib import parquet, regular
 from lib.errors import InputError
 from lib.terminal import one_line
+from model.experiment import Experiment
+from model.record import problems
 from runs.names import ENVIRONMENT, SUMMARY
 
 Distribution = tuple[np.ndarray, np.ndarray]  # values, ascending, and how often each occurred
@@ -60,10 +62,9 @@ class StoredRun:
         return f"{self['sweep']}/{self.name}"
 
     @property
-    def spec(self) -> dict[str, Any]:
-        """The resolved spec. Raises InputError."""
-        spec: dict[str, Any] = self.summary["spec"]
-        return spec
+    def experiment(self) -> Experiment:
+        """Raises InputError."""
+        return experiment_of(dict(self.summary["spec"]), f"{self.directory / SUMMARY}: spec")
 
     def value(self, *path: Key) -> Any:
         """The value at this path of the summary. Raises InputError, also if another version wrote the summary."""
@@ -154,6 +155,14 @@ def _listed(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be stored as a measure")
+
+
+def experiment_of(content: Any, what: str) -> Experiment:
+    """Raises InputError if another version wrote the spec."""
+    try:
+        return Experiment.model_validate(content)
+    except ValidationError as error:
+        raise InputError(f"{what}: {problems(error)}; run the sweep again") from None
 
 
 def typed(value: Any, kind: Any, what: str) -> Any:

@@ -211,7 +211,7 @@ def undrawn() -> contextlib.ExitStack:
 def _blank_figures(analysed: Any, directory: Path, pool: Any) -> list[Any]:
     from analysis.figures import names
 
-    for name in names(analysed.run.spec):
+    for name in names(analysed.run.experiment):
         for kind in ("svg", "png"):
             (directory / f"{name}.{kind}").write_text(f'<svg viewBox="0 0 1 1"><!-- {name} --></svg>')
     return []

@@ -88,7 +88,7 @@ def join_flow_by_flow(run: Run, queue: Columns) -> Expected:
             seqs = np.array([first + i * mss for i in range(max(-(-int(tcp["data_bytes"][row]) // mss), 1))])
             rows_of = np.full(len(seqs), row)
             records.add(np.full(len(seqs), flow), seqs, tcp["mono_ns"][rows_of], rows_of)
-    result.retransmits_unmatched = match(copies, records, run.spec["rtt_ns"], result.retransmit_row)
+    result.retransmits_unmatched = match(copies, records, run.experiment.rtt_ns, result.retransmit_row)
     return Expected(result, windows, _in_flight(run, windows, largest))
 
 
@@ -158,7 +158,7 @@ def _in_flight(run: Run, windows: dict[int, np.ndarray], largest: dict[int, int]
     counted, has_mss = known(tcp, "in_flight_packets"), known(tcp, "mss_bytes")
     for flow, rows in windows.items():
         ip_bytes = IPV4_BYTES if flow >= len(run.flows) or run.flows[flow].is_ipv4 else IPV6_BYTES
-        assumed = run.spec["mtu_bytes"] - ip_bytes - TCP_BYTES - TIMESTAMP_OPTION_BYTES
+        assumed = run.experiment.mtu_bytes - ip_bytes - TCP_BYTES - TIMESTAMP_OPTION_BYTES
         for row in rows[~counted[rows]]:
             mss = int(tcp["mss_bytes"][row]) if has_mss[row] else largest.get(flow) or assumed
             outstanding = (int(tcp["snd_nxt"][row]) - int(tcp["snd_una"][row])) % (1 << 32)

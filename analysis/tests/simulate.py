@@ -400,8 +400,7 @@ def spec(scenario: Scenario) -> dict[str, Any]:
     ]
     return {
         "spec_version": 1, "name": "simulated", "target": "soft", "clock": scenario.clock, "switch": scenario.switch,
-        "delay": "switch",
-        "mode": scenario.mode,
+        "generator": "iperf3", "delay": "switch", "mode": scenario.mode,
         "groups": [{"cc": cc, "flows": n} for cc, n in zip(scenario.ccs, shares, strict=True)],
         "rate_bps": scenario.rate_bps, "rtt_ns": scenario.rtt_ns, "rtt_spread_ns": 0, "mtu_bytes": mtu,
         "wire_bytes": mtu + 38,

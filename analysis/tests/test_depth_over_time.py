@@ -11,6 +11,8 @@ import pytest
 from analysis.depth_over_time import of_slow_start, time_mean
 from analysis.metrics import CARD, NO_DATA_BYTES, Window
 from analysis.theory import short_flows
+from model.experiment import Experiment
+from model.groups import Finite
 
 SECOND_NS = 10**9
 MSS = np.array([0, 1448], dtype=np.uint32)
@@ -56,8 +58,9 @@ def test_time_mean__of_an_empty_window_is_unknown():
 
 def run(group: dict[str, Any], **more: Any) -> Any:
     sizes = {"name": "fixed", "value": 14 * 1448.0}
-    group = {"kind": "finite", "load": 0.8, "arrivals": "poisson", "sizes": sizes} | group
-    return SimpleNamespace(spec={"traffic": "finite", "groups": [], "transfers": [group]} | more)
+    whole: dict[str, Any] = {"kind": "finite", "load": 0.8, "arrivals": "poisson", "sizes": sizes} | group
+    given: dict[str, Any] = {"traffic": "finite", "transfers": (Finite.model_construct(**whole),)} | more
+    return SimpleNamespace(experiment=Experiment.model_construct(rtt_ns=1, **given))
 
 
 def slow_start(group=None, mss=MSS, packet_bytes=1514, **more):
@@ -80,7 +83,7 @@ def test_slow_start__has_the_bursts_of_the_initial_window():
 def test_slow_start__without_the_theorys_conditions_is_none():
     for group in (
         {"arrivals": "cbr"}, {"load": 1.1}, {"load": None}, {"sizes": {"name": "pareto", "mean": 1e4, "shape": 1.5}},
-        {"sizes": {"name": "fixed", "value": 14 * 1448.0 + 1}}, {"sizes": None},
+        {"sizes": {"name": "fixed", "value": 14 * 1448.0 + 1}},
     ):  # fmt: skip
         assert slow_start(group) is None, group
     assert slow_start(traffic="long,finite") is None

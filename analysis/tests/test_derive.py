@@ -24,8 +24,9 @@ from analysis.figures.common import envelope
 from analysis.tests import simulate
 from analysis.tests.documents import change
 from bufferscope.__main__ import main
+from model.experiment import Experiment
 
-NAMES = names({})  # the figures of a run with long flows
+NAMES = names(Experiment.model_validate(simulate.spec(simulate.Scenario())))  # the figures of a run with long flows
 DERIVED = [
     "distributions.parquet", "joined.parquet", "postcards.parquet", "report.html", "summary.json", "tcp.parquet",
 ]  # fmt: skip

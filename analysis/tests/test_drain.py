@@ -8,6 +8,8 @@ from analysis import metrics
 from analysis.drain import drained_fraction
 from analysis.loss import longest_rtt_ns, loss_events
 from analysis.tests import simulate
+from model.experiment import Experiment
+from model.groups import Long
 
 DROPPED = simulate.CARD["POSTCARD_DROPPED"] | simulate.CARD["POSTCARD_AT_INGRESS"]
 RATE_BPS, RTT_NS, WIRE_BYTES = 100_000_000, 10_000_000, 1538
@@ -31,7 +33,8 @@ def _queue(depth, drop_at=()):
 
 
 def _drained(queue, buffer_packets, cc):
-    spec = {"groups": [{"cc": name, "flows": 1} for name in cc], "rtt_ns": RTT_NS, "buffer_packets": buffer_packets}
+    groups = tuple(Long(cc=name, flows=1) for name in cc)
+    spec = Experiment.model_construct(groups=groups, rtt_ns=RTT_NS, buffer_packets=buffer_packets)
     longest_ns = longest_rtt_ns(RTT_NS, buffer_packets, WIRE_BYTES, RATE_BPS)
     link = metrics.LinkUsage(queue, RATE_BPS)
     events = loss_events(queue, link, NO_WINDOWS, WINDOW, RTT_NS, longest_ns)

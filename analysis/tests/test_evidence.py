@@ -9,6 +9,7 @@ import pytest
 
 from analysis.advise import evidence, judge, parameters, rules
 from analysis.summary import summarize
+from analysis.tests import simulate
 from bufferscope.__main__ import main
 
 ROW = {
@@ -19,6 +20,7 @@ ROW = {
 LINK = parameters.read({"cc": "reno", "flows": "16", "rate": "10gbit", "rtt": "1ms", "mtu": "9000"}).link
 LINK_WORDS = ("CC=reno", "RATE=100gbit", "RTT=100ms", "FLOWS=10000")
 RULES = {rule.key: rule for rule in rules.RULES}
+SPEC = simulate.spec(simulate.Scenario())
 
 
 def table(directory, *changes, name="runs.parquet"):
@@ -211,7 +213,7 @@ def test_unreadable_files__are_reported_and_the_others_count(tmp_path, capsys):
     (tmp_path / "b.parquet").write_bytes(b"PAR1 no")
     (tmp_path / "figure_01.csv").write_text("what,paper\n1,2\n")  # the numbers of a figure are no run table
     (tmp_path / "figure_01.png").touch()
-    for number, text in enumerate(("{", "[]", "{}", '{"spec": {}, "utilization": {}}')):
+    for number, text in enumerate(("{", "[]", "{}", json.dumps({"spec": SPEC, "utilization": {}}))):
         (tmp_path / f"rep-{number}").mkdir()
         (tmp_path / f"rep-{number}/summary.json").write_text(text)
     loaded = evidence.load(tmp_path)
@@ -226,7 +228,7 @@ def test_unreadable_files__are_reported_and_the_others_count(tmp_path, capsys):
 
 def test_run_of_flows_with_different_rtts__has_their_mean(tmp_path):
     spread = {"rtt_spread_ns": 10**6}
-    in_spec = {"spec": json.dumps(spread)}  # as in published tables
+    in_spec = {"spec": json.dumps(SPEC | spread)}  # as in published tables
     for row in (spread, in_spec):
         assert [run.rtt_ns for run in evidence.load(table(tmp_path, row)).runs] == [1_500_000]
     assert evidence.load(table(tmp_path, {"spec": "no JSON"})).problems

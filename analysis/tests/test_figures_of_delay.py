@@ -18,6 +18,7 @@ from analysis.figures import (
 )
 from analysis.summary import summarize
 from analysis.tests import simulate
+from model.experiment import Experiment
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +54,10 @@ def test_depths__of_one_damaged_postcard_take_little_memory(analysed):
 
 
 def test_unit__is_that_of_the_buffer():
-    spec = {"bdp_packets": 41, "mtu_bytes": 1500, "wire_bytes": 1538, "rate_bps": 50_000_000}
+    spec = Experiment.model_construct(rtt_ns=1, bdp_packets=41, mtu_bytes=1500, wire_bytes=1538, rate_bps=50_000_000)
     for given, name, packets in (
         ("1bdp", "BDP", 41), ("20p", "packets", 1), ("30kB", "kB", 1000 / 1514), (None, "packets", 1),
         ("5ms", "ms", 50e6 * 5e-3 / 5 / 12304),
     ):  # fmt: skip
-        unit = common.unit_of(spec | {"buffer_given": given})
+        unit = common.unit_of(spec.model_copy(update={"buffer_given": given}))
         assert (unit.name, unit.packets) == (name, pytest.approx(packets))

@@ -16,6 +16,7 @@ from analysis.tests import foreign, simulate
 from analysis.tests.imports import CONDITIONS, EXPERIMENT, imported, refused
 from bufferscope.__main__ import main
 from experiments import figures
+from runs import verdict
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -150,7 +151,7 @@ def test_histogram__without_postcards_is_a_run_with_a_note(tmp_path, recorded, h
     assert (summary["utilization"]["mean"], summary["loss"]["events"]) == (None, None)
     assert (summary["almost_fairness"]["window_p50_packets"] is not None) == has_windows
     drawn = {"queue_depth_distribution"} | ({"queue_and_windows", "window_distribution"} if has_windows else set())
-    assert set(names(summary["spec"])) == drawn
+    assert set(names(verdict.experiment(summary))) == drawn
 
     runs = StoredRuns(PAPER, tmp_path / "results", conditions=figures.conditions(PAPER))
     (run,) = runs.select("reno-depth", needs=("depth_p01_packets",), cc="reno", flows=scenario.flows)

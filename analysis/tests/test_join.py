@@ -24,6 +24,7 @@ from analysis.tests import simulate
 from analysis.tests.join_flow_by_flow import join_flow_by_flow
 from analysis.tests.simulate import CARD, EVENT
 from analysis.tests.synthesize import write_big
+from model.experiment import Experiment
 from wire import wire
 
 MSS = 1000
@@ -159,7 +160,7 @@ def _run(seed: int, flows: int, packets: int, records: int, unknown: tuple[str, 
     ends = [("10.0.0.1", "10.0.0.2") if number % 2 else ("fd77::1", "fd77::2") for number in range(flows)]
     tuples = [FiveTuple.tcp(*pair, number, 5201) for number, pair in enumerate(ends)]
     words = Flows(np.array([flow.words() for flow in tuples], dtype=np.uint64).T)
-    spec = {"rtt_ns": SPAN_NS // 20, "mtu_bytes": 1500}
+    spec = Experiment.model_construct(rtt_ns=SPAN_NS // 20, mtu_bytes=1500)
     return Run(Path(), spec, {}, [], set(), {}, {}, tcp, words), queue
 
 

@@ -13,6 +13,7 @@ from analysis.loss import flows_losing_per_rtt
 from analysis.postcards import misspaced
 from analysis.summary import summarize
 from analysis.tests import simulate
+from model.experiment import Experiment
 
 DROPPED = simulate.CARD["POSTCARD_DROPPED"]
 
@@ -149,7 +150,7 @@ def test_flows__have_drops_and_windows_of_their_own(known):
 
 def test_windows__of_all_flows(known):
     """The aggregate window is the sum of the latest windows; Delta bounds the middle of all windows."""
-    a, n, bdp = known.analysis, known.scenario.flows, known.analysis.run.spec["bdp_packets"]
+    a, n, bdp = known.analysis, known.scenario.flows, known.analysis.run.experiment.bdp_packets
     latest: dict[int, tuple[int, int]] = {}
     sums, windows = [], []
     for record in sorted(known.truth.records, key=lambda record: record["mono_ns"]):
@@ -214,9 +215,9 @@ def window(sent, generator="iperf3"):
     queue = dict(zip(("flow", "enqueue_mono_ns", "tcp_seq", "packet_bytes", "flags"), columns, strict=True))
     queue["flags"] = queue["flags"] * DROPPED | simulate.CARD["POSTCARD_HAS_TCP"]
     traffic = {"generator": generator, "start_mono_ns": 1000, "end_mono_ns": 2000}
-    spec = {"warmup_ns": 100, "duration_ns": 900, "rtt_ns": 10_000}
+    spec = Experiment.model_construct(warmup_ns=100, duration_ns=900, rtt_ns=10_000)
     flows = [{"flow": 0}, {"flow": 1}, {"flow": -1}]
-    run: Any = SimpleNamespace(documents={"traffic": traffic}, spec=spec, traffic=flows, flows=["0", "1"])
+    run: Any = SimpleNamespace(documents={"traffic": traffic}, experiment=spec, traffic=flows, flows=["0", "1"])
     return metrics.measurement_window(run, queue)
 
 

@@ -17,6 +17,7 @@ from analysis.tests.simulate import BLOCK, CARD, START_NS
 from analysis.tests.test_validity import unnamed
 from analysis.theory import packet_sizes, short_flows
 from lib.frames import ETHERNET_BYTES, WIRE_EXTRA_BYTES
+from model.experiment import Experiment
 from wire import wire
 
 GOODPUT = wire.GOODPUT_RECORD
@@ -218,7 +219,7 @@ def test_open_loop__without_a_closed_form_has_no_theory(copy):
         (copy / "spec.yaml").write_text(yaml.safe_dump(spec | more))
         found = summarize(analyse(copy))["open_loop"]
         assert [found["model"], found["mean_depth_packets"]["theory"], found["depth_distance"]] == [None] * 3, more
-    marking = open_loop.model(spec | {"mode": "ecn", "ecn_threshold_packets": 7})
+    marking = open_loop.model(Experiment.model_validate(spec | {"mode": "ecn", "ecn_threshold_packets": 7}))
     assert marking
     assert marking.name == "M/D/1/7"
 

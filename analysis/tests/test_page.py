@@ -15,8 +15,9 @@ from analysis.figures import names
 from analysis.page.figure import MAX_BYTES, embed
 from analysis.tests import simulate
 from lib.errors import InputError
+from model.experiment import Experiment
 
-NAMES = names({})  # of a run with long flows
+NAMES = names(Experiment.model_validate(simulate.spec(simulate.Scenario())))  # of a run with long flows
 # The figures that this screen shows. A figure may have one version for phones and one for larger screens.
 SHOWN = "[...document.querySelectorAll('.picture svg')].filter(svg => svg.getClientRects().length)"
 VIEW_BOX = f"return {SHOWN}[0].getAttribute('viewBox').split(' ').map(Number)"

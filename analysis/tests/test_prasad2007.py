@@ -20,6 +20,7 @@ from analysis.papers.prasad2007 import (
     transfers,
 )
 from analysis.statistics import Interval
+from model.experiment import Experiment, Path
 
 
 class Run(dict[str, Any]):
@@ -28,7 +29,7 @@ class Run(dict[str, Any]):
     def __init__(self, row: dict[str, Any], summary: dict[str, Any], **tables: pl.DataFrame) -> None:
         super().__init__(row)
         self.summary, self.tables = summary, tables
-        self.spec = summary.get("spec")
+        self.experiment = summary.get("experiment")
 
     def value(self, *path: str) -> Any:
         return functools.reduce(operator.getitem, path, self.summary)
@@ -132,8 +133,11 @@ def test_topology__gaps_and_handshakes_are_those_of_each_link_and_rtt() -> None:
             "syn_mono_ns": [0, 0, 10], "connected_mono_ns": [42_000_000, 20_100_000, 40_400_010],
         }
     )  # fmt: skip
-    paths = [{"access_link": 1 + number % 2} for number in range(4)]
-    summary = {"bottleneck_port": 2, "spec": {"paths": paths, "access_bps": 8_000_000}}
+    paths = [Path.model_construct(access_link=1 + number % 2) for number in range(4)]
+    summary = {
+        "bottleneck_port": 2,
+        "experiment": Experiment.model_construct(rtt_ns=1, paths=paths, access_bps=8_000_000),
+    }
     run: Any = Run({}, summary, postcards=cards, flows=table)
     gaps = run.measure("gaps", topology_figure.Gaps, topology_figure.gaps)
     assert (gaps.number, gaps.links, gaps.least_ns) == (3, 2, -10)  # the last is 10 ns too close

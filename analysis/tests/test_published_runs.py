@@ -29,7 +29,7 @@ def answers(runs: StoredRuns, *more: str) -> list[dict[str, Any]]:
     """What a figure may ask of each run of both sweeps, and the values of the summary `more`."""
     return [
         {
-            "label": run.label, "buffer": run["buffer_packets"], "rate": run.spec["rate_bps"],
+            "label": run.label, "buffer": run["buffer_packets"], "rate": run.experiment.rate_bps,
             "used": run.value("utilization", "mean"), "p90": run.percentile(DEPTH, 90),
             "depth": [each.tolist() for each in run.distribution(DEPTH)],
             "windows": {flow: list(map(list, of)) for flow, of in run.distributions_of_flows(WINDOW).items()},

@@ -5,6 +5,7 @@ from typing import Any
 
 from analysis.setting_differences import differences
 from hosts.tune.tcp_options import LINUX, PAPER
+from model.experiment import Experiment
 
 SPEC: dict[str, Any] = {
     "name": "x", "clock": "virtual", "switch": "driver", "generator": "epoll", "delay": "switch", "mode": "tail-drop",
@@ -36,8 +37,9 @@ def test_differences__are_the_users_settings() -> None:
         (SPEC, {"tcp": PAPER}, [("PROFILE", "linux", "paper")]),
         (SPEC, {"tcp": LINUX | {"initcwnd": 3}}, [("INITCWND", "10", "3")]),
         (SPEC, {"offloads": {"nic_rate_bps": 10**10, "coalesce_us": None}}, [("NIC_RATE", "none", "10 Gb/s")]),
-        (SPEC, {"transfers": [{"cc": "reno", "users": 3}]}, [("TRANSFERS", "none", "cc=reno users=3")]),
+        (SPEC, {"machines": {"sender": "a"}}, [("SENDER", "none", "a")]),
         (SPEC, REAL | {"pacing": "fq"}, [("CLOCK", "virtual", "real"), ("PACING", "none", "fq")]),
     ]
     for spec, changes, found in cases:
-        assert [tuple(each) for each in differences(spec, spec | changes)] == found, changes
+        both = (Experiment.model_validate(each) for each in (spec, spec | changes))
+        assert [tuple(each) for each in differences(*both)] == found, changes

@@ -137,7 +137,6 @@ def test_page__shows_a_run_with_a_damaged_summary_as_not_valid(tmp_path, summary
     assert [(row["flows"], row["clock"]) for row in rows] == [(1, "virtual"), (2, "virtual")]
     assert "has not been run" not in page
     altered = json.loads(second.read_text()) | {"drops": 10**30, "marks": float("inf"), "reasons": ["\ud800"]}
-    altered["spec"]["groups"][0]["flows"] = "a"
     second.write_text(json.dumps(altered))
     plan = plan_file.read(tmp_path / "small")
     plan["sweep"]["about"], plan["jobs"][next(iter(places))]["repetition"] = "\ud800", float("inf")
@@ -207,7 +206,7 @@ def test_page__sorts_by_any_column_and_back_and_prints_all(page):
 def test_page__of_a_search_has_the_least_buffers_and_names_as_they_are(tmp_path, summary):
     name = "$\\frac{$"
     directory = tmp_path / name
-    grid: dict[str, list[Any]] = {"cc": ["reno", name], "mode": ["ecn", name], "buf": [10, 20, 40]}
+    grid: dict[str, list[Any]] = {"cc": ["reno", name], "mode": ["ecn", "egress-ecn"], "buf": [10, 20, 40]}
     sweeps.write(directory, summary, grid, search={"criterion": "nonempty"})
     of_all = {"cc": "reno", "mode": "tail-drop", "rate_bps": 50_000_000, "rtt_ns": 10_000_000, "mtu_bytes": 1500,
               "bdp_packets": 40, "criterion": "nonempty", "least": 0.99, "width": 0.1, "runs": 4}  # fmt: skip
@@ -225,7 +224,7 @@ def test_page__of_a_search_has_the_least_buffers_and_names_as_they_are(tmp_path,
     drawn = {path.stem: html.unescape(path.read_text()) for path in (directory / "figures").glob("*.svg")}
     assert "least_buffer" in drawn
     assert [stem for stem, drawing in drawn.items() if f">{name}: " not in drawing] == []
-    assert f">{name}, {name}<" in drawn["utilization"]
+    assert f">{name}, egress-ecn<" in drawn["utilization"]
 
 
 def test_means__have_the_intervals_of_the_valid_repetitions(tmp_path, summary, blank):

@@ -29,6 +29,7 @@ from analysis.tests.test_validity import unnamed
 from analysis.whatif import queue
 from analysis.whatif.results import what_if
 from lib.errors import InputError
+from model.experiment import Experiment
 from wire import wire
 from wire.wire import read_blocks
 
@@ -154,7 +155,7 @@ def test_recount__equals_a_count_packet_by_packet() -> None:
     for seed, threshold in ((1, None), (2, None), (1, 20), (3, 20)):
         cards, depths = as_tofino.random_queue(seed, limit=30, egress_threshold=threshold)
         capabilities = {"cell_bytes": 80, "queued_extra_bytes": 22}
-        spec = {"mtu_bytes": 1500, "rate_bps": 10**9}
+        spec = Experiment.model_construct(rtt_ns=1, mtu_bytes=1500, rate_bps=10**9)
         found = recount(cards, spec, {"capabilities": capabilities, "bottleneck_port": 2})
         assert np.array_equal(cards["depth_packets"], depths)
         assert found.gaps_mono_ns == []
@@ -182,7 +183,7 @@ def test_exports_and_what_ifs__have_the_runs_times_and_depths(
     assert sorted(exported) == sorted(queued)
     assert np.array_equal(queue.arrivals(directory, told.queue)["arrival_ns"], told.queue["enqueue_mono_ns"])
     soft = Path(shutil.copytree(source("virtual"), tmp_path / "soft/rep-1"))
-    (_, of_chip), (_, of_soft) = (what_if(at, queue.Setting.of(told.run.spec), {}) for at in (directory, soft))
+    (_, of_chip), (_, of_soft) = (what_if(at, queue.Setting.of(told.run.experiment), {}) for at in (directory, soft))
     drops = "drops_of_the_whole_run"
     assert of_chip["run_measures"][drops] == of_chip["whatif_measures"][drops]
     for name in ("utilization", "queue_depth_packets"):
@@ -237,7 +238,7 @@ def test_clocks_hours_apart__are_joined_within_the_stated_uncertainty(tmp_path: 
     cards = by_number(told)
     error_ns = cards["enqueue_mono_ns"] - on_sender(truth["enqueue_mono_ns"])
     assert np.abs(error_ns).max() <= clock.uncertainty_ns
-    assert clock.uncertainty_ns < 0.05 * told.run.spec["rtt_ns"]
+    assert clock.uncertainty_ns < 0.05 * told.run.experiment.rtt_ns
     for name in ("depth_packets", "depth_bytes"):
         assert np.array_equal(cards[name], truth[name]), name
     assert told.fidelity["depth_mismatches"] == 0
@@ -261,13 +262,13 @@ def test_goodput__of_another_machine_begins_when_the_first_data_arrive() -> None
     run = load(RECORDED / "real/rep-1")
     for strange in (None, 0, "x"):  # a sink without an interval
         goodput = {"interval_mono_ns": np.array([10, 20])}
-        _place_goodput(goodput, run.postcards, run.spec, strange)
+        _place_goodput(goodput, run.postcards, run.experiment, strange)
         assert goodput["interval_mono_ns"].tolist() == [10, 20]
     interval_ns = 10_000_000
     goodput = {"interval_mono_ns": np.array([7, 8, 9], dtype=np.int64) * interval_ns}
-    _place_goodput(goodput, run.postcards, run.spec, interval_ns)
+    _place_goodput(goodput, run.postcards, run.experiment, interval_ns)
     has_data = run.postcards["packet_bytes"] > NO_DATA_BYTES
-    first = run.postcards["enqueue_mono_ns"][has_data].min() + run.spec["rtt_ns"] // 2
+    first = run.postcards["enqueue_mono_ns"][has_data].min() + run.experiment.rtt_ns // 2
     assert goodput["interval_mono_ns"][0] <= first < goodput["interval_mono_ns"][1]
     assert np.diff(goodput["interval_mono_ns"]).tolist() == [interval_ns, interval_ns]
 

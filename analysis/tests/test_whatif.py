@@ -100,7 +100,7 @@ def test_whatif__names_each_mistake(fresh, capsys):
         assert words[-1].partition("=")[0] in line or "(99999999999 packets" in line
         assert not list(directory.glob("*whatif*"))
     spec = yaml.safe_load((directory / "spec.yaml").read_text())
-    spec["imported"] = {"what": "x", "unknown_postcard_fields": ["sojourn_ns"], "cell_bytes": None}
+    spec["imported"] = {"what": "x", "unknown_postcard_fields": ["sojourn_ns"]}
     (directory / "spec.yaml").write_text(yaml.safe_dump(spec))
     assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
     assert "was imported from postcards without arrival times" in capsys.readouterr().err

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from analysis.raw import Columns
 from controlplane.policy import EGRESS_ECN, EGRESS_MODES
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, UDP_BYTES
+from model.experiment import Experiment
 from softswitch.library import BuildError, Core, Refused
 from wire import wire
 
@@ -48,10 +48,10 @@ class Setting:
     ecn_threshold: int | None  # in the buffer's unit
 
     @classmethod
-    def of(cls, spec: dict[str, Any]) -> Setting:
-        in_bytes = spec.get("threshold_bytes")
-        ecn = spec.get("ecn_threshold_bytes") if in_bytes else spec.get("ecn_threshold_packets")
-        return cls(spec["rate_bps"], spec["mode"], spec["buffer_packets"], in_bytes, ecn)
+    def of(cls, spec: Experiment) -> Setting:
+        in_bytes = spec.threshold_bytes
+        ecn = spec.ecn_threshold_bytes if in_bytes else spec.ecn_threshold_packets
+        return cls(spec.rate_bps, spec.mode, spec.buffer_packets, in_bytes, ecn)
 
     def policy(self) -> str:
         """The action of table queue_policy (p4src/shared/queue_policy.p4) with its arguments."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import imported, metrics, whole
+from analysis import metrics, whole
 from analysis.figures import common
 from analysis.load import Run
 from analysis.postcards import dropped
@@ -48,7 +48,7 @@ def _what_if(
 ) -> tuple[Path, dict[str, Any]]:
     whole.check(repetition, derived=[SUMMARY, *stored.sources_of_page(repetition)])
     run = whole.load_whole(repetition)
-    if imported.is_imported(run.spec) and imported.unknown(run.spec):
+    if run.experiment.imported and run.experiment.unknown_columns:
         raise InputError(
             f"{repetition}: was imported from postcards without arrival times or other fields; allowed: runs of "
             "bufferscope, and imports of their postcards"
@@ -63,11 +63,11 @@ def _what_if(
         "caveat": CAVEAT,
         "run": f"{repetition.parent.name}/{repetition.name}",
         "asked": asked,
-        "setting": {"run": queue.Setting.of(run.spec).text(), "whatif": setting.text()},
+        "setting": {"run": queue.Setting.of(run.experiment).text(), "whatif": setting.text()},
         "packets": len(recorded["flags"]),
         "ecn_capable_packets": int(np.count_nonzero(recorded["flags"] & CARD["POSTCARD_ECT"])),
         "same_as_the_run": _same(recorded, replayed),
-        "run_measures": measures(run, recorded, window, run.spec["rate_bps"]),
+        "run_measures": measures(run, recorded, window, run.experiment.rate_bps),
         "whatif_measures": measures(run, replayed, window, setting.rate_bps),
     }
     name = _next(repetition, place)
@@ -107,7 +107,7 @@ def measures(run: Run, cards: Columns, window: metrics.Window, rate_bps: int) ->
         **metrics.counts(cards, window),
         "queue_depth_packets": metrics.queue_depth(cards, window),
         "queue_delay_ns": metrics.queue_delay(cards, window),
-        "utilization": metrics.utilization(link, window, run.spec["rtt_ns"]),
+        "utilization": metrics.utilization(link, window, run.experiment.rtt_ns),
         "drops_of_the_whole_run": int(np.count_nonzero(dropped(cards))),
     }
 
@@ -136,11 +136,11 @@ def _draw(
     facts = {
         "text": f"what if: {setting.text()}, with the arrivals of {run.directory.parent.name}/{run.directory.name}",
         "valid": True,
-        "unit": common.unit_of(run.spec),
+        "unit": common.unit_of(run.experiment),
         "warmup_s": (window.start_ns - start) / 1e9,
         "end_s": (window.end_ns - start) / 1e9,
     }
-    own_setting = queue.Setting.of(run.spec)
+    own_setting = queue.Setting.of(run.experiment)
     own_buffer = None if own_setting.threshold_bytes else own_setting.buffer_packets
     panels = [
         (f"as it was: {own_setting.text()}", own_buffer, recorded),

@@ -65,7 +65,7 @@ def sources_of_page(repetition: Path) -> list[str]:
         return []
     what_ifs(repetition)
     with contextlib.suppress(OSError, ValueError):
-        return [SUMMARY, *pictures(verdict.read(repetition)["spec"], repetition)]
+        return [SUMMARY, *pictures(verdict.experiment(verdict.read(repetition)), repetition)]
     return [SUMMARY]
 
 

@@ -8,10 +8,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments import environment, programs
+from experiments import environment
 from experiments.repetition_plan import RunPlan
 from experiments.sample import Sample
 from experiments.switches import CONTROL_SOCKET
+from lib import owner
 
 
 class ProgressDisplay(Protocol):
@@ -51,9 +52,9 @@ class Kernel(ABC):
     def record(self, directory: Path, world: dict[str, Any]) -> None:
         """Stores `world`, the facts for environment.json. Called last, when all raw files are closed."""
 
-    def user(self) -> programs.User:
+    def user(self) -> owner.User:
         """The user that the programs of TRAFFIC=program run as: the user of this process, or the caller of sudo."""
-        return programs.caller()
+        return owner.caller()
 
     def claim_processors(self) -> dict[str, list[int]]:
         """The processors that each program may use."""

@@ -9,9 +9,11 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from lib.errors import RunError
+from model.experiment import Source
 from virtual import offers
 from virtual.kernel import choice, digests, stage
 from virtual.kernel.build import BUILD, INTERRUPTED, ensure
@@ -25,13 +27,13 @@ NAMED = "named.json"  # cache of the congestion controls that a kernel has regis
 MOST_ERRORS = 3
 
 
-def kernel_of(sources: list[dict[str, str]] | None) -> Path:
+def kernel_of(sources: Sequence[Source] | None) -> Path:
     """The directory of the kernel with these sources; without sources, of the usual kernel. Builds a kernel with
     sources if it is out of date. Raises RunError with the compiler's errors.
     """
     if not sources:
         return BUILD
-    texts = {source["file"]: source["text"] for source in sources}
+    texts = {source.file: source.text or "" for source in sources}
     directory = OWN / digests.of_parts((name, text.encode()) for name, text in texts.items())[:16]
     directory.mkdir(parents=True, exist_ok=True)
     os.utime(directory)
@@ -43,7 +45,7 @@ def kernel_of(sources: list[dict[str, str]] | None) -> Path:
         raise KeyboardInterrupt(INTERRUPTED) from None
     except KernelError as error:
         raise RunError(f"CC: {_compilers_reason(str(error))}") from None
-    _check_names(directory, [source["name"] for source in sources], built["binary_digest"])
+    _check_names(directory, [source.name for source in sources], built["binary_digest"])
     return directory
 
 

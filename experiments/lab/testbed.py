@@ -153,7 +153,7 @@ class InventoryLab(Lab):
 
     def record(self, number: int, directory: Path, processor: int | None) -> None:
         plan = plan_run(self.spec, number)
-        write_spec(plan, self.testbed, directory)
+        write_spec(plan, self.testbed, directory, self.spec.delay == "tc")
         expected_s = plan.durations.traffic_ns / 1e9 + EXPECTED_OVERHEAD_S
         try:
             with RunProgress(plan.title, expected_s) as progress:
@@ -190,13 +190,13 @@ class TestbedLab(InventoryLab):
             return {"program": asdict(switch.program()), **hosts.describe()}
 
 
-def write_spec(plan: RunPlan, testbed: Testbed, directory: Path) -> None:
+def write_spec(plan: RunPlan, testbed: Testbed, directory: Path, by_netem: bool) -> None:
     """Writes spec.yaml with the machines, and with netem's position if netem makes the delay: the analysis needs the
     delay of each link to join the clocks of different machines.
     """
     at = testbed.variables["sender"].get("bufferscope_tc_at", TC_AT)
     stored = {**plan.stored_spec, "machines": testbed.places}
-    stored |= {"tc_at": str(at)} if plan.stored_spec.get("delay") == "tc" else {}
+    stored |= {"tc_at": str(at)} if by_netem else {}
     repetition.write_spec(replace(plan, stored_spec=stored), directory)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments import cc_parameters, environment, host, playbooks, programs, setup_cache
+from experiments import cc_parameters, environment, host, playbooks, setup_cache
 from experiments.host import Host
 from experiments.lab import own_kernel, repetition, virtual_inside
 from experiments.lab.interface import ParallelLab
@@ -23,6 +23,7 @@ from experiments.resolved import Resolved
 from experiments.run_plan import plan_run
 from experiments.sample import Sample
 from experiments.sizes import sizes
+from lib import owner
 from lib.errors import RunError
 from runs import results
 from virtual import RUN_DIRECTORY, memory, offers
@@ -130,7 +131,7 @@ def machine_job(plan: RunPlan, directory: Path, processor: int | None, kernel: P
         processor=processor,
         parameters=(parameters if plan.network.driver else {})
         | dict(plan.kernel_parameters)
-        | cc_parameters.boot_parameters(plan.stored_spec.get("cc_parameters")),
+        | cc_parameters.boot_parameters(plan.cc_parameters),
         environment={"PYTHONPATH": str(host.CHECKOUT)},
     )
 
@@ -161,7 +162,7 @@ def write_job(plan: RunPlan, directory: Path) -> None:
     finally:
         shutil.rmtree(scratch)
     repetition.write_spec(plan, directory)
-    virtual_inside.write_job(directory, plan, steps, programs.caller())
+    virtual_inside.write_job(directory, plan, steps, owner.caller())
 
 
 def show(progress: RunProgress, durations: Durations, message: dict[str, Any], pace: Pace, slow: float) -> None:

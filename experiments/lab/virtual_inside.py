@@ -13,12 +13,12 @@ import pickle
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments import cc_parameters, programs
+from experiments import cc_parameters
 from experiments.cell import NETNS, RUNTIME
 from experiments.lab import repetition
 from experiments.lab.kernel import Kernel
@@ -26,6 +26,7 @@ from experiments.repetition_plan import RunPlan
 from experiments.sample import Sample
 from experiments.steps import SetupStep, run_steps
 from hosts import moment
+from lib import owner
 from lib.errors import RunError
 from runs import results
 from virtual import RUN_DIRECTORY, offers
@@ -53,7 +54,7 @@ def main(directory: Path) -> int:
     try:
         plan, steps, user = read_job(directory)
         allow_tcp_memory(plan)
-        check_parameters(plan.stored_spec.get("cc_parameters") or {})
+        check_parameters(plan.cc_parameters)
         repetition.run(plan, directory, VirtualKernel(plan, steps, user, outcome))
     except RunError as error:
         outcome = {"lines": error.lines}
@@ -64,12 +65,12 @@ def main(directory: Path) -> int:
     return 0 if "world" in outcome else 1
 
 
-def write_job(directory: Path, plan: RunPlan, steps: list[SetupStep], user: programs.User) -> None:
+def write_job(directory: Path, plan: RunPlan, steps: list[SetupStep], user: owner.User) -> None:
     """Called outside. The job is a pickle: importing a parser of specs would cost the virtual machine a second."""
     (directory / JOB).write_bytes(pickle.dumps((plan, steps, user)))
 
 
-def read_job(directory: Path) -> tuple[RunPlan, list[SetupStep], programs.User]:
+def read_job(directory: Path) -> tuple[RunPlan, list[SetupStep], owner.User]:
     plan, steps, user = pickle.loads((directory / JOB).read_bytes())
     return plan, steps, user
 
@@ -81,7 +82,7 @@ def allow_tcp_memory(plan: RunPlan) -> None:
     TCP_MEMORY.write_text(f"{pages} {pages} {pages}")
 
 
-def check_parameters(given: dict[str, str]) -> None:
+def check_parameters(given: Mapping[str, str]) -> None:
     """Raises RunError if this kernel has not accepted a parameter of a congestion control."""
     problem = cc_parameters.refused(given, offers.parameters([name.split(".")[0] for name in given]))
     if problem:
@@ -91,7 +92,7 @@ def check_parameters(given: dict[str, str]) -> None:
 class VirtualKernel(Kernel):
     """The kernel of this virtual machine. `steps` set its hosts up; `outcome` gets the facts for environment.json."""
 
-    def __init__(self, plan: RunPlan, steps: list[SetupStep], user: programs.User, outcome: dict[str, Any]) -> None:
+    def __init__(self, plan: RunPlan, steps: list[SetupStep], user: owner.User, outcome: dict[str, Any]) -> None:
         super().__init__(plan)
         self.steps = steps
         self.caller = user
@@ -115,7 +116,7 @@ class VirtualKernel(Kernel):
             host.ALLOWED.write_text(host.CONGESTION_CONTROLS.read_text())
         run_steps(self.steps, directory / "logs/ansible.log", self.align)
 
-    def user(self) -> programs.User:
+    def user(self) -> owner.User:
         return self.caller
 
     def align(self) -> None:

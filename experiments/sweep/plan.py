@@ -114,9 +114,9 @@ def describe(point: Point) -> str:
 
 def repetition(sweep: Sweep, point: Point, spec: Resolved, number: int) -> Job:
     """The job of repetition `number` (from 1) of a point."""
-    seeded = replace(spec, seed=seed(sweep.seed, number), reps=1)
+    seeded = spec.model_copy(update={"seed": seed(sweep.seed, number), "reps": 1})
     name = job_id(seeded, number)
-    return Job(name, point, number, replace(seeded, name=name))
+    return Job(name, point, number, seeded.model_copy(update={"name": name}))
 
 
 def seed(of_sweep: int, number: int) -> int:
@@ -127,8 +127,8 @@ def job_id(spec: Resolved, number: int) -> str:
     """A readable and stable name: the same parameters and seed always give the same name."""
     from runs import run_table  # loads polars, which a job does not need
 
-    flows = "-".join(re.sub(r"[^a-z0-9]", "-", group.cc) for group in spec.groups)[:40] or spec.traffic
-    code = hashlib.sha256(f"{run_table.point(spec.to_dict())} {spec.seed}".encode()).hexdigest()[:10]
+    flows = "-".join(re.sub(r"[^a-z0-9]", "-", group.cc) for group in spec.long)[:40] or spec.traffic
+    code = hashlib.sha256(f"{run_table.point(spec)} {spec.seed}".encode()).hexdigest()[:10]
     return f"{flows}-n{spec.flows}-b{spec.buffer_packets}-{code}-r{number}"
 
 
@@ -145,7 +145,7 @@ def write(directory: Path, sweep: Sweep, planned: Iterable[Job], queued: Collect
             "file": sweep.file,
         },
         "jobs": kept
-        | {job.id: {"point": job.point, "repetition": job.repetition, "spec": job.spec.to_dict()} for job in planned},
+        | {job.id: {"point": job.point, "repetition": job.repetition, "spec": job.spec.dump()} for job in planned},
     }  # fmt: skip
     plan_file.write(directory, content)
 
@@ -171,4 +171,6 @@ def read_job(directory: Path, name: str) -> tuple[Job, str]:
     entry = content["jobs"].get(name)
     if content.get("format_version") != FORMAT_VERSION or entry is None:
         raise RunError(f"{path} has no job {name}")
-    return Job(name, entry["point"], entry["repetition"], Resolved.from_dict(entry["spec"])), content["sweep"]["keep"]
+    return Job(name, entry["point"], entry["repetition"], Resolved.model_validate(entry["spec"])), content["sweep"][
+        "keep"
+    ]

@@ -8,7 +8,7 @@ least_buffer.parquet can be made from the run table at any time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,7 @@ class Searches:
                 for number in range(len(known) + 1, step.repetitions + 1):
                     job = self._job(point_search, step.packets, number)
                     jobs.append(job)
-                    key = (self.sweep.name, point(job.spec.to_dict()), job.spec.seed, number)
+                    key = (self.sweep.name, point(job.spec), job.spec.seed, number)
                     if key in values:
                         known.append(values[key])
                     elif job.id in given_up:
@@ -138,7 +138,7 @@ class Searches:
         result = least_buffer(measured, point_search.low, point_search.high, self.sweep.reps, self.search)
         spec = point_search.spec
         return {
-            "point": plan.describe(point_search.point), "cc": mix([asdict(group) for group in spec.groups]),
+            "point": plan.describe(point_search.point), "cc": mix(spec.long),
             "flows": spec.flows, "mode": spec.mode, "rate_bps": spec.rate_bps, "rtt_ns": spec.rtt_ns,
             "mtu_bytes": spec.mtu_bytes, "bdp_packets": spec.bdp_packets, "criterion": self.search.criterion,
             "least": self.search.least, "width": self.search.width, "low_packets": result.low,

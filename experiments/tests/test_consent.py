@@ -4,7 +4,6 @@
 import resource
 import statistics
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,7 +61,7 @@ def test_disk__has_room_for_the_temporary_files_of_iperf3(monkeypatch: pytest.Mo
 
 def test_disk__of_tiny_flows_has_room_for_the_packets_of_each_flow() -> None:
     spec = resolved(traffic="finite", cc="reno", sizes="fixed:100b", rate="20mbit", rtt="10ms", duration="20s")
-    flows = spec.transfers[0].flows(spec.traffic_ns)
+    flows = spec.finite[0].flows(spec.traffic_ns)
     assert flows > spec.packets
     assert disk.estimate_bytes(spec) > flows * disk.LEAST_FLOW_PACKETS * POSTCARD.length
 
@@ -122,7 +121,7 @@ def test_estimates__of_time_and_disk_are_those_of_real_runs(given: dict[str, str
 def test_cost__multiplies_what_is_computed_by_the_slowness_and_depends_on_what_is_kept() -> None:
     spec = resolved(**SMALL)
     assert cost.repetition_s(spec, 2.0) == pytest.approx(2 * cost.repetition_s(spec))
-    real = replace(spec, clock="real")
+    real = spec.model_copy(update={"clock": "real"})
     assert cost.repetition_s(real, 2.0) - cost.repetition_s(real) == pytest.approx(cost.analysis_s(real))
     assert cost.analysis_s(spec, "summary") == cost.analysis_s(spec, "flows") < cost.analysis_s(spec) / 2
     assert cost.analysis_s(spec, "tables") == cost.analysis_s(spec)

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +207,9 @@ def test_show__counts_published_runs_and_leaves_the_results_alone(
     other, results = tmp_path / "other", tmp_path / "results"
     for job in jobs[:5]:
         name = f"named-otherwise-{job.id}"
-        make_summary(other / sweep.name, job._replace(id=name, spec=replace(job.spec, name=name)), valid=True)
+        make_summary(
+            other / sweep.name, job._replace(id=name, spec=job.spec.model_copy(update={"name": name})), valid=True
+        )
     publish.publish_runs(StoredRuns(paper, other), {}, tmp_path / "docs" / paper.published_name)
     make_summary(results / sweep.name, jobs[0], valid=False)
     monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
@@ -227,6 +228,6 @@ def make_summary(sweep: Path, job: plan.Job, *, valid: bool) -> None:
     repetition = sweep / "runs" / job.id / "rep-1"
     repetition.mkdir(parents=True)
     verdict = {"valid": valid, "reasons": [] if valid else ["queue: lost a packet"], "utilization": {}}
-    (repetition / "summary.json").write_text(json.dumps(verdict | {"spec": job.spec.to_dict()}))
+    (repetition / "summary.json").write_text(json.dumps(verdict | {"spec": job.spec.dump()}))
     (repetition / "environment.json").write_text("{}")
     (repetition / "THINNED").write_text("summary")

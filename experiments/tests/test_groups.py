@@ -60,7 +60,7 @@ def given(directory: Path, text: str = SPEC) -> dict[str, Any]:
 
 def test_plan__no_two_groups_share_a_port_or_an_address_and_each_has_its_delays(tmp_path: Path) -> None:
     spec = resolved(**given(tmp_path))
-    assert Resolved.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+    assert Resolved.model_validate(json.loads(json.dumps(spec.dump()))) == spec
     plan = run_plan.plan_run(spec, 1)
     flows, options = plan.traffic.flows, plan.traffic.options
     assert len({(flow.src_port, flow.dst_port) for flow in flows}) == len(flows) == 5

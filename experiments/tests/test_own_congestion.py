@@ -28,6 +28,7 @@ from experiments.tests.test_run import ended, software, started
 from experiments.tests.test_virtual import raw, run
 from hosts.congestion_bpf import objects
 from lib.errors import RunError, SpecError
+from model.experiment import Experiment
 from runs import run_table
 
 TEMPLATE = CHECKOUT / "hosts/congestion/template/mycc.c"
@@ -57,14 +58,14 @@ def test_resolve__takes_the_text_and_keeps_its_digest_in_the_run(tmp_path: Path)
     given = resolved(cc=f"{file}:2,cubic:3")
     file.write_text("int after;")
     assert [(group.cc, group.flows) for group in given.groups] == [("mycc", 2), ("cubic", 3)]
-    assert Resolved.from_dict(given.to_dict()) == given
+    assert Resolved.model_validate(given.dump()) == given
     plan = plan_run(given, 1)
     (stored,) = plan.stored_spec["congestion_sources"]
     assert stored == {"name": "mycc", "file": "mycc.c", "sha256": stored["sha256"]}
-    assert run_table.point(plan.stored_spec) == run_table.point(given.to_dict() | {"repetition": 1})
+    assert run_table.point(Experiment.model_validate(plan.stored_spec)) == run_table.point(given)
     congestion.write(plan.congestion_sources, tmp_path)
     assert (tmp_path / "congestion/mycc.c").read_text() == "int before;"
-    assert "congestion_sources" not in resolved(cc="cubic").to_dict()
+    assert "congestion_sources" not in resolved(cc="cubic").dump()
 
 
 def test_resolve__refuses_files_where_they_cannot_run(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_servers__take_links_and_rtts_in_turn() -> None:
     assert pairs == [(20, 1), (50, 2), (60, 1), (20, 2), (50, 1)]
     stored = plan_run(spec, 1).stored_spec
     assert (stored["servers"], stored["transfers"][0]["path_of"]) == (5, "transfer")
-    assert type(spec).from_dict(spec.to_dict()) == spec
+    assert type(spec).model_validate(spec.dump()) == spec
     by_default = plan_run(resolved(**keys, path_of="user"), 1).stored_spec
     assert by_default == plan_run(resolved(**keys), 1).stored_spec
     assert not {"servers", "path_of"} & (by_default.keys() | by_default["transfers"][0].keys())

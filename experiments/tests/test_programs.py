@@ -55,7 +55,7 @@ def test_plan__has_arguments_for_each_host_and_no_shell() -> None:
     assert client.options["argv"][1:] == ["10.77.0.2", f"{3 << 16 | 1} 2.5"]
     assert (server.options["directory"], server.options["alone"], client.options["alone"]) == ("/", False, True)
     assert (spec.warmup_ns, spec.generator, spec.flows) == (0, None, 0)
-    assert type(spec).from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+    assert type(spec).model_validate(json.loads(json.dumps(spec.dump()))) == spec
     other = plan_run(resolved(traffic="long,program", server_at="receiver", **words), 1).traffic
     assert [program.host for program in other.user] == ["receiver", "sender"]
     assert (other.program, other.user[1].options["alone"]) == ("long_flows", False)

@@ -16,11 +16,12 @@ from experiments.resolved import MAX_POOL_BYTES, Resolved
 from experiments.sizes import sizes
 from experiments.spec import KEYS, load_yaml
 from experiments.tests.resolving import HOST, problems, resolved
-from experiments.traffic_groups import Group
 from hosts.traffic import draws
 from hosts.tune.tcp_options import LINUX, PAPER
 from lib.errors import SpecError
 from lib.frames import WIRE_EXTRA_BYTES
+from model.experiment import Offloads
+from model.groups import Long
 from runs import run_table
 
 SPECS = sorted((Path(__file__).parents[1] / "specs").glob("*.yaml"))  # sweeps are in directories of their own
@@ -34,7 +35,7 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         "rate_bps": 200_000_000, "rtt_ns": 10 * MS, "mtu_bytes": 1500, "wire_bytes": 1538, "bdp_packets": 163,
         "buffer_packets": 163, "buffer_given": "1bdp", "duration_ns": 10 * S, "warmup_ns": 2 * S, "traffic_ns": 12 * S,
         "generator": "iperf3", "switch": "process", "mode": "tail-drop", "delay": "switch", "reps": 1, "target": "soft",
-        "groups": (Group("cubic", 16),), "name": "cubic16", "setup_ns": 0, "rate_pps": None, "pacing": None,
+        "groups": (Long(cc="cubic", flows=16),), "name": "cubic16", "setup_ns": 0, "rate_pps": None, "pacing": None,
         "tcp": None, "unsent_bytes": None,
     }),
     ({}, {"clock": "virtual", "generator": "epoll", "switch": "driver", "start_spread_ns": 10 * MS, "offloads": None}),
@@ -73,11 +74,11 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"ack_delay": "10ms"}, {"back_ns": 10 * MS}),
     ({"rtts": "50ms,20ms,120ms"}, {"rtt_ns": 20 * MS, "rtt_spread_ns": 100 * MS}),
     ({"access": "1gbit"}, {"access_bps": 10**9}),  # faster than the bottleneck
-    ({"clock": "real", "target": "tofino", "offloads": "on"}, {"offloads": {}}),
-    ({"offloads": "on"}, {"offloads": {"nic_rate_bps": 10**10, "coalesce_us": 20}}),
-    ({"offloads": "on", "rate": "10gbit"}, {"offloads": {"nic_rate_bps": 4 * 10**10, "coalesce_us": 20}}),
+    ({"clock": "real", "target": "tofino", "offloads": "on"}, {"offloads": Offloads()}),
+    ({"offloads": "on"}, {"offloads": Offloads(nic_rate_bps=10**10, coalesce_us=20)}),
+    ({"offloads": "on", "rate": "10gbit"}, {"offloads": Offloads(nic_rate_bps=4 * 10**10, coalesce_us=20)}),
     ({"offloads": "on", "nic_rate": "300mbit", "coalesce": "1ms"},
-     {"offloads": {"nic_rate_bps": 3 * 10**8, "coalesce_us": 1000}}),
+     {"offloads": Offloads(nic_rate_bps=3 * 10**8, coalesce_us=1000)}),
     ({"profile": "paper"}, {"tcp": PAPER}),
     ({name: value for name, value in PAPER.items() if value != LINUX[name] and name != "comp_sack_nr"},
      {"tcp": PAPER | {"comp_sack_nr": 44}}),  # comp_sack_nr has no meaning without SACK
@@ -103,7 +104,7 @@ def test_resolve__values_are_in_si_units_and_survive_a_file() -> None:
     wrong = []
     for given, expected in CASES:
         spec = resolved(**given)
-        assert Resolved.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec, given
+        assert Resolved.model_validate(json.loads(json.dumps(spec.dump()))) == spec, given
         found = {name: getattr(spec, name) for name in expected}
         wrong += [] if found == expected else [(given, found)]
     assert wrong == []
@@ -112,8 +113,8 @@ def test_resolve__values_are_in_si_units_and_survive_a_file() -> None:
 def test_resolve__values_that_are_the_default_are_not_in_the_spec() -> None:
     own = {"initcwnd": "10", "acks": "delayed", "sack": "on", "comp_sack_slack": "100us", "comp_sack_nr": "44"}
     same = {"offloads": "off", "pacing": "off", "profile": "linux", "ecn": "off", **own}
-    plain = resolved().to_dict()
-    assert resolved(**same).to_dict() == plain
+    plain = resolved().dump()
+    assert resolved(**same).dump() == plain
     optional = {"offloads", "pacing", "window_packets", "tcp", "ecn", "ack_delay_ns", "datagrams", "access_bps",
                 "program", "congestion_sources"}  # fmt: skip
     assert not optional & plain.keys()
@@ -194,15 +195,15 @@ def test_resolve__refuses_what_a_host_or_a_testbed_lacks() -> None:
 
 def test_resolve__load_counts_every_bit_of_a_connection(tmp_path: Path) -> None:
     spec = resolved(traffic="finite", cc="reno", rate="100mbit", load="0.8", sizes="fixed:14p", mtu="1500")
-    (group,) = spec.transfers
+    (group,) = spec.finite
     assert group.sizes == {"name": "fixed", "value": 14 * 1448.0}
     # 14 segments of 1538 bytes; a SYN of 98 bytes, and three segments without data, each of 90 bytes
     assert group.mean_wire_bytes == pytest.approx(14 * 1538 + 98 + 3 * 90)
     assert group.offered_bps() == pytest.approx(0.8e8)
-    assert (spec.groups, spec.flows) == ((), 0)
+    assert (spec.long, spec.flows) == ((), 0)
     file = tmp_path / "sizes.txt"
     file.write_text("1000 0.5  # half are small\n\n100000 1\n")
-    (group,) = resolved(traffic="finite", cc="reno", sizes=f"file:{file}").transfers
+    (group,) = resolved(traffic="finite", cc="reno", sizes=f"file:{file}").finite
     assert group.sizes == {"name": "empirical", "points": [[1000.0, 0.5], [100000.0, 1.0]]}
     assert group.mean_size_bytes == draws.distribution(group.sizes).mean == pytest.approx(500 + 50_500 / 2)
 
@@ -234,7 +235,7 @@ def test_run_table__has_every_option_of_tcp() -> None:
         ({**NS3, "profile": "paper"}, "paper", PAPER),
         (NS3, None, dict.fromkeys(LINUX)),
     ):
-        spec = resolved(**given).to_dict()  # type: ignore[arg-type]
+        spec = resolved(**given).dump()  # type: ignore[arg-type]
         cells = run_table.row({"valid": True, "reasons": [], "utilization": {}, "spec": spec}, {}, here)
         assert {name: cells[name] for name in ("profile", *LINUX)} == {"profile": profile, **values}
 

@@ -17,6 +17,7 @@ from analysis.raw import load_postcards, load_tcp
 from analysis.theory import short_flows
 from experiments.lab import virtual as virtual_lab
 from experiments.tests.test_virtual import run
+from model.experiment import Offloads
 from runs.spec_file import load_spec
 from virtual import offers
 from wire.wire import TCP_RECORD
@@ -95,7 +96,7 @@ def test_exact__spreads_the_window_over_the_round_trip(runs: dict[str, Path]) ->
     assert gaps.min() >= 0.98 * pace.min()  # also after a late packet
     assert in_flight(runs["exact"]) == {0: WINDOW}
     spec = load_spec(runs["exact"])
-    assert (spec["pacing"], spec["window_packets"]) == ("exact", WINDOW)
+    assert (spec.pacing, spec.window_packets) == ("exact", WINDOW)
 
 
 def test_poisson__draws_exponential_gaps_of_one_window_per_rtt_for_each_repetition(runs: dict[str, Path]) -> None:
@@ -155,7 +156,7 @@ def test_offloads__send_super_segments_at_the_rate_of_the_nic_and_merge_what_com
     assert close.min() >= spaced_ns
     assert segments_per_ack(runs["on"]) < 2.2
     assert 3 < segments_per_ack(runs["merged"]) < 6
-    assert load_spec(runs["merged"])["offloads"] == {"nic_rate_bps": 20 * 10**9, "coalesce_us": 300}
+    assert load_spec(runs["merged"]).offloads == Offloads(nic_rate_bps=20 * 10**9, coalesce_us=300)
     hosts = json.loads((runs["merged"] / "environment.json").read_text())["hosts"]
     for host, offload in (("sender", "on"), ("receiver", "on"), ("collector", "off")):
         interface = hosts[host]["interfaces"]["eth0"]

@@ -14,7 +14,7 @@ from experiments import playbooks, setup_cache, steps
 from experiments.host import Host
 from experiments.resolve import resolve
 from experiments.resolved import Resolved
-from experiments.run_plan import plan_run
+from experiments.run_plan import READ_BY_ROLES, READ_WITH_NETEM, plan_run
 from experiments.steps import SetupStep
 from lib.errors import RunError
 from virtual import RUN_DIRECTORY
@@ -101,8 +101,8 @@ def test_plan__that_is_known_is_not_asked_again(tmp_path: Path, monkeypatch: pyt
         raise RunError("asked again")
 
     monkeypatch.setattr(playbooks, "plan", not_again)
-    assert asked(replace(spec, seed=77, name="other")) == first
-    longer = asked(replace(spec, buffer_packets=9, duration_ns=10**11))
+    assert asked(spec.model_copy(update={"seed": 77, "name": "other"})) == first
+    longer = asked(spec.model_copy(update={"buffer_packets": 9, "duration_ns": 10**11}))
     assert [step.task for step in longer] == [step.task for step in first]
     assert longer != first
     with pytest.raises(RunError, match="asked again"):
@@ -138,4 +138,4 @@ def test_roles__read_no_other_key_of_the_spec() -> None:
     texts = [path.read_text() for path in setup_cache._files(playbooks.ANSIBLE) if path.suffix == ".yml"]
     read = {key for text in texts for key in re.findall(r"bufferscope_spec\.(\w+)", text)}
     of_tune = {"buffer_packets", "mtu_bytes"}  # for the role's default of tune_window_bytes, which runs always set
-    assert read - of_tune == {*setup_cache.READ_KEYS, *setup_cache.READ_KEYS_OF_NETEM, "groups", "transfers"}
+    assert read - of_tune == {*READ_BY_ROLES, *READ_WITH_NETEM, "groups", "transfers"}

@@ -5,6 +5,7 @@ is too short by even 1 ns.
 """
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,8 +150,8 @@ def test_thousand_links__space_the_packets_of_flows_that_draw_them(tmp_path: Pat
     per_user = flows.group_by("user").agg(pl.len(), paths=pl.col("path").n_unique()).filter(pl.col("len") > 3)
     assert min(per_user["paths"].to_list()) > 1
     assert access_reasons(loaded, cards) == []
-    loaded.spec["access_bps"] //= 2
-    (reason,) = access_reasons(loaded, cards)
+    slower = loaded.experiment.model_copy(update={"access_bps": (loaded.experiment.access_bps or 0) // 2})
+    (reason,) = access_reasons(replace(loaded, experiment=slower), cards)
     assert "packets arrived too soon after the previous packet of their access link" in reason
 
 

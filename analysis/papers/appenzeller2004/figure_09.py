@@ -70,7 +70,7 @@ def _sampled(run: StoredRun) -> Sampled:
 
 def _in_pipe(run: StoredRun) -> float:
     """Packets on the path but not in the queue, by Little's law: each flow's rate times its base RTT, summed."""
-    flows, delays_ns = run.summary["flows"], run.spec["extra_delays_ns"]
+    flows, delays_ns = run.summary["flows"], run.experiment.extra_delays_ns
     idle_ns = zip(flows, delays_ns or [0] * len(flows), strict=True)
     packets_ns = sum(flow["packets"] * (run["rtt_ns"] + more) for flow, more in idle_ns)
     return float(packets_ns / 1e9 / run.summary["measured_s"])

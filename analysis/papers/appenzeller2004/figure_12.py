@@ -44,8 +44,8 @@ def prepare(runs: StoredRuns) -> Data:
 
 def _link(run: StoredRun) -> tuple[int, int]:
     """(printed rate in Mb/s, mean RTT in ms)."""
-    spec = run.spec
-    return short_flows.printed_mbps(run), round((spec["rtt_ns"] + spec["rtt_spread_ns"] / 2) / 1e6)
+    spec = run.experiment
+    return short_flows.printed_mbps(run), round((spec.rtt_ns + (spec.rtt_spread_ns or 0) / 2) / 1e6)
 
 
 def _without_empty(groups: dict[Any, list[StoredRun]]) -> dict[Any, dict[int, float]]:

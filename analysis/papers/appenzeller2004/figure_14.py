@@ -33,7 +33,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _estimates(runs: list[StoredRun]) -> Data:
-    packets_per_s = runs[0]["rate_bps"] / 8 / runs[0].spec["wire_bytes"]
+    packets_per_s = runs[0]["rate_bps"] / 8 / runs[0].experiment.wire_bytes
     return {
         "transfer_s": mean_interval(short_flows.transfer_s(run) for run in runs),
         "waiting_s": mean_interval(

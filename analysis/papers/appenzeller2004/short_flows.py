@@ -14,8 +14,8 @@ OVERHEAD_BYTES = 38  # Ethernet's bytes per packet: our rates are the printed ra
 
 def length(run: StoredRun) -> int:
     """Packets of a flow: 14 for fixed:14p and for bursts:14p; 0 if the sizes are given in another way."""
-    spec = run.spec
-    given = spec["transfers"][0]["sizes_given"] if spec.get("transfers") else spec["sizes"]
+    spec = run.experiment
+    given = spec.finite[0].sizes_given if spec.finite else spec.sizes
     match = re.search(r"(\d+)p$", str(given))
     return int(match[1]) if match else 0
 

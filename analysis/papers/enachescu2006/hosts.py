@@ -20,8 +20,8 @@ AS_FIGURE_1 = "as Figure 1"
 
 def change(run: StoredRun) -> str:
     """The properties in which a run differs from Figure 1, in words; AS_FIGURE_1 if none. Raises InputError."""
-    spec = run.spec
-    spread_s, rtt_s = spec["rtt_spread_ns"] / 1e9, spec["rtt_ns"] / 1e9
+    spec = run.experiment
+    spread_s, rtt_s = (spec.rtt_spread_ns or 0) / 1e9, spec.rtt_ns / 1e9
     words = []
     if run["profile"] == "linux":
         words.append("TCP as Linux has it")

@@ -17,10 +17,10 @@ def bdp(run: StoredRun) -> float:
     """C x RTT in packets. RTT is the harmonic mean over the flows, because their rates W / RTT add up. Raises
     InputError.
     """
-    spec, flows = run.spec, run["flows"]
+    spec, flows = run.experiment, run["flows"]
     steps = max(flows - 1, 1)
-    rtts_ns = [spec["rtt_ns"] + spec["rtt_spread_ns"] * step / steps for step in range(flows)]
-    return float(spec["rate_bps"] * harmonic_mean(rtts_ns) / 8e9 / spec["wire_bytes"])
+    rtts_ns = [spec.rtt_ns + (spec.rtt_spread_ns or 0) * step / steps for step in range(flows)]
+    return float(spec.rate_bps * harmonic_mean(rtts_ns) / 8e9 / spec.wire_bytes)
 
 
 def peak_load(run: StoredRun) -> float:

@@ -9,7 +9,7 @@ from lib.errors import InputError
 
 
 def _parts(run: StoredRun) -> Arrivals:
-    parts = read_arrivals(run.spec["arrivals"])
+    parts = read_arrivals(run.experiment.arrivals)
     if parts is None:
         raise InputError(f"{run.label}: summary.json: spec.arrivals is not a kind of arrivals; replay the run")
     return parts

@@ -42,7 +42,7 @@ def prepare(runs: StoredRuns) -> Data:
     """Curves by capacity ratio."""
     by_ratio: dict[float, list[StoredRun]] = {}
     for run in [*runs.select(FAST.stem, **OF_USERS), *runs.select(STEM, **OF_USERS)]:
-        ratio = round(run["rate_bps"] / run.spec["access_bps"], 2)
+        ratio = round(run["rate_bps"] / run.experiment.access_bps, 2)
         by_ratio.setdefault(ratio, []).append(run)
     curves = {ratio: _curve(ratio, Measured(of)) for ratio, of in sorted(by_ratio.items())}
     return {"provenance": runs.provenance(), "curves": curves, "crossing": crossing(curves)}

@@ -71,7 +71,7 @@ def _base_rtt_s(run: StoredRun) -> float:
 
 def capacity(run: StoredRun) -> float:
     """C in full packets per second. Raises InputError."""
-    return float(run["rate_bps"] / 8 / run.spec["wire_bytes"])
+    return float(run["rate_bps"] / 8 / run.experiment.wire_bytes)
 
 
 class Measured:
@@ -138,8 +138,8 @@ class Measured:
         if self.delay_fit is None:
             return None
         run = self.runs[0]
-        group = run.spec["transfers"][0]
-        cycle_s = run["users"] * group["mean_wire_bytes"] * 8 / run["rate_bps"] - group["mean_think_ns"] / 1e9
+        group = run.experiment.finite[0]
+        cycle_s = run["users"] * group.mean_wire_bytes * 8 / run["rate_bps"] - (group.mean_think_ns or 0.0) / 1e9
         return (cycle_s / MEAN_RTTS - self.base_rtt_s) * capacity(run) / self.delay_fit.f
 
     def by_buffer(self) -> dict[int, list[StoredRun]]:

@@ -47,7 +47,7 @@ def _numbers(row: Row, measured: Measured) -> dict[str, Any]:
     class_means = means(measured.by_buffer())
     tops: dict[str, Interval | None] = {name: best(points) for name, points in class_means.best_known.items()}
     return {
-        "think_s": measured.runs[0].spec["transfers"][0]["mean_think_ns"] / 1e9,
+        "think_s": (measured.runs[0].experiment.finite[0].mean_think_ns or 0.0) / 1e9,
         "gamma": row.gamma, "of": measured.key(row.gamma), "used": measured.used[max(measured.used)],
         "fits": measured.forms,
         "delay": measured.delay_fit, "best": tops, "pipe": measured.pipe,

@@ -41,10 +41,10 @@ def prepare(stem: str, sources: str, runs: StoredRuns) -> Data:
     if not selected:
         return data
     run = selected[0]
-    spec, rtts_ns = run.spec, run.measure("RTTs of the servers, ns", list[int], _rtts_ns)
+    spec, rtts_ns = run.experiment, run.measure("RTTs of the servers, ns", list[int], _rtts_ns)
     numbers = {
-        "sources": sources, "servers": len(rtts_ns), "links": spec["access_links"], "users": run["users"],
-        "access_bps": spec["access_bps"], "rate_bps": spec["rate_bps"], "buffer": spec["buffer_packets"],
+        "sources": sources, "servers": len(rtts_ns), "links": spec.access_links, "users": run["users"],
+        "access_bps": spec.access_bps, "rate_bps": spec.rate_bps, "buffer": spec.buffer_packets,
         "rtts_ms": sorted({rtt_ns / 1e6 for rtt_ns in rtts_ns}),
     }  # fmt: skip
     return data | {
@@ -54,7 +54,7 @@ def prepare(stem: str, sources: str, runs: StoredRuns) -> Data:
 
 
 def _rtts_ns(run: StoredRun) -> list[int]:
-    return [path["rtt_ns"] for path in run.spec["paths"]]
+    return [path.rtt_ns for path in run.experiment.paths]
 
 
 def handshake_excess(run: StoredRun) -> list[tuple[int, float]]:
@@ -78,9 +78,9 @@ def gaps(run: StoredRun) -> Gaps:
     """Gaps between successive packets of an input link: their number, the least excess of a gap over the packet's
     transmission time on that link (ns), and the share of gaps with at most 1 ns of excess. Raises InputError.
     """
-    spec = run.spec
+    spec = run.experiment
     links = pl.DataFrame(
-        {"path": range(len(spec["paths"])), "link": [path["access_link"] for path in spec["paths"]]},
+        {"path": range(len(spec.paths)), "link": [path.access_link for path in spec.paths]},
         schema_overrides={"path": pl.Int64},
     )
     flows = run.table("flows").select(pl.col("flow").cast(pl.Int64), pl.col("path").cast(pl.Int64)).drop_nulls()
@@ -89,7 +89,7 @@ def gaps(run: StoredRun) -> Gaps:
     cards = cards.join(flows, on="flow").join(links, on="path").sort("link", "enqueue_mono_ns")
     follows = np.diff(cards["link"].to_numpy()) == 0
     gap_ns = np.diff(cards["enqueue_mono_ns"].to_numpy().astype(np.int64))[follows]
-    took_ns = wire_bytes(cards["packet_bytes"].to_numpy()[1:][follows]) * 8 * 10**9 // spec["access_bps"]
+    took_ns = wire_bytes(cards["packet_bytes"].to_numpy()[1:][follows]) * 8 * 10**9 // (spec.access_bps or 1)
     beyond_ns = gap_ns - took_ns
     return Gaps(
         len(beyond_ns), cards["link"].n_unique(), float(beyond_ns.min()) if len(beyond_ns) else np.nan,
@@ -100,41 +100,47 @@ def gaps(run: StoredRun) -> Gaps:
 def draw(data: Data) -> look.Figure:
     """Boxes and arrows: servers and input links on the left, the router with its buffer, the link, the clients."""
     figure, ax = look.new_panel(look.PAGE_IN * 0.85, 2.0)
-    spec = data["spec"]
-    if spec is None:
+    numbers = data["spec"]
+    if numbers is None:
         return look.absent(ax)
     ax.set_axis_off()
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     centred = {"ha": "center", "va": "center", "fontsize": look.LABEL_POINTS}
     middle = (TOP + BOTTOM) / 2
-    shown = min(SHOWN_LINKS, spec["links"])
+    shown = min(SHOWN_LINKS, numbers["links"])
     for place, height in enumerate(np.linspace(TOP, BOTTOM, shown)):
-        is_last = place == shown - 1 and spec["links"] > shown
-        number = spec["links"] if is_last else place + 1
-        ax.text(0.1, height, f"{spec['sources']} {number}", bbox=_frame(), **centred)
+        is_last = place == shown - 1 and numbers["links"] > shown
+        number = numbers["links"] if is_last else place + 1
+        ax.text(0.1, height, f"{numbers['sources']} {number}", bbox=_frame(), **centred)
         end = middle + (height - middle) * 0.3
         ax.annotate("", (ROUTER[0], end), (0.18, height), arrowprops={"arrowstyle": "->", "linewidth": 0.8})
         if is_last:
             ax.text(0.1, height + (TOP - BOTTOM) / (shown - 1) / 2, "⋮", **centred)
     ax.text(
-        0.33, TOP + 0.1, f"{spec['links']:,} × C_in = {amounts.si(spec['access_bps'], 'b/s')}", color=BLUE, **centred
+        0.33,
+        TOP + 0.1,
+        f"{numbers['links']:,} × C_in = {amounts.si(numbers['access_bps'], 'b/s')}",
+        color=BLUE,
+        **centred,
     )
-    for (left, right), text in ((ROUTER, f"router\nB = {spec['buffer']}\npackets"), (CLIENTS, "clients")):
+    for (left, right), text in ((ROUTER, f"router\nB = {numbers['buffer']}\npackets"), (CLIENTS, "clients")):
         ax.add_patch(_box(left, middle - 0.17, right - left, 0.34))
         ax.text((left + right) / 2, middle, text, **centred)
     ax.annotate("", (CLIENTS[0], middle), (ROUTER[1], middle), arrowprops={"arrowstyle": "->", "linewidth": 1.4})
-    rate = amounts.si(spec["rate_bps"], "b/s")
+    rate = amounts.si(numbers["rate_bps"], "b/s")
     ax.text((ROUTER[1] + CLIENTS[0]) / 2, middle + 0.12, f"C_out = {rate}", color=BLUE, **centred)
-    ax.text(0.5, 0.06, _words(spec), color=GREY, **centred)
+    ax.text(0.5, 0.06, _words(numbers), color=GREY, **centred)
     return figure
 
 
-def _words(spec: dict[str, Any]) -> str:
-    rtts = [f"{rtt:g}" for rtt in spec["rtts_ms"]]
+def _words(numbers: dict[str, Any]) -> str:
+    rtts = [f"{rtt:g}" for rtt in numbers["rtts_ms"]]
     listed = ", ".join(rtts) if len(rtts) <= 4 else f"{len(rtts)} from {rtts[0]} to {rtts[-1]}"
-    ratio = spec["rate_bps"] / spec["access_bps"]
-    return f"{spec['users']:,} users; {spec['servers']:,} paths; RTTs without queues (ms): {listed}; Γ = {ratio:g}"
+    ratio = numbers["rate_bps"] / numbers["access_bps"]
+    return (
+        f"{numbers['users']:,} users; {numbers['servers']:,} paths; RTTs without queues (ms): {listed}; Γ = {ratio:g}"
+    )
 
 
 def _frame() -> dict[str, Any]:

@@ -20,6 +20,7 @@ from analysis.papers.spang2021.beside import PERCENTILES
 from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval, mean_interval
 from hosts.tune import tcp_options
+from model.experiment import Experiment
 
 CAPTION = (
     "how far the 1st percentile, the median and the 99th percentile of depth move if one property of the queue or of "
@@ -46,17 +47,17 @@ LATER_SCALABLE = "d"  # the marker of `scalable`: the set's own Scalable (scalab
 SINGLE_SEGMENTS = "single segments (no offloads)"
 
 
-def changes(spec: Data) -> str:
+def changes(spec: Experiment) -> str:
     """The changed properties of a run, in words."""
-    words = [] if spec.get("offloads") else [SINGLE_SEGMENTS]
+    words = [] if spec.offloads else [SINGLE_SEGMENTS]
     for path, usual, text, written in PROPERTIES:
-        if path[0] == "offloads" and not spec.get("offloads"):
+        if path[0] == "offloads" and not spec.offloads:
             continue
-        if path[0] == "drop_cost_permille" and spec["mode"] == "tail-drop":
+        if path[0] == "drop_cost_permille" and spec.mode == "tail-drop":
             continue  # a packet that is dropped on arrival takes no link time
         value: Any = spec
         for key in path:
-            value = (value or {}).get(key)
+            value = value.get(key) if isinstance(value, dict) else getattr(value, key, None)
         if value != usual:
             usual_of_linux = tcp_options.LINUX[path[1]] if path[0] == "tcp" else 0
             words.append(text.format(written(usual_of_linux if value is None else value)))
@@ -83,7 +84,7 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _by_change(runs: list[StoredRun]) -> dict[str, dict[str, Interval]]:
-    by_change = grouped(runs, lambda run: changes(run.spec))
+    by_change = grouped(runs, lambda run: changes(run.experiment))
     return {
         change: {
             which: interval

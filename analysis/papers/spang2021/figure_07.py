@@ -40,8 +40,8 @@ def prepare(runs: StoredRuns) -> Data:
 
 
 def _fair(run: StoredRun) -> float:
-    spec = run.spec
-    bdp = bdp_packets(spec["rate_bps"], spec["rtt_ns"], spec["wire_bytes"])
+    spec = run.experiment
+    bdp = bdp_packets(spec.rate_bps, spec.rtt_ns, spec.wire_bytes)
     return float((bdp + run["buffer_packets"]) / run["flows"])
 
 

@@ -3,10 +3,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from experiments.host import Host
+from experiments.resolve import resolve
 from experiments.sweep.spec import Sweep, read
 
 SPEC = """\
@@ -23,6 +25,10 @@ smoke: {reps: 1, base: {rate: 50mbit}, grid: {flows: ['2']}}
 
 def probe(clock: str) -> Host:
     return Host(("bbr", "cubic", "reno"), netem=True, clock="virtual")
+
+
+OF_RUN = resolve({"clock": "virtual", "cc": "reno"}, probe("virtual")).dump()
+VALID: dict[str, Any] = {"valid": True, "spec": OF_RUN, "utilization": {}}  # a summary without numbers
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import polars
 from experiments.sweep import plan
 from experiments.sweep.published import NONE, Published
 from experiments.sweep.spec import read
-from experiments.sweep.tests.conftest import probe
+from experiments.sweep.tests.conftest import VALID, probe
 from runs.job_state import State
 from runs.run_table import SCHEMA, point
 
@@ -30,7 +30,7 @@ def test_published_run__does_its_job_until_the_job_has_a_run_of_its_own(
     jobs = plan.jobs(read(write_spec(text=SPEC), {}, smoke=False), probe)
     first = jobs[0]
     row = {
-        "run": "find/runs/of-another-name-r1/rep-1", "sweep": "find", "point": point(first.spec.to_dict()),
+        "run": "find/runs/of-another-name-r1/rep-1", "sweep": "find", "point": point(first.spec),
         "seed": first.spec.seed, "repetition": first.repetition, "valid": True,
     }  # fmt: skip
     published = Published(polars.DataFrame([row], schema=SCHEMA))
@@ -44,7 +44,7 @@ def test_published_run__does_its_job_until_the_job_has_a_run_of_its_own(
 
     own = tmp_path / "find/runs" / first.id / "rep-1"
     own.mkdir(parents=True)
-    (own / "summary.json").write_text(json.dumps({"valid": False, "spec": {}, "utilization": {}}))
+    (own / "summary.json").write_text(json.dumps(VALID | {"valid": False}))
     assert done(published) == []
     known = polars.DataFrame([row | {"run": "find/runs/mine/rep-1", "valid": False}], schema=SCHEMA)
     assert published.beside(known).equals(known)

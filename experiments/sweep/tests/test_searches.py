@@ -39,12 +39,12 @@ def rows(jobs: list[Job]) -> polars.DataFrame:
             {
                 "run": f"find/runs/{job.id}/rep-1",
                 "sweep": "find",
-                "point": point(job.spec.to_dict()),
+                "point": point(job.spec),
                 "seed": job.spec.seed,
                 "repetition": job.repetition,
                 "valid": True,
                 "queue_nonempty_fraction": float(
-                    job.spec.buffer_packets >= NEEDED[job.spec.groups[0].cc, job.spec.flows]
+                    job.spec.buffer_packets >= NEEDED[job.spec.long[0].cc, job.spec.flows]
                 ),
             }
             for job in jobs

@@ -10,13 +10,11 @@ import pytest
 from analysis.load import load
 from experiments.resolve import resolve
 from experiments.sweep.rounds import Attempts
-from experiments.sweep.tests.conftest import probe
+from experiments.sweep.tests.conftest import VALID, probe
 from experiments.sweep.thin import thin
 from lib.errors import InputError
 from runs.job_state import JobState, State, look, make_room
 from runs.thinned import kept
-
-VALID = {"valid": True, "spec": {}, "utilization": {}}
 
 
 def attempt(run: Path, files: Mapping[str, object]) -> Path:
@@ -57,7 +55,7 @@ def test_state__is_what_lies_in_the_directory(tmp_path: Path) -> None:
 
 def test_run_of_another_job__is_not_taken_for_this_one(tmp_path: Path) -> None:
     run = tmp_path / "runs/reno-n1-b20-0123456789-r1"
-    attempt(run, {"summary_json": VALID | {"spec": {"name": run.name}}})
+    attempt(run, {"summary_json": VALID | {"spec": VALID["spec"] | {"name": run.name}}})
     assert look(run).state is State.VALID
     other = run.rename(tmp_path / "runs/reno-n2-b20-9876543210-r1")
     assert look(other) == (
@@ -131,7 +129,7 @@ def test_thin__removes_what_the_rule_says_and_never_says_that_more_is_left(tmp_p
 
 
 def test_replay__of_a_thinned_repetition_says_why_it_cannot_be(tmp_path: Path) -> None:
-    content = resolve({"clock": "virtual", "cc": "reno"}, probe("virtual")).to_dict()
+    content = resolve({"clock": "virtual", "cc": "reno"}, probe("virtual")).dump()
     content |= {"repetition": 1, "extra_delays_ns": []}
     repetition = attempt(tmp_path, {**RAW, "spec_yaml": json.dumps(content)})
     thin(repetition, "summary")

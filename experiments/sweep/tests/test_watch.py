@@ -10,12 +10,11 @@ from experiments.sweep import plan
 from experiments.sweep.progress import SweepProgress
 from experiments.sweep.run import Watch
 from experiments.sweep.spec import Sweep
-from experiments.sweep.tests.conftest import probe
+from experiments.sweep.tests.conftest import VALID, probe
 from runs import results
 from runs.job_state import make_room
 from runs.names import ABORTED, REPETITION, SUMMARY, SWEEP_RUNS
 
-VALID = {"valid": True, "spec": {}, "utilization": {}}
 BEHIND_S = 1_000_000_000  # mtime of the files, by the clock of a lab without NTP
 
 

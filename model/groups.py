@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""The groups of an experiment's traffic: long flows, finite flows, datagrams. All values are in SI units."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, Field
+
+from hosts.traffic import draws
+from hosts.traffic.open_loop import MOST_FLOW_PACKETS, SIZES, is_sizes
+from hosts.traffic.transfers import KINDS, PATH_OF, TransferGroup
+from model.record import NotNegative, Positive, Record, Several, checked, one_of
+
+LONG, CLOSED_LOOP, OPEN_LOOP = "long", "closed-loop", "open-loop"
+FINITE_FLOW_S = 10  # bound of the mean time that a finite flow is open, if the load is below 1
+
+
+def _drawable(values: dict[str, Any]) -> dict[str, Any]:
+    draws.distribution(values)
+    return values
+
+
+# A distribution with its parameters, as hosts/traffic/draws.py reads it.
+Distribution = Annotated[dict[str, str | int | float | list[list[int | float]]], AfterValidator(_drawable)]
+Load = Annotated[float, Field(gt=0, lt=1e6)]
+PacketSizes = Annotated[
+    str, checked(is_sizes, f"{', '.join(SIZES)}, or bursts:<n>p with n from 1 to {MOST_FLOW_PACKETS}")
+]
+
+
+class Group(Record):
+    """The settings that belong to a group of a file's `groups`. Without `groups` all of them are None, and the run's
+    settings apply.
+
+    `number` is the group's place in the file. A group of datagrams has no other setting of its own.
+    """
+
+    number: NotNegative | None = None
+    rtt_ns: Positive | None = None  # the least of the group
+    rtt_spread_ns: NotNegative | None = None
+    rtts_ns: Several[Positive] | None = None
+    ack_delay_ns: NotNegative | None = None  # None: as the run
+    access_bps: Positive | None = None
+    access_links: Positive | None = None
+    servers: Positive | None = None
+    window_packets: Positive | None = None
+    pacing: str | None = None
+    ecn: str | None = None  # None, also in the next two fields: as the run
+    initcwnd: Positive | None = None
+    acks: str | None = None
+
+    @property
+    def is_own(self) -> bool:
+        return self.rtt_ns is not None
+
+
+class Long(Group):
+    """Long flows that share a congestion control. `flows` is their number."""
+
+    kind: ClassVar[str] = LONG
+
+    cc: str
+    flows: NotNegative
+
+
+class Finite(Group):
+    """Finite flows. `sizes` are bytes, `think` ns. Kind finite has `load`, `arrivals` and `mean_gap_ns`; kind
+    closed-loop has `users`, `think`, `mean_think_ns`, `think_from` and `path_of`.
+    """
+
+    kind: Annotated[str, one_of(*KINDS)]
+    cc: str
+    sizes_given: str
+    sizes: Distribution
+    mean_size_bytes: float
+    mean_wire_bytes: float  # of a flow, including its handshake and end
+    load: float | None
+    arrivals: str | None
+    mean_gap_ns: float | None
+    users: NotNegative
+    think: Distribution | None
+    mean_think_ns: float | None
+    think_from: str | None
+    path_of: str | None = None  # None: as PATH_OF[0]
+
+    def flows(self, duration_ns: int) -> float:
+        """Number of flows that begin in `duration_ns`, if the network takes no time."""
+        if self.mean_gap_ns is not None:
+            return duration_ns / self.mean_gap_ns
+        assert self.mean_think_ns is not None
+        return self.users * duration_ns / self.mean_think_ns
+
+    def open_flows(self, duration_ns: int) -> float:
+        """The most flows that are open at the same time. With a load above 1 the excess flows stay open."""
+        lasting = self.flows(min(FINITE_FLOW_S * 10**9, duration_ns))
+        excess = max(0.0, 1 - 1 / self.load) * self.flows(duration_ns) if self.load else 0.0
+        return max(lasting, excess) if self.think_from != "end" else self.users
+
+    def offered_bps(self) -> float:
+        """Bits per second on the wire that the group offers, if the network takes no time."""
+        return self.flows(10**9) * 8 * self.mean_wire_bytes
+
+    def plan(self, first_server_port: int, sources: tuple[str, ...]) -> dict[str, Any]:
+        """The group in a plan of hosts/traffic."""
+        common = {"kind": self.kind, "cc": self.cc, "first_server_port": first_server_port, "sizes": self.sizes}
+        if sources:
+            common["sources"] = list(sources)
+        if self.kind == "finite":
+            return {**common, "arrivals": self.arrivals, "mean_gap_ns": self.mean_gap_ns}
+        paths = {"path_of": self.path_of} if self.path_of else {}
+        return {**common, "users": self.users, "think": self.think, "think_from": self.think_from, **paths}
+
+    def group(self, first_server_port: int) -> TransferGroup:
+        """The group as hosts/traffic draws it."""
+        return TransferGroup(
+            self.kind, self.cc, first_server_port, draws.distribution(self.sizes), self.arrivals or "poisson",
+            self.mean_gap_ns or 1.0, self.users, draws.distribution(self.think) if self.think else None,
+            self.think_from or "end", path_of=self.path_of or PATH_OF[0],
+        )  # fmt: skip
+
+
+class Datagrams(Group):
+    """Open-loop traffic. `flows` is its number of 5-tuples, `load` its share of RATE."""
+
+    kind: ClassVar[str] = OPEN_LOOP
+    cc: ClassVar[None] = None
+
+    flows: Positive
+    load: Load
+    sizes: PacketSizes
+    arrivals: str
