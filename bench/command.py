@@ -11,14 +11,14 @@ import importlib
 import os
 import subprocess
 import sys
-from typing import Any
 
 from bench import page, report
 from bench.part import Part
 from experiments.host import CHECKOUT
-from lib.errors import BadValue, RunError, SpecError
+from lib.errors import RunError
 from lib.exit_codes import Exit
-from lib.words import SWITCH, Key, unknown
+from lib.keys import Keys, Wrong, field, flag
+from lib.words import unknown
 
 PARTS = (
     "analysis",
@@ -34,23 +34,29 @@ PARTS = (
 )
 
 
-KEYS = {
-    "parts": Key(f"one or several of {', '.join(PARTS)}, separated by commas (default: all)", values=PARTS),
-    "short": Key("1: shorter runs, which only test the bench itself", "0", SWITCH),
-    "publish": Key(f"1: all parts, then write {page.PAGE} and {page.STORED}", "0", SWITCH),
-}
+def _parts(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if wrong := [name for name in names if name not in PARTS]:
+        raise ValueError(f"has {wrong[0]}, which is not a part; {unknown(wrong[0], PARTS)}")
+    return names
 
 
-def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    names = given["parts"].split(",") if "parts" in given else PARTS
-    short, publish = (given.get(key) == "1" for key in ("short", "publish"))
-    errors += [BadValue("PARTS", name, f"is not a part; {unknown(name, PARTS)}") for name in names if name not in PARTS]
-    if publish and (short or set(names) != set(PARTS)):
-        errors.append(BadValue("PUBLISH", "1", "publishes a whole bench; leave out PARTS and SHORT"))
-    if publish and report.edited():
-        errors.append(BadValue("PUBLISH", "1", "needs a checkout without changes, because the page names the commit"))
-    if errors:
-        raise SpecError(errors)
+class Asked(Keys):
+    parts: tuple[str, ...] | None = field(
+        f"one or several of {', '.join(PARTS)}, separated by commas (default: all)", _parts, values=PARTS
+    )
+    short: bool = flag("1: shorter runs, which only test the bench itself")
+    publish: bool = flag(f"1: all parts, then write {page.PAGE} and {page.STORED}")
+
+    def check(self, wrong: Wrong) -> None:
+        if self.publish and (self.short or set(self.parts or PARTS) != set(PARTS)):
+            wrong("publish", "publishes a whole bench; leave out PARTS and SHORT")
+        elif self.publish and report.edited():
+            wrong("publish", "needs a checkout without changes, because the page names the commit")
+
+
+def run(asked: Asked) -> int:
+    names, short, publish = asked.parts or PARTS, asked.short, asked.publish
     parts: dict[str, Part] = {name: importlib.import_module(f"bench.{name}").PART for name in names}
     skipped = {name: why for name, part in parts.items() if (why := why_not(part))}
     for name, why in skipped.items():

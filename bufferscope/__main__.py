@@ -15,8 +15,9 @@ import sys
 from bufferscope import help_text
 from bufferscope.commands import COMMANDS, Command
 from lib import inherited, owner
-from lib.errors import BadValue, InputError, Interrupted, RunError, SpecError, fail
+from lib.errors import InputError, Interrupted, RunError, SpecError, fail
 from lib.exit_codes import of_signal
+from lib.keys import read
 from lib.terminal import located, name_output, one_line
 from lib.words import MAKE, made, read_words, unknown
 
@@ -87,18 +88,12 @@ def _run(words: list[str]) -> int:
         raise InputError(problem)
     keys, is_make = command.read_keys(), rest == [MAKE]
     given, errors = read_words(made() if is_make else rest, keys, command.first)
+    if command.others == "module":
+        return int(_function(command)(given, errors))
     if command.others == "make" and is_make:
         errors = [error for error in errors if error.key.lower() in keys]
-    elif command.others != "module":
-        shown = [key.upper() for key in keys]
-        errors += [
-            BadValue(key.upper(), None, f"is not a parameter of {name}; {unknown(key.upper(), shown)}")
-            for key in given
-            if key not in keys
-        ]
-        given = {key: value for key, value in given.items() if key in keys}
-    status: int = _function(command)(given, errors)
-    return status
+        given = {key: value for key, value in given.items() if key in keys or key.startswith(name)}  # KERNEL_SRC
+    return int(_function(command)(read(command.model(), given, errors)))
 
 
 def _function(command: Command):  # type: ignore[no-untyped-def]

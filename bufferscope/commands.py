@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: MIT
 """The table of commands. Each command is a function of a module. The module is imported only when the command runs, or
-when --help or completion needs its keys. The function takes the given keys and the errors found in them so far. It adds
-its own errors, raises SpecError if there are any, and returns the exit status. The module's KEYS list the keys that the
-command takes.
+when --help or completion needs its keys. The module's model Asked has the keys that the command takes (lib/keys.py).
+The function takes this model and returns the exit status.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from typing import NamedTuple
 
-from lib.words import Key
+from lib.keys import Key, Keys, NoKeys, table
 
 
 class Command(NamedTuple):
     """`first`: keys of the first words; these words may omit their key. `others`: a key that the module does not list
-    is refused (`refused`), read by the module itself (`module`), or ignored in a call by make (`make`), because another
-    goal of make may use it. `starts_programs`: the command starts programs that make temporary files.
+    is refused (`refused`), read by the module itself (`module`: the function takes the words and their errors), or
+    ignored in a call by make (`make`), because another goal of make may use it. `starts_programs`: the command starts
+    programs that make temporary files.
     """
 
     name: str
@@ -25,15 +24,19 @@ class Command(NamedTuple):
     module: str
     example: str = ""  # words after the name
     function: str = "run"
-    keys: str = "KEYS"  # '': takes no words
+    has_keys: bool = True
     first: tuple[str, ...] = ()
     others: str = "refused"
     starts_programs: bool = False
 
-    def read_keys(self) -> Mapping[str, Key]:
+    def model(self) -> type[Keys]:
         """Imports the module."""
-        keys: Mapping[str, Key] = getattr(importlib.import_module(self.module), self.keys) if self.keys else {}
-        return keys
+        model: type[Keys] = importlib.import_module(self.module).Asked if self.has_keys else NoKeys
+        return model
+
+    def read_keys(self) -> dict[str, Key]:
+        """Imports the module."""
+        return table(self.model())
 
 
 _ALL = (
@@ -81,14 +84,16 @@ _ALL = (
     ),
     Command(
         "cc", "list the congestion controls of each clock, and their parameters", "experiments.algorithms", "", "show",
-        "", starts_programs=True,
+        has_keys=False, starts_programs=True,
     ),
     Command(
         "leftovers", "list what killed commands left, and remove it with REMOVE=1", "experiments.leftovers",
     ),
-    Command("parameters", "explain every parameter of experiment", "bufferscope.help_text", "", "parameters", ""),
+    Command("parameters", "explain every parameter of experiment", "bufferscope.help_text", "", "parameters",
+            has_keys=False),
     Command(
-        "advise-parameters", "explain every parameter of advise", "bufferscope.help_text", "", "advise_parameters", ""
+        "advise-parameters", "explain every parameter of advise", "bufferscope.help_text", "", "advise_parameters",
+        has_keys=False,
     ),
     Command(
         "deploy", "install packages and programs on a target's machines or labs", "experiments.deploy", "TARGET=bmv2",
@@ -99,7 +104,7 @@ _ALL = (
         "KERNEL_PACKAGE=linux-source-6.12", others="make", starts_programs=True,
     ),
     Command(
-        "p4", "compile the P4 program again, and list the changed files", "p4src.compile.command", keys="",
+        "p4", "compile the P4 program again, and list the changed files", "p4src.compile.command", has_keys=False,
         starts_programs=True,
     ),
     Command(

@@ -17,10 +17,10 @@ from analysis.setting_differences import Difference
 from analysis.statistics import difference_interval, mean_interval
 from experiments.conclusion import FRACTION, Outcome, median, outcome
 from lib import files, parquet
-from lib.errors import BadValue, InputError, SpecError
+from lib.errors import InputError
 from lib.exit_codes import Exit
+from lib.keys import Keys, Wrong, field
 from lib.terminal import complain, counted, one_line, say
-from lib.words import PATHS, Key, require
 from model.experiment import Experiment
 from runs import record, run_table, verdict
 from runs.names import REPETITION_NAME, SPEC_FILE, SUMMARY
@@ -29,15 +29,22 @@ from runs.quantities import LINES, SINGLE, Quantity, Unit
 if TYPE_CHECKING:
     import numpy as np
 
-KEYS = {
-    "run": Key("a run, or a repetition of one: results/latest, results/latest/rep-1", values=PATHS),
-    "with": Key("the run to compare RUN with, shown as B (default: the run before RUN by name, shown as A)",
-                values=PATHS),
-    "output": Key("the figure, a file whose name ends with .png, .svg or .pdf (default: in figures/ beside RUN)",
-                  values=PATHS),
-}  # fmt: skip
 KINDS = (".png", ".svg", ".pdf")
 MOST_LETTERS = 40  # of a run's name in the figure
+
+
+class Asked(Keys):
+    run: Path = field("a run, or a repetition of one: results/latest, results/latest/rep-1", default=None)
+    with_: Path | None = field(
+        "the run to compare RUN with, shown as B (default: the run before RUN by name, shown as A)"
+    )
+    output: Path | None = field(
+        "the figure, a file whose name ends with .png, .svg or .pdf (default: in figures/ beside RUN)"
+    )
+
+    def check(self, wrong: Wrong) -> None:
+        if self.output and self.output.suffix not in KINDS:
+            wrong("output", f"is no figure; allowed: a name that ends with {', '.join(KINDS)}")
 
 
 class Compared(NamedTuple):
@@ -56,19 +63,11 @@ class Compared(NamedTuple):
         return verdict.experiment(self.summaries[0])
 
 
-def run(given: dict[str, Any], errors: list[BadValue]) -> int:
+def run(asked: Asked) -> int:
     """Prints the comparison and draws the figure. Returns the exit status, DOUBTFUL also without a figure. Raises
-    SpecError, InputError.
+    InputError.
     """
-    require(given, errors, run="say which runs: bufferscope compare results/a results/b")
-    output = Path(given["output"]) if "output" in given else None
-    if output and output.suffix not in KINDS:
-        errors.append(
-            BadValue("OUTPUT", str(output), f"is no figure; allowed: a name that ends with {', '.join(KINDS)}")
-        )
-    if errors:
-        raise SpecError(errors)
-    paths = (Path(given["run"]), Path(given["with"])) if "with" in given else _last_two(Path(given["run"]))
+    paths = (asked.run, asked.with_) if asked.with_ else _last_two(asked.run)
     if paths[0].resolve() == paths[1].resolve():
         raise InputError(f"{paths[1]}: is RUN itself; allowed: another run, or another repetition of the same run")
     first, second = map(read, paths)
@@ -79,7 +78,7 @@ def run(given: dict[str, Any], errors: list[BadValue]) -> int:
             complain(f"{each.name}: no repetition is valid, so its numbers are no measurement")
     for line in lines(first, second):
         say(line)
-    is_drawn = _draw(first, second, output, _default_output(paths))
+    is_drawn = _draw(first, second, asked.output, _default_output(paths))
     return Exit.DONE if is_drawn and not first.not_valid and not second.not_valid else Exit.DOUBTFUL
 
 

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from bufferscope.commands import COMMANDS
-from lib.errors import BadValue, SpecError
-from lib.words import PATHS, Key, require
+from lib.keys import Keys, field
+from lib.words import PATHS
 
 _BASH = """\
 # bash completion of bufferscope: source <(bufferscope completion bash)
@@ -80,23 +79,19 @@ _bufferscope() {{
 compdef _bufferscope bufferscope"""
 SCRIPTS = {"bash": _BASH, "zsh": _ZSH}
 FILES = {"bash": 'compopt -o filenames; COMPREPLY=($(compgen -f -- "$word"))', "zsh": "_files"}
-KEYS = {
-    "shell": Key(f"which shell: {', '.join(SCRIPTS)}; use it as: source <(bufferscope completion bash)", "",
-                 tuple(SCRIPTS)),
-}  # fmt: skip
 
 
-def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Prints the script. Returns the exit status. Raises SpecError."""
-    allowed = f"allowed: {', '.join(SCRIPTS)}"
-    require(given, errors, shell=allowed)
-    shell = given.get("shell", "bash")
-    if shell not in SCRIPTS:
-        errors.append(BadValue("SHELL", shell, f"is not known; {allowed}"))
-    if errors:
-        raise SpecError(errors)
-    keys, values = "\n".join(_keys(shell)), "\n".join(_values(shell))
-    print(SCRIPTS[shell].format(commands=" ".join(COMMANDS), keys=keys, values=values))
+class Asked(Keys):
+    shell: str = field(
+        f"the shell: {', '.join(SCRIPTS)}; use it as: source <(bufferscope completion bash)", default=None,
+        values=tuple(SCRIPTS),
+    )  # fmt: skip
+
+
+def run(asked: Asked) -> int:
+    """Prints the script. Returns the exit status."""
+    keys, values = "\n".join(_keys(asked.shell)), "\n".join(_values(asked.shell))
+    print(SCRIPTS[asked.shell].format(commands=" ".join(COMMANDS), keys=keys, values=values))
     return 0
 
 

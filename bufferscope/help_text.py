@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Any
 
 from bufferscope.commands import COMMANDS, Command
-from lib.errors import BadValue, SpecError
 from lib.exit_codes import MEANINGS
+from lib.keys import NoKeys
 from lib.words import SWITCH
 
 WORDS = "Words: KEY=VALUE, --key VALUE or --key=VALUE (keys in any letter case). --make takes the calling make's words."
@@ -44,16 +43,11 @@ def of(command: Command) -> str:
     return "\n".join(lines)
 
 
-def parameters(given: dict[str, Any], errors: list[BadValue]) -> int:
-    return _explain("experiment", errors)
+def parameters(asked: NoKeys) -> int:
+    print(of(COMMANDS["experiment"]))
+    return 0
 
 
-def advise_parameters(given: dict[str, Any], errors: list[BadValue]) -> int:
-    return _explain("advise", errors)
-
-
-def _explain(name: str, errors: list[BadValue]) -> int:
-    if errors:
-        raise SpecError(errors)
-    print(of(COMMANDS[name]))
+def advise_parameters(asked: NoKeys) -> int:
+    print(of(COMMANDS["advise"]))
     return 0

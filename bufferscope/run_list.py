@@ -7,39 +7,55 @@ from pathlib import Path
 from typing import Any
 
 import polars
+from pydantic import create_model
 
 from analysis import amounts
-from lib.errors import BadValue, InputError, SpecError
+from lib.errors import InputError
+from lib.keys import Keys, field, flag
 from lib.terminal import printable
-from lib.words import PATHS, SWITCH, Key
+from lib.words import SWITCH
 from runs import run_table
-from runs.quantities import BY_NAME, QUANTITIES, TIME_NS, Quantity
-
-KEYS = {
-    "results": Key("the directory with the runs", "results", PATHS),
-    "valid": Key("1: only valid runs; 0: only runs that are not valid", "", SWITCH),
-    "csv": Key("1: every column as CSV", "0", SWITCH),
-    **{
-        quantity.name: Key(f"only the runs with this value in the run table ({quantity.about or 'a setting'})")
-        for quantity in QUANTITIES
-        if quantity.column and quantity.name != "valid"
-    },
-}
+from runs.quantities import QUANTITIES, TIME_NS, Quantity
 
 
-def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Prints the table. Returns the exit status. Raises SpecError, InputError."""
-    if errors:
-        raise SpecError(errors)
-    as_csv, results = given.pop("csv", "0") == "1", Path(given.pop("results", "results"))
+class Options(Keys):
+    results: Path = field("the directory with the runs", default="results")
+    valid: bool | None = field("1: only valid runs; 0: only runs that are not valid", values=SWITCH)
+    csv: bool = flag("1: every column as CSV")
+
+
+def _column(quantity: Quantity) -> Any:
+    """The field of a column of the run table."""
+    about = f"only the runs with this value in the run table ({quantity.about or 'a setting'})"
+    if quantity.kind is bool:
+        return (bool | None, field(about, values=SWITCH))
+    return (str | float | None, field(about, str if quantity.kind is str else _number))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("is not a number; allowed: a number as in the table") from None
+
+
+_COLUMNS: dict[str, Any] = {each.name: _column(each) for each in QUANTITIES if each.column and each.name != "valid"}
+Asked = create_model("Asked", __base__=Options, **_COLUMNS)
+
+
+def run(asked: Options) -> int:
+    """Prints the table. Returns the exit status. Raises InputError."""
+    results = asked.results
     table = run_table.read(results).sort("summary_mtime_ns", "run", nulls_last=False)
     if table.is_empty():
         raise InputError(f"{results}: has no analysed run; run one (bufferscope experiment), or name another RESULTS=")
-    for name, text in given.items():
-        table = table.filter(polars.col(name) == _value(name, text))
+    given = asked.model_fields_set - {"csv", "results"}
+    wanted = {name: getattr(asked, name) for name in Asked.model_fields if name in given}
+    for name, value in wanted.items():
+        table = table.filter(polars.col(name) == value)
     if table.is_empty():
-        raise InputError(f"{results}: no run has {', '.join(f'{name}={text}' for name, text in given.items())}")
-    if as_csv:
+        raise InputError(f"{results}: no run has {', '.join(f'{name}={value}' for name, value in wanted.items())}")
+    if asked.csv:
         print(table.write_csv(), end="")
         return 0
     rows = [(*(quantity.listed for quantity in LISTED), "verdict")]
@@ -64,12 +80,3 @@ def _cell(quantity: Quantity, value: Any) -> str:
     if quantity.unit.base and quantity.path.startswith("spec."):
         return amounts.text(quantity.unit, value)
     return quantity.unit.text(value).removesuffix(TIME_NS.symbol).replace(" ", "")
-
-
-def _value(name: str, text: str) -> Any:
-    """`text` in the type of the column. Raises SpecError if the column is not text and `text` is not a number."""
-    kind = BY_NAME[name].kind
-    try:
-        return text == "1" if kind is bool else kind(text)
-    except ValueError:
-        raise SpecError([BadValue(name.upper(), text, "is not a number; allowed: a number as in the table")]) from None

@@ -5,21 +5,21 @@ rest of RTT.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from lib import units
+from lib.keys import Wrong
 
 NETEM, SIMULATOR = "tc", "ns3"
 
 
-def resolve(spec: Any, rtt_ns: int, delay: str, wrong: Callable[[str, str], None]) -> int | None:
+def resolve(spec: Any, rtt_ns: int, delay: str, wrong: Wrong) -> int | None:
     """ACK_DELAY in ns; None if it is not given. `delay` is the run's DELAY, `rtt_ns` the least RTT of the flows, `spec`
     a Spec (experiments/spec.py). Calls `wrong` if the run cannot have this delay.
     """
     if spec.ack_delay is None:
         return None
-    delay_ns = units.whole(spec.ack_delay)
+    delay_ns: int = spec.ack_delay.ns
     if delay == NETEM:
         wrong("ack_delay", "needs a delay of its own in each direction; netem has one for both; allowed: with "
               "DELAY=switch only")  # fmt: skip

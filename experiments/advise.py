@@ -16,26 +16,25 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.advise import command, parameters
-from analysis.advise.parameters import KEYS, Question
+from analysis.advise import command
+from analysis.advise.parameters import DEFAULT_BUDGET_S, LEAST_BUDGET_S, MOST_BUDGET_S, UNKNOWN, Question
+from analysis.advise.parameters import Asked as AdviseKeys
 from analysis.amounts import duration, si
 from experiments import cost
 from lib import units
-from lib.errors import BadValue, Interrupted, RunError, SpecError
+from lib.errors import BadValue, Interrupted, RunError
 from lib.frames import ETHERNET_BYTES
+from lib.keys import Wrong
 
 if TYPE_CHECKING:
     from analysis.advise.brief import Answer, Measurement
     from analysis.advise.link import Link
     from experiments.sweep.spec import Sweep
 
-__all__ = ["KEYS", "run"]
-
 # The share of BUDGET for one run of the search. A search has about 15 runs (7 steps, 8 more seeds). Most runs depend on
 # earlier runs, so on two processors a search takes as long as 10 runs in sequence: a third of BUDGET. If seeds
 # disagree, the search can take twice as long (28 runs were observed).
 RUN_SHARE = 1 / 30
-LEAST_BUDGET_S, MOST_BUDGET_S = 60, 86_400
 SEEDS = 5  # runs of each bound; with fewer, the interval of their mean is too wide to decide most bounds
 LEAST_WINDOW = 10.0  # BDP/n in packets: with smaller windows timeouts replace fast recovery
 WIDTH = 0.25  # most width of the interval that holds the least buffer, relative to the interval's lower end
@@ -62,42 +61,40 @@ class Scaled(NamedTuple):
         return self.bdp / self.flows
 
 
-def run(given: dict[str, Any], errors: list[BadValue]) -> int:
+class Asked(AdviseKeys):
+    def check(self, wrong: Wrong) -> None:
+        super().check(wrong)
+        if not self.measure:
+            for name in ("results", "budget"):
+                if name in self.model_fields_set:
+                    wrong(name, "has no meaning here; allowed: with MEASURE=1")
+            return
+        if self.json_:
+            wrong("json", "cannot show a measurement; allowed: JSON=1 without MEASURE=1")
+        for name, problem in unmeasurable(self).items():
+            wrong(name, problem)
+
+
+def run(asked: Asked) -> int:
     """Returns the exit status. Raises SpecError, RunError, Interrupted."""
-    if given.pop("measure", "0") != "1":
-        for key in ("results", "budget"):
-            if key in given:
-                errors.append(BadValue(key.upper(), given.pop(key), "has no meaning here; allowed: with MEASURE=1"))
-        asked = dict(given)  # command.run takes words away
-        return command.run(given, errors, lambda question, _: _check(question, asked))
-    results, budget_s = given.pop("results", ""), _budget_s(given.pop("budget", ""), errors)
-    errors += _unmeasurable(given)
-    return command.run(given, errors, _check_measured, lambda answer: measure(answer, results, budget_s))
+    if not asked.measure:
+        return command.run(asked, _check)
+    return command.run(
+        asked, _check_measured, lambda answer: measure(answer, asked.results.absolute(), asked.budget.ns / 1e9)
+    )
 
 
-def _budget_s(text: str, errors: list[BadValue]) -> float:
-    """BUDGET in seconds; adds an error if it is not a time in its range."""
-    try:
-        budget_s = units.parse(text or parameters.KEYS["budget"].default, ("time",)).amount / 10**9
-        if LEAST_BUDGET_S <= budget_s <= MOST_BUDGET_S:
-            return float(budget_s)
-    except ValueError:
-        pass
-    errors.append(BadValue("BUDGET", text, f"is not a time in range; allowed: {LEAST_BUDGET_S}s to {MOST_BUDGET_S}s"))
-    return 0.0
-
-
-def _check(question: Question, given: dict[str, Any]) -> str:
+def _check(question: Question, measured: Measurement | None) -> str:
     """The line with a command that checks the answer by a measurement, which is not refused."""
     from analysis.advise.brief import words_of
 
-    if refused := _unmeasurable(given):
-        return f"Check: no command measures this link, because {refused[0]}."
+    for name, problem in unmeasurable(question).items():
+        value = str(getattr(question, name) or UNKNOWN[0])
+        return f"Check: no command measures this link, because {BadValue(name.upper(), value, problem)}."
     least_s = run_cost_s(scaled(question.link, RUN_SHARE * LEAST_BUDGET_S), question.link) / RUN_SHARE
     if least_s > MOST_BUDGET_S:
         return f"Check: no command measures this link, because its RTT makes a search longer than {MOST_BUDGET_S} s."
-    default_s = units.parse(KEYS["budget"].default, ("time",)).amount / 10**9
-    budget = f" BUDGET={math.ceil(least_s)}s" if least_s > default_s else ""
+    budget = f" BUDGET={math.ceil(least_s)}s" if least_s > DEFAULT_BUDGET_S else ""
     return (
         f"Check it: make advise {words_of(question)} MEASURE=1{budget} (in virtual time; it says first how many "
         f"minutes it takes{_scaled_text(question.link)})."
@@ -123,29 +120,27 @@ def _check_measured(question: Question, measured: Measurement | None) -> str:
     )
 
 
-def _unmeasurable(given: dict[str, Any]) -> list[BadValue]:
-    """An error for each value that the rules accept and a run refuses."""
-    try:
-        question = parameters.read({key: value for key, value in given.items() if key not in ("json", "advise")})
-    except SpecError:
-        return []  # command.run reports the errors
-    link, errors = question.link, []
-    for key, value, low, high, form in (
-        ("RTT", link.rtt_ns, LEAST_RTT_NS, MOST_RTT_NS, "100us to 10s"),
-        ("MTU", link.mtu_bytes, LEAST_MTU, MOST_MTU, f"{LEAST_MTU} to {MOST_MTU}"),
-    ):
-        if not low <= value <= high:
-            errors.append(BadValue(key, given.get(key.lower()), f"cannot be measured; allowed with MEASURE=1: {form}"))
-    if link.bdp < LEAST_BDP and not errors:
-        problem = f"x RTT is {link.bdp:.2g} packets; allowed with MEASURE=1: {LEAST_BDP:g} or more"
-        errors.append(BadValue("RATE", given.get("rate"), problem))
-    if not question.flows_known:
-        errors.append(BadValue("FLOWS", given.get("flows"), "cannot be measured; allowed with MEASURE=1: a number"))
-    for key in ("load", "flow_sizes", "window", "input", "losing"):
-        if key in given:
-            errors.append(BadValue(key.upper(), given[key], "is not measured: the search has only long flows; "
-                                                            "allowed: without MEASURE=1"))  # fmt: skip
-    return errors
+def unmeasurable(asked: Question) -> dict[str, str]:
+    """The problem of each key whose value the rules accept and a run refuses."""
+    link = asked.link
+    problems = {
+        name: f"cannot be measured; allowed with MEASURE=1: {form}"
+        for name, value, low, high, form in (
+            ("rtt", link.rtt_ns, LEAST_RTT_NS, MOST_RTT_NS, "100us to 10s"),
+            ("mtu", link.mtu_bytes, LEAST_MTU, MOST_MTU, f"{LEAST_MTU} to {MOST_MTU}"),
+        )
+        if not low <= value <= high
+    }
+    if link.bdp < LEAST_BDP and not problems:
+        problems["rate"] = f"x RTT is {link.bdp:.2g} packets; allowed with MEASURE=1: {LEAST_BDP:g} or more"
+    if asked.flows is None:
+        problems["flows"] = "cannot be measured; allowed with MEASURE=1: a number"
+    only_long = "is not measured: the search has only long flows; allowed: without MEASURE=1"
+    return problems | {
+        name: only_long
+        for name in ("load", "flow_sizes", "window", "input", "losing")
+        if getattr(asked, name) is not None
+    }
 
 
 def scaled(link: Link, run_s: float) -> Scaled:
@@ -190,7 +185,7 @@ def _rtts(window: float) -> tuple[int, int]:
     return 100 + math.ceil(2 * window), max(200, math.ceil(4 * window))
 
 
-def measure(before: Answer, results: str, budget_s: float) -> Measurement:
+def measure(before: Answer, directory: Path, budget_s: float) -> Measurement:
     """Searches for the least buffer of the link, or of a scaled link. After a search on a scaled link, runs the link
     itself with the result. `before` is the answer without the measurement. Raises SpecError, RunError, Interrupted.
     """
@@ -207,7 +202,6 @@ def measure(before: Answer, results: str, budget_s: float) -> Measurement:
     question, link = before.question, before.question.link
     share = scaled(link, RUN_SHARE * budget_s)
     sweep = search(question, share)
-    directory = Path(results or "results").absolute()
     probe = prober(build=True)
     options = sweep_run.Options(directory)
     search_s = sweep_run.missing(sweep, probe, options, run_table.read(directory).clear()).duration_s
@@ -253,7 +247,10 @@ def search(question: Question, share: Scaled) -> Sweep:
     return Sweep(
         name=name.replace(".", "_"), about="the least buffer of a link (advise MEASURE=1)", keep="summary", reps=1,
         seed=1, base=base, points=({},), file="MEASURE=1",
-        search=Search("utilization", link.utilization, f"{low}p", f"{high}p", WIDTH, SEEDS, SEEDS),
+        search=Search(
+            criterion="utilization", least=link.utilization, low=f"{low}p", high=f"{high}p", width=WIDTH,
+            most_reps=SEEDS, edge_reps=SEEDS,
+        ),
     )  # fmt: skip
 
 

@@ -6,12 +6,12 @@ virtual-time kernel has.
 from __future__ import annotations
 
 import platform
-from typing import Any
 
 from experiments import host
 from experiments.lab import virtual as virtual_lab
 from hosts.congestion_bpf import objects
-from lib.errors import BadValue, RunError, SpecError
+from lib.errors import RunError
+from lib.keys import NoKeys
 from lib.terminal import say
 from virtual import offers
 from virtual.kernel import config, digests
@@ -21,10 +21,8 @@ ABSENT = "-"
 NOT_BUILT = "the kernel is not built yet, so its parameters are not known: make kernel"
 
 
-def show(words: dict[str, Any], errors: list[BadValue]) -> int:
-    """The command `cc`. Returns the exit status. Raises SpecError, RunError."""
-    if errors:
-        raise SpecError(errors)
+def show(asked: NoKeys) -> int:
+    """The command `cc`. Returns the exit status. Raises RunError."""
     built = virtual_lab.KERNEL.exists()
     try:
         offer = offers.ask(virtual_lab.KERNEL) if built else offers.Offer(config.OF_LINUX, {})

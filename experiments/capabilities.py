@@ -6,17 +6,16 @@ with a module of their own, such as PACING and OFFLOADS, are refused on a testbe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 
 from controlplane.switch import Capabilities
 from experiments.spec import Spec
 from experiments.transfers import PROGRAM, kinds
 from lib import units
+from lib.keys import Wrong
 
 LEAST_PPS = 100
 MAX_RATE_ROUNDING = Fraction(1, 2 * LEAST_PPS)
-Wrong = Callable[[str, str], None]
 
 
 def refuse(spec: Spec, clock: str, wire_bytes: int, can: Capabilities, testbed: bool, wrong: Wrong) -> None:
@@ -68,10 +67,10 @@ def _refuse_on_testbed(spec: Spec, clock: str, wrong: Wrong) -> None:
 
 def _refuse_rate(spec: Spec, wire_bytes: int, can: Capabilities, wrong: Wrong) -> None:
     """Refuses a rate that rounding to whole packets per second changes by more than half a percent."""
-    pps = rate_pps(units.whole(spec.rate), wire_bytes, can)
+    pps = rate_pps(spec.rate.bps, wire_bytes, can)
     if pps is None:
         return
-    exact = Fraction(units.whole(spec.rate), 8 * wire_bytes)
+    exact = Fraction(spec.rate.bps, 8 * wire_bytes)
     if abs(pps - exact) > MAX_RATE_ROUNDING * exact:
         least = units.show(8 * wire_bytes * LEAST_PPS, "rate")
         wrong("rate", f"is {float(exact):.2f} packets/s of {wire_bytes} bytes; TARGET={can.name} takes whole packets/s "

@@ -8,20 +8,34 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments import parameters
+from experiments.spec import Spec, load_yaml
 from lib.errors import BadValue, RunError, SpecError
+from lib.keys import Keys, field, flag, take
 from lib.terminal import complain, say
-from lib.words import SWITCH, Key
+from lib.words import PATHS
 
 if TYPE_CHECKING:
     from experiments.resolved import Resolved
 
-KEYS = parameters.KEYS | {
-    "yes": Key(
-        "1: start an experiment of more than 10 minutes (of an idle machine) or 5 GB without asking", "0", SWITCH
-    ),
-    "wait": Key("0: end with an error instead of waiting for another experiment on this machine", "1", SWITCH),
-}
+
+class Options(Keys):
+    """The keys of the command that are no keys of a spec."""
+
+    spec: str | None = field(
+        "a file with these keys, such as experiments/specs/default.yaml; the command line overrides it. Or a stored "
+        "run or repetition, which is repeated as it was: results/latest, results/latest/rep-1",
+        values=PATHS,
+    )
+    results: Path = field("the directory that run directories are made in", default="results")
+    inventory: str | None = field(
+        "machines of a testbed (TARGET=tofino has a default: ansible/inventories/testbed)", values=PATHS
+    )
+    yes: bool = flag("1: start an experiment of more than 10 minutes (of an idle machine) or 5 GB without asking")
+    wait: bool = flag("0: end with an error instead of waiting for another experiment on this machine", "1")
+
+
+class Asked(Options, Spec):
+    """All keys of the command."""
 
 
 def run(words: dict[str, Any], errors: list[BadValue]) -> int:
@@ -30,11 +44,10 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     from experiments.lab import virtual as virtual_lab
 
     typed = dict(words)
-    results, inventory, file = (words.pop(name, "") for name in ("results", "inventory", "spec"))
-    yes, wait = words.pop("yes", "0") == "1", words.pop("wait", "1") == "1"
+    asked = take(Options, words, errors)
+    file, inventory, directory = asked.spec or "", asked.inventory or "", asked.results.absolute()
     if stale := p4_program.out_of_date():  # before a kernel is built with the program
         raise RunError(*stale)
-    directory = Path(results or "results").absolute()
     if run := repeat.stored(file):
         spec, first = _repeated(run, words, errors)
         if spec.clock == "virtual" and spec.switch != "ns3":
@@ -43,13 +56,13 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
         say(f"repeats {run}, with the same {', '.join(same) or 'parameters'}")
         for line in different:
             complain(f"note: {line}; the numbers may differ")
-        return runner.run(spec, directory, inventory, yes, wait, first=first)
+        return runner.run(spec, directory, inventory, asked.yes, asked.wait, first=first)
     spec = _resolve(words, file, errors, inventory=inventory)
     if spec.clock == "virtual" and spec.switch != "ns3" and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # again: now the new kernel can be queried
     if spec.clock == "virtual" or inventory:
-        return runner.run(spec, directory, inventory, yes, wait)
-    return runner.run(spec, directory, yes=yes, wait=wait, in_virtual_time=lambda: in_virtual_time(typed))
+        return runner.run(spec, directory, inventory, asked.yes, asked.wait)
+    return runner.run(spec, directory, yes=asked.yes, wait=asked.wait, in_virtual_time=lambda: in_virtual_time(typed))
 
 
 def in_virtual_time(typed: Mapping[str, str]) -> str | None:
@@ -58,10 +71,9 @@ def in_virtual_time(typed: Mapping[str, str]) -> str | None:
     """
     from experiments import missing
 
-    options = ("results", "inventory", "spec", "yes", "wait")
     for changed in ({"clock": "virtual"}, {"clock": "virtual", "generator": "epoll"}):
         given = {**typed, **changed}
-        words = {key: value for key, value in given.items() if key not in options}
+        words = {key: value for key, value in given.items() if key not in Options.model_fields}
         try:
             spec = _resolve(words, given.get("spec", ""), [], only_show=True)
         except (SpecError, RunError):
@@ -77,9 +89,7 @@ def show(words: dict[str, Any], errors: list[BadValue]) -> int:
 
     from experiments import repeat
 
-    for name in ("results", "inventory", "yes", "wait"):
-        words.pop(name, None)
-    file = words.pop("spec", "")
+    file = take(Options, words, errors).spec or ""
     run = repeat.stored(file)
     spec = _repeated(run, words, errors)[0] if run else _resolve(words, file, errors, only_show=True)
     print(yaml.safe_dump(spec.dump(), sort_keys=False), end="")
@@ -104,7 +114,6 @@ def _resolve(
     from experiments.lab import ns3
     from experiments.lab import virtual as virtual_lab
     from experiments.resolve import resolve
-    from experiments.spec import load_yaml
 
     from_file = load_yaml(Path(file)) if file else {}
     given = from_file | words

@@ -27,6 +27,12 @@ def is_path(word: str) -> bool:
     return word.endswith(".c") or "/" in word
 
 
+def read_name(value: object) -> str:
+    if not isinstance(value, str) or not NAME.fullmatch(value.lower()):
+        raise ValueError("is not the name of a congestion control; allowed: one, as in cubic")
+    return value.lower()
+
+
 def read(word: str) -> Source:
     """The file that a user named. Raises ValueError; its message continues a sentence that begins with the value."""
     path = Path(word).expanduser()

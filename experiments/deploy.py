@@ -17,45 +17,47 @@ from typing import Any
 from controlplane.targets import RUN_TARGETS, TARGETS
 from experiments import host, p4_program
 from experiments.playbooks import ANSIBLE, LAB
-from experiments.spec import validate
+from experiments.spec import KEYS, Spec
 from lib import regular
 from lib.errors import BadValue, RunError, SpecError
+from lib.keys import Keys, field, flag, take
 from lib.terminal import say
-from lib.words import PATHS, Key
 
 TESTBED = ANSIBLE / "inventories/testbed"
 STAMPS = host.BUILD
-KEYS = {
-    "target": Key(f"what runs the P4 program: {', '.join(RUN_TARGETS)}", RUN_TARGETS[0], RUN_TARGETS),
-    "inventory": Key("machines of the target, or labs, machines that run sweeps (default for tofino: "
-                     "ansible/inventories/testbed)", values=PATHS),
-    "check": Key("1: say what would change on the machines, and change nothing", "0", ("0", "1")),
-}  # fmt: skip
 OTHERS = ("spec", "results", "yes", "wait")  # keys of make experiment that are not keys of a spec
 LABS = "labs"  # the group of machines that run sweeps
+
+
+class Asked(Keys):
+    target: str = field(
+        f"what runs the P4 program: {', '.join(RUN_TARGETS)}", default=RUN_TARGETS[0], values=RUN_TARGETS
+    )
+    inventory: Path | None = field(
+        "machines of the target, or labs, machines that run sweeps (default for tofino: ansible/inventories/testbed)"
+    )
+    check_: bool = flag("1: say what would change on the machines, and change nothing")
 
 
 def deploy(words: dict[str, Any], errors: list[BadValue]) -> int:
     """Returns the exit status. Accepts the words of `make experiment`, which deploys first. Raises SpecError,
     RunError.
     """
-    given, check = words.pop("inventory", ""), str(words.pop("check", "0"))
-    words = {key: value for key, value in words.items() if key not in OTHERS}
-    _, wrong = validate(words)
-    errors += [wrong[key] for key in wrong if key == "target" or key not in words or wrong[key].value is None]
-    if check not in ("0", "1"):
-        errors.append(BadValue("CHECK", check, "is not known; allowed: 0, 1"))
+    asked = take(Asked, words, errors)
+    errors += [
+        BadValue(key.upper(), None, Spec.unknown_key(key)) for key in words if key not in KEYS and key not in OTHERS
+    ]
     if errors:
         raise SpecError(errors)
     if stale := p4_program.out_of_date():
         raise RunError(*stale)
-    target = str(words.get("target", RUN_TARGETS[0])).strip().lower()
-    dry = ["--check", "--diff"] if check == "1" else []
+    target, given = asked.target, asked.inventory
+    dry = ["--check", "--diff"] if asked.check_ else []
     if target == RUN_TARGETS[0] and not given:
         return 0  # build/deployed is complete without Ansible
-    if given and "target" not in words and Path(given).exists() and has_group(Path(given).absolute(), LABS):
-        return deploy_labs(Path(given).absolute(), dry)
-    inventory = inventory_of(target, given)
+    if given and "target" not in asked.model_fields_set and given.exists() and has_group(given.absolute(), LABS):
+        return deploy_labs(given.absolute(), dry)
+    inventory = inventory_of(target, str(given or ""))
     stamp = STAMPS / f"deployed-{target}"
     is_new = _is_newer(stamp, STAMPS / "deployed") and stamp.read_text() == _programs(target)
     if inventory == LAB and is_new and not dry:

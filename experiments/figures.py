@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from analysis.papers import draw as papers_draw
 from analysis.papers import publish, registry
@@ -22,206 +23,168 @@ from analysis.papers.published import PublishedRuns
 from analysis.papers.stored_runs import StoredRuns
 from controlplane.policy import MARKING_MODES
 from experiments import host, whole_map
-from experiments.spec import Spec
+from experiments.spec import KEYS, MOST_REPS
 from experiments.sweep import needs, plan, run, spec
-from experiments.sweep.command import LIMITS, engine_of, prober, whole
+from experiments.sweep.command import MOST_ATTEMPTS, MOST_JOBS, prober
 from experiments.sweep.engines import ENGINES, PARALLEL, SLURM
 from experiments.sweep.published import Published
 from lib import units
 from lib.errors import BadValue, RunError, SpecError, fail
+from lib.keys import Keys, Wrong, field, flag
 from lib.terminal import complain, counted, say
-from lib.words import PATHS, SWITCH, Key
+from lib.values import whole_number
 from runs import run_table
 
 DOCS = host.CHECKOUT / "docs/results"
-KEYS = {
-    "paper": Key(f"whose figures: {', '.join(registry.packages())}, or a folder that has a PAPER; {whole_map.WORD}: "
-                 "the map of all published runs", values=(*registry.packages(), whole_map.WORD)),
-    "figure": Key("the figures to draw: 5a, all parts of a figure (5), or several (3,8,table1) (default: all)"),
-    "smoke": Key("1: short runs", "0", SWITCH),
-    "results": Key("the directory of the sweeps and figures", "results", PATHS),
-    "reps": Key("most repetitions of each point (default: as many as the specs say)"),
-    "engine": Key(f"what runs the jobs: {' or '.join(ENGINES)}", PARALLEL, ENGINES),
-    "jobs": Key("runs at once (default: as many as the machine has room for)"),
-    "attempts": Key("how often a run is tried, in total, until it is valid (default in virtual time: a run that is not "
-                    "valid is not repeated)", "3"),
-    "clock": Key("real: run the sweeps' real-time versions, for the figure that compares the clocks; or virtual",
-                 "virtual", ("virtual", "real")),
-    "switch": Key("ns3: simulate the sweeps' versions for ns-3, to stand beside the other runs", values=("ns3",)),
-    "mode": Key("for a paper with a second set of runs, in another MODE: run this set, into directories of its own"),
-    "beside": Key("a checkout of the paper's published data, which figures then show beside the runs", values=PATHS),
-    "runs": Key("published: use the runs of docs/results/, and do only the missing runs", values=("published",)),
-    "show": Key("1: say what would be run, and run and draw nothing", "0", SWITCH),
-    "draw": Key("only: draw from what is stored, and run nothing", values=("only",)),
-    "publish": Key("1: copy figures, page and runs to docs/results/; implies RUNS=published", "0", SWITCH),
-}  # fmt: skip
 STOPPED = 128
-MOST_REPS = 1000
-DEFAULT_MODE = Spec.model_fields["mode"].default
+DEFAULT_MODE = KEYS["mode"].default
 
 
-class Asked(NamedTuple):
-    """The parsed parameters of the command."""
+def _paper(text: str) -> Paper | None:
+    return None if text == whole_map.WORD else registry.find(text)
 
-    paper: Paper
-    figures: tuple[PaperFigure, ...]
-    smoke: bool
-    options: run.Options
-    only_draw: bool
-    publish: bool
-    published: PublishedRuns | None  # runs that need not be done
-    real: bool  # run the sweeps' real-time versions
-    second: bool = False  # run the paper's second set
-    beside: Any = None  # published numbers, as paper.read_beside returns them
-    reps: int | None = None  # most repetitions of each point
-    only_show: bool = False
-    ns3: bool = False  # run the sweeps' versions for ns-3
+
+class Asked(Keys):
+    """`paper` is None for the map of all papers."""
+
+    paper: Paper | None = field(
+        f"the paper: {', '.join(registry.packages())}, or a folder that has a PAPER; {whole_map.WORD}: the map of all "
+        "published runs", _paper, None, values=(*registry.packages(), whole_map.WORD),
+    )  # fmt: skip
+    figure: str | None = field(
+        "the figures to draw: 5a, all parts of a figure (5), or several (3,8,table1) (default: all)"
+    )
+    smoke: bool = flag("1: short runs")
+    results: Path = field("the directory of the sweeps and figures", default="results")
+    reps: int | None = field(
+        "most repetitions of each point (default: as many as the specs say)", whole_number(1, MOST_REPS)
+    )
+    engine: str = field(f"what runs the jobs: {' or '.join(ENGINES)}", default=PARALLEL, values=ENGINES)
+    jobs: int | None = field("runs at once (default: as many as the machine has room for)", whole_number(1, MOST_JOBS))
+    attempts: int | None = field(
+        "how often a run is tried, in total, until it is valid (default 3; in virtual time a run that is not valid is "
+        "not repeated)", whole_number(1, MOST_ATTEMPTS),
+    )  # fmt: skip
+    clock: str = field(
+        "real: run the sweeps' real-time versions, for the figure that compares the clocks; or virtual",
+        default="virtual", values=("virtual", "real"),
+    )  # fmt: skip
+    switch: str | None = field(
+        "ns3: simulate the sweeps' versions for ns-3, to stand beside the other runs", values=("ns3",)
+    )
+    mode: str | None = field(
+        "for a paper with a second set of runs, in another MODE: run this set, into directories of its own"
+    )
+    beside: Path | None = field("a checkout of the paper's published data, which figures then show beside the runs")
+    runs: str | None = field(
+        "published: use the runs of docs/results/, and do only the missing runs", values=("published",)
+    )
+    show: bool = flag("1: say what would be run, and run and draw nothing")
+    draw: str | None = field("only: draw from what is stored, and run nothing", values=("only",))
+    publish: bool = flag("1: copy figures, page and runs to docs/results/; implies RUNS=published")
+
+    def check(self, wrong: Wrong) -> None:
+        given = self.model_fields_set
+        if self.paper is None:
+            for name in sorted(given - whole_map.TAKES):
+                wrong(
+                    name, f"has no meaning with PAPER={whole_map.WORD}, which only draws published tables; leave it out"
+                )
+            return
+        if self.publish and self.figure:
+            wrong("publish", "publishes all figures; leave FIGURE out")
+        figures = self._tried("figure", lambda: self.figures, wrong)
+        self._tried("beside", lambda: self.published_numbers, wrong)
+        if self.clock == "real":
+            words = ", ".join(figure.word for figure in self.paper.comparing_clocks)
+            if not words:
+                wrong("clock", "is compared by no figure of this paper; leave it out")
+            elif self.figure and figures != self.paper.comparing_clocks:
+                wrong("figure", f"is drawn from runs in virtual time; with CLOCK=real leave FIGURE out, or say {words}")
+        self._check_sets(self.paper, figures or (), wrong)
+        if self.draw and not self.runs and not self.results.is_dir():
+            wrong("results", "is not a directory; allowed with DRAW=only: one with runs")
+        if self.runs and self.smoke:
+            wrong("runs", "has no short runs; leave SMOKE out")
+        elif self.runs and not self._published.is_dir():
+            wrong("runs", f"has no runs of this paper: {self._published} is missing; leave RUNS out")
+
+    @staticmethod
+    def _tried(name: str, read: Callable[[], Any], wrong: Wrong) -> Any:
+        """The value that follows from the key `name` and the paper; None if it is wrong."""
+        try:
+            return read()
+        except ValueError as error:
+            wrong(name, str(error))
+
+    def _check_sets(self, paper: Paper, figures: tuple[PaperFigure, ...], wrong: Wrong) -> None:
+        """The rules of MODE and SWITCH, which ask for other versions of the sweeps."""
+        if self.mode and (paper.second is None or paper.second.key != "mode"):
+            wrong("mode", "is in the specs of this paper; leave it out")
+        elif self.mode and paper.second and self.mode != paper.second.value:
+            wrong("mode", f"is not a set of this paper; allowed: {paper.second.value}, or no MODE")
+        elif self.mode and self.clock == "real":
+            wrong("mode", "has no runs in real time; leave CLOCK out")
+        if self.switch and (also := [name.upper() for name in ("mode", "clock") if name in self.model_fields_set]):
+            wrong("switch", f"has its own sweeps; leave {' and '.join(also)} out")
+        elif self.switch and figures and not _for_ns3(paper, sweeps_of(figures)):
+            wrong("switch", "needs sweeps with a version for ns-3, and these have none; allowed: sweeps with `ns3:` in "
+                  "their specs")  # fmt: skip
+
+    @property
+    def the_paper(self) -> Paper:
+        assert self.paper is not None  # PAPER=all is another command
+        return self.paper
+
+    @cached_property
+    def figures(self) -> tuple[PaperFigure, ...]:
+        """Raises ValueError."""
+        return self.the_paper.choose(self.figure)
+
+    @cached_property
+    def published_numbers(self) -> Any:
+        """The published numbers of BESIDE, as paper.read_beside returns them. Raises ValueError."""
+        if self.beside is None:
+            return None
+        if self.the_paper.read_beside is None:
+            raise ValueError("is of no use: no published data of this paper can be read; leave it out")
+        return self.the_paper.read_beside(self.beside.absolute())
+
+    @property
+    def _published(self) -> Path:
+        return DOCS / self.the_paper.published_name
+
+    @cached_property
+    def published(self) -> PublishedRuns | None:
+        """The published runs, which need not be done, if RUNS= or PUBLISH= asks for them. Raises InputError."""
+        is_asked = self.runs or (self.publish and not self.smoke and self._published.is_dir())
+        return PublishedRuns(self._published) if is_asked else None
+
+    @cached_property
+    def options(self) -> run.Options:
+        done = Published(self.published.table if self.published else None)
+        return run.Options(self.results.absolute(), self.jobs, self.attempts, engine=self.engine, published=done)
 
     @property
     def output(self) -> Path:
-        return self.options.results / "figures" / self.paper.output_name(self.smoke)
+        return self.options.results / "figures" / self.the_paper.output_name(self.smoke)
 
 
-def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
+def run_command(asked: Asked) -> int:
     """Returns the exit status. Raises SpecError, RunError, InputError, OSError."""
-    if given.get("paper") == whole_map.WORD:
-        return whole_map.run_command(given, errors)
-    asked = read(given, errors)
-    if asked.only_show:
-        probe = prober(build=False, ns3=asked.ns3)
+    if asked.paper is None:
+        return whole_map.draw_map(asked.results, asked.publish)
+    if asked.show:
+        probe = prober(build=False, ns3=bool(asked.switch))
         say_what_is_missing(sweeps_to_run(asked, probe), probe, asked.options)
         return 0
-    status = 0 if asked.only_draw else measure(asked)
+    status = 0 if asked.draw else measure(asked)
     return status if status >= STOPPED else max(status, draw(asked))
-
-
-def read(given: dict[str, Any], errors: list[BadValue]) -> Asked:
-    """Raises SpecError with all errors."""
-    paper = _paper(given, errors)
-    draws, clock = given.get("draw", ""), given.get("clock", "virtual")
-    if draws not in ("", "only"):
-        errors.append(BadValue("DRAW", draws, "is not known; allowed: only"))
-    if clock not in ("virtual", "real"):
-        errors.append(BadValue("CLOCK", clock, "is not known; allowed: virtual, real"))
-    numbers = {key: whole(given, key, errors, most) for key, most in (LIMITS | {"reps": MOST_REPS}).items()}
-    smoke, is_published, only_show = (given.get(key) == "1" for key in ("smoke", "publish", "show"))
-    if is_published and "figure" in given:
-        errors.append(BadValue("PUBLISH", "1", "publishes all figures; leave FIGURE out"))
-    figures = _figures(paper, given, errors) if paper else ()
-    ns3 = _ns3(paper, figures, given, errors) if paper else False
-    second, beside = (_second(paper, given, errors), _beside(paper, given, errors)) if paper else (False, None)
-    results = Path(str(given.get("results") or "results")).absolute()
-    if draws == "only" and "runs" not in given and not results.is_dir():
-        errors.append(BadValue("RESULTS", None, f"{results} is not a directory; allowed with DRAW=only: one with runs"))
-    published = _published(paper, given, errors)
-    engine = engine_of(given, errors, "")
-    if errors or paper is None:
-        raise SpecError(errors)
-    done = Published(published.table if published else None)
-    chosen = run.Options(results, numbers["jobs"], numbers["attempts"], engine=engine, published=done)
-    return Asked(
-        paper, figures, smoke, chosen, draws == "only", is_published, published, clock == "real", second, beside,
-        numbers["reps"], only_show, ns3,
-    )  # fmt: skip
-
-
-def _published(paper: Paper | None, given: dict[str, object], errors: list[BadValue]) -> PublishedRuns | None:
-    """The published runs, if RUNS= or PUBLISH= asks for them. Raises InputError."""
-    if paper is None or not ("runs" in given or given.get("publish") == "1"):
-        return None
-    directory = DOCS / paper.published_name
-    problem = ""
-    if given.get("runs", "published") != "published":
-        problem = "is not known; allowed: published"
-    elif given.get("smoke") == "1":
-        problem = "has no short runs; leave SMOKE out"
-    elif not directory.is_dir():
-        problem = f"has no runs of this paper: {directory} is missing; leave RUNS out"
-    if problem and "runs" in given:
-        errors.append(BadValue("RUNS", given["runs"], problem))
-    return None if problem else PublishedRuns(directory)
-
-
-def _second(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> bool:
-    """Whether MODE= asks for the paper's second set."""
-    if "mode" not in given:
-        return False
-    if paper.second is None or paper.second.key != "mode":
-        errors.append(BadValue("MODE", given["mode"], "is in the specs of this paper; leave it out"))
-    elif given["mode"] != paper.second.value:
-        allowed = f"{paper.second.value}, or no MODE"
-        errors.append(BadValue("MODE", given["mode"], f"is not a set of this paper; allowed: {allowed}"))
-    elif given.get("clock") == "real":
-        errors.append(BadValue("MODE", given["mode"], "has no runs in real time; leave CLOCK out"))
-    return True
-
-
-def _ns3(paper: Paper, figures: tuple[PaperFigure, ...], given: dict[str, object], errors: list[BadValue]) -> bool:
-    """Whether SWITCH= asks for the versions for ns-3."""
-    if "switch" not in given:
-        return False
-    also = [key.upper() for key in ("mode", "clock") if key in given]
-    problem = ""
-    if given["switch"] != "ns3":
-        problem = "is not known; allowed: ns3"
-    elif also:
-        problem = f"has its own sweeps; leave {' and '.join(also)} out"
-    elif figures and not _for_ns3(paper, sweeps_of(figures)):
-        problem = (
-            "needs sweeps with a version for ns-3, and these have none; allowed: sweeps with `ns3:` in their specs"
-        )
-    if problem:
-        errors.append(BadValue("SWITCH", given["switch"], problem))
-    return not problem
 
 
 def _for_ns3(paper: Paper, stems: Iterable[str]) -> tuple[str, ...]:
     """The sweeps that have a version for ns-3."""
     return tuple(stem for stem in stems if spec.has_version(paper.specs / f"{stem}.yaml", "ns3"))
-
-
-def _beside(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> Any:
-    """The published numbers of a checkout; None without one."""
-    if "beside" not in given:
-        return None
-    path = Path(str(given["beside"])).absolute()
-    if paper.read_beside is None:
-        errors.append(
-            BadValue("BESIDE", None, "is of no use: no published data of this paper can be read; leave it out")
-        )
-        return None
-    try:
-        return paper.read_beside(path)
-    except ValueError as error:
-        errors.append(BadValue("BESIDE", None, str(error)))
-        return None
-
-
-def _paper(given: dict[str, object], errors: list[BadValue]) -> Paper | None:
-    text = str(given.get("paper", ""))
-    try:
-        return registry.find(text)
-    except ValueError as error:
-        errors.append(BadValue("PAPER", text or None, str(error)))
-        return None
-
-
-def _figures(paper: Paper, given: dict[str, object], errors: list[BadValue]) -> tuple[PaperFigure, ...]:
-    """The figures that FIGURE= selects. With CLOCK=real, only figures that compare clocks are allowed."""
-    wanted = given.get("figure")
-    try:
-        figures = paper.choose(None if wanted is None else str(wanted))
-    except ValueError as error:
-        errors.append(BadValue("FIGURE", wanted, str(error)))
-        return ()
-    if given.get("clock") == "real":
-        words = ", ".join(figure.word for figure in paper.comparing_clocks)
-        if not words:
-            errors.append(BadValue("CLOCK", "real", "is compared by no figure of this paper; leave it out"))
-        elif wanted is not None and figures != paper.comparing_clocks:
-            problem = f"is drawn from runs in virtual time; with CLOCK=real leave FIGURE out, or say {words}"
-            errors.append(BadValue("FIGURE", wanted, problem))
-    return figures
 
 
 def read_sweeps(paper: Paper, stems: Iterable[str], words: Mapping[str, object], smoke: bool) -> dict[str, spec.Sweep]:
@@ -266,14 +229,14 @@ def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.
     """The sweeps of the figures, searches last, without points for which the kernel lacks an optional congestion
     control. Raises SpecError.
     """
-    figures, words = (asked.paper.comparing_clocks, {"clock": "real"}) if asked.real else (asked.figures, {})
+    paper = asked.the_paper
+    figures, words = (paper.comparing_clocks, {"clock": "real"}) if asked.clock == "real" else (asked.figures, {})
     stems = sweeps_of(figures)
-    if asked.second and asked.paper.second:
-        words = {asked.paper.second.key: asked.paper.second.value}
-        stems = _that_can_change(asked.paper, stems, asked.paper.second.key)
-    if asked.ns3:
-        words, stems = {"switch": "ns3"}, _for_ns3(asked.paper, stems)
-    by_stem = read_sweeps(asked.paper, stems, words, asked.smoke)
+    if asked.mode:
+        words, stems = {"mode": asked.mode}, _that_can_change(paper, stems, "mode")
+    if asked.switch:
+        words, stems = {"switch": "ns3"}, _for_ns3(paper, stems)
+    by_stem = read_sweeps(paper, stems, words, asked.smoke)
     most = asked.reps or MOST_REPS
     sweeps = [plan.offered(sweep.limited(most), probe) for sweep in by_stem.values()]
     return sorted(sweeps, key=lambda sweep: bool(sweep.search))
@@ -285,7 +248,7 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
     cannot be run does not stop the others. Returns the worst status of a sweep.
     """
     run.check(asked.options)
-    probe = probe or prober(build=True, ns3=asked.ns3)
+    probe = probe or prober(build=True, ns3=bool(asked.switch))
     whole_sweeps = sweeps_to_run(asked, probe)
     say_what_is_missing(whole_sweeps, probe, asked.options)
     worst, refused = 0, {}
@@ -334,19 +297,19 @@ def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Ho
 
 def draw(asked: Asked) -> int:
     """Draws the figures, and prints where they are and how many runs were left out. Returns the exit status."""
-    paper, results = asked.paper, asked.options.results
-    runs = StoredRuns(paper, results, asked.smoke, conditions(paper), asked.beside, asked.published)
+    paper, results = asked.the_paper, asked.options.results
+    runs = StoredRuns(paper, results, asked.smoke, conditions(paper), asked.published_numbers, asked.published)
     with whole_map.drawing(asked.output) as output:
         drawn = papers_draw.draw(runs, output, asked.figures)
     without = [each.figure for each in drawn if each.figure.sweeps and not each.used]
     # CLOCK=real is a separate command. Without it, a figure that compares the clocks may lack runs in real time.
-    missing = [figure for figure in without if asked.real or len(drawn) == 1 or not figure.compares_clocks]
+    missing = [figure for figure in without if asked.clock == "real" or len(drawn) == 1 or not figure.compares_clocks]
     used = {label for each in drawn for label in each.used}
     left_out = {left.label for each in drawn for left in each.left_out}
-    say(asked.paper.citation)
+    say(paper.citation)
     say(f"{counted(len(drawn), 'figure')} from {counted(len(used), 'run')} -> {asked.output}")
     if without:
-        remedy = "; without DRAW=only the missing runs are done" if asked.only_draw else ""
+        remedy = "; without DRAW=only the missing runs are done" if asked.draw else ""
         complain(f"no valid run for {', '.join(figure.name for figure in without)}{remedy}")
     lacking = runs.without_result()
     for name, number in lacking.items():
@@ -356,8 +319,8 @@ def draw(asked: Asked) -> int:
     sweeps = [results / name for name in sorted({label.split("/")[0] for label in used})]
     # Imported runs have no sweep, published runs no directory.
     own = [sweep for sweep in sweeps if any(run_table.repetitions(sweep))]
-    if pages := [path for sweep in own if (path := run.page(sweep, [asked.paper]))]:
-        shown = pages[0] if len(pages) == 1 else results / f"{asked.paper.key}-*" / pages[0].name
+    if pages := [path for sweep in own if (path := run.page(sweep, [paper]))]:
+        shown = pages[0] if len(pages) == 1 else results / f"{paper.key}-*" / pages[0].name
         say(f"{counted(len(pages), 'sweep report')} -> {shown}")
     if asked.publish:
         files = publish.publish(drawn, runs, asked.output, DOCS)

@@ -1,28 +1,24 @@
 # SPDX-License-Identifier: MIT
 """The key `groups` of a spec file: a list of groups, each with its own keys. A spec without `groups` is one group.
 
-The keys of a group are keys of an experiment (GROUP_KEYS), read by the same readers and checked by the same rules: an
-entry is the run's spec with the group's keys in place of the run's. Some keys of the run are the defaults of its groups
-(DEFAULTS_OF_GROUPS).
+The keys of a group are keys of an experiment, read by the same readers and checked by the same rules: an entry is the
+run's spec with the group's keys in place of the run's. The scope of a key (lib/keys.py) says whether a group has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from experiments import paths
-from experiments.spec import GROUP_KEYS, KEYS, Spec, validate
+from experiments.spec import KEYS, Spec, validate
 from experiments.transfers import OPEN_LOOP, PROGRAM, TRAFFIC, kinds
-from lib import units
 from lib.errors import BadValue
-from lib.values import unknown_key
+from lib.keys import BOTH, GROUP, Wrong
+from lib.words import unknown
 
-DEFAULTS_OF_GROUPS = ("rtt", "ack_delay", "ecn", "initcwnd", "acks")  # the run may give these, too
-OF_THE_RUN = {*KEYS} - {*GROUP_KEYS, "finite_cc", "groups"}
-# Keys that a group of datagrams cannot have, besides those that transfers.refuse_keys refuses.
-OF_TCP = ("rtt", "ack_delay", "access", "window", "pacing", "ecn", "initcwnd", "acks")
-Wrong = Callable[[str, str], None]
+DEFAULTS_OF_GROUPS = tuple(name for name, row in KEYS.items() if row.scope == BOTH)  # the run may give these, too
+GROUP_KEYS = tuple(name for name, row in KEYS.items() if row.scope in (GROUP, BOTH) and name != "finite_cc")
 
 
 @dataclass(frozen=True)
@@ -54,8 +50,7 @@ class Entry:
         rtts = paths.rtts_ns(self.spec)
         if rtts:
             return min(rtts), max(rtts)
-        rtt_ns = units.whole(self.spec.rtt)
-        return rtt_ns, rtt_ns + units.whole(self.spec.rtt_spread)
+        return self.spec.rtt.ns, self.spec.rtt.ns + self.spec.rtt_spread.ns
 
 
 def entries(spec: Spec, given: Mapping[str, object], errors: dict[str, BadValue], wrong: Wrong) -> list[Entry]:
@@ -81,16 +76,16 @@ def _entry(run: Spec, number: int, values: Mapping[str, str]) -> Entry:
         errors.setdefault(key, BadValue(f"groups[{number}].{key}", value, problem))
 
     for key in values:
-        if key in OF_THE_RUN:
+        if key not in GROUP_KEYS and key in KEYS and key not in ("finite_cc", "groups"):
             wrong(key, "is of the whole run; allowed: outside of groups")
         elif key not in GROUP_KEYS:
-            wrong(key, f"is no key of a group; {unknown_key(key, GROUP_KEYS).partition('; ')[2]}")
+            wrong(key, f"is no key of a group; {unknown(key.upper(), map(str.upper, GROUP_KEYS))}")
     if "traffic" not in errors and len(kinds(spec.traffic)) > 1:
         wrong("traffic", f"names several kinds; allowed: one of {', '.join(TRAFFIC)}; use one group for each")
     elif "traffic" not in errors and spec.traffic == PROGRAM:
         wrong("traffic", "cannot be in a group; allowed: TRAFFIC=program without groups")
     elif "traffic" not in errors and spec.traffic == OPEN_LOOP:
-        for key in OF_TCP:
+        for key in DEFAULTS_OF_GROUPS:
             if key in values:
                 wrong(key, "has no meaning with TRAFFIC=open-loop; allowed: with TCP flows only")
     if "cc" not in errors and any(group.flows is not None for group in spec.cc):

@@ -12,31 +12,29 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from controlplane import lock
 from experiments import host
 from lib import leftovers
-from lib.errors import BadValue, RunError, SpecError
+from lib.errors import RunError
 from lib.exit_codes import Exit
+from lib.keys import Keys, field, flag
 from lib.terminal import complain, located, say
-from lib.words import PATHS, SWITCH, Key
 
-KEYS = {
-    "results": Key("a directory of results, or one that an export was written to", "results", PATHS),
-    "remove": Key("1: remove what is listed", "0", SWITCH),
-}
 TRACER = host.BUILD / "tcp_trace"
 # Run outside of a cell, whose end kills the tracer together with the process that should remove its instance.
 REMOVE_INSTANCES = [str(TRACER), "--stale", "remove"]
 
 
-def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Returns the exit status: DOUBTFUL if something is left. Raises SpecError, RunError."""
-    if errors:
-        raise SpecError(errors)
-    top, is_removing = Path(given.get("results", "results")), given.get("remove") == "1"
-    if not top.is_dir() and "results" in given:
+class Asked(Keys):
+    results: Path = field("a directory of results, or one that an export was written to", default="results")
+    remove: bool = flag("1: remove what is listed")
+
+
+def run(asked: Asked) -> int:
+    """Returns the exit status: DOUBTFUL if something is left. Raises RunError."""
+    top, is_removing = asked.results, asked.remove
+    if not top.is_dir() and "results" in asked.model_fields_set:
         raise RunError(f"RESULTS={top}: is not a directory; allowed: a directory of results")
     left = []
     for path in files(top):

@@ -9,49 +9,42 @@ machines' NICs do all this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping
 
-from pydantic import BaseModel, BeforeValidator
+from lib.keys import Keys, Wrong, field
+from lib.quantities import Rate, Time
 
-from lib import units
-from lib.values import choice, optional, quantity
-
-Read = BeforeValidator
-SWITCH = ("off", "on")
 # The NIC must not be the bottleneck: the NIC's queue has no limit, and would fill in place of the measured queue.
 LEAST_NIC_RATE_BPS, NIC_RATE_PER_RATE = 10**10, 4
 DEFAULT_COALESCE_NS = 20_000
 LEAST_COALESCE, MOST_COALESCE = "1us", "10ms"
 
 
-def _whole_us(value: object) -> Any:
-    read = quantity("time", low=LEAST_COALESCE, high=MOST_COALESCE)(value)
-    if units.whole(read) % 1000:
+def _whole_us(value: object) -> Time:
+    coalesce = Time.within(LEAST_COALESCE, MOST_COALESCE)(value)
+    if coalesce.ns % 1000:
         raise ValueError(
             f"is not a whole number of us, which ethtool takes; allowed: {LEAST_COALESCE} to {MOST_COALESCE}"
         )
-    return read
+    return coalesce
 
 
-class OffloadKeys(BaseModel):
-    offloads: Annotated[str, Read(choice(*SWITCH))] = "off"
-    nic_rate: Annotated[Any, Read(optional(quantity("rate", low="64kbit", high="1tbit")))] = None
-    coalesce: Annotated[Any, Read(optional(_whole_us))] = None
-
-
-KEYS = tuple(OffloadKeys.model_fields)
-MEANINGS = {
-    "offloads": "off: hosts send and receive single segments; on: TSO, GSO and GRO, with bursts as from a NIC",
-    "nic_rate": "with OFFLOADS=on: rate of the sender's NIC, which spaces a burst (default 10gbit, or four times RATE)",
-    "coalesce": "with OFFLOADS=on: how long a received frame waits for further frames, in whole us (default 20us)",
-}
-VALUES = {"offloads": SWITCH}
+class OffloadKeys(Keys):
+    # fmt: off
+    offloads: str = field(
+        "off: hosts send and receive single segments; on: TSO, GSO and GRO, with bursts as from a NIC",
+        default="off", values=("off", "on"))
+    nic_rate: Rate | None = field(
+        "with OFFLOADS=on: rate of the sender's NIC, which spaces a burst (default 10gbit, or four times RATE)",
+        Rate.within("64kbit", "1tbit"))
+    coalesce: Time | None = field(
+        "with OFFLOADS=on: how long a received frame waits for further frames, in whole us (default 20us)", _whole_us)
+    # fmt: on
 
 
 def resolve(
     keys: OffloadKeys, given: Mapping[str, object], clock: str, switch: str, testbed: bool, rate_bps: int,
-    wrong: Callable[[str, str], None],
+    wrong: Wrong,
 ) -> dict[str, int] | None:  # fmt: skip
     """`nic_rate_bps` and `coalesce_us` with OFFLOADS=on, an empty dictionary on a testbed; None without offloads. Calls
     `wrong` with each key whose value is not possible.
@@ -68,10 +61,8 @@ def resolve(
         return {}
     if clock != "virtual" or switch != "driver":
         wrong("offloads", "needs NICs: virtual ones (CLOCK=virtual, SWITCH=driver) or those of a testbed; allowed: off")
-    nic_rate_bps = (
-        max(LEAST_NIC_RATE_BPS, NIC_RATE_PER_RATE * rate_bps) if keys.nic_rate is None else units.whole(keys.nic_rate)
-    )
+    nic_rate_bps = keys.nic_rate.bps if keys.nic_rate else max(LEAST_NIC_RATE_BPS, NIC_RATE_PER_RATE * rate_bps)
     if nic_rate_bps <= rate_bps and keys.nic_rate is not None:
         wrong("nic_rate", "does not exceed RATE: packets would queue in the NIC; allowed: more than RATE")
-    coalesce_ns = DEFAULT_COALESCE_NS if keys.coalesce is None else units.whole(keys.coalesce)
+    coalesce_ns = keys.coalesce.ns if keys.coalesce else DEFAULT_COALESCE_NS
     return {"nic_rate_bps": nic_rate_bps, "coalesce_us": coalesce_ns // 1000}

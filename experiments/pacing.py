@@ -9,15 +9,13 @@ time a BPF program (hosts/congestion_bpf/window.bpf.c).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator
+from experiments.transfers import TCP
+from lib.keys import GROUP, Keys, Wrong, field
+from lib.quantities import Packets
 
-from lib import units
-from lib.values import choice, optional, quantity
-
-Read = BeforeValidator
 POISSON, FQ = "poisson", "fq"
 PACING = ("off", "linux", "exact", POISSON, FQ)
 # The virtual-time kernel's tcp_pacing_gaps (virtual/kernel/patches/pacing-gaps.patch). By default (0) a late segment
@@ -25,33 +23,26 @@ PACING = ("off", "linux", "exact", POISSON, FQ)
 GAPS = {"exact": 1, POISSON: 2}
 
 
-class PacingKeys(BaseModel):
-    pacing: Annotated[str, Read(choice(*PACING))] = "off"
-    window: Annotated[Any, Read(optional(quantity("packets", low="1p", high="1000000p")))] = None
-
-
-KEYS = tuple(PacingKeys.model_fields)
-MEANINGS = {
-    "pacing": "how senders spread their packets: off (in bursts, as ACKs come), linux (at 2 windows per RTT in slow "
-    "start, then 1.2), exact (at one window per RTT), poisson (as exact, with exponential gaps; CLOCK=virtual), "
-    "fq (as linux, by the sender's qdisc fq); BBR paces itself",
-    "window": "most packets in a flow's congestion window, whatever its congestion control: 32p (default: no bound)",
-}
-VALUES = {"pacing": PACING}
+class PacingKeys(Keys):
+    # fmt: off
+    pacing: str = field(
+        "how senders spread their packets: off (in bursts, as ACKs come), linux (at 2 windows per RTT in slow start, "
+        "then 1.2), exact (at one window per RTT), poisson (as exact, with exponential gaps; CLOCK=virtual), fq (as "
+        "linux, by the sender's qdisc fq); BBR paces itself", default="off", values=PACING, scope=GROUP, kinds=TCP)
+    window: Packets | None = field(
+        "most packets in a flow's congestion window, whatever its congestion control: 32p (default: no bound)",
+        Packets.within("1p", "1000000p"), scope=GROUP, kinds=TCP)
+    # fmt: on
 
 
 def resolve(
-    keys: PacingKeys, given: Mapping[str, object], traffic: str, clock: str, switch: str, testbed: bool,
-    bpf_lacks: str, wrong: Callable[[str, str], None],
+    keys: PacingKeys, given: Mapping[str, object], clock: str, switch: str, testbed: bool, bpf_lacks: str, wrong: Wrong,
 ) -> dict[str, Any]:  # fmt: skip
     """The values in the resolved spec; None: no pacing, no bound. Calls `wrong` for each impossible key."""
-    for key in KEYS:
+    for key in PacingKeys.model_fields:
         if key not in given or (key == "pacing" and keys.pacing == "off"):
             continue
-        if traffic in ("open-loop", "program"):
-            of = "TCP" if traffic == "open-loop" else "long or finite"
-            wrong(key, f"has no meaning with TRAFFIC={traffic}; allowed: with {of} flows only")
-        elif testbed:
+        if testbed:
             wrong(key, "is set only in the lab's kernels; allowed: not on a testbed")
         elif key == "pacing" and keys.pacing == POISSON and clock == "real":
             wrong(key, "needs the virtual-time kernel; allowed: with CLOCK=virtual only")
@@ -61,7 +52,7 @@ def resolve(
             wrong(key, "needs Linux; allowed: off, linux, exact with SWITCH=ns3")
     return {
         "pacing": None if keys.pacing == "off" else keys.pacing,
-        "window_packets": None if keys.window is None else units.whole(keys.window),
+        "window_packets": keys.window and keys.window.whole,
     }
 
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address
 from typing import Any
 
-from experiments.transfers import LONG, OPEN_LOOP, PROGRAM, finite_kinds, kinds
-from lib import units
-from lib.units import Quantity
+from experiments.transfers import LONG, finite_kinds, kinds
+from lib.keys import Wrong
+from lib.quantities import Time
 from model.experiment import Path
 from model.record import given_only
 
@@ -27,10 +27,10 @@ MOST_PATHS = 1000  # the traffic program accepts more: MOST_SOURCES of hosts/tra
 FIRST_ADDRESS = IPv4Address("10.77.0.16")  # beside the addresses of experiments/topology.py
 
 
-def read_rtts(read_one: Callable[[object], Quantity]) -> Callable[[object], tuple[Quantity, ...]]:
+def read_rtts(read_one: Callable[[object], Time]) -> Callable[[object], tuple[Time, ...]]:
     """A list of RTTs; `read_one` reads each."""
 
-    def read(value: object) -> tuple[Quantity, ...]:
+    def read(value: object) -> tuple[Time, ...]:
         words = value.split(",") if isinstance(value, str) else []
         if not 2 <= len(words) <= MOST_RTTS:
             raise ValueError(f"is not a list of RTTs; allowed: 2 to {MOST_RTTS} with commas, as in 30ms,50ms,120ms")
@@ -49,10 +49,10 @@ def rtts_ns(spec: Any) -> list[int] | None:
     """RTTS as given. In this function, `refuse` and `refuse_access`, `spec` is a Spec of experiments/spec.py, which
     imports this module; in all other functions it is a Resolved (experiments/resolved.py).
     """
-    return None if spec.rtts is None else [units.whole(rtt) for rtt in spec.rtts]
+    return None if spec.rtts is None else [rtt.ns for rtt in spec.rtts]
 
 
-def refuse(spec: Any, given: Mapping[str, object], wrong: Callable[[str, str], None]) -> None:
+def refuse(spec: Any, given: Mapping[str, object], wrong: Wrong) -> None:
     """Calls `wrong` for keys that contradict each other."""
     if spec.rtts is not None:
         for key in ("rtt", "rtt_spread"):
@@ -75,16 +75,11 @@ def refuse(spec: Any, given: Mapping[str, object], wrong: Callable[[str, str], N
               "a number of SERVERS that share RTTs and links")  # fmt: skip
 
 
-def refuse_access(spec: Any, wrong: Callable[[str, str], None]) -> None:
+def refuse_access(spec: Any, wrong: Wrong) -> None:
     """Calls `wrong` if the experiment cannot have access links. Targets without links: capabilities.py."""
     if spec.access is None:
         return
-    if spec.traffic == OPEN_LOOP:
-        wrong("access", "would change the arrivals that TRAFFIC=open-loop compares with theory; allowed: "
-              "with TCP flows only")  # fmt: skip
-    elif spec.traffic == PROGRAM:
-        wrong("access", f"is a link of long or finite flows; TRAFFIC={PROGRAM} has none; allowed: without ACCESS")
-    elif LONG in kinds(spec.traffic) and finite_kinds(spec.traffic) and spec.access_links is None:
+    if LONG in kinds(spec.traffic) and finite_kinds(spec.traffic) and spec.access_links is None:
         wrong("access", "would be a link of each long flow, and finite flows share links; allowed: with ACCESS_LINKS, "
               "with only long flows, or a file with groups")  # fmt: skip
     elif finite_kinds(spec.traffic) and spec.access_links is None:
@@ -105,7 +100,7 @@ def of_group(spec: Any, number: int) -> tuple[Path, ...]:
     return by_group[number] if len(by_group) > 1 else by_group[0]
 
 
-def refuse_groups(spec: Any, wrong: Callable[[str, str], None]) -> None:
+def refuse_groups(spec: Any, wrong: Wrong) -> None:
     """Calls `wrong` if the groups of a file have too many paths or links together."""
     if all(group.number is None for group in (*spec.finite, *spec.long)):
         return

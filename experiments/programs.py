@@ -12,19 +12,16 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator
-
+from experiments import congestion
 from experiments.topology import RECEIVER, SENDER
 from experiments.transfers import PROGRAM, kinds
 from hosts.traffic.user_program import CLIENT, SERVER
-from lib.values import choice, optional
+from lib.keys import Keys, Wrong, field
 from model.experiment import Programs
 
-Read = BeforeValidator
 PORT = 1443  # of the server; below the ports of long and finite flows (experiments/traffic.py)
 MOST_COMMAND_BYTES = 16 << 10
 OUTPUT_BYTES = 16 << 20  # kept of each output stream
@@ -40,7 +37,6 @@ STANDS_FOR = {
     "scratch": "a directory that the program may write to",
 }
 _NAME = re.compile(r"\{([a-z_]+)\}")
-_CC = re.compile(r"[a-z][a-z0-9_]{0,14}")
 
 
 def read_command(value: object) -> tuple[str, ...]:
@@ -71,42 +67,30 @@ def read_directory(value: object) -> str:
     return value
 
 
-def read_cc(value: object) -> str:
-    if not isinstance(value, str) or not _CC.fullmatch(value.lower()):
-        raise ValueError("is not the name of a congestion control; allowed: one, as in cubic")
-    return value.lower()
+class ProgramKeys(Keys):
+    # fmt: off
+    server: tuple[str, ...] | None = field(
+        "with TRAFFIC=program: the server and its arguments, 'python3 server.py {address} {port}'; it must listen on "
+        "{port} (TCP or UDP) and stay in the foreground (docs/traffic.md)", read_command, kinds=(PROGRAM,))
+    client: tuple[str, ...] | None = field(
+        "with TRAFFIC=program: the client and its arguments, 'curl -so /dev/null http://{address}:{port}/file'; if "
+        "there is no other traffic, the traffic ends when the client ends", read_command, kinds=(PROGRAM,))
+    server_at: str | None = field(
+        "the host that runs SERVER: sender (the default; the server's data crosses the bottleneck), receiver",
+        values=(SENDER.name, RECEIVER.name), kinds=(PROGRAM,))
+    directory: str | None = field(
+        "working directory of SERVER and CLIENT (default: the current directory)", read_directory, kinds=(PROGRAM,))
+    program_cc: str | None = field(
+        "congestion control of the programs' TCP, unless they choose one (default: CC)",
+        congestion.read_name, kinds=(PROGRAM,))
+    # fmt: on
 
 
-class ProgramKeys(BaseModel):
-    server: Annotated[Any, Read(optional(read_command))] = None
-    client: Annotated[Any, Read(optional(read_command))] = None
-    server_at: Annotated[str | None, Read(optional(choice(SENDER.name, RECEIVER.name)))] = None
-    directory: Annotated[str | None, Read(optional(read_directory))] = None
-    program_cc: Annotated[str | None, Read(optional(read_cc))] = None
-
-
-KEYS = tuple(ProgramKeys.model_fields)
-MEANINGS = {
-    "server": "with TRAFFIC=program: the server and its arguments, 'python3 server.py {address} {port}'; it must "
-    "listen on {port} (TCP or UDP) and stay in the foreground (docs/traffic.md)",
-    "client": "with TRAFFIC=program: the client and its arguments, 'curl -so /dev/null http://{address}:{port}/file'; "
-    "if there is no other traffic, the traffic ends when the client ends",
-    "server_at": "the host that runs SERVER: sender (the default; the server's data crosses the bottleneck), receiver",
-    "directory": "working directory of SERVER and CLIENT (default: the current directory)",
-    "program_cc": "congestion control of the programs' TCP, unless they choose one (default: CC)",
-}
-VALUES = {"server_at": (SENDER.name, RECEIVER.name)}
-
-
-def resolve(
-    spec: Any, given: Mapping[str, object], cc: str | None, wrong: Callable[[str, str], None]
-) -> dict[str, Any] | None:
+def resolve(spec: Any, cc: str | None, wrong: Wrong) -> dict[str, Any] | None:
     """The programs of `spec` (experiments/spec.py); None without TRAFFIC=program. `cc` is CC if CC names one congestion
     control. Calls `wrong` with each key whose value is not possible.
     """
     if PROGRAM not in kinds(spec.traffic):
-        for key in given.keys() & set(KEYS):
-            wrong(key, f"has no meaning with TRAFFIC={spec.traffic}; allowed: with TRAFFIC={PROGRAM} only")
         return None
     directory = Path(spec.directory or ".").absolute()
     if not directory.is_dir():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 from controlplane.policy import EGRESS_ECN, EGRESS_MODES, MARKING_MODES
 from controlplane.switch import Capabilities
@@ -39,7 +38,7 @@ from hosts.traffic.open_loop import SIZES
 from lib import units
 from lib.errors import BadValue, SpecError
 from lib.frames import wire_bytes_of_ip
-from lib.queue_length import threshold
+from lib.keys import Wrong
 from model.experiment import SPEC_VERSION
 from model.record import given_only
 
@@ -60,8 +59,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         raise SpecError(list(errors.values()))
 
     def wrong(key: str, problem: str) -> None:
-        default = Spec.model_fields[key].default if key in Spec.model_fields else None  # as a user would write it
-        errors.setdefault(key, BadValue(key.upper(), given.get(key, default), problem))
+        errors.setdefault(key, BadValue(key.upper(), given.get(key, KEYS[key].default or None), problem))
 
     clock = spec.clock or host.clock
     if spec.switch in ("driver", "ns3") and clock == "real" and not errors.keys() & {"switch", "clock"}:
@@ -73,11 +71,13 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     open_loop = spec.traffic == transfers.OPEN_LOOP and spec.groups is None
     generator = None if open_loop or spec.traffic == transfers.PROGRAM else _generator(spec, clock, errors, wrong)
     switch = spec.switch or ("driver" if clock == "virtual" and can.exact_time else "process")
-    wire_bytes, rate_bps = wire_bytes_of_ip(spec.mtu), units.whole(spec.rate)
+    wire_bytes, rate_bps = wire_bytes_of_ip(spec.mtu), spec.rate.bps
     testbed = host.testbed or capabilities.on_testbed(can)
     delay = spec.delay or capabilities.default_delay(can, testbed)
     where = resolve_traffic.Where(clock, switch, testbed, delay, host.bpf_lacks, wire_bytes)
     traffic = resolve_traffic.resolve(entries, generator, where)
+    if spec.groups is not None:
+        resolve_traffic.refuse_keys(spec.traffic, given, wrong)
     for entry in entries:
         _check_congestion_controls_of(entry, spec, host)
         _check_sources(entry, clock, where, spec, host)
@@ -98,7 +98,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     rtts = [entry.rtts_ns for entry in entries if entry.is_tcp] or [entries[0].rtts_ns]
     rtt_ns, most_rtt_ns = min(least for least, _ in rtts), max(most for _, most in rtts)
     bdp = Fraction(rate_bps * rtt_ns, 8 * 10**9 * wire_bytes)
-    duration_ns, warmup_ns = (resolve_traffic.time_ns(quantity, rtt_ns) for quantity in (spec.duration, spec.warmup))
+    duration_ns, warmup_ns = (spec.duration.ns(rtt_ns), spec.warmup.ns(rtt_ns))
     if spec.traffic == transfers.PROGRAM and "warmup" not in given:
         warmup_ns = 0  # a program is measured from its start
     if not errors.keys() & {"duration", "rtt"} and duration_ns < UTILIZATION_WINDOW_RTTS * rtt_ns:
@@ -108,7 +108,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
 
     start_spread_ns = resolve_traffic.start_spread_ns(spec.start_spread, generator, rtt_ns) if traffic.long else 0
     transfers.refuse_too_many(traffic.finite, start_spread_ns + warmup_ns + duration_ns, wrong)
-    buffer_packets, threshold_bytes = threshold(spec.buf, bdp, rate_bps, wire_bytes, spec.mtu)
+    buffer_packets, threshold_bytes = spec.buf.threshold(bdp, rate_bps, wire_bytes, spec.mtu)
     ecn = ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, wire_bytes, errors, wrong)
     later = {
         "transfers": traffic.finite or None,
@@ -116,8 +116,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         "rtts_ns": paths.rtts_ns(spec),
         "access_links": spec.access_links,
         "servers": spec.servers,
-        "access_bps": None if spec.access is None else units.whole(spec.access),
-        "tcp": tcp_options.resolve(spec, spec.traffic, spec.switch, wrong),
+        "access_bps": spec.access and spec.access.bps,
+        "tcp": tcp_options.resolve(spec, spec.switch, wrong),
         "offloads": offloads.resolve(spec, given, clock, switch, where.testbed, rate_bps, wrong),
         "ecn": _ecn(spec, wrong),
         "ack_delay_ns": _ack_delay_ns(spec, entries, delay, errors, wrong),
@@ -125,8 +125,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
             {group.source for entry in entries for group in entry.spec.cc if group.source}
         ),
         "cc_parameters": spec.cc_parameters,
-        **pacing.resolve(spec, given, spec.traffic, clock, switch, where.testbed, host.bpf_lacks, wrong),
-        "program": None if "traffic" in errors else programs.resolve(spec, given, resolve_traffic.one_cc(spec), wrong),
+        **pacing.resolve(spec, given, clock, switch, where.testbed, host.bpf_lacks, wrong),
+        "program": None if "traffic" in errors else programs.resolve(spec, resolve_traffic.one_cc(spec), wrong),
         "drop_cost_permille": _drop_cost(spec, switch, can, errors, wrong),
     }
     resolved = Resolved(
@@ -156,7 +156,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         warmup_ns=warmup_ns,
         start_spread_ns=start_spread_ns,
         load=float(transfers.DEFAULT_LOAD if spec.load is None else spec.load) if open_loop else None,
-        sizes=(spec.sizes or SIZES[0]) if open_loop else None,
+        sizes=str(spec.sizes or SIZES[0]) if open_loop else None,
         arrivals=(spec.arrivals or ARRIVALS[0]) if open_loop else None,
         datagram_flows=resolve_traffic.datagram_flows(spec) if open_loop else None,
         seed=spec.seed,
@@ -196,19 +196,17 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     return resolved
 
 
-def _ecn(spec: Spec, wrong: Any) -> str | None:
+def _ecn(spec: Spec, wrong: Wrong) -> str | None:
     """The value of ECN; None if MODE implies the same."""
     if spec.ecn is None or (spec.ecn == "on") == (spec.mode in MARKING_MODES):
         return None
-    if spec.traffic == transfers.OPEN_LOOP:
-        wrong("ecn", f"has no meaning with TRAFFIC={spec.traffic}; allowed: with TCP flows only")
-    elif spec.switch == "ns3":
+    if spec.switch == "ns3":
         wrong("ecn", "sets Linux's TCP; ns-3 has its own; allowed: not with SWITCH=ns3")
     return spec.ecn
 
 
 def _ack_delay_ns(
-    spec: Spec, entries: list[groups.Entry], delay: str, errors: dict[str, BadValue], wrong: Any
+    spec: Spec, entries: list[groups.Entry], delay: str, errors: dict[str, BadValue], wrong: Wrong
 ) -> int | None:
     """ACK_DELAY of the run, which also holds for groups without an ACK_DELAY of their own."""
     if errors.keys() & {"ack_delay", "rtt", "rtts"}:
@@ -217,7 +215,7 @@ def _ack_delay_ns(
     return ack_delay.resolve(spec, min(entry.rtts_ns[0] for entry in heirs or entries), delay, wrong)
 
 
-def _generator(spec: Spec, clock: str, errors: dict[str, BadValue], wrong: Any) -> str:
+def _generator(spec: Spec, clock: str, errors: dict[str, BadValue], wrong: Wrong) -> str:
     """The program that sends TCP flows: iperf3 or epoll."""
     lacks = [kind for kind in transfers.kinds(spec.traffic) if kind != transfers.LONG]
     generator = spec.generator or ("epoll" if lacks or spec.groups else DEFAULT_GENERATOR[clock])
@@ -263,7 +261,7 @@ def _check_sources(entry: groups.Entry, clock: str, where: resolve_traffic.Where
 
 def _check_parameters(
     entries: list[groups.Entry], clock: str, where: resolve_traffic.Where, run: Spec,
-    errors: dict[str, BadValue], wrong: Any,
+    errors: dict[str, BadValue], wrong: Wrong,
 ) -> None:  # fmt: skip
     """Refuses parameters of congestion controls that cannot be set, or that no flow has."""
     if not run.cc_parameters:
@@ -275,7 +273,7 @@ def _check_parameters(
         wrong("cc_parameters", problem)
 
 
-def _check_host(spec: Spec, host: Host, errors: dict[str, BadValue], wrong: Any) -> None:
+def _check_host(spec: Spec, host: Host, errors: dict[str, BadValue], wrong: Wrong) -> None:
     """Refuses features that the hosts' kernel lacks, or keeps from programs without privileges. Refuses nothing on a
     testbed: this machine does not know a testbed's hosts.
     """
@@ -294,7 +292,9 @@ def _check_host(spec: Spec, host: Host, errors: dict[str, BadValue], wrong: Any)
         wrong("delay", "needs netem, which this host's kernel lacks (CONFIG_NET_SCH_NETEM); allowed: switch")
 
 
-def _check_congestion_controls(key: str, names: list[str], host: Host, errors: dict[str, BadValue], wrong: Any) -> None:
+def _check_congestion_controls(
+    key: str, names: list[str], host: Host, errors: dict[str, BadValue], wrong: Wrong
+) -> None:
     known = host.congestion_controls
     missing = [] if known is None else [cc for cc in names if cc not in known]
     if missing and known is not None and key not in errors:
@@ -305,7 +305,7 @@ def _check_congestion_controls(key: str, names: list[str], host: Host, errors: d
         wrong(key, f"{what} congestion control of {host.kernel}; allowed: {', '.join(known)}{more}")
 
 
-def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> None:
+def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Wrong) -> None:
     """Refuses features that simulator/ lacks."""
     simulated = [kind for kind in transfers.TRAFFIC if kind not in (transfers.PROGRAM, transfers.OPEN_LOOP)]
     other = [kind for kind in transfers.kinds(spec.traffic) if kind not in simulated]
@@ -333,7 +333,7 @@ def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Any) -> Non
             wrong(key, f"{problem} with SWITCH=ns3")
 
 
-def _drop_cost(spec: Spec, switch: str, can: Capabilities, errors: dict[str, BadValue], wrong: Any) -> int | None:
+def _drop_cost(spec: Spec, switch: str, can: Capabilities, errors: dict[str, BadValue], wrong: Wrong) -> int | None:
     """DROP_COST in permille; None if a drop at departure takes no link time. Drops on arrival never take any."""
     if spec.drop_cost is None or spec.mode not in EGRESS_MODES or errors.keys() & {"drop_cost", "target", "switch"}:
         return None

@@ -12,12 +12,12 @@ from typing import Any
 
 from experiments import ack_delay, pacing, paths, tcp_options, transfers
 from experiments.groups import Entry
-from experiments.spec import ARRIVALS, Spec
+from experiments.spec import ARRIVALS, KEYS, Spec
 from experiments.traffic import MAX_FLOWS
 from experiments.transfers import DEFAULT_LOAD, Drawn
 from hosts.traffic.open_loop import BURSTS_FORM, SIZES, is_periodic, read_arrivals
-from lib import units
-from lib.units import Quantity
+from lib.keys import Wrong
+from lib.quantities import TimeOrRtts
 from model.groups import LONG, OPEN_LOOP, Datagrams, Finite, Long
 from model.record import given_only
 
@@ -51,9 +51,9 @@ def resolve(entries: list[Entry], generator: str | None, where: Where) -> Traffi
     finite: list[Finite] = []
     datagrams: list[Datagrams] = []
     for entry in entries:
+        _check(entry, generator)
         settings = _own(entry, where)
         of_entry = _long(entry, settings)
-        _check(entry, generator)
         if not entry.errors.keys() & {"access", "access_links"}:
             paths.refuse_access(entry.spec, entry.wrong)
         if not entry.errors.keys() & {"rtts", "access_links", "servers"}:
@@ -68,9 +68,7 @@ def resolve(entries: list[Entry], generator: str | None, where: Where) -> Traffi
 def _own(entry: Entry, where: Where) -> dict[str, Any]:
     """Settings of a group of `groups`: field of Group -> value; empty without `groups`."""
     spec = entry.spec
-    bounds = pacing.resolve(
-        spec, entry.given, spec.traffic, where.clock, where.switch, where.testbed, where.bpf_lacks, entry.wrong
-    )
+    bounds = pacing.resolve(spec, entry.given, where.clock, where.switch, where.testbed, where.bpf_lacks, entry.wrong)
     if entry.number is None or not entry.is_tcp:
         return {} if entry.number is None else {"number": entry.number}
     least_ns, most_ns = entry.rtts_ns
@@ -80,7 +78,7 @@ def _own(entry: Entry, where: Where) -> dict[str, Any]:
         "rtt_spread_ns": most_ns - least_ns,
         "rtts_ns": paths.rtts_ns(spec),
         "ack_delay_ns": _ack_delay_ns(entry, where),
-        "access_bps": None if spec.access is None else units.whole(spec.access),
+        "access_bps": spec.access and spec.access.bps,
         "access_links": spec.access_links,
         "servers": spec.servers,
         **bounds,
@@ -105,7 +103,7 @@ def _long(entry: Entry, settings: Mapping[str, Any]) -> list[Long]:
     given_groups = tuple(spec.cc)
     if len(given_groups) == 1 and given_groups[0].flows is None:
         return [Long(cc=given_groups[0].cc, flows=DEFAULT_FLOWS if spec.flows is None else spec.flows, **settings)]
-    total = sum(group.flows for group in given_groups)
+    total = sum(group.flows or 0 for group in given_groups)
     if total > MAX_FLOWS:
         entry.wrong("cc", f"has {total} flows; allowed: 1 to {MAX_FLOWS}, as FLOWS")
     elif spec.flows is not None and spec.flows != total and not errors.keys() & {"cc", "flows"}:
@@ -165,7 +163,7 @@ def _check(entry: Entry, generator: str | None) -> None:
     spec, given, errors, wrong = entry.spec, entry.given, entry.errors, entry.wrong
     if "traffic" in errors:
         return
-    transfers.refuse_keys(spec.traffic, given, wrong)
+    refuse_keys(spec.traffic, given, wrong)
     _check_arrivals(entry)
     kinds, finite = transfers.kinds(spec.traffic), transfers.finite_kinds(spec.traffic)
     if OPEN_LOOP in kinds and "finite" in kinds:
@@ -189,19 +187,24 @@ def _check(entry: Entry, generator: str | None) -> None:
         wrong("start_spread", f"has no meaning with GENERATOR={generator}; allowed: with GENERATOR=epoll only")
 
 
+def refuse_keys(traffic: str, given: Mapping[str, object], wrong: Wrong) -> None:
+    """Refuses keys that have no meaning with this traffic, except words that switch nothing on, such as PACING=off."""
+    for name in [name for name in KEYS if name in given]:
+        row, value = KEYS[name], str(given[name]).strip().lower()
+        is_off = row.read is None and value == row.default
+        if row.kinds and not is_off and not set(row.kinds) & set(transfers.kinds(traffic)):
+            wrong(name, f"has no meaning with TRAFFIC={traffic}; allowed: with TRAFFIC={' or '.join(row.kinds)} only")
+
+
 def one_cc(spec: Spec) -> str | None:
     """The congestion control of CC, if it names a single one."""
     return spec.cc[0].cc if len(spec.cc) == 1 else None
 
 
-def time_ns(quantity: Quantity, rtt_ns: int) -> int:
-    return units.nearest(quantity.amount * rtt_ns) if quantity.dimension == "rtt" else units.whole(quantity)
-
-
-def start_spread_ns(quantity: Quantity | None, generator: str | None, rtt_ns: int) -> int:
+def start_spread_ns(given: TimeOrRtts | None, generator: str | None, rtt_ns: int) -> int:
     """START_SPREAD in ns; by default one RTT with GENERATOR=epoll, else 0. If flows with equal RTTs all began in the
     same ns, they would behave the same in every run in virtual time: another SEED would give the same sample.
     """
-    if quantity is None:
+    if given is None:
         return rtt_ns if generator == "epoll" else 0
-    return time_ns(quantity, rtt_ns)
+    return given.ns(rtt_ns)

@@ -8,26 +8,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
-
-from pydantic import BeforeValidator, ConfigDict, ValidationError
+from typing import NamedTuple
 
 from controlplane.policy import WATCHED_MODES
 from controlplane.targets import RUN_TARGETS
-from experiments import congestion, offloads, pacing, programs, tcp_options
+from experiments import congestion
 from experiments.cc_parameters import read_parameters
+from experiments.offloads import OffloadKeys
+from experiments.pacing import PacingKeys
 from experiments.paths import MOST_ACCESS_LINKS, MOST_PATHS, read_rtts
+from experiments.programs import ProgramKeys
+from experiments.tcp_options import TcpKeys
 from experiments.traffic import MAX_FLOWS
-from experiments.transfers import read_traffic
+from experiments.transfers import CLOSED_LOOP, FINITE, KINDS, LONG, OPEN_LOOP, PROGRAM, TCP, TRAFFIC, read_traffic
 from hosts.traffic.draw_words import Drawn, read_distribution
-from hosts.traffic.open_loop import ARRIVALS, ARRIVALS_FORM, MOST_FLOW_PACKETS, is_sizes, read_arrivals
+from hosts.traffic.open_loop import (
+    ARRIVALS,
+    ARRIVALS_FORM,
+    BURSTS_FORM,
+    MOST_FLOW_PACKETS,
+    SIZES,
+    is_sizes,
+    read_arrivals,
+)
 from hosts.traffic.transfers import MOST_USERS, PATH_OF, THINK_FROM
-from lib import strict_yaml, values
+from lib import strict_yaml
 from lib.errors import BadValue, SpecError
-from lib.values import SIX_DECIMALS, choice, number, optional, quantity, whole_number
+from lib.keys import BOTH, GROUP, SWEEP, Keys, field, parse, table
+from lib.quantities import Buffer, Duration, Rate, Time, TimeOrRtts
+from lib.values import SIX_DECIMALS, number, whole_number
 
 SPEC_VERSION = 1
+MOST_REPS, MOST_SEED = 1000, 2**32 - 1
 STREAMS_PER_PROCESS = 128  # iperf3's own limit
 MOST_GROUPS = 64
 GENERATORS = ("iperf3", "epoll")
@@ -98,9 +112,7 @@ def _cc(value: object) -> str:
         raise ValueError(
             "is a file; allowed: a name, as in cubic, or the file as CC, which finite flows have without FINITE_CC"
         )
-    if not isinstance(value, str) or not congestion.NAME.fullmatch(value.lower()):
-        raise ValueError("is not the name of a congestion control; allowed: one, as in cubic")
-    return value.lower()
+    return congestion.read_name(value)
 
 
 def _name(value: object) -> str:
@@ -119,96 +131,158 @@ def _version(value: object) -> int:
     return int(str(value))
 
 
-Read = BeforeValidator
-_FLOWS_WHY = "as many client ports are reserved"
 _RATE_WHY = "below, a packet of 1500 bytes takes over 0.19 s; above, this machine's time stamps are too coarse"
 _RTT_WHY = "below, the switch's own lateness is larger"
 _MTU_WHY = "bytes; every IPv4 host must accept 576, and jumbo frames end at 9000"
-_RTT = quantity("time", low="100us", high="10s", why=_RTT_WHY)
-_BUFFER = quantity("bdp", "packets", "bytes", "time", positive=True)
+_RATE = Rate.within("64kbit", "100gbit", _RATE_WHY)
+_RTT = Time.within("100us", "10s", _RTT_WHY)
+_DELAY = Time.within("0ns", "10s")
+_UP_TO_AN_HOUR = TimeOrRtts.within("0ns", "3600s")
 
 
-class Spec(tcp_options.TcpKeys, offloads.OffloadKeys, pacing.PacingKeys, programs.ProgramKeys):
-    """The parameters as given, read but not resolved. The defaults are those of `make experiment`."""
+class RunKeys(Keys):
+    """The keys of link, queue, traffic and run."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, arbitrary_types_allowed=True)
-
-    spec_version: Annotated[int, Read(_version)] = SPEC_VERSION
-    cc: Annotated[Any, Read(_groups)] = "cubic"
-    cc_parameters: Annotated[Any, Read(optional(read_parameters))] = None
-    flows: Annotated[int | None, Read(optional(whole_number(1, MAX_FLOWS, _FLOWS_WHY)))] = None
-    rate: Annotated[Any, Read(quantity("rate", low="64kbit", high="100gbit", why=_RATE_WHY))] = "200mbit"
-    rtt: Annotated[Any, Read(_RTT)] = "10ms"
-    rtt_spread: Annotated[Any, Read(quantity("time", low="0ns", high="10s"))] = "0ns"
-    rtts: Annotated[Any, Read(optional(read_rtts(_RTT)))] = None
-    ack_delay: Annotated[Any, Read(optional(quantity("time", low="0ns", high="10s")))] = None
-    access: Annotated[Any, Read(optional(quantity("rate", low="64kbit", high="100gbit", why=_RATE_WHY)))] = None
-    access_links: Annotated[int | None, Read(optional(whole_number(1, MOST_ACCESS_LINKS)))] = None
-    servers: Annotated[int | None, Read(optional(whole_number(1, MOST_PATHS)))] = None
-    buf: Annotated[Any, Read(_BUFFER)] = "1bdp"
-    mtu: Annotated[int, Read(whole_number(576, 9000, _MTU_WHY))] = 1500
-    duration: Annotated[Any, Read(quantity("time", "rtt", positive=True))] = "1000rtt"
+    # fmt: off
+    cc: tuple[GivenGroup, ...] = field(
+        "congestion control of the flows (make cc lists them), or a file of your own, ./mycc.c; or, for long flows "
+        "only, a mix with the number of flows of each: cubic:8,bbr:8",
+        _groups, "cubic", values=("cubic", "reno", "bbr", "dctcp"), scope=GROUP, kinds=(*TCP, PROGRAM))
+    cc_parameters: dict[str, str] | None = field(
+        "with CLOCK=virtual: parameters of congestion controls (make cc lists them), "
+        "cubic.beta=800,dctcp.dctcp_shift_g=5", read_parameters)
+    flows: int | None = field(
+        "number of long flows; with open-loop traffic, of 5-tuples (default 16; 1 for open-loop traffic beside other "
+        "traffic; if CC is a mix, the sum of its numbers)",
+        whole_number(1, MAX_FLOWS, "as many client ports are reserved"), scope=GROUP, kinds=(LONG, OPEN_LOOP))
+    rate: Rate = field("rate of the bottleneck link: kbit, mbit, gbit, or K, M, G", _RATE, "200mbit")
+    rtt: Time = field("round-trip time without queueing: us, ms, s", _RTT, "10ms", scope=BOTH)
+    rtt_spread: Time = field(
+        "flows get 0 to this much more RTT, in even steps that SEED deals to the flows (16 for finite flows)",
+        _DELAY, "0ns", scope=GROUP, kinds=TCP)
+    rtts: tuple[Time, ...] | None = field(
+        "the RTT of each class of flows, 30ms,50ms,120ms, instead of RTT and RTT_SPREAD; SEED deals the flows to the "
+        "classes evenly. The least RTT is the unit of BUF, DURATION and WARMUP",
+        read_rtts(_RTT), scope=GROUP, kinds=TCP)
+    ack_delay: Time | None = field(
+        "propagation delay of the ACK direction; the data direction has the rest of RTT: 0ns to RTT (default half of "
+        "RTT each)", _DELAY, scope=BOTH)
+    access: Rate | None = field(
+        "rate of each long flow's own link before the bottleneck, data direction: 5mbit; with ACCESS_LINKS, the rate "
+        "of each link that flows share (default: no such link, a flow sends as fast as its host can)",
+        _RATE, scope=GROUP, kinds=TCP)
+    access_links: int | None = field(
+        "number of links before the bottleneck; each has the rate ACCESS, and several flows share it",
+        whole_number(1, MOST_ACCESS_LINKS), scope=GROUP, kinds=TCP)
+    servers: int | None = field(
+        "number of paths of finite flows: path k has link k mod ACCESS_LINKS and RTT k mod the number of RTTs "
+        "(default: a path for each pair of link and RTT)", whole_number(1, MOST_PATHS), scope=GROUP, kinds=KINDS)
+    buf: Buffer = field(
+        "buffer of the bottleneck: 1bdp, 166p (packets), 300kB (frames of MTU + 14 bytes; k is 1000), 250us",
+        default="1bdp")
+    mtu: int = field("largest IP packet in bytes, 576 to 9000", whole_number(576, 9000, _MTU_WHY), "1500")
+    duration: Duration = field("measured time, after WARMUP: seconds (20s) or RTTs (1000rtt)", default="1000rtt")
     # Covers slow start with its losses, and most of the first sawtooth in the slowest case of the defaults: the window
     # of one Reno flow with one BDP of buffer grows from 163 to 326 packets in about 245 base RTTs.
-    warmup: Annotated[Any, Read(quantity("time", "rtt", low="0ns", high="3600s"))] = "200rtt"
-    mode: Annotated[str, Read(choice(*WATCHED_MODES))] = "tail-drop"
-    drop_cost: Annotated[Any, Read(optional(number("0", "1", decimals=3)))] = None
-    ecn_threshold: Annotated[Any, Read(optional(_BUFFER))] = None
-    ecn: Annotated[str | None, Read(optional(choice("off", "on")))] = None
-    traffic: Annotated[str, Read(read_traffic)] = "long"
-    groups: Annotated[Any, Read(optional(_listed))] = None
-    generator: Annotated[str | None, Read(optional(choice(*GENERATORS)))] = None
-    start_spread: Annotated[Any, Read(optional(quantity("time", "rtt", low="0ns", high="3600s")))] = None
-    load: Annotated[Any, Read(optional(number("0.001", "2", decimals=SIX_DECIMALS)))] = None
-    sizes: Annotated[Any, Read(optional(_sizes))] = None
-    arrivals: Annotated[str | None, Read(optional(_arrivals))] = None
-    finite_cc: Annotated[str | None, Read(optional(_cc))] = None
-    users: Annotated[int | None, Read(optional(whole_number(1, MOST_USERS)))] = None
-    think: Annotated[Any, Read(optional(read_distribution("time")))] = None
-    think_from: Annotated[str | None, Read(optional(choice(*THINK_FROM)))] = None
-    path_of: Annotated[str | None, Read(optional(choice(*PATH_OF)))] = None
-    delay: Annotated[str | None, Read(optional(choice("switch", "tc")))] = None
-    reps: Annotated[int, Read(whole_number(1, 1000))] = 1
-    seed: Annotated[int, Read(whole_number(0, 2**32 - 1))] = 1
-    name: Annotated[str | None, Read(optional(_name))] = None
-    target: Annotated[str, Read(choice(*RUN_TARGETS))] = "soft"
-    clock: Annotated[str | None, Read(optional(choice("real", "virtual")))] = None
-    switch: Annotated[str | None, Read(optional(choice("process", "driver", "ns3")))] = None
+    warmup: TimeOrRtts = field(
+        "traffic before the measurement, which no result counts: s or rtt", _UP_TO_AN_HOUR, "200rtt")
+    mode: str = field(
+        "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold (drops at "
+        "departure), egress-ecn (at departure, marks if BUF or more packets stay behind; drops packets that are not "
+        "ECN-capable)", default="tail-drop", values=WATCHED_MODES)
+    drop_cost: Fraction | None = field(
+        "with MODE=egress-threshold or egress-ecn: share of its transmission time that a dropped packet takes from the "
+        "link, 0 to 1, at most three decimals (default 0; a packet dropped on arrival takes none)",
+        number("0", "1", decimals=3))
+    ecn_threshold: Buffer | None = field(
+        "with MODE=ecn: queue length from which packets are marked (default half of BUF)")
+    ecn: str | None = field(
+        "whether TCP asks for ECN: on, off (default on with MODE=ecn and egress-ecn only)",
+        values=("off", "on"), scope=BOTH, kinds=(*TCP, PROGRAM))
+    traffic: str = field(
+        "long (TCP flows that last), finite (TCP flows that come at drawn times), closed-loop (users that send a flow, "
+        "think, send again), program (SERVER and CLIENT), open-loop (UDP, sent at drawn times), or several: "
+        "long,finite", read_traffic, LONG, values=TRAFFIC, scope=GROUP)
+    groups: tuple[dict[str, str], ...] | None = field(
+        "only in a file: a list of groups, each with traffic, cc, flows, rtt, window, load, ... of its own "
+        "(docs/traffic.md)", _listed)
+    generator: str | None = field(
+        "what sends: iperf3 (whole seconds; default for long flows alone with CLOCK=real), or epoll (our own, exact to "
+        "the ns; else the default)", values=GENERATORS, kinds=TCP)
+    start_spread: TimeOrRtts | None = field(
+        "with GENERATOR=epoll: long flows begin within this time, each at a time that SEED draws: s or rtt (default "
+        "1rtt)", _UP_TO_AN_HOUR, kinds=(LONG,))
+    load: Fraction | None = field(
+        "of finite or open-loop traffic: share of RATE that is offered, in bits on the wire (default 0.8)",
+        number("0.001", "2", decimals=SIX_DECIMALS), scope=GROUP, kinds=(FINITE, OPEN_LOOP))
+    sizes: str | Drawn | None = field(
+        "of finite flows: fixed:14p, exponential:80kB, pareto:80kB:1.5 (mean, shape; the default), lognormal:80kB:2, "
+        "bimodal:2p:62p:0.1, file:PATH (lines of bytes and cumulative probability); of open-loop packets: fixed (MTU; "
+        "the default), exponential, bimodal, bursts:14p (packets of the MTU, in the slow-start bursts of a flow of 14 "
+        "packets: 2, 4, 8)", _sizes, values=(*SIZES, BURSTS_FORM), scope=GROUP, kinds=(*KINDS, OPEN_LOOP))
+    arrivals: str | None = field(
+        "of finite or open-loop traffic: poisson or cbr (default poisson); of open-loop packets: periodic (the packets "
+        "of each flow are evenly spaced; SEED draws the flow's phase), periodic:64p:2.5 (64 packets a round, 2.5 "
+        "packet times apart), jittered:64p (evenly spaced, with a new phase each round)",
+        _arrivals, values=(*ARRIVALS, ARRIVALS_FORM), scope=GROUP, kinds=(FINITE, OPEN_LOOP))
+    finite_cc: str | None = field("congestion control of finite flows (default: CC)", _cc, scope=GROUP, kinds=KINDS)
+    users: int | None = field(
+        "with TRAFFIC=closed-loop: number of users (default 100)",
+        whole_number(1, MOST_USERS), scope=GROUP, kinds=(CLOSED_LOOP,))
+    think: Drawn | None = field(
+        "with TRAFFIC=closed-loop: think time, exponential:1s (the default), fixed:200ms, pareto:1s:1.5, ...",
+        read_distribution("time"), scope=GROUP, kinds=(CLOSED_LOOP,))
+    think_from: str | None = field(
+        "with TRAFFIC=closed-loop: a user thinks from the end of the previous flow (end, the default), or from its "
+        "start (start)", values=THINK_FROM, scope=GROUP, kinds=(CLOSED_LOOP,))
+    path_of: str | None = field(
+        "with TRAFFIC=closed-loop: all flows of a user have one path (user, the default), or each flow draws one "
+        "(transfer)", values=PATH_OF, scope=GROUP, kinds=(CLOSED_LOOP,))
+    delay: str | None = field(
+        "which element adds the RTT: switch (the soft switch itself, or a delay line behind a switch that cannot "
+        "delay), or tc (netem on the receiver); default switch, on a testbed with another switch tc",
+        values=("switch", "tc"))
+    reps: int = field(
+        "repetitions, one after the other (CLOCK=virtual: as many at once as there are free processors)",
+        whole_number(1, MOST_REPS), "1", scope=SWEEP)
+    seed: int = field(
+        "decides every random draw: delays, ports, paths, starts, arrivals, sizes, think times; each repetition draws "
+        "anew", whole_number(0, MOST_SEED), "1", scope=SWEEP)
+    name: str | None = field(
+        "names the directory in results/ (default: from the traffic, such as cubic16)", _name, scope=SWEEP)
+    target: str = field(
+        "what runs the P4 program: soft, bmv2 (simple_switch), tofino (on a testbed); see docs/target-*.md",
+        default=RUN_TARGETS[0], values=RUN_TARGETS)
+    clock: str | None = field(
+        "real, on this machine's own kernel or a testbed's machines (the default for root, on a testbed and for other "
+        "targets than soft), or virtual (docs/virtual-time.md)", values=("real", "virtual"))
+    switch: str | None = field(
+        "how the soft switch runs: process (default with CLOCK=real), or driver (a network driver of the virtual-time "
+        "kernel; default with CLOCK=virtual); ns3: switch, hosts and TCP simulated by ns-3, a second opinion "
+        "(simulator/README.md)", values=("process", "driver", "ns3"))
+    spec_version: int = field("the form of the spec; a newer form is refused", _version, str(SPEC_VERSION), scope=SWEEP)
+    # fmt: on
 
 
-# The keys that a group of `groups` may have.
-GROUP_KEYS = (
-    "traffic", "cc", "flows", "rtt", "rtt_spread", "rtts", "ack_delay", "access", "access_links", "servers",
-    "window", "pacing", "ecn", "initcwnd", "acks", "load", "sizes", "arrivals", "users", "think", "think_from",
-    "path_of",
-)  # fmt: skip
-KEYS = (*Spec.__annotations__, *tcp_options.KEYS, *offloads.KEYS, *pacing.KEYS, *programs.KEYS)
+class Spec(ProgramKeys, PacingKeys, OffloadKeys, TcpKeys, RunKeys):
+    """The parameters as given, read but not resolved. The defaults are those of `make experiment`."""
+
+    @classmethod
+    def unknown_key(cls, key: str) -> str:
+        if key.lower() in ("kernel_package", "kernel_source"):
+            return f"is not a parameter of an experiment; choose the kernel beforehand: make kernel {key.upper()}=..."
+        return super().unknown_key(key)
+
+
+KEYS = table(Spec)
 
 
 def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:
     """The spec, and the errors by key. A wrong key gets its default, so that the other keys can be checked."""
-    try:
-        return Spec.model_validate(given), {}
-    except ValidationError as failure:
-        errors: dict[str, BadValue] = {}
-        for error in failure.errors():
-            key = str(error["loc"][0])
-            if error["type"] == "extra_forbidden":
-                problem = unknown_key(key)
-                errors[key] = BadValue(key.upper(), None, problem)
-            else:
-                errors[key] = BadValue(key.upper(), given.get(key), str(error["ctx"]["error"]))
-        if "spec_version" in errors:  # in a newer version the other keys may have another meaning
-            errors = {"spec_version": errors["spec_version"]}
-            return Spec(), errors
-        return Spec.model_validate({key: value for key, value in given.items() if key not in errors}), errors
-
-
-def unknown_key(key: str) -> str:
-    """The problem of a key that does not exist."""
-    if key.lower() in ("kernel_package", "kernel_source"):
-        return f"is not a parameter of an experiment; choose the kernel beforehand: make kernel {key.upper()}=..."
-    return values.unknown_key(key, [name for name in KEYS if name != "spec_version"])
+    spec, errors = parse(Spec, given)
+    if "spec_version" in errors:  # in a newer version the other keys may have another meaning
+        return Spec(), {"spec_version": errors["spec_version"]}
+    return spec or Spec(), errors
 
 
 def load_yaml(path: Path) -> dict[str, object]:

@@ -7,38 +7,47 @@ experiment `tcp` has every option. hosts/tune/tcp_options.py defines the options
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Annotated, Any
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator
-
+from experiments.transfers import PROGRAM, TCP
 from hosts.tune.port_routes import OPTIONS as OF_PORTS
-from hosts.tune.tcp_options import LINUX, MOST_SLACK, OPTIONS, PROFILES, SWITCH
-from lib import units
-from lib.values import choice, optional, quantity, whole_number
-
-Wrong = Callable[[str, str], None]
-Read = BeforeValidator
+from hosts.tune.tcp_options import LINUX, MOST_SLACK, OPTIONS, PROFILES
+from lib.keys import BOTH, RUN, Keys, Wrong, field
+from lib.quantities import Time
+from lib.values import whole_number
 
 
-def _number(name: str) -> Callable[[object], Any]:
+def _of_tcp(meaning: str, name: str, scope: str = RUN) -> Any:
+    """A key of TCP. The values are those of the option `name` (hosts/tune/tcp_options.py)."""
     values = OPTIONS[name].values
-    assert isinstance(values, range)
-    return optional(whole_number(values[0], values[-1]))
+    if isinstance(values, range):
+        return field(meaning, whole_number(values[0], values[-1]), scope=scope, kinds=(*TCP, PROGRAM))
+    return field(meaning, values=values, scope=scope, kinds=(*TCP, PROGRAM))
 
 
-class TcpKeys(BaseModel):
+class TcpKeys(Keys):
     """The keys as given; None: the value of the profile."""
 
-    profile: Annotated[str, Read(choice(*PROFILES))] = "linux"
-    initcwnd: Annotated[int | None, Read(_number("initcwnd"))] = None
-    acks: Annotated[str | None, Read(optional(choice("delayed", "each")))] = None
-    sack: Annotated[str | None, Read(optional(choice(*SWITCH)))] = None
-    rack: Annotated[str | None, Read(optional(choice(*SWITCH)))] = None
-    tlp: Annotated[str | None, Read(optional(choice(*SWITCH)))] = None
-    frto: Annotated[str | None, Read(optional(choice(*SWITCH)))] = None
-    comp_sack_slack: Annotated[Any, Read(optional(quantity("time", low="0ns", high=MOST_SLACK)))] = None
-    comp_sack_nr: Annotated[int | None, Read(_number("comp_sack_nr"))] = None
+    # fmt: off
+    profile: str = field(
+        "TCP of the hosts: linux (its defaults), or paper (INITCWND=2 ACKS=each, SACK, RACK, TLP and FRTO off, "
+        "COMP_SACK_NR=0); the next keys override it one by one",
+        default="linux", values=tuple(PROFILES), kinds=(*TCP, PROGRAM))
+    initcwnd: int | None = _of_tcp("first window of a flow in segments (default 10)", "initcwnd", BOTH)
+    acks: str | None = _of_tcp(
+        "what receivers acknowledge: delayed (every second segment, the default), or each", "acks", BOTH)
+    sack: str | None = _of_tcp("selective acknowledgements: on (default), off (NewReno)", "sack")
+    rack: str | None = _of_tcp(
+        "loss detection by time: on (default), off (by counting, RFC 6675; since Linux 6.17 only without SACK)", "rack")
+    tlp: str | None = _of_tcp("tail loss probes: on (default), off (a lost last segment waits for the RTO)", "tlp")
+    frto: str | None = _of_tcp("detection of spurious timeouts: on (default), off", "frto")
+    comp_sack_slack: Time | None = field(
+        "slack of the timer that sends a compressed ACK: ns, us (default 100us)",
+        Time.within("0ns", MOST_SLACK), kinds=(*TCP, PROGRAM))
+    comp_sack_nr: int | None = _of_tcp(
+        "most ACKs with SACK blocks that receivers compress into one: 0 (none) to 255 (default 44)", "comp_sack_nr")
+    # fmt: on
 
 
 KEYS = tuple(TcpKeys.model_fields)
@@ -48,38 +57,19 @@ NEED_SACK = ("rack", "tlp", "comp_sack_slack", "comp_sack_nr")
 LINUX_ONLY: dict[str, int | str | None] = {
     "rack": "off", "tlp": "off", "frto": "off", "comp_sack_slack": None, "comp_sack_nr": 0,
 }  # fmt: skip
-MEANINGS = {
-    "profile": "TCP of the hosts: linux (its defaults), or paper (INITCWND=2 ACKS=each, SACK, RACK, TLP and FRTO off, "
-    "COMP_SACK_NR=0); the next keys override it one by one",
-    "initcwnd": "first window of a flow in segments (default 10)",
-    "acks": "what receivers acknowledge: delayed (every second segment, the default), or each",
-    "sack": "selective acknowledgements: on (default), off (NewReno)",
-    "rack": "loss detection by time: on (default), off (by counting, RFC 6675; since Linux 6.17 only without SACK)",
-    "tlp": "tail loss probes: on (default), off (a lost last segment waits for the RTO)",
-    "frto": "detection of spurious timeouts: on (default), off",
-    "comp_sack_slack": "slack of the timer that sends a compressed ACK: ns, us (default 100us)",
-    "comp_sack_nr": "most ACKs with SACK blocks that receivers compress into one: 0 (none) to 255 (default 44)",
-}
-VALUES: dict[str, tuple[str, ...]] = {
-    "profile": tuple(PROFILES), "acks": ("delayed", "each"), **dict.fromkeys(("sack", "rack", "tlp", "frto"), SWITCH),
-}  # fmt: skip
 
 
-def resolve(keys: TcpKeys, traffic: str, switch: str | None, wrong: Wrong) -> dict[str, int | str] | None:
+def resolve(keys: TcpKeys, switch: str | None, wrong: Wrong) -> dict[str, int | str] | None:
     """Every option's value; None if all are Linux's own. Calls `wrong` with each key whose value is not possible."""
     named = {key: value for key in KEYS[1:] if (value := getattr(keys, key)) is not None}
-    given = [*(["profile"] if keys.profile != "linux" else []), *named]
     values = dict(PROFILES[keys.profile])
     for key, value in named.items():
-        values[_option(key)] = units.whole(value) if key == "comp_sack_slack" else value
+        values[_option(key)] = value.ns if key == "comp_sack_slack" else value
     if values["sack"] == "off":
         for key in NEED_SACK:
             if key in named and named[key] != "off":
                 wrong(key, f"needs SACK, which {_who(named, keys)} switches off; allowed: with SACK=on only")
         values |= {"rack": "off", "tlp": "off"}
-    for key in given:
-        if traffic == "open-loop":
-            wrong(key, "has no meaning with TRAFFIC=open-loop; allowed: with TCP flows only")
     if values == LINUX:
         return None
     if switch == "ns3":

@@ -5,7 +5,7 @@ hosts/traffic/draw_words.py reads the words of distributions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -13,14 +13,16 @@ from typing import Any
 from hosts.traffic import draws
 from hosts.traffic.draw_words import Drawn, in_base_units, read_distribution
 from hosts.traffic.transfers import KINDS, PATH_OF
-from lib import units
 from lib.frames import IPV4_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
+from lib.keys import Wrong
 from model.experiment import PROGRAM
 from model.groups import LONG, OPEN_LOOP, Finite
 from model.record import given_only
 
 DEFAULT_LOAD = Fraction(4, 5)
-TRAFFIC = (LONG, *KINDS, PROGRAM, OPEN_LOOP)
+FINITE, CLOSED_LOOP = KINDS
+TCP = (LONG, *KINDS)
+TRAFFIC = (*TCP, PROGRAM, OPEN_LOOP)
 MOST_TRANSFERS = 2_000_000  # in a run: each has a record and a row
 DEFAULT_USERS = 100
 DEFAULT_THINK = "exponential:1s"
@@ -29,7 +31,6 @@ DEFAULT_SIZES = "pareto:80kB:1.5"
 # An upper bound: a flow longer than the first window sends its FIN with its last segment.
 CONNECTION_WIRE_BYTES = 98 + 90 + 90 + 90
 HEADER_BYTES = IPV4_BYTES + TCP_BYTES + TIMESTAMP_OPTION_BYTES
-Wrong = Callable[[str, str], None]
 
 
 def read_traffic(value: object) -> str:
@@ -81,7 +82,7 @@ def resolve(
     for kind in names:
         if kind == "finite":
             load = float(DEFAULT_LOAD if spec.load is None else spec.load)
-            gap_ns = 8 * wire * 1e9 / (load * units.whole(spec.rate))
+            gap_ns = 8 * wire * 1e9 / (load * spec.rate.bps)
             of_kind = {"load": load, "arrivals": spec.arrivals or "poisson", "mean_gap_ns": gap_ns}
         else:
             think = in_base_units(spec.think or read_distribution("time")(DEFAULT_THINK), mss_bytes)
@@ -104,31 +105,3 @@ def refuse_too_many(groups: tuple[Finite, ...], traffic_ns: int, wrong: Wrong) -
         wrong("groups", f"makes about {problem}")
     else:
         wrong("sizes" if groups[0].kind == "finite" else "users", f"makes about {problem}")
-
-
-# Key -> the kinds of traffic that have the key.
-KEYS_OF_KINDS = {
-    "flows": (LONG, OPEN_LOOP),
-    "start_spread": (LONG,),
-    "rtt_spread": (LONG, *KINDS),
-    "rtts": (LONG, *KINDS),
-    "access_links": (LONG, *KINDS),
-    "generator": (LONG, *KINDS),
-    "cc": (LONG, *KINDS, PROGRAM),
-    "finite_cc": KINDS,
-    "load": ("finite", OPEN_LOOP),
-    "sizes": (*KINDS, OPEN_LOOP),
-    "arrivals": ("finite", OPEN_LOOP),
-    "users": ("closed-loop",),
-    "think": ("closed-loop",),
-    "think_from": ("closed-loop",),
-    "path_of": ("closed-loop",),
-    "servers": KINDS,
-}
-
-
-def refuse_keys(traffic: str, given: Mapping[str, object], wrong: Wrong) -> None:
-    """Refuses keys that have no meaning with this traffic."""
-    for key, of_kinds in KEYS_OF_KINDS.items():
-        if key in given and not set(kinds(traffic)) & set(of_kinds):
-            wrong(key, f"has no meaning with TRAFFIC={traffic}; allowed: with TRAFFIC={' or '.join(of_kinds)} only")

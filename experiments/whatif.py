@@ -8,19 +8,39 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from experiments.spec import validate
-from lib import units
+from experiments.spec import KEYS
 from lib.errors import BadValue, InputError, RunError, SpecError, fail
 from lib.exit_codes import Exit, of_parts
-from lib.queue_length import threshold
+from lib.keys import Keys, field
+from lib.quantities import Buffer, Rate
 from lib.terminal import located, say
 
-KEYS = ("buf", "mode", "ecn_threshold", "rate")
+if TYPE_CHECKING:
+    from analysis.whatif.queue import Setting
 
 
-def whatif(run: Path, given: dict[str, str]) -> int:
+def _as_in_the_run(name: str) -> Any:
+    """The field of a key of an experiment."""
+    row = KEYS[name]
+    default = "as in the run, unless BUF is given" if name == "ecn_threshold" else "as in the run"
+    return field(f"what-if: {row.meaning} (default: {default})", row.read, values=row.values)
+
+
+class WhatIfKeys(Keys):
+    buf: Buffer | None = _as_in_the_run("buf")
+    mode: str | None = _as_in_the_run("mode")
+    ecn_threshold: Buffer | None = _as_in_the_run("ecn_threshold")
+    rate: Rate | None = _as_in_the_run("rate")
+
+
+def given(asked: WhatIfKeys) -> dict[str, str]:
+    """The given keys of a what-if and their values."""
+    return {name.upper(): str(value) for name in WhatIfKeys.model_fields if (value := getattr(asked, name)) is not None}
+
+
+def whatif(run: Path, asked: WhatIfKeys, words: dict[str, str]) -> int:
     """Replays each repetition of `run` and prints the results. Returns the exit status. Raises SpecError, RunError."""
     from analysis.advise import with_senders
     from analysis.advise.command import PUBLISHED
@@ -31,10 +51,8 @@ def whatif(run: Path, given: dict[str, str]) -> int:
     statuses: list[int] = []
     for repetition in repetitions(run):
         try:
-            setting = _setting(repetition, given)
-            directory, summary = results.what_if(
-                repetition, setting, {key.upper(): text for key, text in given.items()}
-            )
+            setting = _setting(repetition, asked)
+            directory, summary = results.what_if(repetition, setting, words)
             for line in results.lines(directory, summary):
                 say(line)
             spec = load_spec(repetition)
@@ -49,37 +67,31 @@ def whatif(run: Path, given: dict[str, str]) -> int:
     return of_parts(statuses)
 
 
-def _setting(repetition: Path, given: dict[str, str]) -> Any:
+def _setting(repetition: Path, asked: WhatIfKeys) -> Setting:
     """The queue of the run, with the given parameters replaced."""
     from analysis.whatif.queue import Setting
     from runs.spec_file import load_spec
 
     spec = load_spec(repetition)
     recorded = Setting.of(spec)
-    read, wrong = validate(given)
-    errors = list(wrong.values())
-    rate = units.whole(read.rate) if "rate" in given else recorded.rate_bps
+    rate = asked.rate.bps if asked.rate else recorded.rate_bps
     bdp = Fraction(rate * spec.rtt_ns, 8 * 10**9 * spec.wire_bytes)
     packets, in_bytes = recorded.buffer_packets, recorded.threshold_bytes
-    if "buf" in given:
-        packets, in_bytes = threshold(read.buf, bdp, rate, spec.wire_bytes, spec.mtu_bytes)
-    mode = read.mode if "mode" in given else recorded.mode
+    if asked.buf:
+        packets, in_bytes = asked.buf.threshold(bdp, rate, spec.wire_bytes, spec.mtu_bytes)
+    mode = asked.mode or recorded.mode
     # The run's marking threshold stays only if the buffer stays: it belongs to that buffer.
-    ecn = recorded.ecn_threshold if mode == "ecn" and "buf" not in given else None
-    if "ecn_threshold" in given and not wrong:
-        if mode != "ecn":
-            errors.append(
-                BadValue("ECN_THRESHOLD", given["ecn_threshold"], "has no meaning here; allowed: with MODE=ecn only")
-            )
-        of_packets, of_bytes = threshold(read.ecn_threshold, bdp, rate, spec.wire_bytes, spec.mtu_bytes)
+    ecn = recorded.ecn_threshold if mode == "ecn" and not asked.buf else None
+    if asked.ecn_threshold:
+        of_packets, of_bytes = asked.ecn_threshold.threshold(bdp, rate, spec.wire_bytes, spec.mtu_bytes)
         ecn = of_packets if in_bytes is None else of_bytes
-        if ecn is None or (of_bytes is None) != (in_bytes is None):
-            text = "and the buffer are not in the same unit; allowed: both in bytes, or both in p, bdp or time"
-            errors.append(BadValue("ECN_THRESHOLD", given["ecn_threshold"], text))
+        problem = ""
+        if mode != "ecn":
+            problem = "has no meaning here; allowed: with MODE=ecn only"
+        elif ecn is None or (of_bytes is None) != (in_bytes is None):
+            problem = "and the buffer are not in the same unit; allowed: both in bytes, or both in p, bdp or time"
         elif ecn > (in_bytes or packets):
-            errors.append(
-                BadValue("ECN_THRESHOLD", given["ecn_threshold"], "is more than the buffer; allowed: up to it")
-            )
-    if errors:
-        raise SpecError(errors)
+            problem = "is more than the buffer; allowed: up to it"
+        if problem:
+            raise SpecError([BadValue("ECN_THRESHOLD", str(asked.ecn_threshold), problem)])
     return Setting(rate, mode, packets, in_bytes, ecn)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from analysis.map import build
 from analysis.papers import registry
@@ -26,17 +25,12 @@ SCRATCH = ".drawn"
 DOCS = host.CHECKOUT / "docs/results"
 
 
-def run_command(given: dict[str, Any], errors: list[BadValue]) -> int:
+def draw_map(results: Path, publish: bool) -> int:
     """Returns the exit status. Raises SpecError, InputError, RunError, OSError."""
-    for key in sorted(given.keys() - TAKES):
-        problem = f"has no meaning with PAPER={WORD}, which only draws published tables; leave it out"
-        errors.append(BadValue(key.upper(), given[key], problem))
-    if errors:
-        raise SpecError(errors)
-    if given.get("publish") == "1":
+    if publish:
         made = build.publish(DOCS, spreads_ns())
     else:
-        output = Path(str(given.get("results") or "results")).absolute() / "figures" / build.NAME
+        output = results.absolute() / "figures" / build.NAME
         with drawing(output) as scratch:
             build.build(DOCS, scratch, spreads_ns())
         made = [output / f"{build.NAME}.svg"]

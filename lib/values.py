@@ -6,12 +6,10 @@ sentence that begins with the value: what is wrong, and what is allowed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 from lib import units
-from lib.words import unknown
 
 SIX_DECIMALS = 6
 _WHOLE = re.compile(r"([+-]?[0-9]{1,20}(?:(?:\.[0-9]{1,18})?(?:[eE]\+?[0-9]{1,2}|(?=[kKmM])))?)([kKmM]?)")
@@ -91,16 +89,6 @@ def choice(*choices: str, problem: str = "is not known") -> Callable[[object], s
         return text
 
     return read
-
-
-def optional(read: Callable[[object], Any]) -> Callable[[object], Any]:
-    """A reader that returns None for None, and calls `read` for other values."""
-    return lambda value: value if value is None else read(value)
-
-
-def unknown_key(key: str, known: Iterable[str]) -> str:
-    """The problem of an unknown key: names the nearest known key, or all of them if none is near."""
-    return f"is not a parameter; {unknown(key.upper(), map(str.upper, known))}"
 
 
 def _out_of_bounds(low: object, high: object, why: str) -> str:

@@ -9,7 +9,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 from lib.errors import BadValue
 
@@ -17,20 +17,14 @@ OF_THE_MAKEFILE = ("V", "PYTHON", "BUFFERSCOPE")  # variables of the Makefile it
 MAKE = "--make"  # as the only word: read the words of the calling make
 SWITCH = ("0", "1")
 LETTERS_PER_ERROR = 5  # a name with more errors is another name: LOSS is not FLOWS
-PATHS = ("PATH",)
+PATHS = ("PATH",)  # the value is the name of a file
 
 
-class Key(NamedTuple):
-    """A key of a command. `meaning` describes the allowed values; `default` is written as a user would write it. Shell
-    completion offers `values`. SWITCH: the value may be left out. PATHS: the value is the name of a file.
-    """
+class Valued(Protocol):
+    """A key of a command (lib/keys.py). With the values SWITCH, the value may be left out."""
 
-    meaning: str
-    default: str = ""
-    values: tuple[str, ...] = ()
-
-
-FOREIGN = Key("1: replace results in a directory of another user, too (lib/files.py)", "0", SWITCH)
+    @property
+    def values(self) -> tuple[str, ...]: ...
 
 
 def made() -> list[str]:
@@ -44,7 +38,7 @@ def made() -> list[str]:
 
 
 def read_words(
-    words: list[str], keys: Mapping[str, Key], first: Sequence[str] = ()
+    words: list[str], keys: Mapping[str, Valued], first: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[BadValue]]:
     """Keys in lower case with their values as given, and an error for each malformed or repeated word. Leading words
     without a key are the values of the keys `first`. A key that is not in `keys` is read like the others.
@@ -70,21 +64,9 @@ def read_words(
             errors.append(BadValue(name.upper(), None, "has no value; give one, or leave the key out"))
         elif name in given:
             errors.append(BadValue(name.upper(), value, "is given twice; give it once"))
-        elif name in keys and keys[name].values == SWITCH and value not in SWITCH:
-            errors.append(BadValue(name.upper(), value, "is not known; allowed: 0, 1"))
         else:
             given[name] = value
     return given, errors
-
-
-def require(given: Mapping[str, Any], errors: list[BadValue], **hints: str) -> None:
-    """Adds an error for each missing key of `hints`, unless `errors` has one for the key; the hint says what to do."""
-    named = {error.key.lower() for error in errors}
-    errors += [
-        BadValue(key.removesuffix("_").upper(), None, f"is missing; {hint}")
-        for key, hint in hints.items()
-        if key.removesuffix("_") not in named | given.keys()
-    ]
 
 
 def unknown(name: str, known: Iterable[str]) -> str:

@@ -90,7 +90,7 @@ def upper(interval: Interval) -> int:
 def answer(question: Question, runs: Evidence) -> Answer:
     """The answer from stored runs, and from the rules."""
     link, stored = question.link, estimates.series(runs.runs)
-    numbers = [link.flows] if question.flows_known else [n for n in FLOWS_SHOWN if n <= max(link.bdp, 1)]
+    numbers = [link.flows] if question.flows else [n for n in FLOWS_SHOWN if n <= max(link.bdp, 1)]
     links = {n: replace(link, flows=n) for n in numbers}
     by_flows = {n: each for n, at in links.items() if (each := estimates.least(stored, at)) is not None}
     means = [each for at in links.values() if (each := estimates.least(stored, at, MEAN)) is not None]
@@ -168,7 +168,7 @@ def words(link: Link, flows: str = "") -> str:
 def words_of(question: Question) -> str:
     """The question as words of a command line."""
     link = question.link
-    return f"{words(link, '' if question.flows_known else 'unknown')} UTIL={link.utilization:g}"
+    return f"{words(link, '' if question.flows else 'unknown')} UTIL={link.utilization:g}"
 
 
 def lines(given: Answer, check: str, measured: Measurement | None = None) -> list[str]:
@@ -202,7 +202,7 @@ def _why_start(given: Answer) -> str:
 
 def _would_give(given: Answer, flows: int, outcome: Outcome) -> str:
     link, buffer = given.question.link, given.question.buffer_packets or 0
-    many = "" if given.question.flows_known else f" with {counted(flows, 'flow')}"
+    many = "" if given.question.flows else f" with {counted(flows, 'flow')}"
     if not (text := outcome_text(outcome)):
         return f"{pasteable(link, buffer)}{many}: too few of our runs have such a buffer to say what it gives."
     return f"{pasteable(link, buffer)} would give{many}: {text}."
@@ -238,7 +238,7 @@ def _least(given: Answer) -> str:
     link = given.question.link
     if given.least is None:
         return f"Least buffer: no estimate, because fewer than {estimates.LEAST_SERIES} links have runs of {link.cc}."
-    if not given.question.flows_known:
+    if not given.question.flows:
         spans = ", ".join(f"{flows}: {_span(link, each)}" for flows, each in given.by_flows.items())
         return f"Least buffer by the unknown number of flows: {spans}."
     used = f"{100 * link.utilization:.4g} % of the link used"
@@ -274,7 +274,7 @@ def _rules(question: Question) -> str:
 
 def _decides(question: Question) -> str:
     link = question.link
-    if not question.flows_known:
+    if not question.flows:
         return "the unknown number of flows decides; these are for one flow."
     if link.flows == 1:
         return "a single flow empties the queue at each loss, so its algorithm decides."

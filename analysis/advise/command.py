@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from analysis.advise import parameters
-from analysis.advise.parameters import FORMS, Question
-from lib.errors import BadValue, SpecError
+from analysis.advise.parameters import Asked as AdviseKeys
+from analysis.advise.parameters import Question
 from lib.terminal import say
 
 if TYPE_CHECKING:
@@ -21,35 +20,14 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PUBLISHED = CHECKOUT / "docs/results"
 
 
-def run(given: dict[str, Any], errors: list[BadValue], check: Check, measure: Measure | None = None) -> int:
-    """Prints the advice; returns the exit status. `measure` makes a measurement. Raises SpecError."""
-    as_json, form = given.pop("json", "0") == "1", given.pop("advise", FORMS[0])
-    if form not in FORMS:
-        errors.append(BadValue("ADVISE", form, f"is not known; allowed: {', '.join(FORMS)}"))
-    if measure and as_json:
-        errors.append(BadValue("JSON", "1", "cannot show a measurement; allowed: JSON=1 without MEASURE=1"))
-    if errors:
-        named = {error.key for error in errors}
-        raise SpecError([*errors, *(error for error in _more_errors(given) if error.key not in named)])
-    question = parameters.read(given)
-    directory = Path(question.evidence) if "evidence" in given else CHECKOUT / question.evidence
-    if "evidence" in given and not directory.is_dir():
-        raise SpecError(
-            [BadValue("EVIDENCE", question.evidence, "is not a directory; allowed: one with runs or tables")]
-        )
+def run(asked: AdviseKeys, check: Check, measure: Measure | None = None) -> int:
+    """Prints the advice; returns the exit status. `measure` makes a measurement."""
+    directory = asked.evidence if "evidence" in asked.model_fields_set else CHECKOUT / asked.evidence
     try:
-        _answer(question, directory, as_json, form == "full", check, measure)
+        _answer(asked, directory, asked.json_, asked.advise == "full", check, measure)
     except SystemExit:  # raised by rich if the reader of stdout has ended
         raise BrokenPipeError from None
     return 0
-
-
-def _more_errors(given: dict[str, object]) -> list[BadValue]:
-    try:
-        parameters.read(given)
-    except SpecError as error:
-        return error.errors
-    return []
 
 
 def _answer(

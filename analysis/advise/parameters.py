@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The parameters of `make advise`: one row per parameter with its default, its reader and its meaning.
-
-Words have the form KEY=VALUE; quantities have units as in lib/units.py. All errors are collected, one line each.
-"""
+"""The keys of `make advise`."""
 
 from __future__ import annotations
 
@@ -10,31 +7,63 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from pydantic import model_validator
 
 from analysis.advise.link import Link
 from analysis.advise.memory import MemoryLimits
 from analysis.theory.single_flow import ALGORITHMS
 from hosts.traffic import draws
 from hosts.traffic.draw_words import Drawn, in_base_units, is_distribution, read_distribution
-from lib import units
-from lib.errors import BadValue, SpecError
-from lib.queue_length import threshold
-from lib.values import choice, number, quantity, whole_number
-from lib.words import PATHS, SWITCH, Key, require
+from lib import keys, units
+from lib.keys import Keys, Wrong, field, flag
+from lib.quantities import Buffer, Rate, Size, Time, Window
+from lib.values import choice, number, whole_number
 
-TYPICAL_LOAD = "0.8"  # of Appenzeller et al.'s Figures 10 and 12
+TYPICAL_LOAD = 0.8  # of Appenzeller et al.'s Figures 10 and 12
 MOST_SIZES = 1000
 PARTS = 4096  # equally likely parts into which a distribution of sizes is cut
 FORMS = ("brief", "full")
 UNKNOWN = ("unknown", "unknown number")
 LARGEST_FLOW_PACKETS = 10**9
+LEAST_BUDGET_S, DEFAULT_BUDGET_S, MOST_BUDGET_S = 60, 300, 86_400
 
 
-def _flow_sizes(text: str) -> tuple[tuple[units.Quantity, float], ...] | Drawn:
+class FlowSizes(NamedTuple):
+    """Sizes with their relative frequencies, or a distribution."""
+
+    text: str
+    sizes: tuple[tuple[units.Quantity, float], ...] | Drawn
+
+    def __str__(self) -> str:
+        return self.text
+
+    def packets(self, mtu_bytes: int) -> dict[int, float]:
+        """The relative frequency of each size. A distribution is cut into PARTS equally likely parts; the size of a
+        part is its median.
+        """
+        result: dict[int, float] = {}
+        if isinstance(self.sizes, Drawn):
+            quantile = draws.distribution(in_base_units(self.sizes, mtu_bytes)).quantile
+            for part in range(PARTS):
+                size = math.ceil(quantile((part + 0.5) / PARTS) / mtu_bytes)
+                size = min(max(size, 1), LARGEST_FLOW_PACKETS)
+                result[size] = result.get(size, 0) + 1
+            return result
+        for given, weight in self.sizes:
+            size = int(given.amount) if given.dimension == "packets" else -(-int(given.amount) // mtu_bytes)
+            result[size] = result.get(size, 0) + weight
+        return result
+
+
+def _flow_sizes(value: str) -> FlowSizes:
     """Reads sizes with optional weights: 14p, or 45kB, or 14p:3,62p:1; or a distribution as SIZES has it."""
+    text = value.strip()
     if is_distribution(text):
-        return read_distribution("bytes", "packets")(text)
+        return FlowSizes(text, read_distribution("bytes", "packets")(text))
     form = "sizes in packets or bytes with relative frequencies: 14p, 14p:3,45kB:1; or as SIZES: pareto:80kB:1.5"
     words = text.split(",")
     if len(words) > MOST_SIZES:
@@ -48,199 +77,129 @@ def _flow_sizes(text: str) -> tuple[tuple[units.Quantity, float], ...] | Drawn:
         if units.whole(quantity) == 0 or (weight and float(weight) == 0):
             raise ValueError(f"has a size or frequency of 0 at {word!r}; allowed: {form}, all above 0")
         sizes.append((quantity, float(weight or 1)))
-    return tuple(sizes)
+    return FlowSizes(text, tuple(sizes))
 
 
-def _flows(text: str) -> int:
-    """Reads the number of flows; 0 if it is unknown."""
-    return 0 if text.lower() in UNKNOWN else whole_number(1, 10**12, "or unknown")(text)
-
-
-def _path(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("is not a path; allowed: a directory of runs or run tables")
-    return text
-
-
-def _quantity(low: str, high: str, *dimensions: str) -> Callable[[object], units.Quantity]:
-    return quantity(*dimensions, low=low, high=high, positive=True, exact=False)
+def _flows(text: str) -> int | None:
+    return None if text.strip().lower() in UNKNOWN else whole_number(1, 10**12, "or unknown")(text)
 
 
 def _number(low: str, high: str, **options: bool) -> Callable[[object], float]:
     return lambda text: float(number(low, high, **options)(text))
 
 
-class Parameter(NamedTuple):
-    """`default` is in the user's form (None: no default). `read` raises ValueError with the allowed values."""
+class Question(Keys):
+    """A link and its traffic. `flows` is None if the number is unknown; `link.flows` is then 1, which needs most."""
 
-    default: str | None
-    read: Callable[[Any], Any]
-    meaning: str
-
-
-PARAMETERS: dict[str, Parameter] = {
-    "rate": Parameter(None, _quantity("1kbit", "1000tbit", "rate"), "rate of the link: mbit, gbit, tbit; required"),
-    "rtt": Parameter(None, _quantity("1ns", "1000s", "time"), "round-trip time without queueing: us, ms, s; required"),
-    "flows": Parameter(
-        None, _flows, "long flows that share the link at one time, in congestion avoidance, or `unknown`; required"
-    ),
-    "buf": Parameter(
-        None,
-        quantity("packets", "bytes", "time", "bdp", positive=True),
-        "a buffer: what it would give (utilization, 99th percentile of queueing delay, loss): 500p, 300kB, 5ms, 0.1bdp",
-    ),
-    "cc": Parameter(
-        "cubic",
-        choice(*ALGORITHMS, problem="has no rule in the papers"),
+    # fmt: off
+    rate: Rate = field("rate of the link (required): mbit, gbit, tbit", Rate.within("1kbit", "1000tbit"), None)
+    rtt: Time = field(
+        "round-trip time without queueing (required): us, ms, s", Time.within("1ns", "1000s"), None)
+    flows: int | None = field(
+        "long flows that share the link at one time, in congestion avoidance, or `unknown` (required)", _flows, None)
+    buf: Buffer | None = field(
+        "a buffer: what it would give (utilization, 99th percentile of queueing delay, loss): 500p, 300kB, 5ms, "
+        "0.1bdp")
+    cc: str = field(
         f"congestion control of the flows: {', '.join(ALGORITHMS)}",
-    ),
-    "util": Parameter("0.99", _number("0.001", "1", percent=True), "wanted utilization of the link: 0.99 or 99%"),
-    "mtu": Parameter(
-        "1500", whole_number(46, 65535), "IP bytes of a full packet: 14 more in a buffer, 38 more on the wire"
-    ),
-    "delta": Parameter(
-        "1",
-        _number("1", "1e+06"),
+        choice(*ALGORITHMS, problem="has no rule in the papers"), "cubic", values=tuple(ALGORITHMS))
+    util: float = field(
+        "wanted utilization of the link: 0.99 or 99%", _number("0.001", "1", percent=True), "0.99")
+    mtu: int = field(
+        "IP bytes of a full packet: 14 more in a buffer, 38 more on the wire", whole_number(46, 65535), "1500")
+    delta: float = field(
         "Delta of almost fairness; 1: all windows equal. Spang et al. measured 4, for BBR 10 (5.6)",
-    ),
-    "losing": Parameter(
-        None,
-        _number("0", "1e+12"),
+        _number("1", "1e+06"), "1")
+    losing: float | None = field(
         "number of flows that see a loss in one RTT, minus n^2/(DELTA BDP) (equation 3, Theorem 6)",
-    ),
-    "risk": Parameter(
-        "0.025",
-        _number("0", "1", percent=True, open_ends=True),
+        _number("0", "1e+12"))
+    risk: float = field(
         "accepted probability: that a burst finds the buffer full, or that the link is not fully used (Theorem 8)",
-    ),
-    "window": Parameter(
-        None,
-        _quantity("1b", "1000gb", "bytes", "packets"),
-        "largest window of a flow, if it has a limit: kB, p",
-    ),
-    "input": Parameter(None, _quantity("1kbit", "1000tbit", "rate"), "highest rate at which one flow can arrive"),
-    "load": Parameter(
-        None,
-        _number("0", "1", percent=True, open_ends=True),
+        _number("0", "1", percent=True, open_ends=True), "0.025")
+    window: Window | None = field(
+        "largest window of a flow, if it has a limit: kB, p", Window.within("1b", "1000gb"))
+    input: Rate | None = field("highest rate at which one flow can arrive", Rate.within("1kbit", "1000tbit"))
+    load: float | None = field(
         f"load of short flows or of smooth traffic ({TYPICAL_LOAD} if only FLOW_SIZES is given)",
-    ),
-    "flow_sizes": Parameter(
-        None,
-        _flow_sizes,
+        _number("0", "1", percent=True, open_ends=True))
+    flow_sizes: FlowSizes | None = field(
         "sizes of transfers with their relative frequencies: 14p, 14p:3,45kB:1; or as SIZES: pareto:80kB:1.5",
-    ),
-    "sram": Parameter("1250000b", quantity("bytes", exact=False), "largest buffer in on-chip SRAM"),
-    "package": Parameter("32MiB", quantity("bytes", exact=False), "largest buffer in the chip's package"),
-    "evidence": Parameter("docs/results", _path, "directory with run tables or runs to judge the rules by"),
-}
+        _flow_sizes)
+    sram: Size = field("largest buffer in on-chip SRAM", default="1250000b")
+    package: Size = field("largest buffer in the chip's package", default="32MiB")
+    evidence: Path = field("directory with run tables or runs to judge the rules by", default="docs/results")
+    # fmt: on
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_transfers(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """A question about transfers needs no number of long flows."""
+        return {"flows": UNKNOWN[0], **given} if {"input", "flow_sizes"} <= given.keys() else given
 
-KEYS = {
-    **{key: Key(row.meaning, row.default or "") for key, row in PARAMETERS.items()},
-    "cc": Key(PARAMETERS["cc"].meaning, PARAMETERS["cc"].default or "", tuple(ALGORITHMS)),
-    "evidence": Key(PARAMETERS["evidence"].meaning, PARAMETERS["evidence"].default or "", PATHS),
-    "advise": Key("full: every rule with its assumptions and our runs; brief: five lines", "brief", FORMS),
-    "measure": Key(
-        "1: measure the least buffer of this link in virtual time; if BUDGET is too short for that, of a smaller link",
-        "0",
-        SWITCH,
-    ),
-    "budget": Key("with MEASURE=1: the expected time of its runs on an idle machine, 60s to 86400s", "300s"),
-    "results": Key("with MEASURE=1: the directory for its runs", "results", PATHS),
-    "json": Key("1: print JSON", "0", SWITCH),
-}
+    def check(self, wrong: Wrong) -> None:
+        if self.buf and self.is_about_transfers:
+            wrong("buf", "has no meaning here; allowed: without INPUT and FLOW_SIZES")
+        if self.package.whole < self.sram.whole:
+            wrong("package", "is less than SRAM; allowed: as much or more")
+        if self.link.flow_packets and self.link.flow_packets[-1][0] > LARGEST_FLOW_PACKETS:
+            wrong("flow_sizes", f"has a size that is too large; allowed: up to {LARGEST_FLOW_PACKETS}p")
+        if "evidence" in self.model_fields_set and not self.evidence.is_dir():
+            wrong("evidence", "is not a directory; allowed: one with runs or tables")
 
+    @cached_property
+    def link(self) -> Link:
+        sizes = self.flow_sizes.packets(self.mtu) if self.flow_sizes else {}
+        return Link(
+            rate_bps=self.rate.bps,
+            rtt_ns=self.rtt.ns,
+            flows=self.flows or 1,
+            cc=self.cc,
+            utilization=self.util,
+            mtu_bytes=self.mtu,
+            delta=self.delta,
+            losing=self.losing,
+            risk=self.risk,
+            window_bytes=self.window and float(self.window.in_bytes(self.mtu)),
+            input_bps=self.input and self.input.bps,
+            load=TYPICAL_LOAD if self.load is None and sizes else self.load,
+            flow_packets=tuple(sorted(sizes.items())),
+        )
 
-class Question(NamedTuple):
-    """The parameters of one call of `make advise`."""
+    @property
+    def limits(self) -> MemoryLimits:
+        return MemoryLimits(float(self.sram.whole), float(self.package.whole))
 
-    link: Link
-    limits: MemoryLimits
-    evidence: str
-    flow_sizes: str = ""  # as given
-    flows_known: bool = True  # False: link.flows is 1, the number of flows that needs most
-    buffer_packets: int | None = None  # BUF
+    @property
+    def buffer_packets(self) -> int | None:
+        """BUF in packets."""
+        link = self.link
+        bdp = Fraction(link.rate_bps * link.rtt_ns, 8 * 10**9 * link.wire_bytes)
+        return self.buf and self.buf.threshold(bdp, link.rate_bps, link.wire_bytes, link.mtu_bytes)[0]
 
     @property
     def is_about_transfers(self) -> bool:
         """Whether the question is about transfers through access links."""
-        return self.link.gamma is not None and bool(self.link.flow_packets)
+        return self.input is not None and self.flow_sizes is not None
+
+
+class Asked(Question):
+    """The keys of `advise`. experiments/advise.py has the rules of a measurement."""
+
+    advise: str = field(
+        "full: every rule with its assumptions and our runs; brief: five lines", default=FORMS[0], values=FORMS
+    )
+    measure: bool = flag(
+        "1: measure the least buffer of this link in virtual time; if BUDGET is too short for that, of a smaller link"
+    )
+    budget: Time = field(
+        "with MEASURE=1: the expected time of its runs on an idle machine, 60s to 86400s",
+        Time.within(f"{LEAST_BUDGET_S}s", f"{MOST_BUDGET_S}s"),
+        f"{DEFAULT_BUDGET_S}s",
+    )
+    results: Path = field("with MEASURE=1: the directory for its runs", default="results")
+    json_: bool = flag("1: print JSON")
 
 
 def read(given: Mapping[str, object]) -> Question:
     """Reads a question from {key: text}. A missing key gets its default. Raises SpecError with all errors."""
-    errors: list[BadValue] = []
-    values: dict[str, Any] = {}
-    for key, parameter in PARAMETERS.items():
-        text = given.get(key, parameter.default)
-        try:
-            values[key] = None if text is None else parameter.read(str(text).strip())
-        except ValueError as error:
-            errors.append(BadValue(key.upper(), text, str(error)))
-    about_transfers = "input" in given and "flow_sizes" in given
-    hints = {"rate": "give the link's rate, as in RATE=10gbit", "rtt": "give the round-trip time, as in RTT=40ms"}
-    if about_transfers:
-        if "buf" in given:
-            errors.append(BadValue("BUF", given["buf"], "has no meaning here; allowed: without INPUT and FLOW_SIZES"))
-    else:
-        hints["flows"] = "give the number of long flows, or FLOWS=unknown"
-    require(given, errors, **hints)
-    if not errors and values["package"].amount < values["sram"].amount:
-        errors.append(BadValue("PACKAGE", given.get("package"), "is less than SRAM; allowed: as much or more"))
-    if errors:
-        raise SpecError(errors)
-    link, buf = _link(values), values["buf"]
-    bdp = Fraction(link.rate_bps * link.rtt_ns, 8 * 10**9 * link.wire_bytes)
-    return Question(
-        link,
-        MemoryLimits(float(values["sram"].amount), float(values["package"].amount)),
-        values["evidence"],
-        str(given.get("flow_sizes", "")).strip(),
-        bool(values["flows"]),
-        buf and threshold(buf, bdp, link.rate_bps, link.wire_bytes, link.mtu_bytes)[0],
-    )
-
-
-def _parts(drawn: Drawn, mtu_bytes: int) -> dict[int, float]:
-    """Cuts a distribution into PARTS equally likely parts. The size of a part is its median in packets. Returns {size:
-    number of parts of this size}.
-    """
-    quantile = draws.distribution(in_base_units(drawn, mtu_bytes)).quantile
-    sizes: dict[int, float] = {}
-    for part in range(PARTS):
-        packets = min(max(math.ceil(quantile((part + 0.5) / PARTS) / mtu_bytes), 1), LARGEST_FLOW_PACKETS)
-        sizes[packets] = sizes.get(packets, 0) + 1
-    return sizes
-
-
-def _link(values: Mapping[str, Any]) -> Link:
-    mtu = values["mtu"]
-    sizes: dict[int, float] = {}
-    given = values["flow_sizes"] or ()
-    if isinstance(given, Drawn):
-        sizes, given = _parts(given, mtu), ()
-    for flow_size, weight in given:
-        packets = int(flow_size.amount) if flow_size.dimension == "packets" else -(-int(flow_size.amount) // mtu)
-        if packets > LARGEST_FLOW_PACKETS:
-            raise SpecError(
-                [BadValue("FLOW_SIZES", flow_size.text, f"is too large; allowed: up to {LARGEST_FLOW_PACKETS}p")]
-            )
-        sizes[packets] = sizes.get(packets, 0) + weight
-    load = values["load"] if values["load"] is not None or not sizes else float(TYPICAL_LOAD)
-    window = values["window"]
-    unit = mtu if window and window.dimension == "packets" else 1
-    return Link(
-        rate_bps=int(values["rate"].amount),
-        rtt_ns=int(values["rtt"].amount),
-        flows=values["flows"] or 1,
-        cc=values["cc"],
-        utilization=values["util"],
-        mtu_bytes=mtu,
-        delta=values["delta"],
-        losing=values["losing"],
-        risk=values["risk"],
-        window_bytes=float(window.amount) * unit if window else None,
-        input_bps=int(values["input"].amount) if values["input"] else None,
-        load=load,
-        flow_packets=tuple(sorted(sizes.items())),
-    )
+    return keys.read(Question, given, [])

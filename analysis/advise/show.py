@@ -79,7 +79,7 @@ def as_json(question: Question, rows: list[AdviceRow], runs: Evidence, answer: A
     document = {
         **({} if answer is None else _answer_document(answer)),
         "link": {
-            "rate_bps": link.rate_bps, "rtt_ns": link.rtt_ns, "flows": link.flows if question.flows_known else None,
+            "rate_bps": link.rate_bps, "rtt_ns": link.rtt_ns, "flows": link.flows if question.flows else None,
             "cc": link.cc,
             "utilization": link.utilization, "mtu_bytes": link.mtu_bytes, "wire_bytes": link.wire_bytes,
             "bdp_packets": link.bdp, "bdp_bits": link.rate_bps * link.rtt_ns / 1e9, "delta": link.delta,

@@ -49,11 +49,11 @@ def lines(question: Question, docs: Path) -> list[str]:
     small, large = (_answer(link, gamma, bests, name) for name in (SMALL, LARGE))
     packets, share = _large_share(link)
     return [
-        _regime(gamma, forms, question.flow_sizes),
+        _regime(gamma, forms, str(question.flow_sizes)),
         f"Small transfers: {_small(link, gamma, small)}",
         f"Large transfers (above 1 MB: {share:.2g} % of your transfers, {packets:.2g} % of all packets): "
         f"{_large(link, gamma, large)}",
-        _basis(link, gamma, question.flow_sizes, small, large),
+        _basis(link, gamma, str(question.flow_sizes), small, large),
         f"Long flows beside them: leave INPUT and FLOW_SIZES out. All {len(rules.advise(link))} rules with their "
         "assumptions: ADVISE=full; sources in docs/theory.md.",
     ]

@@ -6,53 +6,43 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from analysis import whole
 from lib import files
-from lib.errors import BadValue, InputError, SpecError
+from lib.errors import InputError
+from lib.keys import Keys, Wrong, field
 from lib.terminal import located, say
-from lib.words import PATHS, Key, require
 from runs import verdict
 from runs.names import SUMMARY
 from runs.spec_file import the_repetition
 
 FORMATS = ("csv", "parquet", "pcapng", "flent", "telemetry-report")
 DIRECTORIES = ("csv", "parquet")  # these formats write a directory, all others a file
-KEYS = {
-    "run": Key("a repetition, or a run with one: results/latest/rep-1", values=PATHS),
-    "format": Key(
+
+
+class Asked(Keys):
+    run: Path = field("a repetition, or a run with one: results/latest/rep-1", default=None)
+    format: str = field(
         "csv or parquet: every table and schema.json, which says what columns mean, into a new directory; pcapng: the "
         "postcards as datagrams with times in ns (wire/postcard.lua shows their fields in Wireshark); "
         "telemetry-report: the postcards as reports of P4.org's Telemetry Report Format 2.0, in a pcapng file; flent: "
-        "a data file for Flent's plots of its test tcp_nup (docs/formats.md)", values=FORMATS,
-    ),
-    "output": Key("the new file or directory; for flent its name ends with .flent.gz", values=PATHS),
-}  # fmt: skip
+        "a data file for Flent's plots of its test tcp_nup (docs/formats.md)", default=None, values=FORMATS,
+    )  # fmt: skip
+    output: Path = field("the new file or directory; for flent its name ends with .flent.gz", default=None)
+
+    def check(self, wrong: Wrong) -> None:
+        if self.format == "flent" and not self.output.name.endswith(".flent.gz"):
+            wrong("output", "must end with .flent.gz, else Flent does not open it")
 
 
-def run(given: dict[str, Any], errors: list[BadValue]) -> int:
+def run(asked: Asked) -> int:
     """Writes the whole export or nothing, and warns on stderr if the run is not valid. Returns the exit status. Raises
-    SpecError, InputError.
+    InputError.
     """
-    asked = _read(given, errors)
     try:
-        return _export(*asked)
+        return _export(the_repetition(asked.run), asked.format, asked.output)
     except OSError as error:
-        raise InputError(f"{located(error, asked[-1])}; nothing was exported") from None
-
-
-def _read(given: dict[str, str], errors: list[BadValue]) -> tuple[Path, str, Path]:
-    formats = f"allowed: {', '.join(FORMATS)}"
-    require(given, errors, run="say which run, as RUN=results/latest/rep-1", format=formats, output="say where")
-    kind, output = given.get("format", FORMATS[0]).lower(), Path(given.get("output", "x.flent.gz"))
-    if kind not in FORMATS:
-        errors.append(BadValue("FORMAT", given["format"], f"is not known; {formats}"))
-    elif kind == "flent" and not output.name.endswith(".flent.gz"):
-        errors.append(BadValue("OUTPUT", str(output), "must end with .flent.gz, else Flent does not open it"))
-    if errors:
-        raise SpecError(errors)
-    return the_repetition(Path(given["run"])), kind, output
+        raise InputError(f"{located(error, asked.output)}; nothing was exported") from None
 
 
 def _export(repetition: Path, kind: str, output: Path) -> int:

@@ -6,61 +6,85 @@ text trace is left out and noted. Other damaged files are refused.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from analysis.importing import sources, write
 from controlplane.policy import WATCHED_MODES
-from lib import files, units
-from lib.errors import BadValue, InputError, SpecError, fail
+from lib import files
+from lib.errors import InputError, fail
 from lib.exit_codes import Exit, of_parts
+from lib.keys import Keys, field
+from lib.quantities import Packets, Rate, Time
 from lib.terminal import located, say
-from lib.values import choice, quantity, whole_number
-from lib.words import PATHS, Key, require
+from lib.values import whole_number
+from lib.words import PATHS
 from runs.names import PAGE, REPETITION
 
-KEYS = {
-    "from": Key(
-        "one source, or several with commas: a directory with trace.tr, postcards.tr or config.json, such a file, a "
-        "text trace of tcp_probe, or pcap or pcapng files with postcards; or a directory with the published data set's "
-        "tables as CSV or Parquet alone", values=PATHS,
-    ),
-    "output": Key("the new directory of the run (of all runs with EXPERIMENT=all)", values=PATHS),
-    "experiment": Key("which experiment of the tables: its id, or all (each into OUTPUT/runs/<id>)"),
-    "rate": Key("rate of the bottleneck (default: the source's; if it states none, the published data's 10gbit)"),
-    "rtt": Key("base RTT of the path (default: the source's; if it states none, the published data's 1.2ms)"),
-    "mtu": Key("MTU in bytes (default: the source's; if it states none, 9000)"),
-    "cc": Key("congestion control (default: the source's; if it states none, unknown)"),
-    "mode": Key(
-        f"mode of the queue: {', '.join(WATCHED_MODES)} (default: the source's; if it states none, {WATCHED_MODES[0]})",
-        values=WATCHED_MODES,
-    ),
-    "buf": Key(
-        "buffer in packets, such as 163p (default: the source's buffer, or the depth at which its switch dropped; if "
-        "the source states neither, the deepest queue)"
-    ),
-    "flows": Key("number of flows (default: the source's; if it states none, all that send data)"),
-    "warmup": Key(
-        "time at the start that is not measured (default: the source's; if it states none, the first third, as in "
-        "Spang et al.)"
-    ),
-    "duration": Key(
-        "length of the measured part after WARMUP (default: the source's; if it states none, a third of the traffic)"
-    ),
-}  # fmt: skip
 SCRATCH = ".importing"
 MOST_TIME = f"{366 * 86_400}s"
 
 
-def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Imports and analyses; returns the exit status. Raises SpecError, InputError."""
-    asked = _read(given, errors)
+class Asked(Keys):
+    """`from_`, the source, has everything that is not given."""
+
+    from_: list[str] = field(
+        "one source, or several with commas: a directory with trace.tr, postcards.tr or config.json, such a file, a "
+        "text trace of tcp_probe, or pcap or pcapng files with postcards; or a directory with the published data set's "
+        "tables as CSV or Parquet alone",
+        lambda text: [word for word in text.split(",") if word], None, values=PATHS,
+    )  # fmt: skip
+    output: Path = field("the new directory of the run (of all runs with EXPERIMENT=all)", default=None)
+    experiment: str | None = field("which experiment of the tables: its id, or all (each into OUTPUT/runs/<id>)")
+    rate: Rate | None = field(
+        "rate of the bottleneck (default: the source's; if it states none, the published data's 10gbit)",
+        Rate.within("1bit", "1000tbit"),
+    )
+    rtt: Time | None = field(
+        "base RTT of the path (default: the source's; if it states none, the published data's 1.2ms)",
+        Time.within("1us", "1000s"),
+    )
+    mtu: int | None = field(
+        "MTU in bytes (default: the source's; if it states none, 9000)", whole_number(*sources.MTU_BYTES)
+    )
+    cc: str | None = field("congestion control (default: the source's; if it states none, unknown)", sources.algorithm)
+    mode: str | None = field(
+        f"mode of the queue: {', '.join(WATCHED_MODES)} (default: the source's; if it states none, {WATCHED_MODES[0]})",
+        values=WATCHED_MODES,
+    )
+    buf: Packets | None = field(
+        "buffer in packets, such as 163p (default: the source's buffer, or the depth at which its switch dropped; if "
+        "the source states neither, the deepest queue)",
+        Packets.within("1p", f"{sources.MOST_PACKETS}p"),
+    )
+    flows: int | None = field(
+        "number of flows (default: the source's; if it states none, all that send data)", whole_number(*sources.FLOWS)
+    )
+    warmup: Time | None = field(
+        "time at the start that is not measured (default: the source's; if it states none, the first third, as in "
+        "Spang et al.)",
+        Time.within("0s", MOST_TIME, "a year"),
+    )
+    duration: Time | None = field(
+        "length of the measured part after WARMUP (default: the source's; if it states none, a third of the traffic)",
+        Time.within("1ns", MOST_TIME, "a year"),
+    )
+
+
+def run(asked: Asked) -> int:
+    """Imports and analyses; returns the exit status. Raises InputError."""
     try:
-        return _import(asked)
+        return _import(_request(asked))
     except REPORTED as error:
         raise InputError(_line(error)) from None
+
+
+def _request(asked: Asked) -> sources.ImportRequest:
+    return sources.ImportRequest(
+        asked.from_, asked.output, asked.experiment, asked.rate and asked.rate.bps, asked.rtt and asked.rtt.ns,
+        asked.mtu, asked.cc, asked.mode, asked.buf and asked.buf.whole, asked.flows,
+        asked.warmup and asked.warmup.ns, asked.duration and asked.duration.ns,
+    )  # fmt: skip
 
 
 REPORTED = (InputError, MemoryError, OSError)  # reported in one line; no file of the experiment remains
@@ -72,43 +96,6 @@ def _line(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"{located(error, 'OUTPUT')}; nothing was imported"
     return str(error)
-
-
-def _read(given: dict[str, str], errors: list[BadValue]) -> sources.ImportRequest:
-    """Parses the command line. Raises SpecError with a line for each wrong or missing value."""
-
-    def value(key: str, read):  # type: ignore[no-untyped-def]
-        if key not in given:
-            return None
-        try:
-            return read(given[key])
-        except ValueError as error:
-            errors.append(BadValue(key.upper(), given[key], str(error)))
-            return None
-
-    require(given, errors, from_="say what to import", output="say which new directory, as OUTPUT=results/theirs")
-    asked = sources.ImportRequest(
-        sources=[word for word in given.get("from", "").split(",") if word],
-        output=Path(given.get("output", ".")),
-        experiment=given.get("experiment"),
-        rate_bps=value("rate", _base_units("rate", "1bit", "1000tbit")),
-        rtt_ns=value("rtt", _base_units("time", "1us", "1000s")),
-        mtu_bytes=value("mtu", whole_number(*sources.MTU_BYTES)),
-        cc=value("cc", sources.algorithm),
-        mode=value("mode", choice(*WATCHED_MODES)),
-        buffer_packets=value("buf", _base_units("packets", "1p", f"{sources.MOST_PACKETS}p")),
-        flows=value("flows", whole_number(*sources.FLOWS)),
-        warmup_ns=value("warmup", _base_units("time", "0s", MOST_TIME, "a year")),
-        duration_ns=value("duration", _base_units("time", "1ns", MOST_TIME, "a year")),
-    )
-    if errors:
-        raise SpecError(errors)
-    return asked
-
-
-def _base_units(dimension: str, low: str, high: str, why: str = "") -> Callable[[object], int]:
-    """A reader of quantities, as whole numbers of the base unit."""
-    return lambda text: units.whole(quantity(dimension, low=low, high=high, why=why)(text))
 
 
 def _import(asked: sources.ImportRequest) -> int:

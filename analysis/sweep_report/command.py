@@ -4,36 +4,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from lib import owner
-from lib.errors import BadValue, InputError, SpecError
+from lib.errors import InputError
+from lib.keys import FOREIGN, Keys, field
 from lib.terminal import complain, say
-from lib.words import FOREIGN, PATHS, Key, require
 from runs.spec_file import check_name
 
-KEYS = {
-    "sweep": Key("a sweep: results/<sweep>", values=PATHS),
-    "figures": Key("directory with the drawn figures of a paper (default: results/figures/<paper>)", values=PATHS),
-    "foreign": FOREIGN,
-}
+
+class Asked(Keys):
+    sweep: Path = field("a sweep: results/<sweep>", default=None)
+    figures: Path | None = field("directory with the drawn figures of a paper (default: results/figures/<paper>)")
+    foreign: bool = FOREIGN
 
 
-def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Prints the page's path; returns the exit status. Raises SpecError, InputError, OSError."""
+def run(asked: Asked) -> int:
+    """Prints the page's path; returns the exit status. Raises InputError, OSError."""
     from analysis.sweep_report import write
     from runs import record, run_table
 
-    require(given, errors, sweep="say which: bufferscope sweep-report results/<sweep>")
-    if errors:
-        raise SpecError(errors)
-    directory, figures = Path(given["sweep"]), Path(given["figures"]) if "figures" in given else None
+    directory, figures = asked.sweep, asked.figures
     if figures is not None and not figures.is_dir():
         raise InputError(
             f"{figures}: is not a directory; give the directory with the figures of a paper, or leave FIGURES out"
         )
     check_name(directory)
-    if given.get("foreign") == "1":
+    if asked.foreign:
         owner.allow_others()
     say(str(write(directory, figures)))
     if unknown := record.unrecorded_among(run_table.repetitions(directory), directory):

@@ -19,6 +19,7 @@ from analysis.theory import many_flows
 from bufferscope.__main__ import main
 from experiments.host import CHECKOUT, Host
 from experiments.resolve import resolve
+from lib import keys
 
 LINK = ("RATE=100gbit", "RTT=100ms", "FLOWS=10000")  # Spang et al., 7.1
 
@@ -203,7 +204,7 @@ def test_mistakes__get_one_line_each_and_no_advice(capsys):
 def test_parameters__are_explained_with_defaults_that_can_be_given(capsys):
     assert main(["advise-parameters"]) == 0
     said = capsys.readouterr().out
-    assert all(f"{key.upper()} " in said for key in parameters.PARAMETERS)
+    assert all(f"{key.upper()} " in said for key in keys.table(parameters.Question))
     required = {"rate": "100gbit", "rtt": "100ms", "flows": "10k"}
     assert parameters.read(required).link == Link(10**11, 10**8, 10_000, "cubic", 0.99)
 
@@ -212,6 +213,7 @@ def test_link_that_nobody_named__is_asked_for(capsys):
     for words, missing in (
         ([], "RATE RTT FLOWS"), (["RATE=1gbit", "RTT=10ms"], "FLOWS"), (["FLOWS=7", "RTT=1ms"], "RATE"),
         (["RTT=1ms", "INPUT=1gbit", "FLOW_SIZES=14p"], "RATE"),  # of transfers, not of long flows
+        (["RATE=1gbit", "RTT=1ms", "INPUT=x", "FLOW_SIZES=14p"], "INPUT=x"),
     ):  # fmt: skip
         assert main(["advise", *words]) == 1
         output = capsys.readouterr()
@@ -317,7 +319,8 @@ def test_five_lines__give_a_buffer_that_can_be_pasted_in_every_unit(capsys, tmp_
 
 
 def test_start__passes_over_a_rule_that_our_runs_contradict():
-    link = parameters.read({"rate": "100mbit", "rtt": "20ms", "flows": "1"}).link
+    question = parameters.read({"rate": "100mbit", "rtt": "20ms", "flows": "1"})
+    link = question.link
     values: dict[str, Any] = {
         "cc": "cubic", "flows": 1, "rate_bps": 10**8, "rtt_ns": 2 * 10**7, "mtu_bytes": 1500, "buffer_packets": 70.0,
         "utilization_mean": 0.95, "utilization_p01": 0.9, "nonempty": 0.8, "delta": 2.0, "flows_losing": 1.0,
@@ -334,5 +337,5 @@ def test_start__passes_over_a_rule_that_our_runs_contradict():
         ([EvidenceRun(**good)] * 3, "high: 3 of 3"),
         ([elsewhere], "low: 1 of 1 runs with this rule's buffer kept its promise, but on other links"),
     ):
-        answer = brief.answer(parameters.Question(link, memory.MemoryLimits(), ""), Evidence(runs, 0, [], []))
+        answer = brief.answer(question, Evidence(runs, 0, [], []))
         assert said in "".join(brief.lines(answer, "Check"))

@@ -20,6 +20,7 @@ from experiments import figures
 from experiments.host import Host
 from experiments.lab import ns3
 from experiments.sweep.spec import Sweep
+from lib import keys
 from lib.errors import SpecError
 from lib.words import read_words
 
@@ -88,7 +89,7 @@ def results(tmp_path: Path, known_runs: Any) -> Path:
 
 
 def read(words: list[str]) -> figures.Asked:
-    return figures.read(*read_words(words, figures.KEYS))
+    return keys.read(figures.Asked, *read_words(words, keys.table(figures.Asked)))
 
 
 def refusal(paper: Path | str, *words: str) -> str:

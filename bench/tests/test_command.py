@@ -15,6 +15,7 @@ from dataclasses import replace
 import pytest
 
 from bench import command, page, report
+from bufferscope.__main__ import main
 from experiments.host import CHECKOUT
 from lib.errors import RunError
 from lib.exit_codes import Exit
@@ -75,7 +76,7 @@ def test_part__that_fails_does_not_lose_the_rows_of_the_others(
     failing = importlib.import_module("bench.bmv2")
     monkeypatch.setattr(failing, "PART", replace(failing.PART, measure=fail, goals=(), absent=str))
     monkeypatch.chdir(CHECKOUT)
-    assert command.run({"parts": "bmv2,analysis", "short": "1"}, []) == Exit.DOUBTFUL
+    assert main(["bench", "bmv2,analysis", "SHORT=1"]) == Exit.DOUBTFUL
     assert "bench: bmv2: FAILED: internal error in the cell" in capsys.readouterr().err
     stored = json.loads((CHECKOUT / report.RESULTS / report.SHORT).read_text())
     assert [row["name"].partition(":")[0] for row in stored["rows"]] == ["analysis"] * 2

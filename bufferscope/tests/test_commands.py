@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The table of commands: each explains itself, and refuses unknown words in one line. typed/ runs them."""
 
+import pickle
 import signal
 from pathlib import Path
 
@@ -9,16 +10,25 @@ import pytest
 from bufferscope import __main__
 from bufferscope.__main__ import main
 from bufferscope.commands import COMMANDS
-from lib.errors import Interrupted
+from lib.errors import BadValue, Interrupted, SpecError
 from lib.exit_codes import MEANINGS, Exit, of_parts
-from lib.words import SWITCH, Key, read_words
+from lib.keys import Keys, Wrong, field, flag, read, table
+from lib.quantities import Packets
+from lib.words import read_words
 
-KEYS = {
-    "run": Key("a run"),
-    "with": Key("another"),
-    "force": Key("1: at once", "0", SWITCH),
-    "flow_sizes": Key("sizes"),
-}
+
+class Asked(Keys):
+    run: Path = field("a run", default=None)
+    with_: Path | None = field("another")
+    force: bool = flag("1: at once")
+    flow_sizes: Packets | None = field("sizes", Packets.within("1p", "20p"))
+
+    def check(self, wrong: Wrong) -> None:
+        if self.force and self.flow_sizes:
+            wrong("force", "has no sizes")
+
+
+KEYS = table(Asked)
 
 
 def test_command__explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,7 +66,7 @@ def test_mistake__is_one_line_and_nothing_is_written(
         ("experiment FLOW=1 CLOCK=real", "FLOW is not a parameter; did you mean FLOWS?"),
         ("experiment LOSS=1 CLOCK=real", "LOSS is not a parameter; allowed: CC, "),
         ("experiment REVERSE=1 CLOCK=real", "REVERSE is not a parameter; allowed: CC, "),
-        ("p4 FOO=1", "FOO is not a parameter of p4; allowed: none"),
+        ("p4 FOO=1", "FOO is not a parameter; allowed: none"),
         ("sweep", "SPEC "), ("sweep SPEC=none.yaml", "none.yaml:"),
         ("sweep SPEC=x SMOKE=2", "SMOKE=2 "), ("sweep SPEC=x JOBS=0", "JOBS=0 "),
     ):  # fmt: skip
@@ -80,6 +90,21 @@ def test_words__are_read_alike_in_every_form() -> None:
         assert read_words(words.split(), KEYS, ("run", "with")) == (given, []), words
 
 
+def test_model__has_typed_values_and_all_errors_at_once() -> None:
+    asked = read(Asked, {"run": "a", "flow_sizes": "14p"}, [])
+    assert (asked.run, asked.with_, asked.force) == (Path("a"), None, False)
+    assert (str(asked.flow_sizes), asked.flow_sizes and asked.flow_sizes.whole) == ("14p", 14)
+    assert pickle.loads(pickle.dumps(asked)) == asked
+    for words, wrong in (
+        ({}, ["RUN"]),
+        ({"with": "b", "force": "2", "flow_sizes": "21p", "sice": "1"}, ["RUN", "FORCE", "FLOW_SIZES", "SICE"]),
+        ({"run": "a", "with": "b", "force": "1", "flow_sizes": "1p"}, ["FORCE"]),  # a rule between keys
+    ):
+        with pytest.raises(SpecError) as failure:
+            read(Asked, words, [BadValue("WITH", None, "is given twice")])
+        assert [error.key for error in failure.value.errors] == ["WITH", *wrong]
+
+
 def test_word__given_twice_or_in_the_wrong_place_is_an_error() -> None:
     for words, said in ((["a", "RUN=b"], "RUN=b is given twice"), (["RUN=a", "b"], "b is not a parameter")):
         _, (error,) = read_words(words, KEYS, ("run",))
@@ -97,7 +122,7 @@ def test_word__given_twice_or_in_the_wrong_place_is_an_error() -> None:
 def test_end__of_a_command_is_one_line_and_a_status(
     error: BaseException, status: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fails(given: object, errors: object) -> int:
+    def fails(asked: object) -> int:
         raise error
 
     monkeypatch.setattr(__main__, "_function", lambda command: fails)

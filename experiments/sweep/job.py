@@ -13,7 +13,6 @@ import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from experiments import runner
 from experiments.analysis_process import analyse
@@ -22,9 +21,9 @@ from experiments.resolved import Resolved
 from experiments.sweep import plan
 from experiments.sweep.thin import thin
 from lib import files, owner, syscalls
-from lib.errors import BadValue, Interrupted, RunError, SpecError
+from lib.errors import Interrupted, RunError
+from lib.keys import Keys, field
 from lib.terminal import say
-from lib.words import PATHS, Key, require
 from runs import results
 from runs.aborted import Cause
 from runs.job_state import State, look, make_room
@@ -33,15 +32,14 @@ from runs.names import REPETITION, SWEEP_RUNS
 LOG = "job.log"
 
 
-KEYS = {"sweep": Key("the sweep's directory", values=PATHS), "name": Key("the job's name")}
+class Asked(Keys):
+    sweep: Path = field("the sweep's directory", default=None)
+    name: str = field("the job's name", default=None)
 
 
-def command(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Returns the exit status. Raises SpecError, RunError."""
-    require(given, errors, sweep="say which directory", name="say which job")
-    if errors:
-        raise SpecError(errors)
-    return run(Path(given["sweep"]), given["name"])
+def command(asked: Asked) -> int:
+    """Returns the exit status. Raises RunError."""
+    return run(asked.sweep, asked.name)
 
 
 def run(directory: Path, name: str) -> int:

@@ -141,7 +141,7 @@ def write(directory: Path, sweep: Sweep, planned: Iterable[Job], queued: Collect
         "format_version": FORMAT_VERSION,
         "sweep": {
             "name": sweep.name, "about": sweep.about, "keep": sweep.keep, "reps": sweep.reps, "seed": sweep.seed,
-            "base": sweep.base, "points": sweep.points, "search": sweep.search._asdict() if sweep.search else None,
+            "base": sweep.base, "points": sweep.points, "search": sweep.search.model_dump() if sweep.search else None,
             "file": sweep.file,
         },
         "jobs": kept

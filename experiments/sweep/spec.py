@@ -8,20 +8,21 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.spec import KEYS, load_yaml, unknown_key
+from experiments.spec import KEYS, MOST_REPS, MOST_SEED, Spec, load_yaml
 from lib import units
 from lib.errors import BadValue, SpecError
-from lib.values import choice, number, whole_number
+from lib.keys import SWEEP, Keys, Model, field, parse
+from lib.values import number, whole_number
 from runs.quantities import CRITERIA
 from runs.thinned import KEEP
 
 # A sweep has one value of these keys; the values of its runs are derived.
-OF_THE_SWEEP = ("reps", "seed", "name", "spec_version")
+OF_THE_SWEEP = tuple(name for name, row in KEYS.items() if row.scope == SWEEP)
 VERSIONS = {"real": "CLOCK=real", "ns3": "SWITCH=ns3", "smoke": "SMOKE=1"}  # the word that selects a version
 IMPLIES = {"real": "clock", "ns3": "switch"}  # version -> the key that the version sets: the sweep's name leaves it out
 VERSION_SECTIONS = ("keep", "reps", "seed", "base", "grid", "points", "headlines", "optional_cc", "search")
@@ -29,26 +30,53 @@ LIKE_SECTIONS = (*VERSION_SECTIONS, *VERSIONS)
 SECTIONS = ("name", "about", "like", *LIKE_SECTIONS)
 HEADLINES = ("reps", "points")
 PARTS = {"like", "base", "grid", "points"}  # a spec with one of these keys is a sweep's, never an experiment's
-SEARCH = ("criterion", "least", "low", "high", "width", "most_reps", "edge_reps")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 UNSET = "none"  # this value unsets the key, which then has its default
 MOST_POINTS = 100_000
-MOST_REPS = 1000
 SHORT = {"duration": "100rtt", "warmup": "60rtt"}  # if the file has no short version of its own
 
 Point = dict[str, Any]  # values are text, except the value of `groups`
 
 
-class Search(NamedTuple):
+def _of_buffers(text: str) -> str:
+    units.parse(text, ("bdp", "packets"))
+    return text
+
+
+class Search(Keys):
     """The least buffer for which `criterion` is at least `least`, between `low` and `high`, to `width`."""
 
-    criterion: str
-    least: float
-    low: str
-    high: str
-    width: float  # of the interval, relative to its lower end
-    most_reps: int  # of one buffer, if repetitions disagree
-    edge_reps: int = 1  # of the two buffers that bound the result
+    criterion: str = field("what the buffer must keep", default=None, values=tuple(CRITERIA))
+    least: float = field("the least value of the criterion, 0 to 1", lambda text: float(number("0", "1")(text)), None)
+    low: str = field("the smallest buffer: 3p or 0.01bdp", _of_buffers, None)
+    high: str = field("the largest buffer: 250p or 1.5bdp", _of_buffers, None)
+    width: float = field(
+        "of the interval, relative to its lower end", lambda text: float(number("0.001", "1")(text)), "0.1"
+    )
+    most_reps: int = field("of one buffer, if repetitions disagree", whole_number(1, MOST_REPS), "10")
+    edge_reps: int = field("of the two buffers that bound the result", whole_number(1, MOST_REPS), "1")
+
+
+def _names(content: object) -> frozenset[str]:
+    if not isinstance(content, list) or not all(isinstance(name, str) and name for name in content):
+        raise ValueError("is no list of congestion controls; allowed: [bbr2]")
+    return frozenset(content)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("is not text; allowed: a sentence")
+    return value
+
+
+class SingleValues(Keys):
+    """The keys of a sweep's spec that are no parts."""
+
+    about: str | None = field("a sentence", _text)
+    keep: str = field("files that stay of each valid run", default=KEEP[0], values=KEEP)
+    reps: int = field("repetitions of each point", whole_number(1, MOST_REPS), "1")
+    seed: int = field("the seed of the sweep", whole_number(0, MOST_SEED), "1")
+    optional_cc: frozenset[str] | None = field("points with one of these are left out if the kernel lacks it", _names)
 
 
 class Headlines(NamedTuple):
@@ -153,18 +181,20 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
         else:
             base[key] = str(value)
     search = _search(content["search"], {*base, *varied}, wrong) if "search" in content else None
+    given = {key: value for key, value in (content | whole).items() if key in SingleValues.model_fields}
+    single = _part(SingleValues, given, "", wrong) or SingleValues()
     sweep = Sweep(
         name=_name(whole.get("name"), [content.get("name"), *versions], changed, whole.get("seed"), wrong),
-        about=_text(content.get("about", ""), "about", wrong),
-        keep=_value("keep", whole.get("keep", content.get("keep", "all")), choice(*KEEP), "all", wrong),
-        reps=_value("reps", whole.get("reps", content.get("reps", "1")), whole_number(1, MOST_REPS), 1, wrong),
-        seed=_value("seed", whole.get("seed", content.get("seed", "1")), whole_number(0, 2**32 - 1), 0, wrong),
+        about=single.about or "",
+        keep=single.keep,
+        reps=single.reps,
+        seed=single.seed,
         base=base,
         points=points,
         search=search,
         file=str(file),
         note=note,
-        optional_cc=_names(content.get("optional_cc", []), wrong),
+        optional_cc=single.optional_cc or frozenset(),
         headlines=NO_HEADLINES if "reps" in whole else _headlines(content.get("headlines"), wrong),
     )
     for each in sweep.headlines.points:
@@ -175,7 +205,7 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
         wrong("headlines", None, "has no meaning in a search; allowed: search.edge_reps")
     if search:
         most = max(search.most_reps, search.edge_reps, sweep.reps)
-        sweep = replace(sweep, search=search._replace(most_reps=most))
+        sweep = replace(sweep, search=search.model_copy(update={"most_reps": most}))
     if errors:
         raise SpecError(errors)
     return sweep
@@ -263,7 +293,7 @@ def _check_keys(content: Mapping[str, object], allowed: tuple[str, ...], where: 
 def _unknown(key: str) -> str:
     if key in OF_THE_SWEEP:
         return "is derived for each run of a sweep; allowed: name, reps and seed at the top of the spec"
-    return unknown_key(key)
+    return Spec.unknown_key(key)
 
 
 def _parameters(content: object, where: str, wrong: Any) -> Point:
@@ -312,50 +342,31 @@ def _headlines(content: object, wrong: Any) -> Headlines:
     if not isinstance(content, dict) or set(content) != {*HEADLINES}:
         wrong("headlines", None, "is not complete; allowed: {reps: 10, points: [{flows: 4}]}")
         return NO_HEADLINES
-    reps = _value("headlines.reps", content["reps"], whole_number(1, MOST_REPS), 1, wrong)
+    reps = _part(SingleValues, {"reps": content["reps"]}, "headlines", wrong) or SingleValues()
     listed = content["points"]
     if not isinstance(listed, list) or not listed:
         wrong("headlines.points", None, "is not a list; allowed: lines such as `- {cc: reno, flows: 1}`")
         return NO_HEADLINES
     named = [_parameters(point, f"headlines.points[{number}]", wrong) for number, point in enumerate(listed, 1)]
-    return Headlines(reps, tuple(named))
-
-
-def _names(content: object, wrong: Any) -> frozenset[str]:
-    if not isinstance(content, list) or not all(isinstance(name, str) and name for name in content):
-        wrong("optional_cc", None, "is no list of congestion controls; allowed: [bbr2]")
-        return frozenset()
-    return frozenset(content)
+    return Headlines(reps.reps, tuple(named))
 
 
 def _search(content: object, given: set[str], wrong: Any) -> Search | None:
-    if not isinstance(content, dict):
-        wrong("search", None, f"is not a mapping; allowed: {', '.join(SEARCH)}")
-        return None
-    _check_keys(content, SEARCH, "search.", wrong)
-    missing = [key for key in SEARCH[:4] if key not in content]
-    for key in missing:
-        wrong(f"search.{key}", None, "is missing")
+    search = _part(Search, content, "search", wrong)
     if "buf" in given:
         wrong("buf", None, "is the result of the search; allowed: no buf in base, grid and points, or after make")
-    if missing:
+    return search
+
+
+def _part(model: type[Model], content: object, where: str, wrong: Any) -> Model | None:
+    """A part of the spec; wrong keys have their defaults. None if a key without default is wrong."""
+    if not isinstance(content, dict):
+        wrong(where, None, f"is not a mapping; allowed: {', '.join(model.model_fields)}")
         return None
-
-    def value(key: str, default: str, read: Callable[[object], Any]) -> Any:
-        return _value(f"search.{key}", content.get(key, default), read, default, wrong)
-
-    criterion = value("criterion", "", choice(*CRITERIA))
-    for key in ("low", "high"):
-        value(key, "", lambda text: units.parse(text, ("bdp", "packets")))
-    return Search(
-        criterion,
-        float(value("least", "0", number("0", "1"))),
-        str(content["low"]),
-        str(content["high"]),
-        float(value("width", "0.1", number("0.001", "1"))),
-        int(value("most_reps", "10", whole_number(1, MOST_REPS))),
-        int(value("edge_reps", "1", whole_number(1, MOST_REPS))),
-    )
+    part, errors = parse(model, content)
+    for key, error in errors.items():
+        wrong(f"{where}.{key}".lstrip("."), error.value, error.problem)
+    return part
 
 
 def _name(given: object, of_file: list[object], changed: Mapping[str, object], seed: object, wrong: Any) -> str:
@@ -375,19 +386,3 @@ def _name(given: object, of_file: list[object], changed: Mapping[str, object], s
         wrong("name", given, "cannot name a directory; allowed: 1 to 64 letters, digits, '.', '_' and '-' (NAME=...)")
         return "sweep"
     return given
-
-
-def _text(value: object, key: str, wrong: Any) -> str:
-    if not isinstance(value, str):
-        wrong(key, None, "is not text; allowed: a sentence")
-        return ""
-    return value
-
-
-def _value(key: str, value: object, read: Callable[[object], Any], default: Any, wrong: Any) -> Any:
-    """The value as `read` takes it; `default` if the value is wrong."""
-    try:
-        return read(value)
-    except ValueError as error:
-        wrong(key, value, str(error))
-        return default

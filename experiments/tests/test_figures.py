@@ -22,6 +22,7 @@ from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
 from experiments.sweep import plan, run, spec
 from experiments.sweep.spec import Sweep
+from lib import keys
 from lib.errors import RunError, SpecError
 from lib.words import read_words
 from virtual.kernel import config
@@ -36,7 +37,7 @@ Measured = Callable[..., tuple[int, list[tuple[str, int]]]]
 
 
 def read(words: Sequence[str]) -> figures.Asked:
-    return figures.read(*read_words(list(words), figures.KEYS))
+    return keys.read(figures.Asked, *read_words(list(words), keys.table(figures.Asked)))
 
 
 def test_results__are_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +48,7 @@ def test_results__are_in_the_current_directory(tmp_path: Path, monkeypatch: pyte
 def test_words__are_all_checked_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "beside").mkdir()
     for words, said in (
-        ("PAPER=spang2021 FIGURE=99 DRAW=no JOBS=0 CLOCK=both", ["DRAW=no", "CLOCK=both", "JOBS=0", "FIGURE=99"]),
+        ("PAPER=spang2021 FIGURE=99 DRAW=no JOBS=0 CLOCK=both", ["JOBS=0", "CLOCK=both", "DRAW=no", "FIGURE=99"]),
         ("PAPER=spang2021 FIGURE=besi", ["FIGURE=besi"]),  # FIGURE=5 means 5a and 5b, but this means nothing
         ("", ["PAPER"]),
         ("PAPER=x FIGURE=99 DRAW=no", ["PAPER=x", "DRAW=no"]),
@@ -60,7 +61,7 @@ def test_words__are_all_checked_before_anything_runs(tmp_path: Path) -> None:
     ):
         with pytest.raises(SpecError) as failure:
             read(words.split())
-        assert [line.split()[0] for line in failure.value.lines()] == said, words
+        assert [error.key for error in failure.value.errors] == [each.partition("=")[0] for each in said], words
     assert [path.name for path in tmp_path.iterdir()] == ["beside"]
     asked = read(["PAPER=spang2021", "SMOKE=1", f"RESULTS={tmp_path}", "FIGURE=5", "JOBS=3"])
     assert asked.output == tmp_path / "figures/spang2021-smoke"
@@ -217,7 +218,7 @@ def test_show__counts_published_runs_and_leaves_the_results_alone(
     before = sorted(results.rglob("*"))
     words = {"paper": paper.key, "figure": "6", "results": str(results), "show": "1", "reps": "1", "attempts": "2"}
     for more, done in ({}, 0), ({"runs": "published"}, 4):
-        assert figures.run_command(words | more, []) == 0
+        assert figures.run_command(keys.read(figures.Asked, words | more, [])) == 0
         said = capsys.readouterr().out
         assert (f", {done} done; " in said) == bool(done), said
     assert sorted(results.rglob("*")) == before

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import lib.leftovers
+from bufferscope.__main__ import main
 from experiments import leftovers
 from experiments.host import CHECKOUT
 from hosts.tests.patience import wait_until
@@ -96,8 +97,8 @@ def test_leftovers__names_them_all_removes_them_and_spares_what_is_in_use(tmp_pa
         files.whole(tmp_path / "summary.json"),
     ):  # fmt: skip
         assert set(below(tmp_path)) == stale
-        assert leftovers.run({"results": str(tmp_path)}, []) == 2
-        assert leftovers.run({"results": str(tmp_path), "remove": "1"}, []) == 0
+        assert main(["leftovers", f"RESULTS={tmp_path}"]) == 2
+        assert main(["leftovers", f"RESULTS={tmp_path}", "REMOVE=1"]) == 0
         assert hidden(tmp_path) == {used, recorded, tmp_path / ".x.part"}
 
 
@@ -123,6 +124,6 @@ def test_leftovers__that_cannot_be_removed_are_not_said_to_be(
 ) -> None:
     (tmp_path / ".x.part").mkdir()
     os.chown(tmp_path, 65534, 65534)
-    assert leftovers.run({"results": str(tmp_path), "remove": "1"}, []) == 2
+    assert main(["leftovers", f"RESULTS={tmp_path}", "REMOVE=1"]) == 2
     said = capsys.readouterr()
     assert ("REMOVE=1" in said.out, "was not removed" in said.err) == (False, True)

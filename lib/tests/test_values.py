@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lib.values import choice, number, optional, quantity, unknown_key, whole_number
+from lib.values import choice, number, quantity, whole_number
 
 SHARE = number("0", "1", open_ends=True)
 
@@ -19,7 +19,6 @@ def test_readers__give_the_typed_value() -> None:
         (number("0", "1"), "0.1", Fraction(1, 10)),
         (number("0", "1", percent=True), "99%", Fraction(99, 100)),
         (choice("reno", "cubic"), "Reno", "reno"),
-        (optional(choice("reno")), None, None),
     ):
         reader: Any = read
         assert reader(value) == expected
@@ -49,5 +48,3 @@ def test_readers__name_the_problem_and_the_allowed_values() -> None:
         reader: Any = read
         with pytest.raises(ValueError, match=f"^{problem}"):
             reader(value)
-    assert unknown_key("RAET", ("rate", "rtt")) == "is not a parameter; did you mean RATE?"
-    assert unknown_key("colour", ("rate", "rtt")) == "is not a parameter; allowed: RATE, RTT"

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
-from lib.errors import BadValue, SpecError
+from lib.keys import NoKeys
 from p4src.compile import tofino, v1model
 from p4src.compile.sources import CannotCompile
 
@@ -16,9 +15,7 @@ V1MODEL = Path("p4src/v1model/bufferscope.p4")
 TESTS = Path("p4src/tests/programs")  # the TNA program's controls as v1model programs: tests/test_tna_pipelines.py
 
 
-def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    if errors:
-        raise SpecError(errors)
+def run(asked: NoKeys) -> int:
     failed = not _attempt("v1model", _v1model)
     try:
         compiler = tofino.find()

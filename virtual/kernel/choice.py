@@ -24,21 +24,6 @@ CHOICES = (
 )
 
 
-def read(given: Mapping[str, str]) -> dict[str, str]:
-    """Reads the choice from words with keys in lower case. Words of other goals of make are ignored. Raises KernelError
-    for a wrong or ambiguous choice.
-    """
-    chosen = {key.upper(): value for key, value in given.items() if key.upper() in KEYS}
-    for key in given:
-        if key.startswith("kernel") and key.upper() not in KEYS:
-            raise KernelError(f"{key.upper()} is not a parameter of make kernel; allowed: {', '.join(KEYS)}")
-    if len(chosen) > 1:
-        raise KernelError(f"{' and '.join(f'{key}={value}' for key, value in chosen.items())}: give one of them")
-    for key in chosen.keys() & {SOURCE, FINISHED}:  # absolute, so that it does not depend on the current directory
-        chosen[key] = str(Path(chosen[key]).expanduser().absolute())
-    return chosen
-
-
 @contextlib.contextmanager
 def remember(requested: Mapping[str, str], directory: Path) -> Iterator[dict[str, str]]:
     """Yields the choice, one of KEYS with its value: `requested`, else the choice stored in `directory`, else the

@@ -5,39 +5,43 @@ from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from lib.errors import BadValue, Interrupted, SpecError
-from lib.words import PATHS, Key
+from lib.errors import Interrupted
+from lib.keys import Keys, Wrong, field
 from virtual.kernel import choice
 from virtual.kernel.build import BUILD, INTERRUPTED, ensure
 from virtual.kernel.choice import DEFAULT_PACKAGE
 from virtual.kernel.progress import BuildProgress
 
-KEYS = {
-    "kernel_package": Key(
-        "the Debian package with the kernel's source; later builds use it until you choose another source",
-        DEFAULT_PACKAGE,
-    ),
-    "kernel_source": Key(
+
+class Asked(Keys):
+    kernel_package: str | None = field(
+        "the Debian package with the kernel's source; later builds use it until you choose another source "
+        f"(first default: {DEFAULT_PACKAGE})"
+    )
+    kernel_source: Path | None = field(
         "your own source instead: a tree, a tar archive, or a package file. It is never modified; later builds "
-        "use it, too",
-        values=PATHS,
-    ),
-    "kernel": Key(
+        "use it, too"
+    )
+    kernel: Path | None = field(
         "a finished kernel instead: build/virtual/linux of another checkout of this version, with its kernel.json "
-        "beside it; later builds use it, too",
-        values=PATHS,
-    ),
-}
+        "beside it; later builds use it, too"
+    )
+
+    def check(self, wrong: Wrong) -> None:
+        if len(self.model_fields_set) > 1:
+            wrong(min(self.model_fields_set), f"is given with {max(self.model_fields_set).upper()}; give one of them")
 
 
-def run(given: dict[str, Any], errors: list[BadValue]) -> int:
-    """Returns the exit status. Raises SpecError, KernelError."""
-    if errors:
-        raise SpecError(errors)
-    chosen = choice.read(given)
+def run(asked: Asked) -> int:
+    """Returns the exit status. Raises KernelError."""
+    paths = {choice.SOURCE: asked.kernel_source, choice.FINISHED: asked.kernel}
+    chosen = {name: str(path.expanduser().absolute()) for name, path in paths.items() if path}
+    if asked.kernel_package:
+        chosen[choice.PACKAGE] = asked.kernel_package
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     try:

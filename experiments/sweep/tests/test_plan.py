@@ -86,7 +86,7 @@ def test_optional_algorithms__are_left_out_where_the_kernel_lacks_them(write_spe
     with pytest.raises(SpecError, match="CC=bbr2 is not a congestion control"):
         plan.jobs(plan.offered(nothing_else, probe), probe)
     bad = write_spec(("smoke:", "optional_cc: bbr2\nsmoke:"))
-    with pytest.raises(SpecError, match="optional_cc is no list of congestion controls"):
+    with pytest.raises(SpecError, match="optional_cc=bbr2 is no list of congestion controls"):
         read(bad, {}, smoke=False)
 
 

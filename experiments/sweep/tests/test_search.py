@@ -6,7 +6,7 @@ from collections.abc import Callable
 from experiments.sweep.search import LeastBuffer, least_buffer, next_steps, steps_at_most
 from experiments.sweep.spec import Search
 
-SEARCH = Search("nonempty", 0.99, "3p", "249p", 0.1, most_reps=8)
+SEARCH = Search(criterion="nonempty", least=0.99, low="3p", high="249p", width=0.1, most_reps=8)
 LOW, HIGH = 3, 249
 Measure = Callable[[int, int], float | None]  # packets, repetition
 
@@ -77,7 +77,7 @@ def test_search__goes_on_with_runs_that_are_not_valid() -> None:
     assert (nothing.low, nothing.high, nothing.runs) == (None, None, 0)
 
 
-EDGES = SEARCH._replace(edge_reps=5, most_reps=5)
+EDGES = SEARCH.model_copy(update={"edge_reps": 5, "most_reps": 5})
 
 
 def test_search__measures_both_bounds_with_more_repetitions_and_no_other_buffer() -> None:
@@ -95,7 +95,7 @@ def test_search__whose_first_seed_was_lucky_takes_the_next_buffer_that_more_seed
     def measure(packets: int, repetition: int) -> float:
         return 1.0 if packets >= 60 or (packets >= 50 and repetition == 0) else 0.5
 
-    once, _ = searched(measure, 1, SEARCH._replace(most_reps=1))
+    once, _ = searched(measure, 1, SEARCH.model_copy(update={"most_reps": 1}))
     assert bounds(once)[1] < 60
     result, measured = searched(measure, 1, EDGES)
     low, high = bounds(result)
