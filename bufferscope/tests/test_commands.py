@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bufferscope import __main__
+from bufferscope import __main__, help_text
 from bufferscope.__main__ import main
 from bufferscope.commands import COMMANDS
+from experiments.host import CHECKOUT
 from lib.errors import BadValue, Interrupted, SpecError
 from lib.exit_codes import MEANINGS, Exit, of_parts
 from lib.keys import Keys, Wrong, field, flag, read, table
@@ -103,6 +104,10 @@ def test_model__has_typed_values_and_all_errors_at_once() -> None:
         with pytest.raises(SpecError) as failure:
             read(Asked, words, [BadValue("WITH", None, "is given twice")])
         assert [error.key for error in failure.value.errors] == ["WITH", *wrong]
+
+
+def test_page_of_keys__is_current() -> None:
+    assert (CHECKOUT / "docs/keys.md").read_text() == help_text.page() + "\n", "run what the page's first line says"
 
 
 def test_word__given_twice_or_in_the_wrong_place_is_an_error() -> None:
