@@ -156,7 +156,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         warmup_ns=warmup_ns,
         start_spread_ns=start_spread_ns,
         load=float(transfers.DEFAULT_LOAD if spec.load is None else spec.load) if open_loop else None,
-        sizes=str(spec.sizes or SIZES[0]) if open_loop else None,
+        sizes=(spec.sizes if isinstance(spec.sizes, str) else SIZES[0]) if open_loop else None,
         arrivals=(spec.arrivals or ARRIVALS[0]) if open_loop else None,
         datagram_flows=resolve_traffic.datagram_flows(spec) if open_loop else None,
         seed=spec.seed,

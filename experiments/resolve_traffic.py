@@ -109,7 +109,7 @@ def _long(entry: Entry, settings: Mapping[str, Any]) -> list[Long]:
     elif spec.flows is not None and spec.flows != total and not errors.keys() & {"cc", "flows"}:
         problem = f"is not the sum of CC={entry.given.get('cc')}, {total}; allowed: {total}, or no FLOWS at all"
         entry.wrong("flows", problem)
-    return [Long(cc=group.cc, flows=group.flows, **settings) for group in given_groups]
+    return [Long(cc=group.cc, flows=group.flows or 0, **settings) for group in given_groups]
 
 
 def datagram_flows(spec: Spec, number: int | None = None) -> int:
