@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Builds the map from the published tables: map.svg, map.png, map.csv, and the table in the page of all papers."""
+"""Builds the map from the published tables: map.svg, map.png, map.csv, and the table of the map's regions in
+docs/results/README.md, between two comments.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,16 @@ from pathlib import Path
 
 import polars as pl
 
-from analysis.map import figure, page, points, ratio, rules
-from analysis.map.points import MapPoint, Spreads
+from analysis.map import figure, points, ratio, rules
+from analysis.map.points import CRITERIA, SENDERS, MapPoint, Spreads
 from analysis.map.ratio import BestBuffer
 from analysis.papers import look
+from lib.errors import InputError
 
 NAME = "map"
 NUMBERS = f"{NAME}.csv"
 REFRESH = "make figures PAPER=all PUBLISH=1"
+PAGE, BEGIN, END = "README.md", f"<!-- map: written by {REFRESH} -->", "<!-- end of map -->"
 
 
 def build(docs: Path, output: Path, spreads: Spreads, *, only_svg: bool = False) -> list[Path]:
@@ -29,9 +33,36 @@ def build(docs: Path, output: Path, spreads: Spreads, *, only_svg: bool = False)
 def publish(docs: Path, spreads: Spreads) -> list[Path]:
     """Draws the map into `docs`, and writes its table into the page there."""
     files = build(docs, docs, spreads, only_svg=True)
-    path = docs / page.NAME
-    path.write_text(page.with_table(path, points.read(docs, spreads)), encoding="utf-8")
+    path = docs / PAGE
+    path.write_text(with_table(path, points.read(docs, spreads)), encoding="utf-8")
     return [*files, path]
+
+
+def table(map_points: list[MapPoint]) -> str:
+    """One row per rule and kind of senders, one column per criterion."""
+    lines = [
+        f"| rule | senders | {' | '.join(criterion.key for criterion in CRITERIA)} |",
+        f"|---|---|{'---|' * len(CRITERIA)}",
+    ]
+    for rule in rules.RULES:
+        for senders in SENDERS:
+            cells = [
+                rules.region(rule, [p for p in map_points if p.criterion == criterion and p.senders == senders]).text
+                for criterion in CRITERIA
+            ]
+            who = f"**{senders}**" if senders in rule.senders else senders
+            lines.append(f"| {rule.name} ({rule.paper}) | {who} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def with_table(path: Path, map_points: list[MapPoint]) -> str:
+    """The page with the table of these points. Raises InputError if the page has no place for it."""
+    text = path.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise InputError(f"{path}: has no {BEGIN} ... {END}; put both lines where the table belongs")
+    return f"{before}{BEGIN}\n{table(map_points)}\n{END}{after}"
 
 
 def write_numbers(map_points: list[MapPoint], bests: list[BestBuffer], output: Path) -> Path:

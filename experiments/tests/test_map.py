@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.map import build, page, points
+from analysis.map import build, points
 from bufferscope.__main__ import main
 from experiments import whole_map
 from lib.errors import InputError
@@ -20,8 +20,8 @@ def least_buffers():
 
 
 def test_map__has_its_table_and_its_figure_in_the_page(least_buffers):
-    path = DOCS / page.NAME
-    assert page.with_table(path, least_buffers) == path.read_text(encoding="utf-8"), REFRESH
+    path = DOCS / build.PAGE
+    assert build.with_table(path, least_buffers) == path.read_text(encoding="utf-8"), REFRESH
     assert f"]({build.NAME}.svg)" in path.read_text(encoding="utf-8")
 
 
@@ -38,9 +38,9 @@ def test_words__that_the_map_would_ignore_get_one_line_each(capsys):
 
 
 def test_map__without_a_place_or_tables_is_one_line(tmp_path):
-    path = tmp_path / page.NAME
+    path = tmp_path / build.PAGE
     path.write_text("no map")
     with pytest.raises(InputError):
-        page.with_table(path, [])
+        build.with_table(path, [])
     with pytest.raises(InputError):
         points.read(tmp_path, {})
