@@ -16,11 +16,10 @@ from typing import Any
 
 from analysis.papers import draw as papers_draw
 from analysis.papers import publish, registry
-from analysis.papers.imported_runs import SweepConditions
 from analysis.papers.paper import NS3, REAL, Paper, PaperFigure
 from analysis.papers.paper import sweeps as sweeps_of
+from analysis.papers.paper_runs import PaperRuns, SweepConditions
 from analysis.papers.published import PublishedRuns
-from analysis.papers.stored_runs import StoredRuns
 from controlplane.policy import MARKING_MODES
 from experiments import host, whole_map
 from experiments.spec import KEYS, MOST_REPS
@@ -298,7 +297,7 @@ def say_what_is_missing(sweeps: list[spec.Sweep], probe: Callable[[str], host.Ho
 def draw(asked: Asked) -> int:
     """Draws the figures, and prints where they are and how many runs were left out. Returns the exit status."""
     paper, results = asked.the_paper, asked.options.results
-    runs = StoredRuns(paper, results, asked.smoke, conditions(paper), asked.published_numbers, asked.published)
+    runs = PaperRuns(paper, results, asked.smoke, conditions(paper), asked.published_numbers, asked.published)
     with whole_map.drawing(asked.output) as output:
         drawn = papers_draw.draw(runs, output, asked.figures)
     without = [each.figure for each in drawn if each.figure.sweeps and not each.used]

@@ -6,7 +6,7 @@ The BDP in packets stays the same, and so does every parameter that a spec gives
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from statistics import median
 from typing import NamedTuple
@@ -18,11 +18,10 @@ from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.papers import look
-from analysis.papers.columns import BDP
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import REAL, PaperFigure
-from analysis.papers.series import bdp
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.paper_runs import PaperRun, PaperRuns
+from analysis.papers.series import BDP, bdp
 from analysis.statistics import Interval, mean_interval
 
 CAPTION = (
@@ -49,7 +48,7 @@ class ClockMeasure(NamedTuple):
     name: str
     unit: str
     quantity: str
-    grain: Callable[[StoredRun], float]
+    grain: Callable[[PaperRun], float]
     over: str = ""
     log: bool = False
 
@@ -57,7 +56,7 @@ class ClockMeasure(NamedTuple):
     def title(self) -> str:
         return self.name + (f" ({self.unit})" if self.unit else "")
 
-    def of(self, run: StoredRun) -> float | None:
+    def of(self, run: PaperRun) -> float | None:
         """The number in `unit`; None if not measured, and for a single flow, which is always 100 % of the flows."""
         value, over = run[self.quantity], run[self.over] if self.over else 1
         if value is None or not over or (self.over == "flows" and over < 2):
@@ -67,15 +66,15 @@ class ClockMeasure(NamedTuple):
         return value / bdp(run) if self.quantity.endswith("_packets") else value
 
 
-def _of_a_window(run: StoredRun) -> float:
+def _of_a_window(run: PaperRun) -> float:
     return 100 / (UTILIZATION_WINDOW_RTTS * bdp(run))
 
 
-def _of_the_bdp(run: StoredRun) -> float:
+def _of_the_bdp(run: PaperRun) -> float:
     return 1 / bdp(run)
 
 
-def _of_arrivals(run: StoredRun) -> float:
+def _of_arrivals(run: PaperRun) -> float:
     return 100 / run["arrivals"]
 
 
@@ -127,36 +126,29 @@ class ClockPoint(NamedTuple):
     values: tuple[ClockComparison | None, ...]
 
 
-def prepare(sweeps: tuple[str, ...], runs: StoredRuns) -> Data:
+def prepare(sweeps: tuple[str, ...], runs: PaperRuns) -> Data:
     """Every point that both clocks have, in the order of `sweeps`; and the labels of points that only real time has."""
     points, alone = [], []
     for stem in sweeps:
-        for real in _repetitions(runs.select(stem + REAL, clock="real")):
-            virtual = _virtual(runs, stem, real[0])
-            label = _label(real[0])
+        by_point: dict[str, list[PaperRun]] = {}
+        for run in runs.select(stem + REAL, clock="real"):
+            by_point.setdefault(run["point"], []).append(run)
+        for real in by_point.values():
+            virtual, label = _virtual(runs, stem, real[0]), _label(real[0])
             if virtual:
                 points.append(ClockPoint(label, _cc(real[0]), tuple(_both(m, virtual, real) for m in MEASURES)))
             else:
                 alone.append(label)
-    missing = MISSING.format(runs.paper.key)
-    return {"points": points, "alone": alone, "missing": missing, "provenance": runs.provenance()}
+    return {"points": points, "alone": alone, "missing": MISSING.format(runs.paper.key)}
 
 
-def _repetitions(runs: Iterable[StoredRun]) -> list[list[StoredRun]]:
-    """Groups the runs by point: runs of a group differ only in their repetition. Groups keep the order of `runs`."""
-    groups: dict[str, list[StoredRun]] = {}
-    for run in runs:
-        groups.setdefault(run["point"], []).append(run)
-    return list(groups.values())
-
-
-def _virtual(runs: StoredRuns, stem: str, real: StoredRun) -> list[StoredRun]:
+def _virtual(runs: PaperRuns, stem: str, real: PaperRun) -> list[PaperRun]:
     """The runs of a point in virtual time: at the rate of the run in real time if there are any, else at any rate."""
     virtual = runs.select(stem, *_same_point(real), clock="virtual")
     return [run for run in virtual if run["rate_bps"] == real["rate_bps"]] or virtual
 
 
-def _same_point(run: StoredRun) -> list[pl.Expr]:
+def _same_point(run: PaperRun) -> list[pl.Expr]:
     """A run of the other clock is the same point if algorithm, flows, traffic, profile and policy are the same, and if
     its buffer and its threshold, scaled by the BDP, differ from this run's by less than a packet.
     """
@@ -169,12 +161,12 @@ def _same_point(run: StoredRun) -> list[pl.Expr]:
     return conditions
 
 
-def _cc(run: StoredRun) -> str:
+def _cc(run: PaperRun) -> str:
     """The congestion control of the long flows, or of the finite flows if the run has no long flows."""
     return str(run["cc"] or run["finite_cc"])
 
 
-def _label(run: StoredRun) -> str:
+def _label(run: PaperRun) -> str:
     name = algorithms.name(_cc(run))
     if run["flow_sizes"] is not None:
         return f"{name}, flows of {run['flow_sizes']}, load {run['load']:g}, {run['rate_bps'] / 1e6:g} Mb/s"
@@ -187,7 +179,7 @@ def _label(run: StoredRun) -> str:
     return f"{name}, {flows}, B = {buffer}"
 
 
-def _both(measure: ClockMeasure, virtual: list[StoredRun], real: list[StoredRun]) -> ClockComparison | None:
+def _both(measure: ClockMeasure, virtual: list[PaperRun], real: list[PaperRun]) -> ClockComparison | None:
     first, second = (mean_interval(measure.of(run) for run in runs) for runs in (virtual, real))
     return None if first is None or second is None else ClockComparison(first, second, measure.grain(real[0]))
 
@@ -243,7 +235,12 @@ def _panel(ax: look.Axes, measure: ClockMeasure, points: list[tuple[str, ClockCo
         ax.plot(virtual.value, real.value, algorithms.marker(cc), color=shade, markerfacecolor=fill,
                 markeredgewidth=0.8)  # fmt: skip
     ends = [end for _, both in drawn for interval in both[:2] for end in interval.ends]
-    low, high = _limits(ends, measure)
+    if measure.log:  # bars of intervals that reach 0 end at the edge
+        ends = [end for end in ends if end > 0]
+        low, high = min(ends) / 1.25, max(ends) * 1.25
+    else:
+        room = 0.08 * (max(ends) - min(ends)) or 0.02 * (abs(max(ends)) or 1)
+        low, high = min(ends) - room, max(ends) + room
     ax.plot([low, high], [low, high], color=GREY, linewidth=0.7, zorder=0)
     ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
     ax.grid(axis="x", color="#EBEBEB", linewidth=0.6)
@@ -259,16 +256,6 @@ def _panel(ax: look.Axes, measure: ClockMeasure, points: list[tuple[str, ClockCo
     ax.text(0.97, 0.03, text, transform=ax.transAxes, ha="right", fontsize=look.LABEL_POINTS, color=BLACK)
 
 
-def _limits(values: list[float], measure: ClockMeasure) -> tuple[float, float]:
-    """The limits of both axes, with room around the points."""
-    if measure.log:  # bars of intervals that reach 0 end at the edge
-        values = [value for value in values if value > 0]
-        return min(values) / 1.25, max(values) * 1.25
-    low, high = min(values), max(values)
-    room = 0.08 * (high - low) or 0.02 * (abs(high) or 1)
-    return low - room, high + room
-
-
 # Words ----------------------------------------------------------------------------------------------------------------
 
 
@@ -282,16 +269,17 @@ def facts(data: Data) -> list[Fact]:
     for at, measure in enumerate(MEASURES):
         known = [(point.label, both) for point in data["points"] if (both := point.values[at]) is not None]
         judged = [both.meet for _, both in known if both.meet is not None]
-        what = f"{measure.name}: points whose intervals of both clocks meet"
+        name, unit = measure.name, measure.unit
         count = exactly(judged.count(True)) if judged else None
-        rows.append(Fact(what, "", None, count, f"of {len(judged)}"))
+        rows.append(Fact(f"{name}: points whose intervals of both clocks meet", "", None, count, f"of {len(judged)}"))
         if known:
             middle = exactly(median(abs(both.difference) for _, both in known))
-            what = f"{measure.name}: distance of real from virtual time, median over points"
-            rows.append(Fact(what, "", None, middle, measure.unit))
             label, both = max(known, key=lambda point: abs(point[1].difference))
-            what = f"{measure.name}: largest difference, real time less virtual time"
-            rows.append(Fact(what, "", None, exactly(both.difference), measure.unit, label))
+            largest = exactly(both.difference)
+            what = f"{name}: distance of real from virtual time, median over points"
+            rows.append(Fact(what, "", None, middle, unit))
+            what = f"{name}: largest difference, real time less virtual time"
+            rows.append(Fact(what, "", None, largest, unit, label))
     return rows
 
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis.papers import run_list
+from analysis.papers import published
 from analysis.papers.facts import Fact
-from analysis.papers.paper import Paper, PaperFigure
-from analysis.papers.stored_runs import LeftOut, StoredRuns, kinds
+from analysis.papers.paper import NS3, Paper, PaperFigure
+from analysis.papers.paper_runs import LeftOut, PaperRuns, kinds
 from lib.errors import InputError
 from lib.terminal import counted
 from runs import run_table
@@ -34,7 +34,7 @@ class DrawnFigure(NamedTuple):
 
 
 def page(
-    drawn: list[DrawnFigure], runs: StoredRuns, reasons: Mapping[str, str], pictures: str = ".", listed: str = ""
+    drawn: list[DrawnFigure], runs: PaperRuns, reasons: Mapping[str, str], pictures: str = ".", listed: str = ""
 ) -> str:
     """The page in Markdown: what was asked, the most telling figures, what differs and why, each figure, the runs.
     `reasons` are texts by title of a section, `pictures` the path from the page to the images and CSV files, `listed`
@@ -116,11 +116,11 @@ def _left_out(left_out: list[LeftOut]) -> str:
     return f"Not drawn ({kinds(left_out)}):\n\n{lines}"
 
 
-def _about_runs(runs: StoredRuns, drawn: list[DrawnFigure], name: str) -> str:
+def _about_runs(runs: PaperRuns, drawn: list[DrawnFigure], name: str) -> str:
     """The paragraph about the runs: their number, clocks and commits, and how to read the intervals."""
     used = {label for each in drawn for label in each.used}
     left_out = {run.label: run for each in drawn for run in each.left_out}
-    table = run_list.rows(runs)
+    table = runs.listed()
     if not used or not len(table):
         return "No run was found."
     hours = (table["wall_s"].sum() or 0) / 3600
@@ -141,19 +141,19 @@ def _about_runs(runs: StoredRuns, drawn: list[DrawnFigure], name: str) -> str:
         f"{count} {kind} in {clocks}{twice}, {len(left_out)} left out{why}{none}; "
         f"{each} of each point; {hours:.1f} h of runs, analysis not counted; "
         f"commit {commits or 'unknown'}. [{name}]({name}) has a row for each run, and in its column "
-        f"`{run_list.FIGURES}` the figures that were drawn from it (`3;5a`). Intervals are 95 % Student's t intervals "
+        f"`{published.FIGURES}` the figures that were drawn from it (`3;5a`). Intervals are 95 % Student's t intervals "
         "over runs, or likelihood intervals where a law is fitted; of few runs they are wide and may contain "
         "impossible values. The bounds of a search are the largest buffer that is not enough and the smallest buffer "
         "that is."
     )
 
 
-def _about_ns3(runs: StoredRuns, drawn: list[DrawnFigure]) -> str:
+def _about_ns3(runs: PaperRuns, drawn: list[DrawnFigure]) -> str:
     """The paragraph about ns-3's runs; "" if there are none."""
     used = {label for each in drawn for label in each.ns3_used}
     if not used:
         return ""
-    hours, count = (run_list.of_ns3(runs)["wall_s"].sum() or 0) / 3600, counted(len(used), "run")
+    hours, count = (runs.of_sets(NS3)["wall_s"].sum() or 0) / 3600, counted(len(used), "run")
     return (
         f"Some figures also show ns-3 at a few points: {count} with the same flows, starts and queue, and the TCP of "
         f"the ns-3 simulator (`make figures PAPER={runs.paper.key} SWITCH=ns3`; {hours:.1f} h). ns-3's runs may be "

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -129,6 +129,27 @@ def _row(fact: Fact) -> tuple[Any, ...]:
 def exactly(value: float) -> Interval:
     """A number of one run, or of all runs pooled: it is not a mean of repetitions, so it has no interval."""
     return Interval(value, None, None, 1)
+
+
+def each(
+    points: Mapping[Any, Interval | None],
+    what: str,
+    paper: str | Callable[[Any], str | None] = "",
+    predicted: float | Callable[[Any], float | None] | None = None,
+    unit: str = "",
+    headline: bool | Callable[[Any], bool | None] = False,
+) -> list[Fact]:
+    """A Fact for each point. `what` is a format of the point's place; `paper`, `predicted` and `headline` are one for
+    all, or functions of the place.
+    """
+
+    def at(place: Any, given: Any) -> Any:
+        return given(place) if callable(given) else given
+
+    return [
+        Fact(what.format(x), at(x, paper) or "", at(x, predicted), point, unit, headline=bool(at(x, headline)))
+        for x, point in points.items()
+    ]
 
 
 def absent(text: str, paper: str = "") -> Fact:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figures import algorithms
-from analysis.figures.common import GREY, Data, plain, tidy
+from analysis.figures import algorithms, common
+from analysis.figures.common import BLACK, GREY, Data, plain, tidy
 from analysis.figures.common import log_axis as log_axis
-from analysis.papers.stored_runs import kinds
+from analysis.papers.paper_runs import kinds
 from analysis.statistics import Interval
 from lib.terminal import counted
 
@@ -30,11 +30,9 @@ SMALL: dict[str, Any] = {  # for figures as wide as a column or a page; journals
     "hatch.linewidth": 0.5,
 }  # fmt: skip
 LABEL_POINTS, FOOTER_POINTS = 7, 5
-NS3: dict[str, Any] = {
-    "markerfacecolor": "none",
-    "markersize": 5.6,
-    "markeredgewidth": 0.8,
-}  # a hollow diamond, large enough to surround the marker of the same point
+CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": LABEL_POINTS}
+# A hollow diamond, large enough to surround the marker of the same point
+NS3: dict[str, Any] = {"markerfacecolor": "none", "markersize": 5.6, "markeredgewidth": 0.8}
 
 
 def new_figure(width_in: float, height_in: float, rows: int = 1, columns: int = 1, **grid: Any) -> tuple[Figure, Any]:
@@ -85,12 +83,41 @@ def split(curves: Data) -> tuple[Data, list[str]]:
     return {cc: curve for cc, curve in curves.items() if "absent" not in curve}, missing
 
 
+def of_ns3(data: Data, *path: Any) -> Any:
+    """What ns-3's runs have at this path of a figure's data; an empty dictionary if they have nothing."""
+    found = data.get("ns3", {})
+    for key in path:
+        found = found.get(key, {})
+    return found
+
+
+def sketch(ax: Axes) -> None:
+    """Empties a panel for boxes and arrows, with coordinates from 0 to 1."""
+    ax.set_axis_off()
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+
+
+def box(ax: Axes, left: float, right: float, middle: float, height: float, text: str) -> None:
+    """A box with text in it."""
+    from matplotlib.patches import Rectangle
+
+    corner = (left, middle - height / 2)
+    ax.add_patch(Rectangle(corner, right - left, height, fill=False, edgecolor=BLACK, linewidth=0.8))
+    ax.text((left + right) / 2, middle, text, **CENTRED)
+
+
 def log2_axis(ax: Axes, values: Sequence[float], margin: float) -> None:
     """A logarithmic x axis (base 2) from first value / `margin` to last value * `margin`, with a tick at each value."""
     ax.set_xscale("log", base=2)
     ax.set_xlim(values[0] / margin, values[-1] * margin)
     ax.set_xticks(values, [str(value) for value in values])
     ax.minorticks_off()
+
+
+def level(ax: Axes, y: float, text: str) -> None:
+    """A dotted line at height `y` with its meaning at the right end."""
+    common.level(ax, y, text, GREY, ":", LABEL_POINTS)
 
 
 def legend(ax: Axes, **where: Any) -> None:

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from analysis.figures.steps import queue_steps, value_steps
 from analysis.loss import AFTERMATH_RTTS
-from analysis.papers.stored_runs import StoredRun
+from analysis.papers.paper_runs import PaperRun
 from analysis.raw import Columns
 from analysis.theory.single_flow import bdp_packets
 from analysis.trace_by_flow import PACKETS_OUT
@@ -23,12 +23,33 @@ EVENT = wire.TCP_RECORD.const
 REFUSED = CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
 
 
+class AnsweredLoss(NamedTuple):
+    """One loss of one flow: its window at the drop and after recovery, least window and depth (packets); times (ns)
+    from the drop to the retransmission, from then until the window has halved, and the longest gap between arrivals
+    meanwhile.
+    """
+
+    drop_ns: int
+    before: int
+    least: int
+    queue: int
+    settled: int
+    known_ns: int
+    halved_ns: int
+    silent_ns: int
+
+
+def latest(at: np.ndarray, times: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The latest value at each time of `at`."""
+    return values[np.maximum(np.searchsorted(times, at, side="right") - 1, 0)]
+
+
 class PacketTrace:
     """Times are ns on the run's clock. `queue` reads postcards.parquet. `records` reads tcp.parquet, and joined.parquet
     if the trace has records without a count of packets in flight. Both raise InputError.
     """
 
-    def __init__(self, run: StoredRun) -> None:
+    def __init__(self, run: PaperRun) -> None:
         self.run = run
         spec = run.experiment
         self.start_ns, self.end_ns = run.value("measurement_window_mono_ns")
@@ -138,6 +159,30 @@ class PacketTrace:
         times, window = self.window(flow)
         before, after = np.searchsorted(times, (drop_ns, end_ns - self.rtt_ns), side="right") - 1
         return int(window[before]), int(window[after])
+
+    def answered_losses(self, half: float) -> list[AnsweredLoss]:
+        """The losses of the first flow that has a retransmission and a window of at most `half` of the window at the
+        drop.
+        """
+        flow = self.flows[0]["id"]
+        times, window = self.window(flow)
+        answered = []
+        for drop, _, end in self.losses():
+            again, _ = self.retransmissions(drop, end)
+            before, settled = self.fall(flow, drop, end)
+            after = slice(*np.searchsorted(times, (drop, end)))
+            halved = times[after][window[after] <= before * half]
+            if not len(again) or not len(halved):
+                continue
+            came = self.queue["enqueue_mono_ns"][self.arrivals(int(again[0]), int(halved[0]))]
+            depths = self.queue["depth_packets"][self.arrivals(drop, end)]
+            answered.append(
+                AnsweredLoss(
+                    drop, before, int(window[after].min()), int(depths.min()), settled, int(again[0]) - drop,
+                    int(halved[0] - again[0]), int(np.diff(came).max(initial=0)),
+                )
+            )  # fmt: skip
+        return answered
 
     def window_steps(self, flow: int, start_ns: int, end_ns: int) -> np.ndarray:
         """A flow's window in [start, end]: 2 x steps, ns and packets."""

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,15 +34,15 @@ FIGURE_NAME = re.compile(r"[a-z]+(_[0-9]{1,3}[a-f]?)?")
 @dataclass(frozen=True)
 class PaperFigure:
     """A figure or a table. `prepare` selects stored runs and returns plain data; `draw`, `facts`, `table` and `points`
-    use nothing but that data.
+    use nothing but that data. By default `facts` are in the data.
     """
 
     name: str  # of its files: figure_05a, table_1
     caption: str  # begins with a small letter: in sweep reports it follows the title and a colon
     sweeps: tuple[str, ...]  # stems of the specs that it is drawn from
-    prepare: Callable[[Any], Data]  # Any is StoredRuns, which has a Paper: importing it would be circular
+    prepare: Callable[[Any], Data]  # Any is PaperRuns, which has a Paper: importing it would be circular
     draw: Callable[[Data], Figure]
-    facts: Callable[[Data], list[Fact]]
+    facts: Callable[[Data], list[Fact]] = itemgetter("facts")
     table: Callable[[Data], str] | None = None  # Markdown for the page, of some rows
     points: Callable[[Data], pl.DataFrame] | None = None  # a second CSV: each point, where facts are about all of them
     compares_clocks: bool = False  # needs the sweeps' real-time versions too, which CLOCK=real runs
@@ -49,6 +50,11 @@ class PaperFigure:
     def __post_init__(self) -> None:
         if not FIGURE_NAME.fullmatch(self.name):
             raise ValueError(f"figure {self.name!r}: cannot name its files; allowed: as in figure_05a, table_1, clocks")
+
+    def data(self, runs: Any) -> Data:
+        """The data of `prepare`, with the runs that it selected."""
+        data = self.prepare(runs)
+        return {**data, "provenance": runs.provenance()}
 
     @property
     def is_table(self) -> bool:

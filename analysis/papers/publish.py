@@ -10,16 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.papers import document, draw, published, run_list
+from analysis.papers import document, draw, published
 from analysis.papers.document import DrawnFigure
-from analysis.papers.stored_runs import StoredRuns
+from analysis.papers.paper import NS3
+from analysis.papers.paper_runs import PaperRuns
 from lib.errors import InputError
 from runs import run_table
 
 MOST_BYTES = 300_000  # of a picture: everybody who clones the repository downloads it
 
 
-def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Path) -> list[Path]:
+def publish(drawn: list[DrawnFigure], runs: PaperRuns, figures: Path, docs: Path) -> list[Path]:
     """Copies the pictures as SVG and their numbers (CSV) from `figures` to `docs`, and writes the page there and the
     runs of each sweep that changed. Returns the new files. Raises OSError; InputError if a picture or a sweep's runs
     are too large, or if the file of reasons names a figure that was not drawn.
@@ -42,16 +43,17 @@ def publish(drawn: list[DrawnFigure], runs: StoredRuns, figures: Path, docs: Pat
     return [docs / paper.page_name, *tables, *copies.values()]
 
 
-def publish_runs(runs: StoredRuns, used: Mapping[str, set[str]], directory: Path) -> list[Path]:
+def publish_runs(runs: PaperRuns, used: Mapping[str, set[str]], directory: Path) -> list[Path]:
     """Writes the runs of all sets of a paper into `directory`, a file for each sweep. A run of `runs` replaces the
     published run with its KEY, other published runs keep their rows. Runs of an earlier spec are left out: nobody could
     tell them from runs of the present spec. Returns the files that changed. Raises InputError, OSError.
     """
     sweeps: dict[str, list[dict[str, Any]]] = {}
-    for row in run_list.with_other_sets(runs).iter_rows(named=True):
+    second = [runs.paper.second.suffix] if runs.paper.second else []
+    for row in runs.of_sets("", NS3, *second).iter_rows(named=True):
         if not runs.is_of_earlier_spec(row):
             run = runs.run(row)
-            sweeps.setdefault(row["sweep"], []).append(published.stored(run, run_list.figures_of(run, used)))
+            sweeps.setdefault(row["sweep"], []).append(published.stored(run, published.figures_of(run, used)))
     if runs.published is not None:  # those that figures cannot use, because they lack answers
         for row in run_table.lacking(runs.published.without_answers, runs.table).iter_rows(named=True):
             sweeps.setdefault(row["sweep"], []).append(row)
@@ -60,6 +62,6 @@ def publish_runs(runs: StoredRuns, used: Mapping[str, set[str]], directory: Path
     return [path for path, of in sorted(paths.items()) if published.write(path, of)]
 
 
-def lacking_answers(runs: StoredRuns) -> int:
+def lacking_answers(runs: PaperRuns) -> int:
     """The number of runs whose figures read whole tables: published, figures cannot be drawn from them."""
     return sum(asked.needs_tables for asked in runs.asked.values())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Published runs: docs/results/<paper>-runs/<sweep>.parquet has a row for each run of a sweep. A row has the run's
 columns of the run table, the figures that were drawn from the run, the spec, and the answers to all that figures asked
-of the run (stored_run.py). A row without a spec has only its columns, for the map: its figures need whole tables.
+of the run (paper_run.py). A row without a spec has only its columns, for the map: its figures need whole tables.
 
 A run is found by its sweep, its point's values, its seed and its repetition, never by its name (run_table.KEY).
 """
@@ -18,11 +18,10 @@ import numpy as np
 import polars as pl
 
 from analysis.papers.paper import PUBLISHED_END as END
-from analysis.papers.stored_run import Distribution, Key, StoredRun, experiment_of, typed
+from analysis.papers.paper_run import PaperRun
 from lib import files, parquet
 from lib.errors import InputError
 from lib.terminal import one_line
-from model.experiment import Experiment
 from runs import run_table
 
 KEPT = "published"  # in the column `kept` of a published run's row
@@ -84,93 +83,29 @@ class PublishedRuns:
     def _places(self) -> dict[str, int]:
         return {run: place for place, run in enumerate(self._answers["run"])}
 
-    def run(self, row: dict[str, Any]) -> PublishedRun:
-        return PublishedRun(row, self._answers.row(self._places[row["run"]], named=True), self.directory)
+    def run(self, row: dict[str, Any]) -> PaperRun:
+        """A run whose answers are published. Its files are elsewhere."""
+        answers = self._answers.row(self._places[row["run"]], named=True)
+        return PaperRun(row, self.directory, published=answers)
 
 
-class PublishedRun(StoredRun):
-    """A run whose answers are published. Its files are elsewhere."""
-
-    def __init__(self, row: dict[str, Any], answers: dict[str, Any], directory: Path) -> None:
-        super().__init__(row, directory)
-        self.answers, self.published_in = answers, directory
-
-    @cached_property
-    def experiment(self) -> Experiment:  # type: ignore[override]
-        return experiment_of(json.loads(self.answers["spec"]), f"{self.published_in}: {self.label}")
-
-    def value(self, *path: Key) -> Any:
-        return self._answer(self._values, path, ".".join(map(str, path)))
-
-    def measure(self, name: str, kind: Any, compute: Any) -> Any:
-        return typed(self._answer(self._measures, name, name), kind, f"{self.published_in}: {self.label}: {name}")
-
-    def percentile(self, what: str, percent: float) -> float | None:
-        at: float | None = self._answer(self._values, ("percentile", what, percent), f"percentile of {what}")
-        return at
-
-    def distribution(self, what: str) -> Distribution:
-        counts: Distribution = self._answer(self._distributions_by_key, (what, None), what)
-        return counts
-
-    def distributions_of_flows(self, what: str) -> dict[int, Distribution]:
-        by_key = self._distributions_by_key.items()
-        return {flow: counts for (name, flow), counts in by_key if name == what and flow is not None}
-
-    @property
-    def congestion_controls(self) -> tuple[str, ...]:
-        return tuple(self.answers["congestion_controls"].split())
-
-    @cached_property
-    def summary(self) -> dict[str, Any]:
-        raise self._lacks("summary.json")
-
-    def table(self, name: str) -> pl.DataFrame:
-        raise self._lacks(f"{name}.parquet")
-
-    @cached_property
-    def _values(self) -> dict[tuple[Key, ...], Any]:
-        return {tuple(path): value for path, value in json.loads(self.answers["summary"])}
-
-    @cached_property
-    def _measures(self) -> dict[str, Any]:
-        measures: dict[str, Any] = json.loads(self.answers["measures"])
-        return measures
-
-    @cached_property
-    def _distributions_by_key(self) -> dict[tuple[str, int | None], Distribution]:
-        return {
-            (each["what"], each["flow"]): (
-                np.cumsum(each["steps"], dtype=np.int64),
-                np.array(each["counts"], np.int64),
-            )
-            for each in self.answers["distributions"]
-        }
-
-    def _answer(self, answers: Mapping[Any, Any], key: Any, name: str) -> Any:
-        if key not in answers:
-            raise self._lacks(name)
-        return answers[key]
-
-    def _lacks(self, what: str) -> InputError:
-        return InputError(
-            f"{self.published_in}: the published run {self.label} has no {what}: no figure asked for it before; leave "
-            "RUNS=published out, and run the sweep again"
-        )
+def figures_of(run: PaperRun, used: Mapping[str, set[str]]) -> str:
+    """The value of the column FIGURES. `used` has the labels of each figure's runs, by the figure's word (5a)."""
+    return SEPARATOR.join(figure for figure, labels in used.items() if run.label in labels)
 
 
-def stored(run: StoredRun, figures: str) -> dict[str, Any]:
+def stored(run: PaperRun, figures: str) -> dict[str, Any]:
     """The row of a run to publish."""
     row = {name: run[name] for name in ROW} | {FIGURES: figures}
-    if isinstance(run, PublishedRun):
-        return row | run.answers
+    if run.published:
+        return {**row, **run.published}
     try:
         return row | (dict.fromkeys(ANSWERS) if run.asked.needs_tables else _answers(run))
     except InputError:  # a damaged run: no figure uses it
         return row | dict.fromkeys(ANSWERS)
 
 
-def _answers(run: StoredRun) -> dict[str, Any]:
+def _answers(run: PaperRun) -> dict[str, Any]:
     return {
         "spec": _json(run_table.of_point(run.experiment)),
         "congestion_controls": " ".join(run.congestion_controls),

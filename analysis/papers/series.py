@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Numbers of runs as estimates: one interval for each point of an axis, over the repetitions of that point."""
+"""Numbers of runs as estimates: one interval for each point of an axis, over the repetitions of that point; and
+expressions over the run table by which figures select runs.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +9,52 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from analysis.papers.stored_runs import StoredRun
+from analysis.papers.paper_run import PaperRun
 from analysis.statistics import Interval, mean_interval
+from controlplane.policy import MARKING_MODES
+
+NEAR = 0.02  # largest relative difference between buffers that count as equal
+BDP = pl.col("buffer_packets") / pl.col("buffer_over_bdp")  # C x RTT in packets, not rounded
+IS_MARKED = pl.col("mode").is_in(MARKING_MODES)
+THRESHOLD = pl.when(pl.col("mode") == "ecn").then(pl.col("ecn_threshold_packets")).otherwise(pl.col("buffer_packets"))
+OF_THE_LINK = ("rate_bps", "rtt_ns", "mtu_bytes")
+
+
+def is_near(packets: pl.Expr, wanted: pl.Expr) -> pl.Expr:
+    """Whether a buffer is `wanted` packets, to within NEAR or one packet: a buffer is rounded to whole packets, or to a
+    switch's cells.
+    """
+    return (packets - wanted).abs() <= pl.max_horizontal(pl.lit(1.0), NEAR * wanted)
+
+
+IS_ONE_BDP = is_near(THRESHOLD, BDP)  # packets are dropped or marked from one BDP on
 
 Series = dict[Any, Interval]
-Of = str | Callable[[StoredRun], Any]  # a column, or a function of a run
+Of = str | Callable[[PaperRun], Any]  # a column, or a function of a run
 
 
-def value_of(run: StoredRun, of: Of) -> Any:
+def value_of(run: PaperRun, of: Of) -> Any:
     """The column of a run, or the function's value."""
     return of(run) if callable(of) else run[of]
 
 
-def grouped(runs: Iterable[StoredRun], by: Of) -> dict[Any, list[StoredRun]]:
+def grouped(runs: Iterable[PaperRun], by: Of) -> dict[Any, list[PaperRun]]:
     """The runs of each value of `by`, by value."""
-    groups: dict[Any, list[StoredRun]] = {}
+    groups: dict[Any, list[PaperRun]] = {}
     for run in runs:
         groups.setdefault(value_of(run, by), []).append(run)
     return dict(sorted(groups.items()))
 
 
-def series(runs: Iterable[StoredRun], by: Of, number: Of) -> Series:
+def series(runs: Iterable[PaperRun], by: Of, number: Of) -> Series:
     """The mean of `number` over the runs of each value of `by`; values without a number are left out."""
     estimates = {at: mean_interval(value_of(run, number) for run in group) for at, group in grouped(runs, by).items()}
     return {at: estimate for at, estimate in estimates.items() if estimate is not None}
 
 
-def differences(runs: Iterable[StoredRun], of: Of, minuend: Any, subtrahend: Any, by: str, number: str) -> Series:
+def differences(runs: Iterable[PaperRun], of: Of, minuend: Any, subtrahend: Any, by: str, number: str) -> Series:
     """The column `number` of runs whose `of` is `minuend`, minus that of runs whose `of` is `subtrahend`, by the column
     `by`: the mean over repetitions. Runs of the same repetition are paired.
     """
@@ -47,7 +67,7 @@ def differences(runs: Iterable[StoredRun], of: Of, minuend: Any, subtrahend: Any
     return {place: estimate for place, estimate in estimates.items() if estimate is not None}
 
 
-def pooled(runs: Iterable[StoredRun], what: str) -> tuple[np.ndarray, np.ndarray]:
+def pooled(runs: Iterable[PaperRun], what: str) -> tuple[np.ndarray, np.ndarray]:
     """(values, how often each occurred) of a distribution over all runs."""
     total: dict[int, int] = {}
     for run in runs:
@@ -57,21 +77,24 @@ def pooled(runs: Iterable[StoredRun], what: str) -> tuple[np.ndarray, np.ndarray
     return values, np.array([total[value] for value in values], dtype=np.int64)
 
 
-def loss(run: StoredRun) -> float | None:
+def loss(run: PaperRun) -> float | None:
     """Dropped share of all packets that arrived at the queue."""
     return run["drops"] / run["arrivals"] if run["arrivals"] else None
 
 
-def bdp(run: StoredRun) -> float:
+def bdp(run: PaperRun) -> float:
     """C x RTT of a run in packets, not rounded."""
     return float(run["buffer_packets"] / run["buffer_over_bdp"])
 
 
-def mean_bdp(run: StoredRun) -> float:
-    """Packets in flight on the idle path, not rounded, with the mean of the spread RTTs. Raises InputError."""
-    spec = run.experiment
-    rtt_ns = spec.rtt_ns + (spec.rtt_spread_ns or 0) / 2
-    return float(spec.rate_bps * rtt_ns / 8e9 / spec.wire_bytes)
+def mean_rtt_ns(run: PaperRun) -> float:
+    """The mean of the spread RTTs. Raises InputError."""
+    return float(run.experiment.rtt_ns + (run.experiment.rtt_spread_ns or 0) / 2)
+
+
+def mean_bdp(run: PaperRun) -> float:
+    """Packets in flight on the idle path, not rounded, with the mean RTT. Raises InputError."""
+    return float(run.experiment.rate_bps * mean_rtt_ns(run) / 8e9 / run.experiment.wire_bytes)
 
 
 def nearest(values: Iterable[float], wanted: float) -> float:

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from analysis import distributions
+from analysis.papers.paper_runs import EARLIER, NOT_VALID, LeftOut, PaperRuns
 from analysis.papers.spang2021 import PAPER
-from analysis.papers.stored_runs import EARLIER, NOT_VALID, LeftOut, StoredRuns
 from analysis.summary import summarize
 from lib.errors import InputError
 from runs import plan_file
@@ -38,9 +38,9 @@ def results(tmp_path, known_runs):
 
 
 def test_select__gives_valid_runs_by_repetition_and_remembers_the_others(results):
-    runs = StoredRuns(PAPER, results)
+    runs = PaperRuns(PAPER, results)
     assert [run.name for run in runs.select("some", cc="reno", flows=2)] == ["reno-2-r1", "reno-2-r2"]
-    assert [run["sweep"] for run in StoredRuns(PAPER, results, smoke=True).select("some")] == ["spang2021-some-smoke"]
+    assert [run["sweep"] for run in PaperRuns(PAPER, results, smoke=True).select("some")] == ["spang2021-some-smoke"]
     assert runs.select("some", cc="cubic") == runs.select("some", pl.col("flows") > 2) == runs.select("other") == []
     provenance = runs.provenance()
     assert provenance["used"] == ["spang2021-some/reno-2-r1", "spang2021-some/reno-2-r2"]
@@ -54,7 +54,7 @@ def test_select__gives_valid_runs_by_repetition_and_remembers_the_others(results
 
 
 def test_distribution__is_of_one_flow_or_of_all(results):
-    run = StoredRuns(PAPER, results).select("some")[0]
+    run = PaperRuns(PAPER, results).select("some")[0]
     by_flow = run.distributions_of_flows("in_flight_packets")
     assert list(by_flow) == [0, 1]
     each = [Counter(dict(zip(*by_flow[flow], strict=True))) for flow in (0, 1)]
@@ -75,9 +75,9 @@ def test_select__leaves_out_runs_of_an_earlier_spec(results):
     for change, earlier in (({}, 0), ({"rtt_ns": 1}, 3)):
         plan["jobs"]["reno-2-r1"]["spec"] |= change
         plan_file.write(directory, plan)
-        runs = StoredRuns(PAPER, results)
+        runs = PaperRuns(PAPER, results)
         runs.select("some", cc="reno", flows=2)
         assert sum(run.kind == EARLIER for run in runs.left_out.values()) == earlier
     plan["sweep"]["search"] = {"key": "buf"}
     plan_file.write(directory, plan)
-    assert len(StoredRuns(PAPER, results).select("some", cc="reno", flows=2)) == 2
+    assert len(PaperRuns(PAPER, results).select("some", cc="reno", flows=2)) == 2

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from analysis.imported import REASON
+from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.spang2021 import PAPER
-from analysis.papers.stored_runs import StoredRuns
 from analysis.tests import damages, foreign, simulate
 from analysis.tests.imports import CONDITIONS
 from analysis.tests.undrawn import leave_out
@@ -82,12 +82,12 @@ def results(tmp_path_factory) -> Path:
     return top / "theirs"
 
 
-def stored(results: Path) -> StoredRuns:
-    return StoredRuns(PAPER, results, conditions=figures.conditions(PAPER))
+def stored(results: Path) -> PaperRuns:
+    return PaperRuns(PAPER, results, conditions=figures.conditions(PAPER))
 
 
 def _figure(results: Path, name: str) -> Any:
-    return FIGURES[name].prepare(stored(results))
+    return FIGURES[name].data(stored(results))
 
 
 def test_run_table__has_a_row_for_each_imported_run(results):

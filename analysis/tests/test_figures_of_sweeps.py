@@ -14,8 +14,8 @@ import yaml
 from analysis.derive import derive
 from analysis.papers import document, draw, publish, published
 from analysis.papers.document import DrawnFigure
+from analysis.papers.paper_runs import NOT_VALID, LeftOut, PaperRuns
 from analysis.papers.spang2021 import PAPER
-from analysis.papers.stored_runs import NOT_VALID, LeftOut, StoredRuns
 from analysis.tests import damages, simulate
 from analysis.tests.undrawn import leave_out
 from lib.errors import InputError
@@ -80,7 +80,7 @@ def _store(top, sweeps, controls):
 
 def _figure(name, results):
     figure = FIGURES[name]
-    data = figure.prepare(StoredRuns(PAPER, results))
+    data = figure.data(PaperRuns(PAPER, results))
     return data, {fact.what: fact for fact in figure.facts(data)}
 
 
@@ -139,7 +139,7 @@ def test_figure_05a__has_no_least_buffer_where_a_larger_one_is_not_enough(result
 def drawn(results, tmp_path_factory):
     """Every drawn figure, and their directory."""
     output = tmp_path_factory.mktemp("figures")
-    return draw.draw(StoredRuns(PAPER, results), output, PAPER.figures), output
+    return draw.draw(PaperRuns(PAPER, results), output, PAPER.figures), output
 
 
 def test_draw__makes_every_figure_and_a_page_that_names_every_run(drawn, results, tmp_path):
@@ -163,15 +163,15 @@ def test_draw__makes_every_figure_and_a_page_that_names_every_run(drawn, results
     }
     for figure in figures:
         assert sorted(run for run, of in named.items() if figure.figure.word in of) == figure.used
-    draw.draw_one(StoredRuns(PAPER, results), tmp_path, FIGURES["figure_01"])  # the same files again
+    draw.draw_one(PaperRuns(PAPER, results), tmp_path, FIGURES["figure_01"])  # the same files again
     for kind in ("png", "svg", "csv"):
         assert (tmp_path / f"figure_01.{kind}").read_bytes() == (output / f"figure_01.{kind}").read_bytes()
 
 
 def test_figures__without_runs_say_so(tmp_path):
-    runs = StoredRuns(PAPER, tmp_path)
+    runs = PaperRuns(PAPER, tmp_path)
     for figure in PAPER.figures:
-        data = figure.prepare(runs)
+        data = figure.data(runs)
         assert not data["provenance"]["used"]
         figure.draw(data)
         facts = figure.facts(data)
@@ -184,13 +184,13 @@ def test_draw__leaves_out_runs_that_are_not_valid_and_lists_them(results, tmp_pa
     bad = copied / "spang2021-twenty-packets/runs/reno-n4-b20-r1/rep-1/summary.json"
     bad.write_text(json.dumps(json.loads(bad.read_text()) | {"valid": False, "reasons": ["a postcard was lost"]}))
     damages.accept(bad.parent, bad.name)
-    (figure,) = draw.draw(StoredRuns(PAPER, copied), tmp_path / "out", (FIGURES["figure_05b"],))
+    (figure,) = draw.draw(PaperRuns(PAPER, copied), tmp_path / "out", (FIGURES["figure_05b"],))
     assert figure.left_out == [LeftOut("spang2021-twenty-packets/reno-n4-b20-r1", "a postcard was lost", NOT_VALID)]
     assert not any("n4" in run for run in figure.used)
     assert "1 not drawn, not valid" in (tmp_path / "out/figure_05b.svg").read_text()
     bad.with_name("spec.yaml").write_text(yaml.safe_dump(json.loads(bad.read_text())["spec"]))
     bad.write_text(bad.read_text()[:300])
-    ((run, why, _),) = draw.draw_one(StoredRuns(PAPER, copied), tmp_path / "out", FIGURES["figure_05b"]).left_out
+    ((run, why, _),) = draw.draw_one(PaperRuns(PAPER, copied), tmp_path / "out", FIGURES["figure_05b"]).left_out
     assert run == "spang2021-twenty-packets/reno-n4-b20-r1"
     assert why.startswith("summary.json cannot be read: ")
 
@@ -198,7 +198,7 @@ def test_draw__leaves_out_runs_that_are_not_valid_and_lists_them(results, tmp_pa
 def test_publish__keeps_written_reasons_and_refreshes_numbers(results, drawn, tmp_path, monkeypatch):
     docs = tmp_path / "docs"
     docs.mkdir()
-    drawn_of = (drawn[0], StoredRuns(PAPER, results), drawn[1])
+    drawn_of = (drawn[0], PaperRuns(PAPER, results), drawn[1])
     reasons = docs / PAPER.reasons_name
     reasons.write_text("# Reasons\n\n## Figure 10\n\nBecause *flows* wait.\n\n## In short\n\nAll of it.\n")
     publish.publish(*drawn_of, docs)

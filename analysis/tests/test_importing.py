@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from analysis.figures import names
+from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.spang2021 import PAPER
-from analysis.papers.stored_runs import StoredRuns
 from analysis.tests import foreign, simulate
 from analysis.tests.imports import CONDITIONS, EXPERIMENT, imported, refused
 from bufferscope.__main__ import main
@@ -153,7 +153,7 @@ def test_histogram__without_postcards_is_a_run_with_a_note(tmp_path, recorded, h
     drawn = {"queue_depth_distribution"} | ({"queue_and_windows", "window_distribution"} if has_windows else set())
     assert set(names(verdict.experiment(summary))) == drawn
 
-    runs = StoredRuns(PAPER, tmp_path / "results", conditions=figures.conditions(PAPER))
+    runs = PaperRuns(PAPER, tmp_path / "results", conditions=figures.conditions(PAPER))
     (run,) = runs.select("reno-depth", needs=("depth_p01_packets",), cc="reno", flows=scenario.flows)
     values, counts = run.distribution("queue_depth_packets")
     assert dict(zip(values.tolist(), counts.tolist(), strict=True)) == dict(enumerate(np.bincount(depths)))

@@ -34,29 +34,19 @@ from analysis.papers.paper import Paper, figures_of
 PAPER = Paper("fill2026", "How queues fill", "Nobody 2026", Path(__file__).parent, figures_of(__name__, __file__))
 '''
 FIGURE = """
-from analysis.figures import algorithms
-from analysis.papers import look
-from analysis.papers.facts import Fact
-from analysis.papers.paper import PaperFigure
+from analysis.papers import curves
+from analysis.papers.curves import Curve, Panel, Shape
+from analysis.papers.facts import each
 from analysis.papers.series import series
 
 
 def prepare(runs):
-    selected = runs.select("depth", cc="reno")
-    return {"used": series(selected, "flows", "utilization_mean"), "provenance": runs.provenance()}
+    used = series(runs.select("depth", cc="reno"), "flows", "utilization_mean")
+    rows = each(used, "n = {}: used", "all", 1.0, headline=lambda n: n == 4)
+    return {"panels": {"": Panel({"used": Curve(used)})}, "facts": rows}
 
 
-def draw(data):
-    figure, axes = look.new_figure(look.COLUMN_IN, 2)
-    look.interval_bars(axes[0, 0], data["used"], data["used"].values(), algorithms.color("reno"))
-    return figure
-
-
-def facts(data):
-    return [Fact(f"n = {n}: used", "all", 1.0, used, "", headline=n == 4) for n, used in data["used"].items()]
-
-
-FIGURE = PaperFigure("figure_01", "the used share against the flows.", ("depth",), prepare, draw, facts)
+FIGURE = curves.figure("figure_01", "the used share against the flows.", ("depth",), prepare, Shape("flows n"))
 """
 SPEC = """
 name: fill2026-depth

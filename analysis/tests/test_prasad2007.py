@@ -12,13 +12,7 @@ import polars as pl
 import pytest
 from pydantic import TypeAdapter
 
-from analysis.papers.prasad2007 import (
-    figure_03,
-    flow_classes,
-    size_figure,
-    topology_figure,
-    transfers,
-)
+from analysis.papers.prasad2007 import best_buffer, sizes, topology, transfers, windows
 from analysis.statistics import Interval
 from model.experiment import Experiment, Path
 
@@ -66,18 +60,15 @@ def test_median__is_of_transfers_that_began_in_time_ended_or_not() -> None:
     assert transfers.median_bps([run], transfers.LARGE) is None
 
 
-def test_classes__are_by_congestion_events_or_by_size_where_a_run_counted_none() -> None:
+def test_classes__are_by_congestion_events_and_by_size() -> None:
     size = 30 * transfers.PAYLOAD_BYTES
     table = flows([size, size, size, 2_000_000], [1.0, 2.0, 4.0, 8.0])
-    counted: Any = Run({}, WINDOW, flows=table.with_columns(congestion_events=pl.Series([0, 4, 5, 9])))
-    earlier: Any = Run({}, WINDOW, flows=table)
-    new, old = flow_classes.means({10: [counted]}), flow_classes.means({10: [counted], 20: [earlier]})
-    assert new.by_events is not None
-    assert new.by_events["S"][10].value == pytest.approx(8 * size * (1 + 1 / 2) / 2)
-    assert new.by_events["L"][10].value == pytest.approx((8 * size / 4 + 8 * 2_000_000 / 8) / 2)
-    assert new.by_size["S"][10].value == pytest.approx(8 * size * (1 + 1 / 2 + 1 / 4) / 3)
-    assert (new.best_known, old.by_events, old.best_known) == (new.by_events, None, old.by_size)
-    assert old.by_size["L"][20].value == pytest.approx(2_000_000)
+    run: Any = Run({}, WINDOW, flows=table.with_columns(congestion_events=pl.Series([0, 4, 5, 9])))
+    by_events, by_size = best_buffer.means({10: [run]})
+    assert by_events["S"][10].value == pytest.approx(8 * size * (1 + 1 / 2) / 2)
+    assert by_events["L"][10].value == pytest.approx((8 * size / 4 + 8 * 2_000_000 / 8) / 2)
+    assert by_size["S"][10].value == pytest.approx(8 * size * (1 + 1 / 2 + 1 / 4) / 3)
+    assert by_size["L"][10].value == pytest.approx(2_000_000)
 
 
 def test_bins__have_means_and_models_of_each_transfer() -> None:
@@ -96,7 +87,7 @@ def test_bins__have_means_and_models_of_each_transfer() -> None:
     assert transfers.fitted_v(table, 0.01) == pytest.approx((4 * (20 - 3)) / (0.01 * 28))
     run |= {"arrivals": 1000, "drops": 10}
     run.tables["flows"] = run.tables["flows"].with_columns(timeouts=pl.lit(2))
-    measured = run.measure("sizes", size_figure.BySize, size_figure.by_size)
+    measured = run.measure("sizes", sizes.BySize, sizes.by_size)
     assert measured.bins == transfers.bins(table, 0.01, measured.v)
     assert (measured.loss, measured.timeouts, measured.flows) == (0.01, 2 * len(table), len(table))
 
@@ -111,7 +102,7 @@ def test_share_of_time__counts_whole_windows_above_a_level() -> None:
     summary = {"bottleneck_port": 2, "measurement_window_mono_ns": [0, 10 * 10**9]}
     row = {"rate_bps": 800_000, "utilization_mean": 0.5}
     run = Run(row, summary, postcards=cards, flows=flows([5], [1.0]))
-    result = run.measure("windows", figure_03.Above, figure_03.above)
+    result = run.measure("windows", windows.Above, windows.above)
     assert result.shares["0.9"]["1"] == pytest.approx(0.5)
     assert result.shares["0.95"]["3"] == 0
     assert result.deviation["1"] == pytest.approx(0.527, abs=0.001)  # five windows of 0, five of 1
@@ -139,8 +130,8 @@ def test_topology__gaps_and_handshakes_are_those_of_each_link_and_rtt() -> None:
         "experiment": Experiment.model_construct(rtt_ns=1, paths=paths, access_bps=8_000_000),
     }
     run: Any = Run({}, summary, postcards=cards, flows=table)
-    gaps = run.measure("gaps", topology_figure.Gaps, topology_figure.gaps)
+    gaps = run.measure("gaps", topology.Gaps, topology.gaps)
     assert (gaps.number, gaps.links, gaps.least_ns) == (3, 2, -10)  # the last is 10 ns too close
     assert gaps.back_to_back == pytest.approx(2 / 3)
-    excess = run.measure("handshakes", list[tuple[int, float]], topology_figure.handshake_excess)
+    excess = run.measure("handshakes", list[tuple[int, float]], topology.handshake_excess)
     assert excess == [(20_000_000, pytest.approx(0.005)), (40_000_000, pytest.approx(0.01))]

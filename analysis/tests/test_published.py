@@ -13,8 +13,8 @@ import pytest
 
 from analysis.papers import document, draw, look, published, registry
 from analysis.papers.paper import Paper
+from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.published import PublishedRuns
-from analysis.papers.stored_runs import StoredRuns
 from experiments.figures import conditions
 from runs import run_table
 
@@ -51,7 +51,7 @@ def test_published_runs__give_the_numbers_of_the_figures(
     """Without figures that also need runs of which only the rows are published."""
     monkeypatch.setattr(look, "render", lambda *_: None)
     stored = PublishedRuns(RESULTS / paper.published_name)
-    runs = StoredRuns(paper, tmp_path, conditions=conditions(paper), published=stored)
+    runs = PaperRuns(paper, tmp_path, conditions=conditions(paper), published=stored)
     lacking = ";".join(stored.without_answers[published.FIGURES]).split(published.SEPARATOR)
     other = []
     for figure in paper.figures:

@@ -16,8 +16,8 @@ import pytest
 from analysis import distributions
 from analysis.papers import publish, published
 from analysis.papers.paper import Paper, PaperFigure
+from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.published import PublishedRuns
-from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.summary import summarize
 from analysis.tests import sweeps
 from lib.errors import InputError
@@ -25,7 +25,7 @@ from lib.errors import InputError
 DEPTH, WINDOW = "queue_depth_packets", "in_flight_packets"
 
 
-def answers(runs: StoredRuns, *more: str) -> list[dict[str, Any]]:
+def answers(runs: PaperRuns, *more: str) -> list[dict[str, Any]]:
     """What a figure may ask of each run of both sweeps, and the values of the summary `more`."""
     return [
         {
@@ -66,19 +66,19 @@ def results(tmp_path: Path, known_runs: Any) -> Path:
 def publish_into(directory: Path, paper: Paper, results: Path, *more: str) -> list[str]:
     """Publishes after a figure has asked for `answers`; returns the names of the files that changed."""
     known = PublishedRuns(directory) if directory.is_dir() else None
-    runs = StoredRuns(paper, results, published=known)
+    runs = PaperRuns(paper, results, published=known)
     answers(runs, *more)
     return [path.name for path in publish.publish_runs(runs, {"1": {"test2026-one/b20-r1"}}, directory)]
 
 
-def of_published(paper: Paper, directory: Path) -> StoredRuns:
-    return StoredRuns(paper, directory / "no results", published=PublishedRuns(directory))
+def of_published(paper: Paper, directory: Path) -> PaperRuns:
+    return PaperRuns(paper, directory / "no results", published=PublishedRuns(directory))
 
 
 def test_published_runs__answer_figures_as_the_results_do(paper, results, tmp_path):
     directory = tmp_path / "docs/test2026-runs"
     assert publish_into(directory, paper, results, "drops") == ["one.parquet", "two.parquet"]
-    assert answers(of_published(paper, directory), "drops") == answers(StoredRuns(paper, results), "drops")
+    assert answers(of_published(paper, directory), "drops") == answers(PaperRuns(paper, results), "drops")
     assert len(answers(of_published(paper, directory))) == 6
     listed = published.rows(directory)
     assert listed.filter(pl.col("figures") == "1")["run"].to_list() == ["test2026-one/runs/b20-r1/rep-1"]
@@ -88,7 +88,7 @@ def test_published_runs__answer_figures_as_the_results_do(paper, results, tmp_pa
 def test_published_runs__have_nothing_that_no_figure_asked_for(paper, results, tmp_path):
     publish_into(tmp_path, paper, results)
     runs = of_published(paper, tmp_path).select("one")
-    asks: list[Callable[[StoredRun], Any]] = [
+    asks: list[Callable[[PaperRun], Any]] = [
         lambda run: run.value("drops"), lambda run: run.table("flows"), lambda run: run.distribution(WINDOW),
         lambda run: run.percentile(DEPTH, 91),
         lambda run: run.measure("other", int, lambda run: 1), lambda run: run.summary,
@@ -119,7 +119,7 @@ def test_publish__writes_only_the_sweep_that_was_measured_anew(paper, results, t
 
 
 def test_publish__leaves_out_answers_of_a_run_whose_figures_read_whole_tables(paper, results, tmp_path):
-    runs = StoredRuns(paper, results)
+    runs = PaperRuns(paper, results)
     run = runs.select("two")[0]
     with pytest.raises(InputError, match="run the sweep again"):
         run.table("postcards")

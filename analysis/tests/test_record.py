@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.papers.stored_runs import StoredRun
+from analysis.papers.paper_runs import PaperRun
 from analysis.tests import campaign, damages, simulate
 from bufferscope.__main__ import main
 from experiments.sweep.thin import thin
@@ -229,7 +229,7 @@ def test_recording__writes_the_record_before_environment_json(tmp_path, monkeypa
 @pytest.fixture
 def place(run):
     """The run as figures of several runs see it."""
-    return StoredRun({"run": "run/rep-1", "kept": "all"}, run.parent.parent)
+    return PaperRun({"run": "run/rep-1", "kept": "all"}, run.parent.parent)
 
 
 def test_table_of_runs__takes_nothing_from_damaged_files(run, place):

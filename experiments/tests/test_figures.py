@@ -14,8 +14,8 @@ from analysis.papers import publish, registry
 from analysis.papers.document import DrawnFigure
 from analysis.papers.paper import Paper
 from analysis.papers.paper import sweeps as sweeps_of
+from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.spang2021 import PAPER
-from analysis.papers.stored_runs import StoredRuns
 from experiments import figures, host
 from experiments.host import CHECKOUT, Host
 from experiments.lab import virtual as virtual_lab
@@ -211,7 +211,7 @@ def test_show__counts_published_runs_and_leaves_the_results_alone(
         make_summary(
             other / sweep.name, job._replace(id=name, spec=job.spec.model_copy(update={"name": name})), valid=True
         )
-    publish.publish_runs(StoredRuns(paper, other), {}, tmp_path / "docs" / paper.published_name)
+    publish.publish_runs(PaperRuns(paper, other), {}, tmp_path / "docs" / paper.published_name)
     make_summary(results / sweep.name, jobs[0], valid=False)
     monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
     monkeypatch.setattr(figures, "prober", lambda build, ns3: probe)

@@ -4,8 +4,17 @@
 from pathlib import Path
 
 from analysis.papers import clocks
-from analysis.papers.enachescu2006 import drops, gaps, hosts, overpopulated, scaling, theorem_1, theorem_2, today
-from analysis.papers.paper import Paper, figures_of
+from analysis.papers.enachescu2006 import (
+    gaps,
+    kinds,
+    largest_window,
+    overpopulated,
+    poisson,
+    theorem_2,
+    utilization,
+    windows_over_time,
+)
+from analysis.papers.paper import Paper
 
 PAPER = Paper(
     key="enachescu2006",
@@ -16,8 +25,9 @@ PAPER = Paper(
     ),
     specs=Path(__file__).resolve().parents[3] / "experiments/specs/enachescu2006",
     figures=(
-        *figures_of(__name__, __file__), theorem_1.FIGURE, drops.FIGURE, theorem_2.FIGURE,
-        overpopulated.FIGURE, scaling.FIGURE, gaps.FIGURE, hosts.FIGURE, today.FIGURE,
+        utilization.FIGURE_1, windows_over_time.FIGURE_2, utilization.FIGURE_3, utilization.FIGURE_4,
+        utilization.FIGURE_5A, utilization.FIGURE_5B, largest_window.FIGURE_6, poisson.THEOREM_1, poisson.LEMMA_2,
+        theorem_2.FIGURE, overpopulated.FIGURE, largest_window.SCALING, gaps.FIGURE, kinds.HOSTS, kinds.TODAY,
         clocks.figure(("paced-flows",)),
     ),
     telling=("figure_01", "figure_03"),

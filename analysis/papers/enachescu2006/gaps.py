@@ -10,7 +10,7 @@ from analysis.papers import look
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.paper_runs import PaperRun, PaperRuns
 
 CAPTION = (
     "index of dispersion of the packets that arrive (variance over mean of their number in an interval) against the "
@@ -42,17 +42,24 @@ def dispersion(arrivals_ns: np.ndarray, start_ns: int, end_ns: int, packet_ns: f
     return result
 
 
-def prepare(runs: StoredRuns) -> Data:
-    """The index of dispersion by pacing, and each run's gaps, drops and utilization."""
-    return {
-        "curves": {
-            run["pacing"] or "off": run.measure("arrivals", Data, _of) for run in runs.select(STEM, repetition=1)
-        },
-        "provenance": runs.provenance(),
-    }
+def prepare(runs: PaperRuns) -> Data:
+    """By pacing: the index of dispersion, and over BUFFER packet times; the gaps' variation, drops and utilization."""
+    selected = {run["pacing"] or "off": run for run in runs.select(STEM, repetition=1)}
+    of_pacings = {pacing: run.measure("arrivals", Data, _of) for pacing, run in selected.items()}
+    rows = []
+    for pacing, of in of_pacings.items():
+        who, poisson = TEXTS[pacing], 1.0 if pacing == "poisson" else None
+        length, index = min(of["index"], key=lambda point: abs(point[0] - BUFFER))
+        rows += [
+            Fact(f"{who}: index of dispersion over {length} packet times", "", poisson, exactly(index), ""),
+            Fact(f"{who}: coefficient of variation of the gaps", "", poisson, exactly(of["variation"]), ""),
+            Fact(f"{who}: dropped share", "", None, exactly(of["drops"]), ""),
+            Fact(f"{who}: u", "", None, exactly(of["used"]), ""),
+        ]
+    return {"curves": of_pacings, "facts": rows}
 
 
-def _of(run: StoredRun) -> Data:
+def _of(run: PaperRun) -> Data:
     trace = PacketTrace(run)
     arrivals = trace.queue["enqueue_mono_ns"][trace.arrivals(trace.start_ns, trace.end_ns)]
     index = dispersion(arrivals, trace.start_ns, trace.end_ns, trace.packet_ns)
@@ -80,19 +87,4 @@ def draw(data: Data) -> look.Figure:
     return figure
 
 
-def facts(data: Data) -> list[Fact]:
-    """The index of dispersion over BUFFER packet times, the gaps' variation, drops and utilization."""
-    rows = []
-    for pacing, of in data["curves"].items():
-        nearest = min(of["index"], key=lambda point: abs(point[0] - BUFFER))
-        what = f"{TEXTS[pacing]}: index of dispersion over {nearest[0]} packet times"
-        poisson = 1.0 if pacing == "poisson" else None
-        rows.append(Fact(what, "", poisson, exactly(nearest[1]), ""))
-        deviation = exactly(of["variation"])
-        rows.append(Fact(f"{TEXTS[pacing]}: coefficient of variation of the gaps", "", poisson, deviation, ""))
-        rows.append(Fact(f"{TEXTS[pacing]}: dropped share", "", None, exactly(of["drops"]), ""))
-        rows.append(Fact(f"{TEXTS[pacing]}: u", "", None, exactly(of["used"]), ""))
-    return rows
-
-
-FIGURE = PaperFigure("gaps", CAPTION, (STEM,), prepare, draw, facts)
+FIGURE = PaperFigure("gaps", CAPTION, (STEM,), prepare, draw)

@@ -11,11 +11,11 @@ import numpy as np
 
 from analysis.figures.common import BLUE, GREEN, GREY, RED, Data
 from analysis.papers import look
-from analysis.papers.enachescu2006 import rounds
+from analysis.papers.enachescu2006 import model
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.paper_runs import PaperRun, PaperRuns
 
 CAPTION = (
     "Lemmas 3 to 5: share of packets that find the last l slots overpopulated: l + B or more other packets arrived in "
@@ -41,27 +41,33 @@ def shares(arrived_ns: np.ndarray, slot_ns: float, buffer_packets: int) -> dict[
     return share_by_slots
 
 
-def of_run(run: StoredRun) -> Data:
-    """The shares of one run."""
-    return {
-        "slots": rounds.slots(run),
-        "packets": rounds.packets(run),
-        "shares": run.measure("overpopulated shares", dict[int, float], _shares),
-    }
+def prepare(runs: PaperRuns) -> Data:
+    """Each run's shares, by S; the largest share in each lemma's range of lengths."""
+    of_runs = [
+        (model.slots(run), model.round_packets(run), run.measure("overpopulated shares", dict[int, float], _shares))
+        for run in runs.select(STEM, traffic="open-loop")
+    ]
+    of_runs.sort(key=lambda of_run: of_run[0])
+    rows = []
+    for slots, packets, of in of_runs:
+        short, long = math.log(packets), slots * packets
+        for lemma, inside in (
+            ("l ≤ ln W (Lemma 3)", [share for length, share in of.items() if length <= short]),
+            ("ln W < l < S W (Lemma 4)", [share for length, share in of.items() if short < length < long]),
+            ("l ≥ S W (Lemma 5)", [share for length, share in of.items() if length >= long]),
+        ):
+            if inside:
+                what = f"S = {slots:g}, {lemma}: largest share of overpopulated intervals, B = {EXCESS}"
+                rows.append(Fact(what, "", None, exactly(max(inside)), ""))
+    return {"runs": of_runs, "facts": rows}
 
 
-def _shares(run: StoredRun) -> dict[int, float]:
+def _shares(run: PaperRun) -> dict[int, float]:
     trace = PacketTrace(run)
     rows = trace.arrivals(trace.start_ns, trace.end_ns)
     mine = trace.queue["flow"][rows] >= 0
     arrived = trace.queue["enqueue_mono_ns"][rows][mine]
     return shares(arrived, trace.packet_ns, EXCESS)
-
-
-def prepare(runs: StoredRuns) -> Data:
-    """Each run's shares, by S."""
-    of_runs = [of_run(run) for run in runs.select(STEM, traffic="open-loop")]
-    return {"provenance": runs.provenance(), "runs": sorted(of_runs, key=lambda each: each["slots"])}
 
 
 def draw(data: Data) -> look.Figure:
@@ -71,12 +77,12 @@ def draw(data: Data) -> look.Figure:
         return look.absent(ax)
     look.log_axis(ax.xaxis)
     ax.set_yscale("log")
-    for each, shade in zip(data["runs"], SHADES, strict=False):
-        positive = {length: share for length, share in each["shares"].items() if share > 0}
+    for (slots, _, of), shade in zip(data["runs"], SHADES, strict=False):
+        positive = {length: share for length, share in of.items() if share > 0}
         ax.plot(list(positive), list(positive.values()), "o-", color=shade, linewidth=0.7, markersize=3,
-                label=f"S = {each['slots']:g}")  # fmt: skip
-    widest = data["runs"][-1]
-    for place in (math.log(widest["packets"]), widest["slots"] * widest["packets"]):
+                label=f"S = {slots:g}")  # fmt: skip
+    slots, packets, _ = data["runs"][-1]
+    for place in (math.log(packets), slots * packets):
         ax.axvline(place, color=GREY, linewidth=0.7, linestyle="--")
     ax.set_xlabel("length l of the interval (slots)")
     ax.set_ylabel("share of packets")
@@ -84,22 +90,4 @@ def draw(data: Data) -> look.Figure:
     return figure
 
 
-def facts(data: Data) -> list[Fact]:
-    """The largest share in each lemma's range of lengths."""
-    rows = []
-    for each in data["runs"]:
-        short, long = math.log(each["packets"]), each["slots"] * each["packets"]
-        ranges = {
-            "l ≤ ln W (Lemma 3)": [share for length, share in each["shares"].items() if length <= short],
-            "ln W < l < S W (Lemma 4)": [share for length, share in each["shares"].items() if short < length < long],
-            "l ≥ S W (Lemma 5)": [share for length, share in each["shares"].items() if length >= long],
-        }
-        name = f"S = {each['slots']:g}"
-        for what, of in ranges.items():
-            if of:
-                rows.append(Fact(f"{name}, {what}: largest share of overpopulated intervals, B = {EXCESS}", "", None,
-                                 exactly(max(of)), ""))  # fmt: skip
-    return rows
-
-
-FIGURE = PaperFigure("lemma_3", CAPTION, (STEM,), prepare, draw, facts)
+FIGURE = PaperFigure("lemma_3", CAPTION, (STEM,), prepare, draw)

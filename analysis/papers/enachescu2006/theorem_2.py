@@ -10,17 +10,19 @@ c_S ln W slots apart, each W has its own runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from analysis.figures.common import BLUE, GREY, ORANGE, Data
 from analysis.papers import look
-from analysis.papers.enachescu2006 import rounds
-from analysis.papers.facts import Fact, exactly
+from analysis.papers.enachescu2006 import model
+from analysis.papers.facts import Fact, each, exactly
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import Series, grouped, loss, series
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.paper_runs import PaperRun, PaperRuns
+from analysis.papers.series import grouped, loss, series
 from analysis.theory import queues
 
 CAPTION = (
@@ -45,69 +47,83 @@ def buffer(constant: float, packets: int) -> int:
     return math.ceil(constant * math.log(packets))
 
 
-def slope(shares: dict[int, float]) -> float | None:
+def slope(shares: Mapping[int, float]) -> float | None:
     """The slope of ln p against ln W, by least squares; None with fewer than three windows, or if a share is 0."""
     if len(shares) < 3 or min(shares.values()) <= 0:
         return None
     return float(np.polyfit(np.log(list(shares)), np.log(list(shares.values())), 1)[0])
 
 
-def curve(by_buffer: Callable[[int], float | None], constant: float) -> dict[int, float]:
-    """The share at each W with a buffer of c_B ln W packets; empty if any of these buffers has no share."""
-    shares = {w: by_buffer(buffer(constant, w)) for w in WINDOWS}
-    known = {w: share for w, share in shares.items() if share is not None}
-    return known if len(known) == len(WINDOWS) else {}
+def least(curves: Mapping[Any, Mapping[int, float]]) -> float | None:
+    """The smallest measured constant with a slope of LEAST_SLOPE or less; None if there is none."""
+    return min((constant for constant, of in curves.items() if (slope(of) or 0.0) <= LEAST_SLOPE), default=None)
 
 
-def spaced(runs: list[StoredRun], load: float, constant: int) -> dict[int, float]:
+def spaced(runs: list[PaperRun], load: float, constant: int) -> dict[int, float]:
     """The share at each W of packets c_S ln W slots apart; empty if any W has no share."""
-
-    def is_one(run: StoredRun) -> bool:
-        w = rounds.packets(run)
-        return rounds.spacing(run) == round(constant * math.log(w), 2) and run["buffer_packets"] == buffer(
-            OF_SPACINGS.get(load, 0), w
-        )
-
-    points = series((run for run in runs if is_one(run)), rounds.packets, loss)
+    same = []
+    for run in runs:
+        w = model.round_packets(run)
+        apart, size = round(constant * math.log(w), 2), buffer(OF_SPACINGS.get(load, 0), w)
+        if model.spacing(run) == apart and run["buffer_packets"] == size:
+            same.append(run)
+    points = series(same, model.round_packets, loss)
     return {w: point.value for w, point in points.items()} if set(points) == set(WINDOWS) else {}
 
 
-def _measured(points: Series) -> Callable[[int], float | None]:
-    return lambda size: points[size].value if size in points else None
-
-
-def prepare(runs: StoredRuns) -> Data:
-    """For each load: the share by buffer, and its check; curves by c_B and c_S; the share of bursts by W, and by S."""
+def prepare(runs: PaperRuns) -> Data:
+    """Slopes, the least c_B and the least c_S first; then the share by buffer, by W, and by S."""
     panels: dict[float, Data] = {}
+    slopes, rows = [], []
     for load, same in grouped(runs.select(STEM, traffic="open-loop"), "load").items():
-        even = [run for run in same if rounds.spacing(run) is None]
-        rounds_of = min((rounds.packets(run) for run in even), default=0)
-        by_buffer = series((run for run in even if rounds.packets(run) == rounds_of), "buffer_packets", loss)
-        curves = {constant: curve(_measured(by_buffer), constant) for constant in CONSTANTS}
-        bursts = [run for run in same if rounds.spacing(run) is not None]
-        panels[load] = {
-            "by_buffer": by_buffer,
-            "check": [  # evenly spaced packets with a larger W: the share should be the same
-                (rounds.packets(run), run["buffer_packets"], of)
-                for run in even
-                if rounds.packets(run) > rounds_of and (of := series([run], "flows", loss))
-            ],
-            "curves": {constant: of for constant, of in curves.items() if of},
-            "bursts": series((run for run in bursts if rounds.spacing(run) == 1), rounds.packets, loss),
-            "by_spacing": series((run for run in bursts if _is_largest(run, load)), rounds.slots, loss),
-            "spaced": {apart: shares for apart in STYLES if (shares := spaced(bursts, load, apart))},
-        }
-    return {"provenance": runs.provenance(), "panels": panels}
+        even = [run for run in same if model.spacing(run) is None]
+        bursts = [run for run in same if model.spacing(run) is not None]
+        rounds_of = min((model.round_packets(run) for run in even), default=0)
+        by_buffer = series((run for run in even if model.round_packets(run) == rounds_of), "buffer_packets", loss)
+        of_constants = {}
+        for at_constant in CONSTANTS:  # only those with a share at each W
+            sizes = {w: buffer(at_constant, w) for w in WINDOWS}
+            if set(sizes.values()) <= set(by_buffer):
+                of_constants[at_constant] = {w: by_buffer[size].value for w, size in sizes.items()}
+        one_apart = series((run for run in bursts if model.spacing(run) == 1), model.round_packets, loss)
+        of_spacings = {apart: shares for apart in STYLES if (shares := spaced(bursts, load, apart))}
+        panels[load] = {"by_buffer": by_buffer, "curves": of_constants, "bursts": one_apart, "spaced": of_spacings}
+
+        who, constant = f"ρ = {load:g}, S = N/ρ", least(of_constants)
+        slopes.append(_least(f"{who}: least c_B with a slope of −2 or less", constant))
+        for at_constant, of in of_constants.items():
+            poisson = {w: queues.md1_loss(load, buffer(at_constant, w)) for w in WINDOWS}
+            what = f"{who}, c_B = {at_constant:g}: slope of ln p in ln W (prediction: Poisson packets)"
+            slopes.append(_slope(what, "−2 or less" if at_constant == constant else "", slope(poisson), of))
+        what = f"ρ = {load:g}, S = c_S ln W, c_B = {OF_SPACINGS.get(load, 0):g}: "
+        slopes.append(_least(f"{what}least c_S with a slope of −2 or less", least(of_spacings)))
+        for apart, of in of_spacings.items():
+            slopes.append(_slope(f"{what}c_S = {apart:g}: slope of ln p in ln W", "", None, of))
+        what = f"ρ = {load:g}, S = 1, c_B = {OF_BURSTS.get(load, 0):g}: slope of ln p in ln W"
+        of = {w: point.value for w, point in one_apart.items()}
+        slopes.append(_slope(what, "not −2: S is too small", None, of))
+
+        exact = partial(queues.md1_loss, load)
+        rows += each(by_buffer, f"{who}, B = {{}}: p (prediction: Poisson packets)", predicted=exact)
+        for run in even:  # with a larger W: the share should be the same
+            if (w := model.round_packets(run)) > rounds_of:
+                rows += each(series([run], "buffer_packets", loss), f"{who}, B = {{}}, W = {w}: p")
+        rows += each(one_apart, f"ρ = {load:g}, S = 1, W = {{}}: p")
+        size, largest = buffer(OF_BURSTS.get(load, 0), WINDOWS[-1]), WINDOWS[-1]
+        same_size = (run for run in bursts if model.round_packets(run) == largest and run["buffer_packets"] == size)
+        rows += each(series(same_size, model.slots, loss), f"ρ = {load:g}, W = {largest}, S = {{:g}}: p")
+    return {"panels": panels, "facts": slopes + rows}
 
 
-def _is_largest(run: StoredRun, load: float) -> bool:
-    size = buffer(OF_BURSTS.get(load, 0), WINDOWS[-1])
-    return rounds.packets(run) == WINDOWS[-1] and run["buffer_packets"] == size
+def _least(what: str, constant: float | None) -> Fact:
+    measured = None if constant is None else exactly(constant)
+    return Fact(what, "large enough", None, measured, "", headline=True, none="none was measured")
 
 
-def least(curves: dict[float, dict[int, float]]) -> float | None:
-    """The smallest measured constant with a slope of LEAST_SLOPE or less; None if there is none."""
-    return min((constant for constant, of in curves.items() if (slope(of) or 0.0) <= LEAST_SLOPE), default=None)
+def _slope(what: str, said: str, predicted: float | None, shares: Mapping[int, float]) -> Fact:
+    measured = slope(shares)
+    estimate = None if measured is None else exactly(measured)
+    return Fact(what, said, predicted, estimate, "", none="some shares are 0 or missing")
 
 
 def draw(data: Data) -> look.Figure:
@@ -148,46 +164,4 @@ def _panels() -> tuple[look.Figure, tuple[look.Axes, look.Axes]]:
     return figure, (left, right)
 
 
-def facts(data: Data) -> list[Fact]:
-    """Slopes, the least c_B and the least c_S first; then the share by buffer, by W, and by S."""
-    first, rows = [], []
-    for load, panel in data["panels"].items():
-        constant = least(panel["curves"])
-        first.append(
-            Fact(f"ρ = {load:g}, S = N/ρ: least c_B with a slope of −2 or less", "large enough", None,
-                 None if constant is None else exactly(constant), "", headline=True, none="none was measured")
-        )  # fmt: skip
-        for each, of in panel["curves"].items():
-            poisson = slope(curve(lambda size, load=load: queues.md1_loss(load, size), each))  # type: ignore[misc]
-            what = f"ρ = {load:g}, S = N/ρ, c_B = {each:g}: slope of ln p in ln W (prediction: Poisson packets)"
-            first.append(_slope(what, "−2 or less" if each == constant else "", poisson, slope(of)))
-        apart, of_spacings = least(panel["spaced"]), OF_SPACINGS.get(load, 0)
-        what = f"ρ = {load:g}, S = c_S ln W, c_B = {of_spacings:g}: "
-        first.append(
-            Fact(f"{what}least c_S with a slope of −2 or less", "large enough", None,
-                 None if apart is None else exactly(apart), "", headline=True, none="none was measured")
-        )  # fmt: skip
-        for each, of in panel["spaced"].items():
-            first.append(_slope(f"{what}c_S = {each:g}: slope of ln p in ln W", "", None, slope(of)))
-        bursts = {w: point.value for w, point in panel["bursts"].items()}
-        what = f"ρ = {load:g}, S = 1, c_B = {OF_BURSTS.get(load, 0):g}: slope of ln p in ln W"
-        first.append(_slope(what, "not −2: S is too small", None, slope(bursts)))
-        for size, point in panel["by_buffer"].items():
-            what = f"ρ = {load:g}, S = N/ρ, B = {size}: p (prediction: Poisson packets)"
-            rows.append(Fact(what, "", queues.md1_loss(load, size), point, ""))
-        for packets, size, check in panel["check"]:
-            rows.append(
-                Fact(f"ρ = {load:g}, S = N/ρ, B = {size}, W = {packets}: p", "", None, next(iter(check.values())), "")
-            )
-        rows += [Fact(f"ρ = {load:g}, S = 1, W = {w}: p", "", None, point, "") for w, point in panel["bursts"].items()]
-        for slots, point in panel["by_spacing"].items():
-            rows.append(Fact(f"ρ = {load:g}, W = {WINDOWS[-1]}, S = {slots:g}: p", "", None, point, ""))
-    return first + rows
-
-
-def _slope(what: str, said: str, predicted: float | None, measured: float | None) -> Fact:
-    estimate = None if measured is None else exactly(measured)
-    return Fact(what, said, predicted, estimate, "", none="some shares are 0 or missing")
-
-
-FIGURE = PaperFigure("theorem_2", CAPTION, (STEM,), prepare, draw, facts)
+FIGURE = PaperFigure("theorem_2", CAPTION, (STEM,), prepare, draw)

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from statistics import harmonic_mean
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import Series, grouped, loss, series
-from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.published_numbers import Key
-from analysis.theory import loss_fits
+from analysis.theory import capacity_ratio, loss_fits
 
 MEAN_RTTS = 5.76  # E[D]: RTTs of slow start, mean over the testbed's sizes
 FULL = 0.98  # least utilization of a link that counts as saturated
@@ -48,7 +49,7 @@ BY_NAME = {row.name: row for row in ROWS}
 STEMS = tuple(row.stem for row in ROWS)
 
 
-def queueing_s(run: StoredRun) -> float | None:
+def queueing_s(run: PaperRun) -> float | None:
     """d: mean sojourn of forwarded packets minus transmission time. Raises InputError."""
     sojourn_ns, forwarded = run.value("queue_delay_ns", "mean"), run["arrivals"] - run["drops"]
     if sojourn_ns is None or not forwarded or run["utilization_mean"] is None:
@@ -56,7 +57,7 @@ def queueing_s(run: StoredRun) -> float | None:
     return sojourn_ns / 1e9 - run["utilization_mean"] * run["measured_s"] / forwarded
 
 
-def base_rtt_s(run: StoredRun) -> float:
+def base_rtt_s(run: PaperRun) -> float:
     """T_o: the harmonic mean of the base RTTs of the run's transfers; the spec's RTT if none has one. The spec's paths
     cannot be used: few users cover only some of the paths. Raises InputError.
     """
@@ -64,12 +65,12 @@ def base_rtt_s(run: StoredRun) -> float:
     return value
 
 
-def _base_rtt_s(run: StoredRun) -> float:
+def _base_rtt_s(run: PaperRun) -> float:
     rtts_ns = run.table("flows").filter("measured")["base_rtt_ns"].drop_nulls()
     return harmonic_mean(rtts_ns.to_list()) / 1e9 if len(rtts_ns) else run["rtt_ns"] / 1e9
 
 
-def capacity(run: StoredRun) -> float:
+def capacity(run: PaperRun) -> float:
     """C in full packets per second. Raises InputError."""
     return float(run["rate_bps"] / 8 / run.experiment.wire_bytes)
 
@@ -77,7 +78,7 @@ def capacity(run: StoredRun) -> float:
 class Measured:
     """The runs of one row, or of another set of links and users, with several buffers."""
 
-    def __init__(self, runs: list[StoredRun]) -> None:
+    def __init__(self, runs: list[PaperRun]) -> None:
         self.runs = runs
         self.loss: Series = series(runs, "buffer_packets", loss)
         self.delay_s: Series = series(runs, "buffer_packets", queueing_s)
@@ -87,7 +88,7 @@ class Measured:
         self.base_rtt_s = base_rtts_s[0]
 
     @classmethod
-    def of(cls, runs: StoredRuns, row: Row) -> Measured | None:
+    def of(cls, runs: PaperRuns, row: Row) -> Measured | None:
         """The measurements of a row of the table; None without a valid run."""
         selected = runs.select(row.stem, needs=("utilization_mean",), **OF_USERS)
         return cls(selected) if selected else None
@@ -142,6 +143,20 @@ class Measured:
         cycle_s = run["users"] * group.mean_wire_bytes * 8 / run["rate_bps"] - (group.mean_think_ns or 0.0) / 1e9
         return (cycle_s / MEAN_RTTS - self.base_rtt_s) * capacity(run) / self.delay_fit.f
 
-    def by_buffer(self) -> dict[int, list[StoredRun]]:
+    def by_buffer(self) -> dict[int, list[PaperRun]]:
         """The runs of each buffer."""
         return grouped(self.runs, "buffer_packets")
+
+
+def models_bps(
+    buffers: Iterable[float], link: float, rtt_s: float, f: float, mss_bytes: int, share: Callable[[float], float]
+) -> tuple[list[float], list[float]]:
+    """Throughput by the S-model (S_SEGMENTS segments) and by the L-model with these buffers, on a link of `link`
+    packets/s. `share` is the loss, `f` the constant of the delay.
+    """
+    small, large, size = [], [], capacity_ratio.S_SEGMENTS * mss_bytes
+    for buffer in buffers:
+        rtt, lost = capacity_ratio.rtt(rtt_s, buffer, link, f), share(buffer)
+        small.append(8 * capacity_ratio.s_model_throughput(size, capacity_ratio.S_SEGMENTS, rtt, lost))
+        large.append(8 * capacity_ratio.l_model_throughput(mss_bytes, rtt, lost))
+    return small, large

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from analysis.papers.stored_runs import StoredRun
+from analysis.papers.paper_runs import PaperRun
 from analysis.statistics import Interval, mean_interval
 from analysis.theory import capacity_ratio
 
@@ -24,7 +24,7 @@ S_MOST_EVENTS = 4  # congestion events: an S-flow has at most this many, an L-fl
 EARLY = 0.7  # share of the measurement window: transfers that began after this part are left out, ended or not
 
 
-def early(run: StoredRun) -> pl.DataFrame:
+def early(run: PaperRun) -> pl.DataFrame:
     """Transfers that began early in the measurement window, with `throughput_bps`. A transfer that did not finish
     counts, with its acknowledged bytes over the time until the window's end: without it, the sample would be biased
     against slow transfers. Raises InputError.
@@ -54,13 +54,7 @@ def l_flows(flows: pl.DataFrame) -> pl.DataFrame:
     return flows.filter(pl.col(EVENTS) > S_MOST_EVENTS)
 
 
-def have_events(runs: Iterable[StoredRun]) -> bool:
-    """Whether all runs counted their transfers' congestion events: earlier versions did not. Raises InputError."""
-    counted = [run.measure("has_events", bool, lambda run: EVENTS in run.table("flows").columns) for run in runs]
-    return all(counted)
-
-
-def median_bps(runs: Iterable[StoredRun], sizes: tuple[int, int]) -> Interval | None:
+def median_bps(runs: Iterable[PaperRun], sizes: tuple[int, int]) -> Interval | None:
     """Median throughput of transfers with these sizes: the mean over runs of each run's median."""
     name = f"median_bps, {sizes[0]} to {sizes[1]} bytes"
     medians = [
@@ -70,7 +64,7 @@ def median_bps(runs: Iterable[StoredRun], sizes: tuple[int, int]) -> Interval | 
     return mean_interval(value for value in medians if value is not None)
 
 
-def mean_bps(name: str, runs: Iterable[StoredRun], pick: Callable[[pl.DataFrame], pl.DataFrame]) -> Interval | None:
+def mean_bps(name: str, runs: Iterable[PaperRun], pick: Callable[[pl.DataFrame], pl.DataFrame]) -> Interval | None:
     """Mean throughput of the transfers that `pick` selects; `name` names the selection. The paper's models predict
     means.
     """

@@ -11,11 +11,11 @@ from typing import NamedTuple
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, DISTINCT, Data
 from analysis.papers import look
-from analysis.papers.facts import Fact
+from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
+from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.spang2021 import factors
 from analysis.papers.spang2021.beside import PERCENTILES
-from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval
 
 CAPTION = (
@@ -49,8 +49,10 @@ class Pair(NamedTuple):
         return high < other_low or other_high < low
 
 
-def prepare(runs: StoredRuns) -> Data:
-    """The pairs of all figures, in the order of the page."""
+def prepare(runs: PaperRuns) -> Data:
+    """The pairs of all figures, in the order of the page; for each figure, the number of pairs whose intervals do not
+    meet.
+    """
     pairs: list[Pair] = []
     second = runs.second_set()
     for figure in runs.paper.figures:
@@ -67,18 +69,21 @@ def prepare(runs: StoredRuns) -> Data:
     if second is not None:
         runs.used.update(second.used)
         runs.left_out.update(second.left_out)
-    return {"pairs": pairs + _of_factors(runs), "provenance": runs.provenance()}
-
-
-def _of_factors(runs: StoredRuns) -> list[Pair]:
     groups = factors.prepare(runs)["groups"]
-    return [
+    pairs += [
         Pair(factors.FIGURE.title, f"{algorithms.name(cc)}, n = {flows}: {name} of depth", "packets",
              group[factors.AS_THE_SET][which], group[ON_ARRIVAL][which])
         for (cc, flows), group in groups.items()
         if factors.AS_THE_SET in group and ON_ARRIVAL in group
         for which, name in PERCENTILES.items()
     ]  # fmt: skip
+    rows = []
+    for title in dict.fromkeys(pair.figure for pair in pairs):
+        judged = [pair.is_apart for pair in pairs if pair.figure == title and pair.is_apart is not None]
+        what = f"{title}: numbers whose intervals with drops at departure and on arrival do not meet"
+        count, none = exactly(float(sum(judged))) if judged else None, "no intervals: each point has one run"
+        rows.append(Fact(what, "", None, count, f"of {len(judged)}", none=none))
+    return {"pairs": pairs, "facts": rows}
 
 
 def draw(data: Data) -> look.Figure:
@@ -111,15 +116,4 @@ def draw(data: Data) -> look.Figure:
     return figure
 
 
-def facts(data: Data) -> list[Fact]:
-    """For each figure: the number of pairs whose intervals do not meet."""
-    rows = []
-    for title in dict.fromkeys(pair.figure for pair in data["pairs"]):
-        judged = [pair.is_apart for pair in data["pairs"] if pair.figure == title and pair.is_apart is not None]
-        count = None if not judged else Interval(float(sum(judged)), None, None, 1)
-        what = f"{title}: numbers whose intervals with drops at departure and on arrival do not meet"
-        rows.append(Fact(what, "", None, count, f"of {len(judged)}", none="no intervals: each point has one run"))
-    return rows
-
-
-FIGURE = PaperFigure(NAME, CAPTION, (factors.STEM,), prepare, draw, facts)
+FIGURE = PaperFigure(NAME, CAPTION, (factors.STEM,), prepare, draw)

@@ -19,9 +19,9 @@ from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
+from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import bdp, grouped
 from analysis.papers.spang2021.artifact import Published
-from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import CONFIDENCE, Interval
 
 CAPTION = (
@@ -68,7 +68,7 @@ class Point(NamedTuple):
         return bool(abs(self.difference) <= stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * spread + ROUNDING)
 
 
-def prepare(runs: StoredRuns) -> Data:
+def prepare(runs: PaperRuns) -> Data:
     """Every point, with the published number where there is one."""
     selected = runs.select(STEM, needs=tuple(f"depth_{name}_packets" for name in PERCENTILES))
     points, curves = [], {}
@@ -79,11 +79,10 @@ def prepare(runs: StoredRuns) -> Data:
             curves[cc] = ""
     exact = bdp(selected[0]) if selected else math.nan
     return {"points": points, "ccs": list(curves), "bdp": exact, "beside": runs.beside is not None,
-            "least": {"measured": _least(points, "measured"), "published": _least(points, "published")},
-            "provenance": runs.provenance()}  # fmt: skip
+            "least": {"measured": _least(points, "measured"), "published": _least(points, "published")}}  # fmt: skip
 
 
-def _points(cc: str, of_cc: list[StoredRun], beside: Published | None) -> list[Point]:
+def _points(cc: str, of_cc: list[PaperRun], beside: Published | None) -> list[Point]:
     published = {}
     if beside is not None:
         for row in beside.depths.iter_rows(named=True):

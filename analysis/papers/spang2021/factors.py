@@ -15,9 +15,9 @@ from analysis.figures.common import BLACK, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
+from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import bdp, grouped
 from analysis.papers.spang2021.beside import PERCENTILES
-from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Interval, mean_interval
 from hosts.tune import tcp_options
 from model.experiment import Experiment
@@ -64,8 +64,8 @@ def changes(spec: Experiment) -> str:
     return "; ".join(words) or AS_THE_SET
 
 
-def prepare(runs: StoredRuns) -> Data:
-    """For each algorithm and number of flows: each percentile for each change. The unchanged runs come first, then the
+def prepare(runs: PaperRuns) -> Data:
+    """Each percentile of each change, for each algorithm and number of flows. The unchanged runs come first, then the
     changes by name.
     """
     selected = runs.select(STEM, imported=False, needs=tuple(f"depth_{name}_packets" for name in PERCENTILES))
@@ -73,17 +73,23 @@ def prepare(runs: StoredRuns) -> Data:
     for cc, same_cc in grouped(selected, "cc").items():
         for flows, same in grouped(same_cc, "flows").items():
             groups[cc, flows] = _by_change(same)
-    names = sorted({change for group in groups.values() for change in group} - {AS_THE_SET})
+    names = [AS_THE_SET, *sorted({change for group in groups.values() for change in group} - {AS_THE_SET})]
     published = {} if runs.beside is None else {
         (row["cc"], row["flows"]): row for row in runs.beside.depths.iter_rows(named=True)
         if selected and row["buffer_packets"] == selected[0]["buffer_packets"]
     }  # fmt: skip
-    exact = bdp(selected[0]) if selected else 1.0
-    return {"groups": groups, "changes": [AS_THE_SET, *names], "bdp": exact, "published": published,
-            "provenance": runs.provenance()}  # fmt: skip
+    rows = []
+    for (cc, flows), group in groups.items():
+        row = published.get((cc, flows), {})
+        for change in names:
+            for which, interval in group.get(change, {}).items():
+                said = f"{row[which]} packets" if row else ""
+                what = f"{algorithms.name(cc)}, n = {flows}, {change}: {PERCENTILES[which]} of depth"
+                rows.append(Fact(what, said, None, interval, "packets"))
+    return {"groups": groups, "changes": names, "bdp": bdp(selected[0]) if selected else 1.0, "facts": rows}
 
 
-def _by_change(runs: list[StoredRun]) -> dict[str, dict[str, Interval]]:
+def _by_change(runs: list[PaperRun]) -> dict[str, dict[str, Interval]]:
     by_change = grouped(runs, lambda run: changes(run.experiment))
     return {
         change: {
@@ -143,17 +149,4 @@ def _marker(cc: str) -> str:
     return LATER_SCALABLE if cc == "scalable" else algorithms.marker(cc)
 
 
-def facts(data: Data) -> list[Fact]:
-    """Each percentile of each change."""
-    rows = []
-    for (cc, flows), group in data["groups"].items():
-        row = data["published"].get((cc, flows), {})
-        for change in data["changes"]:
-            for which, interval in group.get(change, {}).items():
-                said = f"{row[which]} packets" if row else ""
-                what = f"{algorithms.name(cc)}, n = {flows}, {change}: {PERCENTILES[which]} of depth"
-                rows.append(Fact(what, said, None, interval, "packets"))
-    return rows
-
-
-FIGURE = PaperFigure("factors", CAPTION, (STEM,), prepare, draw, facts)
+FIGURE = PaperFigure("factors", CAPTION, (STEM,), prepare, draw)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Almost fairness, for Figures 11a and 11b: 1st and 99th percentile of all windows divided by the fair share BDP/n.
+"""Almost fairness against the number of flows (Figure 11a) and, of 16 flows, against the buffer (Figure 11b): 1st and
+99th percentile of all windows divided by the fair share BDP/n.
 
 Delta is the larger of p99 / (BDP/n) and (BDP/n) / p1 (defined in 4.1, measured in 5.6).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +16,10 @@ from analysis.figures import algorithms
 from analysis.figures.common import GREY, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, absent, exactly
-from analysis.papers.series import bdp, grouped, series
+from analysis.papers.paper import PaperFigure
+from analysis.papers.paper_runs import PaperRun, PaperRuns
+from analysis.papers.series import IS_ONE_BDP, bdp, grouped, series
 from analysis.papers.spang2021 import notebook
-from analysis.papers.stored_runs import StoredRun, StoredRuns
 
 NEEDS = ("window_p01_packets", "window_p99_packets")
 SIDESTEP = 1.05
@@ -30,7 +32,7 @@ class Ends(NamedTuple):
     published: tuple[float, ...] | None
 
 
-def curve(runs: list[StoredRun], by: str) -> Data:
+def curve(runs: list[PaperRun], by: str) -> Data:
     """1st and 99th percentile of one algorithm's windows divided by the fair share, and Delta, by the column `by`."""
     return {
         "upper": series(runs, by, lambda run: _over_share(run, "window_p99_packets")),
@@ -39,7 +41,7 @@ def curve(runs: list[StoredRun], by: str) -> Data:
     }
 
 
-def as_notebook(runs: StoredRuns, stem: str, by: str) -> dict[str, dict[float, Ends]]:
+def as_notebook(runs: PaperRuns, stem: str, by: str) -> dict[str, dict[float, Ends]]:
     """For each algorithm and number of flows or buffer: both ends by the notebook's estimator, as means over our runs
     and over the published runs. The published mean is None unless each of our points has a published run.
     """
@@ -59,20 +61,18 @@ def as_notebook(runs: StoredRuns, stem: str, by: str) -> dict[str, dict[float, E
     return ends
 
 
-def _over_share(run: StoredRun, column: str) -> float | None:
+def _over_share(run: PaperRun, column: str) -> float | None:
     return None if run[column] is None else run[column] * run["flows"] / bdp(run)
 
 
-def draw(
-    ax: look.Axes, data: Data, x_label: str, log_x: bool, ends: dict[str, dict[float, Ends]] | None = None
-) -> None:
+def draw(data: Data, x_label: str, log_x: bool) -> look.Figure:
     """99th percentiles filled, 1st percentiles hollow, a colour for each algorithm; the line at 1 is the fair share."""
     from matplotlib.lines import Line2D
 
-    present, missing = look.split(data)
+    figure, ax = look.new_panel(look.PAGE_IN * 0.62, 2.7)
+    ends, (present, missing) = data["ends"], look.split(data["curves"])
     if not present:
-        look.absent(ax)
-        return
+        return look.absent(ax)
     values = sorted({x for curve in present.values() for x in curve["upper"]})
     ax.set_yscale("log", base=2)
     ax.set_ylabel("window / fair share BDP/n:\n99th percentile (Δ, filled),\n1st (1/Δ, hollow)")
@@ -98,42 +98,73 @@ def draw(
             ax.plot(x, y, algorithms.marker(cc) + "-", color=shade, linewidth=0.5,
                     markerfacecolor=shade if end == "upper" else "white", markeredgewidth=0.8)  # fmt: skip
     ax.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
-    more: list[look.Artist] = []
-    for cc, of_cc in (ends or {}).items():
-        shade = algorithms.color(cc)
-        for where, both in of_cc.items():
-            if both.published:
-                ax.plot([where, where], both.published, "x", color=shade, markersize=3, markeredgewidth=0.7)
-                more = [
-                    Line2D([], [], color=GREY, marker="x", linestyle="none", label="published (cwnd,\np2.5 and p95)")
-                ]
-    look.legend_right(ax, dict.fromkeys(present, ""), missing, more)
+    published = [(cc, x, both.published) for cc, of_cc in ends.items() for x, both in of_cc.items() if both.published]
+    for cc, x, of_both in published:
+        ax.plot([x, x], of_both, "x", color=algorithms.color(cc), markersize=3, markeredgewidth=0.7)
+    more = Line2D([], [], color=GREY, marker="x", linestyle="none", label="published (cwnd,\np2.5 and p95)")
+    look.legend_right(ax, dict.fromkeys(present, ""), missing, [more] if published else [])
+    return figure
 
 
-def facts_as_notebook(ends: dict[str, dict[float, Ends]], where: str) -> list[Fact]:
-    """Both ends of each algorithm by the notebook's estimator, beside the published ends."""
+def facts(data: Data, where: str, over: str, paper: dict[str, str]) -> list[Fact]:
+    """Delta and both percentiles of each algorithm at each x; then both ends by the notebook's estimator, beside the
+    published ends. Theory predicts none of them.
+    """
     rows = []
-    for cc, of_cc in ends.items():
-        for x, both in of_cc.items():
-            for number, end in enumerate(("2.5th", "95th")):
-                said = f"published: {both.published[number]:.3g}" if both.published else ""
-                what = f"{algorithms.name(cc)}, {where.format(x)}: {end} percentile of cwnd over BDP/n (notebook)"
-                rows.append(Fact(what, said, None, exactly(both.measured[number]), ""))
-    return rows
-
-
-def facts(data: Data, where: str, paper: dict[str, str], only: Sequence[float] | None = None) -> list[Fact]:
-    """Delta and both percentiles of each algorithm at each x, or at each x in `only`. Theory predicts none of them."""
-    rows = []
-    for cc, curve in data.items():
+    for cc, curve in data["curves"].items():
         if "absent" in curve:
             rows.append(absent(curve["absent"]))
             continue
         for x in curve["upper"]:
-            if only is not None and x not in only:
-                continue
             at = f"{algorithms.name(cc)}, {where.format(x)}"
-            rows.append(Fact(f"{at}: Δ", paper.get(cc, ""), None, curve["delta"].get(x), ""))
+            rows.append(Fact(f"{at}: Δ", paper.get(cc, paper[""]), None, curve["delta"].get(x), ""))
             rows.append(Fact(f"{at}: 99th percentile over BDP/n", "", None, curve["upper"].get(x), ""))
             rows.append(Fact(f"{at}: 1st percentile over BDP/n", "", None, curve["lower"].get(x), ""))
+    for cc, of_cc in data["ends"].items():
+        for x, both in of_cc.items():
+            for number, end in enumerate(("2.5th", "95th")):
+                said = f"published: {both.published[number]:.3g}" if both.published else ""
+                at = f"{algorithms.name(cc)}, {where.format(x)}, mean over {over}"
+                what = f"{at}: {end} percentile of cwnd over BDP/n (notebook)"
+                rows.append(Fact(what, said, None, exactly(both.measured[number]), ""))
     return rows
+
+
+# Figures --------------------------------------------------------------------------------------------------------------
+
+CAPTION_11A = (
+    "distance of the windows from the fair share (Delta-almost fairness) against the number of flows, B = BDP."
+)
+OF_RENO, OF_OTHERS, OF_BUFFERS, PUBLISHED = "reno-depth", "fairness-flows", "fairness-buffers", "published"
+
+
+def _by_flows(runs: PaperRuns) -> Data:
+    """Reno's runs are those of Figure 4."""
+    curves: Data = {}
+    for stem, ccs in ((OF_RENO, ("reno",)), (OF_OTHERS, runs.paper.algorithms[1:])):
+        curves |= runs.by_algorithm(stem, partial(curve, by="flows"), IS_ONE_BDP, ccs=ccs, needs=NEEDS)
+    return {"curves": curves, "ends": as_notebook(runs, PUBLISHED, "flows")}
+
+
+FIGURE_11A = PaperFigure(
+    "figure_11a", CAPTION_11A, (OF_RENO, OF_OTHERS, PUBLISHED), _by_flows,
+    partial(draw, x_label="flows n", log_x=True),
+    partial(facts, where="n = {}", over="buffers", paper={"": "Δ and 1/Δ slowly increase with n"}),
+)  # fmt: skip
+
+CAPTION_11B = "distance of the windows of 16 flows from the fair share (Delta-almost fairness) against the buffer."
+
+
+def _by_buffer(runs: PaperRuns) -> Data:
+    curves = runs.by_algorithm(OF_BUFFERS, partial(curve, by="buffer_packets"), needs=NEEDS)
+    return {"curves": curves, "ends": as_notebook(runs, PUBLISHED, "buffer_packets")}
+
+
+# 5.6: "For Cubic, Reno, and Scalable, Delta is about 4. For BBR, it is about 10. Delta does not depend on the buffer
+# size"; "Delta^-1 slowly decreases with buffer size, and approaches 0.5".
+FIGURE_11B = PaperFigure(
+    "figure_11b", CAPTION_11B, (OF_BUFFERS, PUBLISHED), _by_buffer,
+    partial(draw, x_label="buffer (packets), 16 flows", log_x=False),
+    partial(facts, where="B = {} packets", over="all n",
+            paper={"": "about 4, whatever B", "bbr": "about 10, whatever B"}),
+)  # fmt: skip

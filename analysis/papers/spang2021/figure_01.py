@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from analysis.figures import algorithms
-from analysis.figures.common import BLACK, GREY, RED, Data, level
+from analysis.figures.common import BLACK, RED, Data
 from analysis.papers import look
-from analysis.papers.columns import IS_ONE_BDP
 from analysis.papers.facts import Fact
-from analysis.papers.packet_trace import PacketTrace
+from analysis.papers.packet_trace import PacketTrace, latest
 from analysis.papers.paper import PaperFigure
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.paper_runs import PaperRun, PaperRuns
+from analysis.papers.series import IS_ONE_BDP
 from analysis.statistics import mean_interval
 from analysis.theory.single_flow import DECREASE, queue_length
 
@@ -37,47 +37,27 @@ STEPS = ("window", "queue", "drops", "again", "model")  # the arrays of `_zoom`
 BEFORE_RTTS, AFTER_RTTS = 0.7, 3.6  # drawn time before and after the first drop, in units of the longest RTT
 
 
-def prepare(runs: StoredRuns) -> Data:
+def prepare(runs: PaperRuns) -> Data:
     """The steps around one loss of the first valid run, and the losses of each run (`_losses`)."""
     selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=1)
     losses = [run.measure("losses of Figure 1", Data, _losses) for run in selected]
-    data: Data = {"provenance": runs.provenance(), "zoom": None, "losses": losses, "absent": ""}
+    rows = _facts([run for run in losses if run["each"]])
     if not losses or not losses[0]["each"]:
-        data["absent"] = runs.absence(SWEEPS[0], CC) if not losses else "no loss in the measurement window"
-        return data
+        absent = "no loss in the measurement window" if losses else runs.absence(SWEEPS[0], CC)
+        return {"zoom": None, "absent": absent, "facts": rows}
     zoom = selected[0].measure("steps of Figure 1", Data, lambda run: _zoom(PacketTrace(run), losses[0]["each"]))
-    return data | {"zoom": zoom | {name: np.array(zoom[name]) for name in STEPS}}
+    return {"zoom": zoom | {name: np.array(zoom[name]) for name in STEPS}, "facts": rows}
 
 
-def _losses(run: StoredRun) -> Data:
-    """Each loss of a run that the sender answered as Reno does: when the sender knew of the loss, and how far window
-    and queue fell. Times in ns.
-    """
+def _losses(run: PaperRun) -> Data:
+    """Each loss of a run that the sender answered as Reno does (PacketTrace.answered_losses)."""
     trace = PacketTrace(run)
-    flow = trace.flows[0]["id"]
-    times, window = trace.window(flow)
-    each = []
-    for drop, _, end in trace.losses():
-        again, _ = trace.retransmissions(drop, end)
-        before, settled = trace.fall(flow, drop, end)
-        after = slice(*np.searchsorted(times, (drop, end)))
-        halved = times[after][window[after] <= before * (HALF if trace.counts_packets else HALF_IN_SEQUENCE)]
-        if not len(again) or not len(halved):
-            continue  # no retransmission, or the window was never half
-        came = trace.queue["enqueue_mono_ns"][trace.arrivals(int(again[0]), int(halved[0]))]
-        depths = trace.queue["depth_packets"][trace.arrivals(drop, end)]
-        each.append(
-            {
-                "drop_ns": drop, "before": before, "least": int(window[after].min()), "queue": int(depths.min()),
-                "settled": settled, "known_ns": int(again[0]) - drop, "halved_ns": int(halved[0] - again[0]),
-                "silent_ns": int(np.diff(came).max(initial=0)),
-            }
-        )  # fmt: skip
+    half = HALF if trace.counts_packets else HALF_IN_SEQUENCE
     model = {
         "bdp": trace.bdp, "buffer": trace.buffer, "news_ns": trace.news_ns, "packet_ns": trace.packet_ns,
         "counts_packets": trace.counts_packets,
     }  # fmt: skip
-    return {"each": each, "model": model}
+    return {"each": [loss._asdict() for loss in trace.answered_losses(half)], "model": model}
 
 
 def _zoom(trace: PacketTrace, each: list[Data]) -> Data:
@@ -94,13 +74,12 @@ def _zoom(trace: PacketTrace, each: list[Data]) -> Data:
 
     drops, _, depths = trace.drops(start, end)
     again, _ = trace.retransmissions(start, end)
-    times, window = trace.window(flow)
     return {
         "span_ms": ((start - drop) / 1e6, (end - drop) / 1e6),
         "window": ms(trace.window_steps(flow, start, end)),
         "queue": ms(trace.queue_steps(start, end)),
         "drops": ms(np.array([drops, depths])),
-        "again": ms(np.array([again, window[np.maximum(np.searchsorted(times, again, side="right") - 1, 0)]])),
+        "again": ms(np.array([again, latest(again, *trace.window(flow))])),
         "model": _model(trace, (end - drop) / 1e6),
         "counts_packets": trace.counts_packets,
         "bdp": trace.bdp,
@@ -145,8 +124,8 @@ def _draw_window(ax: Any, zoom: Data) -> None:
     ax.step(*zoom["window"], where="post", color=blue)
     ax.plot(*zoom["model"], "--", color=BLACK, linewidth=0.7)
     ax.plot(*zoom["again"], "o", color=BLACK, markerfacecolor="white", markeredgewidth=0.8, zorder=4)
-    level(ax, bdp, "BDP", GREY, ":", look.LABEL_POINTS)
-    level(ax, bdp + buffer, "BDP + B", GREY, ":", look.LABEL_POINTS)
+    look.level(ax, bdp, "BDP")
+    look.level(ax, bdp + buffer, "BDP + B")
     sent_ms, at = zoom["again"][:, 0]
     look.note(ax, "sent again", (sent_ms, at), (5, 5))
     middle = ((zoom["model"][0][1] + zoom["model"][0][2]) / 2, bdp + 0.5 * buffer)
@@ -163,13 +142,12 @@ def _draw_queue(ax: Any, zoom: Data) -> None:
     ax.plot(times, [queue_length(w, bdp, buffer) for w in window], "--", color=BLACK, linewidth=0.7)
     ax.plot(*zoom["drops"], "x", color=RED, markersize=5, markeredgewidth=1.2, zorder=4, clip_on=False)
     look.note(ax, "dropped", (zoom["drops"][0].mean(), buffer), (0, 7), ha="center", color=RED)
-    level(ax, buffer, f"B = {buffer}", GREY, ":", look.LABEL_POINTS)
+    look.level(ax, buffer, f"B = {buffer}")
     ax.set_ylabel("queue depth\n(packets)")
 
 
-def facts(data: Data) -> list[Fact]:
+def _facts(kept: list[Data]) -> list[Fact]:
     """Medians over each run's losses; intervals over runs."""
-    kept = [run for run in data["losses"] if run["each"]]
     if not kept:
         return []
     model = kept[0]["model"]
@@ -198,4 +176,4 @@ def facts(data: Data) -> list[Fact]:
     ]
 
 
-FIGURE = PaperFigure("figure_01", CAPTION, SWEEPS, prepare, draw, facts)
+FIGURE = PaperFigure("figure_01", CAPTION, SWEEPS, prepare, draw)

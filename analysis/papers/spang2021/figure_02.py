@@ -15,12 +15,11 @@ import numpy as np
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data, envelope
 from analysis.papers import look
-from analysis.papers.columns import IS_ONE_BDP
 from analysis.papers.facts import Fact
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import bdp
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.paper_runs import PaperRun, PaperRuns
+from analysis.papers.series import IS_ONE_BDP, bdp
 from analysis.statistics import Interval, mean_interval
 from analysis.theory.single_flow import drained_packets
 
@@ -29,33 +28,39 @@ CAPTION = (
 )
 SWEEPS = ("single-flow", "single-flow-notebook")
 NEEDS = ("utilization_p01",)  # null in runs without packets
-CCS = ("reno", "cubic", "bbr", "scalable_50")
 COLUMNS = 700  # pixels of an axis in a figure that is COLUMN_IN wide, at PNG_DPI
 PAPER = {  # section 3.6
     "reno": "a full BDP, (almost) empty", "cubic": "60-70 %", "bbr": "about 25 %", "scalable_50": "11-25 %",
 }  # fmt: skip
 
 
-def prepare(runs: StoredRuns) -> Data:
-    """For each algorithm: the first run's queue, and the drained share of every run."""
-    panels = []
-    for cc in CCS:
-        selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=cc, flows=1)
-        if selected:
-            panels.append({"cc": cc, "absent": ""} | _queue(selected[0]) | _drained(selected))
-        else:
+def prepare(runs: PaperRuns) -> Data:
+    """For each algorithm: the first run's queue, and the fall of the queue as a share of the BDP: medians over each
+    run's losses (for BBR over its probing cycles), intervals over runs; then with the notebook's buffer.
+    """
+    panels: list[Data] = []
+    rows = []
+    for cc, said in PAPER.items():
+        who, selected = algorithms.name(cc), runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=cc, flows=1)
+        if not selected:
             panels.append({"cc": cc, "absent": runs.absence(SWEEPS[0], cc)})
-    return {"panels": panels, "notebook": {cc: _by_the_notebook(runs, cc) for cc in CCS},
-            "provenance": runs.provenance()}  # fmt: skip
-
-
-def _by_the_notebook(runs: StoredRuns, cc: str) -> Data:
-    """With the notebook's buffer: how far the queue falls, as a share of the BDP, measured and by the rule."""
-    selected = runs.select(SWEEPS[1], imported=False, cc=cc, flows=1)
-    return {
-        "drained": mean_interval(run.value("drained_fraction", "of_bdp", "median") for run in selected),
-        "rule": None if not selected else _rule(cc, selected[0]["buffer_packets"], bdp(selected[0])),
-    }
+            rows.append(Fact(f"{who} drains", said, None, None, "BDP", panels[-1]["absent"]))
+            continue
+        queue: Data = selected[0].measure("queue of Figure 2", Data, _queue_of_packets)
+        drained, mean_over_rtt = (_drained(selected, to) for to in ("of_bdp", "of_bdp_mean_over_rtt"))
+        line = np.array(queue["line"])
+        panels.append({"cc": cc, "absent": "", **queue, "line": line, "drained": drained})
+        rule = _rule(cc, queue["buffer"], queue["bdp"])
+        why = _of_probes(selected, queue["rtt_us"]) if cc == "bbr" else ""
+        rows.append(Fact(f"{who} drains", said, rule, drained, "BDP", why))
+        if cc != "bbr":  # BBR's probe lasts one RTT: a mean over one RTT flattens it
+            rows.append(Fact(f"{who}, to the least mean over one RTT", said, rule, mean_over_rtt, "BDP"))
+    for cc in PAPER:
+        selected = runs.select(SWEEPS[1], imported=False, cc=cc, flows=1)
+        rule = _rule(cc, selected[0]["buffer_packets"], bdp(selected[0])) if selected else None
+        what = f"notebook (B = 175 packets): {algorithms.name(cc)} drains"
+        rows.append(Fact(what, "", rule, _drained(selected, "of_bdp"), "BDP"))
+    return {"panels": panels, "facts": rows}
 
 
 def _rule(cc: str, buffer: float, exact: float) -> float | None:
@@ -64,12 +69,12 @@ def _rule(cc: str, buffer: float, exact: float) -> float | None:
     return None if falls is None else falls / exact
 
 
-def _queue(run: StoredRun) -> Data:
-    queue: Data = run.measure("queue of Figure 2", Data, _queue_of_packets)
-    return queue | {"line": np.array(queue["line"])}
+def _drained(runs: list[PaperRun], to: str) -> Interval | None:
+    """The mean over runs of each run's median fall, to the least depth or to the least mean over one RTT."""
+    return mean_interval(run.value("drained_fraction", to, "median") for run in runs)
 
 
-def _queue_of_packets(run: StoredRun) -> Data:
+def _queue_of_packets(run: PaperRun) -> Data:
     """The depth on arrival of each packet of the measurement window; times in s since its start."""
     trace = PacketTrace(run)
     rows = trace.arrivals(trace.start_ns, trace.end_ns)
@@ -82,24 +87,7 @@ def _queue_of_packets(run: StoredRun) -> Data:
     }  # fmt: skip
 
 
-def _drained(runs: list[StoredRun]) -> Data:
-    """The fall of the queue as a share of the BDP: the mean over runs of each run's median. `drained` is the fall to
-    the least depth, `drained_mean` the fall to the least mean over one RTT. Also drops, depths and the least RTT, for
-    `facts`.
-    """
-    return {
-        "drained": mean_interval(run.value("drained_fraction", "of_bdp", "median") for run in runs),
-        "drained_mean": mean_interval(
-            run.value("drained_fraction", "of_bdp_mean_over_rtt", "median") for run in runs
-        ),
-        "drops": sum(run["drops"] or 0 for run in runs),
-        "depths": [mean_interval(run[f"depth_{name}_packets"] for run in runs) for name in ("p01", "p50", "max")],
-        "rtt_min_us": min(filter(None, (run.measure("least RTT, us", float | None, _least_rtt_us) for run in runs)),
-                          default=None),
-    }  # fmt: skip
-
-
-def _least_rtt_us(run: StoredRun) -> float | None:
+def _least_rtt_us(run: PaperRun) -> float | None:
     return min((flow["rtt_min_us"] for flow in run.summary["flows"] if flow["rtt_min_us"]), default=None)
 
 
@@ -144,47 +132,24 @@ def _percent(share: Interval | None) -> str:
     return value if value == low == high else f"{value} ({low} to {high})"
 
 
-def facts(data: Data) -> list[Fact]:
-    """Medians over each run's losses (for BBR over its probing cycles); intervals over runs."""
-    rows = []
-    for panel in data["panels"]:
-        cc = panel["cc"]
-        if panel["absent"]:
-            rows.append(Fact(f"{algorithms.name(cc)} drains", PAPER[cc], None, None, "BDP", panel["absent"]))
-            continue
-        rule = _rule(cc, panel["buffer"], panel["bdp"])
-        why = _of_probes(panel) if cc == "bbr" else ""
-        rows.append(Fact(f"{algorithms.name(cc)} drains", PAPER[cc], rule, panel["drained"], "BDP", why))
-        if cc != "bbr":  # BBR's probe lasts one RTT: a mean over one RTT flattens it
-            what = f"{algorithms.name(cc)}, to the least mean over one RTT"
-            rows.append(Fact(what, PAPER[cc], rule, panel["drained_mean"], "BDP"))
-    for cc, numbers in data["notebook"].items():
-        what = f"notebook (B = 175 packets): {algorithms.name(cc)} drains"
-        rows.append(Fact(what, "", numbers["rule"], numbers["drained"], "BDP"))
-    return rows
-
-
-def _depths(depths: list[Interval | None]) -> str:
-    """A clause with the queue's depths: 1st percentile, median and maximum."""
-    if None in depths:
-        return ""
-    low, middle, most = (f"{depth.value:.3g}" for depth in depths if depth)
-    return f": the queue has {low} packets at its 1st percentile, {middle} at its median, {most} at most"
-
-
-def _of_probes(panel: Data) -> str:
+def _of_probes(runs: list[PaperRun], rtt_us: float) -> str:
     """Why BBR's probes may differ from the rule, which assumes that probes lose packets."""
     reasons = []
-    if not panel["drops"]:
+    if not any(run["drops"] for run in runs):
+        reasons.append("the rule assumes probes that lose packets, but no packet is lost here")
+        depths = [mean_interval(run[f"depth_{name}_packets"] for run in runs) for name in ("p01", "p50", "max")]
+        if None not in depths:
+            low, middle, most = (f"{depth.value:.3g}" for depth in depths if depth)
+            of_depths = f"{low} packets at its 1st percentile, {middle} at its median, {most} at most"
+            reasons[0] += f": the queue has {of_depths}"
+    each = (run.measure("least RTT, us", float | None, _least_rtt_us) for run in runs)
+    least_us = min(filter(None, each), default=None)
+    if least_us and least_us < 0.99 * rtt_us:
         reasons.append(
-            "the rule assumes probes that lose packets, but no packet is lost here" + _depths(panel["depths"])
-        )
-    if panel["rtt_min_us"] and panel["rtt_min_us"] < 0.99 * panel["rtt_us"]:
-        reasons.append(
-            f"the kernel takes {panel['rtt_min_us'] / 1e3:.3g} ms for the least RTT (a sample from timestamps, which "
-            "count ms), so a probe is shorter than an RTT"
+            f"the kernel takes {least_us / 1e3:.3g} ms for the least RTT (a sample from timestamps, which count ms), "
+            "so a probe is shorter than an RTT"
         )
     return "; ".join(reasons)
 
 
-FIGURE = PaperFigure("figure_02", CAPTION, SWEEPS, prepare, draw, facts)
+FIGURE = PaperFigure("figure_02", CAPTION, SWEEPS, prepare, draw)

@@ -13,8 +13,8 @@ from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, absent
 from analysis.papers.paper import PaperFigure
+from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import bdp, grouped, nearest, pooled, series
-from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import mean_interval
 from analysis.theory import single_flow
 
@@ -36,13 +36,41 @@ PAPER = "as the model above about 20 packets, falls off quickly below"
 PAPERS = {"bbr": "as the model, no cliff below 20 packets", "bbr3": ""}  # BBRv3 is younger than the paper
 
 
-def prepare(runs: StoredRuns) -> Data:
-    """For each algorithm: 1st percentile of utilization by buffer, the model's line, and burst sizes near the cliff."""
+def prepare(runs: PaperRuns) -> Data:
+    """For each algorithm: utilization at some buffers, its largest distance from the model above the cliff, and the
+    bursts near the cliff.
+    """
     panels = runs.by_algorithm(SWEEPS[0], _panel, needs=("utilization_p01",), flows=1)
-    return {"panels": panels, "provenance": runs.provenance()}
+    rows = []
+    for cc, panel in panels.items():
+        who = algorithms.name(cc)
+        if "absent" in panel:
+            rows.append(absent(panel["absent"], "drawn in the paper"))
+            continue
+        paper = PAPERS.get(cc, PAPER)
+        wanted = (5, CLIFF_PACKETS, 0.25 * panel["bdp"], panel["bdp"])
+        for buffer in dict.fromkeys(nearest(panel["measured"], value) for value in wanted):
+            what = f"utilization with B = {buffer} packets ({buffer / panel['bdp']:.2f} BDP)"
+            model = panel["model"][buffer]
+            for name, said, estimates in ((TEXT, paper, panel["measured"]), (NOTEBOOK, "", panel["notebook"])):
+                rows.append(Fact(f"{who}: {what}, {name}", said, model, estimates.get(buffer), ""))
+        for name, said, estimates in ((TEXT, "well-predicted", panel["measured"]), (NOTEBOOK, "", panel["notebook"])):
+            off = [
+                abs(share.value - panel["model"][buffer])
+                for buffer, share in estimates.items()
+                if buffer >= CLIFF_PACKETS and panel["model"][buffer] is not None
+            ]
+            if off:
+                what = f"{who}: largest distance from the model, B of {CLIFF_PACKETS} packets or more, {name}"
+                rows.append(Fact(what, said, 0.0, mean_interval([max(off)]), ""))
+        where, paper = f"(B = {panel['bursts_at']} packets)", "bursts vary the queue by about 20 packets; BBR paces"
+        what = f"{who}: size of a burst, 99th percentile over packets {where}"
+        rows.append(Fact(what, paper, None, panel["burst_p99"], "packets"))
+        rows.append(Fact(f"{who}: largest burst {where}", paper, None, panel["burst_max"], "packets"))
+    return {"panels": panels, "facts": rows}
 
 
-def _panel(selected: list[StoredRun]) -> Data:
+def _panel(selected: list[PaperRun]) -> Data:
     cc, exact = selected[0]["cc"], bdp(selected[0])
     measured = series(selected, "buffer_packets", "utilization_p01")
     of_buffer = grouped(selected, "buffer_packets")
@@ -67,7 +95,7 @@ def _panel(selected: list[StoredRun]) -> Data:
     }
 
 
-def _by_the_notebook(run: StoredRun) -> float | None:
+def _by_the_notebook(run: PaperRun) -> float | None:
     """The notebook's percentile over the text's windows of 10 RTTs (12 ms). The notebook's own windows are pairs of
     iperf's intervals of 10 ms; utilization spreads a little less over 20 ms than over 12 ms.
     """
@@ -145,37 +173,4 @@ def _draw_bursts(ax: look.Axes, cc: str, panel: Data, largest: float, rarest: fl
     ax.set_xlabel(f"k (packets)\nB = {panel['bursts_at']}")
 
 
-def facts(data: Data) -> list[Fact]:
-    """Utilization at some buffers, its largest distance from the model above the cliff, and the bursts."""
-    rows = []
-    for cc, panel in data["panels"].items():
-        who = algorithms.name(cc)
-        if "absent" in panel:
-            rows.append(absent(panel["absent"], "drawn in the paper"))
-            continue
-        paper = PAPERS.get(cc, PAPER)
-        wanted = (5, CLIFF_PACKETS, 0.25 * panel["bdp"], panel["bdp"])
-        for buffer in dict.fromkeys(nearest(panel["measured"], value) for value in wanted):
-            what, model = (
-                f"utilization with B = {buffer} packets ({buffer / panel['bdp']:.2f} BDP)",
-                panel["model"][buffer],
-            )
-            for name, said, estimates in ((TEXT, paper, panel["measured"]), (NOTEBOOK, "", panel["notebook"])):
-                rows.append(Fact(f"{who}: {what}, {name}", said, model, estimates.get(buffer), ""))
-        for name, said, estimates in ((TEXT, "well-predicted", panel["measured"]), (NOTEBOOK, "", panel["notebook"])):
-            off = [
-                abs(share.value - panel["model"][buffer])
-                for buffer, share in estimates.items()
-                if buffer >= CLIFF_PACKETS and panel["model"][buffer] is not None
-            ]
-            if off:
-                what = f"{who}: largest distance from the model, B of {CLIFF_PACKETS} packets or more, {name}"
-                rows.append(Fact(what, said, 0.0, mean_interval([max(off)]), ""))
-        where, paper = f"(B = {panel['bursts_at']} packets)", "bursts vary the queue by about 20 packets; BBR paces"
-        what = f"{who}: size of a burst, 99th percentile over packets {where}"
-        rows.append(Fact(what, paper, None, panel["burst_p99"], "packets"))
-        rows.append(Fact(f"{who}: largest burst {where}", paper, None, panel["burst_max"], "packets"))
-    return rows
-
-
-FIGURE = PaperFigure("figure_03", CAPTION, SWEEPS, prepare, draw, facts)
+FIGURE = PaperFigure("figure_03", CAPTION, SWEEPS, prepare, draw)

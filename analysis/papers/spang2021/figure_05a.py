@@ -9,12 +9,11 @@ from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, absent
-from analysis.papers.least_buffers import NO_LEAST, BufferBracket, least_buffers
 from analysis.papers.paper import PaperFigure
+from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import bdp, pooled
 from analysis.papers.spang2021.artifact import Published
-from analysis.papers.spang2021.searches import NONEMPTY, USED
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.spang2021.searches import NO_LEAST, NONEMPTY, USED, BufferBracket, least_buffers
 from analysis.statistics import Bounds, Interval, PowerLaw, mean_interval, power_law
 from analysis.theory import many_flows, single_flow
 from lib.errors import InputError
@@ -34,12 +33,56 @@ RULES = {"reno": "BDP", "cubic": "3/7 BDP", "scalable_50": "1/7 BDP", "bbr": "1/
 SIDESTEP = 1.06  # so that algorithms do not hide each other
 
 
-def prepare(runs: StoredRuns) -> Data:
-    """For each algorithm: bounds of the least buffer by flows, the fitted law, and mean windows at the least buffer."""
+def prepare(runs: PaperRuns) -> Data:
+    """For each algorithm: the exponents, and the least buffer of each number of flows beside the rule."""
     curves = {cc: _curve(runs, cc) for cc in runs.paper.algorithms}
     published = {} if runs.beside is None else _published(runs.beside)
     exact = next((curve["bdp"] for curve in curves.values() if "bdp" in curve), math.nan)
-    return {"curves": curves, "published": published, "bdp": exact, "provenance": runs.provenance()}
+    rows = []
+    for cc, curve in curves.items():
+        who = algorithms.name(cc)
+        if "absent" in curve:
+            rows.append(absent(curve["absent"], "drawn in the paper"))
+            continue
+        law = curve["law"]
+        if law:
+            exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
+            what = f"{who}: exponent of n, mean window of {LEAST_WINDOW:g} packets or more ({law.points} points)"
+            rows.append(Fact(what, PAPER if cc == "reno" else PAPER_OTHERS, -0.5, exponent, "", headline=cc == "reno"))
+        rows += _many(cc, curve)
+        for n, least in curve["points"].items():
+            window = curve["windows"][n]
+            what = f"{who}, n = {n}: least buffer" + (f" (mean window {window.value:.3g})" if window else "")
+            rule = single_flow.single_flow_buffer(cc, curve["bdp"]) if n == 1 else None
+            predicted = many_flows.sqrt_rule(curve["bdp"], n) if rule is None else rule
+            paper = RULES.get(cc, "") if n == 1 else "BDP/√n" if cc == "reno" else "similar for large n"
+            if n in published.get(cc, {}):
+                low, high = published[cc][n]
+                paper += f"; published: {low} to {high} packets"
+            rows.append(_fact(what, paper, predicted, least, headline=n == 1 and cc in RULES))
+        for n, least in curve["used"].items():
+            what = f"{who}, n = {n}: least buffer for a utilization of {USED.enough:g}"
+            asked = single_flow.single_flow_buffer(cc, curve["bdp"], USED.enough) if n == 1 else None
+            rows.append(_fact(what, "", asked, least))
+    return {"curves": curves, "published": published, "bdp": exact, "facts": rows}
+
+
+def _many(cc: str, curve: Data) -> list[Fact]:
+    """The exponent from MANY flows on, and how often all flows lose together if they are few (2 to 2 MANY)."""
+    law = curve["law_of_many"]
+    if law is None or law.exponent_low is None:
+        return []
+    together = {n: share for n, share in curve["together"].items() if 1 < n <= 2 * MANY and share is not None}
+    shares = ", ".join(f"{share:.0%} with {n} flows" for n, share in together.items())
+    why = f"share of the queue's excursions in which all flows lose: {shares}" if shares else ""
+    exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
+    chosen = f"{law.points} points; this range was chosen after the points were known"
+    what = f"{algorithms.name(cc)}: exponent of n from {MANY} flows on ({chosen})"
+    return [Fact(what, "", -0.5, exponent, "", why)]
+
+
+def _fact(what: str, paper: str, predicted: float | None, least: BufferBracket, headline: bool = False) -> Fact:
+    return Fact(what, paper, predicted, least.interval, "packets", least.note, NO_LEAST, headline=headline)
 
 
 def _published(beside: Published) -> dict[str, dict[int, tuple[int, int]]]:
@@ -56,7 +99,7 @@ def _published(beside: Published) -> dict[str, dict[int, tuple[int, int]]]:
     return brackets
 
 
-def _curve(runs: StoredRuns, cc: str) -> Data:
+def _curve(runs: PaperRuns, cc: str) -> Data:
     points = least_buffers(runs, NONEMPTY, cc)
     if not points:
         return {"absent": runs.absence(NONEMPTY.stem, cc)}
@@ -77,7 +120,7 @@ def _curve(runs: StoredRuns, cc: str) -> Data:
     }
 
 
-def _together(runs: list[StoredRun], flows: int) -> float | None:
+def _together(runs: list[PaperRun], flows: int) -> float | None:
     """Share of the queue's excursions in which all flows lose (are synchronized). None if the runs lack the data."""
     try:
         losers, counts = pooled(runs, "flows_signalled_per_excursion")
@@ -86,7 +129,7 @@ def _together(runs: list[StoredRun], flows: int) -> float | None:
     return float(counts[losers == flows].sum() / counts.sum()) if len(counts) else None
 
 
-def _mean_window(run: StoredRun) -> float | None:
+def _mean_window(run: PaperRun) -> float | None:
     total = run["in_flight_mean_packets"]
     return None if total is None else total / run["flows"]
 
@@ -181,53 +224,4 @@ def power_text(law: PowerLaw) -> str:
     return text.replace("-", "\u2212")
 
 
-def facts(data: Data) -> list[Fact]:
-    """The exponents, and the least buffer of each algorithm and number of flows beside the rule."""
-    rows = []
-    for cc, curve in data["curves"].items():
-        who = algorithms.name(cc)
-        if "absent" in curve:
-            rows.append(absent(curve["absent"], "drawn in the paper"))
-            continue
-        law = curve["law"]
-        if law:
-            exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
-            what = f"{who}: exponent of n, mean window of {LEAST_WINDOW:g} packets or more ({law.points} points)"
-            rows.append(Fact(what, PAPER if cc == "reno" else PAPER_OTHERS, -0.5, exponent, "", headline=cc == "reno"))
-        rows += _many(cc, curve)
-        for n, least in curve["points"].items():
-            window = curve["windows"][n]
-            what = f"{who}, n = {n}: least buffer" + (f" (mean window {window.value:.3g})" if window else "")
-            rule = single_flow.single_flow_buffer(cc, curve["bdp"]) if n == 1 else None
-            predicted = many_flows.sqrt_rule(curve["bdp"], n) if rule is None else rule
-            paper = RULES.get(cc, "") if n == 1 else "BDP/√n" if cc == "reno" else "similar for large n"
-            if n in data["published"].get(cc, {}):
-                low, high = data["published"][cc][n]
-                paper += f"; published: {low} to {high} packets"
-            rows.append(_fact(what, paper, predicted, least, headline=n == 1 and cc in RULES))
-        for n, least in curve["used"].items():
-            what = f"{who}, n = {n}: least buffer for a utilization of {USED.enough:g}"
-            asked = single_flow.single_flow_buffer(cc, curve["bdp"], USED.enough) if n == 1 else None
-            rows.append(_fact(what, "", asked, least))
-    return rows
-
-
-def _many(cc: str, curve: Data) -> list[Fact]:
-    """The exponent from MANY flows on, and how often all flows lose together if they are few (2 to 2 MANY)."""
-    law = curve["law_of_many"]
-    if law is None or law.exponent_low is None:
-        return []
-    together = {n: share for n, share in curve["together"].items() if 1 < n <= 2 * MANY and share is not None}
-    shares = ", ".join(f"{share:.0%} with {n} flows" for n, share in together.items())
-    why = f"share of the queue's excursions in which all flows lose: {shares}" if shares else ""
-    exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
-    chosen = f"{law.points} points; this range was chosen after the points were known"
-    what = f"{algorithms.name(cc)}: exponent of n from {MANY} flows on ({chosen})"
-    return [Fact(what, "", -0.5, exponent, "", why)]
-
-
-def _fact(what: str, paper: str, predicted: float | None, least: BufferBracket, headline: bool = False) -> Fact:
-    return Fact(what, paper, predicted, least.interval, "packets", least.note, NO_LEAST, headline=headline)
-
-
-FIGURE = PaperFigure("figure_05a", CAPTION, SWEEPS, prepare, draw, facts)
+FIGURE = PaperFigure("figure_05a", CAPTION, SWEEPS, prepare, draw)

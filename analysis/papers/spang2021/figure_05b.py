@@ -9,9 +9,9 @@ from analysis.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.papers import look
 from analysis.papers.facts import Fact, absent
 from analysis.papers.paper import PaperFigure
+from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import Series, bdp, series
 from analysis.papers.spang2021.figure_05a import power_text
-from analysis.papers.stored_runs import StoredRun, StoredRuns
 from analysis.statistics import Bounds, Interval, PowerLaw, power_law
 from analysis.theory import many_flows
 
@@ -23,13 +23,38 @@ SWEEPS = ("twenty-packets",)
 SIDESTEP = 1.05
 
 
-def prepare(runs: StoredRuns) -> Data:
-    """For each algorithm: the 1st percentile u of utilization, and Delta, by flows; and the power laws of 1 - u."""
+def prepare(runs: PaperRuns) -> Data:
+    """For each algorithm: the power laws of 1 - u, and the 1st percentile u of utilization at each number of flows,
+    beside Theorem 7 for Delta = 1.
+    """
     curves = runs.by_algorithm(SWEEPS[0], _curve, needs=("utilization_p01",))
-    return {"curves": curves, "provenance": runs.provenance()}
+    rows = []
+    for cc, curve in curves.items():
+        who = algorithms.name(cc)
+        if "absent" in curve:
+            rows.append(absent(curve["absent"], "drawn in the paper"))
+            continue
+        free, root = curve["free"], curve["root"]
+        if free:
+            exponent = Interval(free.exponent, free.exponent_low, free.exponent_high, free.points)
+            what = f"{who}: exponent of 1 − u in n"
+            rows.append(Fact(what, "rate of 1/√n", -0.5, exponent, "", headline=cc == "reno"))
+        if root:
+            factor = Interval(root.factor, root.factor_low, root.factor_high, root.points)
+            what = f"{who}: c of 1 − u = c/√n (residuals of a factor {2.718281828**root.deviation:.2f})"
+            rows.append(Fact(what, "Δ; slightly underpredicted", 1.0, factor, ""))
+        theorem = measured_bound(curve)
+        for n, u in curve["utilization"].items():
+            delta = curve["delta"].get(n)
+            with_delta = f" (1 − Δ/√n with its Δ of {delta.value:.3g}: {theorem[n]:.3g})" if delta else ""
+            paper = "1 − 1/√n, slightly underpredicts"
+            bound = many_flows.almost_fair_utilization(n, 1)
+            what = f"{who}, n = {n}: utilization, B = 20 packets{with_delta}"
+            rows.append(Fact(what, paper, bound, u, "", headline=cc == "reno" and n == max(curve["utilization"])))
+    return {"curves": curves, "facts": rows}
 
 
-def _curve(selected: list[StoredRun]) -> Data:
+def _curve(selected: list[PaperRun]) -> Data:
     utilization = series(selected, "flows", "utilization_p01")
     floor = max(1 / (UTILIZATION_WINDOW_RTTS * bdp(run)) for run in selected)  # one packet, as a share of a window
     return {
@@ -123,33 +148,4 @@ def _draw_legend(ax: look.Axes, present: Data, missing: list[str]) -> None:
     ax.grid(axis="y", color=GREY, alpha=0.15, linewidth=0.5)
 
 
-def facts(data: Data) -> list[Fact]:
-    """The power laws of 1 - u, and the utilization of each number of flows beside Theorem 7 for Delta = 1."""
-    rows = []
-    for cc, curve in data["curves"].items():
-        who = algorithms.name(cc)
-        if "absent" in curve:
-            rows.append(absent(curve["absent"], "drawn in the paper"))
-            continue
-        free, root = curve["free"], curve["root"]
-        if free:
-            exponent = Interval(free.exponent, free.exponent_low, free.exponent_high, free.points)
-            rows.append(
-                Fact(f"{who}: exponent of 1 − u in n", "rate of 1/√n", -0.5, exponent, "", headline=cc == "reno")
-            )
-        if root:
-            factor = Interval(root.factor, root.factor_low, root.factor_high, root.points)
-            what = f"{who}: c of 1 − u = c/√n (residuals of a factor {2.718281828**root.deviation:.2f})"
-            rows.append(Fact(what, "Δ; slightly underpredicted", 1.0, factor, ""))
-        theorem = measured_bound(curve)
-        for n, u in curve["utilization"].items():
-            delta = curve["delta"].get(n)
-            with_delta = f" (1 − Δ/√n with its Δ of {delta.value:.3g}: {theorem[n]:.3g})" if delta else ""
-            paper = "1 − 1/√n, slightly underpredicts"
-            bound = many_flows.almost_fair_utilization(n, 1)
-            what = f"{who}, n = {n}: utilization, B = 20 packets{with_delta}"
-            rows.append(Fact(what, paper, bound, u, "", headline=cc == "reno" and n == max(curve["utilization"])))
-    return rows
-
-
-FIGURE = PaperFigure("figure_05b", CAPTION, SWEEPS, prepare, draw, facts)
+FIGURE = PaperFigure("figure_05b", CAPTION, SWEEPS, prepare, draw)

@@ -12,10 +12,10 @@ import numpy as np
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
-from analysis.papers.columns import IS_MARKED, IS_ONE_BDP
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.paper_runs import PaperRun, PaperRuns
+from analysis.papers.series import IS_MARKED, IS_ONE_BDP
 from analysis.statistics import mean_interval
 from analysis.theory.single_flow import bdp_packets
 
@@ -27,26 +27,46 @@ TALLEST = 2.1  # height of the tallest distribution, in rows
 PAPER_RANGES = "0-10 and 40-60 packets occur"
 
 
-def prepare(runs: StoredRuns) -> Data:
-    """The distribution of each flow's window in the first valid run, and for each run the numbers of `_spread`."""
+def prepare(runs: PaperRuns) -> Data:
+    """The distribution of each flow's window in the first valid run; means over runs. Windows are in units of the fair
+    share, (BDP + B) / n, or in packets.
+    """
     conditions = (~IS_MARKED, IS_ONE_BDP)
     selected = runs.select(SWEEPS[0], *conditions, needs=("in_flight_mean_packets",), cc=CC, flows=FLOWS)
-    data: Data = {"provenance": runs.provenance(), "flows": [], "runs": [_spread(run) for run in selected]}
     if not selected:
-        return data | {"absent": runs.absence(SWEEPS[0], CC)}
+        return {"flows": [], "absent": runs.absence(SWEEPS[0], CC), "facts": []}
     flows = list(selected[0].distributions_of_flows("in_flight_packets").values())
     flows.sort(key=lambda distribution: float(np.average(distribution[0], weights=distribution[1])))
-    return data | {"flows": flows, "fair": _fair(selected[0])}
+    spreads, fair, (low, high) = [_spread(run) for run in selected], _fair(selected[0]), UNIFORM
+    wide = "a loss halves a flow's window, and flows lose packets at different window sizes"
+    acks = (
+        "the mean is over ACKs, and a flow with a large window gets more ACKs; over time, windows add up to less than "
+        "BDP + B"
+    )
+    rows = [
+        Fact(what, paper, predicted, mean_interval(spread[key] for spread in spreads), unit, reason)
+        for what, paper, predicted, key, unit, reason in (
+            ("windows outside 2/3 to 4/3 of the fair share", PAPER_RANGES, 0.0, "outside", "of ACKs", wide),
+            ("distance from the uniform distribution", "clearly not uniform", 0.0, "distance", "Kolmogorov's", wide),
+            ("standard deviation of windows", "", (high - low) / 12**0.5, "deviation", "fair shares", wide),
+            ("mean window", "close to (BDP + B) / n", 1.0, "mean", "fair shares", acks),
+            ("least mean window of a flow", "some half the size", 1.0, "least_mean", "fair shares", ""),
+            ("largest mean window of a flow", "some two to three times", 1.0, "largest_mean", "fair shares", ""),
+            ("least window", "0-10", low * fair, "least", "packets", ""),
+            ("largest window", "40-60", high * fair, "largest", "packets", ""),
+        )
+    ]
+    return {"flows": flows, "fair": fair, "facts": rows}
 
 
-def _fair(run: StoredRun) -> float:
+def _fair(run: PaperRun) -> float:
     spec = run.experiment
     bdp = bdp_packets(spec.rate_bps, spec.rtt_ns, spec.wire_bytes)
     return float((bdp + run["buffer_packets"]) / run["flows"])
 
 
-def _spread(run: StoredRun) -> Data:
-    """How far the windows of one run spread, and how far they are from uniform. `fair`, `least` and `largest` are in
+def _spread(run: PaperRun) -> Data:
+    """How far the windows of one run spread, and how far they are from uniform. `least` and `largest` are in
     packets. All other windows are in units of the fair share.
     """
     fair = _fair(run)
@@ -58,7 +78,7 @@ def _spread(run: StoredRun) -> Data:
     each = run.distributions_of_flows("in_flight_packets").values()
     means = [float(np.average(values, weights=counts)) for values, counts in each]
     return {
-        "fair": fair, "outside": float(outside), "mean": float(mean),
+        "outside": float(outside), "mean": float(mean),
         "deviation": float(np.sqrt(np.average((shares - mean) ** 2, weights=counts))),
         "distance": _distance(shares, counts),
         "least": int(values[0]), "largest": int(values[-1]),
@@ -115,32 +135,4 @@ def _draw_flow(ax: look.Axes, base: float, values: np.ndarray, counts: np.ndarra
     ax.plot([mean, mean], [base - 0.25, base + 0.35], color=BLACK, linewidth=1.2, zorder=zorder + 40)
 
 
-def facts(data: Data) -> list[Fact]:
-    """Means over runs. Windows are in units of the fair share, (BDP + B) / n, or in packets."""
-    spreads = data["runs"]
-    if not spreads:
-        return []
-    low, high = UNIFORM
-    fair, deviation = spreads[0]["fair"], (high - low) / 12**0.5
-    wide = "a loss halves a flow's window, and flows lose packets at different window sizes"
-    acks = (
-        "the mean is over ACKs, and a flow with a large window gets more ACKs; over time, windows add up to less than "
-        "BDP + B"
-    )
-
-    def row(what: str, paper: str, predicted: float | None, key: str, unit: str, reason: str = "") -> Fact:
-        return Fact(what, paper, predicted, mean_interval(spread[key] for spread in spreads), unit, reason)
-
-    return [
-        row("windows outside 2/3 to 4/3 of the fair share", PAPER_RANGES, 0.0, "outside", "of ACKs", wide),
-        row("distance from the uniform distribution", "clearly not uniform", 0.0, "distance", "Kolmogorov's", wide),
-        row("standard deviation of windows", "", deviation, "deviation", "fair shares", wide),
-        row("mean window", "close to (BDP + B) / n", 1.0, "mean", "fair shares", acks),
-        row("least mean window of a flow", "some half the size", 1.0, "least_mean", "fair shares"),
-        row("largest mean window of a flow", "some two to three times", 1.0, "largest_mean", "fair shares"),
-        row("least window", "0-10", low * fair, "least", "packets"),
-        row("largest window", "40-60", high * fair, "largest", "packets"),
-    ]
-
-
-FIGURE = PaperFigure("figure_07", CAPTION, SWEEPS, prepare, draw, facts)
+FIGURE = PaperFigure("figure_07", CAPTION, SWEEPS, prepare, draw)

@@ -10,6 +10,8 @@ The published program marks by the depth at departure. The bottom row has marks 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 
@@ -18,12 +20,11 @@ from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, ORANGE, Data, envelope
 from analysis.metrics import Window
 from analysis.papers import look
-from analysis.papers.columns import IS_MARKED, IS_ONE_BDP
 from analysis.papers.facts import Fact
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
-from analysis.papers.series import bdp
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.paper_runs import PaperRun, PaperRuns
+from analysis.papers.series import IS_MARKED, IS_ONE_BDP, bdp
 from analysis.statistics import mean_interval
 from analysis.theory.many_flows import flows_seeing_loss
 from controlplane.policy import EGRESS_ECN, MARKING_MODES
@@ -42,31 +43,43 @@ AT_DEPARTURE = (pl.col("mode") == EGRESS_ECN) | pl.col("imported")  # imported: 
 OF_MODE = {"drop": ~IS_MARKED, "departure": IS_MARKED & AT_DEPARTURE, "arrival": IS_MARKED & ~AT_DEPARTURE}
 COLORS = {"drop": algorithms.color(CC), "departure": ORANGE, "arrival": GREY}
 NOTEBOOK_FLOWS, NOTEBOOK_SPAN_NS = 32, 500_000_000  # "Figure 8 - ecn synchronization trace"
+NOTEBOOK = f"notebook ({NOTEBOOK_FLOWS} flows, {NOTEBOOK_SPAN_NS / 1e6:.0f} ms)"
+QUANTILES = {"spread": "1st to 99th percentile of the queue", "p01": "1st percentile", "p50": "median",
+             "p99": "99th percentile"}  # fmt: skip
 SPAN_RTTS = 150  # base RTTs, in the middle of the measurement
 COLUMNS = 900
 
 
-def prepare(runs: StoredRuns) -> Data:
-    """For each mode: the queue of the first run; the distribution of signalled flows and the spread of the queue over
-    all runs.
+def prepare(runs: PaperRuns) -> Data:
+    """For each mode: the queue of the first run, and means over its runs: the distribution of signalled flows and the
+    spread of the queue; then the quantiles of the depths that the notebook draws. The notebook computes no quantile.
     """
-    data: Data = {"modes": {}, "notebook": {}}
-    for mode in MODES:
-        selected = runs.select(SWEEPS[0], OF_MODE[mode], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
-        if selected:
-            data["modes"][mode] = _queue(selected[0]) | {"runs": [_run(run) for run in selected]}
-        more = runs.select(SWEEPS[0], OF_MODE[mode], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=NOTEBOOK_FLOWS)
-        data["notebook"][mode] = [run.measure("queue of the notebook", dict[str, float], _shown) for run in more]
-    absent = "" if len(data["modes"]) == len(MODES) else runs.absence(SWEEPS[0], CC)
-    return data | {"provenance": runs.provenance(), "absent": absent}
+    modes: dict[str, Data] = {}
+    rows, of_notebook, absent = [], [], ""
+    for mode, word in MODES.items():
+        same: dict[str, Any] = {"needs": NEEDS, "cc": CC}
+        selected = runs.select(SWEEPS[0], OF_MODE[mode], IS_ONE_BDP, flows=FLOWS, **same)
+        more = runs.select(SWEEPS[0], OF_MODE[mode], IS_ONE_BDP, flows=NOTEBOOK_FLOWS, **same)
+        depths = [run.measure("queue of the notebook", dict[str, float], _shown) for run in more]
+        for key, name in QUANTILES.items():
+            measured = mean_interval(of[key] for of in depths)
+            of_notebook.append(Fact(f"{NOTEBOOK}, {word}: {name}", "", None, measured, "packets"))
+        if not selected:
+            absent = runs.absence(SWEEPS[0], CC)
+            rows.append(Fact(f"{word}: flows signalled in an excursion", "", None, None, "flows", absent))
+            continue
+        queue: Data = selected[0].measure("queue of Figure 8", Data, _queue_of_packets)
+        each = [_run(run) for run in selected]
+        modes[mode] = {**queue, "line": np.array(queue["line"]), "runs": each}
+        for key, fact in (_facts_of_drops(each) if mode == "drop" else FACTS_OF_MARKS).items():
+            is_told = key not in ("flows_mean", "all_flows") or all(run["tells"] for run in each)
+            measured, why = mean_interval(run[key] for run in each), fact.reason if is_told else NO_MARKS
+            headline = fact.headline and mode != "arrival"
+            rows.append(fact._replace(what=f"{word}: {fact.what}", measured=measured, reason=why, headline=headline))
+    return {"modes": modes, "absent": absent, "facts": rows + of_notebook}
 
 
-def _queue(run: StoredRun) -> Data:
-    queue: Data = run.measure("queue of Figure 8", Data, _queue_of_packets)
-    return queue | {"line": np.array(queue["line"])}
-
-
-def _queue_of_packets(run: StoredRun) -> Data:
+def _queue_of_packets(run: PaperRun) -> Data:
     """The depth on arrival of each packet; times in ms since the span's start."""
     trace = PacketTrace(run)
     middle = (trace.start_ns + trace.end_ns) // 2
@@ -79,7 +92,7 @@ def _queue_of_packets(run: StoredRun) -> Data:
     return {"line": envelope(ms, depth, 0, span_ms, COLUMNS), "span_ms": span_ms}
 
 
-def _shown(run: StoredRun) -> dict[str, float]:
+def _shown(run: PaperRun) -> dict[str, float]:
     """The part of a run that the notebook shows: depths on arrival in the first half second of the measurement."""
     trace = PacketTrace(run)
     rows = trace.arrivals(trace.start_ns, min(trace.start_ns + NOTEBOOK_SPAN_NS, trace.end_ns))
@@ -87,7 +100,7 @@ def _shown(run: StoredRun) -> dict[str, float]:
     return {"spread": float(high - low), "p01": float(low), "p50": float(middle), "p99": float(high)}
 
 
-def _run(run: StoredRun) -> Data:
+def _run(run: PaperRun) -> Data:
     """One run: excursions by number of signalled flows, quantiles of the queue, the flows that Theorem 5 allows."""
     measured = run.measure("excursions by signalled flows", tuple[list[int], list[int]], _excursions)
     flows, excursions = (np.array(each, dtype=np.int64) for each in measured)
@@ -108,7 +121,7 @@ def _run(run: StoredRun) -> Data:
     }  # fmt: skip
 
 
-def _excursions(run: StoredRun) -> tuple[np.ndarray, np.ndarray]:
+def _excursions(run: PaperRun) -> tuple[np.ndarray, np.ndarray]:
     """(numbers of signalled flows, excursions that signalled so many)."""
     trace = PacketTrace(run)
     # Computed anew: earlier versions cut the excursions in distributions.parquet after a fixed time
@@ -170,35 +183,6 @@ def _draw_excursions(ax: look.Axes, runs: list[Data], name: str, word: str) -> N
     ax.set_title(f"{word}: mean {mean.value:.1f} of {len(share) - 1}" if mean else f"{word}: none", loc="left", pad=2)
 
 
-def facts(data: Data) -> list[Fact]:
-    """Facts of each mode, as means over its runs."""
-    rows = []
-    for mode, word in MODES.items():
-        runs = data["modes"].get(mode, {}).get("runs", [])
-        if not runs:
-            rows.append(Fact(f"{word}: flows signalled in an excursion", "", None, None, "flows", data["absent"]))
-            continue
-        for key, fact in (_facts_of_drops(runs) if mode == "drop" else FACTS_OF_MARKS).items():
-            is_told = key not in ("flows_mean", "all_flows") or all(run["tells"] for run in runs)
-            measured, why = mean_interval(run[key] for run in runs), fact.reason if is_told else NO_MARKS
-            is_headline = fact.headline and mode != "arrival"
-            what = f"{word}: {fact.what}"
-            rows.append(fact._replace(what=what, measured=measured, reason=why, headline=is_headline))
-    return rows + _of_the_notebook(data["notebook"])
-
-
-def _of_the_notebook(runs: dict[str, list[dict[str, float]]]) -> list[Fact]:
-    """The quantiles of the depths that the notebook draws. The notebook computes no quantile."""
-    where, rows = f"notebook ({NOTEBOOK_FLOWS} flows, {NOTEBOOK_SPAN_NS / 1e6:.0f} ms)", []
-    names = {"spread": "1st to 99th percentile of the queue", "p01": "1st percentile", "p50": "median",
-             "p99": "99th percentile"}  # fmt: skip
-    for mode, word in MODES.items():
-        for key, name in names.items():
-            measured = mean_interval(run[key] for run in runs.get(mode, []))
-            rows.append(Fact(f"{where}, {word}: {name}", "", None, measured, "packets"))
-    return rows
-
-
 TOGETHER = (
     "every flow grows by a packet an RTT, so before flows notice the first drop or mark, most have a packet too many"
 )
@@ -236,4 +220,4 @@ FACTS_OF_MARKS = {
 }
 
 
-FIGURE = PaperFigure("figure_08", CAPTION, SWEEPS, prepare, draw, facts)
+FIGURE = PaperFigure("figure_08", CAPTION, SWEEPS, prepare, draw)

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.common import BLACK, BLUE, GREEN, GREY, PURPLE, RED, SKY, Data, level, tidy
+from analysis.figures.common import BLACK, BLUE, GREEN, PURPLE, RED, SKY, Data, tidy
 from analysis.loss import min_mean_depth
 from analysis.papers import look
-from analysis.papers.columns import IS_ONE_BDP
 from analysis.papers.facts import Fact
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.paper_runs import PaperRun, PaperRuns
+from analysis.papers.series import IS_ONE_BDP
 from analysis.statistics import mean_interval
 from analysis.theory.single_flow import DECREASE
 
@@ -36,30 +36,35 @@ FLOW_COLORS = (BLUE, "#E69F00", GREEN, PURPLE)
 SPAN_RTTS = 220  # base RTTs
 
 
-def prepare(runs: StoredRuns) -> Data:
-    """Steps of the first valid run, in the span in which the numbers of losers differ most; the losses of every run."""
+def prepare(runs: PaperRuns) -> Data:
+    """Steps of the first valid run, in the span in which the numbers of losers differ most; the losses of every run:
+    medians over each run's losses, and the share of losses that hit all flows; first the text's point, then the
+    notebook's points.
+    """
     selected = runs.select(SWEEPS[0], IS_ONE_BDP, needs=NEEDS, cc=CC, flows=FLOWS)
-    notebook = {
-        flows: [_measured(run) for run in runs.select(SWEEPS[0], imported=False, needs=NEEDS, cc=CC, flows=flows,
-                                                 buffer_packets=NOTEBOOK_BUFFER)]
-        for flows in NOTEBOOK_FLOWS
-    }  # fmt: skip
-    data: Data = {"provenance": runs.provenance(), "runs": [_measured(run) for run in selected], "zoom": None,
-                  "notebook": notebook}  # fmt: skip
+    measured = [_measured(run) for run in selected]
+    rows = _facts(measured, FLOWS)
+    for n in NOTEBOOK_FLOWS:
+        same: dict[str, Any] = {"flows": n, "buffer_packets": NOTEBOOK_BUFFER, "imported": False}
+        of_notebook = [_measured(run) for run in runs.select(SWEEPS[0], needs=NEEDS, cc=CC, **same)]
+        where = f"notebook (n = {n}, B = {NOTEBOOK_BUFFER} packets): "
+        rows += [fact._replace(what=where + fact.what, reason="") for fact in _facts(of_notebook, n)]
+        if not of_notebook:
+            rows.append(Fact(f"{where}fall of the queue over half the losers' windows", "", 1.0, None, ""))
     if not selected:
-        return data | {"absent": runs.absence(SWEEPS[0], CC)}
-    losses = data["runs"][0]["losses"]
+        return {"zoom": None, "absent": runs.absence(SWEEPS[0], CC), "facts": rows}
+    losses = measured[0]["losses"]
     zoom = selected[0].measure("steps of Figure 9", Data, lambda run: _zoom(PacketTrace(run), losses))
     by_flow = {name: {int(flow): np.array(of) for flow, of in zoom[name].items()} for name in ("windows", "drops")}
-    return data | {"zoom": zoom | by_flow | {"queue": np.array(zoom["queue"])}}
+    return {"runs": measured, "zoom": zoom | by_flow | {"queue": np.array(zoom["queue"])}, "facts": rows}
 
 
-def _measured(run: StoredRun) -> Data:
+def _measured(run: PaperRun) -> Data:
     measured: Data = run.measure("losses of Figure 9", Data, _run)
     return measured
 
 
-def _run(run: StoredRun) -> Data:
+def _run(run: PaperRun) -> Data:
     """Each loss of a run: losers, half the sum of their windows, and how far the queue fell (packets). A loss without
     arrivals after it is left out.
     """
@@ -142,7 +147,7 @@ def _draw_windows(ax: look.Axes, zoom: Data) -> None:
         row = top * (0.96 - 0.05 * flow)
         ax.plot(zoom["drops"][flow], np.full(len(zoom["drops"][flow]), row), "x", color=shade, markersize=3.2)
     fair = (zoom["bdp"] + zoom["buffer"]) / FLOWS
-    level(ax, fair, "(BDP+B)/4", GREY, ":", look.LABEL_POINTS)
+    look.level(ax, fair, "(BDP+B)/4")
     look.note(ax, "drops", (1, 0.885), (4, 0), xycoords="axes fraction", annotation_clip=False)
     ax.set_ylim(0, top)
     ax.set_ylabel("window (packets)")
@@ -150,7 +155,7 @@ def _draw_windows(ax: look.Axes, zoom: Data) -> None:
 
 def _draw_queue(ax: look.Axes, zoom: Data) -> None:
     ax.step(*zoom["queue"], where="post", color=BLACK, linewidth=0.5, rasterized=zoom["queue"].shape[1] > 4000)
-    level(ax, zoom["buffer"], f"B = {zoom['buffer']}", GREY, ":", look.LABEL_POINTS)
+    look.level(ax, zoom["buffer"], f"B = {zoom['buffer']}")
     for at, losers, half, _ in zoom["losses"]:
         floor = max(zoom["buffer"] - half, 0)
         ax.plot([at, at + zoom["span_ms"] * 0.035], [floor, floor], color=RED, linewidth=1.6, zorder=4, clip_on=False)
@@ -178,19 +183,6 @@ def _draw_losses(ax: look.Axes, runs: list[Data]) -> None:
     ax.set_ylim(0, top)
     ax.set_xlabel("predicted: half the losers'\nwindows (packets)")
     ax.set_ylabel("measured: fall of the queue (packets)")
-
-
-def facts(data: Data) -> list[Fact]:
-    """Medians over each run's losses, and the share of losses that hit all flows; intervals over runs. First the text's
-    point, then the notebook's points.
-    """
-    rows = _facts(data["runs"], FLOWS)
-    for flows, runs in data["notebook"].items():
-        where = f"notebook (n = {flows}, B = {NOTEBOOK_BUFFER} packets): "
-        rows += [fact._replace(what=where + fact.what, reason="") for fact in _facts(runs, flows)]
-        if not runs:
-            rows.append(Fact(f"{where}fall of the queue over half the losers' windows", "", 1.0, None, ""))
-    return rows
 
 
 def _facts(runs: list[Data], flows: int) -> list[Fact]:
@@ -221,4 +213,4 @@ def _facts(runs: list[Data], flows: int) -> list[Fact]:
     return rows
 
 
-FIGURE = PaperFigure("figure_09", CAPTION, SWEEPS, prepare, draw, facts)
+FIGURE = PaperFigure("figure_09", CAPTION, SWEEPS, prepare, draw)

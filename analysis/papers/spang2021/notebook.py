@@ -22,8 +22,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from analysis.papers.paper_runs import PaperRun
 from analysis.papers.series import bdp
-from analysis.papers.stored_runs import StoredRun
 from lib.errors import InputError
 
 LOWER, UPPER = 2.5, 95.0  # percentiles of windows
@@ -32,7 +32,7 @@ SHADED = 2.0  # x BDP/sqrt(n)
 NEAR_PACKETS = 3  # a published buffer that differs from ours by more is not compared with ours
 
 
-def losers_in_5ms(run: StoredRun) -> float | None:
+def losers_in_5ms(run: PaperRun) -> float | None:
     """Mean number of flows with a drop, over the intervals of 5 ms that have a drop; None without drops or data."""
     try:
         mean: float | None = run.measure("mean losers in 5 ms", float | None, _losers)
@@ -41,12 +41,12 @@ def losers_in_5ms(run: StoredRun) -> float | None:
     return mean
 
 
-def _losers(run: StoredRun) -> float | None:
+def _losers(run: PaperRun) -> float | None:
     values, counts = run.distribution("flows_losing_5ms")
     return float((values * counts).sum() / counts.sum()) if len(counts) else None
 
 
-def windows_over_share(run: StoredRun) -> tuple[float, float] | None:
+def windows_over_share(run: PaperRun) -> tuple[float, float] | None:
     """The percentiles LOWER and UPPER of all congestion windows, in units of BDP/n; None without data."""
     try:
         ends = [run.percentile("cwnd_packets", percent) for percent in (LOWER, UPPER)]
@@ -66,7 +66,7 @@ def near(table: pl.DataFrame, buffer: float) -> pl.DataFrame:
     return table.filter(off == least)
 
 
-def over_buffers(runs: list[StoredRun]) -> tuple[float, float] | None:
+def over_buffers(runs: list[PaperRun]) -> tuple[float, float] | None:
     """The percentiles of windows_over_share, each averaged over the runs; None without data."""
     ends = [pair for run in runs if (pair := windows_over_share(run)) is not None]
     if not ends:

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import textwrap
-from typing import NamedTuple
 
 from analysis.figures.common import BLACK, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
+from analysis.papers.paper_runs import PaperRuns, kinds
 from analysis.papers.spang2021 import table_conditions, table_rows
 from analysis.papers.spang2021.searches import NONEMPTY, USED
 from analysis.papers.spang2021.table_conditions import MeasuredAssumption
 from analysis.papers.spang2021.table_rows import RuleRow
-from analysis.papers.stored_runs import StoredRuns, kinds
 
 CAPTION = "the least buffer of every rule, whether the rule's conditions hold on our own runs, and the measured value."
 SWEEPS = (NONEMPTY.stem, USED.stem, table_rows.SMALL, table_conditions.PACKETS)
@@ -25,28 +24,21 @@ NUMBER = "·"
 HOLDS, FAILS, OPEN = "#00734F", "#B03A00", "#767676"
 
 
-class TableColumn(NamedTuple):
-    """Title, left edge as a share of the width, characters that fit."""
-
-    title: str
-    x: float
-    width: int
-
-
-COLUMNS = (
-    TableColumn("least buffer", 0.0, 20),
-    TableColumn("assumes", 0.155, 30),
-    TableColumn("source", 0.375, 10),
-    TableColumn("conditions on our runs", 0.455, 41),
-    TableColumn("predicted", 0.745, 11),
-    TableColumn("measured", 0.825, 13),
-    TableColumn("verdict", 0.915, 14),
-)
+COLUMNS = (  # title, left edge as a share of the width, characters that fit
+    ("least buffer", 0.0, 20), ("assumes", 0.155, 30), ("source", 0.375, 10), ("conditions on our runs", 0.455, 41),
+    ("predicted", 0.745, 11), ("measured", 0.825, 13), ("verdict", 0.915, 14),
+)  # fmt: skip
+CONDITIONS = 3  # the column
 
 
-def prepare(runs: StoredRuns) -> Data:
-    """The rows of the paper's table, in its order."""
-    return {"rows": table_rows.rows(runs), "provenance": runs.provenance()}
+def prepare(runs: PaperRuns) -> Data:
+    """The rows of the paper's table, in its order. A fact says whether the conditions of its rule hold."""
+    rules, rows = table_rows.rows(runs), []
+    for row in rules:
+        checks = "; ".join(_marked(condition) for condition in row.conditions)
+        what = f"{row.assumes} ({row.source})" + (f": {checks}" if checks else "")
+        rows.append(Fact(what, row.rule, row.predicted, row.measured, row.unit, row.verdict, row.none))
+    return {"rows": rules, "facts": rows}
 
 
 def draw(data: Data) -> look.Figure:
@@ -68,14 +60,14 @@ def draw(data: Data) -> look.Figure:
         y, color = 1 - y_in / height, BLACK if width > 0.4 else "#C8C8C8"
         figure.add_artist(Line2D([left, left + span], [y, y], color=color, linewidth=width))
 
-    for column in COLUMNS:
-        write(column.x, 0.1, column.title, weight="bold")
+    for title, x, _ in COLUMNS:
+        write(x, 0.1, title, weight="bold")
     y_in = head
     rule(y_in - 0.04, 0.7)
     for row, count in zip(cells, lines, strict=True):
-        for column, cell in zip(COLUMNS, row, strict=True):
+        for (_, x, _), cell in zip(COLUMNS, row, strict=True):
             for number, (text, color) in enumerate(cell):
-                write(column.x, y_in + number * LINE_IN, text, color)
+                write(x, y_in + number * LINE_IN, text, color)
         y_in += count * LINE_IN + PADDING_IN
         rule(y_in - 0.03, 0.3)
     figure.text(left, 0.06 / height, _source(data), fontsize=look.FOOTER_POINTS, color=OPEN, va="bottom")
@@ -92,46 +84,35 @@ def _source(data: Data) -> str:
 
 def _cells(row: RuleRow) -> list[list[tuple[str, str]]]:
     """Each column's lines with their colours."""
+    cells = []
+    for (_, _, width), text in zip(COLUMNS, _texts(row, ""), strict=True):
+        cells.append([(line, BLACK) for line in textwrap.wrap(text, width) or [""]])
     conditions = []
     for condition in row.conditions:
         color = {True: HOLDS, False: FAILS, None: OPEN}[condition.holds] if condition.is_judged else BLACK
-        wrapped = textwrap.wrap(_marked(condition), COLUMNS[3].width, subsequent_indent="   ")
+        wrapped = textwrap.wrap(_marked(condition), COLUMNS[CONDITIONS][2], subsequent_indent="   ")
         conditions += [(line, color) for line in wrapped]
+    cells[CONDITIONS] = conditions or [("", BLACK)]
+    return cells
+
+
+def _texts(row: RuleRow, checks: str) -> tuple[str, ...]:
     predicted = "–" if row.predicted is None else f"{row.predicted:.3g}"
     measured = "–" if row.measured is None else row.measured.text(3)
-    plain = (row.rule, row.assumes, row.source, None, predicted, measured, row.verdict)
-    return [
-        conditions or [("", BLACK)]
-        if text is None
-        else [(line, BLACK) for line in textwrap.wrap(text, column.width) or [""]]
-        for text, column in zip(plain, COLUMNS, strict=True)
-    ]
+    return row.rule, row.assumes, row.source, checks, predicted, measured, row.verdict
 
 
 def _marked(condition: MeasuredAssumption) -> str:
     return f"{MARKS[condition.holds] if condition.is_judged else NUMBER} {condition.text}"
 
 
-def facts(data: Data) -> list[Fact]:
-    """One fact per rule. `what` says whether the rule's conditions hold."""
-    rows = []
-    for row in data["rows"]:
-        checks = "; ".join(_marked(condition) for condition in row.conditions)
-        what = f"{row.assumes} ({row.source})" + (f": {checks}" if checks else "")
-        rows.append(Fact(what, row.rule, row.predicted, row.measured, row.unit, row.verdict, row.none))
-    return rows
-
-
 def table(data: Data) -> str:
     """The same rows in Markdown, for the page."""
-    lines = ["| " + " | ".join(column.title for column in COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
+    lines = ["| " + " | ".join(title for title, _, _ in COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
     for row in data["rows"]:
-        predicted = "–" if row.predicted is None else f"{row.predicted:.3g}"
-        measured = "–" if row.measured is None else row.measured.text(3)
-        checks = "<br>".join(_marked(condition) for condition in row.conditions)
-        cells = (row.rule, row.assumes, row.source, checks, predicted, measured, row.verdict)
+        cells = _texts(row, "<br>".join(_marked(condition) for condition in row.conditions))
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 
 
-FIGURE = PaperFigure("table_1", CAPTION, SWEEPS, prepare, draw, facts, table)
+FIGURE = PaperFigure("table_1", CAPTION, SWEEPS, prepare, draw, table=table)

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from analysis.papers.columns import IS_ONE_BDP
-from analysis.papers.least_buffers import NO_LEAST, least_buffers
 from analysis.papers.packet_trace import PacketTrace
-from analysis.papers.series import bdp
-from analysis.papers.spang2021.searches import USED
-from analysis.papers.stored_runs import StoredRun, StoredRuns
+from analysis.papers.paper_runs import PaperRun, PaperRuns
+from analysis.papers.series import IS_ONE_BDP, bdp
+from analysis.papers.spang2021.searches import NO_LEAST, USED, least_buffers
 from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
 from lib.errors import InputError
@@ -49,17 +47,17 @@ class RunsAtLeast(NamedTuple):
     7: the runs with 20 packets of buffer.
     """
 
-    runs: list[StoredRun]
+    runs: list[PaperRun]
     least: Interval | None  # None: there is no least buffer
     bdp: float
 
-    def mean(self, number: str | Callable[[StoredRun], float | None]) -> float | None:
+    def mean(self, number: str | Callable[[PaperRun], float | None]) -> float | None:
         """The mean over these runs."""
         estimate = mean_interval((number(run) if callable(number) else run[number]) for run in self.runs)
         return None if estimate is None else estimate.value
 
 
-def used_enough(runs: StoredRuns, cc: str) -> MeasuredAssumption:
+def used_enough(runs: PaperRuns, cc: str) -> MeasuredAssumption:
     """The other criterion: the least buffer for a utilization, beside the buffer that the rule asks for."""
     least = least_buffers(runs, USED, cc, flows=1).get(1)
     asked = single_flow.single_flow_buffer(cc, bdp(least.runs[0]), USED.enough) if least else None
@@ -83,18 +81,18 @@ def losses_when_full(searched: RunsAtLeast | None) -> MeasuredAssumption:
     )
 
 
-def _fullness(run: StoredRun, bdp: float) -> float | None:
+def _fullness(run: PaperRun, bdp: float) -> float | None:
     """The median of W/(BDP + B) over a run's losses."""
     windows = run.measure("windows before losses", list[float | None], _before_losses)
     shares = [window / (bdp + run["buffer_packets"]) for window in windows if window]
     return float(np.median(shares)) if shares else None
 
 
-def _before_losses(run: StoredRun) -> list[Any]:
+def _before_losses(run: PaperRun) -> list[Any]:
     return [event.get("in_flight_before_packets") for event in run.summary.get("loss", {}).get("list", [])]
 
 
-def falls(runs: StoredRuns, cc: str) -> MeasuredAssumption:
+def falls(runs: PaperRuns, cc: str) -> MeasuredAssumption:
     """Whether a lone flow's window falls from W to b W after a loss, as in Figure 1. The fall, (1 - b) W, decides how
     big a buffer must be, so the tolerance NEAR applies to the fall.
 
@@ -111,7 +109,7 @@ def falls(runs: StoredRuns, cc: str) -> MeasuredAssumption:
     return MeasuredAssumption(f"{cc}: falls to {1 - fall.value:.3g} W {rule}, B = BDP", is_near(asked, *fall.ends))
 
 
-def _fall(run: StoredRun) -> float | None:
+def _fall(run: PaperRun) -> float | None:
     """The fall (1 - b), median over a run's losses; None if its packets were not kept, or no loss was seen whole."""
     try:
         trace = PacketTrace(run)
@@ -122,7 +120,7 @@ def _fall(run: StoredRun) -> float | None:
     return float(np.median(shares)) if shares else None
 
 
-def silence(runs: StoredRuns) -> MeasuredAssumption:
+def silence(runs: PaperRuns) -> MeasuredAssumption:
     """The longest gap between arrivals from 0.5 to 2 times the longest RTT after a drop, while the sender learns of the
     loss: the mean over runs of each run's median over drops. Only runs whose packets were all kept count.
     """
@@ -141,7 +139,7 @@ def silence(runs: StoredRuns) -> MeasuredAssumption:
     return MeasuredAssumption(text, bool(np.mean(gaps) > 0.5 * np.mean(needed)))
 
 
-def _longest_gap_ns(run: StoredRun) -> float | None:
+def _longest_gap_ns(run: PaperRun) -> float | None:
     trace = PacketTrace(run)
     came = trace.queue["enqueue_mono_ns"]
     longest_rtt = run["rtt_ns"] * (1 + run["buffer_over_bdp"])
@@ -158,7 +156,7 @@ def uniform(searched: RunsAtLeast | None) -> MeasuredAssumption:
     if searched is None:
         return MeasuredAssumption("windows within a third of their mean: not measured", None)
 
-    def share(run: StoredRun) -> float:
+    def share(run: PaperRun) -> float:
         values, counts = run.distribution("in_flight_packets")
         fair = (searched.bdp + run["buffer_packets"]) / run["flows"]
         return float(counts[np.abs(values - fair) <= fair / 3].sum() / counts.sum())

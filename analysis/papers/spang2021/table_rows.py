@@ -12,12 +12,11 @@ import math
 from typing import NamedTuple
 
 from analysis.papers.facts import exactly
-from analysis.papers.least_buffers import NO_LEAST, least_buffers
+from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.series import bdp, grouped, nearest
 from analysis.papers.spang2021 import table_conditions as conditions
-from analysis.papers.spang2021.searches import NONEMPTY
+from analysis.papers.spang2021.searches import NO_LEAST, NONEMPTY, least_buffers
 from analysis.papers.spang2021.table_conditions import NEAR, NEEDS, MeasuredAssumption, RunsAtLeast
-from analysis.papers.stored_runs import StoredRuns
 from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
 
@@ -64,7 +63,7 @@ class RuleRow(NamedTuple):
         return f"{NEARNESS[holds]} ({off})".replace("-", "−")
 
 
-def rows(runs: StoredRuns) -> list[RuleRow]:
+def rows(runs: PaperRuns) -> list[RuleRow]:
     """All rows, in the paper's order."""
     lone = {cc: _search(runs, cc, 1) for cc in LONE}
     searched = runs.select(NONEMPTY.stem, needs=(NONEMPTY.column,), cc="reno")
@@ -81,7 +80,7 @@ def rows(runs: StoredRuns) -> list[RuleRow]:
     ]  # fmt: skip
 
 
-def _search(runs: StoredRuns, cc: str, flows: int) -> RunsAtLeast | None:
+def _search(runs: PaperRuns, cc: str, flows: int) -> RunsAtLeast | None:
     least = least_buffers(runs, NONEMPTY, cc, flows=flows).get(flows)
     return None if least is None else RunsAtLeast(least.runs_at_least, least.interval, bdp(least.runs[0]))
 
@@ -89,7 +88,7 @@ def _search(runs: StoredRuns, cc: str, flows: int) -> RunsAtLeast | None:
 # One flow ---------------------------------------------------------------------------------------------------------
 
 
-def _one_flow(runs: StoredRuns, lone: dict[str, RunsAtLeast | None]) -> list[RuleRow]:
+def _one_flow(runs: PaperRuns, lone: dict[str, RunsAtLeast | None]) -> list[RuleRow]:
     silence = conditions.silence(runs)
     far = {cc: distance for cc in FALLING if (distance := _distance(lone[cc], cc))}
     falls = {cc: conditions.falls(runs, cc) for cc in FALLING}
@@ -172,7 +171,7 @@ def _many_flows(n: int, reno: RunsAtLeast | None, bbr: RunsAtLeast | None) -> li
     ]  # fmt: skip
 
 
-def _theorem_7(runs: StoredRuns) -> RuleRow:
+def _theorem_7(runs: PaperRuns) -> RuleRow:
     """Theorem 7, from runs with 20 packets of buffer at the largest number of flows."""
     by_flows = grouped(runs.select(SMALL, needs=NEEDS, cc="reno"), "flows")
     rule, assumes = "O(1): 20 packets", "√n + O(n²/BDP) almost fair flows see a loss, utilization Ω(1 − 1/√n)"
