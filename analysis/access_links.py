@@ -9,7 +9,6 @@ import numpy as np
 
 from analysis.groups import NO_GROUP, group_of_entries
 from analysis.load import Run
-from analysis.metrics import TCP
 from analysis.paths import access_link_of_flows
 from analysis.postcards import wire_bytes
 from analysis.raw import Columns
@@ -26,8 +25,8 @@ def access_reasons(run: Run, queue: Columns) -> list[str]:
     if shared:
         link = access_link_of_flows(run)
         for entry, number in zip(run.traffic, run.experiment.link_of_flows, strict=False):
-            if entry["flow"] >= 0:
-                link[entry["flow"]] = number
+            if entry.number >= 0:
+                link[entry.number] = number
         rates = np.zeros(max(shared) + 1, dtype=np.int64)
         rates[list(shared)] = list(shared.values())
         reasons += _too_close(queue, link, rates[link], "access link")
@@ -43,10 +42,10 @@ def _own_rates_bps(run: Run) -> np.ndarray:
     listed = run.experiment.groups
     of_run = 0 if run.experiment.access_links else run.experiment.access_bps or 0
     for entry, place in zip(run.traffic, group_of_entries(run), strict=True):
-        if entry["flow"] >= 0 and entry["tuple"].protocol == TCP and not entry.get("program"):
+        if entry.number >= 0 and entry.is_tcp and not entry.program:
             group = None if place == NO_GROUP else listed[place]
             of_group = 0 if group is None or group.access_links else group.access_bps
-            rates[entry["flow"]] = of_group or of_run
+            rates[entry.number] = of_group or of_run
     return rates
 
 

@@ -62,7 +62,7 @@ def analyse(
     rtt_max_ns = longest_rtt_ns(rtt_ns, spec.buffer_packets, spec.wire_bytes, spec.rate_bps)
     events = loss_events(queue, link, windows, window, rtt_ns, rtt_max_ns)
 
-    entries = ledger_module.ledger(run, ledger_module.streams(run.postcards))
+    entries = ledger_module.ledger(run)
     if run.experiment.all_datagrams:
         entries |= open_loop.datagrams(run, queue)
     entries |= programs.packets(run, queue)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.ledger import number
 from analysis.load import Run
 from analysis.metrics import UTILIZATION_WINDOW_RTTS, Window
 
@@ -27,9 +26,9 @@ class Application:
 
 def application(run: Run, window: Window) -> Application:
     """Goodput as our own sink recorded it; without the sink's records, as iperf3 reported it."""
-    interval_ns = number(run.documents.get("traffic_sink", {}), "interval_ns")
+    interval_ns = run.documents.traffic_sink.interval_ns
     if run.goodput is not None:
-        return _of_sink(run, window, int(interval_ns)) if interval_ns else Application()
+        return _of_sink(run, window, interval_ns) if interval_ns else Application()
     return _of_iperf3(run)
 
 
@@ -37,11 +36,10 @@ def _of_iperf3(run: Run) -> Application:
     """The sum over all flows is known only for a single iperf3 process. Several processes average over different spans,
     so the sum of their means could exceed the link's rate.
     """
-    groups = run.documents["traffic"].get("groups")
-    alone = isinstance(groups, list) and len(groups) == 1 and isinstance(groups[0], dict)
+    groups = run.documents.traffic.groups or []
     return Application(
-        goodput_bps=number(groups[0], "bits_per_second_received") if alone else None,  # type: ignore[index]
-        by_flow={entry["id"]: entry["received_bps"] for entry in run.traffic},
+        goodput_bps=groups[0].bits_per_second_received if len(groups) == 1 else None,
+        by_flow={entry.id: entry.received_bps for entry in run.traffic},
     )
 
 
@@ -56,8 +54,8 @@ def _of_sink(run: Run, window: Window, interval_ns: int) -> Application:
         return Application()
     bits = 8 * records["payload_bytes"][inside].astype(np.int64)
     ports = records["src_port"][inside].astype(np.uint32) << np.uint32(16) | records["dst_port"][inside]
-    sent_here = [entry for entry in run.traffic if not entry.get("program")]
-    ids = {entry["tuple"].src_port << 16 | entry["tuple"].dst_port: entry["id"] for entry in sent_here}
+    sent_here = [entry for entry in run.traffic if not entry.program]
+    ids = {entry.five_tuple.src_port << 16 | entry.five_tuple.dst_port: entry.id for entry in sent_here}
     port_pairs, flow = np.unique(ports, return_inverse=True)
     sums = np.bincount(flow, weights=bits, minlength=len(port_pairs)) if len(port_pairs) else np.empty(0)
     bits_of = {ids[pair]: sent for pair, sent in zip(port_pairs.tolist(), sums.tolist(), strict=True) if pair in ids}
@@ -68,7 +66,7 @@ def _of_sink(run: Run, window: Window, interval_ns: int) -> Application:
     return Application(
         goodput_bps=float(per_interval.sum() / seconds),
         goodput_p01_bps=_p01_bps(per_interval, interval_ns, run.experiment.rtt_ns),
-        by_flow={entry["id"]: bits_of.get(entry["id"], 0.0) / seconds for entry in sent_here},
+        by_flow={entry.id: bits_of.get(entry.id, 0.0) / seconds for entry in sent_here},
     )
 
 

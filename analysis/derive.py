@@ -115,9 +115,8 @@ def _derive(
             )
         for job in (*written, *drawn):
             job.result()
-        page = render(
-            summary, analysis.run.documents["environment"], figures if has_figures else None, what_ifs(directory)
-        )
+        environment = analysis.run.documents.environment
+        page = render(summary, environment, figures if has_figures else None, what_ifs(directory))
         (scratch / PAGE).write_text(page, encoding="utf-8")
         (scratch / SUMMARY).write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
         derived = files.names(scratch)

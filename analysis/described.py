@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from analysis.load import clock_offset_ns, load_switch
+from analysis.documents import read_switch
 from analysis.switch_clock import is_free
 from analysis.unwrap import SWITCH_TIME_BITS
 from lib import regular
@@ -41,7 +41,7 @@ def describe(repetition: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError):
         return {}
     groups = spec.long
-    start_switch_ns = (window[0] - clock_offset_ns(load_switch(repetition))) % TURN
+    start_switch_ns = (window[0] - (read_switch(repetition).clock_offset_ns or 0)) % TURN
     has_start = not is_free(spec)
     known = {
         "rate_bps": spec.rate_bps, "rtt_ns": spec.rtt_ns, "mtu_bytes": spec.mtu_bytes,

@@ -80,8 +80,8 @@ def _windows(a: Analysis) -> pl.DataFrame:
     rows = metrics.rows_at_acks(a.run, a.trace, a.window)
     ids = np.zeros(len(rows), dtype=np.int32)
     for entry in a.run.traffic:
-        if entry["flow"] >= 0:
-            ids[entry["flow"]] = entry["id"]
+        if entry.number >= 0:
+            ids[entry.number] = entry.id
     return pl.DataFrame(
         {
             "flow": ids[rows.flow()],

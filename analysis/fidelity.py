@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from analysis import wall_clock
+from analysis.documents import Environment, Histogram, SwitchState
 from analysis.exactness import inexact
-from analysis.ledger import ENDS, number, ports_with_packets, sum_stats
 from analysis.load import Run
 from analysis.postcards import admitted
 from analysis.recount import Recount
@@ -33,21 +33,9 @@ MOST_GAPS = 1000  # listed spans in which depths may be too low
 POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # departure to receive stamp; a lone CPU can stall for seconds
 
 
-def histogram(buckets: Any) -> list[tuple[float, float]] | None:
-    """[[edge_ns, count], ...] sorted by edge; None if any entry is malformed."""
-    pairs = []
-    for pair in buckets if isinstance(buckets, list) else (None,):
-        known = dict(enumerate(pair)) if isinstance(pair, (list, tuple)) and len(pair) == 2 else {}
-        edge, count = (number({"": known.get(index)}, "") for index in (0, 1))
-        if edge is None or count is None:
-            return None
-        pairs.append((edge, count))
-    return sorted(pairs)
-
-
-def histogram_percentiles(buckets: Any, **names: float) -> dict[str, float | None]:
+def histogram_percentiles(buckets: Histogram | None, **names: float) -> dict[str, float | None]:
     """Percentiles of [[edge_ns, count], ...] in us: the upper edges of their buckets. `max` is the last edge."""
-    pairs = [(edge, count) for edge, count in histogram(buckets) or () if count > 0]
+    pairs = [(edge, count) for edge, count in sorted(buckets or ()) if count > 0]
     if not pairs:
         return dict.fromkeys([*names, "max"])
     edges, totals = np.array([edge for edge, _ in pairs]), np.cumsum([count for _, count in pairs])
@@ -58,18 +46,12 @@ def histogram_percentiles(buckets: Any, **names: float) -> dict[str, float | Non
     return result | {"max": float(edges[-1]) / 1e3}
 
 
-def lateness_max_ns(lateness: Any, *, collectors: bool, ports: set[str]) -> float | None:
-    """The largest lateness (an upper bucket edge): over the collectors' `ports` if `collectors`, else over all others.
-    None if a histogram is malformed or there is none.
-    """
-    histograms = [
-        histogram(buckets)
-        for port, buckets in (lateness.items() if isinstance(lateness, dict) else ())
-        if (port in ports) == collectors
-    ]
-    if not histograms or None in histograms:
+def lateness_max_ns(histograms: list[Histogram | None]) -> int | None:
+    """The largest lateness (an upper bucket edge); None if a histogram is unknown or there is none."""
+    known = [histogram for histogram in histograms if histogram is not None]
+    if not histograms or len(known) < len(histograms):
         return None
-    return max((edge for pairs in histograms for edge, count in pairs or () if count > 0), default=0)
+    return max((edge for buckets in known for edge, count in buckets if count > 0), default=0)
 
 
 def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[str, Any]:
@@ -78,13 +60,12 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
     """
     delay = queue["rx_mono_ns"] - queue["enqueue_mono_ns"] - queue["sojourn_ns"]
     limits = rules(run)
-    if run.experiment.is_simulated:
-        facts = soft_facts({}, port) | {"absent": NOT_SIMULATED, "line": None}
-    elif limits.exact_time:
-        facts = soft_facts(run.documents["switch"], port) | {"absent": {}, "line": None}
+    if limits.exact_time:
+        not_known = NOT_SIMULATED if run.experiment.is_simulated else {}
+        facts = soft_facts(run.documents.switch, port) | {"absent": not_known, "line": None}
         facts |= wall_clock.clock_facts(run) if is_free(run.experiment) else {}
     else:
-        line = run.documents["switch"].get("line")
+        line = run.documents.switch.line
         known = wall_clock.link_facts(run, queue) | wall_clock.clock_facts(run)
         absent: dict[str, Any] = dict(wall_clock.NOT_KNOWN)
         lateness = histogram_percentiles(None, **PERCENTS)
@@ -96,7 +77,7 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
         facts = dict.fromkeys(wall_clock.NOT_KNOWN) | known | {
             "lateness_us": lateness,
             "absent": absent,
-            "line": soft_facts(line, LINE_PORT) if isinstance(line, dict) else None,
+            "line": soft_facts(line, LINE_PORT) if line else None,
         }  # fmt: skip
     recounted: dict[str, Any] = {}
     if run.recount is not None:
@@ -104,7 +85,7 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
     else:
         errors = depth_errors(queue, limits.tick_ns)
     facts |= {
-        **cpu_fractions(run.documents["environment"]),
+        **cpu_fractions(run.documents.environment),
         "postcard_delay_us": {"min": float(delay.min()) / 1e3, "max": float(delay.max()) / 1e3} if len(delay) else None,
         "depths": len(errors),
         "depth_mismatches": int(np.count_nonzero(errors > limits.depth_error_packets)),
@@ -133,46 +114,42 @@ def recounted_facts(recount: Recount) -> tuple[np.ndarray, dict[str, Any]]:
     }
 
 
-def soft_facts(switch: dict[str, Any], port: int | None) -> dict[str, Any]:
+def soft_facts(switch: SwitchState, port: int | None) -> dict[str, Any]:
     """Statistics of our soft switch, used as the bottleneck or as the delay line. Of one port: departures, lateness
     percentiles, gaps and rate. Of the whole switch: clock, clamped arrivals and largest lateness.
     """
-    stats: dict[str, Any] = value if isinstance(value := switch.get("stats"), dict) else {}
-    lateness = switch.get("lateness")
-    buckets = lateness.get(str(port)) if isinstance(lateness, dict) else None
-    frames, off = number(stats, f"gap_frames.{port}"), number(stats, f"gap_error_over_10pct.{port}")
-    real, virtual = number(stats, f"real_span_ns.{port}"), number(stats, f"virtual_span_ns.{port}")
-    clamped, arrived = number(stats, "arrivals_clamped"), sum_stats(switch, "rx_frames")
-    loop_gap_ns = number(stats, "loop_gap_max_ns")
-    collectors = ports_with_packets(switch, "postcards_made")
+    stats, buckets = switch.stats, switch.lateness.get(str(port))
+    frames, off = stats.get(f"gap_frames.{port}"), stats.get(f"gap_error_over_10pct.{port}")
+    real, virtual = stats.get(f"real_span_ns.{port}"), stats.get(f"virtual_span_ns.{port}")
+    clamped, arrived = stats.get("arrivals_clamped"), switch.sum_stats("rx_frames")
+    loop_gap_ns = stats.get("loop_gap_max_ns")
+    collectors = switch.counter("postcards_made") or {}
+    late: dict[bool, list[Histogram | None]] = {True: [], False: []}  # whether of a collector's port
+    for at, histogram in switch.lateness.items():
+        late[bool(collectors.get(at))].append(histogram)
     return {
-        "departures": number(stats, f"departures.{port}"),
-        "lateness_frames": sum(count for _, count in pairs) if (pairs := histogram(buckets)) is not None else None,
+        "departures": stats.get(f"departures.{port}"),
+        "lateness_frames": None if buckets is None else sum(count for _, count in buckets),
         "lateness_us": histogram_percentiles(buckets, **PERCENTS),
-        "lateness_max_ns": lateness_max_ns(lateness, collectors=False, ports=collectors),
-        "postcard_lateness_max_ns": lateness_max_ns(lateness, collectors=True, ports=collectors),
-        "gap_error_max_ns": number(stats, f"gap_error_max_ns.{port}"),
+        "lateness_max_ns": lateness_max_ns(late[False]),
+        "postcard_lateness_max_ns": lateness_max_ns(late[True]),
+        "gap_error_max_ns": stats.get(f"gap_error_max_ns.{port}"),
         "gap_error_over_10pct_fraction": off / frames if frames and off is not None else None,
         "back_to_back_ns": virtual if real is not None else None,  # 0 without back-to-back frames: no rate error
         "rate_error_fraction": real / virtual - 1 if virtual and real is not None else None,
         "loop_gap_max_us": None if loop_gap_ns is None else loop_gap_ns / 1e3,
-        "clock_steps": number(stats, "clock_steps"),
-        "realtime_step_max_ns": number(stats, "realtime_step_max_ns"),
+        "clock_steps": stats.get("clock_steps"),
+        "realtime_step_max_ns": stats.get("realtime_step_max_ns"),
         "arrivals_clamped_fraction": clamped / arrived if arrived and clamped is not None else None,
     }
 
 
-def cpu_fractions(environment: dict[str, Any]) -> dict[str, float | None]:
+def cpu_fractions(environment: Environment) -> dict[str, float | None]:
     """Shares of all processors' time during the traffic: busy with anything, and stolen by the hypervisor."""
-    load = environment.get("load")
-    before, after = (
-        times if isinstance(load, dict) and isinstance(times := load.get(when), dict) else {} for when in ENDS
-    )
-    spent = {
-        name: value - (number(before, "cpu", name) or 0)
-        for name in (after["cpu"] if isinstance(after.get("cpu"), dict) else ())
-        if before and (value := number(after, "cpu", name)) is not None
-    }
+    before, after = environment.cpu_ns_before, environment.cpu_ns_after
+    spent = {}
+    if before and after:
+        spent = {name: value - (before.get(name) or 0) for name, value in after.items() if value is not None}
     total = sum(spent.values())
     if total <= 0:
         return {"cpu_busy_fraction": None, "cpu_steal_fraction": None}
@@ -245,7 +222,8 @@ def _recount_reasons(run: Run) -> list[str]:
             "right"
         )
     if recount.cell_bytes is None:
-        reasons.append("switch.json: does not say cell_bytes; depths in cells are not compared with the recount")
+        so = "depths in cells are not compared with the recount"
+        reasons += run.documents.unsaid("switch", ["cell_bytes"], so)
     if recount.first_depth_cells:
         reasons.append(
             "queue: before the first packet with a postcard, packets without postcards held "
@@ -307,8 +285,8 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
     if run.experiment.in_virtual_time and limits.exact_time:
         known["gap error"] = facts["gap_error_max_ns"]
     unknown = [] if run.experiment.is_simulated else [name for name, value in known.items() if value is None]
-    if unknown and "switch" not in run.unread:
-        reasons.append(f"switch.json: does not say {', '.join(unknown)} of port {port}; fidelity is unknown")
+    if unknown:
+        reasons += run.documents.unsaid("switch", [f"{', '.join(unknown)} of port {port}"], "fidelity is unknown")
     departures, counted = facts["departures"], facts["lateness_frames"]
     if late is not None and departures is not None and departures != counted:
         reasons.append(

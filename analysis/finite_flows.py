@@ -36,10 +36,7 @@ NO_RTT_US = 0xFFFF_FFFF
 def groups_of(run: Run) -> np.ndarray:
     """The number of each record's group in spec.yaml's `transfers` (int64); -1: a long flow."""
     assert run.flow_records is not None
-    transfers = run.documents["traffic"].get("transfers")
-    entries = transfers.get("groups") if isinstance(transfers, dict) else None
-    ports = [entry.get("first_server_port") for entry in entries or () if isinstance(entry, dict)]
-    first_ports = [port for port in ports if isinstance(port, int)]
+    first_ports = [group.first_server_port for group in run.documents.traffic.finite_groups or ()]
     at = np.searchsorted(np.array(first_ports, dtype=np.int64), run.flow_records["dst_port"], side="right") - 1
     return np.where(run.flow_records["end"] == RECORD["FLOW_END_LONG"], -1, at)
 
@@ -135,9 +132,8 @@ def _began_in(records: Columns, window: Window) -> np.ndarray:
 
 def lateness(run: Run) -> dict[str, float | None]:
     """Percentiles in us of the time from a flow's due time to its SYN: upper edges of buckets."""
-    transfers = run.documents["traffic"].get("transfers")
-    counts = transfers.get("counts") if isinstance(transfers, dict) else None
-    return histogram_percentiles(counts.get("lateness_ns") if isinstance(counts, dict) else None, p50=50, p99=99)
+    finite = run.documents.traffic.finite
+    return histogram_percentiles(finite.lateness_ns if finite else None, p50=50, p99=99)
 
 
 def reasons(run: Run, window: Window) -> list[str]:
@@ -150,7 +146,7 @@ def reasons(run: Run, window: Window) -> list[str]:
     result = _record_reasons(run, records, window)
     late, allowed = lateness(run)["p99"], MAX_LATENESS_RTT_FRACTION * run.experiment.rtt_ns / 1e3
     if late is None and len(records["end"]) > np.count_nonzero(records["end"] == RECORD["FLOW_END_LONG"]):
-        result.append("traffic.json: does not say lateness_ns; whether flows began in time is unknown")
+        result += run.documents.unsaid("traffic", ["lateness_ns"], "whether flows began in time is unknown")
     elif late is not None and late > allowed:
         result.append(
             f"{Area.FIDELITY}: 1 % of finite flows began {late:.0f} us or more after their due time; allowed are "

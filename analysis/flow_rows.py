@@ -12,7 +12,7 @@ import numpy as np
 from analysis.by_flow import ByFlow
 from analysis.join import NONE, Segments
 from analysis.load import Run
-from analysis.metrics import CARD, EVENT, TCP, Goodput, Window, arrivals_in
+from analysis.metrics import CARD, EVENT, Goodput, Window, arrivals_in
 from analysis.raw import Columns, known
 from analysis.trace_by_flow import TraceByFlow
 
@@ -31,13 +31,13 @@ def flow_rows(
     values = list(zip(*columns.values(), strict=True))
     result = []
     for entry in run.traffic:
-        number, tuple_ = entry["flow"], entry["tuple"]
+        number, tuple_ = entry.number, entry.five_tuple
         row: dict[str, Any] = {
-            "id": entry["id"], "cc": entry["cc"], "five_tuple": str(tuple_),
+            "id": entry.id, "cc": entry.cc, "five_tuple": str(tuple_),
             "src_port": tuple_.src_port, "dst_port": tuple_.dst_port,
         }  # fmt: skip
         row.update(zip(names, values[number] if number >= 0 else absent, strict=True))
-        if tuple_.protocol != TCP and not run.experiment.datagrams:  # Goodput counts TCP only
+        if not entry.is_tcp and not run.experiment.datagrams:  # Goodput counts TCP only
             row["goodput_bps"] = None
         result.append(row)
     return result

@@ -78,6 +78,23 @@ class FiveTuple:
         return f"{src}:{self.src_port} > {dst}:{self.dst_port} {protocol}"
 
 
+@dataclass(frozen=True)
+class Flow:
+    """A flow of the experiment."""
+
+    id: int
+    cc: str | None  # its congestion control; None for UDP
+    five_tuple: FiveTuple
+    number: int  # in the columns "flow"; -1: no packet or record
+    received_bps: float | None = None  # mean goodput at the receiver over the whole run, as iperf3 reported it
+    silent: bool = False  # the schedule has no datagram of this flow
+    program: bool = False  # of the user's own program, so no plan has it
+
+    @property
+    def is_tcp(self) -> bool:
+        return self.five_tuple.protocol == PROTOCOL_NUMBERS["tcp"]
+
+
 def flow_type(flows: int) -> type[np.unsignedinteger]:
     """The type of the numbers of `flows` flows: 16 bits up to 65,535 flows, else 32 bits."""
     return np.uint16 if flows <= 0xFFFF else np.uint32

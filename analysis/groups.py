@@ -14,7 +14,7 @@ import numpy as np
 from analysis import finite_flows
 from analysis.amounts import si
 from analysis.load import Run
-from analysis.metrics import CARD, TCP, Columns, Goodput, Window, arrivals_in, jain_index
+from analysis.metrics import CARD, Columns, Goodput, Window, arrivals_in, jain_index
 from analysis.postcards import wire_bytes
 from model.groups import Datagrams, Group, Long
 
@@ -44,10 +44,10 @@ def flow_classes(run: Run) -> list[str]:
     several |= len({(group.rtt_ns, group.rtts_ns) for group in spec.tcp_groups}) > 1
     result = []
     for number, (entry, place) in enumerate(zip(run.traffic, group_of_entries(run), strict=True)):
-        cc = str(entry["cc"] or "UDP")
+        cc = str(entry.cc or "UDP")
         group = listed[place] if place != NO_GROUP else Group()
         classes = (several and not group.rtt_spread_ns) or bool(group.rtts_ns)
-        known = classes and number < len(delays) and entry["tuple"].protocol == TCP
+        known = classes and number < len(delays) and entry.is_tcp
         result.append(f"{cc} {si((spec.rtt_ns + delays[number]) / 1e9, 's')}" if known else cc)
     return result
 
@@ -60,8 +60,8 @@ def group_of_flows(run: Run) -> np.ndarray:
         places = np.array([*map(listed.index, run.experiment.finite), NO_GROUP], dtype=np.int64)
         result[run.flow_records["flow"]] = places[finite_flows.groups_of(run)]
     for entry, group in zip(run.traffic, group_of_entries(run), strict=True):
-        if entry["flow"] >= 0:
-            result[entry["flow"]] = group
+        if entry.number >= 0:
+            result[entry.number] = group
     result[-1] = NO_GROUP  # the place of flows without packets
     return result
 
@@ -86,7 +86,7 @@ def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[d
         mine, own = group == place, asked.dump()
         arrivals = int(np.count_nonzero(mine))
         drops = int(np.count_nonzero(mine & ((flags & CARD["POSTCARD_DROPPED"]) != 0)))
-        flows = [entry["flow"] for entry, index in zip(run.traffic, entries, strict=True) if index == place]
+        flows = [entry.number for entry, index in zip(run.traffic, entries, strict=True) if index == place]
         capacity = run.experiment.rate_bps * seconds
         goodput = goodputs[place]
         result.append(

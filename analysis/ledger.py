@@ -7,15 +7,14 @@ A run is also not valid if a document lacks one of its counters, because a loss 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from analysis.flows import PROTOCOL_NUMBERS
+from analysis.documents import Sent, total, total_of
 from analysis.load import Run
+from analysis.raw import Columns
 from analysis.retransmits import segments_of
 from analysis.targets import rules
 from analysis.unwrap import group_starts, spans, unwrap32
@@ -28,167 +27,83 @@ EVENT = wire.TCP_RECORD.const
 MAX_CLOCK_STEP_NS = 1_000_000  # twice the largest slew (500 ppm) in the second between two blocks
 SEGMENTS_WITHOUT_EVENT = 10  # per flow: handshake, FINs, a share of the generator's control connection
 MAX_HIDDEN_EVENTS = 0.01  # fraction of all segments
-# Counters of stations that a simulation does not have, nor the source of an imported run: rings, sockets, a network
-# driver, a tracer's program.
-NOT_SIMULATED = frozenset((
-    "tcp_events_hidden", "backlog_drops", "ring_drops", "tx_errors", "queue_drops", "oversize", "truncated",
-    "checksums_missing", "clone_drops", "pool_exhausted", "arrivals_clamped", "collector_kernel_drops",
-    "collector_host_drops", "collector_unstamped", "collector_write_errors", "tracer_write_errors",
-    "postcards_malformed", "goodput_write_errors", "connections_refused",
-))  # fmt: skip
-# Statistics of our soft switch, which other switches do not have.
-OF_SOFT_SWITCH = frozenset((
-    "ring_drops", "tx_errors", "queue_drops", "oversize", "truncated", "checksums_missing", "clone_drops",
-    "pool_exhausted", "arrivals_clamped",
-))  # fmt: skip
-ENDS = ("before", "after")  # counters are read before and after the traffic
-MAX_NUMBER = 1 << 64  # counters have at most 64 bits
 Entries = dict[str, int | None]
 
 
-def number(document: dict[str, Any], *path: str) -> int | float | None:
-    """The number at a path of keys; None if it cannot be a count or a time: no number, negative, NaN, 2^64 or more."""
-    value: Any = document
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
-    return value if 0 <= value < MAX_NUMBER else None
-
-
-def total(values: Iterable[float | None]) -> int | None:
-    """The sum; None if any value is unknown."""
-    terms = list(values)
-    known = [value for value in terms if value is not None]
-    return int(sum(known)) if len(known) == len(terms) else None
-
-
-def _counter(switch: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """A P4 counter by port, found by the last part of its name."""
-    counters = switch.get("counters")
-    for full_name, ports in counters.items() if isinstance(counters, dict) else ():
-        if full_name.rpartition(".")[2] == name and isinstance(ports, dict):
-            return ports
-    return None
-
-
-def counter_packets(switch: dict[str, Any], name: str) -> int | None:
-    """A P4 counter summed over its ports; None if it is absent or unusable at any port."""
-    ports = _counter(switch, name)
-    return None if ports is None else total(number(ports, port, "packets") for port in ports)
-
-
-def ports_with_packets(switch: dict[str, Any], name: str) -> set[str]:
-    """The ports at which a P4 counter is not zero."""
-    ports = _counter(switch, name) or {}
-    return {port for port in ports if number(ports, port, "packets")}
-
-
-def sum_stats(switch: dict[str, Any], suffix: str) -> int | None:
-    """The switch's statistics port.N.<suffix> summed over the ports; None if there are none, or one is unusable."""
-    stats = switch.get("stats")
-    return _sum(
-        {
-            name: value
-            for name, value in (stats.items() if isinstance(stats, dict) else ())
-            if name.startswith("port.") and name.endswith(f".{suffix}")
-        }
-    )
-
-
-def _sum(values: Any) -> int | None:
-    """The sum of an object's counters; None if there are none, or one is unusable."""
-    return total(number(values, name) for name in values) if isinstance(values, dict) and values else None
-
-
-@dataclass(frozen=True)
-class Stream:
-    """The postcards of one port that were made at ingress, or at egress. Each stream has its own sequence numbers."""
-
-    switch_id: int
-    egress_port: int
-    at_ingress: bool
-    received: int
-    missing: int
-    duplicates: int
-
-
-def streams(postcards: dict[str, np.ndarray]) -> list[Stream]:
-    """The streams of a run's postcards. A gap in a stream's numbers is a lost postcard."""
+def _numbering(postcards: Columns) -> tuple[int, int]:
+    """(missing, duplicate) numbers of a run's postcards. Postcards of one port that were made at ingress have numbers
+    of their own, as have those that were made at egress. A gap is a lost postcard.
+    """
     key = postcards["switch_id"].astype(np.uint64) << np.uint64(32)
     key |= postcards["egress_port"].astype(np.uint64) << np.uint64(8)
     key |= postcards["flags"] & np.uint8(CARD["POSTCARD_AT_INGRESS"])
     order = np.argsort(key, kind="stable")
     starts = group_starts(key[order])
     seq = unwrap32(postcards["card_seq"][order], starts)
-    result = []
+    missing = duplicates = 0
     for start, end in spans(starts, len(seq)):
-        numbers, first = np.sort(seq[start:end]), order[start]
-        distinct = 1 + int(np.count_nonzero(np.diff(numbers)))
-        result.append(
-            Stream(
-                switch_id=int(postcards["switch_id"][first]),
-                egress_port=int(postcards["egress_port"][first]),
-                at_ingress=bool(postcards["flags"][first] & CARD["POSTCARD_AT_INGRESS"]),
-                received=len(numbers),
-                missing=int(numbers[-1] - numbers[0]) + 1 - distinct,
-                duplicates=len(numbers) - distinct,
-            )
-        )
-    return result
+        steps = np.diff(np.sort(seq[start:end]))
+        missing += int(steps.sum() - np.count_nonzero(steps))
+        duplicates += int(np.count_nonzero(steps == 0))
+    return missing, duplicates
 
 
-def ledger(run: Run, cards: list[Stream]) -> Entries:
-    """Counts from the switch to the tables over the whole run, and every loss counter. None: not recorded."""
-    switch, collector, tracer = (run.documents[name] for name in ("switch", "collector", "tracer"))
-    line = switch.get("line")
-    links = line if isinstance(line, dict) else switch  # the document with our soft switch's statistics
-    entries: dict[str, Any] = {
+def ledger(run: Run) -> Entries:
+    """Counts from the switch to the tables over the whole run, and every loss counter. None: not recorded. Stations
+    that the source of a run does not have are left out.
+    """
+    said = run.documents
+    links, collector, tracer = said.switch.links, said.collector, said.tracer
+    # Neither a simulation nor an import has rings, sockets, a network driver, a tracer's program.
+    has_hosts = not (run.experiment.is_simulated or run.experiment.imported)
+    has_soft_switch = has_hosts and rules(run).drops_tell and not _lacks_soft_switch(run)
+    # The kernel's segment counters also include finite flows (not traced), handshakes of programs, and other
+    # connections of a testbed's machines.
+    has_other_segments = run.flow_records is not None or run.experiment.program or run.experiment.machines
+    has_numbers = "card_seq" not in run.experiment.unknown_columns
+    missing, duplicates = _numbering(run.postcards) if has_numbers else (None, None)
+    entries: Entries = {
         **_switch_entries(run),
-        "postcards_received": number(collector, "received"),
-        "postcards_stored": number(collector, "stored"),
+        "postcards_received": collector.received,
+        "postcards_stored": collector.stored,
         "postcards_rows": run.raw["postcards"].records,
-        "tcp_events": number(tracer, "events"),
-        "tcp_events_stored": number(tracer, "stored"),
+        "tcp_events": tracer.events,
+        "tcp_events_stored": tracer.stored,
         "tcp_events_rows": run.raw["tcp"].records,
-        "tcp_events_lost": number(tracer, "lost"),
-        "tcp_events_hidden": _hidden_events(run),
-        "backlog_drops": _sum(run.documents["environment"].get("frames_lost_in_backlog")),
-        "ring_drops": sum_stats(links, "rx_ring_drops"),
-        "tx_errors": sum_stats(links, "tx_errors"),
-        "queue_drops": sum_stats(links, "queue_drops"),
-        "oversize": sum_stats(links, "oversize"),
-        "truncated": sum_stats(links, "rx_truncated"),
-        "checksums_missing": sum_stats(links, "rx_checksum_missing"),
-        "clone_drops": number(links, "stats", "clone_drops"),
-        "pool_exhausted": number(links, "stats", "pool_exhausted"),
-        "arrivals_clamped": number(links, "stats", "arrivals_clamped"),
-        "collector_kernel_drops": number(collector, "kernel_drops"),
-        "collector_host_drops": _sum(collector.get("host_drops")),
-        "collector_unstamped": number(collector, "unstamped"),
-        "collector_write_errors": number(collector, "write_errors"),
-        "tracer_write_errors": number(tracer, "write_errors"),
-        "postcards_malformed": total(number(collector, name) for name in ("short", "bad_version", "trailing")),
-        **_stranger_entries(collector),
-        **_memory_entries(run),
-        **_sink_entries(run),
-        **_finite_entries(run),
-        **_path_entries(run),
-        "postcards_missing": sum(stream.missing for stream in cards),
-        "postcards_duplicate": sum(stream.duplicates for stream in cards),
+        "tcp_events_lost": tracer.lost,
     }
-    absent = NOT_SIMULATED if run.experiment.is_simulated or run.experiment.imported else frozenset()
-    if "card_seq" in run.experiment.unknown_columns:
-        entries |= dict.fromkeys(("postcards_missing", "postcards_duplicate"))
-    if is_shared(switch):
-        absent |= {"backlog_drops"}  # such drops occur only between namespaces of one machine
-    if not rules(run).drops_tell or _lacks_soft_switch(run):
-        absent |= OF_SOFT_SWITCH
-    if run.flow_records is not None or run.experiment.program or run.experiment.machines:
-        # The kernel's segment counters also include finite flows (not traced), handshakes of programs, and other
-        # connections of a testbed's machines.
-        absent |= {"tcp_events_hidden"}
-    return {name: None if value is None else int(value) for name, value in entries.items() if name not in absent}
+    if has_hosts and not has_other_segments:
+        entries["tcp_events_hidden"] = _hidden_events(run)
+    if has_hosts and not said.switch.runs_between_experiments:  # only between namespaces of one machine
+        entries["backlog_drops"] = total_of(said.environment.frames_lost_in_backlog)
+    if has_soft_switch:
+        entries |= {name: links.sum_stats(suffix) for name, suffix in _OF_SOFT_PORTS.items()}
+        entries |= {name: links.stats.get(name) for name in ("clone_drops", "pool_exhausted", "arrivals_clamped")}
+    if has_hosts:
+        entries |= {
+            "collector_kernel_drops": collector.kernel_drops,
+            "collector_host_drops": total_of(collector.host_drops),
+            "collector_unstamped": collector.unstamped,
+            "collector_write_errors": collector.write_errors,
+            "tracer_write_errors": tracer.write_errors,
+            "postcards_malformed": total((collector.short, collector.bad_version, collector.trailing)),
+        }
+    # Not in older runs: datagrams that did not come from the switch and were not stored (reported, but no fault), and
+    # how often the hosts' TCP ran short of memory.
+    if collector.stranger_datagrams is not None:
+        entries["stranger_datagrams"] = collector.stranger_datagrams
+    if said.environment.tcp_memory_pressures is not None:
+        entries["tcp_memory_pressures"] = total_of(said.environment.tcp_memory_pressures)
+    return entries | _sink_entries(run, has_hosts) | _finite_entries(run) | _path_entries(run) | {
+        "postcards_missing": missing,
+        "postcards_duplicate": duplicates,
+    }  # fmt: skip
+
+
+_OF_SOFT_PORTS = {
+    "ring_drops": "rx_ring_drops", "tx_errors": "tx_errors", "queue_drops": "queue_drops", "oversize": "oversize",
+    "truncated": "rx_truncated", "checksums_missing": "rx_checksum_missing",
+}  # fmt: skip
 
 
 def _lacks_soft_switch(run: Run) -> bool:
@@ -196,36 +111,24 @@ def _lacks_soft_switch(run: Run) -> bool:
     return bool(run.experiment.machines) and run.experiment.delay == "tc" and run.experiment.target != SOFT
 
 
-def is_shared(switch: dict[str, Any]) -> bool:
-    """Whether the switch also runs between experiments, so that only differences of its counters are the run's."""
-    return switch.get("runs_between_experiments") is True
-
-
-def _switch_entries(run: Run) -> dict[str, Any]:
+def _switch_entries(run: Run) -> Entries:
     """The switch's counts of packets and postcards; for a switch with its own traffic manager, also its drops."""
-    switch = run.documents["switch"]
-    if not is_shared(switch):
-        return {
-            "switch_packets": counter_packets(switch, "arrivals"),
-            "postcards_sent": counter_packets(switch, "postcards_made"),
-        }
-    before: dict[str, Any] = earlier if isinstance(earlier := switch.get("before"), dict) else {}
-    at = switch.get("bottleneck_port")
-    port = at if isinstance(at, int) and not isinstance(at, bool) else None
+    switch = run.documents.switch
+    if not switch.runs_between_experiments:
+        return {"switch_packets": switch.packets("arrivals"), "postcards_sent": switch.packets("postcards_made")}
+    before, port = switch.before, switch.bottleneck_port
 
     def of_port(name: str) -> int | None:
-        ends = (_counter(state, name) for state in (before, switch))
-        if port is None:
-            return None
-        return _difference(*(None if ports is None else number(ports, str(port), "packets") or 0 for ports in ends))
+        ends = (state.counter(name) for state in (before, switch))
+        return _difference(*(None if ports is None or port is None else ports.get(str(port), 0) for ports in ends))
 
     def stats(matches: Callable[[str], bool]) -> int | None:
-        names = [name for name in _stats(switch) if matches(name)]
+        names = [name for name in switch.stats if matches(name)]
         if port is None or not names:
             return None
-        return total(_difference(number(_stats(before), name), number(_stats(switch), name)) for name in names)
+        return total(_difference(before.stats.get(name), switch.stats[name]) for name in names)
 
-    made = [counter_packets(state, "postcards_made") for state in (before, switch)]
+    made = (state.packets("postcards_made") for state in (before, switch))
     entries = {"switch_packets": of_port("arrivals"), "postcards_sent": _difference(*made)}
     if rules(run).drops_tell:
         return entries
@@ -241,26 +144,6 @@ def _switch_entries(run: Run) -> dict[str, Any]:
     }
 
 
-def _stats(state: dict[str, Any]) -> dict[str, Any]:
-    stats = state.get("stats")
-    return stats if isinstance(stats, dict) else {}
-
-
-def _stranger_entries(collector: dict[str, Any]) -> dict[str, Any]:
-    """Datagrams that did not come from the switch and were not stored: reported, but no fault. A run recorded before
-    the collector checked senders has no such entry.
-    """
-    name = "stranger_datagrams"
-    return {name: number(collector, name)} if name in collector else {}
-
-
-def _memory_entries(run: Run) -> dict[str, Any]:
-    """How often the hosts' TCP ran short of memory. A run recorded before this was counted has no such entry."""
-    name = "tcp_memory_pressures"
-    counted = run.documents["environment"].get(name)
-    return {} if counted is None else {name: _sum(counted)}
-
-
 def _hidden_events(run: Run) -> int | None:
     """Segments that the sender's kernel received or retransmitted without a TCP event. A tracer cannot count events
     that the kernel did not raise, so their number follows from the kernel's segment counters.
@@ -268,100 +151,87 @@ def _hidden_events(run: Run) -> int | None:
     The sender's namespace has only the traffic's sockets. Handshakes raise no events, nor do segments in flight when
     their connection closes: an allowance for both is subtracted.
     """
-    tracer = run.documents["tracer"]
-    counts = [number(tracer, name) for name in ("kernel_segments_received", "kernel_segments_resent", "events")]
-    if None in counts:
+    tracer = run.documents.tracer
+    segments, events = total((tracer.kernel_segments_received, tracer.kernel_segments_resent)), tracer.events
+    if segments is None or events is None:
         return None
-    received, resent, events = (int(count or 0) for count in counts)
     spec = run.experiment
     if spec.offloads and spec.offloads.nic_rate_bps:  # one event covers all segments of a super-segment
         again = np.flatnonzero(run.tcp["event"] == EVENT["TCP_EVENT_RETRANSMIT"])
         events += int(segments_of(run.tcp, again).sum()) - len(again)
     without_event = SEGMENTS_WITHOUT_EVENT * len(run.traffic) + spec.bdp_packets + spec.buffer_packets
-    return max(0, received + resent - events - int(without_event))
+    return max(0, segments - events - int(without_event))
 
 
-def _sink_entries(run: Run) -> dict[str, Any]:
+def _sink_entries(run: Run, has_hosts: bool) -> Entries:
     """Counts of our own sink; empty with another receiver."""
     if run.goodput is None:
         return {}
-    sink = run.documents["traffic_sink"]
-    return {
-        "goodput_records": number(sink, "records_stored"),
-        "goodput_rows": run.raw["goodput"].records,
-        "goodput_write_errors": number(sink, "write_errors"),
-        "connections_refused": number(sink, "connections_refused"),
-    }
+    sink = run.documents.traffic_sink
+    faults = {"goodput_write_errors": sink.write_errors, "connections_refused": sink.connections_refused}
+    rows = {"goodput_records": sink.records_stored, "goodput_rows": run.raw["goodput"].records}
+    return rows | (faults if has_hosts else {})
 
 
-def _finite_entries(run: Run) -> dict[str, Any]:
+def _finite_entries(run: Run) -> Entries:
     """Counts of finite flows; empty without any. Every long flow has a record, too."""
     if run.flow_records is None:
         return {}
-    traffic = run.documents["traffic"]
-    counts = {
-        name: number(traffic, "transfers", "counts", name)
-        for name in ("begun", "refused", "reset", "records_stored", "records_unwritten")
-    }
-    begun = counts["begun"]
-    long_flows = sum(
-        entry["tuple"].protocol == PROTOCOL_NUMBERS["tcp"] and not entry.get("program") for entry in run.traffic
-    )
+    counts = run.documents.traffic.finite or Sent()
+    long_flows = sum(entry.is_tcp and not entry.program for entry in run.traffic)
     return {
-        "flows_begun": None if begun is None else begun + long_flows,
-        "flow_records": counts["records_stored"],
-        "flow_records_unwritten": counts["records_unwritten"],
+        "flows_begun": total((counts.begun, long_flows)),
+        "flow_records": counts.records_stored,
+        "flow_records_unwritten": counts.records_unwritten,
         "flow_rows": run.raw["flows"].records,
-        "flows_refused": counts["refused"],
-        "flows_reset": counts["reset"],
+        "flows_refused": counts.refused,
+        "flows_reset": counts.reset,
     }
 
 
-def _path_entries(run: Run) -> dict[str, Any]:
+def _path_entries(run: Run) -> Entries:
     """Frames at every station in both directions since the start of the traffic, for a target that does not count its
     losses. If a delay line follows the target, the delay line is a station, too. Empty for the soft switch, which
     counts its losses. Also empty for a switch that runs between experiments, unless a delay line follows.
     """
-    switch = run.documents["switch"]
-    earlier, line = switch.get("before"), switch.get("line")
-    line = line if isinstance(line, dict) else None
-    if line is None and (is_shared(switch) or not _lacks_soft_switch(run)):
+    switch, environment = run.documents.switch, run.documents.environment
+    before, line = switch.before, switch.line
+    if line is None and (switch.runs_between_experiments or not _lacks_soft_switch(run)):
         return {}
-    before: dict[str, Any] = earlier if isinstance(earlier, dict) else {}
-    passed = run.documents["environment"].get("frames_passed")
 
     def counted(name: str) -> int | None:
-        return _difference(counter_packets(before, name), counter_packets(switch, name))
+        return _difference(before.packets(name), switch.packets(name))
 
-    def kernel(interface: str, way: str) -> int | None:
-        ends = [number(passed, when, interface, way) if isinstance(passed, dict) else None for when in ENDS]
-        return _difference(*ends)
+    def kernel(interface: str) -> tuple[int | None, int | None]:
+        ends = (environment.frames_before, environment.frames_after)
+        first, last = ((end or {}).get(interface, {}) for end in ends)
+        sent, received = (_difference(first.get(way), last.get(way)) for way in ("sent", "received"))
+        return sent, received
 
-    def at_line(port: int) -> int | None:
-        name = f"port.{port}.rx_frames"
-        return _difference(number(before, "line", "stats", name), number(line or {}, "stats", name))
-
+    at_lines: Entries = {}
+    for name, port in {"frames_at_line": 1, "replies_at_line": 2}.items() if line else ():
+        ends = (state.stats.get(f"port.{port}.rx_frames") if state else None for state in (before.line, line))
+        at_lines[name] = _difference(*ends)
     arrivals, dropped = counted("arrivals"), total(map(counted, ("arrival_drops", "departure_drops")))
-    at_lines = {} if line is None else {"frames_at_line": at_line(1), "replies_at_line": at_line(2)}
+    (sent, replies_delivered), (replies_sent, delivered) = kernel("sender/eth0"), kernel("receiver/eth0")
     return at_lines | {
-        "frames_sent": kernel("sender/eth0", "sent"),
+        "frames_sent": sent,
         "frames_at_switch": total((arrivals, counted("unknown_hosts"))),
         "frames_admitted": _difference(dropped, arrivals),
-        "frames_delivered": kernel("receiver/eth0", "received"),
-        "replies_sent": kernel("receiver/eth0", "sent"),
-        "replies_delivered": kernel("sender/eth0", "received"),
+        "frames_delivered": delivered,
+        "replies_sent": replies_sent,
+        "replies_delivered": replies_delivered,
         "postcards_at_switch": counted("postcards_made"),
-        "postcards_on_the_wire": kernel("collector/eth0", "received"),
+        "postcards_on_the_wire": kernel("collector/eth0")[1],
     }
 
 
-def _difference(before: float | None, after: float | None) -> int | None:
-    return None if before is None or after is None else int(after - before)
+def _difference(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
 
 
-Chain = tuple[tuple[str, str], ...]
 # Neighbours in a chain must have equal counts. An entry is a counter, and the words that follow its count in a message.
-_CHAINS: tuple[Chain, ...] = (
+_CHAINS: tuple[tuple[tuple[str, str], ...], ...] = (
     (
         ("switch_packets", "packets came to watched queues"),
         ("postcards_sent", "postcards were made by the switch"),
@@ -403,87 +273,96 @@ _CHAINS: tuple[Chain, ...] = (
         ("postcards_at_switch", "postcards were made by the switch"),
         ("postcards_on_the_wire", "frames came to the collector"),
     ),
+    (("datagrams_sent", "datagrams were sent"), ("datagrams_queued", "came to the queue")),
+    (("datagrams_departed", "datagrams left the queue"), ("datagrams_received", "were received")),
 )
-# Counters that must be zero: the meaning of each, and the remedy.
-_ZERO = {
-    "backlog_drops": "frames were lost by the kernel between hosts and switch: lower RATE, or raise "
-    "net.core.netdev_max_backlog",
-    "ring_drops": "frames were dropped by the kernel before the switch read its rings: lower RATE, or leave the "
-    "switch more CPU time",
-    "tx_errors": "frames could not be handed to the kernel: see logs/, lower RATE",
-    "queue_drops": "admitted packets were dropped by the switch's own queue: raise its queue limit",
-    "mirror_drops": "mirrored copies were dropped by the switch: lower RATE, or speed the collector's port up",
-    "other_queue_drops": "packets were dropped by queues of other ports, such as the collector's: speed these ports up",
-    "oversize": "frames were too long for the switch: offloads are on somewhere, or raise --frame-bytes",
-    "truncated": "frames were longer than a slot of the switch's rings: offloads are on somewhere, or MTU is too large",
-    "checksums_missing": "frames came without checksums: turn the senders' checksum offload off",
-    "clone_drops": "postcards were not made because the switch had no memory for them: raise --packets",
-    "pool_exhausted": "packets were dropped because the switch had no memory for them: raise --packets",
-    "collector_kernel_drops": "postcards were dropped in the collector's socket: lower RATE, or raise its buffer",
-    "collector_host_drops": "datagrams were dropped by the collector's host: lower RATE",
-    "collector_unstamped": "postcards came without the kernel's time stamp: their receive times are late",
-    "collector_write_errors": "writes of the collector failed: see logs/, is the disk full?",
-    "tracer_write_errors": "writes of the tracer failed: see logs/, is the disk full?",
-    "goodput_write_errors": "writes of the traffic sink failed: see logs/, is the disk full?",
-    "connections_refused": "connections could not be taken by the traffic sink: see logs/",
-    "flow_records_unwritten": "flow records could not be written: see logs/, is the disk full?",
-    "flows_refused": "finite flows were refused by the receiver: see flows.parquet and logs/",
-    "flows_reset": "finite flows were reset or timed out: see flows.parquet and logs/",
-    "tcp_memory_pressures": "times the hosts' TCP ran short of memory and shrank socket buffers: run fewer flows "
-    "at once, or raise net.ipv4.tcp_mem",
-    "tcp_events_lost": "TCP events were not stored by the tracer: tracer.json says where they were lost",
-    "postcards_malformed": "datagrams to the collector were not postcards: something else sends to its port",
-    "postcards_missing": "postcard numbers are missing: postcards were lost on the way",
-    "postcards_duplicate": "postcards have the number of another: they came twice, or the switch began anew",
-}
-_SOURCES = {
-    "environment": (
-        "backlog_drops", "frames_sent", "frames_delivered", "replies_sent", "replies_delivered",
-        "postcards_on_the_wire",
-    ),
-    "switch": (
-        "switch_packets", "postcards_sent", "ring_drops", "tx_errors", "queue_drops", "oversize", "truncated",
-        "checksums_missing", "clone_drops", "pool_exhausted", "arrivals_clamped", "frames_at_switch", "frames_admitted",
-        "frames_at_line", "replies_at_line", "postcards_at_switch", "refused_packets", "refused_packets_deflected",
-        "mirror_drops", "other_queue_drops",
-    ),
-    "collector": (
-        "postcards_received", "postcards_stored", "collector_kernel_drops", "collector_host_drops",
-        "collector_unstamped", "collector_write_errors", "postcards_malformed",
-    ),
-    "tracer": ("tcp_events", "tcp_events_stored", "tcp_events_lost", "tcp_events_hidden", "tracer_write_errors"),
-    "traffic_sink": ("goodput_records", "goodput_write_errors", "connections_refused"),
-    "traffic": (
-        "flows_begun", "flow_records", "flow_records_unwritten", "flows_refused", "flows_reset",
-    ),
+# Counters by the document that has them. A counter with words must be zero: its meaning, and the remedy.
+_COUNTERS = {
+    "environment": {
+        "backlog_drops": "frames were lost by the kernel between hosts and switch: lower RATE, or raise "
+        "net.core.netdev_max_backlog",
+        "tcp_memory_pressures": "times the hosts' TCP ran short of memory and shrank socket buffers: run fewer flows "
+        "at once, or raise net.ipv4.tcp_mem",
+        "frames_sent": "", "frames_delivered": "", "replies_sent": "", "replies_delivered": "",
+        "postcards_on_the_wire": "",
+    },
+    "switch": {
+        "switch_packets": "", "postcards_sent": "", "frames_at_switch": "", "frames_admitted": "",
+        "frames_at_line": "", "replies_at_line": "", "postcards_at_switch": "", "refused_packets": "",
+        "refused_packets_deflected": "",
+        "ring_drops": "frames were dropped by the kernel before the switch read its rings: lower RATE, or leave the "
+        "switch more CPU time",
+        "tx_errors": "frames could not be handed to the kernel: see logs/, lower RATE",
+        "queue_drops": "admitted packets were dropped by the switch's own queue: raise its queue limit",
+        "mirror_drops": "mirrored copies were dropped by the switch: lower RATE, or speed the collector's port up",
+        "other_queue_drops": "packets were dropped by queues of other ports, such as the collector's: speed these "
+        "ports up",
+        "oversize": "frames were too long for the switch: offloads are on somewhere, or raise --frame-bytes",
+        "truncated": "frames were longer than a slot of the switch's rings: offloads are on somewhere, or MTU is too "
+        "large",
+        "checksums_missing": "frames came without checksums: turn the senders' checksum offload off",
+        "clone_drops": "postcards were not made because the switch had no memory for them: raise --packets",
+        "pool_exhausted": "packets were dropped because the switch had no memory for them: raise --packets",
+        "arrivals_clamped": "",
+    },
+    "collector": {
+        "postcards_received": "", "postcards_stored": "",
+        "collector_kernel_drops": "postcards were dropped in the collector's socket: lower RATE, or raise its buffer",
+        "collector_host_drops": "datagrams were dropped by the collector's host: lower RATE",
+        "collector_unstamped": "postcards came without the kernel's time stamp: their receive times are late",
+        "collector_write_errors": "writes of the collector failed: see logs/, is the disk full?",
+        "postcards_malformed": "datagrams to the collector were not postcards: something else sends to its port",
+    },
+    "tracer": {
+        "tcp_events": "", "tcp_events_stored": "", "tcp_events_hidden": "",
+        "tcp_events_lost": "TCP events were not stored by the tracer: tracer.json says where they were lost",
+        "tracer_write_errors": "writes of the tracer failed: see logs/, is the disk full?",
+    },
+    "traffic_sink": {
+        "goodput_records": "",
+        "goodput_write_errors": "writes of the traffic sink failed: see logs/, is the disk full?",
+        "connections_refused": "connections could not be taken by the traffic sink: see logs/",
+        "datagrams_received": "",
+        "datagrams_sink_drops": "datagrams found no room in the sink's socket: lower RATE",
+    },
+    "traffic": {
+        "flows_begun": "", "flow_records": "",
+        "flow_records_unwritten": "flow records could not be written: see logs/, is the disk full?",
+        "flows_refused": "finite flows were refused by the receiver: see flows.parquet and logs/",
+        "flows_reset": "finite flows were reset or timed out: see flows.parquet and logs/",
+        "datagrams_sent": "",
+        "datagrams_unsent": "datagrams found no room in the sending host: lower LOAD",
+    },
+    "postcards": {
+        "postcards_missing": "postcard numbers are missing: postcards were lost on the way",
+        "postcards_duplicate": "postcards have the number of another: they came twice, or the switch began anew",
+    },
 }  # fmt: skip
-
-
-def chain_reasons(chain: Chain, entries: Entries) -> list[str]:
-    """One line for each pair of neighbours with unequal counts. Stations that the path lacks are skipped."""
-    return [
-        f"{Area.LEDGER}: {here} {clause}, {there} {next_clause} ({there - here:+d}); see logs/ and run again"
-        for (name, clause), (next_name, next_clause) in pairwise(step for step in chain if step[0] in entries)
-        if (here := entries.get(name)) is not None and (there := entries.get(next_name)) is not None and here != there
-    ]
 
 
 def ledger_reasons(run: Run, entries: Entries) -> list[str]:
     """One line for each pair of neighbours with unequal counts, loss counter that is not 0, document that lacks
     counters, and fault of a raw file; one line for too many hidden events.
     """
-    reasons = [reason for chain in _CHAINS for reason in chain_reasons(chain, entries)]
-    reasons += [f"{Area.LEDGER}: {entries[name]} {text}" for name, text in _ZERO.items() if entries.get(name)]
+    reasons = [
+        f"{Area.LEDGER}: {here} {clause}, {there} {next_clause} ({there - here:+d}); see logs/ and run again"
+        for chain in _CHAINS
+        # Stations that the path lacks are skipped.
+        for (name, clause), (next_name, next_clause) in pairwise(step for step in chain if step[0] in entries)
+        if (here := entries[name]) is not None and (there := entries[next_name]) is not None and here != there
+    ]
+    for document, counters in _COUNTERS.items():
+        faults = {name: text for name, text in counters.items() if text and entries.get(name)}
+        reasons += [f"{Area.LEDGER}: {entries[name]} {text}" for name, text in faults.items()]
+        reasons += run.documents.unsaid(
+            document, [name for name in counters if name in entries and entries[name] is None]
+        )
     hidden, events = entries.get("tcp_events_hidden") or 0, entries.get("tcp_events") or 0
     if hidden > MAX_HIDDEN_EVENTS * (hidden + events):
         reasons.append(
             f"{Area.LEDGER}: {hidden} segments ({hidden / (hidden + events):.1%}) have no trace event; allowed are "
             f"{MAX_HIDDEN_EVENTS:.0%}: run again on a quieter machine, or with CLOCK=virtual"
         )
-    for document, names in _SOURCES.items():
-        unknown = [name for name in names if name in entries and entries[name] is None]
-        if unknown and document not in run.unread:
-            reasons.append(f"{document}.json: does not say {', '.join(unknown)}; it is of another version or damaged")
     for raw in run.raw.values():
         damage = raw.damage()
         if damage:

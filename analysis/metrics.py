@@ -8,11 +8,11 @@ ns on CLOCK_MONOTONIC. All sums of bytes are 64 bits wide.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeGuard
 
 import numpy as np
 
 from analysis.by_flow import ByFlow
+from analysis.flows import Flow
 from analysis.join import Segments
 from analysis.load import Run
 from analysis.postcards import NO_DATA_BYTES, admitted, busiest, dropped, queue_keys, wire_bytes
@@ -50,18 +50,13 @@ class Window:
         return self.end_ns - self.start_ns
 
 
-def is_time(value: Any) -> TypeGuard[int]:
-    """Whether a JSON value is a plausible time on CLOCK_MONOTONIC in ns."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
-
-
 def measurement_window(run: Run, queue: Columns) -> Window:
     """The window, from the traffic's times in traffic.json; without them, from the queue's first and last packet."""
-    traffic, arrivals = run.documents["traffic"], queue["enqueue_mono_ns"]
-    start, end = traffic.get("start_mono_ns"), traffic.get("end_mono_ns")
-    if not is_time(start):
+    traffic, arrivals = run.documents.traffic, queue["enqueue_mono_ns"]
+    start, end = traffic.start_mono_ns, traffic.end_mono_ns
+    if start is None:
         start = int(arrivals[0]) if len(arrivals) else 0
-    if not is_time(end):
+    if end is None:
         end = int(arrivals[-1]) if len(arrivals) else start
     first = start + run.experiment.warmup_ns
     last = first + run.experiment.duration_ns
@@ -81,7 +76,7 @@ def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
     own generators record when they stop their flows. A flow with a hole (a dropped packet that was not retransmitted)
     waits for its retransmission timer and has not ended.
     """
-    if run.documents["traffic"].get("generator") != "iperf3":
+    if run.documents.traffic.generator != "iperf3":
         return stop_ns
     flow, came, lost = queue["flow"], queue["enqueue_mono_ns"], dropped(queue)
     data = ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0) & (queue["packet_bytes"] > NO_DATA_BYTES)
@@ -106,10 +101,10 @@ def bottleneck(run: Run) -> tuple[int | None, Columns]:
     switch.json names; without such a name, of all queues.
     """
     postcards = run.postcards
-    keys, port = queue_keys(postcards), run.documents["switch"].get("bottleneck_port")
-    mask = postcards["egress_port"] == port if isinstance(port, int) else np.ones(len(keys), dtype=bool)
+    keys, port = queue_keys(postcards), run.documents.switch.bottleneck_port
+    mask = np.ones(len(keys), dtype=bool) if port is None else postcards["egress_port"] == port
     mask[mask] = busiest(keys[mask])
-    if not isinstance(port, int):
+    if port is None:
         port = int(postcards["egress_port"][mask.argmax()]) if len(keys) else None
     if mask.all():
         return port, postcards
@@ -279,14 +274,14 @@ class Goodput:
 def of_experiment(run: Run) -> np.ndarray:
     """Whether each flow number is of a flow in Run.traffic, which has no finite flows."""
     mask = np.zeros(len(run.flows) + 1, dtype=bool)
-    mask[[entry["flow"] for entry in run.traffic if entry["flow"] >= 0]] = True
+    mask[[entry.number for entry in run.traffic if entry.number >= 0]] = True
     return mask
 
 
 def of_datagrams(run: Run) -> np.ndarray:
     """Whether each flow number is of datagrams in Run.traffic."""
     mask = np.zeros(len(run.flows) + 1, dtype=bool)
-    mask[[entry["flow"] for entry in run.traffic if entry["flow"] >= 0 and entry["tuple"].protocol == UDP]] = True
+    mask[[entry.number for entry in run.traffic if entry.number >= 0 and entry.five_tuple.protocol == UDP]] = True
     return mask
 
 
@@ -344,9 +339,9 @@ class WindowSeries:
     cwnd_packets: np.ndarray  # int64: snd_cwnd
 
 
-def experiment_groups(run: Run, trace: TraceByFlow) -> list[tuple[dict[str, Any], np.ndarray]]:
+def experiment_groups(run: Run, trace: TraceByFlow) -> list[tuple[Flow, np.ndarray]]:
     """(entry of Run.traffic, rows of Run.tcp that know the flow's window) for each flow that has such rows."""
-    rows = ((entry, trace.windows[entry["flow"]]) for entry in run.traffic)
+    rows = ((entry, trace.windows[entry.number]) for entry in run.traffic)
     return [(entry, of_flow) for entry, of_flow in rows if len(of_flow)]
 
 
@@ -382,7 +377,7 @@ def almost_fairness(run: Run, trace: TraceByFlow, window: Window, bdp_packets: i
     """
     windows = percentiles(trace.in_flight[rows_at_acks(run, trace, window).rows], p01=1, p50=50, p99=99)
     low, high = windows["p01"], windows["p99"]
-    flows = sum(entry["tuple"].protocol == TCP for entry in run.traffic)
+    flows = sum(entry.is_tcp for entry in run.traffic)
     share = bdp_packets / flows if flows else None
     delta = None
     if share and low is not None and high is not None and low > 0:

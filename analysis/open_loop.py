@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from analysis.depth_over_time import BATCHES, time_mean
+from analysis.documents import Sent, total
 from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
-from analysis.ledger import Chain, Entries, chain_reasons, number, total
 from analysis.load import Run
 from analysis.metrics import Columns, Window, arrivals_in, of_datagrams
 from analysis.postcards import dropped, wire_bytes
@@ -28,11 +28,10 @@ from runs.verdict import Area
 MAX_VIRTUAL_LATENESS_NS = 1_000  # a reading of the clock takes time, and datagrams due at one time wait for each other
 
 
-def _sent(run: Run) -> list[Any]:
+def _sent(run: Run) -> list[Sent]:
     """The entry of each group of datagrams in traffic.json."""
-    traffic = run.documents["traffic"]
-    groups = [traffic.get("open_loop")] if run.experiment.open_loop else traffic.get("datagrams")
-    return groups if isinstance(groups, list) and groups else [None]
+    traffic = run.documents.traffic
+    return [traffic.open_loop] if run.experiment.open_loop else traffic.datagrams or [Sent()]
 
 
 @dataclass(frozen=True)
@@ -99,52 +98,16 @@ def _of_bursts(bursts: tuple[int, ...], load: float, buffer: int, mean_service_n
 def datagrams(run: Run, queue: Columns) -> dict[str, int | None]:
     """Datagrams of the experiment at each station, over the whole run. None: not recorded."""
     mask = of_datagrams(run)[queue["flow"]]
-    sink = run.documents.get("traffic_sink", {})
-    flows = sink.get("flows")
-    read = [flow for flow in flows if isinstance(flow, dict)] if isinstance(flows, list) else None
-    reads = [None] if read is None else [number(flow, "reads") for flow in read if flow.get("protocol") != "tcp"]
-    sent, unsent = (
-        total([None if (value := _of_sent(group, name)) is None else int(value) for group in _sent(run)])
-        for name in ("datagrams", "unsent")
-    )
-    drops = number(sink, "datagrams_dropped")
+    sink, sent = run.documents.traffic_sink, _sent(run)
+    reads = [None] if sink.flows is None else [flow.reads for flow in sink.flows if flow.protocol != "tcp"]
     return {
-        "datagrams_sent": sent,
+        "datagrams_sent": total(group.datagrams for group in sent),
         "datagrams_queued": int(np.count_nonzero(mask)),
         "datagrams_departed": int(np.count_nonzero(mask & ~dropped(queue))),
         "datagrams_received": total(reads),
-        "datagrams_unsent": unsent,
-        "datagrams_sink_drops": None if drops is None else int(drops),
+        "datagrams_unsent": total(group.unsent for group in sent),
+        "datagrams_sink_drops": sink.datagrams_dropped,
     }
-
-
-def _of_sent(group: Any, name: str) -> float | None:
-    return number(group, name) if isinstance(group, dict) else None
-
-
-ENTRIES = (
-    "datagrams_sent", "datagrams_queued", "datagrams_departed", "datagrams_received", "datagrams_unsent",
-    "datagrams_sink_drops",
-)  # fmt: skip
-_CHAINS: tuple[Chain, ...] = (
-    (("datagrams_sent", "datagrams were sent"), ("datagrams_queued", "came to the queue")),
-    (("datagrams_departed", "datagrams left the queue"), ("datagrams_received", "were received")),
-)
-
-
-def datagram_reasons(entries: Entries) -> list[str]:
-    """One line for each pair of unequal counts and each loss counter that is not 0; one for all missing counters."""
-    reasons = [reason for chain in _CHAINS for reason in chain_reasons(chain, entries)]
-    if unsent := entries["datagrams_unsent"]:
-        reasons.append(f"{Area.LEDGER}: {unsent} datagrams found no room in the sending host: lower LOAD")
-    if drops := entries["datagrams_sink_drops"]:
-        reasons.append(f"{Area.LEDGER}: {drops} datagrams found no room in the sink's socket: lower RATE")
-    unknown = [name for name in ENTRIES if entries[name] is None]
-    if unknown:
-        reasons.append(
-            f"traffic.json, traffic_sink.json: do not say {', '.join(unknown)}; they are of another version or damaged"
-        )
-    return reasons
 
 
 def lateness(run: Run) -> dict[str, float | None]:
@@ -152,24 +115,23 @@ def lateness(run: Run) -> dict[str, float | None]:
     the last edge. Of several groups, the group with the largest p99 counts. If any group's p99 is unknown, so is the
     result.
     """
-    of_groups = [
-        histogram_percentiles(group.get("lateness_ns") if isinstance(group, dict) else None, p50=50, p99=99, p999=99.9)
-        for group in _sent(run)
-    ]
+    of_groups = [histogram_percentiles(group.lateness_ns, p50=50, p99=99, p999=99.9) for group in _sent(run)]
     unknown = [late for late in of_groups if late["p99"] is None]
     return unknown[0] if unknown else max(of_groups, key=lambda late: late["p99"] or 0.0)
 
 
 def lateness_reasons(run: Run) -> list[str]:
-    """One line if datagrams were sent too late, or nobody knows how late: late arrivals are not Poisson. The
-    limit for the p99 is the same as for the switch's frames, in virtual time at most MAX_VIRTUAL_LATENESS_NS.
+    """One line if datagrams were sent too late, or nobody knows how late: late arrivals are not Poisson. The limit for
+    the p99 is the same as for the switch's frames, in virtual time at most MAX_VIRTUAL_LATENESS_NS.
     """
+    if not run.experiment.all_datagrams:
+        return []
     late = lateness(run)["p99"]
     allowed = MAX_LATENESS_RTT_FRACTION * run.experiment.rtt_ns / 1e3
     if run.experiment.in_virtual_time:
         allowed = min(allowed, MAX_VIRTUAL_LATENESS_NS / 1e3)
     if late is None:
-        return ["traffic.json: does not say lateness_ns; whether datagrams were sent in time is unknown"]
+        return run.documents.unsaid("traffic", ["lateness_ns"], "whether datagrams were sent in time is unknown")
     if late <= allowed:
         return []
     return [

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.ledger import number
+from analysis.documents import UserProgram
 from analysis.load import PROGRAM_DOCUMENTS, Run
-from analysis.metrics import TCP, Columns, Window, arrivals_in, is_time
+from analysis.metrics import Columns, Window, arrivals_in
 from analysis.postcards import dropped, wire_bytes
 
 
@@ -25,8 +25,8 @@ def packets(run: Run, queue: Columns) -> dict[str, int | None]:
     if run.experiment.program is None:
         return {}
     counts = np.bincount(queue["flow"], minlength=len(run.flows) + 1)
-    of_programs = int(counts[[entry["flow"] for entry in run.traffic if entry.get("program")]].sum())
-    planned = {entry["flow"] for entry in run.traffic if not entry.get("program") and entry["flow"] >= 0}
+    of_programs = int(counts[[entry.number for entry in run.traffic if entry.program]].sum())
+    planned = {entry.number for entry in run.traffic if not entry.program and entry.number >= 0}
     if run.flow_records is not None:
         planned |= {flow for flow in run.flow_records["flow"].tolist() if flow >= 0}
     of_plan = int(counts[sorted(planned)].sum())
@@ -47,8 +47,8 @@ def add_to_rows(run: Run, queue: Columns, window: Window, rows: list[dict[str, A
     depths = np.bincount(flow, weights=queue["depth_packets"][inside], minlength=size)
     seconds = window.length_ns / 1e9
     for row, entry in zip(rows, run.traffic, strict=True):
-        at = entry["flow"]
-        row["program"] = bool(entry.get("program"))
+        at = entry.number
+        row["program"] = entry.program
         row["wire_bps"] = float(bits[at]) / seconds if at >= 0 and seconds else 0.0
         row["depth_packets_mean"] = float(depths[at] / counts[at]) if at >= 0 and counts[at] else None
 
@@ -57,29 +57,27 @@ def summarize(run: Run, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The summary's `program`; nothing for a run without programs."""
     if run.experiment.program is None:
         return {}
-    mine = [entry for entry in run.traffic if entry.get("program")]
+    mine = [entry for entry in run.traffic if entry.program]
     rates = [row["wire_bps"] for row in rows if row["program"]]
     return {
         "program": {
-            **{name: _of_program(run.documents[name]) for name in PROGRAM_DOCUMENTS},
-            "tcp_flows": sum(entry["tuple"].protocol == TCP for entry in mine),
-            "udp_flows": sum(entry["tuple"].protocol != TCP for entry in mine),
+            **{name: _of_program(getattr(run.documents, name)) for name in PROGRAM_DOCUMENTS},
+            "tcp_flows": sum(entry.is_tcp for entry in mine),
+            "udp_flows": sum(not entry.is_tcp for entry in mine),
             "wire_bps": float(sum(rates)),
         }
     }
 
 
-def _of_program(document: dict[str, Any]) -> dict[str, Any]:
-    started, ended = document.get("started_mono_ns"), document.get("ended_mono_ns")
-    output = document.get("output")
-    streams = output.values() if isinstance(output, dict) else ()
+def _of_program(document: UserProgram) -> dict[str, Any]:
+    started, ended, streams = document.started_mono_ns, document.ended_mono_ns, document.output.values()
     return {
-        "argv": document.get("argv"),
-        "ended_by": document.get("ended_by"),
-        "exit_status": document.get("exit_status"),
-        "ran_s": (ended - started) / 1e9 if is_time(started) and is_time(ended) else None,
-        "output_bytes": sum(int(number(stream, "bytes") or 0) for stream in streams),
-        "output_discarded_bytes": sum(int(number(stream, "discarded_bytes") or 0) for stream in streams),
+        "argv": document.argv,
+        "ended_by": document.ended_by,
+        "exit_status": document.exit_status,
+        "ran_s": None if started is None or ended is None else (ended - started) / 1e9,
+        "output_bytes": sum(stream.bytes or 0 for stream in streams),
+        "output_discarded_bytes": sum(stream.discarded_bytes or 0 for stream in streams),
     }
 
 
@@ -91,14 +89,13 @@ def reasons(run: Run, window: Window) -> list[str]:
         return []
     result = []
     for name in PROGRAM_DOCUMENTS:
-        errors = run.documents[name].get("errors")
-        if isinstance(errors, list) and errors:
-            result.append(f"traffic: {' '.join(str(errors[0]).split())}; see {name}.stderr")
+        errors: list[str] = getattr(run.documents, name).errors
+        result += [f"traffic: {' '.join(errors[0].split())}; see {name}.stderr"] if errors else []
     if window.length_ns <= 0 and run.experiment.traffic == "program":
         result.append(
             f"traffic: the client ended within the warm-up of {run.experiment.warmup_ns / 1e9:g} s, so nothing was "
             "measured; lower WARMUP"
         )
-    if not any(entry.get("program") for entry in run.traffic):
+    if not any(entry.program for entry in run.traffic):
         result.append("traffic: no packet of the programs came to the queue; see SERVER_AT and client.stdout")
     return result

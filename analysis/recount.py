@@ -15,10 +15,10 @@ after it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from analysis.documents import Switch
 from analysis.postcards import dropped, wire_bytes
 from analysis.raw import Columns
 from analysis.unwrap import group_starts, unwrap32
@@ -56,46 +56,39 @@ def in_cells(spec: Experiment) -> bool:
     return spec.capabilities is not None and Unit.PACKETS not in spec.capabilities.depth_units
 
 
-def recount(cards: Columns, spec: Experiment, switch: dict[str, Any]) -> Recount:
+def recount(cards: Columns, spec: Experiment, switch: Switch) -> Recount:
     """Fills `depth_packets` and `depth_bytes` of the bottleneck's postcards (of all, if switch.json names none), sets
     `depth_unit` accordingly, and extends `sojourn_ns` to the end of the transmission. In place; `cards` has the columns
     of analysis.switch_clock.
     """
-    cell_bytes, extra_bytes = (_capability(switch, name) for name in ("cell_bytes", "queued_extra_bytes"))
+    cell_bytes, extra_bytes = switch.cell_bytes, switch.queued_extra_bytes or 0
     result = Recount()
     if cell_bytes:
-        full = spec.mtu_bytes + ETHERNET_BYTES + (extra_bytes or 0)
+        full = spec.mtu_bytes + ETHERNET_BYTES + extra_bytes
         result.cell_bytes, result.full_packet_cells = cell_bytes, -(-full // cell_bytes)
     delay = cards["rx_mono_ns"] - cards["enqueue_mono_ns"] - cards["sojourn_ns"]
     if len(delay):
         result.delay_ns = int(delay.min()), int(delay.max())
     at_ingress = (cards["flags"] & CARD["POSTCARD_AT_INGRESS"]) != 0
     errors = []
-    bottleneck = switch.get("bottleneck_port")
-    known = isinstance(bottleneck, int) and not isinstance(bottleneck, bool)
-    for port in [bottleneck] if known else np.unique(cards["egress_port"]).tolist():
+    bottleneck = switch.bottleneck_port
+    for port in np.unique(cards["egress_port"]).tolist() if bottleneck is None else [bottleneck]:
         of_port = cards["egress_port"] == port
         queue = _Queue(cards, np.flatnonzero(of_port & ~at_ingress), spec.rate_bps)
         if cell_bytes and len(queue.rows):
             reported_cells = cards["depth_cells"][queue.rows].astype(np.int64)
-            errors.append(np.abs(reported_cells - queue.depth(-(-(queue.bytes + (extra_bytes or 0)) // cell_bytes))))
+            errors.append(np.abs(reported_cells - queue.depth(-(-(queue.bytes + extra_bytes) // cell_bytes))))
             result.first_depth_cells = max(result.first_depth_cells, int(reported_cells[0]))
         gaps, lost = queue.gaps(cards)
         result.gaps_mono_ns += gaps
         result.lost_packets += lost
         queue.fill(cards, np.flatnonzero(of_port & at_ingress))
         cards["depth_unit"][of_port] = CARD["POSTCARD_DEPTH_EXACT"]
-        if known:
+        if bottleneck is not None:
             result.gaps_ns, result.gap_bytes = queue.back_to_back()
             result.ideal_gaps_ns = result.gap_bytes * (8e9 / spec.rate_bps)
     result.errors_cells = np.concatenate([result.errors_cells, *errors])
     return result
-
-
-def _capability(switch: dict[str, Any], name: str) -> int | None:
-    can = switch.get("capabilities")
-    value = can.get(name) if isinstance(can, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 16 else None
 
 
 class _Queue:

@@ -11,6 +11,7 @@ from typing import Any
 
 from analysis import in_words, page
 from analysis.amounts import number
+from analysis.documents import Environment, facts
 from analysis.exactness import LIMITS
 from analysis.figures import names
 from analysis.figures.canvas import PHONE
@@ -19,7 +20,6 @@ from analysis.page.glossary import terms
 from analysis.traffic_in_words import group_text, sizes_text, traffic_text, transfers_text
 from model.experiment import SOFT, Experiment
 from runs import verdict
-from runs.names import PLACE
 from runs.quantities import FLOWS
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -53,7 +53,7 @@ CAPTIONS_OF_MANY_FLOWS = {
 
 
 def render(
-    summary: dict[str, Any], environment: dict[str, Any], figures: Path | None, whatifs: Sequence[dict[str, Any]] = ()
+    summary: dict[str, Any], environment: Environment, figures: Path | None, whatifs: Sequence[dict[str, Any]] = ()
 ) -> str:
     """The page as HTML. `figures` is the directory with <name>.svg of each figure, None if none were drawn; `whatifs`
     are the run's what-ifs (whatif/stored.py). Raises OSError if a figure is missing, InputError if it is damaged.
@@ -74,9 +74,9 @@ def render(
         caveat=whatifs[0]["caveat"] if whatifs else "",
         lab=lab_line(summary, environment),
         exact=LIMITS[summary["lab"]["switch"]] if experiment.in_virtual_time else None,
-        facts=facts(environment),
+        facts=facts(environment.document),
         again=again(environment),
-        environment=json.dumps(environment, indent=1, sort_keys=True, default=str),
+        environment=json.dumps(environment.document, indent=1, sort_keys=True),
         terms=terms(),
         chain=in_words.RECORD,
         max_flows=MAX_FLOWS_LISTED,
@@ -123,11 +123,9 @@ def kept_up(summary: dict[str, Any]) -> str:
     return "every frame left in the very ns of virtual time that it was due"
 
 
-def lab_line(summary: dict[str, Any], environment: dict[str, Any]) -> str:
+def lab_line(summary: dict[str, Any], environment: Environment) -> str:
     """The sentence about the lab: clock, kernel, switch, processor, and the cost of a second of virtual time."""
-    lab, line = summary["lab"], summary["fidelity"]["line"]
-    processor = environment.get("cpu")
-    model = processor.get("model") if isinstance(processor, dict) else None
+    lab, line, model = summary["lab"], summary["fidelity"]["line"], environment.cpu
     words = [f"Linux {lab['kernel'] or 'of unknown version'}"]
     clock = "a wall clock" if summary["clock"] != "virtual" else "its own clock, virtual too"
     if lab["target"] == SOFT:
@@ -142,17 +140,7 @@ def lab_line(summary: dict[str, Any], environment: dict[str, Any]) -> str:
     return f"in virtual time: {', '.join(words)}{f' ({model})' if model else ''}"
 
 
-def again(environment: dict[str, Any]) -> str:
+def again(environment: Environment) -> str:
     """The command that repeats the run, quoted for a shell; "" if the run's place is not known."""
-    place = environment.get(PLACE)
-    return f"bufferscope experiment {shlex.quote(f'SPEC=results/{place}')}" if isinstance(place, str) else ""
-
-
-def facts(environment: dict[str, Any]) -> list[tuple[str, str]]:
-    """(name, value) of the short values in environment.json, down to the second level."""
-    result = []
-    for key, value in environment.items():
-        for name, item in value.items() if isinstance(value, dict) else (("", value),):
-            if isinstance(item, (str, int, float, bool)) and item != "" and len(str(item)) <= 160:
-                result.append((f"{key} {name}".replace("_", " ").strip(), str(item)))
-    return result
+    place = environment.place
+    return "" if place is None else f"bufferscope experiment {shlex.quote(f'SPEC=results/{place}')}"

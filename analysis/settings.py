@@ -7,12 +7,11 @@ limit is another experiment; only a chip may round its rate (MAX_ROUNDED_RATE).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from analysis.access_links import access_reasons
-from analysis.ledger import counter_packets, number
+from analysis.documents import Port, total
 from analysis.load import Run
 from analysis.postcards import misspaced
 from analysis.raw import Columns
@@ -49,16 +48,15 @@ def _lab_reasons(run: Run) -> list[str]:
     """Deviations of clock, target and kind of switch, which select the limits."""
     reasons = []
     clock, target, switch = run.experiment.clock, run.experiment.target, run.experiment.switch_kind
-    ran_in = "virtual" if "virtual_machine" in run.documents["environment"] else "real"
-    if ran_in != clock and "environment" not in run.unread:
+    ran_in = "real" if run.documents.environment.virtual_machine is None else "virtual"
+    if ran_in != clock and run.documents.is_read("environment"):
         reasons.append(f"environment.json: is of a run in {ran_in} time, spec.yaml asks for {clock}")
-    ran = run.documents["switch"].get("target", SOFT)
-    if ran != target and "switch" not in run.unread:
+    ran = run.documents.switch.target
+    if ran != target and run.documents.is_read("switch"):
         reasons.append(f"switch.json: is of a {ran} switch, spec.yaml asks for {target}")
-    program = run.documents["switch"].get("program")
-    executor = program.get("executor") if isinstance(program, dict) else None
+    executor = run.documents.switch.executor
     may_be_unnamed = clock == "real" or target != SOFT
-    if executor != switch and not (executor is None and may_be_unnamed) and "switch" not in run.unread:
+    if executor != switch and not (executor is None and may_be_unnamed) and run.documents.is_read("switch"):
         was = f"the switch was a {executor}" if executor else "does not say the kind of switch"
         reasons.append(f"switch.json: {was}, spec.yaml asks for a {switch}")
     return reasons
@@ -66,41 +64,38 @@ def _lab_reasons(run: Run) -> list[str]:
 
 def _switch_reasons(run: Run, port: int | None) -> list[str]:
     """Deviations of the settings in switch.json: the bottleneck's rate and limit, and the sum of the ports' delays."""
-    if "switch" in run.unread:
+    switch, spec = run.documents.switch, run.experiment
+    if not run.documents.is_read("switch"):
         return []
-    switch, spec = run.documents["switch"], run.experiment
-    settings: dict[str, Any] = value if isinstance(value := switch.get("settings"), dict) else {}
+    at = switch.settings.get(str(port), Port())
     can = spec.capabilities
     unit = can.rate_unit if can else "bps"
-    rate = number(settings, str(port), "rate" if spec.target == SOFT else f"rate_{unit}")
+    rate = at.rate if spec.target == SOFT else at.rate_pps if unit == "pps" else at.rate_bps
     if rate is None and can is not None and can.front_panel:  # no rate limit is set: the port's speed is the rate
-        rate = number(switch, "front_panel", "speed_bps")
+        rate = switch.speed_bps
     asked_rate = spec.rate_pps if unit == "pps" else spec.rate_bps
-    line = switch.get("line")
-    links: Any = line.get("settings") if isinstance(line, dict) else settings
-    has_links = can is None or can.links or isinstance(line, dict)
-    delays = [number(links, name, "delay") for name in links] if isinstance(links, dict) and has_links else []
-    unsaid = [] if switch.get("bottleneck_port") == port else ["bottleneck_port"]
+    has_links = can is None or can.links or switch.line is not None
+    delays = [link.delay for link in switch.links.settings.values()] if has_links else []
+    delay_ns = total(delays)
+    unsaid = [] if switch.bottleneck_port == port else ["bottleneck_port"]
     unsaid += ["the bottleneck's rate"] if rate is None else []
-    unsaid += ["the delays of its ports"] if has_links and (not delays or None in delays) else []
+    unsaid += ["the delays of its ports"] if has_links and (not delays or delay_ns is None) else []
     if unsaid:
-        return [f"switch.json: does not say {', '.join(unsaid)}; whether the switch was set as asked is unknown"]
+        return run.documents.unsaid("switch", unsaid, "whether the switch was set as asked is unknown")
     reasons = []
     rounded = MAX_ROUNDED_RATE if can and can.front_panel else 0
     if rate is None or asked_rate is None or abs(rate - asked_rate) > rounded * asked_rate:
         of = "packets/s" if unit == "pps" else "bit/s"
         reasons.append(f"settings: port {port} had a rate of {rate} {of}, spec.yaml asks for {asked_rate}")
-    limit = number(settings, str(port), "limit_packets")
-    if limit and limit <= spec.buffer_packets:
+    if at.limit_packets and at.limit_packets <= spec.buffer_packets:
         reasons.append(
-            f"settings: the switch's own queue holds {limit:.0f} packets, no more than the policy's "
+            f"settings: the switch's own queue holds {at.limit_packets} packets, no more than the policy's "
             f"{spec.buffer_packets}: it may drop silently"
         )
     asked = 0 if spec.delay == "tc" else spec.idle_rtt_ns
-    total = sum(delay for delay in delays if delay is not None)
-    if total != asked and has_links:
+    if delay_ns != asked and has_links:
         where = "where netem delays, the switch must not" if spec.delay == "tc" else "the base RTT"
-        reasons.append(f"settings: the switch's delays add up to {total} ns, spec.yaml asks for {asked} ({where})")
+        reasons.append(f"settings: the switch's delays add up to {delay_ns} ns, spec.yaml asks for {asked} ({where})")
     return reasons
 
 
@@ -158,11 +153,10 @@ def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
 
 def _in_cells(run: Run, threshold: int, *, in_bytes: bool) -> int:
     """The threshold that the control plane sets on a switch that counts cells. ValueError for an unknown cell size."""
-    can, switch_capabilities = run.experiment.capabilities, run.documents["switch"].get("capabilities")
+    can, extra = run.experiment.capabilities, run.documents.switch.queued_extra_bytes or 0
     assert can is not None
     assert run.recount is not None
-    extra = number(switch_capabilities, "queued_extra_bytes") if isinstance(switch_capabilities, dict) else None
-    can = replace(can, cell_bytes=run.recount.cell_bytes, queued_extra_bytes=int(extra or 0))
+    can = replace(can, cell_bytes=run.recount.cell_bytes, queued_extra_bytes=extra)
     quantity = parse(f"{threshold}{'b' if in_bytes else 'p'}", ("bytes" if in_bytes else "packets",))
     spec = run.experiment
     return convert(quantity, can, Conversion(spec.mtu_bytes, spec.rate_bps, spec.rtt_ns)).value
@@ -217,11 +211,11 @@ def _mark_reasons(run: Run, marked: np.ndarray, to_mark: np.ndarray, threshold: 
             "dropped; a fault of the switch, or its threshold is not that of spec.yaml"
         )
     expected = int(np.count_nonzero(to_mark))
-    counted = counter_packets(run.documents["switch"], "arrival_marks")
-    if run.experiment.mode != "ecn" or "switch" in run.unread:
+    counted = run.documents.switch.packets("arrival_marks")
+    if run.experiment.mode != "ecn" or not run.documents.is_read("switch"):
         return reasons
     if counted is None:
-        reasons.append("switch.json: does not say how many packets it marked (arrival_marks)")
+        reasons += run.documents.unsaid("switch", ["how many packets it marked (arrival_marks)"])
     elif counted != expected or (expected and not (marked & to_mark).any()):
         reasons.append(
             f"policy: {expected} ECN-capable packets came at a depth of {threshold} {unit} or more, the switch counts "

@@ -36,8 +36,8 @@ def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     part_ns = min(window.length_ns, least_ns)
     flows: dict[str, list[int]] = {}
     for entry in run.traffic:
-        if entry.get("cc") and entry["flow"] >= 0:
-            flows.setdefault(entry["cc"], []).append(entry["flow"])
+        if entry.cc and entry.number >= 0:
+            flows.setdefault(entry.cc, []).append(entry.number)
     if run.experiment.imported and not len(queue["flow"]):
         return []
     begin_ns = window.end_ns - part_ns

@@ -11,11 +11,11 @@ import numpy as np
 from analysis import finite_flows, groups, imported, metrics, open_loop, over_time, postcards, programs
 from analysis.analyse import Analysis
 from analysis.application import application
+from analysis.documents import Tracer
 from analysis.drain import drained_fraction
 from analysis.flow_distribution import MANY_FLOWS, flows_distribution
 from analysis.flow_rows import flow_rows
 from analysis.join import NONE
-from analysis.ledger import number
 from analysis.loss import flows_losing_per_rtt
 from analysis.sums import dot
 from analysis.theory import many_flows, single_flow
@@ -37,22 +37,14 @@ def summarize(a: Analysis) -> dict[str, Any]:
     for flow in flows:
         flow["application_goodput_bps"] = received.by_flow.get(flow["id"])
     programs.add_to_rows(run, a.queue, window, flows)
-    of_tcp = [
-        flow["goodput_bps"]
-        for flow, entry in zip(flows, run.traffic, strict=True)
-        if entry["tuple"].protocol == metrics.TCP
-    ]
+    of_tcp = [flow["goodput_bps"] for flow, entry in zip(flows, run.traffic, strict=True) if entry.is_tcp]
     rates = None if spec.open_loop else np.array(of_tcp)
     known_bps = [flow["goodput_bps"] for flow in flows if flow["goodput_bps"] is not None]  # QUIC's is unknown
     has_goodput = rates is not None and bool(known_bps or not flows or spec.finite)
     goodput = float(sum(known_bps)) if seconds and has_goodput else None
     if goodput is not None:
         goodput += finite_flows.carried_bps(run, a.good.bits_per_flow, window)
-    long_flows = (
-        0
-        if rates is None
-        else sum(entry["tuple"].protocol == metrics.TCP and not entry.get("program") for entry in run.traffic)
-    )
+    long_flows = 0 if rates is None else sum(entry.is_tcp and not entry.program for entry in run.traffic)
     counts = metrics.counts(a.queue, window)
     fairness = metrics.almost_fairness(run, a.trace, window, spec.bdp_packets)
     loss = _loss(a, long_flows, fairness["delta"])
@@ -104,7 +96,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "ledger": a.ledger,
         "fidelity": a.fidelity,
         "idle_rtt_ns": idle_rtt(run),
-        "tracer": _tracer(run.documents["tracer"]),
+        "tracer": _tracer(run.documents.tracer),
         "raw_files": {
             raw.name: {
                 "bytes": raw.size_bytes, "blocks": raw.blocks, "records": raw.records,
@@ -139,15 +131,13 @@ def plain(value: Any) -> Any:
 
 def _lab(a: Analysis) -> dict[str, Any]:
     """Target, programs, switch and kernel, and the wall time per second of traffic (None in real time)."""
-    environment = a.run.documents["environment"]
-    kernel = environment.get("kernel")
-    programs = environment.get("target_programs")
+    environment = a.run.documents.environment
     return {
         "target": a.run.experiment.target,
-        "programs": programs if isinstance(programs, dict) else {},
+        "programs": environment.target_programs or {},
         "switch": a.run.experiment.switch_kind,
-        "kernel": kernel.get("release") if isinstance(kernel, dict) else None,
-        "wall_s_per_traffic_s": number(environment, "virtual_machine", "wall_s_per_traffic_s"),
+        "kernel": environment.kernel,
+        "wall_s_per_traffic_s": environment.wall_s_per_traffic_s,
     }
 
 
@@ -214,7 +204,7 @@ def _cells(a: Analysis) -> dict[str, Any]:
             "threshold_bytes": None if packets is None else packets * (spec.mtu_bytes + ETHERNET_BYTES),
             "threshold_ns": None if packets is None else packets * spec.wire_bytes * 8e9 / spec.rate_bps,
             "queue_depth_cells": metrics.queue_depth(kept, a.window, "depth_cells"),
-            "watermark_cells": number(a.run.documents["switch"], "stats", f"port.{a.port}.queue_max_cells"),
+            "watermark_cells": a.run.documents.switch.stats.get(f"port.{a.port}.queue_max_cells"),
         }
     }
 
@@ -284,11 +274,13 @@ def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
     }
 
 
-def _tracer(document: dict[str, Any]) -> dict[str, Any]:
+def _tracer(document: Tracer) -> dict[str, Any]:
     """The tracer's source of events, the fields unknown to this source, and the tracer's cost."""
-    names = ("events", "bpf_ns_per_event", "user_ns_per_event", "bpf_runs")
-    facts = {name: document.get(name) for name in ("source", "unknown_fields", "retransmit_unknown_fields")}
-    return facts | {name: number(document, name) for name in names}
+    names = (
+        "source", "unknown_fields", "retransmit_unknown_fields", "events", "bpf_ns_per_event", "user_ns_per_event",
+        "bpf_runs",
+    )  # fmt: skip
+    return {name: getattr(document, name) for name in names}
 
 
 def _join(a: Analysis) -> dict[str, int | None]:

@@ -12,9 +12,9 @@ import numpy as np
 from analysis import finite_flows, imported_reasons, open_loop, programs, stopped, trace_clock
 from analysis.exactness import idle_rtt_reason
 from analysis.fidelity import fidelity_reasons
-from analysis.ledger import Entries, ledger_reasons, number
+from analysis.ledger import Entries, ledger_reasons
 from analysis.load import Run
-from analysis.metrics import Columns, Window, is_time
+from analysis.metrics import Columns, Window
 from analysis.settings import settings_reasons
 from analysis.targets import rules
 from hosts.traffic.idle_rtt import HEADER, PAYLOAD
@@ -49,7 +49,7 @@ def reasons_against(
         *_traffic_reasons(run, queue, window),
         *stopped.reasons(run, queue, window),
         *ledger_reasons(run, entries),
-        *_open_loop_reasons(run, entries),
+        *open_loop.lateness_reasons(run),
         *finite_flows.reasons(run, window),
         *programs.reasons(run, window),
         *fidelity_reasons(run, facts, port, complete),
@@ -65,8 +65,8 @@ def idle_rtt(run: Run) -> dict[str, int | float | None]:
     time (Rules.echo_takes_link_time). The reply crosses no rate limit. Virtual NICs add their own times.
     """
     spec = run.experiment
-    idle, asked = run.documents["idle_rtt"], spec.idle_rtt_ns
-    least = number(idle, "min_ns")
+    idle, asked = run.documents.idle_rtt, spec.idle_rtt_ns
+    least = idle.min_ns
     on_link_ns = ECHO_WIRE_BYTES * 8 * 10**9 // spec.rate_bps if rules(run).echo_takes_link_time else 0
     expected = asked + on_link_ns + _nics_ns(spec.offloads or Offloads())
     error = least / expected - 1 if least is not None else None
@@ -74,7 +74,7 @@ def idle_rtt(run: Run) -> dict[str, int | float | None]:
         "asked": asked,
         "expected": expected,
         "min": least,
-        "median": number(idle, "median_ns"),
+        "median": idle.median_ns,
         "error_fraction": error,
     }
 
@@ -109,48 +109,37 @@ def _traffic_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
             f"traffic: ended {window.missing_ns / 1e9:.2f} s early (allowed are {allowed_ns / 1e9:g} s): "
             f"{window.length_ns / 1e9:.2f} s of {run.experiment.duration_ns / 1e9:.2f} s were measured{see}"
         )
-    if "traffic" in run.unread:
+    if not run.documents.is_read("traffic"):
         return reasons
-    traffic = run.documents["traffic"]
+    traffic = run.documents.traffic
     generator = run.experiment.generator or run.experiment.traffic
-    unsaid = [name for name in ("errors", "groups", "flows") if not isinstance(traffic.get(name), list)]
-    unsaid += [name for name in ("start_mono_ns", "end_mono_ns") if not is_time(traffic.get(name))]
-    if unsaid:
-        reasons.append(f"traffic.json: does not say {', '.join(unsaid)}; it is of another version or damaged")
-    errors, groups = (value if isinstance(value := traffic.get(key), list) else [] for key in ("errors", "groups"))
-    if errors:
+    must = ("errors", "groups", "flows", "start_mono_ns", "end_mono_ns")
+    reasons += run.documents.unsaid("traffic", [name for name in must if getattr(traffic, name) is None])
+    if errors := traffic.errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         reasons.append(f"traffic: {one_line(errors[0])}{more}; see logs/")
-    for group in groups:
-        status = group.get("exit_status") if isinstance(group, dict) else None
-        if status != 0 or isinstance(status, bool):
-            name = group.get("cc") if isinstance(group, dict) else "?"
-            whose = "" if name is None else f" of the {one_line(name)} group"
-            reasons.append(f"traffic: {generator}{whose} ended with status {one_line(status)}; see logs/")
+    for group in traffic.groups or ():
+        if group.exit_status != 0:
+            whose = "" if group.cc is None else f" of the {one_line(group.cc)} group"
+            reasons.append(f"traffic: {generator}{whose} ended with status {group.exit_status}; see logs/")
     has_groups = not (of_source or run.experiment.finite or run.experiment.program)
-    if "groups" not in unsaid and not groups and has_groups:
+    if traffic.groups == [] and has_groups:
         reasons.append("traffic.json: names no group of flows; it is of another version or damaged")
-    if traffic.get("generator", generator) != generator:
+    if traffic.generator not in (None, generator):
         reasons.append(
-            f"traffic.json: is of the generator {one_line(traffic['generator'])}, spec.yaml asks for {generator}; "
+            f"traffic.json: is of the generator {one_line(traffic.generator)}, spec.yaml asks for {generator}; "
             "one of the two files is of another run"
         )
     asked = run.experiment.flows
-    planned = sum(not entry.get("program") for entry in run.traffic)
+    planned = sum(not entry.program for entry in run.traffic)
     if asked != planned and (planned or not of_source):
         reasons.append(f"traffic: {asked} flows were asked for, traffic.json names {planned}{see}")
-    unseen = [entry["id"] for entry in run.traffic if entry["flow"] < 0 and not entry["silent"]]
+    unseen = [entry.id for entry in run.traffic if entry.number < 0 and not entry.silent]
     if unseen:
         reasons.append(
             f"traffic: {len(unseen)} flows sent nothing through the queue (first: flow {unseen[0]}); see logs/"
         )
     return reasons
-
-
-def _open_loop_reasons(run: Run, entries: Entries) -> list[str]:
-    if not run.experiment.all_datagrams:
-        return []
-    return [*open_loop.datagram_reasons(entries), *open_loop.lateness_reasons(run)]
 
 
 def _path_reasons(run: Run, utilization: dict[str, float | None], late_us: float | None) -> list[str]:
@@ -169,8 +158,8 @@ def _path_reasons(run: Run, utilization: dict[str, float | None], late_us: float
                 f"({asked / 1e6:.3f} ms and an echo's own time); allowed is an "
                 f"error of {allowed_ns / 1e6:.3f} ms: check where the delay is set"
             )
-    elif "idle_rtt" not in run.unread:
-        reasons.append("idle_rtt.json: does not say min_ns, so the path's delay is unknown; see logs/")
+    else:
+        reasons += run.documents.unsaid("idle_rtt", ["min_ns"], "the path's delay is unknown; see logs/")
     most = None if "packet_bytes" in run.experiment.unknown_columns else utilization["max"]
     if most is None:
         return reasons

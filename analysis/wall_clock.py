@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from analysis.ledger import number
 from analysis.load import Run
 from analysis.postcards import dropped, wire_bytes
 from analysis.switch_clock import SwitchClock, is_free
@@ -99,16 +98,12 @@ def clock_facts(run: Run) -> dict[str, Any]:
             "clock_misfit_ns": clock and clock.misfit_ns,
             "clock_restarts": clock and len(clock.restarts_mono_ns),
         }
-    switch = run.documents["switch"]
-    ends = [
-        clock if isinstance(state, dict) and isinstance(clock := state.get("clock"), dict) else {}
-        for state in (switch.get("before"), switch)
-    ]
-    uncertainties = [value for end in ends if (value := number(end, "uncertainty_ns")) is not None]
-    offsets = [value for end in ends if isinstance(value := end.get("offset_ns"), int) and not isinstance(value, bool)]
+    switch = run.documents.switch
+    one, other = switch.before.clock_uncertainty_ns, switch.clock_uncertainty_ns
+    first, last = switch.before.clock_offset_ns, switch.clock_offset_ns
     return {
-        "clock_uncertainty_ns": max(uncertainties) if len(uncertainties) == len(ends) else None,
-        "clock_moved_ns": abs(offsets[1] - offsets[0]) if len(offsets) == len(ends) else None,
+        "clock_uncertainty_ns": None if one is None or other is None else max(one, other),
+        "clock_moved_ns": None if first is None or last is None else abs(last - first),
     }
 
 

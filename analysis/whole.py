@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.load import Run, damage_of, load, recorded_clock_offset_ns
-from analysis.metrics import is_time
+from analysis.load import Run, damage_of, load
 from analysis.switch_clock import is_free
 from analysis.targets import rules
 from lib.errors import InputError
 from runs import record
 
-TIMES = ("start_mono_ns", "end_mono_ns")
+TRAFFIC = ("start_mono_ns", "end_mono_ns", "flows")
 
 
 def load_whole(directory: Path) -> Run:
@@ -42,19 +41,16 @@ def _unsaid(run: Run) -> list[str]:
     """The missing facts that the analysis would otherwise guess, as lines: one for the times of the traffic and the
     flows, one for the bottleneck's port, one for the switch's clock.
     """
-    traffic, switch = run.documents["traffic"], run.documents["switch"]
-    names = [name for name in TIMES if not is_time(traffic.get(name))]
-    names += [] if isinstance(traffic.get("flows"), list) else ["flows"]
-    unsaid = [f"traffic.json: does not say {', '.join(names)}"] if names else []
+    traffic, switch = run.documents.traffic, run.documents.switch
+    unsaid = run.documents.unsaid("traffic", [name for name in TRAFFIC if getattr(traffic, name) is None])
     if run.experiment.imported:
         return unsaid
-    if not isinstance(switch.get("bottleneck_port"), int):
-        unsaid.append("switch.json: does not say bottleneck_port")
+    unsaid += run.documents.unsaid("switch", ["bottleneck_port"] if switch.bottleneck_port is None else [])
     if is_free(run.experiment):
         if run.clock is None or run.clock.uncertainty_ns is None:
             unsaid.append("tcp.bst: has no record that bounds the switch's clock, so its times are not known")
         elif run.clock.restarts_mono_ns:
             unsaid.append("postcards.bsp: the switch restarted, so the numbers of postcards are not unique")
-    elif not rules(run).exact_time and recorded_clock_offset_ns(switch) is None:
-        unsaid.append("switch.json: does not say what the switch's clock showed (clock, offset_ns)")
+    elif not rules(run).exact_time and switch.clock_offset_ns is None:
+        unsaid += run.documents.unsaid("switch", ["what the switch's clock showed (clock, offset_ns)"])
     return unsaid

@@ -78,7 +78,7 @@ def data(repetition: Path) -> dict[str, Any]:
     by_flow = ByFlow.of(table["flow"].to_numpy(), len(run.flows)).only(inside)
     rates = np.zeros((len(run.traffic), steps))
     for row, entry in enumerate(run.traffic):
-        chosen = by_flow[entry["flow"]]
+        chosen = by_flow[entry.number]
         rates[row] = np.bincount(at[chosen], weights=fresh[chosen], minlength=steps) * 8e3 / step  # Mbit/s
     stayed = inside & ~table["dropped"].to_numpy()
     counts = np.bincount(at[stayed], minlength=steps)
@@ -102,7 +102,7 @@ def data(repetition: Path) -> dict[str, Any]:
     for row, entry in enumerate(run.traffic):
         name = f"TCP upload::{row + 1}"
         results[name] = rates[row].tolist()
-        raw[name] = _raw(run, traced[entry["flow"]], start, step, t, rates[row])
+        raw[name] = _raw(run, traced[entry.number], start, step, t, rates[row])
     return {
         "version": FORMAT_VERSION,
         "metadata": _metadata(run, start + offset, steps * step / 1e9, step / 1e9, results, repetition),

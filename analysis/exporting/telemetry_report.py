@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from analysis import whole
+from analysis.documents import read_switch
 from analysis.exporting import pcapng
-from analysis.load import load_switch, recorded_clock_offset_ns
 from analysis.packets import packet_headers, packet_kinds
 from analysis.postcards import PostcardArrivals
 from analysis.switch_clock import is_free
@@ -37,8 +37,7 @@ UNKNOWN_QUEUE = (1 << 8) - 1  # all ones: INT's value for an unavailable field
 def write(repetition: Path, output: Path) -> int:
     """Exports a report for every postcard of a repetition. Returns their number. Raises InputError, OSError."""
     whole.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
-    spec, switch = load_spec(repetition), load_switch(repetition)
-    recorded_offset_ns = recorded_clock_offset_ns(switch)
+    spec, recorded_offset_ns = load_spec(repetition), read_switch(repetition).clock_offset_ns
     loaded = whole.load_whole(repetition).postcards if is_free(spec) else None
     arrivals = None if loaded is None else PostcardArrivals(loaded)
     has_own_clock = spec.capabilities is not None and not spec.capabilities.exact_time

@@ -11,7 +11,6 @@ import numpy as np
 from analysis import groups
 from analysis.amounts import count, number, si
 from analysis.figures import canvas
-from analysis.metrics import TCP
 from analysis.traffic_in_words import traffic_text
 from lib import units
 from lib.frames import ETHERNET_BYTES
@@ -56,8 +55,7 @@ def run_facts(a: Analysis) -> Data:
         "bdp": spec.bdp_packets,
         "unit": unit_of(spec),
         "buffer": buffer,
-        "flows": sum(entry["tuple"].protocol == TCP for entry in a.run.traffic)
-        or sum(group.flows for group in spec.long),
+        "flows": sum(entry.is_tcp for entry in a.run.traffic) or sum(group.flows for group in spec.long),
         "open_loop": spec.traffic == OPEN_LOOP,
         "rules": spec.traffic not in (OPEN_LOOP, PROGRAM),  # the rules are for long flows
         "windows": spec.traffic != OPEN_LOOP and bool(not spec.program or len(a.windows.mono_ns)),
@@ -95,7 +93,7 @@ def unit_of(spec: Experiment) -> AxisUnit:
 
 def flow_classes(run: Run) -> dict[int, str]:
     """Id of each flow of traffic.json -> its class."""
-    return {entry["id"]: name for entry, name in zip(run.traffic, groups.flow_classes(run), strict=True)}
+    return {entry.id: name for entry, name in zip(run.traffic, groups.flow_classes(run), strict=True)}
 
 
 def seconds(a: Analysis, mono_ns: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from analysis.analyse import Analysis
+    from analysis.flows import Flow
 
 MOST_BINS = 400
 LEAST_RTTS = 2  # minimum width of a bin
@@ -36,31 +37,31 @@ def prepare(a: Analysis) -> Data:
     inside = (at >= 0) & (at < span_ns)
     bits = 8.0 * wire_bytes(a.queue["packet_bytes"][left][inside])
     flow, column = a.queue["flow"][left][inside], at[inside] // width_ns
-    entries = [entry for entry in a.run.traffic if entry["flow"] >= 0]
+    entries = [entry for entry in a.run.traffic if entry.number >= 0]
     totals = np.bincount(flow, weights=bits, minlength=len(a.run.flows) + 1)
-    largest = sorted(entries, key=lambda entry: -totals[entry["flow"]])[:MOST_DRAWN]
-    drawn = sorted(largest, key=lambda entry: entry["id"])
+    largest = sorted(entries, key=lambda entry: -totals[entry.number])[:MOST_DRAWN]
+    drawn = sorted(largest, key=lambda entry: entry.id)
 
     edges_ns = np.minimum(np.arange(bins + 1) * width_ns, span_ns)
 
     def rates(mask: np.ndarray) -> np.ndarray:
         return np.bincount(column[mask], weights=bits[mask], minlength=bins) * 1e9 / np.diff(edges_ns)
 
-    rest = [entry["flow"] for entry in entries if entry not in largest]
+    rest = [entry.number for entry in entries if entry not in largest]
     return {
         "facts": facts,
         "edges": edges_ns / 1e9,
-        "rates": [rates(flow == entry["flow"]) for entry in drawn],
-        "names": [f"{entry['tuple'].src_port} > {entry['tuple'].dst_port} {_kind(entry)}" for entry in drawn],
+        "rates": [rates(flow == entry.number) for entry in drawn],
+        "names": [f"{entry.five_tuple.src_port} > {entry.five_tuple.dst_port} {_kind(entry)}" for entry in drawn],
         "rest": rates(np.isin(flow, rest)) if rest else None,
         "rest_name": f"{len(rest)} more flows",
         "rate_bps": a.run.experiment.rate_bps,
     }
 
 
-def _kind(entry: Data) -> str:
+def _kind(entry: Flow) -> str:
     """Planned flows have an algorithm's name, programs' flows a protocol's."""
-    return "udp" if entry["cc"] is None else "tcp" if entry.get("program") else str(entry["cc"])
+    return "udp" if entry.cc is None else "tcp" if entry.program else str(entry.cc)
 
 
 def draw(data: Data) -> Figure:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from analysis.analyse import Analysis
+    from analysis.flows import Flow
 
 BAND_COLUMNS = 400
 ROOM_ON_PHONE = 1.22  # on a phone: top of the depth axis / the larger of buffer and largest depth
@@ -50,18 +51,18 @@ def prepare(a: Analysis) -> Data:
             common.envelope(common.seconds(a, a.run.tcp["mono_ns"][rows]), a.trace.in_flight[rows], 0, end, columns)
             for _, rows in chosen
         ],
-        "ccs": [common.flow_classes(a.run)[entry["id"]] for entry, _ in chosen],
-        "ids": [entry["id"] for entry, _ in chosen],
+        "ccs": [common.flow_classes(a.run)[entry.id] for entry, _ in chosen],
+        "ids": [entry.id for entry, _ in chosen],
         **({"bands": _bands(a, groups, end)} if many else {}),
     }
 
 
-def _bands(a: Analysis, groups: list[tuple[Data, np.ndarray]], end: float) -> Data:
+def _bands(a: Analysis, groups: list[tuple[Flow, np.ndarray]], end: float) -> Data:
     """Percentiles over flows of the packets in flight, at BAND_COLUMNS times."""
     times = np.linspace(0, end, BAND_COLUMNS)
     series = ((common.seconds(a, a.run.tcp["mono_ns"][rows]), a.trace.in_flight[rows]) for _, rows in groups)
     classes = common.flow_classes(a.run)
-    ccs = [classes[entry["id"]] for entry, _ in groups]
+    ccs = [classes[entry.id] for entry, _ in groups]
     return {"times": times, "kinds": bands.by_algorithm(ccs, bands.at_times(series, times)), "ccs": ccs}
 
 

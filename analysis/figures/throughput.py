@@ -24,11 +24,11 @@ STYLES = ("-", "--", "-.", ":")
 def prepare(a: Analysis) -> Data:
     """Mb/s of each algorithm in steps of ten RTTs or more, and of each flow in the measurement window."""
     facts = common.run_facts(a)
-    drawn = [entry for entry in a.run.traffic if entry["flow"] >= 0 and entry["cc"] is not None]  # no datagrams
-    kinds = list(dict.fromkeys(entry["cc"] for entry in drawn))
+    drawn = [entry for entry in a.run.traffic if entry.number >= 0 and entry.cc is not None]  # no datagrams
+    kinds = list(dict.fromkeys(entry.cc for entry in drawn))
     of_kind = np.full(len(a.run.flows) + 1, -1)
     for entry in drawn:
-        of_kind[entry["flow"]] = kinds.index(entry["cc"])
+        of_kind[entry.number] = kinds.index(entry.cc)
     useful = np.flatnonzero(a.segments.new_bytes > 0)
     rows = a.segments.rows[useful]
     kind = of_kind[a.queue["flow"][rows]]
@@ -42,8 +42,8 @@ def prepare(a: Analysis) -> Data:
     seconds = a.window.length_ns / 1e9
     each = {
         name: np.sort([
-            a.good.bits_per_flow[entry["flow"]] / seconds / 1e6 if seconds else 0.0
-            for entry in drawn if entry["cc"] == name
+            a.good.bits_per_flow[entry.number] / seconds / 1e6 if seconds else 0.0
+            for entry in drawn if entry.cc == name
         ])
         for name in kinds
     }  # fmt: skip

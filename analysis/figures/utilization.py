@@ -40,9 +40,9 @@ def prepare(a: Analysis) -> Data:
             middle, a.link.utilization(starts, width) * 100, facts["warmup_s"], facts["end_s"] + 1e-9
         )
     predicted = None
-    if len(a.run.traffic) == 1 and not a.run.traffic[0].get("program"):
+    if len(a.run.traffic) == 1 and not a.run.traffic[0].program:
         bdp = single_flow.bdp_packets(spec.rate_bps, rtt_ns, spec.wire_bytes)
-        predicted = single_flow.min_utilization(a.run.traffic[0]["cc"], spec.buffer_packets, bdp)
+        predicted = single_flow.min_utilization(a.run.traffic[0].cc or "", spec.buffer_packets, bdp)
     return {
         "facts": common.run_facts(a),
         **curves,

@@ -33,16 +33,16 @@ def prepare(a: Analysis) -> Data:
 
     rows = rows_at_acks(a.run, a.trace, a.window)
     pooled = a.trace.in_flight[rows.rows]
-    flows = [entry for entry in a.run.traffic if len(rows[entry["flow"]])]
+    flows = [entry for entry in a.run.traffic if len(rows[entry.number])]
     classes = common.flow_classes(a.run)
-    samples = [a.trace.in_flight[rows[entry["flow"]]] for entry in flows]
+    samples = [a.trace.in_flight[rows[entry.number]] for entry in flows]
     deepest = int(pooled.max(initial=0))
     width = deepest // MAX_BINS + 1
     return {
         "facts": common.run_facts(a),
         "boxes": np.array([np.percentile(values, PERCENTILES) for values in samples]).reshape(-1, len(PERCENTILES)),
-        "ids": [entry["id"] for entry in flows],
-        "ccs": [classes[entry["id"]] for entry in flows],
+        "ids": [entry.id for entry in flows],
+        "ccs": [classes[entry.id] for entry in flows],
         "counts": np.bincount(np.maximum(pooled, 0) // width, minlength=1),
         "width": width,
     }

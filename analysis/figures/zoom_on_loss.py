@@ -40,11 +40,11 @@ def prepare(a: Analysis) -> Data:
     if groups:
         total = [(a.windows.in_flight_packets, "in flight"), (a.windows.cwnd_packets, "cwnd")]
         data["total"] = [(_steps(a.windows.mono_ns, values, moment, start, end), text) for values, text in total]
-    lost = [(entry, rows) for entry, rows in groups if entry["flow"] in losers and len(groups) > 1]
+    lost = [(entry, rows) for entry, rows in groups if entry.number in losers and len(groups) > 1]
     data["each"] = [
         (
             _steps(a.run.tcp["mono_ns"][rows], a.trace.in_flight[rows], moment, start, end),
-            f"flow {entry['id']} {entry['cc']}",
+            f"flow {entry.id} {entry.cc}",
         )
         for entry, rows in lost[:MAX_LOSERS_DRAWN]
     ]

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 from analysis import page
 from analysis.amounts import count, number
+from analysis.documents import facts
 from analysis.figures.common import plain
 from analysis.figures.sweep.registry import FIGURES
 from analysis.page.figure import Figure, embed
 from analysis.papers import registry
 from analysis.papers.paper import Paper
-from analysis.report import facts
 from analysis.sweep_report import means
 from analysis.sweep_report.columns import LABELS, table, value_text
 from lib import files

@@ -80,8 +80,8 @@ def test_damaged_files__are_refused_where_they_are_needed(analysed, tmp_path, ca
 def test_damaged_documents__are_refused_instead_of_guessing_a_value(analysed, tmp_path, capsys):
     for name, content, said in (
         ("traffic.json", "[]", "traffic.json: is not a JSON object"),
-        ("traffic.json", {"end_mono_ns": None, "flows": {}}, "traffic.json: does not say end_mono_ns, flows"),
-        ("traffic.json", {"flows": [7]}, "traffic.json: a flow is malformed"),
+        ("traffic.json", {"end_mono_ns": None, "flows": None}, "traffic.json: does not say end_mono_ns, flows"),
+        ("traffic.json", {"flows": [7]}, "traffic.json: flows.0: "),
         ("switch.json", {"bottleneck_port": None}, "switch.json: does not say bottleneck_port"),
         ("environment.json", "", "environment.json: not readable as JSON: "),
     ):

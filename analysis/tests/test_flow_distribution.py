@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from matplotlib.text import Text
 
+from analysis.documents import Environment
 from analysis.figures import queue_and_windows
 from analysis.flow_distribution import PERCENTILES, flows_distribution
 from analysis.report import render
@@ -40,5 +41,5 @@ def test_many_flows__have_distributions_and_bands(known_runs: Callable[[str], An
     assert known == {"all": 128, "cubic": 64, "bbr": 64}
     texts = queue_and_windows.draw(queue_and_windows.prepare(analysis)).findobj(Text)
     assert any("median flow; half and 80 % of flows" in text.get_text() for text in texts)
-    page = render(summary, {}, None)
+    page = render(summary, Environment(), None)
     assert all(words in page for words in ("all flows", "cubic flows", "bbr flows"))

@@ -14,6 +14,7 @@ import pytest
 
 from analysis import join as join_module
 from analysis.analyse import analyse
+from analysis.documents import Documents
 from analysis.flows import FiveTuple, Flows
 from analysis.join import NONE, join
 from analysis.load import Run
@@ -161,7 +162,7 @@ def _run(seed: int, flows: int, packets: int, records: int, unknown: tuple[str, 
     tuples = [FiveTuple.tcp(*pair, number, 5201) for number, pair in enumerate(ends)]
     words = Flows(np.array([flow.words() for flow in tuples], dtype=np.uint64).T)
     spec = Experiment.model_construct(rtt_ns=SPAN_NS // 20, mtu_bytes=1500)
-    return Run(Path(), spec, {}, [], set(), {}, {}, tcp, words), queue
+    return Run(Path(), spec, Documents(), [], {}, {}, tcp, words), queue
 
 
 def _compare(run: Run, queue: Any) -> None:
@@ -212,7 +213,7 @@ def test_many_connections__have_numbers_of_32_bits_and_their_own_packets(many):
     run = many.run
     assert run.postcards["flow"].dtype == run.tcp["flow"].dtype == np.uint32
     assert np.bincount(many.queue["flow"]).tolist() == [PACKETS] * FLOWS
-    assert all(run.flows[entry["flow"]] == entry["tuple"] for entry in run.traffic)
+    assert all(run.flows[entry.number] == entry.five_tuple for entry in run.traffic)
     summary = summarize(many)
     assert (len(summary["flows"]), summary["flows_not_listed"]) == (MAX_FLOWS, FLOWS - MAX_FLOWS)
     seconds = many.window.length_ns / 1e9

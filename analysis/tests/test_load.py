@@ -4,16 +4,20 @@
 import json
 import random
 import struct
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
 from analysis import flows as flows_module
+from analysis.documents import Collector, Documents
 from analysis.flows import FlowTable
 from analysis.load import load
 from analysis.raw import load_postcards, load_tcp
 from analysis.tests import simulate
+from analysis.tests.documents import change
 from analysis.unwrap import switch_time
 from lib.errors import InputError
 from wire import wire
@@ -168,7 +172,30 @@ def test_load__continues_without_a_missing_or_unreadable_document(fresh):
             path.write_bytes(content)
         run = load(directory)
         assert [problem.split(":")[0] for problem in run.problems] == ["collector.json"]
-        assert run.documents["collector"] == {}
+        assert run.documents.collector == Collector()
+
+
+def test_load__names_unusable_values_and_counts_none_of_them(fresh):
+    directory = fresh()
+    cases: tuple[tuple[str, tuple[Any, ...], Any, Callable[[Documents], Any]], ...] = (
+        ("switch", ("stats", "pool_exhausted"), -1, lambda said: said.switch.stats["pool_exhausted"]),
+        ("switch", ("stats", "pool_exhausted"), True, lambda said: said.switch.stats["pool_exhausted"]),
+        ("switch", ("counters", "arrivals", "2"), 7, lambda said: said.switch.packets("arrivals")),
+        ("switch", ("lateness", "2", 1), [20_000], lambda said: said.switch.lateness["2"]),
+        ("switch", ("lateness", "2", 1, 1), 0.5, lambda said: said.switch.lateness["2"]),
+        ("collector", ("host_drops", "backlog"), "0", lambda said: (said.collector.host_drops or {})["backlog"]),
+        ("traffic", ("end_mono_ns",), 1 << 62, lambda said: said.traffic.end_mono_ns),
+        ("traffic", ("groups",), {}, lambda said: said.traffic.groups),
+        ("traffic", ("transfers",), {"groups": [{}]}, lambda said: said.traffic.finite_groups or None),
+    )
+    for name, path, value, found in cases:
+        whole = (directory / f"{name}.json").read_text()
+        change(directory, name, path, value)
+        run = load(directory)
+        assert found(run.documents) is None, path
+        (problem,) = run.problems
+        assert problem.startswith(f"{name}.json: {path[0]}"), problem
+        (directory / f"{name}.json").write_text(whole)
 
 
 def test_load__leaves_out_malformed_flows(fresh):
@@ -179,9 +206,8 @@ def test_load__leaves_out_malformed_flows(fresh):
     for strange in strangers:
         path.write_text(json.dumps(traffic | {"flows": [*traffic["flows"], strange]}))
         run = load(path.parent)
-        assert [entry["id"] for entry in run.traffic] == [0, 1]
-        assert len(run.problems) == 1
-        assert run.problems[0].startswith("traffic.json: a flow is malformed")
+        assert [entry.id for entry in run.traffic] == [0, 1]
+        assert [problem.split(":")[0] for problem in run.problems] == ["traffic.json"]
 
 
 def test_flow_table__gives_flows_beyond_its_limit_one_number(monkeypatch):
@@ -221,7 +247,7 @@ def test_load__numbers_flows_that_only_the_trace_has(fresh):
     assert (run.raw["postcards"].records, run.raw["postcards"].damage()) == (0, None)
     assert {flow.src_port for flow in run.flows} == {30_000, 30_001}
     assert run.tcp["flow"].dtype == run.postcards["flow"].dtype == np.uint16
-    assert all(run.flows[entry["flow"]] == entry["tuple"] for entry in run.traffic)
+    assert all(run.flows[entry.number] == entry.five_tuple for entry in run.traffic)
 
 
 def test_switch_time__survives_the_wrap_and_a_stamp_that_is_a_little_early():

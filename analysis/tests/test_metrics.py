@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from analysis import metrics
+from analysis.documents import Documents, Traffic
 from analysis.loss import flows_losing_per_rtt
 from analysis.postcards import misspaced
 from analysis.summary import summarize
@@ -214,10 +215,10 @@ def window(sent, generator="iperf3"):
     columns = np.array(sorted(sent, key=lambda packet: packet[1])).T
     queue = dict(zip(("flow", "enqueue_mono_ns", "tcp_seq", "packet_bytes", "flags"), columns, strict=True))
     queue["flags"] = queue["flags"] * DROPPED | simulate.CARD["POSTCARD_HAS_TCP"]
-    traffic = {"generator": generator, "start_mono_ns": 1000, "end_mono_ns": 2000}
+    documents = Documents(traffic=Traffic(generator=generator, start_mono_ns=1000, end_mono_ns=2000))
     spec = Experiment.model_construct(warmup_ns=100, duration_ns=900, rtt_ns=10_000)
-    flows = [{"flow": 0}, {"flow": 1}, {"flow": -1}]
-    run: Any = SimpleNamespace(documents={"traffic": traffic}, experiment=spec, traffic=flows, flows=["0", "1"])
+    flows = [SimpleNamespace(number=number) for number in (0, 1, -1)]
+    run: Any = SimpleNamespace(documents=documents, experiment=spec, traffic=flows, flows=["0", "1"])
     return metrics.measurement_window(run, queue)
 
 

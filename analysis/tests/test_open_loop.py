@@ -230,11 +230,11 @@ def test_open_loop__faults_are_named(copy):
         ("traffic", ("open_loop", "unsent"), 2, "2 datagrams found no room in the sending host"),
         ("traffic", ("open_loop", "lateness_ns"), [[1 << 20, 20_000]], "sent 1049 us or more"),
         ("traffic", ("open_loop", "lateness_ns"), None, "does not say lateness_ns"),
-        ("traffic", ("open_loop",), None, "do not say datagrams_sent, datagrams_unsent"),
+        ("traffic", ("open_loop",), None, "traffic.json: does not say datagrams_sent, datagrams_unsent"),
         ("traffic", ("flows",), lambda flows: flows[:3], "4 flows were asked for, traffic.json names 3"),
         ("traffic", ("groups", 0, "exit_status"), 1, "open-loop ended with status 1"),
         ("traffic_sink", ("flows",), lambda flows: flows[:3], "20000 datagrams left the queue, "),
-        ("traffic_sink", ("flows",), lambda _: None, "do not say datagrams_received"),
+        ("traffic_sink", ("flows",), lambda _: None, "traffic_sink.json: does not say datagrams_received"),
         ("traffic_sink", ("datagrams_dropped",), 3, "3 datagrams found no room in the sink's socket"),
     ]
     assert unnamed(copy, faults) == []

@@ -97,7 +97,7 @@ def test_bmv2__is_valid_and_says_rate_and_clock_and_why_the_rest_is_null(known_r
     assert facts["absent"]
     assert all(facts[name] is None and why for name, why in facts["absent"].items())
     assert facts["line"]["lateness_us"]["p99"] == 20.0
-    page = render(summary, a.run.documents["environment"], None)
+    page = render(summary, a.run.documents.environment, None)
     assert facts["absent"]["departures"] in page
     limits = rules(a.run)
     assert not limits.exact_time

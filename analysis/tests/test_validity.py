@@ -292,7 +292,7 @@ def test_depths__of_a_clock_with_ticks_may_count_a_packet_that_left_within_a_tic
 def test_histogram_percentiles__are_upper_edges():
     found = histogram_percentiles([[10, 50], [20, 49], [1000, 1]], p50=50, p99=99, p999=99.9)
     assert found == {"p50": 0.01, "p99": 0.02, "p999": 1.0, "max": 1.0}
-    assert histogram_percentiles("junk", p50=50) == histogram_percentiles([], p50=50) == {"p50": None, "max": None}
+    assert histogram_percentiles(None, p50=50) == histogram_percentiles([], p50=50) == {"p50": None, "max": None}
 
 
 def test_load_postcards__in_any_order_of_blocks_gives_one_order(with_cards, spoilt):

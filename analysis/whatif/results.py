@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from analysis import metrics, whole
+from analysis.documents import Environment
 from analysis.figures import common
 from analysis.load import Run
 from analysis.postcards import dropped
@@ -80,7 +81,7 @@ def _what_if(
         _draw(new, run, recorded, replayed, setting, window)
         digests = record.digests(new, [path.name for path in new.iterdir()])
         (new / RECORD).write_text(record.text_of_what_if(repetition, digests))
-        page = _page(repetition, run.documents["environment"], plain(summary) | {"name": name})
+        page = _page(repetition, run.documents.environment, plain(summary) | {"name": name})
         for file, text in page.items():
             (scratch / file).write_text(text, encoding="utf-8")
         try:
@@ -91,7 +92,7 @@ def _what_if(
     return repetition / name, plain(summary)
 
 
-def _page(repetition: Path, environment: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
+def _page(repetition: Path, environment: Environment, new: dict[str, Any]) -> dict[str, str]:
     """As stored.page. Raises InputError."""
     try:
         return stored.page(repetition, environment, new)

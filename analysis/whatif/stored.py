@@ -13,6 +13,7 @@ from typing import Any
 
 import jinja2
 
+from analysis.documents import Environment
 from analysis.report import pictures, render
 from lib import regular
 from lib.errors import InputError
@@ -77,7 +78,7 @@ def _has_page(repetition: Path) -> bool:
     return True
 
 
-def page(repetition: Path, environment: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
+def page(repetition: Path, environment: Environment, new: dict[str, Any]) -> dict[str, str]:
     """The report of an analysed repetition, made from its derived files and the what-if `new`, and the record with the
     report's digest: the texts by file name; none without a report. Raises OSError, ValueError if a derived file is
     unusable, and InputError as `what_ifs` does.

@@ -188,13 +188,13 @@ def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> N
     left_ns = cards["enqueue_mono_ns"] + cards["sojourn_ns"]
     delays_ms = ((10, 3), (10, 3), (30, 20), (10, 9), (None, 0))
     for entry, (rtt_ms, ack_ms) in zip(loaded.traffic, delays_ms, strict=True):
-        rows = np.flatnonzero(cards["flow"] == entry["flow"])[:2]
+        rows = np.flatnonzero(cards["flow"] == entry.number)[:2]
         forth_ns = (1 if rtt_ms is None else rtt_ms - ack_ms) * MS  # a datagram has the link's delay
-        first_ns = accepted[entry["tuple"].src_port, entry["tuple"].dst_port]
+        first_ns = accepted[entry.five_tuple.src_port, entry.five_tuple.dst_port]
         if rtt_ms is None:  # a datagram
             assert first_ns - left_ns[rows[0]] == forth_ns + 1
             continue
-        access_ns = (66 + 24) * 8 * 10**9 // ACCESS_BPS if entry["id"] == 3 else 0
+        access_ns = (66 + 24) * 8 * 10**9 // ACCESS_BPS if entry.id == 3 else 0
         assert cards["enqueue_mono_ns"][rows[1]] - left_ns[rows[0]] == rtt_ms * MS + access_ns
         assert first_ns - left_ns[rows[1]] == forth_ns + 1
 
