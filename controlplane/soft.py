@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from controlplane.identity import refuse_other_program
 from controlplane.lock import only_writer
@@ -22,6 +22,9 @@ from controlplane.program import COPY_BYTES, COUNTERS, MIRROR_SESSION, ProgramEn
 from controlplane.schema import Field, Schema, Table, short
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
 from controlplane.targets import TARGETS
+
+if TYPE_CHECKING:
+    from lib.link_dynamics import Jitter, Loss, RateSchedule
 
 MAX_MESSAGE_BYTES = 1 << 20
 MAX_REQUEST_BYTES = 4096  # EXECUTOR_REQUEST_BYTES of softswitch/runtime/executor.h
@@ -262,23 +265,31 @@ class SoftSwitch(ProgramSwitch):
         """set_flow for many flows, in requests with as many flows as fit. After an error the flows of earlier requests
         stay set.
         """
-        words: list[str] = []
-        room = 0
-        for flow, settings in flows:
-            text = " ".join(map(str, (*astuple(flow), *_pairs(settings))))
-            if words and len(text) > room:
-                self.request("flow", "set", *words)
-                words = []
-            if not words:
-                room = MAX_REQUEST_BYTES - len("flow set ")
-            words += [NEXT_FLOW, text] if words else [text]
-            room -= len(text) + len(NEXT_FLOW) + 2
-        if words:
-            self.request("flow", "set", *words)
+        self._request_many(
+            "flow set", (" ".join(map(str, (*astuple(flow), *_pairs(settings)))) for flow, settings in flows), NEXT_FLOW
+        )
 
     def set_link(self, link: int, access: int) -> None:
         """The rate (bits/s) of an access link that flows share."""
         self.request("link", "set", link, "access", access)
+
+    def set_schedule(self, port: int, schedule: RateSchedule) -> None:
+        """Replaces the schedules of all ports by one of `port`'s rate. Until start_schedule the port's rate holds."""
+        self.request("schedule", "clear")
+        kind = "opportunities" if schedule.opportunities else "steps"
+        self._request_many(f"schedule {kind} {port}", (f"{at_ns} {value}" for at_ns, value in schedule.entries))
+
+    def start_schedule(self, port: int, mono_ns: int) -> None:
+        """From `mono_ns` on, in the future, the rate of `port` follows its schedule."""
+        self.request("schedule", "start", port, mono_ns)
+
+    def set_loss(self, port: int, loss: Loss, seed: int) -> None:
+        """From now on the link loses packets that leave `port`'s queue; `seed` (64 bits) is of their random numbers."""
+        self.request("loss", port, "seed", seed, *_pairs(loss.settings()))
+
+    def set_jitter(self, port: int, jitter: Jitter, seed: int) -> None:
+        """From now on packets that leave `port`'s queue have jitter; `seed` (64 bits) is of their random numbers."""
+        self.request("jitter", port, seed, *jitter.quantiles_ns())
 
     def stats(self) -> dict[str, int]:
         """Every counter of the switch itself."""
@@ -290,6 +301,21 @@ class SoftSwitch(ProgramSwitch):
 
     def reset_lateness(self) -> None:
         self.request("lateness", "reset")
+
+    def _request_many(self, head: str, items: Iterable[str], separator: str = "") -> None:
+        """Requests that begin with `head`, each with as many items as fit, `separator` between them."""
+        words: list[str] = []
+        room = 0
+        for item in items:
+            if words and len(item) > room:
+                self.request(head, *words)
+                words = []
+            if not words:
+                room = MAX_REQUEST_BYTES - len(f"{head} ")
+            words += [separator, item] if words and separator else [item]
+            room -= len(item) + len(separator) + 2
+        if words:
+            self.request(head, *words)
 
     def _dump(self, table: str) -> list[str]:
         return self.request("table", "dump", table)

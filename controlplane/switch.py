@@ -34,7 +34,7 @@ class Capabilities:
     tail_drop_seen_by_program: bool  # else the traffic manager drops, and can deflect the dropped packets
     rate_unit: str  # unit of the queue's rate: bps or pps
     limit_units: tuple[Unit, ...]  # units of the queue's own limit
-    links: bool  # the switch emulates propagation delays and access rates
+    links: bool  # the switch emulates propagation delays, access rates, a changing rate, random loss and jitter
     front_panel: bool  # ports have cables with speed and FEC
     clock_readable: bool = True  # a run reads the switch's clock or knows it; else a run derives it from postcards
     cell_bytes: int | None = None  # if depths are in cells; read from the switch

@@ -39,6 +39,7 @@ class _Config(ctypes.Structure):
         ("packets", ctypes.c_uint32),
         ("frame_bytes", ctypes.c_uint32),
         ("flows", ctypes.c_uint32),
+        ("rate_entries", ctypes.c_uint32),
         ("read_body", _READ_BODY),
         ("drop_body", _DROP_BODY),
     ]
@@ -102,12 +103,12 @@ class Core:
 
     def __init__(
         self, pipeline: str = "test", ports: tuple[int, ...] = (1, 2, 3), packets: int = 4096, frame_bytes: int = 2048,
-        flows: int = 64,
+        flows: int = 64, rate_entries: int = 0,
     ) -> None:  # fmt: skip
         self._library = library(pipeline)
         self.bodies: dict[int, bytes] = {}  # by handle: received frames whose payload stays outside the core
         self._callbacks = _READ_BODY(self._read_body), _DROP_BODY(self._drop_body), _COPY(ctypes.memmove)
-        config = _Config(packets, frame_bytes, flows, *self._callbacks[:2])
+        config = _Config(packets, frame_bytes, flows, rate_entries, *self._callbacks[:2])
         size = self._library.core_memory_bytes(ctypes.byref(config))
         assert size
         self._memory = ctypes.create_string_buffer(size + 64)

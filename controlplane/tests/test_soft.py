@@ -3,19 +3,21 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from controlplane.soft import MAX_REQUEST_BYTES, ControlTuple, SoftSwitch, SourceAddress
 from controlplane.switch import SwitchError
+from lib.link_dynamics import Jitter, Loss, RateSchedule
 from softswitch.tests.core_driver import Core, wire_bits
 from softswitch.tests.test_flows import udp
 
 
 @pytest.fixture
 def core() -> Core:
-    return Core("p4", flows=1000)
+    return Core("p4", flows=1000, rate_entries=2000)
 
 
 @pytest.fixture
@@ -72,6 +74,29 @@ def test_set_flows__needs_few_requests_for_many_flows(core: Core, switch: SoftSw
     with pytest.raises(SwitchError, match=r"'flow set 10\.77.*\.\.\.': flow table full") as refused:
         switch.set_flows(flows(ports[:70], 5202))
     assert len(str(refused.value)) < 500
+
+
+def test_links__get_long_schedules_loss_and_jitter(switch: SoftSwitch, requests: list[int]) -> None:
+    assert "schedule_entries" not in switch.port(2)
+    for schedule in (
+        RateSchedule(tuple((number * 10**9, 2_000_000) for number in range(2000))),
+        RateSchedule(tuple((number * 10**9, number) for number in range(1, 2000)), opportunities=True),
+    ):
+        requests.clear()
+        switch.set_schedule(2, schedule)
+        assert len(requests) < len(schedule.entries) / 50
+        assert max(requests) <= MAX_REQUEST_BYTES
+        switch.start_schedule(2, 77)
+        shown = switch.port(2)
+        assert (shown["schedule_entries"], shown["schedule_start"]) == (len(schedule.entries), 77)
+        assert shown["schedule_opportunities"] == schedule.opportunities
+    switch.set_loss(2, Loss(in_good=Fraction(1, 2)), 2**64 - 1)
+    switch.set_jitter(2, Jitter(3_600_000_000_000, "normal"), 5)
+    shown = switch.port(2)
+    assert (shown["loss_seed"], shown["loss_good"], shown["jitter_seed"]) == (2**64 - 1, 2**63, 5)
+    assert shown["jitter_most"] == 3_600_000_000_000
+    assert max(requests) <= MAX_REQUEST_BYTES
+    assert switch.stats()["port.2.lost"] == 0
 
 
 def test_no_switch__is_an_error_that_names_the_path(tmp_path: Path) -> None:

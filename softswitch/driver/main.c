@@ -13,14 +13,16 @@
 
 #include "switch.h"
 
-#define DEFAULT_PACKETS	    "8192"
-#define DEFAULT_FRAME_BYTES "9018" /* MTU 9000 with a VLAN tag */
-#define DEFAULT_FLOWS	    "16384"
+#define DEFAULT_PACKETS	     "8192"
+#define DEFAULT_FRAME_BYTES  "9018" /* MTU 9000 with a VLAN tag */
+#define DEFAULT_FLOWS	     "16384"
+#define DEFAULT_RATE_ENTRIES "0"
 
 static char *ports = "0";
 static char *packets = DEFAULT_PACKETS;
 static char *frame_bytes = DEFAULT_FRAME_BYTES;
 static char *flows = DEFAULT_FLOWS;
+static char *rate_entries = DEFAULT_RATE_ENTRIES;
 
 module_param(ports, charp, 0444);
 MODULE_PARM_DESC(ports, "number of ports; each is a network device: bsw1, bsw2... (default 0: no switch)");
@@ -31,6 +33,8 @@ MODULE_PARM_DESC(frame_bytes,
 		 "bytes of the longest frame, from its Ethernet header on (default " DEFAULT_FRAME_BYTES ")");
 module_param(flows, charp, 0444);
 MODULE_PARM_DESC(flows, "most flows with settings of their own (default " DEFAULT_FLOWS ")");
+module_param(rate_entries, charp, 0444);
+MODULE_PARM_DESC(rate_entries, "most entries of all schedules of rates (default " DEFAULT_RATE_ENTRIES ")");
 
 static void measure(struct executor *executor)
 {
@@ -63,6 +67,9 @@ static int __init read_parameters(struct core_config *config, u32 *port_count)
 				    CORE_MAX_FRAME_BYTES, &config->frame_bytes);
 	if (!error)
 		error = read_number("flows", flows, 0, CORE_MAX_FLOWS, &config->flows);
+	if (!error)
+		error = read_number("rate_entries", rate_entries, 0, CORE_MAX_RATE_ENTRIES,
+				    &config->rate_entries);
 	return error;
 }
 

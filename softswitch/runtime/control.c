@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Answers requests for ports, mirror sessions, `program` and `stats`. flow_control.c answers requests for flows and
- * links, the pipeline all others. A request changes nothing before all of it is read and checked.
+ * links, dynamics_control.c those for links that change during a run, the pipeline all
+ * others. A request changes nothing before all of it is read and checked.
  */
 #include "control.h"
 #include "core_state.h"
+#include "dynamics_control.h"
 #include "flow_control.h"
 #include "freestanding.h"
 #include "request.h"
@@ -12,7 +14,7 @@
 #define MAX_LIMIT     ((1ull << 40) - 1)
 #define MAX_DROP_COST 1000
 
-static struct port *read_port(struct core *core, struct words *words, uint64_t *number)
+struct port *control_read_port(struct core *core, struct words *words, uint64_t *number)
 {
 	if (!words_next(words) || !words_number(words, number) || *number >= PIPELINE_DROP_PORT)
 		return NULL;
@@ -48,7 +50,8 @@ static size_t port_set(struct core *core, struct port *port, struct words *words
 	return request_accept(text);
 }
 
-static size_t port_show(const struct port *port, struct words *words, struct text *text)
+static size_t port_show(const struct core *core, const struct port *port, struct words *words,
+			struct text *text)
 {
 	struct queue_limits limits = queue_get_limits(&port->queue);
 
@@ -61,6 +64,7 @@ static size_t port_show(const struct port *port, struct words *words, struct tex
 	text_put_pair(text, "limit_packets", limits.packets);
 	text_put_pair(text, "limit_bytes", limits.bytes);
 	text_put_pair(text, "drop_cost", port->drop_cost_permille);
+	dynamics_show(core, port, text);
 	return text_end(text);
 }
 
@@ -73,11 +77,11 @@ static size_t control_port(struct core *core, struct words *words, struct text *
 	if (!set && !words_is(words, "show"))
 		return request_refuse_word(text, "unknown request port", words,
 					   "port set PORT ..., port show PORT");
-	port = read_port(core, words, &number);
+	port = control_read_port(core, words, &number);
 	if (!port)
 		return request_refuse_word(text, "no such port", words,
 					   "one that the switch was started with");
-	return set ? port_set(core, port, words, text) : port_show(port, words, text);
+	return set ? port_set(core, port, words, text) : port_show(core, port, words, text);
 }
 
 static size_t mirror_set(struct core *core, uint32_t number, struct words *words, struct text *text)
@@ -87,7 +91,7 @@ static size_t mirror_set(struct core *core, uint32_t number, struct words *words
 	uint64_t port;
 	size_t error;
 
-	if (!read_port(core, words, &port))
+	if (!control_read_port(core, words, &port))
 		return request_refuse_word(text, "no such port", words,
 					   "one that the switch was started with");
 	error = request_settings(text, words, settings, 1, NULL);
@@ -176,6 +180,12 @@ size_t core_control(struct core *core, const char *request, char *reply, size_t 
 		return flow_control(core, &words, &text);
 	if (words_is(&words, "link"))
 		return flow_link_control(core, &words, &text);
+	if (words_is(&words, "schedule"))
+		return schedule_control(core, &words, &text);
+	if (words_is(&words, "loss"))
+		return loss_control(core, &words, &text);
+	if (words_is(&words, "jitter"))
+		return jitter_control(core, &words, &text);
 	if (words_is(&words, "mirror"))
 		return control_mirror(core, &words, &text);
 	program = words_is(&words, "program");

@@ -8,6 +8,10 @@
 #include "core.h"
 #include "text.h"
 
+struct port;
+
+/* The attached port that the next word names, and its number. NULL: it names none. */
+struct port *control_read_port(struct core *core, struct words *words, uint64_t *number);
 void control_program(const struct core *core, struct text *text);
 void control_stats(const struct core *core, struct text *text);
 

@@ -24,7 +24,7 @@ static size_t part(size_t *total, size_t bytes)
 
 /* The offset of each part of the memory. */
 struct layout {
-	size_t core, pipeline, arrivals, departures, outputs, flows, packets, bytes;
+	size_t core, pipeline, arrivals, departures, outputs, flows, rate_entries, packets, bytes;
 };
 
 static struct layout layout_of(const struct core_config *config)
@@ -38,6 +38,7 @@ static struct layout layout_of(const struct core_config *config)
 	layout.departures = part(&layout.bytes, PIPELINE_PORTS * entry_bytes);
 	layout.outputs = part(&layout.bytes, config->packets * entry_bytes);
 	layout.flows = part(&layout.bytes, flow_table_bytes(config->flows));
+	layout.rate_entries = part(&layout.bytes, config->rate_entries * sizeof(struct rate_entry));
 	layout.packets = part(&layout.bytes, packet_pool_bytes(config));
 	return layout;
 }
@@ -45,7 +46,8 @@ static struct layout layout_of(const struct core_config *config)
 size_t core_memory_bytes(const struct core_config *config)
 {
 	if (!config->packets || config->packets > CORE_MAX_PACKETS || config->flows > CORE_MAX_FLOWS ||
-	    config->frame_bytes < LEAST_FRAME_BYTES || config->frame_bytes > CORE_MAX_FRAME_BYTES)
+	    config->frame_bytes < LEAST_FRAME_BYTES || config->frame_bytes > CORE_MAX_FRAME_BYTES ||
+	    config->rate_entries > CORE_MAX_RATE_ENTRIES)
 		return 0;
 	return layout_of(config).bytes;
 }
@@ -68,6 +70,7 @@ struct core *core_create(void *memory, const struct core_config *config)
 		queue_init(&core->ports[port].queue, registers.packets ? &registers.packets[port] : NULL,
 			   registers.bytes ? &registers.bytes[port] : NULL);
 	flow_table_init(&core->flows, at + layout.flows, config->flows);
+	core->rate_entries = (struct rate_entry *)(at + layout.rate_entries);
 	packet_pool_init(core, at + layout.packets);
 	return core;
 }

@@ -19,6 +19,7 @@ enum {
 	CORE_MAX_FLOWS = 1 << 20,
 	CORE_SHARED_LINKS = 1024,
 	CORE_MAX_PACKETS = 1 << 24,
+	CORE_MAX_RATE_ENTRIES = 1 << 20,
 };
 
 /* Errors are returned negative, with Linux' numbers. */
@@ -32,9 +33,10 @@ enum {
 struct core;
 
 struct core_config {
-	uint32_t packets;     /* size of the packet pool (packet_pool.h); an eighth is reserved for clones */
-	uint32_t frame_bytes; /* of the longest frame, with its Ethernet header, without its FCS */
-	uint32_t flows;	      /* capacity of the table of flow settings */
+	uint32_t packets;      /* size of the packet pool (packet_pool.h); an eighth is reserved for clones */
+	uint32_t frame_bytes;  /* of the longest frame, with its Ethernet header, without its FCS */
+	uint32_t flows;	       /* capacity of the table of flow settings */
+	uint32_t rate_entries; /* capacity of the schedules of rates */
 
 	/* Both are NULL if no frame has a body. read_body copies `bytes` bytes of the frame, from `offset` on.
 	 * drop_body frees the body of a dropped packet. */

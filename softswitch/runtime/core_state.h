@@ -5,6 +5,7 @@
 #define SOFTSWITCH_CORE_STATE_H
 
 #include "core.h"
+#include "dynamics.h"
 #include "event_heap.h"
 #include "flow.h"
 #include "mirror.h"
@@ -40,6 +41,11 @@ struct core {
 	struct mirror_session mirrors[CORE_MIRROR_SESSIONS];
 	struct core_stats stats;
 	struct port ports[PIPELINE_PORTS];
+
+	struct dynamics dynamics[CORE_DYNAMIC_PORTS + 1]; /* by number, from 1 */
+	uint8_t dynamics_used;
+	struct rate_entry *rate_entries; /* of all schedules; config has their number */
+	uint32_t rate_entries_used;
 };
 
 #endif

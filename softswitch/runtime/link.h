@@ -21,6 +21,12 @@ struct shared_link {
 struct flow;
 struct port;
 
+/* Whether a frame that is ready at ready_ns waits for the end of the previous transmission. */
+static inline bool link_is_busy(const struct link_clock *clock, uint64_t ready_ns)
+{
+	return ready_ns < clock->free_ns || (ready_ns == clock->free_ns && ready_ns);
+}
+
 uint64_t link_wire_bits(uint32_t frame_bytes);
 /* Transmits wire_bits, starting at ready_ns or when the link becomes free, whichever is later. Sets *finish to the end.
  * Returns whether the transmission starts right after the previous one; false if rate_bps is 0.

@@ -18,7 +18,7 @@ uint64_t link_wire_bits(uint32_t frame_bytes)
 bool link_serve(const struct link_clock *clock, uint64_t rate_bps, uint64_t ready_ns, uint64_t wire_bits,
 		struct link_clock *finish)
 {
-	bool waits = ready_ns < clock->free_ns || (ready_ns == clock->free_ns && ready_ns);
+	bool waits = link_is_busy(clock, ready_ns);
 	uint64_t start_ns = waits ? clock->free_ns : ready_ns;
 	uint64_t numerator;
 

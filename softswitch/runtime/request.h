@@ -26,6 +26,11 @@ size_t request_accept(struct text *text);
 size_t request_refuse_word(struct text *text, const char *label, const struct words *words,
 			   const char *allowed);
 
+/* The current word as a number from min to max, or 0 if that is allowed, too. Returns 0, or the length of an error reply.
+ */
+size_t request_number(struct text *text, const struct words *words, const char *label, uint64_t min,
+		      uint64_t max, bool or_0, uint64_t *number);
+
 /* Reads "NAME VALUE..." up to and including the word `end`, or to the end of the request if `end` is NULL or absent.
  * Returns 0, or the length of an error reply.
  */

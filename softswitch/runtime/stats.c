@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Every counter of the core as `NAME VALUE` lines. When the core is idle, rx_frames + clones = oversize +
- * pool_exhausted + all drops except clone_drops + departed. Exception: a clone for which the pool had no packet is in
+ * pool_exhausted + all drops except clone_drops + departed; lost packets are among the departed. Exception: a clone for which the pool had no packet is in
  * pool_exhausted and not in clones.
  */
 #include "stats.h"
@@ -14,8 +14,9 @@ static void put_port(struct text *text, uint32_t port, const char *name, uint64_
 	text_put_pair(text, name, value);
 }
 
-static void write_port(struct text *text, uint32_t number, const struct port *port)
+static void write_port(const struct core *core, struct text *text, uint32_t number)
 {
+	const struct port *port = &core->ports[number];
 	struct queue_counters queue = queue_get_counters(&port->queue);
 
 	put_port(text, number, "rx_frames", port->stats.rx_frames);
@@ -25,6 +26,8 @@ static void write_port(struct text *text, uint32_t number, const struct port *po
 	put_port(text, number, "queue_drops", queue.drops);
 	put_port(text, number, "egress_drops", port->stats.egress_drops);
 	put_port(text, number, "departed", port->stats.departed);
+	if (port->dynamics)
+		put_port(text, number, "lost", core->dynamics[port->dynamics].lost);
 	put_port(text, number, "queue_packets", queue_packets(&port->queue));
 	put_port(text, number, "queue_bytes", queue_bytes(&port->queue));
 	put_port(text, number, "queue_max_packets", queue.max_packets);
@@ -34,7 +37,7 @@ void stats_write(const struct core *core, struct text *text)
 {
 	for (uint32_t number = 0; number < PIPELINE_PORTS; number++)
 		if (core->ports[number].attached)
-			write_port(text, number, &core->ports[number]);
+			write_port(core, text, number);
 	text_put_pair(text, "pool_exhausted", core->stats.pool_exhausted);
 	text_put_pair(text, "arrivals_clamped", core->stats.arrivals_clamped);
 	text_put_pair(text, "clones", core->stats.clones);

@@ -6,6 +6,19 @@
 #include "core_state.h"
 #include "freestanding.h"
 
+/* Transmits permille / 1000 of the packet on a port that may have dynamics. */
+static __attribute__((__noinline__)) bool serve_dynamic(const struct core *core, const struct port *port,
+							const struct core_packet *packet, uint64_t permille,
+							uint64_t now_ns, struct link_clock *finish)
+{
+	const struct rate_schedule *schedule = &core->dynamics[port->dynamics].schedule;
+
+	if (schedule->started)
+		return rate_serve(schedule, port, packet, permille, now_ns, finish);
+	return link_serve(&port->link, port->rate_bps, packet->enqueue_ns,
+			  link_wire_bits(packet->queue_bytes) * permille / 1000, finish);
+}
+
 /* Schedules the departure of the head. The head's transmission starts when the link becomes free, or when the head was
  * enqueued if that is later. If egress dropped the previous packet, that packet took no link time (or only the port's
  * drop_cost of it), so the link became free earlier. If the head's transmission would be over by now, the head
@@ -17,8 +30,11 @@ static void start_next(struct core *core, struct port *port, uint64_t now_ns)
 
 	if (!head)
 		return;
-	head->back_to_back = link_serve(&port->link, port->rate_bps, head->enqueue_ns,
-					link_wire_bits(head->queue_bytes), &port->head_finish);
+	if (unlikely(port->dynamics))
+		head->back_to_back = serve_dynamic(core, port, head, 1000, now_ns, &port->head_finish);
+	else
+		head->back_to_back = link_serve(&port->link, port->rate_bps, head->enqueue_ns,
+						link_wire_bits(head->queue_bytes), &port->head_finish);
 	if (port->head_finish.free_ns < now_ns)
 		port->head_finish = (struct link_clock){now_ns, 0};
 	head->time_ns = port->head_finish.free_ns;
@@ -29,11 +45,9 @@ static void start_next(struct core *core, struct port *port, uint64_t now_ns)
 /* The link stays idle for a share of a dropped packet's transmission time, as on a Tofino: there egress drops packets
  * that the traffic manager has already scheduled.
  */
-static void charge_drop(struct port *port, const struct core_packet *packet)
+static void charge_drop(const struct core *core, struct port *port, const struct core_packet *packet)
 {
-	uint64_t bits = link_wire_bits(packet->queue_bytes) * port->drop_cost_permille / 1000;
-
-	link_serve(&port->link, port->rate_bps, packet->enqueue_ns, bits, &port->link);
+	serve_dynamic(core, port, packet, port->drop_cost_permille, core->now_ns, &port->link);
 }
 
 void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *packet, uint64_t now_ns)
@@ -79,8 +93,17 @@ static void run_egress(struct core *core, struct core_packet *packet, uint64_t n
 
 static void put_output(struct core *core, struct port *port, struct core_packet *packet, uint64_t now_ns)
 {
+	uint64_t exit_ns = now_ns + port->delay_ns; /* of the port's delay line; then comes the flow's own */
+
+	if (unlikely(port->dynamics)) {
+		exit_ns = impair(&core->dynamics[port->dynamics], exit_ns);
+		if (exit_ns == CORE_NEVER_NS) {
+			packet_pool_put(core, packet);
+			return;
+		}
+	}
 	packet->departure_ns = now_ns;
-	packet->time_ns = now_ns + port->delay_ns + packet->flow_delay_ns;
+	packet->time_ns = exit_ns + packet->flow_delay_ns;
 	packet->seq = core->next_seq++;
 	heap_push_lane(&core->outputs, &port->outputs, packet);
 }
@@ -106,7 +129,7 @@ void traffic_depart(struct core *core)
 	if (dropped) {
 		port->stats.egress_drops++;
 		if (port->drop_cost_permille)
-			charge_drop(port, packet);
+			charge_drop(core, port, packet);
 		packet_pool_put(core, packet);
 	} else {
 		port->link = port->head_finish;

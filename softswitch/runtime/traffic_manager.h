@@ -20,6 +20,7 @@ struct port_stats {
 struct port {
 	bool attached;
 	bool carries_data; /* a packet other than a clone has been queued here */
+	uint8_t dynamics;  /* number of its struct dynamics, from 1; 0: none */
 	uint64_t rate_bps; /* 0: unlimited; access_bps likewise */
 	uint64_t delay_ns;
 	uint64_t access_bps;

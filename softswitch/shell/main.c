@@ -57,6 +57,7 @@ static int create_core(struct shell *shell, const struct options *options)
 		.packets = options->packets,
 		.frame_bytes = options->frame_bytes,
 		.flows = options->flows,
+		.rate_entries = options->rate_entries,
 	};
 	size_t bytes = core_memory_bytes(&config);
 	void *memory = aligned_alloc(HUGE_PAGE_BYTES,

@@ -16,6 +16,7 @@ static const char usage[] =
 	"  --frame-bytes N     longest frame, Ethernet header included (default: the largest MTU + 18)\n"
 	"  --packets N         most packets in the switch (default: 32768, fewer if frames are large)\n"
 	"  --flows N           most flows, source ports and source addresses with settings (default 16384)\n"
+	"  --rate-entries N    most entries of all schedules of rates (default 0)\n"
 	"  --ring-mib N        MiB of each port's receive ring (default 64)\n"
 	"  --horizon-us N      how long frames may take from their time stamp to the ring (default 20)\n"
 	"  --spin              never sleep: the least lateness, but one CPU is always busy\n"
@@ -60,13 +61,15 @@ static int add_port(void *to, const char *name, char *text)
 
 int options_parse(struct options *options, int argc, char **argv)
 {
-	uint64_t frame_bytes = 0, packets = 0, flows = 16384, ring_mib = 64, horizon_us = 20;
+	uint64_t frame_bytes = 0, packets = 0, flows = 16384, rate_entries = 0, ring_mib = 64,
+		 horizon_us = 20;
 	const struct option_row rows[] = {
 		OPTION_NEEDED_TEXT("control", "PATH", &options->control_path),
 		OPTION_NEEDED_READ("port", "N=INTERFACE", add_port, options),
 		OPTION_NUMBER("frame-bytes", &frame_bytes, EXECUTOR_MIN_FRAME_BYTES, CORE_MAX_FRAME_BYTES),
 		OPTION_NUMBER("packets", &packets, 16, CORE_MAX_PACKETS),
 		OPTION_NUMBER("flows", &flows, 0, CORE_MAX_FLOWS),
+		OPTION_NUMBER("rate-entries", &rate_entries, 0, CORE_MAX_RATE_ENTRIES),
 		OPTION_NUMBER("ring-mib", &ring_mib, 1, 1024),
 		OPTION_NUMBER("horizon-us", &horizon_us, 0, 1000000),
 		OPTION_FLAG("spin", &options->spin),
@@ -83,6 +86,7 @@ int options_parse(struct options *options, int argc, char **argv)
 	options->frame_bytes = (uint32_t)frame_bytes;
 	options->packets = (uint32_t)packets;
 	options->flows = (uint32_t)flows;
+	options->rate_entries = (uint32_t)rate_entries;
 	options->ring_mib = (uint32_t)ring_mib;
 	options->horizon_ns = horizon_us * 1000;
 	return err;

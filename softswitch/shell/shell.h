@@ -35,6 +35,7 @@ struct options {
 	uint32_t packets;     /* 0: derived from frame_bytes */
 	uint32_t frame_bytes; /* 0: derived from the MTUs */
 	uint32_t flows;
+	uint32_t rate_entries;
 	uint32_t ring_mib;
 	uint64_t horizon_ns;
 	bool spin;

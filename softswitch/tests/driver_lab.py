@@ -50,7 +50,9 @@ REQUESTS: tuple[bytes, ...] = (
     b"flow set fd00::1 fd00::2 udp 1 2 access 1000", b"flow set 10.0.0.1 10.0.0.300 tcp 1 2",
     b"flow set " + b" ; ".join(b"10.0.0.1 10.0.0.2 tcp %d 2 delay 7" % port for port in range(60)),
     b"flow set " + b" ; ".join(b"10.0.0.1 10.0.0.2 tcp %d 2 delay 7" % port for port in range(120)),
-    b"flow set 10.0.0.1 10.0.0.2 tcp 1 2 ; 1 ;", b"flow clear", b"stats",
+    b"flow set 10.0.0.1 10.0.0.2 tcp 1 2 ; 1 ;", b"flow clear", b"schedule steps 2 0 1000 5 0 1000000 2000",
+    b"schedule steps 2 1000001 0 1000002 2000", b"schedule start 2 4000000000000000000", b"port show 2",
+    b"schedule clear", b"loss 2 seed 1 good 5", b"loss 2", b"jitter 2 1 0 5", b"jitter 2 1", b"port show 2", b"stats",
     b"stats now", b"lateness 1", b"lateness 4", b"lateness", b"lateness reset", b"lateness 1 2", b"nonsense", b" ",
     b"stats\0", b"\xff\xfe", b"x" * 4096, b"x" * 4097, b"x" * 100_000,
 )  # fmt: skip
@@ -98,7 +100,8 @@ def same_requests() -> list[list[str]]:
         for name in names[1], names[-1]:
             run("ip", "-n", "process", "link", "set", name, "addrgenmode", "none")
             run("ip", "netns", "exec", "process", "ethtool", "-K", name, "tso", "off", "gso", "off", "gro", "off")
-    size = [word for name in ("packets", "frame_bytes") for word in (f"--{name.replace('_', '-')}", booted(name))]
+    sizes = "packets", "frame_bytes", "rate_entries"
+    size = [word for name in sizes for word in (f"--{name.replace('_', '-')}", booted(name))]
     ports = [word for port in HOSTS for word in ("--port", f"{port}=port{port}")]
     command = ["ip", "netns", "exec", "process", str(BUILD / "softswitch"), "--no-watch", "--no-boost", *size]
     process = subprocess.Popen([*command, "--control", "/run/switch.sock", *ports], stdout=subprocess.PIPE)

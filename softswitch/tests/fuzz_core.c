@@ -45,8 +45,9 @@ static char vocabulary[] =
 	"forward queue_policy postcards collector tail_drop ecn egress_threshold unwatched "
 	"report silent send_to send_to_collector arrivals arrival_drops admitted_packets "
 	"queue_packets queue_bytes queue_registers_filled ingress_card_seq random seed  \n "
+	"schedule steps opportunities start loss good bad to_bad to_good jitter "
 	"\x01\x7f\xff %s%n 1000 200000000 1e9 1_000";
-static const char *words[98];
+static const char *words[108];
 static size_t word_count;
 
 static void split_words(void)
@@ -90,6 +91,20 @@ static const char *const whole[] = {
 	"flow clear",
 	"mirror delete 1",
 	"program",
+	"schedule steps 2 0 1000000",
+	"schedule steps 2 0 1000000000 5000 0 700000 2000000000",
+	"schedule steps 2 900000 0 1000000 1000000 2000000 1000000000",
+	"schedule opportunities 2 1000000 1 2000000 3",
+	"schedule opportunities 1 1000 1",
+	"schedule start 2 100000000000",
+	"schedule start 2 1000000000000",
+	"schedule start 1 1000000000000",
+	"schedule clear",
+	"loss 2 seed 1 good 1000000000000000000 bad 18446744073709551615 to_bad 1 to_good 5",
+	"loss 2 seed 1",
+	"jitter 2 7 0 1000 2000000",
+	"jitter 3 8 5 5",
+	"jitter 2 7",
 };
 enum { WHOLE = sizeof(whole) / sizeof(whole[0]) };
 static char **more;
@@ -146,6 +161,7 @@ static void try_request(struct core *core)
 	size_t reply_bytes = draw(2) ? 64 + draw(4096) : 1 << 17;
 	char *reply = malloc(reply_bytes); /* exact size: the sanitizer detects every access beyond */
 	uint32_t flows = core->flows.count;
+	uint32_t entries = 0;
 	size_t length;
 
 	if (draw(20))
@@ -157,6 +173,11 @@ static void try_request(struct core *core)
 	check(!strncmp(reply, "ok\n", 3) || !strncmp(reply, "error ", 6));
 	check(reply[length - 1] == '\n');
 	check(core->flows.count <= core->flows.limit);
+	check(core->dynamics_used <= CORE_DYNAMIC_PORTS);
+	check(core->rate_entries_used <= core->config.rate_entries);
+	for (uint8_t number = 1; number <= core->dynamics_used; number++)
+		entries += core->dynamics[number].schedule.count;
+	check(entries == core->rate_entries_used);
 	check(core->flows.count == core->flows.of_kind[KEY_FLOW] + core->flows.of_kind[KEY_SOURCE_PORT] +
 					   core->flows.of_kind[KEY_SOURCE_ADDRESS]);
 	check(!strncmp(reply, "ok\n", 3) || core->flows.count == flows);
@@ -221,7 +242,8 @@ static void try_frame(struct core *core, uint64_t now_ns)
 
 int main(int argc, char **argv)
 {
-	struct core_config config = {.packets = PACKETS, .frame_bytes = FRAME_BYTES, .flows = 64};
+	struct core_config config = {
+		.packets = PACKETS, .frame_bytes = FRAME_BYTES, .flows = 64, .rate_entries = 16};
 	size_t bytes = core_memory_bytes(&config);
 	struct core *core = core_create(aligned_alloc(64, bytes), &config);
 	uint64_t now_ns = 1;

@@ -39,7 +39,8 @@ def lab(directory: Path, *parameters: str) -> tuple[dict[str, Any], str]:
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     make("all")
-    return lab(tmp_path_factory.mktemp("driver"), "ports=3", f"packets={PACKETS}", "frame_bytes=9018", "flows=64")[0]
+    parameters = "ports=3", f"packets={PACKETS}", "frame_bytes=9018", "flows=64", "rate_entries=4"
+    return lab(tmp_path_factory.mktemp("driver"), *parameters)[0]
 
 
 def test_control__answers_as_the_process_does(outcome: dict[str, Any]) -> None:
