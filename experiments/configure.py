@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from controlplane.apply import Desired, DesiredPort, plan
 from controlplane.policy import Policy
@@ -21,6 +22,9 @@ from experiments.topology import (
     SENDER,
 )
 from wire.formats import POSTCARD
+
+if TYPE_CHECKING:
+    from lib.link_dynamics import Jitter, Loss, RateSchedule
 
 SWITCH_ID = 1
 TCP = 6
@@ -43,6 +47,12 @@ class SwitchSettings:
     shared_links_bps: Mapping[int, int] = field(default_factory=dict)  # access links that flows share, by number
     nic_rate_bps: int = 0  # at which the sender's NIC spaces bursts; 0: without limit
     drop_cost_permille: int = 0  # share of its transmission time that a packet dropped at departure takes
+    # Of the bottleneck's link towards the receiver. `rate_schedule` begins with the traffic; rate_bps holds before.
+    rate_schedule: RateSchedule | None = None
+    loss: Loss | None = None
+    jitter: Jitter | None = None
+    loss_seed: int = 0  # 64 bits, likewise jitter_seed
+    jitter_seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,12 @@ def configure(switches: Switches, settings: SwitchSettings, attached: Attached =
             ports.setdefault(port, DesiredPort(str(port))).queue = queue
     if switches.line:
         _set_delay_line(switches.line, settings, attached)
+    if settings.rate_schedule:
+        switches.scheduled().set_schedule(BOTTLENECK, settings.rate_schedule)
+    if settings.loss:
+        switches.impaired().set_loss(switches.bottleneck_link, settings.loss, settings.loss_seed)
+    if settings.jitter:
+        switches.impaired().set_jitter(switches.bottleneck_link, settings.jitter, settings.jitter_seed)
     forwarding = {mac: port for port, mac in attached.macs.items()}
     for change in plan(measured, Desired(ports, forwarding, attached.collector)):
         change.do()

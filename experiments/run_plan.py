@@ -76,6 +76,7 @@ def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> Ru
     flows = _flows(spec, processes, extra_ns)
     finite = finite_ports(spec, repetition)
     sized = sizes(spec)
+    settings = _settings(spec, flows, processes, finite)
     return RunPlan(
         title=f"repetition {repetition} of {spec.reps}" if spec.reps > 1 else spec.name,
         target=spec.target,
@@ -84,9 +85,9 @@ def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> Ru
         congestion_controls=_congestion_controls(spec),
         cc_parameters=spec.cc_parameters or {},
         network=network(spec),
-        settings=_settings(spec, flows, processes, finite),
+        settings=settings,
         traffic=_traffic(spec, repetition, processes, flows, finite, bpf),
-        setup=_setup(spec, sized, processes, finite, bpf, _seed(spec, repetition)),
+        setup=_setup(spec, sized, settings, processes, finite, bpf, _seed(spec, repetition)),
         sizes=sized,
         durations=Durations(
             connect_ns=spec.connect_ns,
@@ -413,7 +414,13 @@ def _tcp_options(spec: Resolved, repetition: int, processes: list[FlowProcess], 
 
 
 def _setup(
-    spec: Resolved, sized: Sizes, processes: list[FlowProcess], finite: list[range], bpf: Programs, seed: int
+    spec: Resolved,
+    sized: Sizes,
+    settings: SwitchSettings,
+    processes: list[FlowProcess],
+    finite: list[range],
+    bpf: Programs,
+    seed: int,
 ) -> dict[str, Any]:
     """The playbooks' variables. Options that depend on the experiment are here, all others in the roles."""
     window_rtt_share = (spec.rtt_ns + spec.rtt_spread_ns) / spec.rtt_ns
@@ -427,6 +434,7 @@ def _setup(
     status_ms = max(1, int(cost.tick_s(spec) * 500)) if spec.clock == "virtual" else 1000
     status = ["--status", "--status-ms", str(status_ms)]
     watch = ["--no-watch"] if spec.clock == "virtual" else []
+    changes = ["--rate-entries", str(len(settings.rate_schedule.entries))] if settings.rate_schedule else []
     # Disks take no virtual time, so few blocks wait for them. Each MiB of buffers costs 256 page faults.
     buffers = ["--buffers", "8"] if spec.clock == "virtual" else []
     read = ["--read-ms", str(sized.trace_read_ms)] if spec.clock == "virtual" else []
@@ -453,7 +461,7 @@ def _setup(
         "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, MOST_WINDOW_BYTES),
         "switch_frame_bytes": sized.frame_bytes,
         "switch_executor": spec.switch,
-        "switch_options": ["--packets", str(sized.pool_packets), "--drop-user", "nobody", *watch],
+        "switch_options": ["--packets", str(sized.pool_packets), "--drop-user", "nobody", *watch, *changes],
         "collector_options": [*status, *buffers],
         "tracer_options": [*status, *read, "--ring-mib", str(sized.trace_ring_mib), "--port", traced_ports],
     }

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.soft import SoftSwitch
-from controlplane.switch import Count, Switch
+from controlplane.switch import Count, Switch, SwitchError
 from controlplane.targets import RUN_TARGETS, TARGETS, connect
 from experiments import clock_join, topology
 from experiments.cell import RUNTIME
@@ -43,6 +43,18 @@ class Switches:
     def bottleneck_link(self) -> int:
         """The port of `links` towards the receiver."""
         return LINE_TO_RECEIVER if self.line else BOTTLENECK
+
+    def scheduled(self) -> SoftSwitch:
+        """The switch whose rate can change during a run. Raises SwitchError."""
+        if not isinstance(self.measured, SoftSwitch):
+            raise SwitchError(f"{self.measured} has no link whose rate can change (capability links: no)")
+        return self.measured
+
+    def impaired(self) -> SoftSwitch:
+        """The switch behind whose queue packets can be lost or have jitter. Raises SwitchError."""
+        if not self.links:
+            raise SwitchError(f"{self.measured} has no links, and no delay line is behind it: no loss, no jitter")
+        return self.links
 
     def counters(self) -> dict[str, dict[str, dict[str, int]]]:
         """P4 counters of the measured switch, for JSON."""

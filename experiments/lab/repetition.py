@@ -19,9 +19,9 @@ from experiments.configure import configure
 from experiments.lab.kernel import Kernel, ProgressDisplay
 from experiments.repetition_plan import RunPlan
 from experiments.sample import Sampler
-from experiments.switches import SWITCH_DAEMONS, Switches, in_the_lab
+from experiments.switches import BOTTLENECK, SWITCH_DAEMONS, Switches, in_the_lab
 from experiments.topology import RECEIVER, SENDER
-from experiments.traffic import TrafficPlan, UserProgram, command, start_all
+from experiments.traffic import UserProgram, command, start_all
 from hosts import daemon
 from hosts.traffic import idle_rtt, user_program
 from lib import syscalls
@@ -80,7 +80,7 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                 with timed(phases, "traffic"):
                     if switches.line:
                         world["frames_passed"] = {"before": backlog.passed(namespaces)}
-                    before = carry_traffic(switches, plan.traffic, directory, kernel, progress)
+                    before = carry_traffic(switches, plan, directory, kernel, progress)
                 world["load"]["after"] = environment.load()
                 progress.phase("draining the switch, closing files")
                 with timed(phases, "drain"):
@@ -136,9 +136,10 @@ def measure_idle_rtt(directory: Path) -> None:
 
 
 def carry_traffic(
-    switches: Switches, plan: TrafficPlan, directory: Path, kernel: Kernel, progress: ProgressDisplay
+    switches: Switches, run_plan: RunPlan, directory: Path, kernel: Kernel, progress: ProgressDisplay
 ) -> dict[str, Any]:
     """Starts the flows and monitors the run until they end. Returns the switches' counters from before the traffic."""
+    plan = run_plan.traffic
     before = switches.before()
     switches.reset_lateness()
     sampler = Sampler(switches, directory / "logs")
@@ -149,6 +150,8 @@ def carry_traffic(
             kernel.align()
             start_server(program, user, directory)
     start_ns = kernel.traffic_start_ns()
+    if run_plan.settings.rate_schedule:
+        switches.scheduled().start_schedule(BOTTLENECK, start_ns)
     with contextlib.ExitStack() as running, with_the_servers_words():
         if plan.user:
             progress.phase("starting the client")

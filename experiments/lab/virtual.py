@@ -120,6 +120,8 @@ class VirtualLab(ParallelLab):
 def machine_job(plan: RunPlan, directory: Path, processor: int | None, kernel: Path = BUILD) -> MachineJob:
     """The virtual machine of a run: kernel, first program, memory and boot parameters."""
     switch = {"ports": PORTS, "packets": plan.sizes.pool_packets, "frame_bytes": plan.sizes.frame_bytes, "flows": FLOWS}
+    if plan.settings.rate_schedule:
+        switch["rate_entries"] = len(plan.settings.rate_schedule.entries)
     parameters = {f"bufferscope_switch.{name}": str(value) for name, value in switch.items()}
     return MachineJob(
         kernel=kernel / KERNEL.name,
