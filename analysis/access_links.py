@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.groups import NO_GROUP, group_of_entries
+from analysis.finite_flow_paths import access_link_of_flows
+from analysis.group_results import NO_GROUP, group_of_entries
 from analysis.load import Run
-from analysis.paths import access_link_of_flows
 from analysis.postcards import wire_bytes
 from analysis.raw import Columns
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from analysis import ledger as ledger_module
-from analysis import metrics, open_loop, programs
+from analysis import metrics, open_loop, program_results
 from analysis.fidelity import fidelity
 from analysis.join import Segments, join
 from analysis.load import Run, load
@@ -65,7 +65,7 @@ def analyse(
     entries = ledger_module.ledger(run)
     if run.experiment.all_datagrams:
         entries |= open_loop.datagrams(run, queue)
-    entries |= programs.packets(run, queue)
+    entries |= program_results.packets(run, queue)
     facts = fidelity(run, queue, port)
     reasons = reasons_against(run, queue, port, window, entries, facts, utilization)
     return Analysis(

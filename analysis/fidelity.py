@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Fidelity: how closely departures followed their computed times, and whether postcards are consistent with each other.
 
-This module has the limits for real time, exactness.py those for virtual time.
+This module has the limits for real time, virtual_time_limits.py those for virtual time.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 
 from analysis import wall_clock
 from analysis.documents import Environment, Histogram, SwitchState
-from analysis.exactness import inexact
 from analysis.load import Run
 from analysis.postcards import admitted
 from analysis.recount import Recount
 from analysis.switch_clock import is_free
-from analysis.targets import Rules, rules
+from analysis.target_limits import Rules, rules
+from analysis.virtual_time_limits import inexact
 from lib.terminal import counted
 from runs.verdict import Area
 

@@ -15,12 +15,12 @@ import polars as pl
 
 from analysis import congestion_events, depth_over_time
 from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
+from analysis.finite_flow_paths import NO_PATH, path_of_records
 from analysis.join import Segments
 from analysis.load import Run
 from analysis.metrics import Columns, Window, percentiles
-from analysis.paths import NO_PATH, path_of_records
 from analysis.postcards import dropped, wire_bytes
-from analysis.sums import dot
+from analysis.reproducible_sums import dot
 from model.groups import CLOSED_LOOP, Finite
 from runs.verdict import Area
 from wire import wire

@@ -122,7 +122,7 @@ def _per_flow(function: np.ufunc, by_flow: ByFlow, values: np.ndarray) -> np.nda
 
 
 def _sums(by_flow: ByFlow, values: np.ndarray) -> np.ndarray:
-    """Sums by flow, bit-identical on every machine (sums.py)."""
+    """Sums by flow, bit-identical on every machine (reproducible_sums.py)."""
     return _per_flow(np.add, by_flow, values)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from analysis.by_flow import Axis, order_by_flow
+from analysis.reproducible_sums import percentile
 from analysis.sequence import groups
-from analysis.sums import percentile
 from analysis.unwrap import group_starts, unwrap32
 from lib import regular
 from lib.errors import InputError

@@ -16,7 +16,7 @@ from analysis.documents import Sent, total, total_of
 from analysis.load import Run
 from analysis.raw import Columns
 from analysis.retransmits import segments_of
-from analysis.targets import rules
+from analysis.target_limits import rules
 from analysis.unwrap import group_starts, spans, unwrap32
 from model.experiment import SOFT
 from runs.verdict import Area

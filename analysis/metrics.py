@@ -17,7 +17,7 @@ from analysis.join import Segments
 from analysis.load import Run
 from analysis.postcards import NO_DATA_BYTES, admitted, busiest, dropped, queue_keys, wire_bytes
 from analysis.raw import Columns
-from analysis.sums import dot
+from analysis.reproducible_sums import dot
 from analysis.trace_by_flow import TraceByFlow
 from lib.frames import (
     ETHERNET_BYTES,

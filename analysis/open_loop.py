@@ -18,7 +18,7 @@ from analysis.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.load import Run
 from analysis.metrics import Columns, Window, arrivals_in, of_datagrams
 from analysis.postcards import dropped, wire_bytes
-from analysis.sums import dot
+from analysis.reproducible_sums import dot
 from analysis.theory import batch_queues, packet_sizes, queues, short_flows
 from hosts.traffic.open_loop import flow_packets
 from model.experiment import Experiment

@@ -14,7 +14,7 @@ from analysis import metrics
 from analysis.load import Run
 from analysis.metrics import Columns, Window, WindowSeries
 from analysis.postcards import admitted
-from analysis.sums import dot
+from analysis.reproducible_sums import dot
 from analysis.trace_by_flow import TraceByFlow
 
 Held = tuple[np.ndarray, np.ndarray]  # (values, ns at each), int64, ascending by value

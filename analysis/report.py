@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis import in_words, page
-from analysis.amounts import number
+from analysis import page, verdict_text
 from analysis.documents import Environment, facts
-from analysis.exactness import LIMITS
 from analysis.figures import names
 from analysis.figures.canvas import PHONE
+from analysis.formats import number
 from analysis.page.figure import embed
 from analysis.page.glossary import terms
-from analysis.traffic_in_words import group_text, sizes_text, traffic_text, transfers_text
+from analysis.traffic_text import group_text, sizes_text, traffic_text, transfers_text
+from analysis.virtual_time_limits import LIMITS
 from model.experiment import SOFT, Experiment
 from runs import verdict
 from runs.quantities import FLOWS
@@ -63,9 +63,9 @@ def render(
     return page.render(
         TEMPLATE,
         s=summary,
-        sentence=in_words.sentence(summary),
-        shares=in_words.shares(summary),
-        still_true=[] if summary["valid"] or experiment.imported else in_words.still_true(summary),
+        sentence=verdict_text.sentence(summary),
+        shares=verdict_text.shares(summary),
+        still_true=[] if summary["valid"] or experiment.imported else verdict_text.still_true(summary),
         images={name: embed(figures / f"{name}.svg") for name in drawn} if figures else {},
         captions=captions(summary),
         kept_up=kept_up(summary),
@@ -78,7 +78,7 @@ def render(
         again=again(environment),
         environment=json.dumps(environment.document, indent=1, sort_keys=True),
         terms=terms(),
-        chain=in_words.RECORD,
+        chain=verdict_text.RECORD,
         max_flows=MAX_FLOWS_LISTED,
         flow_quantities=FLOWS,
         mix=traffic_text(experiment),

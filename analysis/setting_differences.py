@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from analysis import in_words
-from analysis.amounts import si
+from analysis import verdict_text
 from analysis.figures import algorithms
+from analysis.formats import si
 from hosts.tune.tcp_options import LINUX, MIXED, profile
 from model.experiment import Experiment
 from runs.run_table import NOT_OF_A_POINT
@@ -62,7 +62,7 @@ def _settings(spec: Experiment) -> dict[str, str]:
         "cc": ", ".join(algorithms.name(group.cc) for group in spec.long) or NONE,
         "flows": ", ".join(str(group.flows) for group in spec.long) or NONE,
         "groups": NONE if {*own} <= {NONE} else "; ".join(own),
-        "buf": in_words.buffer_text(spec),
+        "buf": verdict_text.buffer_text(spec),
     }
     for key, value in {**spec.dump(), "tcp": tcp}.items():
         texts |= {"profile": profile(tcp)} if key == "tcp" else {}

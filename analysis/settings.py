@@ -15,7 +15,7 @@ from analysis.documents import Port, total
 from analysis.load import Run
 from analysis.postcards import misspaced
 from analysis.raw import Columns
-from analysis.targets import rules
+from analysis.target_limits import rules
 from controlplane.policy import EGRESS_MODES
 from controlplane.threshold import Conversion, convert
 from lib.units import parse

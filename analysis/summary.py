@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from analysis import finite_flows, groups, imported, metrics, open_loop, over_time, postcards, programs
+from analysis import finite_flows, group_results, imported, metrics, open_loop, over_time, postcards, program_results
 from analysis.analyse import Analysis
 from analysis.application import application
 from analysis.documents import Tracer
-from analysis.drain import drained_fraction
 from analysis.flow_distribution import MANY_FLOWS, flows_distribution
 from analysis.flow_rows import flow_rows
 from analysis.join import NONE
 from analysis.loss import flows_losing_per_rtt
-from analysis.sums import dot
+from analysis.queue_drain import drained_fraction
+from analysis.reproducible_sums import dot
 from analysis.theory import many_flows, single_flow
 from analysis.validity import idle_rtt
 from lib.frames import ETHERNET_BYTES
@@ -36,7 +36,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
     received = application(run, window)
     for flow in flows:
         flow["application_goodput_bps"] = received.by_flow.get(flow["id"])
-    programs.add_to_rows(run, a.queue, window, flows)
+    program_results.add_to_rows(run, a.queue, window, flows)
     of_tcp = [flow["goodput_bps"] for flow, entry in zip(flows, run.traffic, strict=True) if entry.is_tcp]
     rates = None if spec.open_loop else np.array(of_tcp)
     known_bps = [flow["goodput_bps"] for flow in flows if flow["goodput_bps"] is not None]  # QUIC's is unknown
@@ -89,7 +89,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "open_loop": open_loop.compare(run, spec.open_loop, a.queue, window) if spec.open_loop else None,
         **finite_flows.summarize(run, a.queue, window),
         **_groups(a),
-        **programs.summarize(run, flows),
+        **program_results.summarize(run, flows),
         **_cells(a),
         "flows": flows[:MAX_FLOWS],
         "join": _join(a),
@@ -183,7 +183,7 @@ def _aggregate(a: Analysis) -> dict[str, float | None]:
 
 def _groups(a: Analysis) -> dict[str, Any]:
     """The results of each group, if there are several."""
-    of_groups = groups.summarize(a.run, a.queue, a.good, a.window)
+    of_groups = group_results.summarize(a.run, a.queue, a.good, a.window)
     return {"groups": of_groups} if of_groups else {}
 
 

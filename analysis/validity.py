@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from analysis import finite_flows, imported_reasons, open_loop, programs, stopped, trace_clock
-from analysis.exactness import idle_rtt_reason
+from analysis import finite_flows, imported_reasons, open_loop, program_results, stalled_flows, trace_clock
 from analysis.fidelity import fidelity_reasons
 from analysis.ledger import Entries, ledger_reasons
 from analysis.load import Run
 from analysis.metrics import Columns, Window
 from analysis.settings import settings_reasons
-from analysis.targets import rules
+from analysis.target_limits import rules
+from analysis.virtual_time_limits import idle_rtt_reason
 from hosts.traffic.idle_rtt import HEADER, PAYLOAD
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 from lib.terminal import one_line
@@ -47,11 +47,11 @@ def reasons_against(
         *run.problems,
         *_queue_reasons(run, queue, port),
         *_traffic_reasons(run, queue, window),
-        *stopped.reasons(run, queue, window),
+        *stalled_flows.reasons(run, queue, window),
         *ledger_reasons(run, entries),
         *open_loop.lateness_reasons(run),
         *finite_flows.reasons(run, window),
-        *programs.reasons(run, window),
+        *program_results.reasons(run, window),
         *fidelity_reasons(run, facts, port, complete),
         *trace_clock.reasons(run, queue),
         *_path_reasons(run, utilization, facts["lateness_us"]["max"]),

@@ -15,8 +15,8 @@ from lib.errors import InputError
 if TYPE_CHECKING:
     import polars
 
-    from bufferscope.stored_run import StoredRun
-    from bufferscope.stored_sweep import StoredSweep
+    from bufferscope.notebook_run import StoredRun
+    from bufferscope.notebook_sweep import StoredSweep
 
 __all__ = ["InputError", "index", "open", "sweep"]
 
@@ -27,7 +27,7 @@ def open(path: str | Path) -> StoredRun:
     Warns if the run is not valid, with its first reason, and if it has no digests of its raw files. Raises InputError
     for any other path, or a damaged summary.
     """
-    from bufferscope.stored_run import StoredRun
+    from bufferscope.notebook_run import StoredRun
     from runs.spec_file import the_repetition
 
     return StoredRun(the_repetition(Path(path)))
@@ -37,7 +37,7 @@ def sweep(path: str | Path) -> StoredSweep:
     """A stored sweep (results/<sweep>): its runs, means with intervals, and figures. Raises InputError if the directory
     is not a sweep.
     """
-    from bufferscope.stored_sweep import StoredSweep
+    from bufferscope.notebook_sweep import StoredSweep
 
     return StoredSweep(Path(path))
 

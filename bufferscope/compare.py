@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import polars
 
-from analysis import in_words, setting_differences, whole
+from analysis import complete_run, setting_differences, verdict_text
 from analysis.distributions import NAME as DISTRIBUTIONS
 from analysis.setting_differences import Difference
 from analysis.statistics import difference_interval, mean_interval
-from experiments.conclusion import FRACTION, Outcome, median, outcome
+from experiments.terminal_results import FRACTION, Outcome, median, outcome
 from lib import files, parquet
 from lib.errors import InputError
 from lib.exit_codes import Exit
@@ -239,7 +239,7 @@ def _draw(first: Compared, second: Compared, asked: Path | None, default: Path) 
     from analysis.figures.drawing import PNG_DPI, STYLE
 
     valid = not first.not_valid and not second.not_valid
-    buffers = f"A: {in_words.buffer_text(first.experiment)};  B: {in_words.buffer_text(second.experiment)}"
+    buffers = f"A: {verdict_text.buffer_text(first.experiment)};  B: {verdict_text.buffer_text(second.experiment)}"
     facts = {"text": buffers, "valid": valid}
     try:
         with (
@@ -267,7 +267,7 @@ def _depths(letter: str, each: Compared) -> dict[str, Any]:
 def _histogram(repetition: Path) -> tuple[np.ndarray, np.ndarray]:
     """Queue depths found at arrivals, and how many packets found each. Raises InputError."""
     path = repetition / DISTRIBUTIONS
-    whole.check(repetition, derived=[DISTRIBUTIONS])
+    complete_run.check(repetition, derived=[DISTRIBUTIONS])
     try:
         table = parquet.read(path)
         rows = table.filter(polars.col("what") == "queue_depth_packets").sort("value")

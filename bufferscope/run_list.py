@@ -9,7 +9,7 @@ from typing import Any
 import polars
 from pydantic import create_model
 
-from analysis import amounts
+from analysis import formats
 from lib.errors import InputError
 from lib.keys import Keys, field, flag
 from lib.terminal import printable
@@ -78,5 +78,5 @@ def _cell(quantity: Quantity, value: Any) -> str:
     if quantity.kind is str:
         return str(value)
     if quantity.unit.base and quantity.path.startswith("spec."):
-        return amounts.text(quantity.unit, value)
+        return formats.text(quantity.unit, value)
     return quantity.unit.text(value).removesuffix(TIME_NS.symbol).replace(" ", "")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from analysis.advise import command
 from analysis.advise.parameters import DEFAULT_BUDGET_S, LEAST_BUDGET_S, MOST_BUDGET_S, UNKNOWN, Question
 from analysis.advise.parameters import Asked as AdviseKeys
-from analysis.amounts import duration, si
+from analysis.formats import duration, si
 from experiments import cost
 from lib import units
 from lib.errors import BadValue, Interrupted, RunError

@@ -17,8 +17,8 @@ import polars
 
 from analysis.advise.brief import CHECK_WORDS, Measurement, upper, words
 from analysis.advise.estimates import Interval
-from analysis.amounts import duration, si, whole
-from experiments import consent, cost, disk
+from analysis.formats import duration, si, whole
+from experiments import cost, cost_question, disk
 from experiments.host import Host
 from experiments.sweep import run as sweep_run
 from experiments.sweep.spec import Sweep
@@ -58,10 +58,10 @@ class Limits(NamedTuple):
             refused = str(failure.errors[0])
             return cls(0, 1, 0.0, f"no run of your link, which cannot be run: {refused}", refused)
         run_s, size = cost.repetition_s(spec, keep=KEPT), disk.estimate_bytes(spec)
-        needs_yes = cost.repetition_s(spec) > consent.ASK_S or size > consent.ASK_BYTES
+        needs_yes = cost.repetition_s(spec) > cost_question.ASK_S or size > cost_question.ASK_BYTES
         at_once = min(len(os.sched_getaffinity(0)), MOST_RUNS)
         rounds = int(left_s / run_s)
-        if not rounds or size > consent.ASK_BYTES:
+        if not rounds or size > cost_question.ASK_BYTES:
             takes = f"about {duration(run_s)} of an idle machine and {si(float(size), 'B')} of disk"
             more = "" if rounds else f": BUDGET={math.ceil(BUDGET_OVER_LEFT * run_s)}s has the time for it"
             return cls(0, 1, 0.0, f"no run of your link itself, which would take {takes}{more}", "", needs_yes)

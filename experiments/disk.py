@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hosts import room
+from hosts import full_disk
 from lib.errors import RunError
 from lib.terminal import located
 
@@ -27,8 +27,8 @@ SUMMARY_BYTES = 4 << 20  # summary, report and distributions
 # Bytes of a row of flows.parquet, and packets of the shortest flow: SYN, data, FIN and an ACK.
 FLOW_ROW_BYTES, LEAST_FLOW_PACKETS = 120, 4
 IPERF3_STREAM_BYTES = 128 << 10  # of a stream's buffer, a file in TMPDIR
-# Measured sizes of runs (experiments/tests/test_consent.py): trace records per data packet, tables relative to raw
-# files, and everything else.
+# Measured sizes of runs (experiments/tests/test_cost_question.py): trace records per data packet, tables relative to
+# raw files, and everything else.
 TRACED_SHARE, EXPECTED_DERIVED_SHARE, EXPECTED_REST_BYTES = 0.55, 0.3, 3 * 10**6
 
 
@@ -117,7 +117,7 @@ def explained(*places: Path) -> Iterator[None]:
 
 def _full(places: Iterable[Path], lines: list[str]) -> list[str]:
     """A line for each full file system that `lines` do not name yet."""
-    full = dict.fromkeys(line for line in map(room.full, places) if line)
+    full = dict.fromkeys(line for line in map(full_disk.full, places) if line)
     return [line for line in full if not any(line in line_before for line_before in lines)]
 
 

@@ -21,7 +21,7 @@ from analysis.papers.paper import sweeps as sweeps_of
 from analysis.papers.paper_runs import PaperRuns, SweepConditions
 from analysis.papers.published import PublishedRuns
 from controlplane.policy import MARKING_MODES
-from experiments import host, whole_map
+from experiments import host, map_of_papers
 from experiments.spec import KEYS, MOST_REPS
 from experiments.sweep import needs, plan, run, spec
 from experiments.sweep.command import MOST_ATTEMPTS, MOST_JOBS, prober
@@ -40,15 +40,15 @@ DEFAULT_MODE = KEYS["mode"].default
 
 
 def _paper(text: str) -> Paper | None:
-    return None if text == whole_map.WORD else registry.find(text)
+    return None if text == map_of_papers.WORD else registry.find(text)
 
 
 class Asked(Keys):
     """`paper` is None for the map of all papers."""
 
     paper: Paper | None = field(
-        f"the paper: {', '.join(registry.packages())}, or a folder that has a PAPER; {whole_map.WORD}: the map of all "
-        "published runs", _paper, None, values=(*registry.packages(), whole_map.WORD),
+        f"the paper: {', '.join(registry.packages())}, or a folder that has a PAPER; {map_of_papers.WORD}: the map of "
+        "all published runs", _paper, None, values=(*registry.packages(), map_of_papers.WORD),
     )  # fmt: skip
     figure: str | None = field(
         "the figures to draw: 5a, all parts of a figure (5), or several (3,8,table1) (default: all)"
@@ -85,9 +85,10 @@ class Asked(Keys):
     def check(self, wrong: Wrong) -> None:
         given = self.model_fields_set
         if self.paper is None:
-            for name in sorted(given - whole_map.TAKES):
+            for name in sorted(given - map_of_papers.TAKES):
                 wrong(
-                    name, f"has no meaning with PAPER={whole_map.WORD}, which only draws published tables; leave it out"
+                    name,
+                    f"has no meaning with PAPER={map_of_papers.WORD}, which only draws published tables; leave it out",
                 )
             return
         if self.publish and self.figure:
@@ -172,7 +173,7 @@ class Asked(Keys):
 def run_command(asked: Asked) -> int:
     """Returns the exit status. Raises SpecError, RunError, InputError, OSError."""
     if asked.paper is None:
-        return whole_map.draw_map(asked.results, asked.publish)
+        return map_of_papers.draw_map(asked.results, asked.publish)
     if asked.show:
         probe = prober(build=False, ns3=bool(asked.switch))
         say_what_is_missing(sweeps_to_run(asked, probe), probe, asked.options)
@@ -298,7 +299,7 @@ def draw(asked: Asked) -> int:
     """Draws the figures, and prints where they are and how many runs were left out. Returns the exit status."""
     paper, results = asked.the_paper, asked.options.results
     runs = PaperRuns(paper, results, asked.smoke, conditions(paper), asked.published_numbers, asked.published)
-    with whole_map.drawing(asked.output) as output:
+    with map_of_papers.drawing(asked.output) as output:
         drawn = papers_draw.draw(runs, output, asked.figures)
     without = [each.figure for each in drawn if each.figure.sweeps and not each.used]
     # CLOCK=real is a separate command. Without it, a figure that compares the clocks may lack runs in real time.

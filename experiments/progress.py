@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from experiments.sample import Sample
+from experiments.run_state import Sample
 from experiments.terminal import Terminal
 
 PLAIN_EVERY_S = 5.0

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from analysis import whole
+from analysis import complete_run
 from controlplane.identity import committed_digest
 from experiments import congestion, environment
 from experiments.lab import own_kernel
@@ -56,7 +56,7 @@ def read(run: Path, words: Mapping[str, object], errors: list[BadValue]) -> tupl
         raise InputError(
             f"{run}: is not a run; allowed: the path of one, or of a repetition, such as results/latest/rep-1"
         )
-    whole.check(first)
+    complete_run.check(first)
     if problem := record.unrecorded(first):
         raise InputError(f"{problem}; it cannot be repeated")
     stored = load_spec(first)

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from experiments import cell, consent, disk, host
+from experiments import cell, cost_question, disk, host
 from experiments.analysis_process import Analyst, analyse, user_problem
-from experiments.announce import headline, took
 from experiments.cell import SignalHandler
-from experiments.conclusion import Outcome, outcome, show_all, show_one
 from experiments.interruption import forget, interrupt
 from experiments.lab.choice import choose
 from experiments.lab.interface import Lab
 from experiments.resolved import Resolved
 from experiments.side_by_side import run_each
+from experiments.terminal_headline import headline, took
+from experiments.terminal_results import Outcome, outcome, show_all, show_one
 from lib import owner
 from lib.errors import Interrupted, RunError
 from lib.terminal import complain, say
@@ -47,7 +47,7 @@ def run(
     with Ending() as ending, lab.processors(wait) as processors, contextlib.ExitStack() as until_the_end:
         if results_directory.is_dir():  # before the question: nobody should agree to an experiment that has no room
             check_room(lab, results_directory, len(processors))
-        lab.slow = consent.ask(spec, len(processors), yes)
+        lab.slow = cost_question.ask(spec, len(processors), yes)
         with results.locked(results_directory):
             for repetition in results.unanalysed(results_directory):
                 complain(f"note: {repetition} was recorded but not analysed: {results.replay_command(repetition)}")

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hosts import moment, room
+from hosts import aligned_start, full_disk
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 POLL_MS = 10  # between two searches for the ready line in the log
@@ -172,7 +172,7 @@ def _keep(files: DaemonFiles, command: list[str], argv: list[str], log: Path, re
     try:
         os.setsid()
         _leave_callers_files(log, report_fd)
-        moment.wait_for_whole()
+        aligned_start.wait_for_whole()
         try:
             # The child inherits the keeper's stdin (/dev/null), stdout and stderr (the log).
             child = subprocess.Popen(command, start_new_session=True)
@@ -301,7 +301,7 @@ def _last_words(log: Path, offset: int) -> str:
             written = lines.read().decode(errors="replace").split("\n")
     except OSError as error:
         return f"its log {log} cannot be read ({error.strerror})"
-    full = room.full(log.parent)
+    full = full_disk.full(log.parent)
     messages = [line.strip() for line in written if line.strip() and line.strip() != "ready"]
     return (messages[-1] if messages else f"it said nothing in {log}") + (f"; {full}" if full else "")
 

@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from hosts import room
+from hosts import full_disk
 from runs import results, verdict
 from runs.aborted import Cause, read
 from runs.names import REPETITION
@@ -59,7 +59,7 @@ def look(run: Path) -> JobState:
             reasons = [str(problem)]
         return JobState(State.NOT_VALID if reasons else State.VALID, earlier + 1, "; ".join(reasons))
     if aborted := read(repetition):
-        reason = aborted.reason or room.full(repetition) or "no reason left"
+        reason = aborted.reason or full_disk.full(repetition) or "no reason left"
         if aborted.cause is Cause.STOPPED:
             return JobState(State.TO_DO, earlier, reason)
         return JobState(State.ABORTED, earlier + 1, reason)

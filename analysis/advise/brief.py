@@ -25,7 +25,7 @@ from analysis.advise.link import Link
 from analysis.advise.parameters import Question
 from analysis.advise.rule import MEAN, Advice
 from analysis.advise.rules_long_flows import DESYNCHRONIZED_ABOVE, SYNCHRONIZED_BELOW
-from analysis.amounts import whole
+from analysis.formats import whole
 from analysis.theory.many_flows import MEASURED_DELTA
 from lib import units
 from lib.terminal import counted

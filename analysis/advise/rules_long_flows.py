@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from analysis.advise.link import Link
 from analysis.advise.rule import MEAN, NONEMPTY, P01, Assumption, Promise, Rule
-from analysis.amounts import si
+from analysis.formats import si
 from analysis.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.theory import gaussian, many_flows, single_flow
 

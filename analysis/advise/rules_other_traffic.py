@@ -10,7 +10,7 @@ import math
 from analysis.advise.link import Link
 from analysis.advise.rule import Assumption, Rule
 from analysis.advise.rules_long_flows import reno
-from analysis.amounts import whole
+from analysis.formats import whole
 from analysis.theory import capacity_ratio, queues, short_flows, tiny_buffers
 
 SHORT_FLOW_PACKETS = 90  # Appenzeller et al., section 4: shorter flows never leave slow start

@@ -19,7 +19,7 @@ from analysis.advise.brief import pasteable
 from analysis.advise.link import Link
 from analysis.advise.loss_forms import LossForm
 from analysis.advise.parameters import Question
-from analysis.amounts import whole
+from analysis.formats import whole
 from analysis.map import ratio
 from analysis.map.ratio import LARGE, PAPER, SMALL, BestBuffer
 from analysis.theory import capacity_ratio

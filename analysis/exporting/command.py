@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from analysis import whole
+from analysis import complete_run
 from lib import files
 from lib.errors import InputError
 from lib.keys import Keys, Wrong, field
@@ -51,7 +51,7 @@ def _export(repetition: Path, kind: str, output: Path) -> int:
         raise InputError(f"{output}: exists already; allowed: a new name, or remove it")
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output}: there is no directory {output.parent}; make it first")
-    whole.check(repetition, derived=[SUMMARY])
+    complete_run.check(repetition, derived=[SUMMARY])
     with files.complete(output) as part:
         if kind in DIRECTORIES:
             part.mkdir()

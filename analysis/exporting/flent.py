@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import whole
+from analysis import complete_run
 from analysis.by_flow import ByFlow
 from analysis.exporting import tables
 from analysis.load import Run
@@ -48,8 +48,8 @@ def write(repetition: Path, output: Path) -> int:
 
 def data(repetition: Path) -> dict[str, Any]:
     """The Flent document. Raises InputError."""
-    whole.check(repetition, derived=["joined.parquet"])
-    run = whole.load_whole(repetition)
+    complete_run.check(repetition, derived=["joined.parquet"])
+    run = complete_run.load_whole(repetition)
     _, queue = bottleneck(run)
     window = measurement_window(run, queue)
     start, end = window.traffic_start_ns, window.end_ns

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exports postcards as datagrams in a pcapng file with ns timestamps: the bytes of the wire format behind synthetic
 Ethernet, IPv4 and UDP headers (documentation addresses, RFC 5737). Times are those of the collector's kernel. The
-file's comment describes the run (analysis/described.py).
+file's comment describes the run (analysis/run_description.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import IO
 
 import numpy as np
 
-from analysis import described, whole
+from analysis import complete_run, run_description
 from lib import regular
 from lib.errors import InputError
 from runs.names import POSTCARDS_FILE
@@ -30,7 +30,7 @@ STAMP = wire.BLOCK.const["BLOCK_STAMP_BYTES"]
 
 def write(repetition: Path, output: Path) -> int:
     """Exports all postcards of a repetition. Returns their number. Raises InputError, OSError."""
-    whole.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
+    complete_run.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
     lacks = sorted(load_spec(repetition).unknown_columns)
     if lacks:
         raise InputError(
@@ -39,7 +39,7 @@ def write(repetition: Path, output: Path) -> int:
         )
     count = 0
     with output.open("wb") as file:
-        write_head(file, described.options(described.describe(repetition)))
+        write_head(file, run_description.options(run_description.describe(repetition)))
         for cards, _, real_ns in stored(repetition):
             file.write(packets(datagrams(cards, wire.POSTCARD.const["POSTCARD_UDP_PORT"]), real_ns).tobytes())
             count += len(cards)

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis import whole
+from analysis import complete_run
 from lib import parquet
 from lib.errors import InputError
 from wire import formats
@@ -46,7 +46,7 @@ def write(repetition: Path, output: Path, kind: str) -> int:
     """Exports all existing tables into the empty directory `output`. Returns the number of rows. Raises InputError,
     OSError.
     """
-    whole.check(repetition, derived=[f"{name}.parquet" for name in TABLES])
+    complete_run.check(repetition, derived=[f"{name}.parquet" for name in TABLES])
     tables = [name for name in TABLES if (repetition / f"{name}.parquet").is_file()]
     if not tables:
         raise InputError(f"{repetition}: has no tables; allowed: a run that is analysed and whose tables were kept")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis import whole
+from analysis import complete_run
 from analysis.documents import read_switch
 from analysis.exporting import pcapng
 from analysis.packets import packet_headers, packet_kinds
@@ -36,9 +36,9 @@ UNKNOWN_QUEUE = (1 << 8) - 1  # all ones: INT's value for an unavailable field
 
 def write(repetition: Path, output: Path) -> int:
     """Exports a report for every postcard of a repetition. Returns their number. Raises InputError, OSError."""
-    whole.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
+    complete_run.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
     spec, recorded_offset_ns = load_spec(repetition), read_switch(repetition).clock_offset_ns
-    loaded = whole.load_whole(repetition).postcards if is_free(spec) else None
+    loaded = complete_run.load_whole(repetition).postcards if is_free(spec) else None
     arrivals = None if loaded is None else PostcardArrivals(loaded)
     has_own_clock = spec.capabilities is not None and not spec.capabilities.exact_time
     if arrivals is None and has_own_clock and recorded_offset_ns is None:

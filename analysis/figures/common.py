@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis import groups
-from analysis.amounts import count, number, si
+from analysis import group_results
 from analysis.figures import canvas
-from analysis.traffic_in_words import traffic_text
+from analysis.formats import count, number, si
+from analysis.traffic_text import traffic_text
 from lib import units
 from lib.frames import ETHERNET_BYTES
 from model.experiment import PROGRAM, Experiment
@@ -93,7 +93,7 @@ def unit_of(spec: Experiment) -> AxisUnit:
 
 def flow_classes(run: Run) -> dict[int, str]:
     """Id of each flow of traffic.json -> its class."""
-    return {entry.id: name for entry, name in zip(run.traffic, groups.flow_classes(run), strict=True)}
+    return {entry.id: name for entry, name in zip(run.traffic, group_results.flow_classes(run), strict=True)}
 
 
 def seconds(a: Analysis, mono_ns: np.ndarray) -> np.ndarray:

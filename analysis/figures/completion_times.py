@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.figures import canvas, common
 from analysis.figures.common import BLACK, DISTINCT, GREY, Data
-from analysis.traffic_in_words import transfers_text
+from analysis.traffic_text import transfers_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

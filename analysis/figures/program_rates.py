@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.amounts import si
 from analysis.figures import canvas, common
 from analysis.figures.common import DISTINCT, GREY, Data
+from analysis.formats import si
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

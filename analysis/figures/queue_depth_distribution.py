@@ -15,7 +15,7 @@ import numpy as np
 
 from analysis.figures import common
 from analysis.figures.common import BLACK, BLUE, GREY, LABEL_RED, ORANGE, Data
-from analysis.sums import percentile
+from analysis.reproducible_sums import percentile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

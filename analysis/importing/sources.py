@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import described
+from analysis import run_description
 from analysis.importing import captures, tables, text, write
 from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, joined_cards, typed, whole
 from analysis.postcards import busiest, queue_keys
@@ -232,7 +232,7 @@ def _add_capture(parts: _FileParts, path: Path) -> None:
         parts.empty.append(error)
         parts.source.notes.append(str(error).replace(str(path), path.name))
         return
-    if description := described.read(path):
+    if description := run_description.read(path):
         if parts.of_capture and parts.of_capture.values != description:
             raise InputError(f"{path}: is of another run than {parts.of_capture.where}; allowed: captures of one run")
         parts.of_capture = Config(description, str(path))
@@ -447,7 +447,7 @@ def _part_that_counts(
     asked: ImportRequest, conditions: write.Conditions, config: Config, source: write.Provenance
 ) -> None:
     """Sets the measured part. Adds a remark if this is the default part, and notes of an assumed rate or RTT."""
-    start = config.number("window_start_switch_ns", 0, described.TURN, whole=True)
+    start = config.number("window_start_switch_ns", 0, run_description.TURN, whole=True)
     length = config.number("window_ns", 1, 10**17, whole=True)
     if start is not None and length is not None and asked.warmup_ns is None and asked.duration_ns is None:
         conditions.window_switch_ns = (int(start), int(length))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from analysis.amounts import whole
+from analysis.formats import whole
 from analysis.map.points import BBR, PACED, SLOW_ACCESS, UNPACED, MapPoint
 from analysis.theory import tiny_buffers
 from analysis.theory.many_flows import MEASURED_DELTA, sqrt_rule

@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from analysis.amounts import count, number, of, percent, si, text
+from analysis.formats import count, number, of, percent, si, text
 
 HERE = Path(__file__).parent
 SHARED = ("zoom.js", "scroll.js")

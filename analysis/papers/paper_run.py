@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
-from analysis import distributions, whole
+from analysis import complete_run, distributions
 from lib import parquet, regular
 from lib.errors import InputError
 from lib.terminal import one_line
@@ -187,7 +187,7 @@ class PaperRun:
     def _parquet(self, name: str) -> pl.DataFrame:
         if self.published:
             raise self._lacks(name)
-        whole.check(self.directory, derived=[name])
+        complete_run.check(self.directory, derived=[name])
         try:
             return parquet.read(self.directory / name)
         except (OSError, pl.exceptions.PolarsError) as error:
@@ -197,7 +197,7 @@ class PaperRun:
     def _document(self, name: str) -> dict[str, Any]:
         if self.published:
             raise self._lacks(name)
-        whole.check(self.directory, **{"raw" if name == ENVIRONMENT else "derived": [name]})
+        complete_run.check(self.directory, **{"raw" if name == ENVIRONMENT else "derived": [name]})
         try:
             path = self.directory / name
             document = json.loads(regular.read_text(path), object_hook=lambda pairs: _StoredObject(pairs, path))

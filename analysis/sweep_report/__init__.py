@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis import page
-from analysis.amounts import count, number
 from analysis.documents import facts
 from analysis.figures.common import plain
 from analysis.figures.sweep.registry import FIGURES
+from analysis.formats import count, number
 from analysis.page.figure import Figure, embed
 from analysis.papers import registry
 from analysis.papers.paper import Paper

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from analysis import amounts
-from analysis.amounts import number
+from analysis import formats
 from analysis.figures.sweep.common import with_unit, words
+from analysis.formats import number
 from runs.names import PAGE
 from runs.quantities import BY_NAME, SWEEP_PAGE
 from runs.stored_sweep import MISSING, NOT_VALID, VALID, Row, Stored, rank
@@ -59,7 +59,7 @@ class Line(NamedTuple):
 def _measured(name: str) -> ReportColumn:
     quantity = BY_NAME[name]
     return ReportColumn(
-        quantity.title, quantity.about, lambda row: amounts.text(quantity.unit, row[name], quantity.digits),
+        quantity.title, quantity.about, lambda row: formats.text(quantity.unit, row[name], quantity.digits),
         lambda row: row[name],
     )  # fmt: skip
 

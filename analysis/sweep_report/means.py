@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from analysis import amounts
+from analysis import formats
 from analysis.statistics import Interval, mean_interval
 from runs.quantities import INDEX, QUANTITIES, Quantity, value
 from runs.stored_sweep import Row, Stored, rank
@@ -48,6 +48,6 @@ def text(column: Quantity, interval: Interval | None) -> str:
     if interval is None:
         return "–"
     digits = 3 if column.unit is INDEX else column.digits
-    shown, *ends = (amounts.text(column.unit, end, digits) for end in interval[:3])
+    shown, *ends = (formats.text(column.unit, end, digits) for end in interval[:3])
     is_point = interval.low is None or interval.high is None or interval.low == interval.high
     return shown if is_point else f"{shown} ({ends[0]} to {ends[1]})"

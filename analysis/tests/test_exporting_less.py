@@ -17,7 +17,7 @@ from analysis.importing.text import CARDS_UNKNOWN
 from analysis.tests import simulate
 from analysis.tests.documents import change
 from analysis.tests.test_exporting import decode
-from analysis.tests.test_targets import OFFSET_NS, as_bmv2
+from analysis.tests.test_target_limits import OFFSET_NS, as_bmv2
 from analysis.unwrap import switch_time
 from bufferscope.__main__ import main
 from lib import parquet

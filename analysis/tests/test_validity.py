@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import metrics, stopped
+from analysis import metrics, stalled_flows
 from analysis.analyse import analyse
 from analysis.fidelity import depth_errors, histogram_percentiles
 from analysis.ledger import ledger_reasons
@@ -352,11 +352,11 @@ def test_egress_threshold__drops_leave_the_queue_but_not_by_the_link(with_cards,
 
 def test_windows_of_zero__count_except_in_fast_recovery_of_ns3():
     """They show a stopped congestion control."""
-    for switch, state, share in (("driver", 0, 0.5), ("driver", stopped.RECOVERY, 0.5), ("ns3", 0, 0.5),
-                                 ("ns3", stopped.RECOVERY, 0.0)):  # fmt: skip
+    for switch, state, share in (("driver", 0, 0.5), ("driver", stalled_flows.RECOVERY, 0.5), ("ns3", 0, 0.5),
+                                 ("ns3", stalled_flows.RECOVERY, 0.0)):  # fmt: skip
         tcp = {
             "mono_ns": np.arange(4), "flow": np.zeros(4, dtype=int), "cwnd_packets": np.array([0, 3, 0, 3]),
             "ca_state": np.array([state, 0, state, 0]), "unknown_fields": np.zeros(4, dtype=np.uint64),
         }  # fmt: skip
         run: Any = SimpleNamespace(tcp=tcp, experiment=Experiment.model_construct(rtt_ns=1, switch=switch))
-        assert stopped._zero_windows(run, [0], 0, 4) == share
+        assert stalled_flows._zero_windows(run, [0], 0, 4) == share

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.amounts import si
 from analysis.exporting import pcapng
+from analysis.formats import si
 from analysis.packets import packet_headers, packet_kinds
 from analysis.postcards import PostcardArrivals, queue_keys
 from analysis.raw import Columns

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import metrics, whole
+from analysis import complete_run, metrics
 from analysis.documents import Environment
 from analysis.figures import common
 from analysis.load import Run
@@ -47,8 +47,8 @@ def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> 
 def _what_if(
     repetition: Path, place: int, setting: queue.Setting, asked: dict[str, str]
 ) -> tuple[Path, dict[str, Any]]:
-    whole.check(repetition, derived=[SUMMARY, *stored.sources_of_page(repetition)])
-    run = whole.load_whole(repetition)
+    complete_run.check(repetition, derived=[SUMMARY, *stored.sources_of_page(repetition)])
+    run = complete_run.load_whole(repetition)
     if run.experiment.imported and run.experiment.unknown_columns:
         raise InputError(
             f"{repetition}: was imported from postcards without arrival times or other fields; allowed: runs of "

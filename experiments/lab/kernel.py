@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from experiments import environment
 from experiments.repetition_plan import RunPlan
-from experiments.sample import Sample
+from experiments.run_state import Sample
 from experiments.switches import CONTROL_SOCKET
 from lib import owner
 

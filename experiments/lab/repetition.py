@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.switch import SwitchError
-from experiments import backlog, disk, environment, tcp_memory, topology
+from experiments import disk, environment, interface_losses, tcp_memory, topology
 from experiments.cell import RUNTIME
 from experiments.configure import configure
 from experiments.lab.kernel import Kernel, ProgressDisplay
 from experiments.repetition_plan import RunPlan
-from experiments.sample import Sampler
+from experiments.run_state import Sampler
 from experiments.switches import BOTTLENECK, SWITCH_DAEMONS, Switches, in_the_lab
 from experiments.topology import RECEIVER, SENDER
 from experiments.traffic import UserProgram, command, start_all
@@ -79,7 +79,7 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                 world["load"] = {"before": environment.load()}
                 with timed(phases, "traffic"):
                     if switches.line:
-                        world["frames_passed"] = {"before": backlog.passed(namespaces)}
+                        world["frames_passed"] = {"before": interface_losses.passed(namespaces)}
                     before = carry_traffic(switches, plan, directory, kernel, progress)
                 world["load"]["after"] = environment.load()
                 progress.phase("draining the switch, closing files")
@@ -87,10 +87,10 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                     drain(switches, plan.durations.round_trip_ns)
                     stop_sinks(switches, plan.durations.round_trip_ns)
                     kernel.align()
-                    world["frames_lost_in_backlog"] = backlog.lost(namespaces)
+                    world["frames_lost_in_backlog"] = interface_losses.lost(namespaces)
                     world["tcp_memory_pressures"] = tcp_memory.pressures((SENDER.name, RECEIVER.name))
                     if switches.line:
-                        world["frames_passed"]["after"] = backlog.passed(namespaces)
+                        world["frames_passed"]["after"] = interface_losses.passed(namespaces)
                     results.write_json(directory / "switch.json", switches.state() | {"before": before})
             with timed(phases, "stop"):
                 stop()

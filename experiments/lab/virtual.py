@@ -21,7 +21,7 @@ from experiments.progress import RunProgress
 from experiments.repetition_plan import Durations, RunPlan
 from experiments.resolved import Resolved
 from experiments.run_plan import plan_run
-from experiments.sample import Sample
+from experiments.run_state import Sample
 from experiments.sizes import sizes
 from lib import owner
 from lib.errors import RunError

@@ -23,9 +23,9 @@ from experiments.cell import NETNS, RUNTIME
 from experiments.lab import repetition
 from experiments.lab.kernel import Kernel
 from experiments.repetition_plan import RunPlan
-from experiments.sample import Sample
+from experiments.run_state import Sample
 from experiments.steps import SetupStep, run_steps
-from hosts import moment
+from hosts import aligned_start
 from lib import owner
 from lib.errors import RunError
 from runs import results
@@ -120,7 +120,7 @@ class VirtualKernel(Kernel):
         return self.caller
 
     def align(self) -> None:
-        moment.wait_for_whole(STEP_NS)
+        aligned_start.wait_for_whole(STEP_NS)
 
     def traffic_start_ns(self) -> int:
         start_ns = _start_mono_ns(self.plan)
@@ -129,7 +129,7 @@ class VirtualKernel(Kernel):
             raise RunError(
                 f"the set-up took {time.monotonic():.1f} s of virtual time; {start_ns / 1e9:.0f} s are reserved"
             )
-        moment.sleep_until(begin_ns)
+        aligned_start.sleep_until(begin_ns)
         return start_ns
 
     def record(self, directory: Path, world: dict[str, Any]) -> None:

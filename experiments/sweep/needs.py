@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis.amounts import duration
+from analysis.formats import duration
 from experiments import cost, disk
 from experiments.sweep.plan import Job
 from experiments.sweep.rounds import Round

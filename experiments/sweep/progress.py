@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from analysis.amounts import duration
+from analysis.formats import duration
 from experiments.terminal import Terminal
 
 PLAIN_EVERY_S = 30.0

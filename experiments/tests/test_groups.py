@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis.groups import group_of_flows
+from analysis.group_results import group_of_flows
 from analysis.load import Run, load
 from controlplane.soft import SourceAddress, SourcePort
 from experiments import run_plan

@@ -7,16 +7,16 @@ import pytest
 
 from analysis.map import build, points
 from bufferscope.__main__ import main
-from experiments import whole_map
+from experiments import map_of_papers
 from lib.errors import InputError
 
 REFRESH = f"the run tables or the code changed; write the map again: {build.REFRESH}"
-DOCS = whole_map.DOCS
+DOCS = map_of_papers.DOCS
 
 
 @pytest.fixture(scope="module")
 def least_buffers():
-    return points.read(DOCS, whole_map.spreads_ns())
+    return points.read(DOCS, map_of_papers.spreads_ns())
 
 
 def test_map__has_its_table_and_its_figure_in_the_page(least_buffers):

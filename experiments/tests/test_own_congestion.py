@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.groups import group_of_flows
+from analysis.group_results import group_of_flows
 from analysis.load import load
 from analysis.raw import load_tcp
 from experiments import bpf_programs, cc_parameters, congestion

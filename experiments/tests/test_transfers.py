@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 
 from analysis.access_links import access_reasons
+from analysis.finite_flow_paths import access_link_of_flows
 from analysis.load import load
-from analysis.paths import access_link_of_flows
 from analysis.postcards import wire_bytes
 from experiments.lab import virtual as virtual_lab
 from experiments.tests.test_virtual import run

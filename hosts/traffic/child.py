@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from hosts import moment, room
+from hosts import aligned_start, full_disk
 from hosts.ending import ended_within
 from hosts.traffic.outcome import StoppedError
 
@@ -102,7 +102,7 @@ def carry_out_all(tasks: Sequence[Task]) -> list[tuple[int, list[str]]]:
             outputs.append((stdin, output))
         for task, (stdin, output) in zip(tasks, outputs):
             argv = [built(task.name), *task.arguments]
-            moment.wait_for_whole()
+            aligned_start.wait_for_whole()
             programs.append(start(argv, stdin, output, (*KEPT, CAP_DAC_OVERRIDE)))
             files.callback(end_all, [programs[-1]])
         errors: list[list[str]] = []
@@ -115,7 +115,7 @@ def carry_out_all(tasks: Sequence[Task]) -> list[tuple[int, list[str]]]:
     for task, program, problems, lines in zip(tasks, programs, errors, said):
         problems += [line for line in lines if line not in problems]
         if program.returncode and not problems:
-            full = room.full(Path(tempfile.gettempdir()))
+            full = full_disk.full(Path(tempfile.gettempdir()))
             problems.append(
                 f"{task.name} ended with status {program.returncode} and said nothing{full and f'; {full}'}"
             )

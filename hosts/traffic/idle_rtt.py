@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hosts import moment
+from hosts import aligned_start
 from hosts.traffic.outcome import EXIT_INCOMPLETE, EXIT_REFUSED, write_json
 
 ECHO = {socket.AF_INET: (8, 0), socket.AF_INET6: (128, 129)}  # (request, reply) types: RFC 792, RFC 4443
@@ -110,7 +110,7 @@ def measure(server: str, count: int, interval_s: float, timeout_s: float) -> lis
     opened, raw = open_socket(family)
     with opened:
         opened.connect((server, 0))
-        moment.wait_for_whole()
+        aligned_start.wait_for_whole()
         exchange(opened, raw, 0, 1, interval_s, timeout_s)
         return exchange(opened, raw, 1, count, interval_s, timeout_s)
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from hosts import moment
+from hosts import aligned_start
 from hosts.traffic import sockets
 from hosts.traffic.child import TERMINATE_SECONDS
 from hosts.traffic.command import send
@@ -265,7 +265,7 @@ def run(plan: UserPlan, directory: Path) -> list[str]:
     start_ns = 0
     if plan.name == CLIENT:
         start_ns = planned_start(plan.start_mono_ns)
-        moment.sleep_until(start_ns)
+        aligned_start.sleep_until(start_ns)
     try:
         running = Running(plan, directory)
     except OSError as error:

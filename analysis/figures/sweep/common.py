@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import si
 from analysis.figures import algorithms, canvas
 from analysis.figures.common import DISTINCT, GREY, Data, tidy
+from analysis.formats import si
 from analysis.statistics import Interval, mean_interval
 from runs.stored_sweep import rank
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from analysis.amounts import si
 from analysis.figures import algorithms
 from analysis.figures.common import Data
+from analysis.formats import si
 from analysis.papers import crossing, curves, look
 from analysis.papers.curves import RIGHT, Curve, Panel, Shape, numbered
 from analysis.papers.enachescu2006.model import BUFFER_AXIS, USED

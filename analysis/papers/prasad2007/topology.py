@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from analysis import amounts
+from analysis import formats
 from analysis.figures.common import BLACK, BLUE, GREY, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, absent, exactly
@@ -113,12 +113,12 @@ def draw(data: Data) -> look.Figure:
         ax.annotate("", (ROUTER[0], end), (0.18, height), arrowprops={"arrowstyle": "->", "linewidth": 0.8})
         if is_last:
             ax.text(0.1, height + (TOP - BOTTOM) / (shown - 1) / 2, "⋮", **look.CENTRED)
-    inputs = f"{spec['links']:,} × C_in = {amounts.si(spec['access_bps'], 'b/s')}"
+    inputs = f"{spec['links']:,} × C_in = {formats.si(spec['access_bps'], 'b/s')}"
     ax.text(0.33, TOP + 0.1, inputs, color=BLUE, **look.CENTRED)
     for (left, right), text in ((ROUTER, f"router\nB = {spec['buffer']}\npackets"), (CLIENTS, "clients")):
         look.box(ax, left, right, middle, 0.34, text)
     ax.annotate("", (CLIENTS[0], middle), (ROUTER[1], middle), arrowprops={"arrowstyle": "->", "linewidth": 1.4})
-    rate = amounts.si(spec["rate_bps"], "b/s")
+    rate = formats.si(spec["rate_bps"], "b/s")
     ax.text((ROUTER[1] + CLIENTS[0]) / 2, middle + 0.12, f"C_out = {rate}", color=BLUE, **look.CENTRED)
     ax.text(0.5, 0.06, _words(spec), color=GREY, **look.CENTRED)
     return figure

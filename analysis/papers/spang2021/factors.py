@@ -9,9 +9,9 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from analysis.amounts import si
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, Data
+from analysis.formats import si
 from analysis.papers import look
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure

@@ -19,7 +19,7 @@ from bufferscope.tests.typed.documents import Block, blocks, in_sentences
 from bufferscope.tests.typed.inputs import provide
 from bufferscope.tests.typed.looks import experiment, targets, words_of
 from bufferscope.tests.typed.test_typed import TYPED
-from experiments import consent, host, machine_speed
+from experiments import cost_question, host, machine_speed
 from experiments.host import Host
 from experiments.resolve import resolve
 from experiments.spec import KEYS
@@ -131,4 +131,4 @@ def test_commands_in_sentences__are_ones(monkeypatch: pytest.MonkeyPatch, capsys
         assert name != "experiment" or main(["show", *shlex.split(text)[2:]]) == 0, (text, capsys.readouterr().err)
     for name, given in (words_of(part) for typed in TYPED for part in typed.split(" && ")):
         if name == "experiment" and not re.search(r"\./|file:|spec|inventory", str(given)):
-            consent.ask(resolve(given, host.probe(False)), 1, yes=False)
+            cost_question.ask(resolve(given, host.probe(False)), 1, yes=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from analysis.load import Run, damage_of, load
 from analysis.switch_clock import is_free
-from analysis.targets import rules
+from analysis.target_limits import rules
 from lib.errors import InputError
 from runs import record
 

@@ -12,7 +12,7 @@ import yaml
 from analysis.analyse import analyse
 from analysis.report import render
 from analysis.summary import summarize
-from analysis.targets import MEASURED, rules
+from analysis.target_limits import MEASURED, rules
 from analysis.tests import simulate
 from analysis.tests.test_validity import unnamed
 from analysis.validity import _path_reasons

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from analysis import in_words
+from analysis import verdict_text
 from analysis.derive import derive
 from analysis.tests import simulate
 from analysis.tests.undrawn import leave_out
-from experiments.conclusion import Outcome, lines, outcome, show_all, show_one
+from experiments.terminal_results import Outcome, lines, outcome, show_all, show_one
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +38,12 @@ def of(summary: dict[str, Any], number: int = 1) -> Outcome:
 
 def test_sentence__never_says_of_a_part_that_it_is_all(recorded: dict[str, Any]) -> None:
     nearly = altered(recorded, utilization={"mean": 0.999999}, queue_nonempty_fraction=0.9875)
-    assert in_words.sentence(nearly).startswith("2 Cubic and 1 Reno flows used 99.99 % of ")
-    assert in_words.sentence(nearly).endswith("; 1.2 % of packets found the queue empty.")
+    assert verdict_text.sentence(nearly).startswith("2 Cubic and 1 Reno flows used 99.99 % of ")
+    assert verdict_text.sentence(nearly).endswith("; 1.2 % of packets found the queue empty.")
 
 
 def test_shares__are_those_of_the_flows_by_algorithm(recorded: dict[str, Any]) -> None:
-    shares = in_words.shares(recorded)
+    shares = verdict_text.shares(recorded)
     assert [(share.cc, share.flows) for share in shares] == [("cubic", 2), ("reno", 1)]
     (of_reno,) = [flow["goodput_bps"] for flow in recorded["flows"] if flow["cc"] == "reno"]
     assert shares[1].goodput_bps == of_reno

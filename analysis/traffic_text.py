@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from analysis.amounts import si
+from analysis.formats import si
 from hosts.traffic.open_loop import flow_packets
 from model.experiment import Experiment, Programs
 from model.groups import CLOSED_LOOP, Datagrams, Finite, Long

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis import in_words
-from analysis.in_words import Share
+from analysis import verdict_text
+from analysis.verdict_text import Share
 from lib.terminal import complain, say
 from runs.quantities import BY_NAME, EACH_REPETITION, LINES, RATE_BPS, SINGLE, Unit
 
@@ -36,12 +36,12 @@ def outcome(number: int, summary: dict[str, Any], repetition: Path) -> Outcome:
     values = {name: float(value) for name, value in shown.items() if isinstance(value, (int, float))}
     if not values.get("marks"):  # without marks the line would say nothing
         values.pop("marks", None)
-    valid, shares = bool(summary.get("valid")), in_words.shares(summary)
+    valid, shares = bool(summary.get("valid")), verdict_text.shares(summary)
     values |= {f"share.{share.cc}": share.fraction for share in shares if share.fraction is not None}
     return Outcome(
-        number, values, shares, in_words.sentence(summary), valid,
+        number, values, shares, verdict_text.sentence(summary), valid,
         [] if valid else [str(reason) for reason in summary.get("reasons") or ["the summary gives no reason"]],
-        [] if valid else in_words.still_true(summary), repetition / "report.html",
+        [] if valid else verdict_text.still_true(summary), repetition / "report.html",
     )  # fmt: skip
 
 

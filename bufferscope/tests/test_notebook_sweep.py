@@ -9,7 +9,7 @@ import pytest
 import bufferscope as bs
 from analysis.statistics import mean_interval
 from analysis.tests import sweeps
-from bufferscope.stored_sweep import StoredSweep
+from bufferscope.notebook_sweep import StoredSweep
 
 pytestmark = pytest.mark.long  # all of it uses one dear fixture
 

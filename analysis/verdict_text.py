@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from analysis import algorithm_names
-from analysis.amounts import count, si
-from analysis.traffic_in_words import sizes_text, transfers_text
+from analysis.formats import count, si
+from analysis.traffic_text import sizes_text, transfers_text
 from lib import units
 from model.experiment import Experiment
 from model.groups import OPEN_LOOP

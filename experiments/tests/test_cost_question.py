@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bufferscope.__main__ import main
-from experiments import consent, cost, disk, machine_speed
+from experiments import cost, cost_question, disk, machine_speed
 from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
 from experiments.resolve import resolve
@@ -33,12 +33,12 @@ def resolved(**given: object) -> Resolved:
 def test_cost__is_said_and_a_high_one_needs_a_yes_and_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    consent.ask(resolved(**SMALL), 1, yes=False)
+    cost_question.ask(resolved(**SMALL), 1, yes=False)
     assert capsys.readouterr().out.startswith("expected: about ")
     for given in ({"duration": "3600s"}, {"reps": "300"}, {"rate": "10gbit", "duration": "40s"}):
         with pytest.raises(RunError, match=r"needs a yes, .* add YES=1, or lower DURATION, RATE or REPS"):
-            consent.ask(resolved(**given), 1, yes=False)
-        consent.ask(resolved(**given), 1, yes=True)
+            cost_question.ask(resolved(**given), 1, yes=False)
+        cost_question.ask(resolved(**given), 1, yes=True)
         assert capsys.readouterr().out.count("expected: about ") == 2
     words = ["experiment", "CLOCK=virtual", "CC=reno", "FLOWS=1", "DURATION=36000s", f"RESULTS={tmp_path / 'results'}"]
     assert main(words) == 1
@@ -49,7 +49,7 @@ def test_cost__is_said_and_a_high_one_needs_a_yes_and_leaves_nothing(
 def test_speed__that_cannot_be_measured_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_speed, "WORK", "import os; os.kill(os.getpid(), 9)")
     with pytest.raises(RunError, match="ended with status -9"):
-        consent.ask(resolved(**SMALL), 2, yes=False)
+        cost_question.ask(resolved(**SMALL), 2, yes=False)
 
 
 def test_disk__has_room_for_the_temporary_files_of_iperf3(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 
-from analysis.amounts import duration, si
+from analysis.formats import duration, si
 from experiments import cost, disk, machine_speed
 from experiments.resolved import Resolved
 from lib.errors import RunError

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from analysis import finite_flows
-from analysis.amounts import si
+from analysis.formats import si
 from analysis.load import Run
 from analysis.metrics import CARD, Columns, Goodput, Window, arrivals_in, jain_index
 from analysis.postcards import wire_bytes

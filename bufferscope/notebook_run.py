@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars
 
-from analysis import figures, whole
+from analysis import complete_run, figures
 from bufferscope.drawn import drawn
 from lib import parquet
 from lib.errors import InputError
@@ -97,7 +97,7 @@ class StoredRun:
         if name not in TABLES:
             raise InputError(f"{name}: is not a table; allowed: {', '.join(TABLES)}")
         path = self.directory / f"{name}.parquet"
-        whole.check(self.directory, derived=[path.name])
+        complete_run.check(self.directory, derived=[path.name])
         if path.name in thinned.removed(self.directory) and not path.exists():
             kept = thinned.kept(self.directory)
             raise InputError(f"{path}: was removed to save room (KEEP={kept}); run the experiment again")
@@ -119,7 +119,7 @@ class StoredRun:
         """The repetition analysed in memory, from raw files; nothing is written. Raises InputError."""
         from analysis.analyse import analyse
 
-        whole.load_whole(self.directory)
+        complete_run.load_whole(self.directory)
         return analyse(self.directory)
 
 

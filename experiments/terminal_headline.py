@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.traffic_in_words import sizes_text, traffic_text
+from analysis.traffic_text import sizes_text, traffic_text
 from experiments.resolved import Resolved
 from lib import units
 
