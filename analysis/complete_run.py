@@ -17,7 +17,7 @@ from runs import record
 TRAFFIC = ("start_mono_ns", "end_mono_ns", "flows")
 
 
-def load_whole(directory: Path) -> Run:
+def load_complete(directory: Path) -> Run:
     """Loads a repetition like `load`, and raises InputError also if any raw file is missing, damaged, incomplete,
     different from its recorded digest, or lacks a fact that the analysis would otherwise guess.
     """

@@ -58,7 +58,7 @@ def of(summary: Mapping[str, Any], name: str) -> str:
     return text(quantity.unit, quantity.of(summary), quantity.digits)
 
 
-def whole(packets: float) -> int:
+def round_up(packets: float) -> int:
     """Whole packets, rounded up: a buffer smaller than a packet holds none. A rounding error adds no packet."""
     return math.ceil(packets - min(packets * 1e-9, 1e-3))
 

@@ -15,31 +15,31 @@ from lib.errors import InputError
 if TYPE_CHECKING:
     import polars
 
-    from bufferscope.notebook_run import StoredRun
-    from bufferscope.notebook_sweep import StoredSweep
+    from bufferscope.notebook_run import NotebookRun
+    from bufferscope.notebook_sweep import NotebookSweep
 
 __all__ = ["InputError", "index", "open", "sweep"]
 
 
-def open(path: str | Path) -> StoredRun:
+def open(path: str | Path) -> NotebookRun:
     """An analysed run: a repetition (results/latest/rep-1), or a run directory with one (results/latest).
 
     Warns if the run is not valid, with its first reason, and if it has no digests of its raw files. Raises InputError
     for any other path, or a damaged summary.
     """
-    from bufferscope.notebook_run import StoredRun
+    from bufferscope.notebook_run import NotebookRun
     from runs.spec_file import the_repetition
 
-    return StoredRun(the_repetition(Path(path)))
+    return NotebookRun(the_repetition(Path(path)))
 
 
-def sweep(path: str | Path) -> StoredSweep:
+def sweep(path: str | Path) -> NotebookSweep:
     """A stored sweep (results/<sweep>): its runs, means with intervals, and figures. Raises InputError if the directory
     is not a sweep.
     """
-    from bufferscope.notebook_sweep import StoredSweep
+    from bufferscope.notebook_sweep import NotebookSweep
 
-    return StoredSweep(Path(path))
+    return NotebookSweep(Path(path))
 
 
 def index(results: str | Path = "results") -> polars.DataFrame:

@@ -245,7 +245,7 @@ def _draw(first: Compared, second: Compared, asked: Path | None, default: Path) 
         with (
             rc_context(cast(Any, STYLE)),
             nullcontext() if asked else files.claimed(default.parent, make=True) as within,
-            files.whole(asked or default.name, within) as file,
+            files.replacing(asked or default.name, within) as file,
         ):
             figure = two_depths.draw(plain({"facts": facts, "runs": runs}))
             figure.savefig(file, format=output.suffix[1:], dpi=PNG_DPI)

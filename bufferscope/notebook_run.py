@@ -30,7 +30,7 @@ TABLES = ("joined", "postcards", "tcp")
 CALLER = 3  # frames up from here: the line that calls bufferscope.open
 
 
-class StoredRun:
+class NotebookRun:
     """`directory` is the repetition. The summary is read and checked at once, everything else at its first use."""
 
     def __init__(self, directory: Path) -> None:
@@ -119,7 +119,7 @@ class StoredRun:
         """The repetition analysed in memory, from raw files; nothing is written. Raises InputError."""
         from analysis.analyse import analyse
 
-        complete_run.load_whole(self.directory)
+        complete_run.load_complete(self.directory)
         return analyse(self.directory)
 
 
@@ -129,7 +129,7 @@ class Plots:
     in this run.
     """
 
-    def __init__(self, run: StoredRun) -> None:
+    def __init__(self, run: NotebookRun) -> None:
         self._run = run
 
     def __dir__(self) -> list[str]:

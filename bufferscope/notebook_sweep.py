@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class StoredSweep:
+class NotebookSweep:
     """`directory` is results/<sweep>. Raises InputError if it is not a sweep."""
 
     def __init__(self, directory: Path) -> None:

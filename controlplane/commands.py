@@ -232,7 +232,9 @@ def _conversion(options: argparse.Namespace, spec: SwitchSpec | None, switch: Sw
     rtt = _option("--rtt", options.rtt, quantity("time")) or (spec.rtt if spec else None)
     mtu = _option("--mtu", options.mtu, whole_number(*MTU_BYTES)) or (spec.mtu if spec else None)
     try:
-        given = Conversion(mtu, None if rate is None else units.whole(rate), None if rtt is None else units.whole(rtt))
+        given = Conversion(
+            mtu, None if rate is None else units.integer(rate), None if rtt is None else units.integer(rtt)
+        )
         return given if rate is not None else replace(given, rate_bps=_rate_in_force(switch, number, given))
     except ValueError as error:
         raise SwitchError(f"rate or rtt {error}") from None

@@ -14,7 +14,7 @@ from controlplane.spec import PolicySpec, PortSpec, SwitchSpec
 from controlplane.spec_file import SpecFileError
 from controlplane.switch import Capabilities, Collector, FrontPanel, Queue, Switch, SwitchError
 from controlplane.threshold import Conversion, convert, convert_rate
-from lib.units import Quantity, whole
+from lib.units import Quantity, integer
 
 
 def desired(spec: SwitchSpec, switch: Switch, origin: str) -> Desired:
@@ -31,7 +31,7 @@ class _Reading:
         self._capabilities: Capabilities = switch.capabilities
         self._errors: list[str] = []
         self._result = Desired()
-        self._rtt_ns = None if spec.rtt is None else self._try("rtt", lambda: whole(spec.rtt), 1)
+        self._rtt_ns = None if spec.rtt is None else self._try("rtt", lambda: integer(spec.rtt), 1)
 
     def read(self) -> Desired:
         for name, port in self._spec.ports.items():
@@ -85,8 +85,8 @@ class _Reading:
 
     def _one_port(self, where: str, number: int, name: str, port: PortSpec) -> DesiredPort:
         result = DesiredPort(name, switch_id=port.postcards)
-        rate_bps = None if port.rate is None else self._try(f"{where}.rate", lambda: whole(port.rate), 1)
-        speed_bps = None if port.speed is None else self._try(f"{where}.speed", lambda: whole(port.speed), 1)
+        rate_bps = None if port.rate is None else self._try(f"{where}.rate", lambda: integer(port.rate), 1)
+        speed_bps = None if port.speed is None else self._try(f"{where}.speed", lambda: integer(port.speed), 1)
         conversion = Conversion(self._spec.mtu, speed_bps if rate_bps is None else rate_bps, self._rtt_ns)
         if port.rate is not None or port.limit is not None:
             result.queue = self._queue(where, rate_bps, port.limit, conversion)
@@ -139,7 +139,7 @@ class _Reading:
                     f"{limit.text}: {self._capabilities.name} limits a queue in {' or '.join(allowed)}",
                 )
             else:
-                settings[f"limit_{limit.dimension}"] = self._try(f"{where}.limit", lambda: whole(limit), 1)
+                settings[f"limit_{limit.dimension}"] = self._try(f"{where}.limit", lambda: integer(limit), 1)
         return Queue(**settings)
 
     def _front_panel(self, where: str, port: PortSpec, speed_bps: int) -> FrontPanel | None:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from controlplane.policy import Unit
 from controlplane.switch import Capabilities
 from lib.frames import ETHERNET_BYTES, WIRE_EXTRA_BYTES
-from lib.units import Quantity, nearest, whole
+from lib.units import Quantity, integer, nearest
 
 DIMENSIONS = ("packets", "bytes", "cells", "time", "bdp")
 NS_PER_S = 10**9
@@ -58,11 +58,11 @@ def convert(quantity: Quantity, capabilities: Capabilities, conversion: Conversi
             raise ValueError(
                 f"is in cells, which {capabilities.name} does not have; allowed: p, b, kb, mb, gb, a time, bdp"
             )
-        return Converted(whole(quantity), Unit.CELLS)
+        return Converted(integer(quantity), Unit.CELLS)
     if quantity.dimension == "bytes" and Unit.BYTES in units:
-        return Converted(whole(quantity), Unit.BYTES)
+        return Converted(integer(quantity), Unit.BYTES)
     if quantity.dimension == "bytes":
-        return _bytes_in_cells(whole(quantity), capabilities, quantity.text)
+        return _bytes_in_cells(integer(quantity), capabilities, quantity.text)
     packets = _packets(quantity, conversion)
     if Unit.PACKETS in units:
         return packets
@@ -82,7 +82,7 @@ def convert_rate(rate_bps: int, capabilities: Capabilities, conversion: Conversi
 
 def _packets(quantity: Quantity, conversion: Conversion) -> Converted:
     if quantity.dimension == "packets":
-        return Converted(whole(quantity), Unit.PACKETS)
+        return Converted(integer(quantity), Unit.PACKETS)
     if conversion.rate_bps is None:
         raise ValueError("needs the rate of the port's queue; give `rate` as well")
     if quantity.dimension == "time":

@@ -17,7 +17,7 @@ import polars
 
 from analysis.advise.brief import CHECK_WORDS, Measurement, upper, words
 from analysis.advise.estimates import Interval
-from analysis.formats import duration, si, whole
+from analysis.formats import duration, round_up, si
 from experiments import cost, cost_question, disk
 from experiments.host import Host
 from experiments.sweep import run as sweep_run
@@ -85,7 +85,7 @@ def try_on_link(
     if not limits.runs:
         return measurement._replace(lines=[*lines, f"There is {limits.text}: the answer is not measured."])
     first = max(math.ceil(interval.value), 1)
-    tried = [first, *(each for each in sorted({upper(interval), whole(link.bdp)}) if each > first)][: limits.runs]
+    tried = [first, *(each for each in sorted({upper(interval), round_up(link.bdp)}) if each > first)][: limits.runs]
     too_small = 0
     for start in range(0, len(tried), limits.at_once):
         together = tried[start : start + limits.at_once]

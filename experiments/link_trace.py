@@ -180,7 +180,7 @@ def main(words: list[str]) -> int:
             value = read_value(getattr(given, name))
         except ValueError as error:
             return fail([f"--{name} {getattr(given, name)} {error}"])
-        numbers[name] = units.whole(value) if isinstance(value, units.Quantity) else int(str(value))
+        numbers[name] = units.integer(value) if isinstance(value, units.Quantity) else int(str(value))
     schedule = MODELS[given.model](numbers["rate"], numbers["duration"], numbers["seed"])
     csv = given.format == "csv"
     text = csv_text(schedule) if csv else mahimahi_text(schedule, numbers["duration"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from experiments.run_state import Sample
+from experiments.run_state import RunState
 from experiments.terminal import Terminal
 
 PLAIN_EVERY_S = 5.0
@@ -29,7 +29,7 @@ class RunProgress(Terminal):
         """Corrects the expected duration: `left_s` from now."""
         self.expected_s = time.monotonic() - self.begin_s + left_s
 
-    def sample(self, sample: Sample, what: str = "traffic") -> None:
+    def sample(self, sample: RunState, what: str = "traffic") -> None:
         """Shows the state of the traffic."""
         self._show(f"{self.title}: {what}", describe(sample), always=False)
 
@@ -40,7 +40,7 @@ class RunProgress(Terminal):
         self.write(elapsed_s / self.expected_s, f"{head}, {clock}", detail, plain, always)
 
 
-def describe(sample: Sample) -> str:
+def describe(sample: RunState) -> str:
     """One line: throughput, queue, drops, postcards, trace, lateness."""
     return (
         f"{sample.throughput_bps / 1e6:.1f} Mb/s, queue {sample.depth_packets} packets, "

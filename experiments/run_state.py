@@ -17,7 +17,7 @@ LOG_TAIL_BYTES = 4096
 
 
 @dataclass(frozen=True)
-class Sample:
+class RunState:
     """Counts are since the programs' start: they include the measurement of the idle path and the warm-up. The
     throughput is since the previous sample, and the lateness since the start of the traffic.
     """
@@ -32,7 +32,7 @@ class Sample:
     lateness_p99_us: float
 
 
-class Sampler:
+class RunStateReader:
     """Takes samples of a running repetition from the P4 program's counters, which every switch has. A sample takes
     about ten requests, so in real time there is one sample per second.
     """
@@ -43,14 +43,14 @@ class Sampler:
         self.last_mono_ns = time.monotonic_ns()
         self.last_bytes = bytes_out(switches.measured.counters())
 
-    def take(self) -> Sample:
+    def take(self) -> RunState:
         counters, now_ns = self.switches.measured.counters(), time.monotonic_ns()
         now_bytes = bytes_out(counters)
         throughput_bps = 8e9 * (now_bytes - self.last_bytes) / max(1, now_ns - self.last_mono_ns)
         self.last_mono_ns, self.last_bytes = now_ns, now_bytes
         drops = [counters[name].get(BOTTLENECK) for name in ("arrival_drops", "departure_drops")]
         collector, tracer = last_object(self.logs / "collector.log"), last_object(self.logs / "tcp_trace.log")
-        return Sample(
+        return RunState(
             throughput_bps=throughput_bps,
             depth_packets=packets_waiting(counters),
             drops=sum(count.packets for count in drops if count),

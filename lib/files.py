@@ -4,8 +4,8 @@
 A writer opens its directory once and does everything in it by the descriptor, so it does not matter what happens to the
 directory's name meanwhile. On the way to a directory no link of another user is followed, and at the end of a name no
 link at all (O_NOFOLLOW). New files are made with O_EXCL. A library that takes only a path writes into a directory that
-nobody else may enter (`scratch`), and `deliver` moves its files from there. `write_text`, `whole` and `link` replace a
-name atomically, even that of a link or a FIFO. No open waits for the other end of a FIFO.
+nobody else may enter (`scratch`), and `deliver` moves its files from there. `write_text`, `replacing` and `link`
+replace a name atomically, even that of a link or a FIFO. No open waits for the other end of a FIFO.
 """
 
 from __future__ import annotations
@@ -201,12 +201,12 @@ def open_regular(path: Path | str, flags: int, within: int | None = None) -> int
 
 def write_text(path: Path | str, text: str, within: int | None = None) -> None:
     """Replaces a file atomically. Raises OSError."""
-    with whole(path, within) as file:
+    with replacing(path, within) as file:
         file.write(text.encode())
 
 
 @contextlib.contextmanager
-def whole(path: Path | str, within: int | None = None) -> Iterator[IO[bytes]]:
+def replacing(path: Path | str, within: int | None = None) -> Iterator[IO[bytes]]:
     """A temporary file that replaces `path` when the body ends without an exception. Raises OSError, which names a
     file.
     """

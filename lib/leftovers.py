@@ -20,7 +20,7 @@ from lib import files, owner
 
 # Of files.scratch, files.complete, a sweep's engine, and a testbed's run.
 SCRATCH = re.compile(r"\.(derived|whatif|report|drawn|importing|engine|away)|\..+\.part|\.fetched-.+")
-TEMPORARY = re.compile(r"\..+\.\d+\.\d+\.part")  # of files.whole and files.link
+TEMPORARY = re.compile(r"\..+\.\d+\.\d+\.part")  # of files.replacing and files.link
 PREFIX = "bufferscope-scratch-"
 NEW_S = 10.0  # a directory that is just being made has no lock yet
 

@@ -37,7 +37,7 @@ class _Quantity(units.Quantity):
     @property
     def whole(self) -> int:
         """The amount in base units."""
-        return units.whole(self)
+        return units.integer(self)
 
 
 class Rate(_Quantity):

@@ -87,7 +87,7 @@ def parse(value: object, dimensions: tuple[str, ...]) -> Quantity:
     return Quantity(Fraction(number) * factor, dimension, text)
 
 
-def whole(quantity: Quantity) -> int:
+def integer(quantity: Quantity) -> int:
     """The amount in base units. Raises ValueError if that is not a whole number: nothing is rounded silently."""
     if quantity.amount.denominator != 1:
         base = next(iter(DIMENSIONS[quantity.dimension]))

@@ -32,7 +32,7 @@ def quantity(
         if positive and not parsed.amount:
             raise ValueError(f"is zero; allowed: above zero, in {units.allowed(dimensions)}")
         if exact and parsed.dimension not in ("bdp", "rtt"):
-            units.whole(parsed)
+            units.integer(parsed)
         return parsed
 
     return read

@@ -209,5 +209,5 @@ def _json(content: Any) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> None:
-    with files.whole(path) as file:
+    with files.replacing(path) as file:
         file.write(data)

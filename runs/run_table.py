@@ -253,7 +253,7 @@ def lacking(rows: polars.DataFrame, table: polars.DataFrame) -> polars.DataFrame
 def write(results: Path) -> polars.DataFrame:
     """Updates `results/index.parquet` atomically; returns the table."""
     table = _read(results)
-    with files.whole(results / INDEX) as file:
+    with files.replacing(results / INDEX) as file:
         table.write_parquet(file)
     return table.drop(STAMP)
 

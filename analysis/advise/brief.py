@@ -25,7 +25,7 @@ from analysis.advise.link import Link
 from analysis.advise.parameters import Question
 from analysis.advise.rule import MEAN, Advice
 from analysis.advise.rules_long_flows import DESYNCHRONIZED_ABOVE, SYNCHRONIZED_BELOW
-from analysis.formats import whole
+from analysis.formats import round_up
 from analysis.theory.many_flows import MEASURED_DELTA
 from lib import units
 from lib.terminal import counted
@@ -129,7 +129,7 @@ def start(link: Link, runs: Sequence[EvidenceRun]) -> RuleStart:
     refuted: list[str] = []
     for advice in sorted(candidates, key=lambda advice: advice.packets):
         verdict = judge(advice.rule, unequal, list(runs))
-        start_buffer = RuleStart(max(whole(advice.packets), 1), advice, unequal, verdict, refuted)
+        start_buffer = RuleStart(max(round_up(advice.packets), 1), advice, unequal, verdict, refuted)
         tested, kept = trials(verdict)
         if 2 * kept >= tested:
             return start_buffer
@@ -266,8 +266,8 @@ def _rules(question: Question) -> str:
     rows = [advice for advice in every if not math.isinf(advice.packets)]
     least, most = min(rows, key=lambda row: row.packets), max(rows, key=lambda row: row.packets)
     return (
-        f"Rules: {_with_time(link, max(whole(least.packets), 1))} by {least.rule.name}, to "
-        f"{_with_time(link, whole(most.packets))} by {most.rule.name}; {_decides(question)} All {len(every)} "
+        f"Rules: {_with_time(link, max(round_up(least.packets), 1))} by {least.rule.name}, to "
+        f"{_with_time(link, round_up(most.packets))} by {most.rule.name}; {_decides(question)} All {len(every)} "
         "rules with their assumptions: ADVISE=full; sources in docs/theory.md."
     )
 

@@ -74,7 +74,7 @@ def _flow_sizes(value: str) -> FlowSizes:
         if not re.fullmatch(r"([0-9]{1,9}(\.[0-9]{1,9})?)?", weight) or (":" in word and not weight):
             raise ValueError(f"cannot be read at {word!r}; allowed: {form}")
         quantity = units.parse(size, ("packets", "bytes"))
-        if units.whole(quantity) == 0 or (weight and float(weight) == 0):
+        if units.integer(quantity) == 0 or (weight and float(weight) == 0):
             raise ValueError(f"has a size or frequency of 0 at {word!r}; allowed: {form}, all above 0")
         sizes.append((quantity, float(weight or 1)))
     return FlowSizes(text, tuple(sizes))

@@ -10,7 +10,7 @@ import math
 from analysis.advise.link import Link
 from analysis.advise.rule import Assumption, Rule
 from analysis.advise.rules_long_flows import reno
-from analysis.formats import whole
+from analysis.formats import round_up
 from analysis.theory import capacity_ratio, queues, short_flows, tiny_buffers
 
 SHORT_FLOW_PACKETS = 90  # Appenzeller et al., section 4: shorter flows never leave slow start
@@ -86,7 +86,7 @@ def _md1_assumptions(link: Link) -> list[Assumption]:
     """Two assumptions: packets are Poisson, and the rule's buffer, an estimate for large buffers, is no less than the
     exact buffer (where that is known).
     """
-    packets, exact = whole(_md1(link)), queues.md1_buffer(_load(link), link.risk)
+    packets, exact = round_up(_md1(link)), queues.md1_buffer(_load(link), link.risk)
     text = "the rule's buffer, an estimate for large buffers, is large enough"
     if exact is None:
         return [_poisson(link), Assumption(text, None)]

@@ -23,7 +23,7 @@ from analysis.advise.link import Link
 from analysis.advise.memory import SOURCE, memory_class, ram_bits
 from analysis.advise.parameters import Question
 from analysis.advise.rule import MEAN, NONEMPTY, P01, Advice
-from analysis.formats import si, whole
+from analysis.formats import round_up, si
 from lib.terminal import counted
 from lib.units import show as show_units
 
@@ -130,13 +130,13 @@ def _row_document(question: Question, row: AdviceRow) -> dict[str, Any]:
         if endless
         else {
             "packets": advice.packets,
-            "whole_packets": whole(advice.packets),
+            "whole_packets": round_up(advice.packets),
             "bytes": size,
             "wire_bits": advice.packets * question.link.wire_bytes * 8,  # rate x time, as the literature counts
             "time_s": question.link.time_s(advice.packets),
             "ram_bits": ram_bits(size),
         },
-        "memory": memory_class(size if endless else question.link.bytes(whole(advice.packets)), question.limits),
+        "memory": memory_class(size if endless else question.link.bytes(round_up(advice.packets)), question.limits),
         "holds": advice.holds,
         "conditions": [assumption._asdict() for assumption in advice.assumptions],
         "promise": promise._asdict() if promise else None,
@@ -159,7 +159,7 @@ def _headline(link: Link) -> list[str]:
 def _cells(question: Question, advice: Advice) -> tuple[str, str, str, str, str]:
     if math.isinf(advice.packets):
         return "infinite", "", "", "", ""
-    packets = whole(advice.packets)
+    packets = round_up(advice.packets)
     size = question.link.bytes(packets)
     return (
         si(size, "B"),

@@ -19,7 +19,7 @@ from analysis.advise.brief import pasteable
 from analysis.advise.link import Link
 from analysis.advise.loss_forms import LossForm
 from analysis.advise.parameters import Question
-from analysis.formats import whole
+from analysis.formats import round_up
 from analysis.map import ratio
 from analysis.map.ratio import LARGE, PAPER, SMALL, BestBuffer
 from analysis.theory import capacity_ratio
@@ -93,15 +93,17 @@ def _factor(link: Link, gamma: float, best: BestBuffer) -> float:
 
 def _small(link: Link, gamma: float, answer: Answer | None) -> str:
     by_rule = capacity_ratio.mm1b_s_buffer(link.bdp, capacity_ratio.S_SEGMENTS) if gamma < 1 else None
-    rule = f"{whole(by_rule)}p by equation 3" if by_rule else f"under {capacity_ratio.EX_LARGEST_PACKETS}p by the paper"
+    rule = (
+        f"{round_up(by_rule)}p by equation 3" if by_rule else f"under {capacity_ratio.EX_LARGEST_PACKETS}p by the paper"
+    )
     if answer is None:
-        packets = max(whole(by_rule if by_rule else capacity_ratio.EX_LARGEST_PACKETS), 1)
+        packets = max(round_up(by_rule if by_rule else capacity_ratio.EX_LARGEST_PACKETS), 1)
         return f"{pasteable(link, packets)}, by the paper's rule alone."
     return f"start with {pasteable(link, _start(answer))}; {_ours(link, gamma, answer)}; {rule}."
 
 
 def _large(link: Link, gamma: float, answer: Answer | None) -> str:
-    by_rule = whole(capacity_ratio.pl_l_buffer(link.bdp)) if gamma < 1 else None
+    by_rule = round_up(capacity_ratio.pl_l_buffer(link.bdp)) if gamma < 1 else None
     rule = f"{by_rule}p by equation 7" if by_rule else f"under {capacity_ratio.EX_LARGEST_PACKETS}p by the paper"
     if answer is None:
         return f"{rule}; no published run is at hand."
@@ -109,7 +111,7 @@ def _large(link: Link, gamma: float, answer: Answer | None) -> str:
 
 
 def _start(answer: Answer) -> int:
-    return max(whole(math.sqrt(answer.low * answer.high)), 1)
+    return max(round_up(math.sqrt(answer.low * answer.high)), 1)
 
 
 def _ours(link: Link, gamma: float, answer: Answer) -> str:

@@ -49,7 +49,7 @@ def write(repetition: Path, output: Path) -> int:
 def data(repetition: Path) -> dict[str, Any]:
     """The Flent document. Raises InputError."""
     complete_run.check(repetition, derived=["joined.parquet"])
-    run = complete_run.load_whole(repetition)
+    run = complete_run.load_complete(repetition)
     _, queue = bottleneck(run)
     window = measurement_window(run, queue)
     start, end = window.traffic_start_ns, window.end_ns

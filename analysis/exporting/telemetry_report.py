@@ -38,7 +38,7 @@ def write(repetition: Path, output: Path) -> int:
     """Exports a report for every postcard of a repetition. Returns their number. Raises InputError, OSError."""
     complete_run.check(repetition, raw=[POSTCARDS_FILE, "switch.json"])
     spec, recorded_offset_ns = load_spec(repetition), read_switch(repetition).clock_offset_ns
-    loaded = complete_run.load_whole(repetition).postcards if is_free(spec) else None
+    loaded = complete_run.load_complete(repetition).postcards if is_free(spec) else None
     arrivals = None if loaded is None else PostcardArrivals(loaded)
     has_own_clock = spec.capabilities is not None and not spec.capabilities.exact_time
     if arrivals is None and has_own_clock and recorded_offset_ns is None:

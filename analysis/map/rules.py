@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from analysis.formats import whole
+from analysis.formats import round_up
 from analysis.map.points import BBR, PACED, SLOW_ACCESS, UNPACED, MapPoint
 from analysis.theory import tiny_buffers
 from analysis.theory.many_flows import MEASURED_DELTA, sqrt_rule
@@ -46,7 +46,7 @@ def judge(rule: MapRule, point: MapPoint) -> str:
     """Whether the rule's buffer was enough: HELD from the point's upper bound on, TOO_SMALL up to its lower bound.
     Between the bounds no run decides (OPEN).
     """
-    asked = max(whole(rule.buffer(point.bdp, point.flows, window(point))), 1)
+    asked = max(round_up(rule.buffer(point.bdp, point.flows, window(point))), 1)
     if asked >= point.high:
         return HELD
     return TOO_SMALL if asked <= point.low else OPEN

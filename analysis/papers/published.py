@@ -129,7 +129,7 @@ def write(path: Path, published: Iterable[Mapping[str, Any]]) -> bool:
     table = pl.DataFrame(list(published), schema=SCHEMA).sort("point", "seed", "repetition", "run")
     if path.exists() and parquet.read(path).equals(table):
         return False
-    with files.whole(path) as file:
+    with files.replacing(path) as file:
         table.write_parquet(file, compression="zstd", compression_level=22, statistics=False)
         if (size := file.tell()) > MOST_BYTES:
             raise InputError(

@@ -98,7 +98,7 @@ def test_restart__is_seen_and_times_and_depths_hold_around_it(tmp_path: Path) ->
     truth = by_number(analyse(source("virtual")))
     mine = by_number(told, told.run.clock.restarts_mono_ns[0])
     with pytest.raises(InputError, match="the switch restarted, so the numbers of postcards are not unique"):
-        complete_run.load_whole(told.run.directory)
+        complete_run.load_complete(told.run.directory)
     assert np.array_equal(mine["depth_packets"], truth["depth_packets"])
     assert np.abs(mine["enqueue_mono_ns"] - truth["enqueue_mono_ns"])[_admitted(truth, told)].max() < 2000
 

@@ -48,7 +48,7 @@ def _what_if(
     repetition: Path, place: int, setting: queue.Setting, asked: dict[str, str]
 ) -> tuple[Path, dict[str, Any]]:
     complete_run.check(repetition, derived=[SUMMARY, *stored.sources_of_page(repetition)])
-    run = complete_run.load_whole(repetition)
+    run = complete_run.load_complete(repetition)
     if run.experiment.imported and run.experiment.unknown_columns:
         raise InputError(
             f"{repetition}: was imported from postcards without arrival times or other fields; allowed: runs of "

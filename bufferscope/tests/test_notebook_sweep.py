@@ -9,13 +9,13 @@ import pytest
 import bufferscope as bs
 from analysis.statistics import mean_interval
 from analysis.tests import sweeps
-from bufferscope.notebook_sweep import StoredSweep
+from bufferscope.notebook_sweep import NotebookSweep
 
 pytestmark = pytest.mark.long  # all of it uses one dear fixture
 
 
 @pytest.fixture(scope="module")
-def stored(results: Path, tmp_path_factory: pytest.TempPathFactory) -> StoredSweep:
+def stored(results: Path, tmp_path_factory: pytest.TempPathFactory) -> NotebookSweep:
     summary = json.loads((results / "virtual/rep-1/summary.json").read_text())
     directory = tmp_path_factory.mktemp("sweeps") / "grid"
     places = sweeps.write(directory, summary, {"cc": ["cubic", "reno"], "buf": [10, 80]}, 2)
@@ -23,7 +23,7 @@ def stored(results: Path, tmp_path_factory: pytest.TempPathFactory) -> StoredSwe
     return bs.sweep(directory)
 
 
-def test_sweep__has_its_runs_means_and_figures(stored: StoredSweep) -> None:
+def test_sweep__has_its_runs_means_and_figures(stored: NotebookSweep) -> None:
     assert stored.parameters == {"cc": ["cubic", "reno"], "buf": [10, 80]}
     assert (stored.runs.columns, stored.runs.height) == (bs.index(stored.directory.parent).columns, 7)
     means = {(row["cc"], row["buf"]): row for row in stored.means.iter_rows(named=True)}
@@ -46,7 +46,7 @@ def test_sweep__has_its_runs_means_and_figures(stored: StoredSweep) -> None:
 
 
 @pytest.mark.long  # `make test` does not install pandas
-def test_tables__become_those_of_pandas(stored: StoredSweep) -> None:
+def test_tables__become_those_of_pandas(stored: NotebookSweep) -> None:
     frame = stored.means.to_pandas()
     assert frame["cc"].to_list() == stored.means["cc"].to_list()
     assert frame["queue_delay_p99_ns"].to_list() == stored.means["queue_delay_p99_ns"].to_list()

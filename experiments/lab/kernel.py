@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from experiments import environment
 from experiments.repetition_plan import RunPlan
-from experiments.run_state import Sample
+from experiments.run_state import RunState
 from experiments.switches import CONTROL_SOCKET
 from lib import owner
 
@@ -19,7 +19,7 @@ class ProgressDisplay(Protocol):
     """Receives the progress of a repetition."""
 
     def phase(self, text: str) -> None: ...
-    def sample(self, sample: Sample) -> None: ...
+    def sample(self, sample: RunState) -> None: ...
 
 
 class Kernel(ABC):

@@ -18,7 +18,7 @@ from experiments.cell import RUNTIME
 from experiments.configure import configure
 from experiments.lab.kernel import Kernel, ProgressDisplay
 from experiments.repetition_plan import RunPlan
-from experiments.run_state import Sampler
+from experiments.run_state import RunStateReader
 from experiments.switches import BOTTLENECK, SWITCH_DAEMONS, Switches, in_the_lab
 from experiments.topology import RECEIVER, SENDER
 from experiments.traffic import UserProgram, command, start_all
@@ -142,7 +142,7 @@ def carry_traffic(
     plan = run_plan.traffic
     before = switches.before()
     switches.reset_lateness()
-    sampler = Sampler(switches, directory / "logs")
+    sampler = RunStateReader(switches, directory / "logs")
     user = kernel.user()._asdict()
     for program in plan.user:
         if program.name == user_program.SERVER:

@@ -21,7 +21,7 @@ from experiments.progress import RunProgress
 from experiments.repetition_plan import Durations, RunPlan
 from experiments.resolved import Resolved
 from experiments.run_plan import plan_run
-from experiments.run_state import Sample
+from experiments.run_state import RunState
 from experiments.sizes import sizes
 from lib import owner
 from lib.errors import RunError
@@ -176,7 +176,7 @@ def show(progress: RunProgress, durations: Durations, message: dict[str, Any], p
         if left_s is not None:
             progress.expect(left_s + slow * durations.analysis_s)
         part = "warm-up" if at_s < durations.unmeasured_ns / 1e9 else "traffic"
-        progress.sample(Sample(**message["sample"]), f"{part}, {at_s:.4g} of {traffic_s:g} virtual s")
+        progress.sample(RunState(**message["sample"]), f"{part}, {at_s:.4g} of {traffic_s:g} virtual s")
 
 
 class Pace:

@@ -23,7 +23,7 @@ from experiments.cell import NETNS, RUNTIME
 from experiments.lab import repetition
 from experiments.lab.kernel import Kernel
 from experiments.repetition_plan import RunPlan
-from experiments.run_state import Sample
+from experiments.run_state import RunState
 from experiments.steps import SetupStep, run_steps
 from hosts import aligned_start
 from lib import owner
@@ -151,7 +151,7 @@ class _Progress:
     def phase(self, text: str) -> None:
         self.speaker.say(phase=text)
 
-    def sample(self, sample: Sample) -> None:
+    def sample(self, sample: RunState) -> None:
         traffic_s = max(0.0, round(time.monotonic() - self.start_mono_ns / 1e9, 6))
         self.speaker.say(sample=asdict(sample), traffic_s=traffic_s)
 

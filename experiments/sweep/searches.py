@@ -77,7 +77,7 @@ class Searches:
         """Writes least_buffer.parquet, in one step."""
         values = self._values(table)
         rows = [self._row(point_search, values, given_up) for point_search in self.point_searches]
-        with files.whole(directory / SEARCHED) as file:
+        with files.replacing(directory / SEARCHED) as file:
             polars.DataFrame(rows, schema=SEARCHED_SCHEMA).write_parquet(file)
 
     def lines(self, directory: Path) -> list[str]:

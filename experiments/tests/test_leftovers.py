@@ -94,7 +94,7 @@ def test_leftovers__names_them_all_removes_them_and_spares_what_is_in_use(tmp_pa
     recorded.touch()
     with (
         files.directory(tmp_path) as top, files.scratch(".x.part", top), results.running(tmp_path / "now"),
-        files.whole(tmp_path / "summary.json"),
+        files.replacing(tmp_path / "summary.json"),
     ):  # fmt: skip
         assert set(below(tmp_path)) == stale
         assert main(["leftovers", f"RESULTS={tmp_path}"]) == 2

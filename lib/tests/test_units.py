@@ -23,10 +23,10 @@ AMOUNTS = {
 def test_parse__is_decimal_and_exact() -> None:
     for dimension, amounts in AMOUNTS.items():
         for text, amount in amounts.items():
-            assert units.whole(units.parse(text, (dimension,))) == amount, text
+            assert units.integer(units.parse(text, (dimension,))) == amount, text
     assert units.parse("0.1bdp", ("bdp",)).amount == Fraction(1, 10)
     with pytest.raises(ValueError, match="not a whole number of ns"):
-        units.whole(units.parse("0.5ns", ("time",)))
+        units.integer(units.parse("0.5ns", ("time",)))
 
 
 def test_parse__refuses_values_that_are_no_time() -> None:
