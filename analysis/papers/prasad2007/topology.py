@@ -99,36 +99,36 @@ def gaps(run: PaperRun) -> Gaps:
 def draw(data: Data) -> look.Figure:
     """Boxes and arrows: servers and input links on the left, the router with its buffer, the link, the clients."""
     figure, ax = look.new_panel(look.PAGE_IN * 0.85, 2.0)
-    spec = data["spec"]
-    if spec is None:
+    drawn = data["spec"]
+    if drawn is None:
         return look.absent(ax)
     look.sketch(ax)
     middle = (TOP + BOTTOM) / 2
-    shown = min(SHOWN_LINKS, spec["links"])
+    shown = min(SHOWN_LINKS, drawn["links"])
     for place, height in enumerate(np.linspace(TOP, BOTTOM, shown)):
-        is_last = place == shown - 1 and spec["links"] > shown
-        number = spec["links"] if is_last else place + 1
-        ax.text(0.1, height, f"{spec['sources']} {number}", bbox=_frame(), **look.CENTRED)
+        is_last = place == shown - 1 and drawn["links"] > shown
+        number = drawn["links"] if is_last else place + 1
+        ax.text(0.1, height, f"{drawn['sources']} {number}", bbox=_frame(), **look.CENTRED)
         end = middle + (height - middle) * 0.3
         ax.annotate("", (ROUTER[0], end), (0.18, height), arrowprops={"arrowstyle": "->", "linewidth": 0.8})
         if is_last:
             ax.text(0.1, height + (TOP - BOTTOM) / (shown - 1) / 2, "⋮", **look.CENTRED)
-    inputs = f"{spec['links']:,} × C_in = {formats.si(spec['access_bps'], 'b/s')}"
+    inputs = f"{drawn['links']:,} × C_in = {formats.si(drawn['access_bps'], 'b/s')}"
     ax.text(0.33, TOP + 0.1, inputs, color=BLUE, **look.CENTRED)
-    for (left, right), text in ((ROUTER, f"router\nB = {spec['buffer']}\npackets"), (CLIENTS, "clients")):
+    for (left, right), text in ((ROUTER, f"router\nB = {drawn['buffer']}\npackets"), (CLIENTS, "clients")):
         look.box(ax, left, right, middle, 0.34, text)
     ax.annotate("", (CLIENTS[0], middle), (ROUTER[1], middle), arrowprops={"arrowstyle": "->", "linewidth": 1.4})
-    rate = formats.si(spec["rate_bps"], "b/s")
+    rate = formats.si(drawn["rate_bps"], "b/s")
     ax.text((ROUTER[1] + CLIENTS[0]) / 2, middle + 0.12, f"C_out = {rate}", color=BLUE, **look.CENTRED)
-    ax.text(0.5, 0.06, _words(spec), color=GREY, **look.CENTRED)
+    ax.text(0.5, 0.06, _words(drawn), color=GREY, **look.CENTRED)
     return figure
 
 
-def _words(spec: dict[str, Any]) -> str:
-    rtts = [f"{rtt:g}" for rtt in spec["rtts_ms"]]
+def _words(drawn: dict[str, Any]) -> str:
+    rtts = [f"{rtt:g}" for rtt in drawn["rtts_ms"]]
     listed = ", ".join(rtts) if len(rtts) <= 4 else f"{len(rtts)} from {rtts[0]} to {rtts[-1]}"
-    ratio = spec["rate_bps"] / spec["access_bps"]
-    return f"{spec['users']:,} users; {spec['servers']:,} paths; RTTs without queues (ms): {listed}; Γ = {ratio:g}"
+    ratio = drawn["rate_bps"] / drawn["access_bps"]
+    return f"{drawn['users']:,} users; {drawn['servers']:,} paths; RTTs without queues (ms): {listed}; Γ = {ratio:g}"
 
 
 def _frame() -> dict[str, Any]:
