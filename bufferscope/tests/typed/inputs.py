@@ -23,7 +23,7 @@ MAKERS: dict[str, str | Callable[[Path], None]] = {  # how the files that lines 
     "results/a": f"{BASE}1bdp NAME=whole && ln -sr results/*-whole results/a",
     "results/b": f"{BASE}0.5bdp NAME=half && ln -sr results/*-half results/b",
     "results/c": "cp -rL results/b results/c",
-    "SOURCE": "bufferscope export results/a FORMAT=pcapng OUTPUT=cards.pcapng && mv cards.pcapng SOURCE",
+    "SOURCE": "bufferscope export results/a FORMAT=pcapng OUTPUT=source.pcapng && mv source.pcapng SOURCE",
     "results/theirs": "make import FROM=their-traces OUTPUT=results/theirs",
     "results/spang2021-twenty-packets-smoke": "make sweep SPEC=experiments/specs/spang2021/twenty-packets.yaml SMOKE=1",
     "mycc.c": "cp hosts/congestion/template/mycc.c mycc.c",
