@@ -19,7 +19,7 @@ WIDTH = 120
 _ABOUT = """`.venv/bin/python -m bufferscope.help_text >docs/keys.md` writes this page from the models of the keys.
 
 The scope of a key of `experiment` says where it stands in a file with `groups`: `run` beside the groups, `group` in
-each group, `both` in a group, or beside the groups as their default. A sweep derives the values of `sweep`. `traffic
+each group, `both` in a group, or beside the groups as their default. A sweep derives the values of `sweep`. `traffic`
 has the kinds of traffic that have the key; empty: all."""
 ENVIRONMENT = "The environment (FLOWS=1 bufferscope experiment, FLOWS=1 make experiment) sets no key."
 
