@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
 """From the raw files of one repetition to its tables, summary, figures and report.
 
-Pipeline order: load, unwrap, join, metrics, loss, theory, validity, summary, figures, report.
+Rooms in data flow order: read, join, measure, judge, results, figures, report; replay runs them all.
 """

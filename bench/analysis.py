@@ -45,7 +45,7 @@ def _once(run: Path, output: Path) -> dict:
 
 def _convert(run: Path, output: Path) -> dict:
     begin = time.monotonic()
-    from analysis.derive import convert  # here, because a user also waits for the imports
+    from analysis.replay.derive import convert  # here, because a user also waits for the imports
 
     rows = convert(run, output)
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

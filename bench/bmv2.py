@@ -9,7 +9,7 @@ from bench import lab
 from bench.lab import BenchRun
 from bench.part import Part
 from bench.report import BenchRow
-from experiments import missing
+from experiments.setup import missing
 
 RUNS = 3
 RATES = ("50mbit", "500mbit")

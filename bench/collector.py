@@ -14,7 +14,8 @@ from pathlib import Path
 from bench import processes
 from bench.part import Part
 from bench.report import BenchRow
-from experiments import cell, topology
+from experiments.machine import cell
+from experiments.spec import topology
 from wire.wire import POSTCARD, STORED_POSTCARD
 
 RATE_PER_S, SECONDS = 700_000, 60

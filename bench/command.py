@@ -14,7 +14,7 @@ import sys
 
 from bench import page, report
 from bench.part import Part
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 from lib.errors import RunError
 from lib.exit_codes import Exit
 from lib.keys import Keys, Wrong, field, flag

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.statistics import mean_interval
+from analysis.arithmetic.statistics import mean_interval
 from bench.window_laws import (
     CWR,
     RECOVERY,
@@ -35,8 +35,8 @@ from bench.window_laws import (
     reactions,
     reduction,
 )
-from experiments.host import CHECKOUT
 from experiments.lab import virtual as virtual_lab
+from experiments.machine.host import CHECKOUT
 from runs import verdict
 from runs.names import LATEST, SUMMARY
 from virtual import offers

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.load import load
-from analysis.metrics import arrivals_in, bottleneck, measurement_window
+from analysis.measure.metrics import arrivals_in, bottleneck, measurement_window
+from analysis.read.load import load
 from analysis.theory import sawtooth
 from analysis.theory.single_flow import bdp_packets
 from bench import depth_figure, lab

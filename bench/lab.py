@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from bench.report import RESULTS
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 from runs.names import LATEST, SUMMARY
 
 RUN_DIRECTORIES = RESULTS / "runs"  # keeps only the runs of each part's last bench, because runs are large

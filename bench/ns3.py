@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from experiments.host import BUILD
+from experiments.machine.host import BUILD
 from model.experiment import Experiment
 
 SIMULATOR = BUILD / "simulator"

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from bench.report import FIGURE, BenchRow, short
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 
 STORED, PAGE = "docs/measurements.json", "docs/measurements.md"
 HEAD = """# What was measured

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from experiments import topology
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
+from experiments.spec import topology
 
 READY_TIMEOUT_S = 10
 END_TIMEOUT_S = 20

@@ -21,7 +21,8 @@ from bench.report import BenchRow
 from controlplane.policy import TailDrop
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Collector, Switch
-from experiments import cell, topology
+from experiments.machine import cell
+from experiments.spec import topology
 from wire.wire import POSTCARD
 
 SECONDS, RUNS = 8, 3

@@ -18,7 +18,9 @@ from bench.report import BenchRow
 from bench.switch import PORTS, RUNS, SECONDS, collected, configure, let_tcp_burst, network, soft_switch
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS, connect
-from experiments import cell, environment, host, missing, topology
+from experiments.machine import cell, host
+from experiments.setup import environment, missing
+from experiments.spec import topology
 from lib import syscalls
 
 LIMIT_PACKETS = 100_000  # the limit of BMv2's queues: the default of 64 packets would cause uncounted drops

@@ -14,7 +14,9 @@ from pathlib import Path
 from bench import processes
 from bench.part import Part
 from bench.report import BenchRow
-from experiments import cell, missing, topology
+from experiments.machine import cell
+from experiments.setup import missing
+from experiments.spec import topology
 
 SECONDS, RUNS = 10, 3
 SENDS_PER_S = 250_000  # each send causes one or two events

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.raw import load_postcards
+from analysis.read.raw import load_postcards
 from bench import lab, ns3
 from bench.lab import BenchRun
 from bench.part import Part

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.raw import Columns, load_postcards, load_tcp
+from analysis.read.raw import Columns, load_postcards, load_tcp
 from runs.names import POSTCARDS_FILE, TCP_FILE
 from wire.wire import POSTCARD, TCP_RECORD
 

@@ -41,11 +41,11 @@ class Command(NamedTuple):
 
 _ALL = (
     Command(
-        "experiment", "run one experiment", "experiments.command", "CC=cubic FLOWS=16 BUF=0.5bdp", others="module",
-        starts_programs=True,
+        "experiment", "run one experiment", "experiments.commands.experiment", "CC=cubic FLOWS=16 BUF=0.5bdp",
+        others="module", starts_programs=True,
     ),
     Command(
-        "show", "print in SI units what an experiment would run, and run nothing", "experiments.command",
+        "show", "print in SI units what an experiment would run, and run nothing", "experiments.commands.experiment",
         "CC=reno FLOWS=1 BUF=250us", "show", others="module",
     ),
     Command(
@@ -54,13 +54,13 @@ _ALL = (
         starts_programs=True,
     ),
     Command(
-        "figures", "run the missing part of a paper's sweeps, and draw its figures", "experiments.figures",
+        "figures", "run the missing part of a paper's sweeps, and draw its figures", "experiments.commands.figures",
         "spang2021 FIGURE=5a SMOKE=1", "run_command", first=("paper",), starts_programs=True,
     ),
     Command("runs", "list the analysed runs, newest last", "bufferscope.run_list", "cc=cubic flows=16 --valid"),
     Command(
         "replay", "derive every file of a run from its raw files again, or pass its arrivals through another queue",
-        "experiments.replay", "results/latest BUF=0.25bdp", first=("run",),
+        "experiments.commands.replay", "results/latest BUF=0.25bdp", first=("run",),
     ),
     Command(
         "export", "write a run in another format", "analysis.exporting.command",
@@ -71,23 +71,23 @@ _ALL = (
         "FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms", first=("from",), starts_programs=True,
     ),
     Command(
-        "sweep-report", "make the page of a sweep", "analysis.sweep_report.command",
+        "sweep-report", "make the page of a sweep", "analysis.report.sweep_report.command",
         "results/spang2021-twenty-packets-smoke", first=("sweep",),
     ),
     Command(
-        "advise", "recommend a buffer for a link, from rules, stored runs or a measurement", "experiments.advise",
-        "RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99", starts_programs=True,
+        "advise", "recommend a buffer for a link, from rules, stored runs or a measurement",
+        "experiments.commands.advise", "RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99", starts_programs=True,
     ),
     Command(
         "compare", "show the numbers of two runs side by side, and draw both queues", "bufferscope.compare",
         "results/a results/b", first=("run", "with"),
     ),
     Command(
-        "cc", "list the congestion controls of each clock, and their parameters", "experiments.algorithms", "", "show",
-        has_keys=False, starts_programs=True,
+        "cc", "list the congestion controls of each clock, and their parameters", "experiments.commands.algorithms",
+        "", "show", has_keys=False, starts_programs=True,
     ),
     Command(
-        "leftovers", "list what killed commands left, and remove it with REMOVE=1", "experiments.leftovers",
+        "leftovers", "list what killed commands left, and remove it with REMOVE=1", "experiments.machine.leftovers",
     ),
     Command("parameters", "explain every parameter of experiment", "bufferscope.help_text", "", "parameters",
             has_keys=False),
@@ -96,8 +96,8 @@ _ALL = (
         has_keys=False,
     ),
     Command(
-        "deploy", "install packages and programs on a target's machines or labs", "experiments.deploy", "TARGET=bmv2",
-        "deploy", others="module", starts_programs=True,
+        "deploy", "install packages and programs on a target's machines or labs", "experiments.setup.deploy",
+        "TARGET=bmv2", "deploy", others="module", starts_programs=True,
     ),
     Command(
         "kernel", "build the kernel of the virtual-time lab", "virtual.kernel.command",

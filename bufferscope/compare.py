@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import polars
 
-from analysis import complete_run, setting_differences, verdict_text
-from analysis.distributions import NAME as DISTRIBUTIONS
-from analysis.setting_differences import Difference
-from analysis.statistics import difference_interval, mean_interval
-from experiments.terminal_results import FRACTION, Outcome, median, outcome
+from analysis.arithmetic.statistics import difference_interval, mean_interval
+from analysis.read import complete_run
+from analysis.report import setting_differences
+from analysis.report.setting_differences import Difference
+from analysis.results.distributions import NAME as DISTRIBUTIONS
+from analysis.wording import verdict_text
+from experiments.run.terminal_results import FRACTION, Outcome, median, outcome
 from lib import files, parquet
 from lib.errors import InputError
 from lib.exit_codes import Exit

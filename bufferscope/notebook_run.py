@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars
 
-from analysis import complete_run, figures
+from analysis import figures
+from analysis.read import complete_run
 from bufferscope.drawn import drawn
 from lib import parquet
 from lib.errors import InputError
@@ -24,7 +25,7 @@ from runs.spec_file import load_spec
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
+    from analysis.judge.analyse import Analysis
 
 TABLES = ("joined", "postcards", "tcp")
 CALLER = 3  # frames up from here: the line that calls bufferscope.open
@@ -117,7 +118,7 @@ class NotebookRun:
     @cached_property
     def analysis(self) -> Analysis:
         """The repetition analysed in memory, from raw files; nothing is written. Raises InputError."""
-        from analysis.analyse import analyse
+        from analysis.judge.analyse import analyse
 
         complete_run.load_complete(self.directory)
         return analyse(self.directory)

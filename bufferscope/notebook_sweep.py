@@ -46,7 +46,7 @@ class NotebookSweep:
         and the ends of the mean's 95 % Student's t interval (null for a single repetition). Utilization and loss are
         shares from 0 to 1.
         """
-        from analysis.sweep_report import means
+        from analysis.report.sweep_report import means
 
         rows = []
         for line in means.of(self._stored):

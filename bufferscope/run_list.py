@@ -9,7 +9,7 @@ from typing import Any
 import polars
 from pydantic import create_model
 
-from analysis import formats
+from analysis.wording import formats
 from lib.errors import InputError
 from lib.keys import Keys, field, flag
 from lib.terminal import printable

@@ -6,7 +6,7 @@ files (digests.json) are written before environment.json. A repetition that ende
 ABORTED (aborted.py). If the runner was killed, the next run writes ABORTED, and names each repetition that was
 recorded but not analysed. Every running run holds a lock on its directory, and the kernel releases the lock when the
 run's last process ends; an unfinished run without a lock was killed. So several experiments may run in one results
-directory, if the machine has the processors (experiments/machine.py).
+directory, if the machine has the processors (experiments/machine/reservation.py).
 
 Users may share a results directory, and one of them may be root. Directories themselves are locked: a lock file would
 have an owner, who could keep others out. Each run marks and names only the runs of its own user.

@@ -25,8 +25,8 @@ from analysis.advise.link import Link
 from analysis.advise.parameters import Question
 from analysis.advise.rule import MEAN, Advice
 from analysis.advise.rules_long_flows import DESYNCHRONIZED_ABOVE, SYNCHRONIZED_BELOW
-from analysis.formats import round_up
 from analysis.theory.many_flows import MEASURED_DELTA
+from analysis.wording.formats import round_up
 from lib import units
 from lib.terminal import counted
 

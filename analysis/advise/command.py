@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The part of the command `advise` that reads stored runs. experiments/advise.py adds the measurement (MEASURE=1)."""
+"""The part of the command `advise` that reads stored runs. The measurement (MEASURE=1) is in
+experiments/commands/advise.py.
+"""
 
 from __future__ import annotations
 

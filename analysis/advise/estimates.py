@@ -2,10 +2,10 @@
 """What stored runs say about a link: its least buffer for a utilization, and what a buffer would give.
 
 Runs that differ in nothing but buffer and repetition form a series. Each series bounds the least buffer of its link
-(analysis/least_buffer.py). The bounds are carried over to the asked link by the square root rule (B sqrt(n) / BDP), and
-kriging measures, on the series themselves, how far this rule is off at a distance in flows and in BDP/n. Series of all
-loss-based algorithms show the error; only those of the asked algorithm give the value. Intervals are of two standard
-deviations: in docs/theory.md is how many links, held out, lay inside.
+(analysis/papers/least_buffer.py). The bounds are carried over to the asked link by the square root rule
+(B sqrt(n) / BDP), and kriging measures, on the series themselves, how far this rule is off at a distance in flows and
+in BDP/n. Series of all loss-based algorithms show the error; only those of the asked algorithm give the value.
+Intervals are of two standard deviations: in docs/theory.md is how many links, held out, lay inside.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from analysis.advise.evidence import EvidenceRun
 from analysis.advise.kriging import Samples
 from analysis.advise.link import Link
 from analysis.advise.rule import P01
-from analysis.least_buffer import bounds
+from analysis.papers.least_buffer import bounds
 from analysis.theory.single_flow import bdp_packets
 from lib.frames import wire_bytes_of_ip
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from analysis import published_numbers
 from analysis.map.ratio import PAPER
-from analysis.published_numbers import LOSS_EVIDENCE, LOSS_FIT, PublishedNumber
+from analysis.papers import published_numbers
+from analysis.papers.published_numbers import LOSS_EVIDENCE, LOSS_FIT, PublishedNumber
 from analysis.theory.loss_fits import CLEAR
 from lib.errors import InputError
 from lib.terminal import one_line

@@ -183,7 +183,7 @@ class Question(Keys):
 
 
 class Asked(Question):
-    """The keys of `advise`. experiments/advise.py has the rules of a measurement."""
+    """The keys of `advise`. experiments/commands/advise.py has the rules of a measurement."""
 
     advise: str = field(
         "full: every rule with its assumptions and our runs; brief: five lines", default=FORMS[0], values=FORMS

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from analysis.advise.link import Link
 from analysis.advise.rule import MEAN, NONEMPTY, P01, Assumption, Promise, Rule
-from analysis.formats import si
-from analysis.metrics import UTILIZATION_WINDOW_RTTS
+from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.theory import gaussian, many_flows, single_flow
+from analysis.wording.formats import si
 
 BURST_PACKETS = 20  # Spang et al., 3.6: a smaller buffer loses bursts under any rule
 SYNCHRONIZED_BELOW, DESYNCHRONIZED_ABOVE = 100, 500  # flows; Appenzeller et al., 3.2

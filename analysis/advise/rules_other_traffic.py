@@ -10,8 +10,8 @@ import math
 from analysis.advise.link import Link
 from analysis.advise.rule import Assumption, Rule
 from analysis.advise.rules_long_flows import reno
-from analysis.formats import round_up
 from analysis.theory import capacity_ratio, queues, short_flows, tiny_buffers
+from analysis.wording.formats import round_up
 
 SHORT_FLOW_PACKETS = 90  # Appenzeller et al., section 4: shorter flows never leave slow start
 MOST_LOST = 0.1  # Enachescu et al.'s equation 2 omits terms that grow with the loss; with more loss we do not trust it

@@ -23,7 +23,7 @@ from analysis.advise.link import Link
 from analysis.advise.memory import SOURCE, memory_class, ram_bits
 from analysis.advise.parameters import Question
 from analysis.advise.rule import MEAN, NONEMPTY, P01, Advice
-from analysis.formats import round_up, si
+from analysis.wording.formats import round_up, si
 from lib.terminal import counted
 from lib.units import show as show_units
 

@@ -19,10 +19,10 @@ from analysis.advise.brief import pasteable
 from analysis.advise.link import Link
 from analysis.advise.loss_forms import LossForm
 from analysis.advise.parameters import Question
-from analysis.formats import round_up
 from analysis.map import ratio
 from analysis.map.ratio import LARGE, PAPER, SMALL, BestBuffer
 from analysis.theory import capacity_ratio
+from analysis.wording.formats import round_up
 from hosts.traffic.draw_words import in_base_units, is_distribution, read_distribution
 from lib import units
 from lib.terminal import counted

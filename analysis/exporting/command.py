@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from analysis import complete_run
+from analysis.read import complete_run
 from lib import files
 from lib.errors import InputError
 from lib.keys import Keys, Wrong, field

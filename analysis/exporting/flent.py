@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import complete_run
-from analysis.by_flow import ByFlow
+from analysis.arithmetic.by_flow import ByFlow
 from analysis.exporting import tables
-from analysis.load import Run
-from analysis.metrics import UTILIZATION_WINDOW_RTTS, bottleneck, jain_index, measurement_window
-from analysis.raw import known
+from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS, bottleneck, jain_index, measurement_window
+from analysis.read import complete_run
+from analysis.read.load import Run
+from analysis.read.raw import known
 from lib import regular
 from lib.errors import InputError
 from runs.names import POSTCARDS_FILE

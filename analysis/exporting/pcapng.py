@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exports postcards as datagrams in a pcapng file with ns timestamps: the bytes of the wire format behind synthetic
 Ethernet, IPv4 and UDP headers (documentation addresses, RFC 5737). Times are those of the collector's kernel. The
-file's comment describes the run (analysis/run_description.py).
+file's comment describes the run (analysis/read/run_description.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import IO
 
 import numpy as np
 
-from analysis import complete_run, run_description
+from analysis.read import complete_run, run_description
 from lib import regular
 from lib.errors import InputError
 from runs.names import POSTCARDS_FILE

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis import complete_run
+from analysis.read import complete_run
 from lib import parquet
 from lib.errors import InputError
 from wire import formats

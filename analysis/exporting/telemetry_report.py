@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis import complete_run
-from analysis.documents import read_switch
+from analysis.arithmetic.unwrap import switch_time
 from analysis.exporting import pcapng
-from analysis.packets import packet_headers, packet_kinds
-from analysis.postcards import PostcardArrivals
-from analysis.switch_clock import is_free
-from analysis.unwrap import switch_time
+from analysis.exporting.packets import packet_headers, packet_kinds
+from analysis.read import complete_run
+from analysis.read.documents import read_switch
+from analysis.read.postcards import PostcardArrivals
+from analysis.read.switch_clock import is_free
 from lib.errors import InputError
 from runs.names import POSTCARDS_FILE
 from runs.spec_file import load_spec

@@ -6,8 +6,8 @@ colours from common.py and bands.py.
 
 from __future__ import annotations
 
-from analysis.algorithm_names import name as name  # part of this module's interface
 from analysis.figures.common import BLUE, DISTINCT, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+from analysis.wording.algorithm_names import name as name  # part of this module's interface
 
 COLORS = {
     "reno": BLUE, "cubic": RED, "bbr": GREEN, "bbr2": SKY, "bbr3": ORANGE, "scalable": PURPLE, "scalable_50": PURPLE,

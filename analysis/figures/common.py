@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis import group_results
 from analysis.figures import canvas
-from analysis.formats import count, number, si
-from analysis.traffic_text import traffic_text
+from analysis.measure import group_results
+from analysis.wording.formats import count, number, si
+from analysis.wording.traffic_text import traffic_text
 from lib import units
 from lib.frames import ETHERNET_BYTES
 from model.experiment import PROGRAM, Experiment
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
-    from analysis.load import Run
+    from analysis.judge.analyse import Analysis
+    from analysis.read.load import Run
 
 COLUMNS = 1200  # pixel columns of the widest axes at report width
 MAX_DROPS_DRAWN = 4000

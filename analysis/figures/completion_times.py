@@ -14,13 +14,13 @@ import numpy as np
 
 from analysis.figures import canvas, common
 from analysis.figures.common import BLACK, DISTINCT, GREY, Data
-from analysis.traffic_text import transfers_text
+from analysis.wording.traffic_text import transfers_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
+    from analysis.judge.analyse import Analysis
 
 MAX_POINTS = 3000  # points of a group; a sample of a larger group keeps its slowest flows
 SLOWEST_KEPT = 300
@@ -29,7 +29,7 @@ MAX_STEPS = 500  # of a distribution
 
 def prepare(a: Analysis) -> Data:
     """Points and distributions of each group, thinned, and the RTT and rate of the empty path."""
-    from analysis import finite_flows
+    from analysis.measure import finite_flows
 
     records, spec = a.run.flow_records, a.run.experiment
     assert records is not None

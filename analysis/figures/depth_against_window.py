@@ -15,7 +15,7 @@ from analysis.figures.common import BLUE, GREY, Data
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
+    from analysis.judge.analyse import Analysis
 
 MOST_POINTS = 3000
 

@@ -16,7 +16,7 @@ from analysis.figures import NAMES, canvas, common, names
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
+    from analysis.judge.analyse import Analysis
 
 PNG_DPI = 150
 STYLE: dict[str, Any] = {

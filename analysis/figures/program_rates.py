@@ -11,13 +11,13 @@ import numpy as np
 
 from analysis.figures import canvas, common
 from analysis.figures.common import DISTINCT, GREY, Data
-from analysis.formats import si
+from analysis.wording.formats import si
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
-    from analysis.flows import Flow
+    from analysis.judge.analyse import Analysis
+    from analysis.read.flows import Flow
 
 MOST_BINS = 400
 LEAST_RTTS = 2  # minimum width of a bin
@@ -26,7 +26,7 @@ MOST_DRAWN = len(DISTINCT) - 1  # flows with a line of their own: those with mos
 
 def prepare(a: Analysis) -> Data:
     """Rates of the largest flows and of all others in equal bins from the start of the traffic."""
-    from analysis.postcards import dropped, wire_bytes
+    from analysis.read.postcards import dropped, wire_bytes
 
     facts = common.run_facts(a)
     span_ns = max(a.window.end_ns - a.window.traffic_start_ns, 1)

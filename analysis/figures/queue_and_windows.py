@@ -12,14 +12,14 @@ import numpy as np
 
 from analysis.figures import bands, canvas, common
 from analysis.figures.common import BLACK, BLUE, GREY, LABEL_RED, ORANGE, RED, Data
-from analysis.flow_distribution import MANY_FLOWS
+from analysis.measure.flow_distribution import MANY_FLOWS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
-    from analysis.flows import Flow
+    from analysis.judge.analyse import Analysis
+    from analysis.read.flows import Flow
 
 BAND_COLUMNS = 400
 ROOM_ON_PHONE = 1.22  # on a phone: top of the depth axis / the larger of buffer and largest depth
@@ -29,7 +29,7 @@ def prepare(a: Analysis) -> Data:
     """Envelopes of at most COLUMNS columns each, and the thinned times of drops. With more than MANY_FLOWS flows,
     percentiles over flows instead of an envelope for each flow.
     """
-    from analysis.metrics import experiment_groups
+    from analysis.measure.metrics import experiment_groups
     from wire import wire
 
     facts = common.run_facts(a)

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.arithmetic.reproducible_sums import percentile
 from analysis.figures import common
 from analysis.figures.common import BLACK, BLUE, GREY, LABEL_RED, ORANGE, Data
-from analysis.reproducible_sums import percentile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
+    from analysis.judge.analyse import Analysis
 
 MAX_BINS = 200
 
 
 def prepare(a: Analysis) -> Data:
     """Packets in each bin of depths, percentiles and theory. Bin b holds depths b * width to (b + 1) * width - 1."""
-    from analysis import open_loop
-    from analysis.metrics import arrivals_in
+    from analysis.measure import open_loop
+    from analysis.measure.metrics import arrivals_in
 
     if a.run.depths is None:
         depth = a.queue["depth_packets"][arrivals_in(a.queue, a.window.start_ns, a.window.end_ns)]

@@ -15,7 +15,7 @@ from analysis.figures.common import BLACK, BLUE, LABEL_RED, Data
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
+    from analysis.judge.analyse import Analysis
 
 POINTS = 500
 PERCENTS = (50, 99)
@@ -23,8 +23,8 @@ PERCENTS = (50, 99)
 
 def prepare(a: Analysis) -> Data:
     """Delays in ms at POINTS equal steps of the distribution function."""
-    from analysis.metrics import arrivals_in
-    from analysis.postcards import dropped
+    from analysis.measure.metrics import arrivals_in
+    from analysis.read.postcards import dropped
 
     rows = arrivals_in(a.queue, a.window.start_ns, a.window.end_ns)
     delay_ms = a.queue["sojourn_ns"][rows][~dropped(a.queue)[rows]] / 1e6

@@ -15,7 +15,7 @@ from analysis.figures.common import Data
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
+    from analysis.judge.analyse import Analysis
 
 MOST_STEPS = 200
 STYLES = ("-", "--", "-.", ":")

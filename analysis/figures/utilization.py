@@ -17,7 +17,7 @@ from analysis.figures.common import BLUE, GREEN, GREY, RED, SKY, Data
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
+    from analysis.judge.analyse import Analysis
 
 STEPS_PER_RTT = 4
 WRONG_RATE_PERCENT = 105  # exceeded only if the rate is wrong, as in an imported run that does not state it
@@ -26,7 +26,7 @@ MIN_ROOM_PERCENT = 8  # least span of the axis below 100 %: a smaller span would
 
 def prepare(a: Analysis) -> Data:
     """Both curves, thinned; mean, percentile and prediction; the times of loss events."""
-    from analysis.metrics import UTILIZATION_WINDOW_RTTS, sliding_starts
+    from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS, sliding_starts
     from analysis.theory import single_flow
 
     rtt_ns, spec = a.run.experiment.rtt_ns, a.run.experiment

@@ -14,13 +14,13 @@ import numpy as np
 
 from analysis.figures import bands, canvas, common
 from analysis.figures.common import BLACK, BLUE, GREY, Data
-from analysis.flow_distribution import MANY_FLOWS
+from analysis.measure.flow_distribution import MANY_FLOWS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
+    from analysis.judge.analyse import Analysis
 
 PERCENTILES = (1, 25, 50, 75, 99)
 MAX_BINS = 80
@@ -29,7 +29,7 @@ MOST_PHONE_TICKS = 14
 
 def prepare(a: Analysis) -> Data:
     """Percentiles of each flow, and a histogram of all samples."""
-    from analysis.metrics import rows_at_acks
+    from analysis.measure.metrics import rows_at_acks
 
     rows = rows_at_acks(a.run, a.trace, a.window)
     pooled = a.trace.in_flight[rows.rows]

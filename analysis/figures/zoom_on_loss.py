@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.analyse import Analysis
+    from analysis.judge.analyse import Analysis
 
 BEFORE_RTTS, AFTER_RTTS = 2, 6  # multiples of the longest RTT (with a full queue)
 MAX_LOSERS_DRAWN = 6
@@ -26,7 +26,7 @@ MAX_LOSERS_DRAWN = 6
 
 def prepare(a: Analysis) -> Data:
     """Exact steps of queue and windows around one moment."""
-    from analysis.metrics import experiment_groups
+    from analysis.measure.metrics import experiment_groups
 
     facts = common.run_facts(a)
     moment, is_loss = _moment(a)

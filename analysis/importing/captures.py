@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.capture import MAGICS, Capture, udp_payloads
-from analysis.flows import PROTOCOL_NUMBERS
+from analysis.arithmetic.unwrap import SWITCH_TIME_BITS, switch_steps
+from analysis.importing.capture import MAGICS, Capture, udp_payloads
 from analysis.importing.fields import Addresses, Cards
 from analysis.importing.text import CARDS_UNKNOWN, TOFINO_CELL_BYTES
-from analysis.postcards import busiest, queue_keys
-from analysis.unwrap import SWITCH_TIME_BITS, switch_steps
+from analysis.read.flows import PROTOCOL_NUMBERS
+from analysis.read.postcards import busiest, queue_keys
 from lib.errors import InputError
 from wire import wire
 

@@ -144,7 +144,7 @@ def _import_one(experiment: sources.Experiment, repetition: Path) -> int:
     """Writes and analyses an experiment in a scratch directory, then renames the directory. After a failure nothing
     remains.
     """
-    from analysis.replay import drawing_pool, replay
+    from analysis.replay.replay import drawing_pool, replay
 
     made = [path for path in repetition.parents if not path.exists()]
     try:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from analysis.flows import FiveTuple
+from analysis.read.flows import FiveTuple
 from lib.errors import InputError
 
 LINE = "line"  # the column with each row's line in its file

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import run_description
 from analysis.importing import captures, tables, text, write
 from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, joined_cards, typed, whole
-from analysis.postcards import busiest, queue_keys
-from analysis.settings import POLICY_OF_MODE
+from analysis.judge.settings import POLICY_OF_MODE
+from analysis.read import run_description
+from analysis.read.postcards import busiest, queue_keys
 from controlplane.policy import WATCHED_MODES
 from lib import regular
 from lib.errors import InputError

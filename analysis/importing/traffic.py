@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.flows import PROTOCOL_NUMBERS, WORDS, FiveTuple, Flows, FlowTable
 from analysis.importing.fields import Cards, Events
-from analysis.join import TCP_SYN
+from analysis.join.join import TCP_SYN
+from analysis.read.flows import PROTOCOL_NUMBERS, WORDS, FiveTuple, Flows, FlowTable
 from lib.errors import InputError
 from lib.terminal import counted
 from wire import wire

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import yaml
 
-from analysis.flows import PROTOCOL_NAMES, FiveTuple, address_text
-from analysis.imported import DEPTHS_FILE
+from analysis.arithmetic.unwrap import SWITCH_TIME_BITS
 from analysis.importing import traffic
 from analysis.importing.fields import Addresses, Cards, Depths, Events
-from analysis.postcards import admitted, busiest, queue_keys
-from analysis.unwrap import SWITCH_TIME_BITS
+from analysis.read.flows import PROTOCOL_NAMES, FiveTuple, address_text
+from analysis.read.imported import DEPTHS_FILE
+from analysis.read.postcards import admitted, busiest, queue_keys
 from lib import regular
 from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis import algorithm_names
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, BLUE, BROWN, GREY, OLIVE, ORANGE, SKY, Data
 from analysis.map import ratio
@@ -21,6 +20,7 @@ from analysis.map.ratio import LARGE, SMALL, BestBuffer
 from analysis.map.rules import LEAST_WINDOW, RULES, MapRule, region, spans
 from analysis.papers import look
 from analysis.theory import capacity_ratio
+from analysis.wording import algorithm_names
 
 WIDTH_IN, PANEL_IN, LEGEND_IN = 4.0, 2.7, 1.6
 MARKERS = {UNPACED: "o", PACED: "s", SLOW_ACCESS: "^", BBR: "D"}

@@ -2,8 +2,8 @@
 """Least buffers by three criteria, from the published run tables of long flows.
 
 Runs that differ in nothing but the buffer and the repetition form a group. Each group gives at most one point per
-criterion: the bounds of analysis/least_buffer.py. A group with a single buffer gives one bound; the bound counts only
-if no group with more buffers has the same paper, algorithm, flows, senders and BDP.
+criterion: the bounds of analysis/papers/least_buffer.py. A group with a single buffer gives one bound; the bound
+counts only if no group with more buffers has the same paper, algorithm, flows, senders and BDP.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from analysis.least_buffer import bounds, by_buffer
 from analysis.papers import published, registry
+from analysis.papers.least_buffer import bounds, by_buffer
 from analysis.papers.paper import NS3
 from analysis.theory.single_flow import bdp_packets
 from controlplane.policy import MARKING_MODES

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from analysis import published_numbers
-from analysis.papers import published
-from analysis.published_numbers import PublishedNumber
+from analysis.papers import published, published_numbers
+from analysis.papers.published_numbers import PublishedNumber
 from analysis.theory.single_flow import bdp_packets
 from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip

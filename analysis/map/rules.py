@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from analysis.formats import round_up
 from analysis.map.points import BBR, PACED, SLOW_ACCESS, UNPACED, MapPoint
 from analysis.theory import tiny_buffers
 from analysis.theory.many_flows import MEASURED_DELTA, sqrt_rule
 from analysis.theory.single_flow import bdp_rule
+from analysis.wording.formats import round_up
 
 DELTA = MEASURED_DELTA["reno"]
 LEAST_WINDOW = 2.0  # packets: for smaller windows the logarithm asks for next to no buffer

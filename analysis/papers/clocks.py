@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 import polars as pl
 
-from analysis import algorithm_names
+from analysis.arithmetic.statistics import Interval, mean_interval
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.metrics import UTILIZATION_WINDOW_RTTS
+from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.papers import look
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import REAL, PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import BDP, bdp
-from analysis.statistics import Interval, mean_interval
+from analysis.wording import algorithm_names
 
 CAPTION = (
     "points of the sweeps that were also measured in real time (CLOCK=real), against the same in virtual time. Where a "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Between which two buffers of the runs a mean crosses a level: what two of the papers call the least buffer. The least
-buffer of analysis/least_buffer.py judges the mean's interval instead.
+buffer of analysis/papers/least_buffer.py judges the mean's interval instead.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from analysis.arithmetic.statistics import Interval
 from analysis.papers import look
 from analysis.papers.facts import Fact
 from analysis.papers.paper_runs import PaperRun
 from analysis.papers.series import series
-from analysis.statistics import Interval
 
 
 class Crossing(NamedTuple):

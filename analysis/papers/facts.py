@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from analysis.published_numbers import Key
-from analysis.statistics import Interval
+from analysis.arithmetic.statistics import Interval
+from analysis.papers.published_numbers import Key
 
 NOT_MEASURED = "not measured"
 DIGITS = 10

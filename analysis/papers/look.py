@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.arithmetic.statistics import Interval
 from analysis.figures import algorithms, common
 from analysis.figures.common import BLACK, GREY, Data, plain, tidy
 from analysis.figures.common import log_axis as log_axis
 from analysis.papers.paper_runs import kinds
-from analysis.statistics import Interval
 from lib.terminal import counted
 
 if TYPE_CHECKING:  # figures annotate with look.Figure and look.Axes: matplotlib is loaded only where it draws

@@ -18,7 +18,8 @@ import numpy as np
 import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
-from analysis import complete_run, distributions
+from analysis.read import complete_run
+from analysis.results import distributions
 from lib import parquet, regular
 from lib.errors import InputError
 from lib.terminal import one_line

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from analysis.arithmetic.statistics import Interval, mean_interval
 from analysis.papers.paper_run import PaperRun
-from analysis.statistics import Interval, mean_interval
 from controlplane.policy import MARKING_MODES
 
 NEAR = 0.02  # largest relative difference between buffers that count as equal

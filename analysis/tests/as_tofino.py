@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import yaml
 
-from analysis.analyse import Analysis
-from analysis.load import load
-from analysis.postcards import dropped
-from analysis.raw import Columns
+from analysis.judge.analyse import Analysis
+from analysis.read.load import load
+from analysis.read.postcards import dropped
+from analysis.read.raw import Columns
 from analysis.tests import simulate
 from analysis.tests.documents import change
 from controlplane.targets import TARGETS

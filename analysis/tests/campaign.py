@@ -199,10 +199,10 @@ def undrawn() -> contextlib.ExitStack:
 
     stack = contextlib.ExitStack()
     for target, what in {
-        "analysis.derive.draw_all": _blank_figures,
+        "analysis.replay.derive.draw_all": _blank_figures,
         "analysis.whatif.figure.draw": _blank_queue,
         "analysis.figures.two_depths.draw": _blank_depths,
-        "analysis.replay.drawing_pool": contextlib.nullcontext,
+        "analysis.replay.replay.drawing_pool": contextlib.nullcontext,
     }.items():
         stack.enter_context(mock.patch(target, what))
     return stack

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.analyse import Analysis, analyse
+from analysis.judge.analyse import Analysis, analyse
 from analysis.tests import campaign, simulate
 from analysis.tests.browser import Browser, needed
 from analysis.tests.undrawn import leave_out

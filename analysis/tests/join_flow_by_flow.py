@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The join as a loop over flows, one after another: the reference for analysis/join.py, which joins all flows of a
-batch at once.
+"""The join as a loop over flows, one after another: the reference for analysis/join/join.py, which joins all flows of
+a batch at once.
 
-This join is slow and plain. It shares only `match` (analysis/retransmits.py), `near32`, `known`, constants and data
-classes with analysis/join.py.
+This join is slow and plain. It shares only `match` (analysis/join/retransmits.py), `near32`, `known`, constants and
+data classes with analysis/join/join.py.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.flows import FiveTuple
-from analysis.join import NONE, Segments
-from analysis.load import Run
-from analysis.raw import Columns, known
-from analysis.retransmits import Retransmits, match
-from analysis.unwrap import near32
+from analysis.arithmetic.unwrap import near32
+from analysis.join.join import NONE, Segments
+from analysis.join.retransmits import Retransmits, match
+from analysis.read.flows import FiveTuple
+from analysis.read.load import Run
+from analysis.read.raw import Columns, known
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
 from wire import wire
 

@@ -17,8 +17,8 @@ from analysis.advise.evidence import Evidence, EvidenceRun
 from analysis.advise.link import Link
 from analysis.theory import many_flows
 from bufferscope.__main__ import main
-from experiments.host import CHECKOUT, Host
-from experiments.resolve import resolve
+from experiments.machine.host import CHECKOUT, Host
+from experiments.spec.resolve import resolve
 from lib import keys
 
 LINK = ("RATE=100gbit", "RTT=100ms", "FLOWS=10000")  # Spang et al., 7.1

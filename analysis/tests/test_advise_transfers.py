@@ -10,7 +10,7 @@ import pytest
 from analysis.advise import loss_forms, parameters
 from analysis.map import ratio
 from bufferscope.__main__ import main
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 
 DOCS = CHECKOUT / "docs/results"
 LIKE_FIGURE_13 = ("RATE=50mbit", "RTT=60573596ns", "INPUT=500mbit", "FLOW_SIZES=pareto:80kB:1.5")

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from analysis.congestion_events import count
+from analysis.measure.congestion_events import count
 
 MS = 1_000_000
 RTTS = np.array([10, 50, 10, 10]) * MS

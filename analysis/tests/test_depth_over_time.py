@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.depth_over_time import of_slow_start, time_mean
-from analysis.metrics import CARD, NO_DATA_BYTES, Window
+from analysis.measure.depth_over_time import of_slow_start, time_mean
+from analysis.measure.metrics import CARD, NO_DATA_BYTES, Window
 from analysis.theory import short_flows
 from model.experiment import Experiment
 from model.groups import Finite

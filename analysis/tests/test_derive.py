@@ -17,10 +17,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis import derive as derive_module
-from analysis.derive import convert, derive
 from analysis.figures import names
 from analysis.figures.common import envelope
+from analysis.replay import derive as derive_module
+from analysis.replay.derive import convert, derive
 from analysis.tests import simulate
 from analysis.tests.documents import change
 from bufferscope.__main__ import main

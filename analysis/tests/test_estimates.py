@@ -12,7 +12,7 @@ from analysis.advise import estimates, evidence, kriging, parameters
 from analysis.advise.kriging import Samples
 from analysis.advise.link import Link
 from analysis.advise.rule import MEAN, P01
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 
 CLOSE = 2.6  # a least buffer is known if its bounds differ by at most this factor
 ENOUGH, NARROW = 0.9, 7.0  # the least share of links inside their intervals, and the largest median of high / low

@@ -8,7 +8,7 @@ import polars
 import pytest
 
 from analysis.advise import evidence, judge, parameters, rules
-from analysis.summary import summarize
+from analysis.results.summary import summarize
 from analysis.tests import simulate
 from bufferscope.__main__ import main
 

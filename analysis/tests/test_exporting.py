@@ -16,11 +16,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis.derive import derive
+from analysis.arithmetic.unwrap import switch_time
 from analysis.exporting import telemetry_report
+from analysis.replay.derive import derive
 from analysis.tests import simulate
 from analysis.tests.undrawn import leave_out
-from analysis.unwrap import switch_time
 from bufferscope.__main__ import main
 from wire import dissector, wire
 

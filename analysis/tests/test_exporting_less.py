@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 import yaml
 
-from analysis.derive import derive
+from analysis.arithmetic.unwrap import switch_time
 from analysis.exporting import flent, telemetry_report
 from analysis.importing.text import CARDS_UNKNOWN
+from analysis.replay.derive import derive
 from analysis.tests import simulate
 from analysis.tests.documents import change
 from analysis.tests.test_exporting import decode
 from analysis.tests.test_target_limits import OFFSET_NS, as_bmv2
-from analysis.unwrap import switch_time
 from bufferscope.__main__ import main
 from lib import parquet
 from wire import wire

@@ -5,11 +5,11 @@ import math
 
 import pytest
 
+from analysis.arithmetic.statistics import Interval
 from analysis.papers import clocks, paper
 from analysis.papers.facts import Fact
 from analysis.papers.spang2021 import PAPER, arrival
 from analysis.papers.spang2021.table_rows import RuleRow
-from analysis.statistics import Interval
 
 
 def test_verdict__is_of_the_whole_interval():

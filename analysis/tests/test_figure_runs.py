@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from analysis import distributions
 from analysis.papers.paper_runs import EARLIER, NOT_VALID, LeftOut, PaperRuns
 from analysis.papers.spang2021 import PAPER
-from analysis.summary import summarize
+from analysis.results import distributions
+from analysis.results.summary import summarize
 from lib.errors import InputError
 from runs import plan_file
 

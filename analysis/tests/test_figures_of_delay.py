@@ -9,14 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.analyse import analyse
 from analysis.figures import (
     common,
     queue_depth_distribution,
     queueing_delay,
     throughput,
 )
-from analysis.summary import summarize
+from analysis.judge.analyse import analyse
+from analysis.results.summary import summarize
 from analysis.tests import simulate
 from model.experiment import Experiment
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from analysis.imported import REASON
 from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.spang2021 import PAPER
+from analysis.read.imported import REASON
 from analysis.tests import damages, foreign, simulate
 from analysis.tests.imports import CONDITIONS
 from analysis.tests.undrawn import leave_out
 from bufferscope.__main__ import main
-from experiments import figures
+from experiments.commands import figures
 from lib.errors import InputError
 from runs import run_table
 

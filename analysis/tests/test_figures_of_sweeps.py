@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 import yaml
 
-from analysis.derive import derive
 from analysis.papers import document, draw, publish, published
 from analysis.papers.document import DrawnFigure
 from analysis.papers.paper_runs import NOT_VALID, LeftOut, PaperRuns
 from analysis.papers.spang2021 import PAPER
+from analysis.replay.derive import derive
 from analysis.tests import damages, simulate
 from analysis.tests.undrawn import leave_out
 from lib.errors import InputError

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from matplotlib.text import Text
 
-from analysis.documents import Environment
 from analysis.figures import queue_and_windows
-from analysis.flow_distribution import PERCENTILES, flows_distribution
-from analysis.report import render
-from analysis.summary import summarize
+from analysis.measure.flow_distribution import PERCENTILES, flows_distribution
+from analysis.read.documents import Environment
+from analysis.report.run_report import render
+from analysis.results.summary import summarize
 from runs.quantities import FLOWS
 
 

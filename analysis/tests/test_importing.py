@@ -15,7 +15,7 @@ from analysis.papers.spang2021 import PAPER
 from analysis.tests import foreign, simulate
 from analysis.tests.imports import CONDITIONS, EXPERIMENT, imported, refused
 from bufferscope.__main__ import main
-from experiments import figures
+from experiments.commands import figures
 from runs import verdict
 
 pytestmark = pytest.mark.usefixtures("undrawn")

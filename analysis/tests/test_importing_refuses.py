@@ -10,8 +10,8 @@ from functools import partial
 
 import pytest
 
-from analysis import derive as derive_module
 from analysis.importing import command, sources, traffic
+from analysis.replay import derive as derive_module
 from analysis.tests import campaign, foreign, simulate
 from analysis.tests.imports import EXPERIMENT, imported, pcap, refused
 from bufferscope.__main__ import main

@@ -12,15 +12,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis import join as join_module
-from analysis.analyse import analyse
-from analysis.documents import Documents
-from analysis.flows import FiveTuple, Flows
-from analysis.join import NONE, join
-from analysis.load import Run
-from analysis.raw import IN_FLIGHT
-from analysis.summary import MAX_FLOWS, summarize
-from analysis.tables import joined_columns, write_joined, write_raw_tables
+from analysis.join import join as join_module
+from analysis.join.join import NONE, join
+from analysis.judge.analyse import analyse
+from analysis.read.documents import Documents
+from analysis.read.flows import FiveTuple, Flows
+from analysis.read.load import Run
+from analysis.read.raw import IN_FLIGHT
+from analysis.results.summary import MAX_FLOWS, summarize
+from analysis.results.tables import joined_columns, write_joined, write_raw_tables
 from analysis.tests import simulate
 from analysis.tests.join_flow_by_flow import join_flow_by_flow
 from analysis.tests.simulate import CARD, EVENT

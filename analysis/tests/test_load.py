@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import yaml
 
-from analysis import flows as flows_module
-from analysis.documents import Collector, Documents
-from analysis.flows import FlowTable
-from analysis.load import load
-from analysis.raw import load_postcards, load_tcp
+from analysis.arithmetic.unwrap import switch_time
+from analysis.read import flows as flows_module
+from analysis.read.documents import Collector, Documents
+from analysis.read.flows import FlowTable
+from analysis.read.load import load
+from analysis.read.raw import load_postcards, load_tcp
 from analysis.tests import simulate
 from analysis.tests.documents import change
-from analysis.unwrap import switch_time
 from lib.errors import InputError
 from wire import wire
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import metrics
-from analysis.documents import Documents, Traffic
-from analysis.loss import flows_losing_per_rtt
-from analysis.postcards import misspaced
-from analysis.summary import summarize
+from analysis.measure import metrics
+from analysis.measure.loss import flows_losing_per_rtt
+from analysis.read.documents import Documents, Traffic
+from analysis.read.postcards import misspaced
+from analysis.results.summary import summarize
 from analysis.tests import simulate
 from model.experiment import Experiment
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import yaml
 
-from analysis import open_loop
-from analysis.analyse import analyse
-from analysis.derive import derive
-from analysis.summary import summarize
+from analysis.judge.analyse import analyse
+from analysis.measure import open_loop
+from analysis.replay.derive import derive
+from analysis.results.summary import summarize
 from analysis.tests import simulate
 from analysis.tests.simulate import BLOCK, CARD, START_NS
 from analysis.tests.test_validity import unnamed

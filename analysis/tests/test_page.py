@@ -10,9 +10,9 @@ import struct
 
 import pytest
 
-from analysis.derive import derive
 from analysis.figures import names
-from analysis.page.figure import MAX_BYTES, embed
+from analysis.replay.derive import derive
+from analysis.report.page.figure import MAX_BYTES, embed
 from analysis.tests import simulate
 from lib.errors import InputError
 from model.experiment import Experiment
@@ -153,7 +153,7 @@ def test_embed__refuses_files_that_are_no_figure(tmp_path):
 
 
 def test_glossary__has_every_term_of_the_document_as_plain_text() -> None:
-    from analysis.page import glossary
+    from analysis.report.page import glossary
 
     found = dict(glossary.terms())
     assert len(found) == glossary.GLOSSARY.read_text().count("\n| **")

@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 
 from analysis.papers import registry
-from analysis.summary import summarize
+from analysis.results.summary import summarize
 from analysis.tests import sweeps
 from bufferscope.__main__ import main
-from experiments import figures
-from experiments.host import Host
+from experiments.commands import figures
 from experiments.lab import ns3
+from experiments.machine.host import Host
 from experiments.sweep.spec import Sweep
 from lib import keys
 from lib.errors import SpecError

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 from pydantic import TypeAdapter
 
+from analysis.arithmetic.statistics import Interval
 from analysis.papers.prasad2007 import best_buffer, sizes, topology, transfers, windows
-from analysis.statistics import Interval
 from model.experiment import Experiment, Path
 
 

@@ -15,7 +15,7 @@ from analysis.papers import document, draw, look, published, registry
 from analysis.papers.paper import Paper
 from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.published import PublishedRuns
-from experiments.figures import conditions
+from experiments.commands.figures import conditions
 from runs import run_table
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs/results"

@@ -13,12 +13,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from analysis import distributions
 from analysis.papers import publish, published
 from analysis.papers.paper import Paper, PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.published import PublishedRuns
-from analysis.summary import summarize
+from analysis.results import distributions
+from analysis.results.summary import summarize
 from analysis.tests import sweeps
 from lib.errors import InputError
 

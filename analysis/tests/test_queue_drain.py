@@ -4,9 +4,9 @@
 import numpy as np
 import pytest
 
-from analysis import metrics
-from analysis.loss import longest_rtt_ns, loss_events
-from analysis.queue_drain import drained_fraction
+from analysis.measure import metrics
+from analysis.measure.loss import longest_rtt_ns, loss_events
+from analysis.measure.queue_drain import drained_fraction
 from analysis.tests import simulate
 from model.experiment import Experiment
 from model.groups import Long

@@ -141,7 +141,7 @@ def test_forced_replay__of_damaged_files_is_not_valid_and_stays_damaged(run, cap
 
 def test_forced_replay__of_unusable_raw_files_is_one_line(run, capsys, monkeypatch):
     (run / "switch.json").write_text("{}")
-    monkeypatch.setattr("analysis.derive.analyse", lambda *_: dict[str, int]()["what it expects"])
+    monkeypatch.setattr("analysis.replay.derive.analyse", lambda *_: dict[str, int]()["what it expects"])
     assert main(["replay", f"RUN={run}", "FORCE=1"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "switch.json: damaged" in line

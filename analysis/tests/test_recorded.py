@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis import derive as derive_module
-from analysis.replay import _comparison
+from analysis.replay import derive as derive_module
+from analysis.replay.replay import _comparison
 from analysis.tests import campaign, recordings
 from bufferscope.__main__ import main
 

@@ -7,7 +7,7 @@ import shutil
 import polars
 import pytest
 
-from analysis.summary import summarize
+from analysis.results.summary import summarize
 from analysis.tests.recordings import RECORDED
 from model.experiment import Experiment
 from model.groups import Long

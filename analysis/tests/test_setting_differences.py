@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from analysis.setting_differences import differences
+from analysis.report.setting_differences import differences
 from hosts.tune.tcp_options import LINUX, PAPER
 from model.experiment import Experiment
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.least_buffer import bounds, by_buffer, contradiction, verdict
-from analysis.statistics import Bounds, Interval, difference_interval, mean_interval, power_law
+from analysis.arithmetic.statistics import Bounds, Interval, difference_interval, mean_interval, power_law
+from analysis.papers.least_buffer import bounds, by_buffer, contradiction, verdict
 
 
 def test_mean_interval__is_that_of_the_textbook_t_test() -> None:

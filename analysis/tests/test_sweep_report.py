@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from analysis import sweep_report
+from analysis.arithmetic.statistics import mean_interval
 from analysis.figures.sweep.common import layout
-from analysis.statistics import mean_interval
-from analysis.summary import summarize
+from analysis.report import sweep_report
+from analysis.results.summary import summarize
 from analysis.tests import sweeps
 from bufferscope.__main__ import main
 from runs import plan_file, stored_sweep

@@ -14,15 +14,16 @@ import numpy as np
 import pytest
 import yaml
 
-from analysis import complete_run, switch_clock, trace_clock
-from analysis.analyse import Analysis, analyse
-from analysis.derive import derive
-from analysis.documents import Switch
 from analysis.exporting import telemetry_report
-from analysis.load import _place_goodput, load
-from analysis.postcards import NO_DATA_BYTES
-from analysis.raw import Columns
-from analysis.recount import recount
+from analysis.judge import trace_clock
+from analysis.judge.analyse import Analysis, analyse
+from analysis.read import complete_run, switch_clock
+from analysis.read.documents import Switch
+from analysis.read.load import _place_goodput, load
+from analysis.read.postcards import NO_DATA_BYTES
+from analysis.read.raw import Columns
+from analysis.read.recount import recount
+from analysis.replay.derive import derive
 from analysis.tests import as_tofino, simulate
 from analysis.tests.as_tofino import Clock, by_number
 from analysis.tests.recordings import RECORDED

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from analysis.analyse import analyse
-from analysis.report import render
-from analysis.summary import summarize
-from analysis.target_limits import MEASURED, rules
+from analysis.judge.analyse import analyse
+from analysis.judge.validity import _path_reasons
+from analysis.read.target_limits import MEASURED, rules
+from analysis.report.run_report import render
+from analysis.results.summary import summarize
 from analysis.tests import simulate
 from analysis.tests.test_validity import unnamed
-from analysis.validity import _path_reasons
 from wire import wire
 from wire.wire import STORED_POSTCARD, read_blocks
 

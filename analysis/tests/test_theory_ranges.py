@@ -24,7 +24,7 @@ import pytest
 
 from analysis import theory
 from analysis.theory import loss_fits
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 
 BUFFERS, LOSSES, DELAYS = (10.0, 20.0, 40.0, 80.0), (0.1, 0.05, 0.02, 0.01), (0.01, 0.02, 0.04, 0.08)
 # A valid value of each parameter; of some functions, another one.

@@ -4,11 +4,11 @@
 import polars as pl
 import pytest
 
-from analysis.analyse import analyse
-from analysis.derive import derive
-from analysis.summary import summarize
+from analysis.join.trace_by_flow import SEQUENCE_NUMBERS
+from analysis.judge.analyse import analyse
+from analysis.replay.derive import derive
+from analysis.results.summary import summarize
 from analysis.tests import simulate
-from analysis.trace_by_flow import SEQUENCE_NUMBERS
 from wire import wire
 
 FIELDS = [name for name, _ in wire.TCP_RECORD.fields]

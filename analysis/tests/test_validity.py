@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import metrics, stalled_flows
-from analysis.analyse import analyse
-from analysis.fidelity import depth_errors, histogram_percentiles
-from analysis.ledger import ledger_reasons
-from analysis.postcards import dropped, misspaced
-from analysis.raw import load_postcards
+from analysis.judge.analyse import analyse
+from analysis.judge.ledger import ledger_reasons
+from analysis.measure import metrics, stalled_flows
+from analysis.measure.fidelity import depth_errors, histogram_percentiles
+from analysis.read.postcards import dropped, misspaced
+from analysis.read.raw import load_postcards
 from analysis.tests import simulate
 from analysis.tests.documents import change
 from model.experiment import Experiment

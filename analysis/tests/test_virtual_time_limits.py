@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from analysis.analyse import analyse
+from analysis.judge.analyse import analyse
 from analysis.tests.documents import change
 from lib.errors import InputError
 

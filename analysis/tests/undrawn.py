@@ -9,7 +9,7 @@ import contextlib
 import sys
 from collections.abc import Callable
 
-from analysis import derive, replay
+from analysis.replay import derive, replay
 from bufferscope.__main__ import main
 
 

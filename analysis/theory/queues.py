@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.reproducible_sums import dot
+from analysis.arithmetic.reproducible_sums import dot
 from analysis.theory.checks import check_at_least, check_load, check_share, check_whole
 
 # More states cost seconds. In M/D/1 deeper states have a probability of 2e-36 at a load of 0.99, of 3e-4 at 0.999.

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from analysis.reproducible_sums import dot
+from analysis.arithmetic.reproducible_sums import dot
 from analysis.theory.checks import check_at_least, check_load, check_share, check_whole
 
 FIRST_BURST = 2  # packets of the first burst: W is set to two initially (Appenzeller et al., appendix A)

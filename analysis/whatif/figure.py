@@ -10,10 +10,10 @@ import numpy as np
 
 from analysis.figures import common
 from analysis.figures.drawing import PNG_DPI, warm_up
-from analysis.postcards import dropped
+from analysis.read.postcards import dropped
 
 if TYPE_CHECKING:
-    from analysis.raw import Columns
+    from analysis.read.raw import Columns
 
 MOST_OVER_DEEPEST = 20  # a buffer beyond this multiple of the greatest depth is not drawn: it would flatten the curve
 

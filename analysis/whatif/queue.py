@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from analysis.exporting import pcapng
-from analysis.formats import si
-from analysis.packets import packet_headers, packet_kinds
-from analysis.postcards import PostcardArrivals, queue_keys
-from analysis.raw import Columns
+from analysis.exporting.packets import packet_headers, packet_kinds
+from analysis.read.postcards import PostcardArrivals, queue_keys
+from analysis.read.raw import Columns
+from analysis.wording.formats import si
 from controlplane.policy import EGRESS_ECN, EGRESS_MODES
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, UDP_BYTES

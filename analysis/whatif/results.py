@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis import complete_run, metrics
-from analysis.documents import Environment
 from analysis.figures import common
-from analysis.load import Run
-from analysis.postcards import dropped
-from analysis.raw import Columns
-from analysis.summary import plain
-from analysis.tables import write_frame
+from analysis.measure import metrics
+from analysis.read import complete_run
+from analysis.read.documents import Environment
+from analysis.read.load import Run
+from analysis.read.postcards import dropped
+from analysis.read.raw import Columns
+from analysis.results.summary import plain
+from analysis.results.tables import write_frame
 from analysis.whatif import CAVEAT, figure, queue, stored
 from lib import files
 from lib.errors import InputError

@@ -13,8 +13,8 @@ from typing import Any
 
 import jinja2
 
-from analysis.documents import Environment
-from analysis.report import pictures, render
+from analysis.read.documents import Environment
+from analysis.report.run_report import pictures, render
 from lib import regular
 from lib.errors import InputError
 from runs import record, verdict
@@ -44,7 +44,7 @@ def what_ifs(repetition: Path) -> list[dict[str, Any]]:
 
 
 def _is_shown(summary: Any) -> bool:
-    """Whether a summary has the values that the page shows (report.html.j2)."""
+    """Whether a summary has the values that the page shows (run_report.html.j2)."""
     measured = [at(summary, name) for name in ("run_measures", "whatif_measures")]
     values = [BY_NAME[name].of(measures) for measures in measured if measures for name in WHATIF.values()]
     return (

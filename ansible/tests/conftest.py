@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from experiments import topology
+from experiments.spec import topology
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ANSIBLE = CHECKOUT / "ansible"

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-from experiments import topology
+from experiments.spec import topology
 
 subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tests", "/run"], check=True)
 topology.NETNS.mkdir()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ansible.tests.conftest import ANSIBLE, Played, play
-from experiments import environment
+from experiments.setup import environment
 from experiments.sweep.remote_labs import RemoteLab, ready
 from lib.errors import RunError
 

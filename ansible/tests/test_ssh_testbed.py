@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.load import load
-from analysis.raw import read_postcards
+from analysis.read.load import load
+from analysis.read.raw import read_postcards
 from experiments.tests.conftest import wait_for
 from wire import wire
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from analysis.raw import load_tcp
+from analysis.read.raw import load_tcp
 from experiments.lab import virtual as virtual_lab
 from experiments.tests.test_virtual import run
 from runs.names import TCP_FILE

@@ -16,7 +16,7 @@ import pytest
 
 from bench import command, page, report
 from bufferscope.__main__ import main
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 from lib.errors import RunError
 from lib.exit_codes import Exit
 

@@ -10,7 +10,7 @@ import pytest
 from bufferscope import __main__, help_text
 from bufferscope.__main__ import main
 from bufferscope.commands import COMMANDS
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 from lib.errors import BadValue, Interrupted, SpecError
 from lib.exit_codes import MEANINGS, Exit, of_parts
 from lib.keys import Keys, Wrong, field, flag, read, table

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bufferscope.commands import COMMANDS
 from bufferscope.completion import SCRIPTS
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 from lib.words import PATHS
 
 

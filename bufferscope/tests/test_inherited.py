@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 from lib import memory_group
 
 EXPERIMENT = ("experiment", "CC=cubic", "CLOCK=virtual")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 
 NOTEBOOKS = sorted((CHECKOUT / "docs/notebooks").glob("*.ipynb"))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import bufferscope as bs
-from analysis.statistics import mean_interval
+from analysis.arithmetic.statistics import mean_interval
 from analysis.tests import sweeps
 from bufferscope.notebook_sweep import NotebookSweep
 

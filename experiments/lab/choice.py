@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from controlplane.targets import TARGETS
-from experiments import capabilities
-from experiments.deploy import inventory_of
 from experiments.lab.interface import Lab
-from experiments.resolved import Resolved
+from experiments.setup.deploy import inventory_of
+from experiments.spec import capabilities
+from experiments.spec.resolved import Resolved
 
 
 def choose(spec: Resolved, inventory: str = "") -> Lab:

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from experiments import machine, missing
-from experiments.resolved import Resolved
+from experiments.machine import reservation as machine
+from experiments.setup import missing
+from experiments.spec.resolved import Resolved
 
 
 class Lab(ABC):

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments import environment
-from experiments.repetition_plan import RunPlan
-from experiments.run_state import RunState
-from experiments.switches import CONTROL_SOCKET
+from experiments.lab.run_state import RunState
+from experiments.plan.repetition_plan import RunPlan
+from experiments.plan.switches import CONTROL_SOCKET
+from experiments.setup import environment
 from lib import owner
 
 

@@ -16,13 +16,13 @@ from controlplane.bmv2_client import DEFAULT_PORT as THRIFT_PORT
 from controlplane.soft import ControlTuple, FlowKey
 from controlplane.switch import Collector
 from controlplane.targets import TARGETS
-from experiments.configure import IN_THE_LAB, POSTCARD_PORT, Attached, SwitchSettings, configure
 from experiments.lab import machines, repetition
+from experiments.lab.progress import RunProgress
 from experiments.lab.testbed import Hosts, InventoryLab, Testbed, played, socket_of
-from experiments.progress import RunProgress
-from experiments.repetition_plan import RunPlan
-from experiments.switches import Switches
-from experiments.topology import COLLECTOR, LINE, RECEIVER, SENDER
+from experiments.plan.configure import IN_THE_LAB, POSTCARD_PORT, Attached, SwitchSettings, configure
+from experiments.plan.repetition_plan import RunPlan
+from experiments.plan.switches import Switches
+from experiments.spec.topology import COLLECTOR, LINE, RECEIVER, SENDER
 from runs import results
 
 

@@ -25,8 +25,9 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from controlplane.bmv2 import Bmv2Switch
 from controlplane.soft import SoftSwitch
 from controlplane.switch import SwitchError
-from experiments import playbooks, ssh
-from experiments.unpack import unpack
+from experiments.machine import ssh
+from experiments.setup import playbooks
+from experiments.setup.unpack import unpack
 from hosts import control_relay
 from hosts.lease import END, Neighbour
 from lib.errors import RunError

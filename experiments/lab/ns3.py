@@ -15,15 +15,16 @@ from statistics import median
 from typing import Any
 
 from controlplane.soft import SourceAddress
-from experiments import environment, host
-from experiments.host import Host
 from experiments.lab.interface import ParallelLab
+from experiments.lab.progress import RunProgress
 from experiments.lab.repetition import write_spec
-from experiments.progress import RunProgress
-from experiments.repetition_plan import RunPlan
-from experiments.resolved import Resolved
-from experiments.run_plan import plan_run
-from experiments.topology import RECEIVER, SENDER
+from experiments.machine import host
+from experiments.machine.host import Host
+from experiments.plan.repetition_plan import RunPlan
+from experiments.plan.run_plan import plan_run
+from experiments.setup import environment
+from experiments.spec.resolved import Resolved
+from experiments.spec.topology import RECEIVER, SENDER
 from hosts.traffic import epoll_flows
 from hosts.traffic.plan import LongFlowsPlan, parse
 from hosts.tune.tcp_options import LINUX

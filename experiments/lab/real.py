@@ -7,16 +7,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments import bpf_programs, cell, environment, playbooks, processors
-from experiments.cell import RUNTIME
 from experiments.lab import repetition
 from experiments.lab.interface import Lab
 from experiments.lab.kernel import Kernel
-from experiments.leftovers import REMOVE_INSTANCES
-from experiments.progress import RunProgress
-from experiments.run_plan import plan_run
-from experiments.sizes import sizes
-from experiments.switches import SWITCH_DAEMONS
+from experiments.lab.progress import RunProgress
+from experiments.machine import cell, processors
+from experiments.machine.cell import RUNTIME
+from experiments.machine.leftovers import REMOVE_INSTANCES
+from experiments.plan import bpf_programs
+from experiments.plan.run_plan import plan_run
+from experiments.plan.sizes import sizes
+from experiments.plan.switches import SWITCH_DAEMONS
+from experiments.setup import environment, playbooks
 from hosts.congestion_bpf.objects import ObjectError
 from lib.errors import RunError
 from runs import results

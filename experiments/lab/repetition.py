@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.switch import SwitchError
-from experiments import disk, environment, interface_losses, tcp_memory, topology
-from experiments.cell import RUNTIME
-from experiments.configure import configure
 from experiments.lab.kernel import Kernel, ProgressDisplay
-from experiments.repetition_plan import RunPlan
-from experiments.run_state import RunStateReader
-from experiments.switches import BOTTLENECK, SWITCH_DAEMONS, Switches, in_the_lab
-from experiments.topology import RECEIVER, SENDER
-from experiments.traffic import UserProgram, command, start_all
+from experiments.lab.run_state import RunStateReader
+from experiments.machine import interface_losses
+from experiments.machine.cell import RUNTIME
+from experiments.plan.configure import configure
+from experiments.plan.repetition_plan import RunPlan
+from experiments.plan.switches import BOTTLENECK, SWITCH_DAEMONS, Switches, in_the_lab
+from experiments.setup import environment, tcp_memory
+from experiments.spec import disk, topology
+from experiments.spec.topology import RECEIVER, SENDER
+from experiments.spec.traffic import UserProgram, command, start_all
 from hosts import daemon
 from hosts.traffic import idle_rtt, user_program
 from lib import syscalls
@@ -120,7 +122,7 @@ def stopped_at_the_end() -> Iterator[None]:
 def write_spec(plan: RunPlan, directory: Path) -> None:
     import yaml
 
-    from experiments import congestion
+    from experiments.spec import congestion
 
     (directory / SPEC_FILE).write_text(yaml.safe_dump(dict(plan.stored_spec), sort_keys=False))
     congestion.write(plan.congestion_sources, directory)

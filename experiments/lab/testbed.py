@@ -23,18 +23,19 @@ from controlplane.policy import Ecn, Policy, Unwatched
 from controlplane.switch import Collector, Switch, SwitchError
 from controlplane.targets import connect
 from controlplane.threshold import Conversion, convert
-from experiments import disk, environment, missing, playbooks
-from experiments.configure import SWITCH_ID
-from experiments.deploy import read_inventory
 from experiments.lab import repetition
 from experiments.lab.interface import Lab
 from experiments.lab.machines import Machine, at_places, fetch, leased, machine
-from experiments.progress import RunProgress
-from experiments.repetition_plan import RunPlan
-from experiments.resolved import Resolved
-from experiments.run_plan import LINES, plan_run
-from experiments.switches import packets_waiting, plain
-from experiments.topology import INTERFACE, LINE
+from experiments.lab.progress import RunProgress
+from experiments.plan.configure import SWITCH_ID
+from experiments.plan.repetition_plan import RunPlan
+from experiments.plan.run_plan import LINES, plan_run
+from experiments.plan.switches import packets_waiting, plain
+from experiments.setup import environment, missing, playbooks
+from experiments.setup.deploy import read_inventory
+from experiments.spec import disk
+from experiments.spec.resolved import Resolved
+from experiments.spec.topology import INTERFACE, LINE
 from hosts.lease import RUNTIME, Neighbour
 from lib.errors import RunError
 from lib.units import Quantity, parse

@@ -13,16 +13,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments import cc_parameters, environment, host, playbooks, setup_cache
-from experiments.host import Host
 from experiments.lab import own_kernel, repetition, virtual_inside
 from experiments.lab.interface import ParallelLab
-from experiments.progress import RunProgress
-from experiments.repetition_plan import Durations, RunPlan
-from experiments.resolved import Resolved
-from experiments.run_plan import plan_run
-from experiments.run_state import RunState
-from experiments.sizes import sizes
+from experiments.lab.progress import RunProgress
+from experiments.lab.run_state import RunState
+from experiments.machine import host
+from experiments.machine.host import Host
+from experiments.plan.repetition_plan import Durations, RunPlan
+from experiments.plan.run_plan import plan_run
+from experiments.plan.sizes import sizes
+from experiments.setup import environment, playbooks, setup_cache
+from experiments.spec import cc_parameters
+from experiments.spec.resolved import Resolved
 from lib import owner
 from lib.errors import RunError
 from runs import results

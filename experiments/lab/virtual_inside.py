@@ -18,13 +18,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments import cc_parameters
-from experiments.cell import NETNS, RUNTIME
 from experiments.lab import repetition
 from experiments.lab.kernel import Kernel
-from experiments.repetition_plan import RunPlan
-from experiments.run_state import RunState
-from experiments.steps import SetupStep, run_steps
+from experiments.lab.run_state import RunState
+from experiments.machine.cell import NETNS, RUNTIME
+from experiments.plan.repetition_plan import RunPlan
+from experiments.setup.steps import SetupStep, run_steps
+from experiments.spec import cc_parameters
 from hosts import aligned_start
 from lib import owner
 from lib.errors import RunError
@@ -111,7 +111,7 @@ class VirtualKernel(Kernel):
 
     def start_programs(self, directory: Path) -> None:
         if self.plan.traffic.user:  # unprivileged programs may use only the algorithms that this namespace allows
-            from experiments import host  # here, so that other runs do not load the module
+            from experiments.machine import host  # here, so that other runs do not load the module
 
             host.ALLOWED.write_text(host.CONGESTION_CONTROLS.read_text())
         run_steps(self.steps, directory / "logs/ansible.log", self.align)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from experiments.spec import Spec
+from experiments.spec.keys import Spec
 from experiments.sweep.engines import ENGINES, PARALLEL, SLURM
 from lib.errors import BadValue, SpecError
 from lib.keys import Keys, field, flag, take
@@ -85,9 +85,9 @@ def prober(build: bool, ns3: bool = False):  # type: ignore[no-untyped-def]
     """A function that returns the Host for a clock, or with `ns3` the Host of ns-3. With `build` the function first
     builds the virtual-time kernel if the clock is virtual.
     """
-    from experiments import host
     from experiments.lab import ns3 as ns3_lab
     from experiments.lab import virtual as virtual_lab
+    from experiments.machine import host
 
     def probe(clock: str) -> host.Host:
         if ns3:

@@ -16,12 +16,13 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from experiments import disk, host
-from experiments.cell import FORWARDED
+from experiments.machine import host
+from experiments.machine.cell import FORWARDED
+from experiments.setup.unpack import unpack
+from experiments.spec import disk
 from experiments.sweep import plan, remote_labs
 from experiments.sweep.plan import JOB_ID
 from experiments.sweep.remote_labs import RemoteLab
-from experiments.unpack import unpack
 from lib import owner, syscalls
 from lib.errors import RunError
 from runs.job_state import make_room

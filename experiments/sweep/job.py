@@ -14,10 +14,10 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from experiments import runner
-from experiments.analysis_process import analyse
 from experiments.lab.choice import choose
-from experiments.resolved import Resolved
+from experiments.run import runner
+from experiments.run.analysis_process import analyse
+from experiments.spec.resolved import Resolved
 from experiments.sweep import plan
 from experiments.sweep.thin import thin
 from lib import files, owner, syscalls

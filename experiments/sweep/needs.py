@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis.formats import duration
-from experiments import cost, disk
+from analysis.wording.formats import duration
+from experiments.plan import cost
+from experiments.spec import disk
 from experiments.sweep.plan import Job
 from experiments.sweep.rounds import Round
 from experiments.sweep.spec import Sweep

@@ -18,9 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.host import Host
-from experiments.resolve import resolve
-from experiments.resolved import Resolved
+from experiments.machine.host import Host
+from experiments.spec.resolve import resolve
+from experiments.spec.resolved import Resolved
 from experiments.sweep.spec import Point, Sweep
 from lib.errors import BadValue, RunError, SpecError
 from lib.terminal import counted, one_line

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import time
 
-from analysis.formats import duration
-from experiments.terminal import Terminal
+from analysis.wording.formats import duration
+from experiments.machine.terminal import Terminal
 
 PLAIN_EVERY_S = 30.0
 

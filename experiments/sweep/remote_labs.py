@@ -14,8 +14,9 @@ import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import environment, ssh
-from experiments.deploy import read_inventory
+from experiments.machine import ssh
+from experiments.setup import environment
+from experiments.setup.deploy import read_inventory
 from lib.errors import RunError
 from lib.terminal import complain
 

@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars
 
-from experiments import cost, disk, machine_speed, runner
-from experiments.analysis_process import user_problem
-from experiments.host import Host
 from experiments.lab.choice import choose
-from experiments.sizes import sizes
+from experiments.machine import machine_speed
+from experiments.machine.host import Host
+from experiments.plan import cost
+from experiments.plan.sizes import sizes
+from experiments.run import runner
+from experiments.run.analysis_process import user_problem
+from experiments.spec import disk
 from experiments.sweep import engine, needs, plan, remote_labs, slurm
 from experiments.sweep.engines import PARALLEL, SLURM
 from experiments.sweep.plan import Job
@@ -94,7 +97,7 @@ def page(directory: Path, papers: Iterable[Paper] | None = None) -> Path | None:
     """Makes the sweep's report and returns its path. An error is reported, and the result is then None: the runs are
     done, so the sweep does not fail.
     """
-    from analysis.sweep_report import write
+    from analysis.report.sweep_report import write
     from lib.errors import InputError
 
     try:
@@ -352,7 +355,7 @@ def _line(job: Job, job_state: JobState, directory: Path) -> str:
 
 def _check(jobs: list[Job]) -> None:
     """Raises RunError for problems that would stop every job."""
-    from experiments import missing as lacking
+    from experiments.setup import missing as lacking
 
     lines = {line: None for job in jobs for line in lacking.of(job.spec)}
     lines |= {line: None for line in [user_problem()] if line}

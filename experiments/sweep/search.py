@@ -3,7 +3,7 @@
 functions.
 
 A buffer is enough if the whole Student's t interval of its repetitions' mean meets the criterion, and not enough if the
-whole interval misses the criterion (analysis/least_buffer.py, which figures use too). A single repetition has no
+whole interval misses the criterion (analysis/papers/least_buffer.py, which figures use too). A single repetition has no
 interval: its value decides. A buffer whose interval contains the criterion's bound is undecided and gets more
 repetitions, up to most_reps. A buffer that stays undecided is not a bound, and the search goes on at both sides, so the
 result is as wide as the noise. The two bounds of the result may be measured more often (edge_reps) than the buffers on
@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from analysis.least_buffer import bounds, contradiction, verdict
+from analysis.papers.least_buffer import bounds, contradiction, verdict
 from experiments.sweep.spec import Search
 
 Measured = Mapping[int, Sequence[float | None]]  # packets -> a number for each repetition, None if it has no valid run

@@ -15,9 +15,9 @@ from typing import Any
 
 import polars
 
-from experiments import cost
-from experiments.host import Host
-from experiments.resolved import Resolved
+from experiments.machine.host import Host
+from experiments.plan import cost
+from experiments.spec.resolved import Resolved
 from experiments.sweep import plan
 from experiments.sweep.plan import Job
 from experiments.sweep.rounds import Round

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments import host
+from experiments.machine import host
 from experiments.sweep.plan import JOB_ID
 from lib.errors import Interrupted, RunError
 from lib.terminal import complain, counted, say

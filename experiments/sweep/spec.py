@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.spec import KEYS, MOST_REPS, MOST_SEED, Spec, load_yaml
+from experiments.spec.keys import KEYS, MOST_REPS, MOST_SEED, Spec, load_yaml
 from lib import units
 from lib.errors import BadValue, SpecError
 from lib.keys import SWEEP, Keys, Model, field, parse

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from experiments import analysis_process, machine
+from experiments.machine import reservation as machine
+from experiments.run import analysis_process
 
 # Every process of the tests inherits this variable. Other users' experiments on this host do not have it.
 os.environ["BUFFERSCOPE_TESTS"] = str(os.getpid())

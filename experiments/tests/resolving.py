@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from experiments.host import Host
-from experiments.resolve import resolve
-from experiments.resolved import Resolved
+from experiments.machine.host import Host
+from experiments.spec.resolve import resolve
+from experiments.spec.resolved import Resolved
 from lib.errors import SpecError
 
 HOST = Host(("bbr", "cubic", "reno"), netem=True, clock="virtual", kernel="a test's kernel")

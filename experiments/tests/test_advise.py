@@ -12,11 +12,11 @@ from analysis.advise import brief, evidence, parameters
 from analysis.advise.estimates import Interval
 from analysis.advise.evidence import Evidence
 from bufferscope.__main__ import main
-from experiments import advise, advise_link
-from experiments.advise import LEAST_WINDOW, RUN_SHARE, Scaled, run_cost_s, scaled
-from experiments.host import CHECKOUT, Host
+from experiments.commands import advise, advise_link
+from experiments.commands.advise import LEAST_WINDOW, RUN_SHARE, Scaled, run_cost_s, scaled
 from experiments.lab import virtual as virtual_lab
-from experiments.resolve import resolve
+from experiments.machine.host import CHECKOUT, Host
+from experiments.spec.resolve import resolve
 from experiments.sweep import run as sweep_run
 from runs import run_table
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from analysis.tests.recordings import RECORDED
-from experiments.analysis_process import Analyst, analyse
+from experiments.run.analysis_process import Analyst, analyse
 from lib.errors import RunError
 from runs import results
 from runs.names import SUMMARY

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments import cell, leftovers, topology
-from experiments.host import CHECKOUT
+from experiments.machine import cell, leftovers
+from experiments.machine.host import CHECKOUT
+from experiments.spec import topology
 from experiments.tests.conftest import names, wait_for
 from lib.errors import Interrupted, RunError
 

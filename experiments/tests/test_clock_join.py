@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import random
 
-from experiments import clock_join
+from experiments.plan import clock_join
 
 OFFSET_NS = 5_000_123_456
 

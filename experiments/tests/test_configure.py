@@ -12,9 +12,9 @@ import pytest
 from controlplane.policy import TailDrop
 from controlplane.switch import Queue, SwitchError
 from controlplane.tests.fake import MEMORIES, FakeSwitch
-from experiments.configure import SwitchSettings, configure
-from experiments.switches import BOTTLENECK, Switches
-from experiments.topology import HOSTS, LINE_TO_RECEIVER, LINE_TO_SENDER
+from experiments.plan.configure import SwitchSettings, configure
+from experiments.plan.switches import BOTTLENECK, Switches
+from experiments.spec.topology import HOSTS, LINE_TO_RECEIVER, LINE_TO_SENDER
 from lib.link_dynamics import Jitter, Loss, RateSchedule
 from p4src.tests.under_test import CoreControl
 from softswitch.tests.core_driver import Core

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from bufferscope.__main__ import main
-from experiments import cost, cost_question, disk, machine_speed
-from experiments.host import Host
 from experiments.lab import virtual as virtual_lab
-from experiments.resolve import resolve
-from experiments.resolved import Resolved
+from experiments.machine import machine_speed
+from experiments.machine.host import Host
+from experiments.plan import cost
+from experiments.run import cost_question
+from experiments.spec import disk
+from experiments.spec.resolve import resolve
+from experiments.spec.resolved import Resolved
 from lib import inherited
 from lib.errors import RunError
 from virtual.kernel import config

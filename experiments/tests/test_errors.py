@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bufferscope.__main__ import main
-from experiments import host
-from experiments.host import Host
+from experiments.machine import host
+from experiments.machine.host import Host
 
 GOLDEN = Path(__file__).parent / "golden" / "errors.txt"
 CASES = [line.removeprefix("$ ") for line in GOLDEN.read_text().splitlines() if line.startswith("$ ")]
@@ -43,7 +43,7 @@ def test_run__says_what_is_wrong_and_what_is_allowed(
 
 
 def test_golden__covers_every_key() -> None:
-    from experiments.spec import KEYS
+    from experiments.spec.keys import KEYS
 
     text = GOLDEN.read_text()
     assert [key for key in KEYS if f" {key.upper()}=" not in text] == []

@@ -16,10 +16,11 @@ from analysis.papers.paper import Paper
 from analysis.papers.paper import sweeps as sweeps_of
 from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.spang2021 import PAPER
-from experiments import figures, host
-from experiments.host import CHECKOUT, Host
+from experiments.commands import figures
 from experiments.lab import virtual as virtual_lab
-from experiments.resolve import resolve
+from experiments.machine import host
+from experiments.machine.host import CHECKOUT, Host
+from experiments.spec.resolve import resolve
 from experiments.sweep import plan, run, spec
 from experiments.sweep.spec import Sweep
 from lib import keys

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import disk
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
+from experiments.spec import disk
 from lib.errors import RunError
 
 pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]

@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis.group_results import group_of_flows
-from analysis.load import Run, load
+from analysis.measure.group_results import group_of_flows
+from analysis.read.load import Run, load
 from controlplane.soft import SourceAddress, SourcePort
-from experiments import run_plan
 from experiments.lab import virtual as virtual_lab
-from experiments.paths import paths
-from experiments.resolved import Resolved
-from experiments.spec import load_yaml
+from experiments.plan import run_plan
+from experiments.spec.keys import load_yaml
+from experiments.spec.paths import paths
+from experiments.spec.resolved import Resolved
 from experiments.tests.resolving import resolved
 from experiments.tests.test_transfers import repetition
 from experiments.tests.test_virtual import run

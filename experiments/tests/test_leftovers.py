@@ -16,8 +16,8 @@ import pytest
 
 import lib.leftovers
 from bufferscope.__main__ import main
-from experiments import leftovers
-from experiments.host import CHECKOUT
+from experiments.machine import leftovers
+from experiments.machine.host import CHECKOUT
 from hosts.tests.patience import wait_until
 from lib import files
 from lib.leftovers import below

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import link_trace
-from experiments.link_trace import EPOCH_NS, MODELS, MS, SECOND, main, read
+from experiments.spec import link_trace
+from experiments.spec.link_trace import EPOCH_NS, MODELS, MS, SECOND, main, read
 from lib.frames import wire_bytes_of_ip
 
 MINUTE_NS = 60 * SECOND

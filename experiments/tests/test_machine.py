@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments import machine, missing, runner
-from experiments.host import CHECKOUT, Host
-from experiments.machine import Asking
-from experiments.resolve import resolve
+from experiments.machine import reservation as machine
+from experiments.machine.host import CHECKOUT, Host
+from experiments.machine.reservation import Asking
+from experiments.run import runner
+from experiments.setup import missing
+from experiments.spec.resolve import resolve
 from lib.errors import RunError
 
 Holder = Callable[[str, str], "subprocess.Popen[str]"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bufferscope.__main__ import main
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 
 MAKEFILE = f"""
 show:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from experiments.lab import virtual as virtual_lab
+from experiments.spec.traffic import MAX_FLOWS
 from experiments.tests.conftest import faults
 from experiments.tests.test_run import ended, software, started
 from experiments.tests.test_virtual import run
-from experiments.traffic import MAX_FLOWS
 
 
 @pytest.mark.long

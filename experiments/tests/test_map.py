@@ -7,7 +7,7 @@ import pytest
 
 from analysis.map import build, points
 from bufferscope.__main__ import main
-from experiments import map_of_papers
+from experiments.commands import map_of_papers
 from lib.errors import InputError
 
 REFRESH = f"the run tables or the code changed; write the map again: {build.REFRESH}"

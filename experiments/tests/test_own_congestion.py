@@ -14,15 +14,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.group_results import group_of_flows
-from analysis.load import load
-from analysis.raw import load_tcp
-from experiments import bpf_programs, cc_parameters, congestion
-from experiments.host import CHECKOUT, Host
+from analysis.measure.group_results import group_of_flows
+from analysis.read.load import load
+from analysis.read.raw import load_tcp
 from experiments.lab import virtual as virtual_lab
-from experiments.resolve import resolve
-from experiments.resolved import Resolved
-from experiments.run_plan import plan_run
+from experiments.machine.host import CHECKOUT, Host
+from experiments.plan import bpf_programs
+from experiments.plan.run_plan import plan_run
+from experiments.spec import cc_parameters, congestion
+from experiments.spec.resolve import resolve
+from experiments.spec.resolved import Resolved
 from experiments.tests.conftest import MARK, faults, wait_for
 from experiments.tests.test_run import ended, software, started
 from experiments.tests.test_virtual import raw, run

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 
 EDITS = {
     "p4src/shared/queue_policy.p4": "const bit<8> UNUSED = 1;\n",

@@ -10,14 +10,15 @@ import pytest
 
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit
 from controlplane.switch import Queue
-from experiments import run_plan, topology
-from experiments.pacing import PACING
-from experiments.paths import paths
-from experiments.resolve import MOST_IPERF3_FLOWS
-from experiments.run_plan import plan_run
-from experiments.switches import BOTTLENECK
+from experiments.plan import run_plan
+from experiments.plan.run_plan import plan_run
+from experiments.plan.switches import BOTTLENECK
+from experiments.spec import topology
+from experiments.spec.pacing import PACING
+from experiments.spec.paths import paths
+from experiments.spec.resolve import MOST_IPERF3_FLOWS
+from experiments.spec.traffic import FIRST_CLIENT_PORT, LAST_CLIENT_PORT, MAX_FLOWS
 from experiments.tests.resolving import problems, resolved
-from experiments.traffic import FIRST_CLIENT_PORT, LAST_CLIENT_PORT, MAX_FLOWS
 from hosts import bmv2
 from hosts.traffic import open_loop
 

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from bufferscope.__main__ import main
-from experiments.host import CHECKOUT
 from experiments.lab import virtual as virtual_lab
-from experiments.run_plan import plan_run
+from experiments.machine.host import CHECKOUT
+from experiments.plan.run_plan import plan_run
 from experiments.tests.resolving import resolved
 from experiments.tests.test_virtual import run
 

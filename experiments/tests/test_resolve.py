@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from experiments.host import OF_TESTBED, Host
-from experiments.resolve import MOST_IPERF3_FLOWS, resolve
-from experiments.resolved import MAX_POOL_BYTES, Resolved
-from experiments.sizes import sizes
-from experiments.spec import KEYS, load_yaml
+from experiments.machine.host import OF_TESTBED, Host
+from experiments.plan.sizes import sizes
+from experiments.spec.keys import KEYS, load_yaml
+from experiments.spec.resolve import MOST_IPERF3_FLOWS, resolve
+from experiments.spec.resolved import MAX_POOL_BYTES, Resolved
 from experiments.tests.resolving import HOST, problems, resolved
 from hosts.traffic import draws
 from hosts.tune.tcp_options import LINUX, PAPER

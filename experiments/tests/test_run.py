@@ -15,14 +15,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from experiments import command, host, machine, missing, runner
-from experiments.configure import POSTCARD_PORT
-from experiments.host import CHECKOUT, Host
+from experiments.commands import experiment as command
 from experiments.lab import virtual
 from experiments.lab.choice import choose
-from experiments.resolve import resolve
+from experiments.machine import host
+from experiments.machine import reservation as machine
+from experiments.machine.host import CHECKOUT, Host
+from experiments.plan.configure import POSTCARD_PORT
+from experiments.run import runner
+from experiments.setup import missing
+from experiments.spec.resolve import resolve
+from experiments.spec.traffic import FIRST_SERVER_PORT
 from experiments.tests.conftest import faults, wait_for
-from experiments.traffic import FIRST_SERVER_PORT
 from lib.errors import RunError
 from runs import results
 from wire import wire

@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from experiments.run_state import last_object, percentile
+from experiments.lab.run_state import last_object, percentile
 
 
 def test_last_object__ignores_what_is_torn_or_no_object(tmp_path: Path) -> None:

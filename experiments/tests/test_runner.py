@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from experiments.interruption import AGAIN_S
-from experiments.runner import Ending
+from experiments.machine.interruption import AGAIN_S
+from experiments.run.runner import Ending
 from lib.errors import Interrupted
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.raw import load_postcards, load_tcp
+from analysis.read.raw import load_postcards, load_tcp
 from analysis.theory import short_flows
 from experiments.lab import virtual as virtual_lab
 from experiments.tests.test_virtual import run

@@ -16,11 +16,11 @@ import pytest
 
 from controlplane import lock
 from controlplane.switch import SwitchError
-from experiments import runner
-from experiments.analysis_process import analyse
-from experiments.host import Host
 from experiments.lab.choice import choose
-from experiments.resolve import resolve
+from experiments.machine.host import Host
+from experiments.run import runner
+from experiments.run.analysis_process import analyse
+from experiments.spec.resolve import resolve
 from experiments.sweep import job, run
 from lib import files, owner
 from lib.errors import RunError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.side_by_side import run_each
+from experiments.run.side_by_side import run_each
 from lib.errors import RunError
 
 

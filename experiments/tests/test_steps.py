@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments import playbooks, setup_cache, steps
-from experiments.host import Host
-from experiments.resolve import resolve
-from experiments.resolved import Resolved
-from experiments.run_plan import READ_BY_ROLES, READ_WITH_NETEM, plan_run
-from experiments.steps import SetupStep
+from experiments.machine.host import Host
+from experiments.plan.run_plan import READ_BY_ROLES, READ_WITH_NETEM, plan_run
+from experiments.setup import playbooks, setup_cache, steps
+from experiments.setup.steps import SetupStep
+from experiments.spec.resolve import resolve
+from experiments.spec.resolved import Resolved
 from lib.errors import RunError
 from virtual import RUN_DIRECTORY
 

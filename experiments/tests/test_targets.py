@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from bufferscope.__main__ import main
-from experiments import deploy, host, missing
-from experiments.host import CHECKOUT, Host
 from experiments.lab import virtual
-from experiments.resolve import resolve
-from experiments.resolved import Resolved
+from experiments.machine import host
+from experiments.machine.host import CHECKOUT, Host
+from experiments.setup import deploy, missing
+from experiments.spec.resolve import resolve
+from experiments.spec.resolved import Resolved
 from experiments.tests.conftest import faults
 
 BMV2 = {"target": "bmv2", "rate": "50mbit", "rtt": "20ms", "flows": "4"}

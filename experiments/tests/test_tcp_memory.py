@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The counter of TCP's memory pressure is read by its name, at any position."""
 
-from experiments.tcp_memory import NETSTAT
+from experiments.setup.tcp_memory import NETSTAT
 from hosts.netstat import COUNTER, memory_pressures
 
 

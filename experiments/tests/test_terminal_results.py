@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from analysis import verdict_text
-from analysis.derive import derive
+from analysis.replay.derive import derive
 from analysis.tests import simulate
 from analysis.tests.undrawn import leave_out
-from experiments.terminal_results import Outcome, lines, outcome, show_all, show_one
+from analysis.wording import verdict_text
+from experiments.run.terminal_results import Outcome, lines, outcome, show_all, show_one
 
 
 @pytest.fixture(scope="module")

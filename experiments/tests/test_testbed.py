@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from experiments.host import CHECKOUT
 from experiments.lab import machines, testbed
 from experiments.lab.machines import Machine
+from experiments.machine.host import CHECKOUT
 from lib.errors import RunError
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from analysis.derive import derive
+from analysis.replay.derive import derive
 from analysis.tests import as_tofino
 from analysis.tests.recordings import RECORDED
 from controlplane import sde_tables
@@ -23,11 +23,11 @@ from controlplane.policy import TailDrop, Unit
 from controlplane.switch import Collector, FrontPanel, Queue
 from controlplane.tests.bfrt_memory import Device, MemoryTables
 from controlplane.tofino import TofinoSwitch
-from experiments import runner
-from experiments.host import Host
 from experiments.lab import testbed
 from experiments.lab.machines import machine
-from experiments.resolve import resolve
+from experiments.machine.host import Host
+from experiments.run import runner
+from experiments.spec.resolve import resolve
 from experiments.tests.no_machines import without_machines
 from lib.errors import RunError
 from runs import results

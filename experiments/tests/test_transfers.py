@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis.access_links import access_reasons
-from analysis.finite_flow_paths import access_link_of_flows
-from analysis.load import load
-from analysis.postcards import wire_bytes
+from analysis.measure.access_links import access_reasons
+from analysis.measure.finite_flow_paths import access_link_of_flows
+from analysis.read.load import load
+from analysis.read.postcards import wire_bytes
 from experiments.lab import virtual as virtual_lab
 from experiments.tests.test_virtual import run
 from wire.wire import POSTCARD

@@ -16,11 +16,11 @@ from types import MappingProxyType
 
 import pytest
 
-from analysis.raw import load_postcards
+from analysis.read.raw import load_postcards
 from bufferscope.__main__ import main
-from experiments import repeat
-from experiments.host import CHECKOUT
+from experiments.commands import repeat
 from experiments.lab import virtual as virtual_lab
+from experiments.machine.host import CHECKOUT
 from experiments.tests.conftest import wait_for
 from runs.results import record
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 from bufferscope.__main__ import main
-from experiments import analysis_process
+from experiments.run import analysis_process
 
 if __name__ == "__main__":
     analysis_process.REPLAY = ("analysis.tests.undrawn", "replay")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.disk import estimate_bytes, shortage
-from experiments.host import CHECKOUT, Host
-from experiments.resolve import resolve
+from experiments.machine.host import CHECKOUT, Host
+from experiments.spec.disk import estimate_bytes, shortage
+from experiments.spec.resolve import resolve
 from experiments.tests.conftest import wait_for
 from lib.errors import RunError
 from runs import results

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.raw import Columns, load_flows, load_postcards, load_tcp
+from analysis.read.raw import Columns, load_flows, load_postcards, load_tcp
 from softswitch.tests.fifo_model import fifo
 from wire import wire
 from wire.wire import POSTCARD

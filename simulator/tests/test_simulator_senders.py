@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.raw import load_flows, load_postcards
+from analysis.read.raw import load_flows, load_postcards
 from simulator.tests.test_simulator import CARD, EVENT, SIMULATOR, START_NS, cards, records, simulate
 from wire import wire
 

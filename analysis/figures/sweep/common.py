@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from analysis.arithmetic.statistics import Interval, mean_interval
 from analysis.figures import algorithms, canvas
 from analysis.figures.common import DISTINCT, GREY, Data, tidy
-from analysis.formats import si
-from analysis.statistics import Interval, mean_interval
+from analysis.wording.formats import si
 from runs.stored_sweep import rank
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from analysis.arithmetic.statistics import mean_interval
 from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, Data
 from analysis.papers import look
 from analysis.papers.appenzeller2004.terms import COLORS, NAMES, by_profile, synchronization
@@ -18,7 +19,6 @@ from analysis.papers.packet_trace import PacketTrace, latest
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import grouped, mean_bdp, series
-from analysis.statistics import mean_interval
 from analysis.theory import gaussian
 
 STEM, BY_FLOWS = "aggregate", "synchronization"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.arithmetic.statistics import Interval, mean_interval
 from analysis.figures.common import BLACK, BLUE, GREEN, GREY, ORANGE, Data
 from analysis.papers import crossing, look
 from analysis.papers.appenzeller2004 import terms
@@ -17,7 +18,6 @@ from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import grouped, loss, nearest
-from analysis.statistics import Interval, mean_interval
 from analysis.theory import gaussian
 from analysis.theory.many_flows import sqrt_rule
 

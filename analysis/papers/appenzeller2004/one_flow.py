@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from analysis.arithmetic.statistics import mean_interval
 from analysis.figures.common import BLACK, GREY, RED, Data
 from analysis.papers import look
 from analysis.papers.appenzeller2004 import one_trace
@@ -19,7 +20,6 @@ from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
-from analysis.statistics import mean_interval
 
 BUFFER = 142
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from analysis.arithmetic.statistics import Interval, mean_interval
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
 from analysis.papers.appenzeller2004.terms import COLORS, FIFO_PACKETS, LINUX, NAMES, PAPER, PROFILES
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRuns
-from analysis.statistics import Interval, mean_interval
 from analysis.theory import gaussian
 
 CAPTION = (

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.arithmetic.statistics import Interval, mean_interval
 from analysis.figures.common import BLACK, BLUE, GREEN, GREY, ORANGE, Data
 from analysis.papers import crossing, curves, look
 from analysis.papers.appenzeller2004 import terms
@@ -20,7 +21,6 @@ from analysis.papers.facts import Fact, each, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import grouped, mean_rtt_ns, pooled, series
-from analysis.statistics import Interval, mean_interval
 from analysis.theory import short_flows as theory
 
 

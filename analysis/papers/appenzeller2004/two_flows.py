@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from analysis.arithmetic.statistics import mean_interval
 from analysis.figures.common import BLUE, GREEN, GREY, ORANGE, Data
 from analysis.papers import look
 from analysis.papers.appenzeller2004.terms import LINUX, NAMES, PAPER, by_profile, synchronization
@@ -18,7 +19,6 @@ from analysis.papers.facts import Fact, absent
 from analysis.papers.packet_trace import PacketTrace, latest
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
-from analysis.statistics import mean_interval
 
 CAPTION = (
     "two flows with B = BDP (142 packets), started apart. The paper's flows 'quickly synchronize': both lose whenever "

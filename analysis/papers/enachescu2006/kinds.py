@@ -12,7 +12,6 @@ from typing import Any
 
 from analysis.figures import algorithms
 from analysis.figures.common import Data
-from analysis.formats import si
 from analysis.papers import crossing, curves, look
 from analysis.papers.curves import RIGHT, Curve, Panel, Shape, numbered
 from analysis.papers.enachescu2006.model import BUFFER_AXIS, USED
@@ -20,6 +19,7 @@ from analysis.papers.facts import each
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import series
+from analysis.wording.formats import si
 
 ENOUGH = 0.8
 Kinds = dict[str, list[PaperRun]]

@@ -24,8 +24,8 @@ from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.prasad2007 import transfers
 from analysis.papers.prasad2007.rows import BY_NAME, LEAST_FITTED, Measured, capacity, models_bps
 from analysis.papers.prasad2007.testbed import best
+from analysis.papers.published_numbers import BEST_BUFFER, Key
 from analysis.papers.series import Series
-from analysis.published_numbers import BEST_BUFFER, Key
 from analysis.theory import capacity_ratio
 
 SMALL = (28 * transfers.PAYLOAD_BYTES, 32 * transfers.PAYLOAD_BYTES)  # about S_SEGMENTS segments

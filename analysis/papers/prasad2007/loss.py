@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.arithmetic.statistics import Interval
 from analysis.figures.common import BLACK, BLUE, GREEN, GREY, ORANGE, Data
 from analysis.papers import curves, look
 from analysis.papers.curves import Curve, Line, Panel, Shape
@@ -19,8 +20,7 @@ from analysis.papers.facts import Fact, absent, each, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.prasad2007.rows import BY_NAME, OF_USERS, Measured, capacity
-from analysis.published_numbers import LOSS_EVIDENCE, LOSS_FIT, Key
-from analysis.statistics import Interval
+from analysis.papers.published_numbers import LOSS_EVIDENCE, LOSS_FIT, Key
 from analysis.theory.loss_fits import CLEAR, Comparison, LossFit
 
 SLOW, FAST = BY_NAME["20/100/0.1"], BY_NAME["1000/25/10"]  # the link, compared with its inputs

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analysis.papers.paper_runs import PaperRun, PaperRuns
+from analysis.papers.published_numbers import Key
 from analysis.papers.series import Series, grouped, loss, series
-from analysis.published_numbers import Key
 from analysis.theory import capacity_ratio, loss_fits
 
 MEAN_RTTS = 5.76  # E[D]: RTTs of slow start, mean over the testbed's sizes

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from functools import partial
 
+from analysis.arithmetic.statistics import Interval
 from analysis.figures.common import Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, exactly
@@ -16,7 +17,6 @@ from analysis.papers.prasad2007.best_buffer import means
 from analysis.papers.prasad2007.loss import coefficient, evidence
 from analysis.papers.prasad2007.rows import FULL, OF_USERS, ROWS, STEMS, Measured, Row
 from analysis.papers.prasad2007.testbed import best
-from analysis.statistics import Interval
 from analysis.theory.capacity_ratio import S_SEGMENTS, slow_start_rtts
 
 CAPTION = (

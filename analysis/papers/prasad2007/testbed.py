@@ -10,6 +10,7 @@ from functools import partial
 
 import polars as pl
 
+from analysis.arithmetic.statistics import Interval, mean_interval
 from analysis.figures.common import BLUE, GREEN, ORANGE, Data
 from analysis.papers import curves, look
 from analysis.papers.curves import Curve, Line, Panel, Shape
@@ -18,9 +19,8 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.prasad2007 import transfers
 from analysis.papers.prasad2007.rows import FULL, OF_USERS
+from analysis.papers.published_numbers import BEST_BUFFER, Key
 from analysis.papers.series import Series, grouped, series
-from analysis.published_numbers import BEST_BUFFER, Key
-from analysis.statistics import Interval, mean_interval
 
 STEM, FULL_STEM, FROM_START = "testbed", "full-scale", "think-from-start"
 SCALE = 10  # rates, users and buffers of the testbed / those of most of our runs

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from analysis import formats
 from analysis.figures.common import BLACK, BLUE, GREY, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, absent, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.prasad2007.rows import OF_USERS
-from analysis.postcards import wire_bytes
+from analysis.read.postcards import wire_bytes
+from analysis.wording import formats
 
 SHOWN_LINKS = 3
 TOP, BOTTOM = 0.86, 0.3  # heights of the first and the last input link

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from analysis.arithmetic.statistics import Interval, mean_interval
 from analysis.papers.paper_runs import PaperRun
-from analysis.statistics import Interval, mean_interval
 from analysis.theory import capacity_ratio
 
 PAYLOAD_BYTES = 1448

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from analysis.arithmetic.statistics import mean_interval
 from analysis.figures.common import BLUE, ORANGE, Data
 from analysis.papers import look
 from analysis.papers.facts import Fact, each, exactly
@@ -17,8 +18,7 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.prasad2007.rows import OF_USERS
 from analysis.papers.series import Series
-from analysis.postcards import wire_bytes
-from analysis.statistics import mean_interval
+from analysis.read.postcards import wire_bytes
 
 CAPTION = (
     "share of averaging windows with a utilization above 0.9 and 0.95, against the length T of the windows. Markers: "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from analysis.arithmetic.statistics import Interval
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, DISTINCT, Data
 from analysis.papers import look
@@ -16,7 +17,6 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.spang2021 import factors
 from analysis.papers.spang2021.beside import PERCENTILES
-from analysis.statistics import Interval
 
 CAPTION = (
     "numbers of the other figures that were measured with drops at departure and also on arrival: those in packets "

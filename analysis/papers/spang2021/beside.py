@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from analysis.arithmetic.statistics import CONFIDENCE, Interval
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
@@ -22,7 +23,6 @@ from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import bdp, grouped
 from analysis.papers.spang2021.artifact import Published
-from analysis.statistics import CONFIDENCE, Interval
 
 CAPTION = (
     "depth of the queue at the points of the published runs: our 1st, 50th and 99th percentile minus the published "

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from analysis.arithmetic.statistics import mean_interval
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, RED, Data
 from analysis.papers import look
@@ -22,7 +23,6 @@ from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import bdp, grouped, pooled
 from analysis.papers.spang2021 import notebook
 from analysis.papers.spang2021.artifact import Published
-from analysis.statistics import mean_interval
 from analysis.theory import many_flows
 
 NEEDS = ("depth_p01_packets",)

@@ -9,16 +9,16 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
+from analysis.arithmetic.statistics import Interval, mean_interval
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, Data
-from analysis.formats import si
 from analysis.papers import look
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import bdp, grouped
 from analysis.papers.spang2021.beside import PERCENTILES
-from analysis.statistics import Interval, mean_interval
+from analysis.wording.formats import si
 from hosts.tune import tcp_options
 from model.experiment import Experiment
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.arithmetic.statistics import mean_interval
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, RED, Data
 from analysis.papers import look
@@ -21,7 +22,6 @@ from analysis.papers.packet_trace import PacketTrace, latest
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import IS_ONE_BDP
-from analysis.statistics import mean_interval
 from analysis.theory.single_flow import DECREASE, queue_length
 
 CAPTION = (

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.arithmetic.statistics import Interval, mean_interval
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data, envelope
 from analysis.papers import look
@@ -20,7 +21,6 @@ from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import IS_ONE_BDP, bdp
-from analysis.statistics import Interval, mean_interval
 from analysis.theory.single_flow import drained_packets
 
 CAPTION = (

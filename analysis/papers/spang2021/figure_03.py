@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.arithmetic.statistics import mean_interval
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
@@ -15,7 +16,6 @@ from analysis.papers.facts import Fact, absent
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import bdp, grouped, nearest, pooled, series
-from analysis.statistics import mean_interval
 from analysis.theory import single_flow
 
 CAPTION = (

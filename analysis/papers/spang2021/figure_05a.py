@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+from analysis.arithmetic.statistics import Bounds, Interval, PowerLaw, mean_interval, power_law
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
@@ -14,7 +15,6 @@ from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import bdp, pooled
 from analysis.papers.spang2021.artifact import Published
 from analysis.papers.spang2021.searches import NO_LEAST, NONEMPTY, USED, BufferBracket, least_buffers
-from analysis.statistics import Bounds, Interval, PowerLaw, mean_interval, power_law
 from analysis.theory import many_flows, single_flow
 from lib.errors import InputError
 
@@ -142,7 +142,7 @@ def _fit(points: list[Bounds]) -> PowerLaw | None:
 
 
 def draw(data: Data) -> look.Figure:
-    """Both axes logarithmic; each bar spans the bounds of a least buffer (analysis/least_buffer.py)."""
+    """Both axes logarithmic; each bar spans the bounds of a least buffer (analysis/papers/least_buffer.py)."""
     figure, ax = look.new_panel(look.PAGE_IN * 0.72, 3.3)
     ax.set_yscale("log")
     ax.set_xlabel("flows n")

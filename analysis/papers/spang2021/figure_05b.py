@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
+from analysis.arithmetic.statistics import Bounds, Interval, PowerLaw, power_law
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
-from analysis.metrics import UTILIZATION_WINDOW_RTTS
+from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.papers import look
 from analysis.papers.facts import Fact, absent
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import Series, bdp, series
 from analysis.papers.spang2021.figure_05a import power_text
-from analysis.statistics import Bounds, Interval, PowerLaw, power_law
 from analysis.theory import many_flows
 
 CAPTION = (

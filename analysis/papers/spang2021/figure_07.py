@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.arithmetic.statistics import mean_interval
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
@@ -16,7 +17,6 @@ from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import IS_MARKED, IS_ONE_BDP
-from analysis.statistics import mean_interval
 from analysis.theory.single_flow import bdp_packets
 
 CAPTION = "the windows of 16 Reno flows at every ACK, B = BDP, flow by flow, with the fair share (BDP + B) / n."

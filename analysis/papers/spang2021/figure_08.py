@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis.distributions import signalled
+from analysis.arithmetic.statistics import mean_interval
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, ORANGE, Data, envelope
-from analysis.metrics import Window
+from analysis.measure.metrics import Window
 from analysis.papers import look
 from analysis.papers.facts import Fact
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import IS_MARKED, IS_ONE_BDP, bdp
-from analysis.statistics import mean_interval
+from analysis.results.distributions import signalled
 from analysis.theory.many_flows import flows_seeing_loss
 from controlplane.policy import EGRESS_ECN, MARKING_MODES
 

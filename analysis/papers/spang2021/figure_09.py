@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from analysis.arithmetic.statistics import mean_interval
 from analysis.figures.common import BLACK, BLUE, GREEN, PURPLE, RED, SKY, Data, tidy
-from analysis.loss import min_mean_depth
+from analysis.measure.loss import min_mean_depth
 from analysis.papers import look
 from analysis.papers.facts import Fact
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import IS_ONE_BDP
-from analysis.statistics import mean_interval
 from analysis.theory.single_flow import DECREASE
 
 CAPTION = (

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from analysis.least_buffer import bounds, by_buffer, contradiction
+from analysis.arithmetic.statistics import Bounds, Interval, mean_interval
+from analysis.papers.least_buffer import bounds, by_buffer, contradiction
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import IS_MARKED, OF_THE_LINK, grouped
-from analysis.statistics import Bounds, Interval, mean_interval
 from runs.run_table import drawn_alike
 
 NO_LEAST = "no least buffer"

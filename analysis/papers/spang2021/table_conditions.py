@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from analysis.arithmetic.statistics import Interval, mean_interval
 from analysis.papers.packet_trace import PacketTrace
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import IS_ONE_BDP, bdp
 from analysis.papers.spang2021.searches import NO_LEAST, USED, least_buffers
-from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
 from lib.errors import InputError
 

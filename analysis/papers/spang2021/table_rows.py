@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from analysis.arithmetic.statistics import Interval, mean_interval
 from analysis.papers.facts import exactly
 from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.series import bdp, grouped, nearest
 from analysis.papers.spang2021 import table_conditions as conditions
 from analysis.papers.spang2021.searches import NO_LEAST, NONEMPTY, least_buffers
 from analysis.papers.spang2021.table_conditions import NEAR, NEEDS, MeasuredAssumption, RunsAtLeast
-from analysis.statistics import Interval, mean_interval
 from analysis.theory import many_flows, single_flow
 
 SMALL = "twenty-packets"

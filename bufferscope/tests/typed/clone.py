@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 
 LIMIT_S = 900
 # Variables of the test run itself: of make, of Python and pytest, of the coverage measurement.

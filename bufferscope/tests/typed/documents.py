@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.markdown import Markdown
 
-from experiments.host import CHECKOUT
+from experiments.machine.host import CHECKOUT
 
 DOCUMENTS = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/**/*.md")), CHECKOUT / "bufferscope/README.md"]
 READMES = sorted(CHECKOUT.glob("[a-z]*/README.md"))

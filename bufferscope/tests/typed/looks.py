@@ -16,7 +16,7 @@ import yaml
 
 from bufferscope.commands import COMMANDS
 from bufferscope.tests.typed.clone import Clone, Done
-from experiments.spec import KEYS
+from experiments.spec.keys import KEYS
 from experiments.tests.conftest import faults
 from lib import units
 from lib.words import read_words

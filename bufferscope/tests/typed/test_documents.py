@@ -19,10 +19,11 @@ from bufferscope.tests.typed.documents import Block, blocks, in_sentences
 from bufferscope.tests.typed.inputs import provide
 from bufferscope.tests.typed.looks import experiment, targets, words_of
 from bufferscope.tests.typed.test_typed import TYPED
-from experiments import cost_question, host, machine_speed
-from experiments.host import Host
-from experiments.resolve import resolve
-from experiments.spec import KEYS
+from experiments.machine import host, machine_speed
+from experiments.machine.host import Host
+from experiments.run import cost_question
+from experiments.spec.keys import KEYS
+from experiments.spec.resolve import resolve
 
 pytestmark = [pytest.mark.serial, pytest.mark.long]
 # A word of each block that is not shell, or needs a switch -> the test that runs it, or why none does.

@@ -14,8 +14,8 @@ import pytest
 from bufferscope.__main__ import main
 from bufferscope.tests.typed.clone import Clone
 from bufferscope.tests.typed.inputs import provide
-from experiments import host
-from experiments.host import Host
+from experiments.machine import host
+from experiments.machine.host import Host
 from lib.words import read_words
 
 pytestmark = [pytest.mark.serial, pytest.mark.long]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments.host import Host
-from experiments.resolve import resolve
+from experiments.machine.host import Host
+from experiments.spec.resolve import resolve
 from experiments.sweep.spec import Sweep, read
 
 SPEC = """\

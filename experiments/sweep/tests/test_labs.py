@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.host import CHECKOUT
 from experiments.lab import virtual as virtual_lab
+from experiments.machine.host import CHECKOUT
 from experiments.sweep import remote_labs as labs
 from experiments.tests.conftest import wait_for
 from lib.errors import RunError

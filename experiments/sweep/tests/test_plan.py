@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.host import CHECKOUT, Host
-from experiments.resolved import Resolved
+from experiments.machine.host import CHECKOUT, Host
+from experiments.spec.resolved import Resolved
 from experiments.sweep import plan
 from experiments.sweep.spec import Sweep, read
 from experiments.sweep.tests.conftest import probe

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.host import CHECKOUT
 from experiments.lab import virtual as virtual_lab
+from experiments.machine.host import CHECKOUT
 from experiments.sweep.tests import slurm_cluster
 from experiments.sweep.tests.slurm_cluster import Cluster
 from experiments.tests.conftest import wait_for

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.load import load
-from experiments.resolve import resolve
+from analysis.read.load import load
+from experiments.spec.resolve import resolve
 from experiments.sweep.rounds import Attempts
 from experiments.sweep.tests.conftest import VALID, probe
 from experiments.sweep.thin import thin

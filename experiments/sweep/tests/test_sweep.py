@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from analysis.tests import damages
-from experiments import host
-from experiments.host import CHECKOUT
 from experiments.lab import virtual as virtual_lab
+from experiments.machine import host
+from experiments.machine.host import CHECKOUT
 from experiments.sweep import engine
 from experiments.tests.conftest import MARK, wait_for
 from lib import files

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments import unpack as unpack_module
+from experiments.setup import unpack as unpack_module
+from experiments.setup.unpack import unpack
 from experiments.sweep import engine, plan
 from experiments.sweep.spec import Sweep
 from experiments.sweep.tests.conftest import probe
-from experiments.unpack import unpack
 from lib.errors import RunError
 
 JOB = "reno-n1-b10-0123456789-r1"

@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from experiments import runner
+from experiments.run import runner
 from experiments.sweep import plan
 from experiments.sweep.progress import SweepProgress
 from experiments.sweep.run import Watch

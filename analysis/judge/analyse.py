@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""The pipeline of one repetition: from raw files to the input of figures, summary and report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.join.join import Segments, join
+from analysis.join.trace_by_flow import TraceByFlow
+from analysis.judge import ledger as ledger_module
+from analysis.judge.validity import reasons_against
+from analysis.measure import metrics, open_loop, program_results
+from analysis.measure.fidelity import fidelity
+from analysis.measure.loss import LossEvent, longest_rtt_ns, loss_events
+from analysis.read.load import Run, load
+from runs.record import Damage
+
+
+@dataclass
+class Analysis:
+    """The results of one repetition."""
+
+    run: Run
+    port: int | None  # of the bottleneck queue
+    queue: dict[str, np.ndarray]  # postcards of the bottleneck queue, by arrival
+    segments: Segments
+    trace: TraceByFlow
+    window: metrics.Window
+    link: metrics.LinkUsage
+    windows: metrics.WindowSeries
+    good: metrics.Goodput
+    utilization: dict[str, float | None]
+    events: list[LossEvent]
+    rtt_max_ns: int
+    ledger: dict[str, int | None]
+    fidelity: dict[str, Any]
+    reasons: list[str]
+
+
+def analyse(
+    directory: Path, when_loaded: Callable[[Run], object] = lambda run: None, damage: Sequence[Damage] = ()
+) -> Analysis:
+    """Analyses one repetition. `when_loaded` is called with the loaded run before the analysis; `damage` is the result
+    of analysis.load.damage_of. Raises InputError like analysis.load.load.
+    """
+    run = load(directory, damage)
+    when_loaded(run)
+    spec, rtt_ns = run.experiment, run.experiment.rtt_ns
+    port, queue = metrics.bottleneck(run)
+    segments, trace = join(run, queue)
+
+    window = metrics.measurement_window(run, queue)
+    link = metrics.LinkUsage(queue, spec.rate_bps)
+    utilization = metrics.utilization(link, window, rtt_ns)
+    good = metrics.goodput(run, queue, segments, window)
+    windows = metrics.aggregate_window(run, trace)
+    rtt_max_ns = longest_rtt_ns(rtt_ns, spec.buffer_packets, spec.wire_bytes, spec.rate_bps)
+    events = loss_events(queue, link, windows, window, rtt_ns, rtt_max_ns)
+
+    entries = ledger_module.ledger(run)
+    if run.experiment.all_datagrams:
+        entries |= open_loop.datagrams(run, queue)
+    entries |= program_results.packets(run, queue)
+    facts = fidelity(run, queue, port)
+    reasons = reasons_against(run, queue, port, window, entries, facts, utilization)
+    return Analysis(
+        run, port, queue, segments, trace, window, link, windows, good, utilization, events, rtt_max_ns, entries,
+        facts, reasons,
+    )  # fmt: skip

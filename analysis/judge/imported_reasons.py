@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""The reasons against an imported run that a recorded run cannot have: faults of the source that the import noted, and
+contradictions between source and conditions. validity.py makes all other checks that the source allows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.arithmetic.by_flow import Axis, order_by_flow
+from analysis.arithmetic.sequence import groups
+from analysis.arithmetic.unwrap import group_starts, unwrap32
+from analysis.measure.loss import longest_rtt_ns
+from analysis.measure.metrics import Columns, Window, arrivals_in, of_experiment
+from analysis.read import imported
+from analysis.read.load import Run
+from analysis.read.postcards import NO_DATA_BYTES
+from analysis.read.raw import known
+from lib.frames import ETHERNET_BYTES
+from wire import wire
+
+CARD = wire.POSTCARD.const
+MOST_PAUSE = 2  # longest RTTs without a packet or record, of all flows together
+LEAST_SRTT = 0.9  # of the base RTT
+
+
+def reasons(run: Run, queue: Columns, window: Window, utilization: float | None) -> list[str]:
+    """One line each; the first is imported.REASON. `utilization` is the mean over the window."""
+    postcards, inside = len(queue["flags"]), arrivals_in(queue, window.start_ns, window.end_ns)
+    result = [imported.REASON, *(run.experiment.imported.notes if run.experiment.imported else ())]
+    if postcards and inside.stop == inside.start:
+        result.append(
+            f"none of the {postcards} postcards is in the measurement window (warmup_ns, duration_ns of spec.yaml): "
+            "import them again with another WARMUP or DURATION"
+        )
+    if utilization is not None and utilization > imported.MAX_UTILIZATION:
+        result.append(
+            f"link: a utilization of {utilization:.0%}, which is impossible: rate_bps of spec.yaml is not the "
+            "bottleneck's rate; import the run again with the bottleneck's rate as RATE"
+        )
+    longest = run.experiment.mtu_bytes + ETHERNET_BYTES
+    if "packet_bytes" not in run.experiment.unknown_columns and (queue["packet_bytes"] > longest).any():
+        result.append(
+            f"queue: packets of up to {queue['packet_bytes'].max()} bytes, but mtu_bytes of spec.yaml is "
+            f"{run.experiment.mtu_bytes}: import the run again with the right MTU"
+        )
+    return [*result, *_hole_reasons(run, queue), *_time_reasons(run, queue, window)]
+
+
+def _hole_reasons(run: Run, queue: Columns) -> list[str]:
+    """One line each for bytes of the flows that never come to the queue, or later than reordering explains: every byte
+    of a flow goes through the queue.
+    """
+    rows = of_experiment(run)[queue["flow"]] & ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0)
+    rows = np.flatnonzero(rows & (queue["packet_bytes"] > NO_DATA_BYTES))
+    rows = rows[order_by_flow(queue["flow"][rows])]
+    if not len(rows):
+        return []
+    starts = group_starts(queue["flow"][rows])
+    group, seq = groups(starts, len(rows)), unwrap32(queue["tcp_seq"][rows], starts)
+    begin = Axis.of(np.minimum.reduceat(seq, starts), np.maximum.reduceat(seq, starts)).at(group, seq)
+    distinct, first = np.unique(begin, return_index=True)
+    result = []
+    if "packet_bytes" in run.experiment.unknown_columns:  # and the postcards have no numbers
+        steps = np.diff(distinct)[np.diff(group[first]) == 0]
+        missing = np.maximum(np.rint(steps / imported.full_payload(run.experiment.mtu_bytes)) - 1, 0).sum()
+        if missing:
+            result.append(
+                f"queue: {missing:.0f} packets have no postcard (holes in the flows' sequence numbers): utilization "
+                "and goodput are without them; or mtu_bytes of spec.yaml is too small"
+            )
+    highest = np.maximum.accumulate(begin)
+    behind = first[distinct < highest[first]]
+    came = queue["enqueue_mono_ns"][rows]
+    late_ns = came[behind] - came[np.searchsorted(highest, begin[behind], side="right")]
+    if late := np.count_nonzero(late_ns >= run.experiment.rtt_ns):
+        result.append(
+            f"queue: {late} packets came for the first time an RTT or more after later ones of their flow: their first "
+            "copies have no postcard, or were lost before the queue"
+        )
+    return result
+
+
+def _time_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
+    spec, tcp, result = run.experiment, run.tcp, []
+    counts = of_experiment(run)
+    mine = counts[tcp["flow"]]
+    srtt_ns = tcp["srtt_us"][mine & known(tcp, "srtt_us") & (tcp["srtt_us"] > 0)].astype(np.int64) * 1000
+    rtt_ns = longest_rtt_ns(spec.rtt_ns, spec.buffer_packets, spec.wire_bytes, spec.rate_bps)
+    most_ns = MOST_PAUSE * max(rtt_ns, int(srtt_ns.max(initial=0)))
+    parts = {"trace": tcp["mono_ns"][mine], "postcards": queue["enqueue_mono_ns"][counts[queue["flow"]]]}
+    for name, of_part in parts.items():
+        first = np.searchsorted(of_part, window.traffic_start_ns)
+        times = np.concatenate(([window.traffic_start_ns], of_part[first:], [window.end_ns]))
+        pauses_ns = np.diff(times)[times[:-1] < window.end_ns] if len(of_part) else of_part
+        pause_ns = int(pauses_ns.max(initial=0))
+        if pause_ns > most_ns:
+            result.append(
+                f"{name}: nothing for {pause_ns / 1e9:.3f} s (the longest RTT is {most_ns / MOST_PAUSE / 1e9:.3f} s): "
+                "a part is missing, the clock was set, or all flows paused"
+            )
+    if len(srtt_ns) and srtt_ns.min() < LEAST_SRTT * spec.rtt_ns:
+        result.append(
+            f"trace: a smoothed RTT of {srtt_ns.min() / 1e6:.3f} ms, below the base RTT of "
+            f"{spec.rtt_ns / 1e6:.3f} ms: import the run again with the path's RTT without queue as RTT"
+        )
+    return result

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""What a run measured: utilization, depths, losses, flows, and how exactly it was emulated."""

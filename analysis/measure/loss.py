@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Loss events: when the queue dropped packets, of how many flows, and how far utilization, depth and windows fell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS, Columns, LinkUsage, Window, WindowSeries, arrivals_in
+from analysis.read.postcards import dropped
+
+# One longest RTT (with a full queue) until the sender detects the loss, one until PRR has reduced the window (Spang et
+# al., 3.2 and Figure 1), and two until the thinner stream has reached the queue and left it.
+AFTERMATH_RTTS = 4
+STEPS_PER_RTT = 50
+
+
+@dataclass(frozen=True)
+class LossEvent:
+    """Drops within one longest RTT of the first. Windows are packets in flight of all flows."""
+
+    start_ns: int
+    drops: int
+    flows: int
+    depth_before_packets: int  # at the arrival of the first dropped packet
+    min_utilization: float | None  # None unless the measurement window contains the aftermath and one base RTT more
+    min_utilization_10rtt: float | None  # None also if a 10-RTT window does not fit
+    min_depth_packets: int | None
+    min_mean_depth_packets: float | None  # mean over one base RTT
+    window_before_packets: int | None
+    window_after_packets: int | None  # minimum in the aftermath
+
+
+def longest_rtt_ns(rtt_ns: int, buffer_packets: int, wire_bytes: int, rate_bps: int) -> int:
+    """Base RTT plus the time that a full buffer of packets of `wire_bytes` takes to drain."""
+    return rtt_ns + round(buffer_packets * wire_bytes * 8e9 / rate_bps)
+
+
+def loss_events(
+    queue: Columns, link: LinkUsage, windows: WindowSeries, window: Window, rtt_ns: int, rtt_max_ns: int
+) -> list[LossEvent]:
+    """The loss events that begin in the measurement window.
+
+    A drop within `rtt_max_ns` of an event's first drop belongs to the event; the next drop begins another event. The
+    aftermath of an event lasts AFTERMATH_RTTS longest RTTs. `min_utilization` is the minimum over windows of one base
+    RTT that begin in the aftermath, one every 1/50 RTT (Lemma 2 of Spang et al.); `min_utilization_10rtt` is the same
+    over windows of 10 base RTTs; `min_depth_packets` is the minimum depth at arrivals in the aftermath;
+    `min_mean_depth_packets` is the smallest mean depth at arrivals of any window of one base RTT in the aftermath.
+    """
+    rows = arrivals_in(queue, window.start_ns, window.end_ns)
+    drops = rows.start + np.flatnonzero(dropped(queue)[rows])
+    times = queue["enqueue_mono_ns"][drops]
+    events = []
+    at = 0
+    while at < len(drops):
+        start = int(times[at])
+        end = int(np.searchsorted(times, start + rtt_max_ns, side="left"))
+        least, least_10rtt, shallow, mean = _aftermath(queue, link, window, start, rtt_ns, rtt_max_ns)
+        before, after = _windows(windows, start, start + AFTERMATH_RTTS * rtt_max_ns)
+        flows = len(np.unique(queue["flow"][drops[at:end]]))
+        deep = int(queue["depth_packets"][drops[at]])
+        events.append(LossEvent(start, end - at, flows, deep, least, least_10rtt, shallow, mean, before, after))
+        at = max(end, at + 1)
+    return events
+
+
+def _aftermath(
+    queue: Columns, link: LinkUsage, window: Window, start_ns: int, rtt_ns: int, rtt_max_ns: int
+) -> tuple[float | None, float | None, int | None, float | None]:
+    end_ns = start_ns + AFTERMATH_RTTS * rtt_max_ns
+    if end_ns + rtt_ns > window.end_ns:
+        return None, None, None, None
+    starts = np.arange(start_ns, end_ns, max(rtt_ns // STEPS_PER_RTT, 1), dtype=np.int64)
+    depth = queue["depth_packets"][arrivals_in(queue, start_ns, end_ns)]
+    shallow = int(depth.min()) if len(depth) else None
+    width = UTILIZATION_WINDOW_RTTS * rtt_ns
+    fits = end_ns + width <= window.end_ns
+    least_10rtt = float(link.utilization(starts, width).min()) if fits else None
+    least = float(link.utilization(starts, rtt_ns).min())
+    return least, least_10rtt, shallow, min_mean_depth(queue, start_ns, end_ns, rtt_ns)
+
+
+def min_mean_depth(queue: Columns, start_ns: int, end_ns: int, width_ns: int) -> float | None:
+    """The smallest mean depth at arrivals of any window of `width_ns` within [start, end). A window begins every 1/50
+    of the width. Windows without arrivals do not count; None if no window has arrivals.
+    """
+    rows = arrivals_in(queue, start_ns, end_ns)
+    came, depth = queue["enqueue_mono_ns"][rows], queue["depth_packets"][rows]
+    total = np.concatenate(([0], np.cumsum(depth, dtype=np.int64)))
+    starts = np.arange(start_ns, end_ns - width_ns + 1, max(width_ns // STEPS_PER_RTT, 1), dtype=np.int64)
+    first, last = np.searchsorted(came, starts), np.searchsorted(came, starts + width_ns)
+    has_arrivals = last > first
+    first, last = first[has_arrivals], last[has_arrivals]
+    means = (total[last] - total[first]) / (last - first)
+    return float(means.min()) if len(means) else None
+
+
+def _windows(windows: WindowSeries, start_ns: int, end_ns: int) -> tuple[int | None, int | None]:
+    first, last = np.searchsorted(windows.mono_ns, (start_ns, end_ns), side="right")
+    before = int(windows.in_flight_packets[first - 1]) if first else None
+    after = windows.in_flight_packets[first:last]
+    return before, int(after.min()) if len(after) else None
+
+
+def flows_losing(queue: Columns, window: Window, rtt_ns: int) -> np.ndarray:
+    """Number of flows with a drop, for each base RTT with a drop, in time order (Spang et al., 5.6)."""
+    rows = arrivals_in(queue, window.start_ns, window.end_ns)
+    drops = rows.start + np.flatnonzero(dropped(queue)[rows])
+    rtt = (queue["enqueue_mono_ns"][drops] - window.start_ns) // rtt_ns
+    pairs = np.unique(rtt << 32 | queue["flow"][drops].astype(np.int64))
+    return np.unique(pairs >> 32, return_counts=True)[1]
+
+
+def flows_losing_per_rtt(queue: Columns, window: Window, rtt_ns: int) -> float | None:
+    """Mean of `flows_losing` (Spang et al., Figure 10); None without drops."""
+    flows = flows_losing(queue, window, rtt_ns)
+    return float(flows.mean()) if len(flows) else None

@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: MIT
+"""Metrics of one repetition: link, queue, goodput, windows, fairness. Each function states exactly what it counts.
+
+Packets belong to the measurement window by their arrival at the queue, bits and bytes by their departure. Times are
+ns on CLOCK_MONOTONIC. All sums of bytes are 64 bits wide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.arithmetic.by_flow import ByFlow
+from analysis.arithmetic.reproducible_sums import dot
+from analysis.join.join import Segments
+from analysis.join.trace_by_flow import TraceByFlow
+from analysis.read.flows import Flow
+from analysis.read.load import Run
+from analysis.read.postcards import NO_DATA_BYTES, admitted, busiest, dropped, queue_keys, wire_bytes
+from analysis.read.raw import Columns
+from lib.frames import (
+    ETHERNET_BYTES,
+    IPV4_BYTES,
+    IPV6_BYTES,
+    UDP_BYTES,
+)
+from wire import wire
+
+CARD = wire.POSTCARD.const
+EVENT = wire.TCP_RECORD.const
+UTILIZATION_WINDOW_RTTS = 10
+TCP, UDP = 6, 17
+
+
+@dataclass(frozen=True)
+class Window:
+    """The measurement window: DURATION from the end of WARMUP. It ends early with the traffic (iperf3: with the first
+    flow), or one base RTT after the queue's last packet. If the user's programs are the only traffic, it ends early
+    only when their client ends, and nothing is missing.
+    """
+
+    traffic_start_ns: int
+    start_ns: int
+    end_ns: int
+    missing_ns: int  # the part of DURATION after the window's early end
+
+    @property
+    def length_ns(self) -> int:
+        return self.end_ns - self.start_ns
+
+
+def measurement_window(run: Run, queue: Columns) -> Window:
+    """The window, from the traffic's times in traffic.json; without them, from the queue's first and last packet."""
+    traffic, arrivals = run.documents.traffic, queue["enqueue_mono_ns"]
+    start, end = traffic.start_mono_ns, traffic.end_mono_ns
+    if start is None:
+        start = int(arrivals[0]) if len(arrivals) else 0
+    if end is None:
+        end = int(arrivals[-1]) if len(arrivals) else start
+    first = start + run.experiment.warmup_ns
+    last = first + run.experiment.duration_ns
+    if run.experiment.traffic == "program":  # pauses are part of this traffic, and its end is recorded
+        last = max(first, min(last, end))
+    elif len(arrivals):  # when packets stop, the run is over, even if clients still wait
+        end = min(end, int(arrivals[-1]) + run.experiment.rtt_ns)
+    stop = max(_first_flow_end_ns(run, queue, min(last, end)), first)
+    return Window(start, first, stop, last - stop)
+
+
+def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
+    """When the last data of the iperf3 flow that ended first came to the queue, if before `stop_ns`; else `stop_ns`.
+
+    iperf3 does not record when flows end. The end in traffic.json is the time of the first observation of the flows,
+    plus their duration. On a busy machine this observation is late, so flows end before the end in traffic.json. Our
+    own generators record when they stop their flows. A flow with a hole (a dropped packet that was not retransmitted)
+    waits for its retransmission timer and has not ended.
+    """
+    if run.documents.traffic.generator != "iperf3":
+        return stop_ns
+    flow, came, lost = queue["flow"], queue["enqueue_mono_ns"], dropped(queue)
+    data = ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0) & (queue["packet_bytes"] > NO_DATA_BYTES)
+    rows = np.flatnonzero(data)
+    latest = np.full(len(run.flows) + 1, -1, dtype=np.int64)  # row of each flow's last data packet
+    latest[flow[rows]] = rows  # NumPy keeps the last of several assignments to one flow
+    latest[~of_experiment(run)] = -1
+    ended = np.flatnonzero(latest >= 0)
+    ended = ended[came[latest[ended]] < stop_ns]
+    if not len(ended):
+        return stop_ns
+    by_flow = ByFlow.of(flow, len(run.flows)).only(data)
+    for number in ended[np.argsort(latest[ended], kind="stable")].tolist():
+        sent, is_lost = queue["tcp_seq"][by_flow[number]], lost[by_flow[number]]
+        if np.isin(sent[is_lost], sent[~is_lost]).all():
+            return int(came[latest[number]])
+    return stop_ns
+
+
+def bottleneck(run: Run) -> tuple[int | None, Columns]:
+    """The bottleneck's port, and the postcards of its queue: the queue with the most postcards at the port that
+    switch.json names; without such a name, of all queues.
+    """
+    postcards = run.postcards
+    keys, port = queue_keys(postcards), run.documents.switch.bottleneck_port
+    mask = np.ones(len(keys), dtype=bool) if port is None else postcards["egress_port"] == port
+    mask[mask] = busiest(keys[mask])
+    if port is None:
+        port = int(postcards["egress_port"][mask.argmax()]) if len(keys) else None
+    if mask.all():
+        return port, postcards
+    return port, {name: column[mask] for name, column in postcards.items()}
+
+
+def arrivals_in(queue: Columns, start_ns: int, end_ns: int) -> slice:
+    """Rows of the packets that arrived in [start, end)."""
+    first, last = np.searchsorted(queue["enqueue_mono_ns"], (start_ns, end_ns))
+    return slice(int(first), int(last))
+
+
+# The link -------------------------------------------------------------------------------------------------------------
+
+
+class LinkUsage:
+    """The bits that left the queue on the wire, as a function of time. A packet's bits are spread evenly over its
+    transmission, which ends at enqueue + sojourn and takes wire bits / rate.
+    """
+
+    def __init__(self, queue: Columns, rate_bps: int) -> None:
+        sent = ~dropped(queue)
+        ends = (queue["enqueue_mono_ns"] + queue["sojourn_ns"])[sent]
+        sizes = wire_bytes(queue["packet_bytes"][sent])
+        if (ends[1:] < ends[:-1]).any():
+            order = np.argsort(ends, kind="stable")
+            ends, sizes = ends[order], sizes[order]
+        self.rate_bps = rate_bps
+        self.departure_ns = ends
+        self.bytes_before = np.zeros(len(ends) + 1, dtype=np.int64)
+        np.cumsum(sizes, out=self.bytes_before[1:])
+
+    def bits_until(self, times_ns: np.ndarray) -> np.ndarray:
+        """Bits that left by each time (float64)."""
+        done = np.searchsorted(self.departure_ns, times_ns, side="right")
+        bits = self.bytes_before[done] * 8.0
+        going = np.flatnonzero(done < len(self.departure_ns))
+        packet = done[going]
+        packet_bits = (self.bytes_before[packet + 1] - self.bytes_before[packet]) * 8.0
+        left_bits = (self.departure_ns[packet] - times_ns[going]) * (self.rate_bps / 1e9)
+        bits[going] += np.clip(packet_bits - left_bits, 0, packet_bits)
+        return bits
+
+    def utilization(self, start_ns: np.ndarray, width_ns: int) -> np.ndarray:
+        """Share of the rate used in [start, start + width), for each start (float64)."""
+        bits = self.bits_until(start_ns + width_ns) - self.bits_until(start_ns)
+        return bits / (self.rate_bps * width_ns / 1e9)
+
+
+def sliding_starts(window: Window, width_ns: int, step_ns: int) -> np.ndarray:
+    """Starts, one every `step_ns`, of the windows of `width_ns` that fit into `window`. If none fits, the only start is
+    that of `window`.
+    """
+    last = max(window.end_ns - width_ns, window.start_ns)
+    return np.arange(window.start_ns, last + 1, max(step_ns, 1), dtype=np.int64)
+
+
+def utilization_windows(link: LinkUsage, window: Window, rtt_ns: int) -> np.ndarray:
+    """Utilization of each sliding window of 10 base RTTs, one every RTT; empty if the measurement was shorter."""
+    width = UTILIZATION_WINDOW_RTTS * rtt_ns
+    if window.length_ns < width:
+        return np.empty(0)
+    return link.utilization(sliding_starts(window, width, rtt_ns), width)
+
+
+def utilization(link: LinkUsage, window: Window, rtt_ns: int) -> dict[str, float | None]:
+    """Mean over the measurement window; percentile and extremes over sliding windows of 10 base RTTs, one every RTT.
+    All are None if the measurement window is shorter than 10 base RTTs.
+
+    Utilization is bits on the wire / (rate x time). Spang et al. (3.3 and 5.1) used iperf's goodput in place
+    of the bits.
+    """
+    width = UTILIZATION_WINDOW_RTTS * rtt_ns
+    values = utilization_windows(link, window, rtt_ns)
+    if not len(values):
+        return {"mean": None, "p01": None, "min": None, "max": None, "window_s": width / 1e9}
+    mean = link.utilization(np.array([window.start_ns]), window.length_ns)[0]
+    return {
+        "mean": float(mean),
+        "p01": float(np.percentile(values, 1)),
+        "min": float(values.min()),
+        "max": float(values.max()),
+        "window_s": width / 1e9,
+    }
+
+
+# The queue ------------------------------------------------------------------------------------------------------------
+
+
+def percentiles(values: np.ndarray, **names: float) -> dict[str, float | int | None]:
+    """Percentiles by inverted CDF: the smallest value with at least that share at or below it; None without values."""
+    if not len(values):
+        return dict.fromkeys(names)
+    results = np.percentile(values, list(names.values()), method="inverted_cdf")
+    return {name: value.item() for name, value in zip(names, results, strict=True)}
+
+
+def spread(values: np.ndarray) -> dict[str, float | None]:
+    """Minimum, median and maximum; None without values."""
+    if not len(values):
+        return dict.fromkeys(("min", "median", "max"))
+    return {"min": float(values.min()), "median": float(np.median(values)), "max": float(values.max())}
+
+
+def queue_depth(queue: Columns, window: Window, column: str = "depth_packets") -> dict[str, float | int | None]:
+    """Depth at arrivals, dropped packets included; `time_mean` is the mean over time.
+
+    Depth counts the packets admitted and not yet completely departed: with the packet on the link, without the
+    arriving packet.
+    """
+    depth = queue[column][arrivals_in(queue, window.start_ns, window.end_ns)]
+    mean = float(depth.mean(dtype=np.float64)) if len(depth) else None
+    result: dict[str, float | int | None] = {"mean": mean}
+    result |= percentiles(depth, p01=1, p50=50, p99=99)
+    result["max"] = int(depth.max()) if len(depth) else None
+    if column == "depth_packets":
+        result["time_mean"] = _time_mean_depth(queue, window)
+    return result
+
+
+def _time_mean_depth(queue: Columns, window: Window) -> float | None:
+    """Mean packets in the queue over time: the sum of all sojourn times within the window / its length (Little)."""
+    if window.length_ns <= 0:
+        return None
+    rows = slice(0, int(np.searchsorted(queue["enqueue_mono_ns"], window.end_ns)))
+    came = queue["enqueue_mono_ns"][rows]
+    left = came + queue["sojourn_ns"][rows]
+    inside_ns = np.minimum(left, window.end_ns) - np.maximum(came, window.start_ns)
+    return float(inside_ns[(inside_ns > 0) & admitted(queue)[rows]].sum(dtype=np.int64) / window.length_ns)
+
+
+def counts(queue: Columns, window: Window) -> dict[str, int | float | None]:
+    """Arrivals, drops and marks in the measurement window; the share of drops, and of arrivals at a non-empty queue."""
+    rows = arrivals_in(queue, window.start_ns, window.end_ns)
+    flags, depth = queue["flags"][rows], queue["depth_packets"][rows]
+    arrivals = len(flags)
+    drops = int(np.count_nonzero(flags & CARD["POSTCARD_DROPPED"]))
+    return {
+        "arrivals": arrivals,
+        "drops": drops,
+        "marks": int(np.count_nonzero(flags & CARD["POSTCARD_CE_MARKED"])),
+        "drop_fraction": drops / arrivals if arrivals else None,
+        "queue_nonempty_fraction": int(np.count_nonzero(depth)) / arrivals if arrivals else None,
+    }
+
+
+def queue_delay(queue: Columns, window: Window) -> dict[str, float | None]:
+    """Sojourn time in ns, from arrival to the departure of the last bit, of packets that were not dropped."""
+    rows = arrivals_in(queue, window.start_ns, window.end_ns)
+    delay = queue["sojourn_ns"][rows][~dropped(queue)[rows]]
+    mean = float(delay.mean(dtype=np.float64)) if len(delay) else None
+    return {"mean": mean, **percentiles(delay, p50=50, p99=99), "max": int(delay.max()) if len(delay) else None}
+
+
+# Flows ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Goodput:
+    """TCP payload that left the queue for the first time, and the payload of datagrams beside TCP."""
+
+    bits_per_flow: np.ndarray  # int64, by flow number, in the measurement window
+    departure_ns: np.ndarray  # of every packet with new payload, ascending
+    bytes_before: np.ndarray  # int64, cumulative: payload before each departure, and the total
+
+
+def of_experiment(run: Run) -> np.ndarray:
+    """Whether each flow number is of a flow in Run.traffic, which has no finite flows."""
+    mask = np.zeros(len(run.flows) + 1, dtype=bool)
+    mask[[entry.number for entry in run.traffic if entry.number >= 0]] = True
+    return mask
+
+
+def of_datagrams(run: Run) -> np.ndarray:
+    """Whether each flow number is of datagrams in Run.traffic."""
+    mask = np.zeros(len(run.flows) + 1, dtype=bool)
+    mask[[entry.number for entry in run.traffic if entry.number >= 0 and entry.five_tuple.protocol == UDP]] = True
+    return mask
+
+
+def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goodput:
+    """The experiment's payload that left the queue for the first time, without headers and second copies."""
+    counted = of_experiment(run)
+    if run.flow_records is not None:
+        counted[run.flow_records["flow"]] = True
+        counted[-1] = False  # the place of flows without packets
+    flow = queue["flow"][segments.rows]
+    useful = np.flatnonzero((segments.new_bytes > 0) & counted[flow])
+    rows, payload = segments.rows[useful], segments.new_bytes[useful]
+    if run.experiment.datagrams:
+        sent = np.flatnonzero(of_datagrams(run)[queue["flow"]] & ~dropped(queue))
+        headers = np.where(run.flows.is_ipv4, IPV4_BYTES, IPV6_BYTES)[queue["flow"][sent]] + ETHERNET_BYTES + UDP_BYTES
+        rows = np.concatenate((rows, sent))
+        payload = np.concatenate((payload, queue["packet_bytes"][sent].astype(np.int64) - headers))
+    departure, flow = queue["enqueue_mono_ns"][rows] + queue["sojourn_ns"][rows], queue["flow"][rows]
+    if (departure[1:] < departure[:-1]).any():
+        order = np.argsort(departure, kind="stable")
+        departure, payload, flow = departure[order], payload[order], flow[order]
+    first, last = np.searchsorted(departure, (window.start_ns, window.end_ns))
+    bits = 8 * np.bincount(flow[first:last], weights=payload[first:last], minlength=len(run.flows)).astype(np.int64)
+    before = np.zeros(len(departure) + 1, dtype=np.int64)
+    np.cumsum(payload, dtype=np.int64, out=before[1:])
+    return Goodput(bits, departure, before)
+
+
+def goodput_p01_bps(good: Goodput, window: Window, rtt_ns: int) -> float | None:
+    """1st percentile of the goodput in sliding windows of 10 base RTTs, which Spang et al. measured with iperf."""
+    width = UTILIZATION_WINDOW_RTTS * rtt_ns
+    if window.length_ns < width:
+        return None
+    starts = sliding_starts(window, width, rtt_ns)
+    first, last = (np.searchsorted(good.departure_ns, times) for times in (starts, starts + width))
+    bits = 8 * (good.bytes_before[last] - good.bytes_before[first])
+    return float(np.percentile(bits, 1) * 1e9 / width)
+
+
+def jain_index(values: np.ndarray) -> float | None:
+    """(sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one flow takes everything (Jain, Chiu, Hawe 1984)."""
+    squares = dot(values.astype(np.float64), values)
+    return float(values.sum()) ** 2 / (len(values) * squares) if squares else None
+
+
+# Windows --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class WindowSeries:
+    """Sum of the windows of the experiment's flows after each trace record, in time order."""
+
+    mono_ns: np.ndarray
+    in_flight_packets: np.ndarray  # int64: the window of the literature
+    cwnd_packets: np.ndarray  # int64: snd_cwnd
+
+
+def experiment_groups(run: Run, trace: TraceByFlow) -> list[tuple[Flow, np.ndarray]]:
+    """(entry of Run.traffic, rows of Run.tcp that know the flow's window) for each flow that has such rows."""
+    rows = ((entry, trace.windows[entry.number]) for entry in run.traffic)
+    return [(entry, of_flow) for entry, of_flow in rows if len(of_flow)]
+
+
+def rows_at_acks(run: Run, trace: TraceByFlow, window: Window) -> ByFlow:
+    """The rows of Run.tcp that know the window and are ACKs of the experiment's flows in the measurement window."""
+    tcp = run.tcp
+    chosen = (tcp["event"] == EVENT["TCP_EVENT_PROBE"]) & of_experiment(run)[tcp["flow"]]
+    inside = slice(*np.searchsorted(tcp["mono_ns"], (window.start_ns, window.end_ns)))
+    chosen[: inside.start], chosen[inside.stop :] = False, False
+    return trace.windows.only(chosen)
+
+
+def aggregate_window(run: Run, trace: TraceByFlow) -> WindowSeries:
+    """Sums over flows of the latest packets in flight (Spang et al., 3.3: W(t)) and of the latest cwnd."""
+    windows = trace.windows.only(of_experiment(run)[run.tcp["flow"]])
+    starts = windows.starts[:-1][windows.counts() > 0]
+    rows = np.sort(windows.rows)
+    sums = []
+    for values in (trace.in_flight, run.tcp["cwnd_packets"]):
+        change = np.zeros(len(values), dtype=np.int64)
+        of_flow = values[windows.rows].astype(np.int64)
+        step = np.diff(of_flow, prepend=0)
+        step[starts] = of_flow[starts]
+        change[windows.rows] = step
+        sums.append(np.cumsum(change[rows]))
+    return WindowSeries(run.tcp["mono_ns"][rows], *sums)
+
+
+def almost_fairness(run: Run, trace: TraceByFlow, window: Window, bdp_packets: int) -> dict[str, float | int | None]:
+    """The smallest Delta with BDP/(n Delta) <= w <= Delta BDP/n for all w from the 1st to the 99th percentile.
+
+    w are the packets in flight at every ACK of every flow. Definition: Spang et al., 4.1; measurement: 5.6.
+    """
+    windows = percentiles(trace.in_flight[rows_at_acks(run, trace, window).rows], p01=1, p50=50, p99=99)
+    low, high = windows["p01"], windows["p99"]
+    flows = sum(entry.is_tcp for entry in run.traffic)
+    share = bdp_packets / flows if flows else None
+    delta = None
+    if share and low is not None and high is not None and low > 0:
+        delta = max(high / share, share / low, 1.0)
+    return {
+        "fair_window_packets": share, "window_p01_packets": low, "window_p50_packets": windows["p50"],
+        "window_p99_packets": high, "delta": delta,
+    }  # fmt: skip

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Fidelity of a switch with its own clock: compares the measured departures in its postcards with the link's rate.
+Facts that only a switch with computed departures has are null; NOT_KNOWN has the reasons.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from analysis.read.load import Run
+from analysis.read.postcards import dropped, wire_bytes
+from analysis.read.switch_clock import SwitchClock, is_free
+from lib.frames import ETHERNET_BYTES
+from lib.terminal import counted
+from runs.verdict import Area
+
+MAX_GAP_ERROR = 0.1
+CLOCK_SLACK_NS = 100_000  # allowed misfit, and allowed change of the offset beyond its two measurements' uncertainty
+MAX_UNCERTAINTY_RTT_FRACTION = 0.05  # allowed uncertainty of times inferred from postcards, in base RTTs
+_NO_DEPARTURE = "it computes no departure times"
+NOT_KNOWN = {
+    "departures": _NO_DEPARTURE,
+    "lateness_frames": _NO_DEPARTURE,
+    "lateness_us": f"{_NO_DEPARTURE}, and its rate in bits follows from no packet's own times",
+    "lateness_max_ns": _NO_DEPARTURE,
+    "postcard_lateness_max_ns": _NO_DEPARTURE,
+    "loop_gap_max_us": "it does not say how long its threads stood still",
+    "clock_steps": "it does not watch its clock for steps; the clock_* facts bound the error of its times",
+    "realtime_step_max_ns": "for the same reason as clock steps",
+    "arrivals_clamped_fraction": "it stamps a frame when it reads the frame, so no arrival is moved to a later time",
+}
+
+
+def departures(queue: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(gap to the previous departure in ns, wire bytes, whether the packet waited for the previous one) of the departed
+    packets in departure order, without the first.
+    """
+    left = np.flatnonzero(~dropped(queue))
+    came = queue["enqueue_mono_ns"][left]
+    gone = came + queue["sojourn_ns"][left]
+    order = np.argsort(gone, kind="stable")
+    came, gone = came[order], gone[order]
+    return np.diff(gone), wire_bytes(queue["packet_bytes"][left][order])[1:], came[1:] < gone[:-1]
+
+
+def link_facts(run: Run, queue: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Gaps and rates of back-to-back departures. The ideal gap is a packet's transmission time at RATE."""
+    if run.recount is not None:
+        gaps, sizes, ideal_ns = run.recount.gaps_ns, run.recount.gap_bytes, run.recount.ideal_gaps_ns
+    else:  # with a rate in packets per second, each packet takes the same time
+        gaps, sizes, waited = departures(queue)
+        if run.experiment.imported:  # its rate is of bits or of packets
+            waited &= sizes == wire_bytes(np.array(run.experiment.mtu_bytes + ETHERNET_BYTES))
+        gaps, sizes = gaps[waited], sizes[waited]
+        ideal_ns = np.full(len(gaps), run.experiment.packet_ns)
+    span_ns = float(gaps.sum())
+    if not len(gaps) or not span_ns:
+        names = ("gap_error_over_10pct_fraction", "gap_error_max_ns", "rate_error_fraction")
+        return dict.fromkeys((*names, "measured_pps", "measured_bps")) | {"back_to_back_ns": 0.0}
+    off = np.abs(gaps - ideal_ns)
+    return {
+        "gap_error_over_10pct_fraction": float(np.mean(off > MAX_GAP_ERROR * ideal_ns)),
+        "gap_error_max_ns": float(off.max()),
+        "rate_error_fraction": span_ns / float(ideal_ns.sum()) - 1,
+        "measured_pps": len(gaps) * 1e9 / span_ns,
+        "measured_bps": float(sizes.sum()) * 8e9 / span_ns,
+        "back_to_back_ns": float(ideal_ns.sum()),
+    }
+
+
+def lateness_ns(run: Run, queue: dict[str, np.ndarray]) -> np.ndarray | None:
+    """By how much each packet left later than its arrival, the packets before it and a rate in packets/s allow, in
+    departure order; None without such a rate. A switch that keeps this rate lets a packet leave at once if the last one
+    left, or should have left, at least the time of a packet earlier.
+    """
+    pps = run.experiment.rate_pps
+    if run.recount is not None or not isinstance(pps, int) or pps < 1:
+        return None
+    left = np.flatnonzero(~dropped(queue))
+    came, gone = queue["enqueue_mono_ns"][left], queue["enqueue_mono_ns"][left] + queue["sojourn_ns"][left]
+    order = np.argsort(gone, kind="stable")
+    behind = np.arange(len(left)) * (10**9 // pps)
+    due = behind + np.maximum.accumulate(came[order] - behind)
+    return np.maximum(gone[order] - due, 0)
+
+
+def clock_facts(run: Run) -> dict[str, Any]:
+    """Uncertainty of the offset between the switch's clock and CLOCK_MONOTONIC. If the run measured the offset, also
+    its change during the traffic. If postcards bound the offset, also drift, misfit and restarts (switch_clock.py).
+    """
+    if is_free(run.experiment):
+        clock = run.clock
+        return {
+            "clock_uncertainty_ns": clock and clock.uncertainty_ns,
+            "clock_drift_ppm": clock and clock.drift_ppm,
+            "clock_misfit_ns": clock and clock.misfit_ns,
+            "clock_restarts": clock and len(clock.restarts_mono_ns),
+        }
+    switch = run.documents.switch
+    one, other = switch.before.clock_uncertainty_ns, switch.clock_uncertainty_ns
+    first, last = switch.before.clock_offset_ns, switch.clock_offset_ns
+    return {
+        "clock_uncertainty_ns": None if one is None or other is None else max(one, other),
+        "clock_moved_ns": None if first is None or last is None else abs(last - first),
+    }
+
+
+def clock_reasons(run: Run, facts: dict[str, Any]) -> list[str]:
+    """One line for each doubt about the switch's times: its clock changed, restarted, or is not bounded closely."""
+    if is_free(run.experiment):
+        return [] if run.clock is None else _free_clock_reasons(run, run.clock)
+    moved, uncertainty = facts["clock_moved_ns"], facts["clock_uncertainty_ns"]
+    if moved is None or uncertainty is None or moved <= (allowed := 2 * uncertainty + CLOCK_SLACK_NS):
+        return []
+    return [
+        f"{Area.FIDELITY}: the switch's clock moved by {moved / 1e3:.0f} us against CLOCK_MONOTONIC during the run; "
+        f"allowed are {allowed / 1e3:.0f} us: stop whatever sets the clock, then run again"
+    ]
+
+
+def _free_clock_reasons(run: Run, clock: SwitchClock) -> list[str]:
+    reasons = []
+    allowed_ns = MAX_UNCERTAINTY_RTT_FRACTION * run.experiment.rtt_ns
+    if clock.uncertainty_ns is None:
+        reasons.append(
+            f"{Area.FIDELITY}: nothing bounds the switch's clock from below: no trace record from before a packet was "
+            "sent, and no echo request; see tcp.bst and logs/"
+        )
+    elif clock.uncertainty_ns > allowed_ns:
+        reasons.append(
+            f"{Area.FIDELITY}: the switch's times are uncertain by {clock.uncertainty_ns / 1e3:.0f} us; allowed are "
+            f"{allowed_ns / 1e3:.0f} us (5 % of the base RTT): postcards come late, or the clock's drift changes"
+        )
+    if clock.misfit_ns > CLOCK_SLACK_NS:
+        reasons.append(
+            f"{Area.FIDELITY}: packets came to the queue {2 * clock.misfit_ns / 1e3:.0f} us before they were sent, "
+            "or left it after their postcards came: the switch's clock was set, or sender and collector have two clocks"
+        )
+    if clock.restarts_mono_ns:
+        first_s = (clock.restarts_mono_ns[0] - run.postcards["rx_mono_ns"].min()) / 1e9
+        reasons.append(
+            f"{Area.FIDELITY}: the switch's clock began anew ({counted(len(clock.restarts_mono_ns), 'time')}, first "
+            f"{first_s:.3f} s after the first postcard): the switch restarted; the packets in its queues are unknown"
+        )
+    return reasons

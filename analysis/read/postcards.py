@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Packets from columns of postcards: masks of dropped and admitted packets, bytes on the link."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.read.raw import Columns
+from lib.frames import ETHERNET_BYTES, IPV6_BYTES, LEAST_FRAME_BYTES, LONGEST_TCP_BYTES, WIRE_EXTRA_BYTES
+from wire import wire
+
+CARD = wire.POSTCARD.const
+NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + LONGEST_TCP_BYTES  # any longer frame without IP options carries data
+
+
+def dropped(queue: Columns) -> np.ndarray:
+    """Mask of the packets that were dropped, at ingress or at egress."""
+    return (queue["flags"] & CARD["POSTCARD_DROPPED"]) != 0
+
+
+def admitted(queue: Columns) -> np.ndarray:
+    """Mask of the packets that entered the queue: all but those dropped at ingress."""
+    at_ingress = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"])
+    return (queue["flags"] & at_ingress) != at_ingress
+
+
+def wire_bytes(packet_bytes: np.ndarray) -> np.ndarray:
+    """Bytes that frames take on the link (int64): at least 60, and 24 more for FCS, preamble and gap."""
+    return np.maximum(packet_bytes, LEAST_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES
+
+
+def queue_keys(cards: Columns) -> np.ndarray:
+    """A number (uint64) for the queue of each postcard: its switch, egress port and queue. A column that the source of
+    an imported run lacks is 0.
+    """
+    keys = cards["egress_port"].astype(np.uint64) << np.uint64(8)
+    for name, shift in (("switch_id", 24), ("queue_id", 0)):
+        if name in cards:
+            keys |= cards[name].astype(np.uint64) << np.uint64(shift)
+    return keys
+
+
+def busiest(keys: np.ndarray) -> np.ndarray:
+    """Mask of the postcards of the queue with the most postcards; of two such queues, the one with the lower key."""
+    if not len(keys) or (keys == keys[0]).all():
+        return np.ones(len(keys), dtype=bool)
+    values, counts = np.unique(keys, return_counts=True)
+    return keys == values[counts.argmax()]
+
+
+class PostcardArrivals:
+    """Arrival times of loaded postcards by the postcards' numbers, for readers that go through the raw file again."""
+
+    def __init__(self, cards: Columns) -> None:
+        self._ports = np.unique(_ports(cards))
+        key = self._key(cards)
+        order = np.argsort(key, kind="stable")
+        self._keys, self._rows, self._times = key[order], order, cards["enqueue_mono_ns"][order]
+
+    def rows(self, cards: Columns) -> np.ndarray:
+        """Rows of the loaded postcards with the numbers of `cards`; the first row if two postcards share a number."""
+        return self._rows[np.searchsorted(self._keys, self._key(cards))]
+
+    def times(self, cards: Columns) -> np.ndarray:
+        """enqueue_mono_ns (int64) of the loaded postcards with the numbers of `cards`."""
+        return self._times[np.searchsorted(self._keys, self._key(cards))]
+
+    def _key(self, cards: Columns) -> np.ndarray:
+        """A number for each postcard of a run: its switch and port, whether ingress made it, its number."""
+        at_ingress = (cards["flags"].astype(np.uint64) & np.uint64(CARD["POSTCARD_AT_INGRESS"])) != 0
+        key = np.searchsorted(self._ports, _ports(cards)).astype(np.uint64) << np.uint64(33)
+        return key | at_ingress.astype(np.uint64) << np.uint64(32) | cards["card_seq"].astype(np.uint64)
+
+
+def _ports(cards: Columns) -> np.ndarray:
+    """A number for the switch and egress port of each postcard, by which switches number postcards."""
+    return cards["switch_id"].astype(np.uint64) << np.uint64(16) | cards["egress_port"].astype(np.uint64)
+
+
+def misspaced(queue: Columns, rate_bps: int, times: str = "enqueue_mono_ns") -> int:
+    """Number of packets whose transmission did not take exactly wire bits / rate. `times` names the column of arrival
+    times in the switch's own ns.
+
+    The switch counts whole ns and carries the remainder while the link is busy. A transmission takes the quotient of
+    wire bits and rate, or 1 ns more if there is a remainder. Over a busy period the sum of the extra ns equals the sum
+    of the remainders, to within 1 ns.
+    """
+    rows = np.flatnonzero(admitted(queue))
+    came = queue[times][rows]
+    left = came + queue["sojourn_ns"][rows]
+    if (left[1:] < left[:-1]).any():
+        order = np.argsort(left, kind="stable")
+        rows, came, left = rows[order], came[order], left[order]
+    quotient, remainder = np.divmod(wire_bytes(queue["packet_bytes"][rows]) * 8_000_000_000, rate_bps)
+    if not len(left):
+        return 0
+    begins = came.copy()
+    np.maximum(came[1:], left[:-1], out=begins[1:])
+    idle = np.ones(len(left), dtype=bool)
+    idle[1:] = came[1:] > left[:-1]
+    more = left - begins - quotient
+    bad = (more < 0) | (more > ~idle & (remainder > 0))
+    # The carry after each packet, counted from the start of its busy period, or from the last wrong packet before it.
+    more[bad] = 0
+    chain = np.maximum.accumulate(np.where(idle | bad, np.arange(len(left)), 0))
+    carry = np.cumsum(remainder - more * rate_bps)
+    drift = carry - carry[chain]
+    return int(np.count_nonzero(bad | (np.abs(drift) > rate_bps)))

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: MIT
+"""Raw files as columns.
+
+Memory-mapped blocks of postcards and of trace records are decoded one by one into the final arrays, and decoded pages
+are given back to the kernel: these two files cost the memory of their columns alone. Damage is counted and never
+raises: all records before the damage are used. A file of an unknown version raises InputError.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from analysis.arithmetic.unwrap import switch_time
+from analysis.read.flows import PROTOCOL_NUMBERS, WORDS, FlowTable, flow_type
+from lib.errors import InputError
+from wire import wire
+
+FORGET_BYTES = 64 << 20  # decoded pages are given back to the kernel in steps of this size
+Columns = dict[str, np.ndarray]
+
+
+@dataclass
+class RawFile:
+    """The state of one raw file, as far as it could be read."""
+
+    name: str
+    present: bool = False
+    size_bytes: int = 0
+    blocks: int = 0
+    records: int = 0
+    damaged_bytes: int = 0  # from the first short block or wrong checksum to the end of the file
+    missing_records: int = 0  # gaps between the blocks' record numbers
+    lost_records: int = 0  # counted by the writer
+    bad_records: int = 0  # whose version is not the one in their block's header
+    clock_step_max_ns: int = 0  # largest change of CLOCK_REALTIME - CLOCK_MONOTONIC between two blocks
+
+    def damage(self) -> str | None:
+        """One line if the file could not be read to its end, else None."""
+        if not self.damaged_bytes:
+            return None
+        return (
+            f"{self.name}: damaged or cut off at byte {self.size_bytes - self.damaged_bytes} of {self.size_bytes}: "
+            f"the {self.records} records before this byte can be read, the rest cannot; run the experiment again"
+        )
+
+
+def _overlay(stored: np.dtype, fields: tuple[tuple[str, int], ...], order: str) -> np.dtype:
+    """A dtype that reads a stored record as integers. NumPy has no integers of 48 or 128 bits. A 48-bit field becomes
+    the low part of a 64-bit integer that starts 2 bytes earlier. A 128-bit field becomes two 64-bit halves.
+    """
+    names, formats, offsets = [], [], []
+    if "rx_mono_ns" in (stored.fields or {}):
+        names, formats, offsets = ["rx_mono_ns"], ["<u8"], [0]
+    for name, bits in fields:
+        offset = stored.fields[name][1]  # type: ignore[index]
+        size = bits // 8
+        if size == 16:
+            names += [f"{name}_hi", f"{name}_lo"]
+            formats += [f"{order}u8"] * 2
+            offsets += [offset, offset + 8]
+            continue
+        narrow = size in (1, 2, 4, 8)
+        if not narrow and (order != ">" or offset + size < 8):
+            raise TypeError(f"{name}: no integer of 64 bits ends where its {bits} bits do")
+        names.append(name)
+        formats.append(f"{order}u{size}" if narrow else f"{order}u8")
+        offsets.append(offset if narrow else offset + size - 8)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": stored.itemsize})
+
+
+_POSTCARD = _overlay(wire.STORED_POSTCARD, wire.POSTCARD.fields, ">")
+_TCP = _overlay(wire.STORED_TCP_RECORD, wire.TCP_RECORD.fields, "<")
+_UNKNOWN_BIT = {name: np.uint64(1 << index) for index, (name, _) in enumerate(wire.TCP_RECORD.fields)}
+IN_FLIGHT = ("packets_out", "retrans_out", "sacked_out", "lost_out")
+_WIDE = {name: np.uint64((1 << bits) - 1) for name, bits in wire.POSTCARD.fields if bits == 48}
+
+# Fields that become no column: they identify the flow, or have the same value in every record.
+_POSTCARD_NOT_COLUMNS = {
+    "version", "ip_protocol", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo", "src_port", "dst_port",
+}  # fmt: skip
+_TCP_NOT_COLUMNS = {"netns_inode", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo", "src_port", "dst_port"}
+
+
+def read_postcards(path: Path) -> tuple[Columns, FlowTable, RawFile]:
+    """Postcards in the file's order; integer columns as in wire/postcard.def, and `flow`. Raises InputError for an
+    unknown version.
+    """
+    raw = RawFile(path.name)
+    names = [name for name in _POSTCARD.names or () if name not in _POSTCARD_NOT_COLUMNS]
+    columns, flows = _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], _POSTCARD, names, raw)
+    columns["rx_mono_ns"] = columns["rx_mono_ns"].view(np.int64)
+    columns["sojourn_ns"] = columns["sojourn_ns"].view(np.int64)
+    return columns, flows, raw
+
+
+def load_postcards(path: Path, clock_offset_ns: int = 0) -> tuple[Columns, FlowTable, RawFile]:
+    """Postcards as `read_postcards` has them, sorted by enqueue_mono_ns (int64, CLOCK_MONOTONIC), which replaces
+    enqueue_switch_ns. `clock_offset_ns` is CLOCK_MONOTONIC minus the switch's clock.
+    """
+    columns, flows, raw = read_postcards(path)
+    columns["enqueue_mono_ns"] = switch_time(columns.pop("enqueue_switch_ns"), columns["rx_mono_ns"], clock_offset_ns)
+    sort_postcards(columns)
+    return columns, flows, raw
+
+
+def sort_postcards(columns: Columns) -> None:
+    """Sorts by enqueue_mono_ns, in place. Postcards of the same ns are sorted by depth: a later packet finds more."""
+    _sort(columns, "enqueue_mono_ns", "depth_packets")
+
+
+def load_tcp(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
+    """Trace records sorted by mono_ns (int64); columns as in wire/tcp_record.def, `flow` and `in_flight_packets`
+    (int32). Empty if there is no file. A column is meaningful in the records where `known` is true.
+
+    In flight = packets_out - sacked_out - lost_out + retrans_out (include/net/tcp.h, tcp_packets_in_flight).
+    Raises InputError for an unknown version.
+    """
+    raw = RawFile(path.name)
+    names = [name for name in _TCP.names or () if name not in _TCP_NOT_COLUMNS]
+    columns, flows = _read(path, wire.BLOCK.const["BLOCK_TCP"], _TCP, names, raw)
+    columns["mono_ns"] = columns["mono_ns"].view(np.int64)
+    in_flight = columns["packets_out"].view(np.int32) + columns["retrans_out"].view(np.int32)
+    in_flight -= columns["sacked_out"].view(np.int32)
+    in_flight -= columns["lost_out"].view(np.int32)
+    columns["in_flight_packets"] = in_flight
+    _sort(columns, "mono_ns")
+    return columns, flows, raw
+
+
+def load_goodput(path: Path) -> tuple[Columns, RawFile]:
+    """Bytes that the sink received per flow and interval; columns as in wire/goodput_record.def, sorted by
+    interval_mono_ns.
+    """
+    records, raw = _load_small(path, wire.BLOCK.const["BLOCK_GOODPUT"], wire.STORED_GOODPUT_RECORD)
+    columns = _columns(records)
+    columns["interval_mono_ns"] = columns["interval_mono_ns"].view(np.int64)
+    _sort(columns, "interval_mono_ns")
+    return columns, raw
+
+
+def load_flows(path: Path, flows: FlowTable) -> tuple[Columns, RawFile]:
+    """Records of the sending program, sorted by syn_mono_ns; columns as in wire/flow_record.def, times and bytes
+    as int64, and `flow`, the number in `flows` (int64; -1: no packet of the flow came to a watched queue).
+    """
+    records, raw = _load_small(path, wire.BLOCK.const["BLOCK_FLOWS"], wire.STORED_FLOW_RECORD)
+    columns = _columns(records)
+    for name in columns:
+        if name.endswith(("_ns", "_bytes", "_us")) and columns[name].dtype == np.uint64:
+            columns[name] = columns[name].view(np.int64)
+    columns["flow"] = flows.find(_flow_words(records)).astype(np.int64)
+    _sort(columns, "syn_mono_ns")
+    return columns, raw
+
+
+def _load_small(path: Path, kind: int, record: np.dtype) -> tuple[np.ndarray, RawFile]:
+    """All records of a raw file, in the file's order."""
+    raw = RawFile(path.name, path.is_file(), path.stat().st_size if path.is_file() else 0)
+    parts = [np.frombuffer(bytes(block.payload), record) for block in _blocks(path, kind, raw)]
+    records = np.concatenate([np.empty(0, record), *parts])
+    raw.records = len(records)
+    return records, raw
+
+
+def _columns(records: np.ndarray) -> Columns:
+    return {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}
+
+
+def known(tcp: Columns, *names: str) -> np.ndarray:
+    """Mask of the trace records (columns of `load_tcp`) that know all of `names`; elsewhere these columns are 0."""
+    fields = [part for name in names for part in (IN_FLIGHT if name == "in_flight_packets" else (name,))]
+    bits = np.bitwise_or.reduce([_UNKNOWN_BIT.get(name, np.uint64(0)) for name in fields])
+    return (tcp["unknown_fields"] & bits) == 0
+
+
+def _flow_words(records: np.ndarray) -> np.ndarray:
+    """The input of FlowTable.numbers and find. Records without the field ip_protocol (trace, flows) are of TCP."""
+    words = np.empty((WORDS, len(records)), dtype=np.uint64)
+    for row, name in enumerate(("src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo")):
+        words[row] = records[name]
+    has_protocol = "ip_protocol" in (records.dtype.names or ())
+    words[4] = records["ip_protocol"] if has_protocol else PROTOCOL_NUMBERS["tcp"]
+    ports = records["src_port"].astype(np.uint64) << np.uint64(16) | records["dst_port"]
+    words[4] = words[4] << np.uint64(32) | ports
+    return words
+
+
+def _read(
+    path: Path, kind: int, layout: np.dtype, names: list[str], raw: RawFile
+) -> tuple[dict[str, np.ndarray], FlowTable]:
+    """Decodes a raw file into one array per column, in the file's order. Fills `raw`."""
+    flows = FlowTable()
+    raw.present = path.is_file()
+    raw.size_bytes = path.stat().st_size if raw.present else 0
+    capacity = raw.size_bytes // layout.itemsize  # an upper bound: pages that are never written cost no memory
+    columns = {name: np.empty(capacity, dtype=layout[name].newbyteorder("=")) for name in names}
+    columns["flow"] = np.empty(capacity, dtype=np.uint32)
+    end = 0
+    for block in _blocks(path, kind, raw):
+        records = np.frombuffer(block.payload, dtype=layout)
+        if "version" in (layout.names or ()):
+            readable = records["version"] == block.header["record_version"]
+            if not readable.all():
+                raw.bad_records += len(records) - int(readable.sum())
+                records = records[readable]
+        start, end = end, end + len(records)
+        for name in names:
+            columns[name][start:end] = records[name]
+            if name in _WIDE:
+                columns[name][start:end] &= _WIDE[name]
+        columns["flow"][start:end] = flows.numbers(_flow_words(records))
+    raw.records = end
+    columns["flow"] = columns["flow"][:end].astype(flow_type(len(flows)))
+    return {name: column[:end] for name, column in columns.items()}, flows
+
+
+def _blocks(path: Path, kind: int, raw: RawFile) -> Iterator[wire.Block]:
+    """Yields the blocks before the first damage, and counts damage in `raw`."""
+    if not raw.size_bytes:
+        return
+    at = forgotten = expected = 0
+    offset_ns: int | None = None
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), raw.size_bytes, access=mmap.ACCESS_READ)
+    try:
+        for block in wire.read_blocks(memoryview(mapped), kind):
+            header = block.header
+            at += wire.BLOCK.length + header["payload_bytes"]
+            raw.blocks += 1
+            raw.missing_records += max(0, header["first_record"] - expected)
+            expected = header["first_record"] + header["record_count"]
+            raw.lost_records = max(raw.lost_records, header["lost_records"])
+            block_offset_ns = header["realtime_minus_mono_ns"]
+            if offset_ns is not None:
+                raw.clock_step_max_ns = max(raw.clock_step_max_ns, abs(_signed(block_offset_ns - offset_ns)))
+            offset_ns = block_offset_ns
+            yield block
+            if at - forgotten >= FORGET_BYTES:
+                page = at // mmap.PAGESIZE * mmap.PAGESIZE
+                mapped.madvise(mmap.MADV_DONTNEED, forgotten, page - forgotten)
+                forgotten = page
+    except wire.RawFileError as error:
+        raise InputError(f"{path}: {error}; analyse it with the version that wrote it") from error
+    raw.damaged_bytes = raw.size_bytes - at
+
+
+def _signed(value: int) -> int:
+    value &= (1 << 64) - 1
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _sort(columns: Columns, by: str, then: str | None = None) -> None:
+    """Sorts all columns in place by column `by`, ties by column `then`, else stable in the file's order."""
+    times = columns[by]
+    step = np.diff(times)
+    if (step < 0).any():
+        order = np.argsort(times, kind="stable")
+        for name in columns:
+            columns[name] = columns[name][order]
+        step = np.diff(columns[by])
+    if then is None or not (step == 0).any():
+        return
+    tied = np.flatnonzero(np.append(step == 0, False) | np.append(False, step == 0))
+    order = tied[np.lexsort((columns[then][tied], columns[by][tied]))]
+    for name in columns:
+        columns[name][tied] = columns[name][order]

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""From raw files to all derived files."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""HTML pages: of a run, of a sweep."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The program's commands about experiments, one module each."""

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""`make replay RUN=...` with BUF, MODE, ECN_THRESHOLD or RATE: a run's arrivals through another queue.
+Parameters that are not given stay as in the run, except ECN_THRESHOLD if BUF is given: its default is half of BUF.
+Values have the same meaning as for make experiment.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.spec.keys import KEYS
+from lib.errors import BadValue, InputError, RunError, SpecError, fail
+from lib.exit_codes import Exit, of_parts
+from lib.keys import Keys, field
+from lib.quantities import Buffer, Rate
+from lib.terminal import located, say
+
+if TYPE_CHECKING:
+    from analysis.whatif.queue import Setting
+
+
+def _as_in_the_run(name: str) -> Any:
+    """The field of a key of an experiment."""
+    row = KEYS[name]
+    default = "as in the run, unless BUF is given" if name == "ecn_threshold" else "as in the run"
+    return field(f"what-if: {row.meaning} (default: {default})", row.read, values=row.values)
+
+
+class WhatIfKeys(Keys):
+    buf: Buffer | None = _as_in_the_run("buf")
+    mode: str | None = _as_in_the_run("mode")
+    ecn_threshold: Buffer | None = _as_in_the_run("ecn_threshold")
+    rate: Rate | None = _as_in_the_run("rate")
+
+
+def given(asked: WhatIfKeys) -> dict[str, str]:
+    """The given keys of a what-if and their values."""
+    return {name.upper(): str(value) for name in WhatIfKeys.model_fields if (value := getattr(asked, name)) is not None}
+
+
+def whatif(run: Path, asked: WhatIfKeys, words: dict[str, str]) -> int:
+    """Replays each repetition of `run` and prints the results. Returns the exit status. Raises SpecError, RunError."""
+    from analysis.advise import with_senders
+    from analysis.advise.command import PUBLISHED
+    from analysis.whatif import results
+    from runs import verdict
+    from runs.spec_file import load_spec, repetitions
+
+    statuses: list[int] = []
+    for repetition in repetitions(run):
+        try:
+            setting = _setting(repetition, asked)
+            directory, summary = results.what_if(repetition, setting, words)
+            for line in results.lines(directory, summary):
+                say(line)
+            spec = load_spec(repetition)
+            if text := with_senders.line(spec, setting.rate_bps, setting.mode, setting.buffer_packets, PUBLISHED):
+                say(f"  {text}")
+            verdict.say_doubts(repetition)
+            statuses.append(Exit.DONE)
+        except InputError as error:
+            statuses.append(fail([str(error)]))
+        except OSError as error:
+            raise RunError(f"{located(error, repetition)}; nothing was written") from None
+    return of_parts(statuses)
+
+
+def _setting(repetition: Path, asked: WhatIfKeys) -> Setting:
+    """The queue of the run, with the given parameters replaced."""
+    from analysis.whatif.queue import Setting
+    from runs.spec_file import load_spec
+
+    spec = load_spec(repetition)
+    recorded = Setting.of(spec)
+    rate = asked.rate.bps if asked.rate else recorded.rate_bps
+    bdp = Fraction(rate * spec.rtt_ns, 8 * 10**9 * spec.wire_bytes)
+    packets, in_bytes = recorded.buffer_packets, recorded.threshold_bytes
+    if asked.buf:
+        packets, in_bytes = asked.buf.threshold(bdp, rate, spec.wire_bytes, spec.mtu_bytes)
+    mode = asked.mode or recorded.mode
+    # The run's marking threshold stays only if the buffer stays: it belongs to that buffer.
+    ecn = recorded.ecn_threshold if mode == "ecn" and not asked.buf else None
+    if asked.ecn_threshold:
+        of_packets, of_bytes = asked.ecn_threshold.threshold(bdp, rate, spec.wire_bytes, spec.mtu_bytes)
+        ecn = of_packets if in_bytes is None else of_bytes
+        problem = ""
+        if mode != "ecn":
+            problem = "has no meaning here; allowed: with MODE=ecn only"
+        elif ecn is None or (of_bytes is None) != (in_bytes is None):
+            problem = "and the buffer are not in the same unit; allowed: both in bytes, or both in p, bdp or time"
+        elif ecn > (in_bytes or packets):
+            problem = "is more than the buffer; allowed: up to it"
+        if problem:
+            raise SpecError([BadValue("ECN_THRESHOLD", str(asked.ecn_threshold), problem)])
+    return Setting(rate, mode, packets, in_bytes, ecn)

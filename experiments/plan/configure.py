@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""Configures started switches for the experiment: hosts, links, queue, policy, postcards, delays of flows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from controlplane.apply import Desired, DesiredPort, plan
+from controlplane.policy import Policy
+from controlplane.soft import FlowKey, SoftSwitch
+from controlplane.switch import Collector, Queue
+from experiments.plan.switches import BOTTLENECK, Switches
+from experiments.spec.topology import (
+    COLLECTOR,
+    HOSTS,
+    LINE_TO_RECEIVER,
+    LINE_TO_SENDER,
+    POSTCARD_SOURCE,
+    RECEIVER,
+    SENDER,
+)
+from wire.formats import POSTCARD
+
+if TYPE_CHECKING:
+    from lib.link_dynamics import Jitter, Loss, RateSchedule
+
+SWITCH_ID = 1
+TCP = 6
+POSTCARD_PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
+
+
+@dataclass(frozen=True)
+class SwitchSettings:
+    """`forth_ns` and `back_ns` are propagation delays towards the receiver and back. `flow_settings` has the flows,
+    source ports and source addresses with a delay or a link of their own. The names of the settings are those of
+    `SoftSwitch.set_flow`. `queues` has each port's queue, for a switch with queues of its own.
+    """
+
+    rate_bps: int
+    forth_ns: int
+    back_ns: int
+    queues: Mapping[int, Queue]
+    policy: Policy
+    flow_settings: tuple[tuple[FlowKey, Mapping[str, int]], ...]
+    shared_links_bps: Mapping[int, int] = field(default_factory=dict)  # access links that flows share, by number
+    nic_rate_bps: int = 0  # at which the sender's NIC spaces bursts; 0: without limit
+    drop_cost_permille: int = 0  # share of its transmission time that a packet dropped at departure takes
+    # Of the bottleneck's link towards the receiver. `rate_schedule` begins with the traffic; rate_bps holds before.
+    rate_schedule: RateSchedule | None = None
+    loss: Loss | None = None
+    jitter: Jitter | None = None
+    loss_seed: int = 0  # 64 bits, likewise jitter_seed
+    jitter_seed: int = 0
+
+
+@dataclass(frozen=True)
+class Attached:
+    """The hosts at the switch: MAC addresses by port, and the destination of postcards."""
+
+    macs: Mapping[int, str]
+    collector: Collector
+
+
+IN_THE_LAB = Attached(
+    {host.port: host.mac for host in HOSTS},
+    Collector(
+        COLLECTOR.port,
+        switch_mac=COLLECTOR.switch_mac,
+        collector_mac=COLLECTOR.mac,
+        switch_addr=POSTCARD_SOURCE,
+        collector_addr=COLLECTOR.ipv4,
+        src_port=POSTCARD_PORT,
+        dst_port=POSTCARD_PORT,
+    ),
+)
+
+
+def configure(switches: Switches, settings: SwitchSettings, attached: Attached = IN_THE_LAB) -> None:
+    """Makes the switches ready for traffic. Forwarding is set last, so that no packet of a new host passes a
+    half-configured switch.
+    """
+    measured = switches.measured
+    ports = {BOTTLENECK: DesiredPort(str(BOTTLENECK), settings.policy, SWITCH_ID)}
+    if isinstance(measured, SoftSwitch):
+        _set_links(measured, settings)
+        for link, rate_bps in settings.shared_links_bps.items():
+            measured.set_link(link, rate_bps)
+        measured.set_flows(settings.flow_settings)
+    else:
+        for port, queue in settings.queues.items():
+            ports.setdefault(port, DesiredPort(str(port))).queue = queue
+    if switches.line:
+        _set_delay_line(switches.line, settings, attached)
+    if settings.rate_schedule:
+        switches.scheduled().set_schedule(BOTTLENECK, settings.rate_schedule)
+    if settings.loss:
+        switches.impaired().set_loss(switches.bottleneck_link, settings.loss, settings.loss_seed)
+    if settings.jitter:
+        switches.impaired().set_jitter(switches.bottleneck_link, settings.jitter, settings.jitter_seed)
+    forwarding = {mac: port for port, mac in attached.macs.items()}
+    for change in plan(measured, Desired(ports, forwarding, attached.collector)):
+        change.do()
+
+
+def _set_links(switch: SoftSwitch, settings: SwitchSettings) -> None:
+    """The bottleneck towards the receiver, and propagation delay in both directions."""
+    _set_port(switch, RECEIVER.port, settings.rate_bps, settings.forth_ns)
+    if settings.drop_cost_permille:
+        switch.set_port(RECEIVER.port, drop_cost=settings.drop_cost_permille)
+    _set_port(switch, SENDER.port, 0, settings.back_ns, settings.nic_rate_bps)
+    _set_port(switch, COLLECTOR.port, 0, 0)
+
+
+def _set_delay_line(line: SoftSwitch, settings: SwitchSettings, attached: Attached) -> None:
+    """Sets the delay of both directions of the path behind the bottleneck. No queue of the line is watched."""
+    _set_port(line, LINE_TO_RECEIVER, 0, settings.forth_ns)
+    _set_port(line, LINE_TO_SENDER, 0, settings.back_ns)
+    line.set_forwarding(attached.macs[RECEIVER.port], LINE_TO_RECEIVER)
+    line.set_forwarding(attached.macs[SENDER.port], LINE_TO_SENDER)
+
+
+def _set_port(switch: SoftSwitch, port: int, rate_bps: int, delay_ns: int, access_bps: int = 0) -> None:
+    switch.set_port(port, rate=rate_bps, delay=delay_ns, access=access_bps, limit_packets=0, limit_bytes=0)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""The memory of a run: the switch, the tracer, TCP, and a virtual machine with all of them.
+
+The figures are measured (docs/measurements.md). A virtual machine takes from the host only the memory that it touches,
+so every sum here is an upper bound.
+"""
+
+from __future__ import annotations
+
+import math
+
+from experiments.plan.repetition_plan import Sizes
+from experiments.spec import programs, topology
+from experiments.spec.resolved import POOL_PACKET_BYTES, Resolved
+from hosts.tune.tcp_options import LINUX
+
+FRAME_EXTRA_BYTES = 18  # Ethernet header and a VLAN tag
+BODY_BYTES = 1280  # of a packet in a driver, beside the pool: the skb that holds the sender's pages
+SEGMENT_BYTES = 1024  # of a segment in a socket's buffer, beside its bytes on the wire
+# Sent segments in sockets per packet of window: slow start may overshoot by one window, and the receiver may hold one
+# more window out of order.
+SEGMENTS_PER_WINDOW_PACKET = 3
+# Unsent segments per packet of window, if only the send buffer bounds them: the buffer holds two windows, one of them
+# sent.
+UNSENT_PER_WINDOW_PACKET = 1
+# Without SACK a flow learns of one loss per RTT. Meanwhile it sends a segment for each duplicate ACK, and the receiver
+# holds every segment after the first loss. A value of 12 was too small: 100 Reno flows at 1.4 Gb/s and 80 to 100 ms
+# reached TCP's memory limit.
+SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK = 31
+FLOW_TCP_BYTES = 48 << 10  # of a flow's buffers, beyond its windows
+SOCKETS = 2  # of a flow
+FLOW_BYTES = 24 << 10  # of a flow's two sockets, files and counters
+FINITE_FLOW_BYTES = 1 << 10  # of a finite flow at sender and receiver, whether it is open or not
+TRACE_EVENT_BYTES = 256  # in a ring, with the kernel's headers
+TRACER_PERIOD_S = 0.02  # between two readings of the rings, at least
+MOST_TRACER_PERIOD_S = 0.25  # at most: the raw file promises a block per second
+BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs and page cache
+SWITCH_RINGS_MIB = 3 * 64  # if the switch is a process
+OTHER_SWITCH_MIB = 256  # a switch that is not ours: BMv2's threads and Thrift, and our control plane's modules
+
+
+def sizes(spec: Resolved) -> Sizes:
+    """The memory of one repetition."""
+    frame_bytes = max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + FRAME_EXTRA_BYTES
+    ring_mib = _trace_ring_mib(spec)
+    windows = spec.bdp_packets * (spec.rtt_ns + spec.rtt_spread_ns) // spec.rtt_ns + spec.buffer_packets
+    windows += min(spec.access_queues_packets, spec.pool_packets)
+    with_sack = (spec.tcp or LINUX)["sack"] == "on"
+    each = SEGMENTS_PER_WINDOW_PACKET if with_sack else SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK
+    unsent = UNSENT_PER_WINDOW_PACKET * windows
+    if spec.unsent_bytes is not None:
+        unsent = spec.flows * -(-spec.unsent_bytes // spec.mtu_bytes)
+    tcp_bytes = (each * windows + unsent) * (spec.wire_bytes + SEGMENT_BYTES)
+    tcp_bytes += (spec.flows + _open_flows(spec)) * FLOW_TCP_BYTES
+    if spec.access_buffer_bytes is not None:
+        tcp_bytes = min(tcp_bytes, spec.flows_at_once * (SOCKETS * spec.access_buffer_bytes + FLOW_TCP_BYTES))
+    pool_bytes = spec.pool_packets * (frame_bytes + POOL_PACKET_BYTES)
+    rings_mib = ring_mib + (SWITCH_RINGS_MIB if spec.switch == "process" else 0)
+    other_bytes = pool_bytes + windows * BODY_BYTES + spec.flows * FLOW_BYTES + _finite_bytes(spec)
+    return Sizes(
+        pool_packets=spec.pool_packets,
+        frame_bytes=frame_bytes,
+        trace_ring_mib=ring_mib,
+        trace_read_ms=_trace_read_ms(spec, ring_mib),
+        tcp_mib=tcp_bytes >> 20,
+        machine_mib=BASE_MIB
+        + rings_mib
+        + (other_bytes + tcp_bytes >> 20)
+        + (OTHER_SWITCH_MIB if spec.target != "soft" else 0)
+        + (programs.MEMORY_MIB if spec.program else 0),
+    )
+
+
+def _finite_bytes(spec: Resolved) -> int:
+    """Memory of all finite flows, and of the sockets that are open at the same time, without TCP's buffers."""
+    planned = sum(group.flows(spec.traffic_ns) for group in spec.finite)
+    return int(planned * FINITE_FLOW_BYTES + _open_flows(spec) * FLOW_BYTES)
+
+
+def _open_flows(spec: Resolved) -> int:
+    """The most finite flows that are open at the same time."""
+    return math.ceil(sum(group.open_flows(spec.traffic_ns) for group in spec.finite))
+
+
+def _trace_ring_mib(spec: Resolved) -> int:
+    """A ring with room for the events of TRACER_PERIOD_S, four per packet: a power of two from 16 to 1024 MiB."""
+    return min(1024, max(16, 1 << math.ceil(math.log2(max(_trace_mib_a_second(spec) * TRACER_PERIOD_S, 1)))))
+
+
+def _trace_read_ms(spec: Resolved, ring_mib: int) -> int:
+    """The interval at which a tracer in virtual time empties its ring: as long as the ring and MOST_TRACER_PERIOD_S
+    allow, because each reading wakes a process.
+    """
+    period_s = min(ring_mib / _trace_mib_a_second(spec), MOST_TRACER_PERIOD_S)
+    return int(1000 * max(period_s, TRACER_PERIOD_S))
+
+
+def _trace_mib_a_second(spec: Resolved) -> float:
+    """The rate of a trace with four events per packet."""
+    return 4 * spec.rate_bps / (8 * spec.wire_bytes) * TRACE_EVENT_BYTES / (1 << 20)

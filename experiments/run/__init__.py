@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Runs the repetitions of one experiment and shows them in the terminal."""

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""Announces an experiment on the terminal: one line before it runs, and how long a repetition took."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from analysis.wording.traffic_text import sizes_text, traffic_text
+from experiments.spec.resolved import Resolved
+from lib import units
+
+VIRTUAL = {
+    "driver": "virtual time (the switch a driver)",
+    "process": "virtual time (the switch a process)",
+    "ns3": "simulated by ns-3",
+}
+
+
+def headline(spec: Resolved, directory: Path) -> str:
+    """The experiment, and the directory of its files."""
+    groups = traffic_text(spec)
+    if spec.load is not None:
+        groups = f"{spec.load:g} of the rate in {sizes_text(str(spec.sizes))}, {spec.arrivals}, {spec.flows} flows,"
+    clock = "real time" if spec.clock == "real" else VIRTUAL[spec.switch]
+    seconds = "s" if spec.clock == "real" else "virtual s"
+    links = f"{spec.access_links} access links of" if spec.access_links else "each flow behind"
+    access = "" if spec.access_bps is None else f", {links} {units.show(spec.access_bps, 'rate')}"
+    unit = "" if spec.threshold_bytes is None else f", {spec.threshold_bytes} bytes"
+    return (
+        f"{clock}: {groups} at {units.show(spec.rate_bps, 'rate')}, {units.show(spec.rtt_ns, 'time')}{access}: "
+        f"BDP {spec.bdp_packets} packets, buffer {spec.buffer_packets} ({spec.buffer_given}{unit}), {spec.mode}, "
+        f"{spec.traffic_ns / 1e9:g} {seconds} of traffic{f' x {spec.reps}' if spec.reps > 1 else ''} -> {directory}"
+    )
+
+
+def took(spec: Resolved, took_s: float) -> str:
+    """The wall time of the repetition, and the duration of its traffic."""
+    traffic_s = spec.traffic_ns / 1e9
+    if spec.clock == "virtual":
+        return f"{took_s:.1f} s, for {traffic_s:g} virtual s of traffic"
+    return f"{took_s:.1f} s, {traffic_s:g} of them traffic"

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Prepares hosts and switches before a run."""

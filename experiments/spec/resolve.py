@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: MIT
+"""Resolves a spec: defaults, SI units, the rules between keys, and the limits of this host.
+
+`resolve` reports all wrong keys at once, so that a user corrects a spec once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from controlplane.policy import EGRESS_ECN, EGRESS_MODES, MARKING_MODES
+from controlplane.switch import Capabilities
+from controlplane.targets import TARGETS
+from experiments.machine import cell
+from experiments.machine.host import ALLOWED, Host
+from experiments.spec import (
+    ack_delay,
+    capabilities,
+    cc_parameters,
+    congestion,
+    groups,
+    offloads,
+    pacing,
+    paths,
+    programs,
+    resolve_traffic,
+    tcp_options,
+    transfers,
+)
+from experiments.spec.disk import IPERF3_STREAM_BYTES
+from experiments.spec.keys import ARRIVALS, KEYS, Spec, validate
+from experiments.spec.resolved import MAX_POOL_BYTES, Resolved
+from experiments.spec.thresholds import ecn_threshold
+from experiments.spec.traffic import MAX_FLOWS
+from hosts.congestion_bpf import objects
+from hosts.traffic.open_loop import SIZES
+from lib import units
+from lib.errors import BadValue, SpecError
+from lib.frames import wire_bytes_of_ip
+from lib.keys import Wrong
+from model.experiment import SPEC_VERSION
+from model.record import given_only
+
+UTILIZATION_WINDOW_RTTS = 10
+MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
+MOST_NAME_LETTERS = 64  # as NAME may have (spec.py)
+MOST_IPERF3_FLOWS = 3 * cell.RUN_BYTES // 4 // IPERF3_STREAM_BYTES
+# Most published measurements use iperf3. In virtual time iperf3 cannot run: it spins while it waits.
+DEFAULT_GENERATOR = {"real": "iperf3", "virtual": "epoll"}
+
+
+def resolve(given: Mapping[str, object], host: Host) -> Resolved:
+    """The experiment that `given` (key -> value, keys in lower case) asks for. Raises SpecError with one error for each
+    wrong key; a wrong spec_version is reported alone.
+    """
+    spec, errors = validate(given)
+    if "spec_version" in errors:
+        raise SpecError(list(errors.values()))
+
+    def wrong(key: str, problem: str) -> None:
+        errors.setdefault(key, BadValue(key.upper(), given.get(key, KEYS[key].default or None), problem))
+
+    clock = spec.clock or host.clock
+    if spec.switch in ("driver", "ns3") and clock == "real" and not errors.keys() & {"switch", "clock"}:
+        what = "is part of the virtual-time kernel" if spec.switch == "driver" else "simulates its time"
+        wrong("switch", f"{what}; allowed: process, or {spec.switch} with CLOCK=virtual")
+    can = TARGETS[spec.target].capabilities
+    entries = groups.entries(spec, given, errors, wrong)
+    spec = spec.model_copy(update={"traffic": groups.traffic(entries)})
+    open_loop = spec.traffic == transfers.OPEN_LOOP and spec.groups is None
+    generator = None if open_loop or spec.traffic == transfers.PROGRAM else _generator(spec, clock, errors, wrong)
+    switch = spec.switch or ("driver" if clock == "virtual" and can.exact_time else "process")
+    wire_bytes, rate_bps = wire_bytes_of_ip(spec.mtu), spec.rate.bps
+    testbed = host.testbed or capabilities.on_testbed(can)
+    delay = spec.delay or capabilities.default_delay(can, testbed)
+    where = resolve_traffic.Where(clock, switch, testbed, delay, host.bpf_lacks, wire_bytes)
+    traffic = resolve_traffic.resolve(entries, generator, where)
+    if spec.groups is not None:
+        resolve_traffic.refuse_keys(spec.traffic, given, wrong)
+    for entry in entries:
+        _check_congestion_controls_of(entry, spec, host)
+        _check_sources(entry, clock, where, spec, host)
+    _check_parameters(entries, clock, where, spec, errors, wrong)
+    _check_host(spec, host, errors, wrong)
+    if spec.groups is not None and not can.links:
+        wrong("groups", f"needs delays and links of flows; TARGET={can.name} has none (capability links: no); allowed: "
+              "with TARGET=soft")  # fmt: skip
+    if spec.switch == "ns3":
+        _check_simulator(spec, errors, wrong)
+
+    def refused(key: str, problem: str) -> None:
+        if not errors.keys() & {key, "target"}:
+            wrong(key, problem)
+
+    capabilities.refuse(spec, clock, wire_bytes, can, testbed, refused)
+    groups.collect(entries, errors)
+    rtts = [entry.rtts_ns for entry in entries if entry.is_tcp] or [entries[0].rtts_ns]
+    rtt_ns, most_rtt_ns = min(least for least, _ in rtts), max(most for _, most in rtts)
+    bdp = Fraction(rate_bps * rtt_ns, 8 * 10**9 * wire_bytes)
+    duration_ns, warmup_ns = (spec.duration.ns(rtt_ns), spec.warmup.ns(rtt_ns))
+    if spec.traffic == transfers.PROGRAM and "warmup" not in given:
+        warmup_ns = 0  # a program is measured from its start
+    if not errors.keys() & {"duration", "rtt"} and duration_ns < UTILIZATION_WINDOW_RTTS * rtt_ns:
+        wrong("duration", f"is too short; allowed: {UTILIZATION_WINDOW_RTTS} RTTs or more, the window of utilization")
+    elif not errors.keys() & {"duration", "warmup", "rtt"} and duration_ns + warmup_ns > MAX_TRAFFIC_NS:
+        wrong("duration", "is too long; allowed: 82800s at most for WARMUP and DURATION together")
+
+    start_spread_ns = resolve_traffic.start_spread_ns(spec.start_spread, generator, rtt_ns) if traffic.long else 0
+    transfers.refuse_too_many(traffic.finite, start_spread_ns + warmup_ns + duration_ns, wrong)
+    buffer_packets, threshold_bytes = spec.buf.threshold(bdp, rate_bps, wire_bytes, spec.mtu)
+    ecn = ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, wire_bytes, errors, wrong)
+    later = {
+        "transfers": traffic.finite or None,
+        "datagrams": traffic.datagrams or None,
+        "rtts_ns": paths.rtts_ns(spec),
+        "access_links": spec.access_links,
+        "servers": spec.servers,
+        "access_bps": spec.access and spec.access.bps,
+        "tcp": tcp_options.resolve(spec, spec.switch, wrong),
+        "offloads": offloads.resolve(spec, given, clock, switch, where.testbed, rate_bps, wrong),
+        "ecn": _ecn(spec, wrong),
+        "ack_delay_ns": _ack_delay_ns(spec, entries, delay, errors, wrong),
+        "congestion_sources": congestion.in_spec(
+            {group.source for entry in entries for group in entry.spec.cc if group.source}
+        ),
+        "cc_parameters": spec.cc_parameters,
+        **pacing.resolve(spec, given, clock, switch, where.testbed, host.bpf_lacks, wrong),
+        "program": None if "traffic" in errors else programs.resolve(spec, resolve_traffic.one_cc(spec), wrong),
+        "drop_cost_permille": _drop_cost(spec, switch, can, errors, wrong),
+    }
+    resolved = Resolved(
+        spec_version=SPEC_VERSION,
+        name=spec.name or _name(traffic, spec) or f"open-loop-{spec.sizes or SIZES[0]}".replace(":", "-"),
+        target=spec.target,
+        clock=clock,
+        switch=switch,
+        traffic=spec.traffic,
+        generator=generator,
+        delay=delay,
+        mode=spec.mode,
+        groups=traffic.long,
+        rate_bps=rate_bps,
+        rate_pps=capabilities.rate_pps(rate_bps, wire_bytes, can),
+        rtt_ns=rtt_ns,
+        rtt_spread_ns=most_rtt_ns - rtt_ns,
+        mtu_bytes=spec.mtu,
+        wire_bytes=wire_bytes,
+        bdp_packets=max(1, units.nearest(bdp)),
+        buffer_given=spec.buf.text,
+        buffer_packets=buffer_packets,
+        threshold_bytes=threshold_bytes,
+        ecn_threshold_packets=ecn[0],
+        ecn_threshold_bytes=ecn[1],
+        duration_ns=duration_ns,
+        warmup_ns=warmup_ns,
+        start_spread_ns=start_spread_ns,
+        load=float(transfers.DEFAULT_LOAD if spec.load is None else spec.load) if open_loop else None,
+        sizes=(spec.sizes if isinstance(spec.sizes, str) else SIZES[0]) if open_loop else None,
+        arrivals=(spec.arrivals or ARRIVALS[0]) if open_loop else None,
+        datagram_flows=resolve_traffic.datagram_flows(spec) if open_loop else None,
+        seed=spec.seed,
+        reps=spec.reps,
+        **given_only(later),
+    )
+    if resolved.flows > MAX_FLOWS and not errors.keys() & {"cc", "flows"}:
+        wrong("groups" if spec.groups else "flows", f"has {resolved.flows} flows; allowed: {MAX_FLOWS} in a run, long "
+              "flows and flows of datagrams together")  # fmt: skip
+    if generator == "iperf3" and not where.testbed and resolved.flows > MOST_IPERF3_FLOWS:
+        wrong("flows" if "flows" in given else "cc", f"makes iperf3's servers keep {IPERF3_STREAM_BYTES >> 10} KiB a "
+              f"flow in the lab's /run, a file system in memory of {cell.RUN_BYTES >> 20} MiB; allowed: "
+              f"{MOST_IPERF3_FLOWS} flows, or GENERATOR=epoll")  # fmt: skip
+    paths.refuse_groups(resolved, wrong)
+    if where.testbed and not errors and paths.paths(resolved):
+        wrong("groups" if spec.groups else "rtt_spread", "gives finite flows addresses of the sender that only the lab "
+              "of one machine has; an inventory names other machines; allowed: one RTT, no shared links")  # fmt: skip
+    if len({group.pacing for group in resolved.tcp_groups} - {None}) > 1:
+        wrong(
+            "groups",
+            "has groups with different PACING, a setting of the whole host; allowed: one kind for all groups that pace",
+        )
+    if resolved.pacing_of_host == pacing.FQ and any(
+        group.pacing is None for group in resolved.tcp_groups if group.is_own
+    ):
+        wrong("groups", "has groups without PACING=fq, but the sender's qdisc fq paces all flows; allowed: fq for all "
+              "groups")  # fmt: skip
+    if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtts", "rtt_spread"}:
+        wrong(
+            "buf",
+            f"makes the switch hold {resolved.pool_packets} packets, {resolved.pool_bytes >> 20} MiB; allowed: "
+            f"{MAX_POOL_BYTES >> 20} MiB for the buffer and the packets in flight, RATE x (RTT + RTT_SPREAD)",
+        )
+    if errors:
+        known = [key for key in KEYS if key in errors]
+        raise SpecError([errors[key] for key in [*known, *sorted(errors.keys() - known)]])
+    return resolved
+
+
+def _ecn(spec: Spec, wrong: Wrong) -> str | None:
+    """The value of ECN; None if MODE implies the same."""
+    if spec.ecn is None or (spec.ecn == "on") == (spec.mode in MARKING_MODES):
+        return None
+    if spec.switch == "ns3":
+        wrong("ecn", "sets Linux's TCP; ns-3 has its own; allowed: not with SWITCH=ns3")
+    return spec.ecn
+
+
+def _ack_delay_ns(
+    spec: Spec, entries: list[groups.Entry], delay: str, errors: dict[str, BadValue], wrong: Wrong
+) -> int | None:
+    """ACK_DELAY of the run, which also holds for groups without an ACK_DELAY of their own."""
+    if errors.keys() & {"ack_delay", "rtt", "rtts"}:
+        return None
+    heirs = [entry for entry in entries if entry.is_tcp and not entry.has_ack_delay]
+    return ack_delay.resolve(spec, min(entry.rtts_ns[0] for entry in heirs or entries), delay, wrong)
+
+
+def _generator(spec: Spec, clock: str, errors: dict[str, BadValue], wrong: Wrong) -> str:
+    """The program that sends TCP flows: iperf3 or epoll."""
+    lacks = [kind for kind in transfers.kinds(spec.traffic) if kind != transfers.LONG]
+    generator = spec.generator or ("epoll" if lacks or spec.groups else DEFAULT_GENERATOR[clock])
+    if generator == "iperf3" and (lacks or spec.groups) and not errors.keys() & {"generator", "traffic"}:
+        lacking = {transfers.OPEN_LOOP: "no datagrams", transfers.PROGRAM: "no flows beside programs"}
+        what = "no groups" if spec.groups else lacking.get(lacks[0], "no finite flows")
+        wrong("generator", f"has {what}; allowed: epoll")
+    if generator == "iperf3" and clock == "virtual" and not errors.keys() & {"generator", "clock"}:
+        wrong("generator", "waits for its peer by spinning, which never ends in virtual time; allowed: epoll")
+    return generator
+
+
+def _name(traffic: resolve_traffic.Traffic, spec: Spec) -> str:
+    words = [f"{group.cc}{group.flows}" for group in traffic.long]
+    words += [f"{group.kind}-{group.cc}" for group in traffic.finite]
+    words += [f"open-loop-{group.sizes.replace(':', '-')}" for group in traffic.datagrams]
+    words += [transfers.PROGRAM] if transfers.PROGRAM in transfers.kinds(spec.traffic) else []
+    return "-".join(words)[:MOST_NAME_LETTERS].rstrip("-")
+
+
+def _check_congestion_controls_of(entry: groups.Entry, run: Spec, host: Host) -> None:
+    """Refuses unknown congestion controls, but not on a testbed: this machine does not know a testbed's hosts."""
+    if host.testbed or capabilities.on_testbed(TARGETS[run.target].capabilities):
+        return
+    names = [group.cc for group in entry.spec.cc if not group.source]
+    _check_congestion_controls("cc", names, host, entry.errors, entry.wrong)
+    if entry.spec.finite_cc:
+        _check_congestion_controls("finite_cc", [entry.spec.finite_cc], host, entry.errors, entry.wrong)
+
+
+def _without_ours(where: resolve_traffic.Where, run: Spec) -> str:
+    """The switch or target whose hosts cannot get bufferscope's congestion controls and parameters; "" if they can."""
+    return "SWITCH=ns3" if run.switch == "ns3" else "a testbed" if where.testbed else ""
+
+
+def _check_sources(entry: groups.Entry, clock: str, where: resolve_traffic.Where, run: Spec, host: Host) -> None:
+    """Refuses users' own congestion controls where they cannot run."""
+    for group in entry.spec.cc:
+        problem = group.source and congestion.problem(group.source, host, clock, _without_ours(where, run))
+        if problem and "cc" not in entry.errors:
+            entry.wrong("cc", problem)
+
+
+def _check_parameters(
+    entries: list[groups.Entry], clock: str, where: resolve_traffic.Where, run: Spec,
+    errors: dict[str, BadValue], wrong: Wrong,
+) -> None:  # fmt: skip
+    """Refuses parameters of congestion controls that cannot be set, or that no flow has."""
+    if not run.cc_parameters:
+        return
+    used = [group.cc for entry in entries for group in entry.spec.cc]
+    used += [entry.spec.finite_cc for entry in entries if entry.spec.finite_cc]
+    problem = cc_parameters.problem(run.cc_parameters, clock, _without_ours(where, run), used)
+    if problem and "cc_parameters" not in errors:
+        wrong("cc_parameters", problem)
+
+
+def _check_host(spec: Spec, host: Host, errors: dict[str, BadValue], wrong: Wrong) -> None:
+    """Refuses features that the hosts' kernel lacks, or keeps from programs without privileges. Refuses nothing on a
+    testbed: this machine does not know a testbed's hosts.
+    """
+    if host.testbed or capabilities.on_testbed(TARGETS[spec.target].capabilities):
+        return
+    if spec.program_cc:
+        _check_congestion_controls("program_cc", [spec.program_cc], host, errors, wrong)
+    of_program = spec.program_cc or resolve_traffic.one_cc(spec)
+    is_for_programs = host.for_programs is None or of_program is None or of_program in host.for_programs
+    is_wrong_anyway = errors.keys() & {"cc", "program_cc", "traffic"}
+    if transfers.PROGRAM in transfers.kinds(spec.traffic) and not is_for_programs and not is_wrong_anyway:
+        allowed = f"{', '.join(host.for_programs or ())}, or CLOCK=virtual"
+        wrong("program_cc" if spec.program_cc else "cc", f"is {of_program}, which this machine keeps from programs "
+              f"without privileges ({ALLOWED}); allowed: {allowed}")  # fmt: skip
+    if spec.delay == "tc" and not host.netem and "delay" not in errors:
+        wrong("delay", "needs netem, which this host's kernel lacks (CONFIG_NET_SCH_NETEM); allowed: switch")
+
+
+def _check_congestion_controls(
+    key: str, names: list[str], host: Host, errors: dict[str, BadValue], wrong: Wrong
+) -> None:
+    known = host.congestion_controls
+    missing = [] if known is None else [cc for cc in names if cc not in known]
+    if missing and known is not None and key not in errors:
+        what = "is not a" if len(names) == 1 else f"names {' and '.join(missing)}, no"
+        more = " (CLOCK=virtual has all of Linux's)" if host.clock == "real" else ""
+        if host.bpf_lacks and set(missing) & objects.own_sources().keys():
+            more = f"; bufferscope's own, which are BPF programs here, need {host.bpf_lacks}{more}"
+        wrong(key, f"{what} congestion control of {host.kernel}; allowed: {', '.join(known)}{more}")
+
+
+def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Wrong) -> None:
+    """Refuses features that simulator/ lacks."""
+    simulated = [kind for kind in transfers.TRAFFIC if kind not in (transfers.PROGRAM, transfers.OPEN_LOOP)]
+    other = [kind for kind in transfers.kinds(spec.traffic) if kind not in simulated]
+    for key, lacks, problem in (
+        ("target", spec.target != "soft", "is a switch that ns-3 does not simulate; allowed: soft"),
+        (
+            "traffic",
+            bool(other),
+            f"has {' and '.join(other)} traffic, which is not simulated; allowed: {', '.join(simulated)}",
+        ),
+        ("groups", spec.groups is not None, "is not simulated; allowed: no groups"),
+        (
+            "mode",
+            spec.mode == EGRESS_ECN,
+            "marks at departure, which is not simulated; allowed: tail-drop, ecn, egress-threshold",
+        ),
+        ("delay", spec.delay == "tc", "needs netem, which no simulated host has; allowed: switch"),
+        (
+            "buf",
+            spec.buf.dimension == "bytes",
+            "is in bytes; the simulated queue compares packets; allowed: p, bdp, time",
+        ),
+    ):
+        if lacks and key not in errors:
+            wrong(key, f"{problem} with SWITCH=ns3")
+
+
+def _drop_cost(spec: Spec, switch: str, can: Capabilities, errors: dict[str, BadValue], wrong: Wrong) -> int | None:
+    """DROP_COST in permille; None if a drop at departure takes no link time. Drops on arrival never take any."""
+    if spec.drop_cost is None or spec.mode not in EGRESS_MODES or errors.keys() & {"drop_cost", "target", "switch"}:
+        return None
+    if not can.links or switch == "ns3":
+        wrong("drop_cost", "cannot be set in this switch; allowed: with the soft switch only")
+    return int(spec.drop_cost * 1000) or None
