@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: MIT
 """One experiment with every parameter set, in SI units: the content of spec.yaml. Only this model reads and writes it.
 
-None: there is no such setting, or the source does not say, as of an import. Fields that are not given are not written:
-the names of a sweep's points follow from the given fields (runs/run_table.py), so a new field renames no point.
+None: there is no such setting, or the source does not say, as of an import. Defaults are not written: the name of a
+sweep's point is a digest of the other values, so a new field renames no point.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+import hashlib
+import json
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from controlplane.policy import MARKING_MODES, WATCHED_MODES
 from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
 from hosts.tune.tcp_options import OPTIONS
 from lib.frames import LEAST_IP_BYTES, MOST_IP_BYTES
-from model.groups import LONG, OPEN_LOOP, Datagrams, Finite, Group, Load, Long, PacketSizes
+from model.groups import TRAFFIC, AnyGroup, Datagrams, Finite, Group, Long, Programs
 from model.record import NotNegative, Positive, Record, Several, checked, one_of
 
 SPEC_VERSION = 1
 SOFT, IMPORTED = "soft", "imported"  # targets: our own switch, and a switch of an unknown kind
-PROGRAM = "program"
-OF_A_REPETITION = {
-    "repetition", "extra_delays_ns", "idle_rtt_ns", "paths", "link_of_flows", "links_bps", "machines", "tc_at",
-}  # fmt: skip
+OF_A_REPETITION = {"repetition", "extra_delays_ns", "machines", "tc_at"}
+NOT_OF_A_POINT = {"name", "buffer_given", "seed", "reps", "repetition", "extra_delays_ns"}
 Mtu = Annotated[int, Field(ge=LEAST_IP_BYTES, le=MOST_IP_BYTES)]
 TcpOptions = Annotated[
     dict[str, int | str], checked(lambda values: values.keys() == OPTIONS.keys(), f"a mapping of {', '.join(OPTIONS)}")
@@ -47,29 +47,6 @@ class Offloads(Record):
     coalesce_us: NotNegative | None = None
 
 
-class Programs(Record):
-    """The user's own server and client, and the default congestion control of their TCP."""
-
-    server: Several[str] = ()
-    client: Several[str] = ()
-    server_at: str = "sender"
-    directory: str = ""
-    port: Positive = 1
-    cc: str | None = None
-
-
-class Path(Record):
-    """A path of finite flows, a source address of the sender. `rtt_ns` is without queues. `access_link` is the number
-    of the shared link, from 1; 0: none. `ack_delay_ns` is the group's; None: the run's.
-    """
-
-    src_addr: str
-    rtt_ns: NotNegative
-    access_link: NotNegative
-    ack_delay_ns: NotNegative | None = None
-    access_bps: Positive | None = None  # of the link; None: the run's
-
-
 class Imported(Record):
     """What an import knows of its source: postcard columns and kinds of data that the source lacks."""
 
@@ -81,20 +58,18 @@ class Imported(Record):
 
 
 class Experiment(Record):
-    spec_version: Annotated[int, Field(ge=SPEC_VERSION, le=SPEC_VERSION)] = SPEC_VERSION
+    spec_version: Annotated[int, Field(ge=SPEC_VERSION, le=SPEC_VERSION)]
     name: str | None = None
-    target: Annotated[str, one_of(*TARGETS, IMPORTED)] = SOFT
-    clock: Annotated[str, one_of("real", "virtual")] = "real"
+    target: Annotated[str, one_of(*TARGETS, IMPORTED)]
+    clock: Annotated[str, one_of("real", "virtual")]
     switch: Annotated[str, one_of("process", "driver", "ns3")] | None = None
-    traffic: str = LONG  # one kind, or several with commas
     generator: str | None = None  # of TCP flows
     delay: Annotated[str, one_of("switch", "tc")] | None = None
     mode: Annotated[str, one_of(*WATCHED_MODES)]
-    long: Several[Long] = Field(alias="groups")
+    groups: Several[AnyGroup]  # by `number`; groups of one number in the order long, finite, datagrams, programs
     rate_bps: Positive
     rate_pps: Positive | None = None  # the rate in full packets, rounded, on a target that counts packets
-    rtt_ns: Positive
-    rtt_spread_ns: NotNegative | None = None
+    rtt_ns: Positive  # the least of all groups: the unit of BUF, DURATION and WARMUP
     mtu_bytes: Mtu
     wire_bytes: Positive
     bdp_packets: Positive
@@ -106,85 +81,130 @@ class Experiment(Record):
     duration_ns: Positive
     warmup_ns: NotNegative
     start_spread_ns: NotNegative | None = None
-    load: Load | None = None  # `load`, `sizes`, `arrivals` and `datagram_flows` are of open-loop traffic alone
-    sizes: PacketSizes | None = None
-    arrivals: str | None = None
-    datagram_flows: Positive | None = None
-    finite: Several[Finite] = Field((), alias="transfers")
     seed: NotNegative | None = None
     reps: Positive | None = None
-    rtts_ns: Several[Positive] | None = None  # of classes of flows; None: RTT and RTT_SPREAD apply
-    access_bps: Positive | None = None  # rate of each long flow's own link, or of each link that flows share
-    access_links: Positive | None = None  # number of links that flows share
-    servers: Positive | None = None  # number of paths of finite flows; None: one for each pair of RTT and access link
     tcp: TcpOptions | None = None  # None: Linux's defaults
     offloads: Offloads | None = None  # None: off
-    pacing: str | None = None
-    window_packets: Positive | None = None
-    congestion_sources: Several[Source] | None = None
+    congestion_sources: Several[Source] = ()
     cc_parameters: dict[str, str] | None = None  # algorithm.parameter -> value; None: the kernel's defaults
-    ecn: str | None = None  # of TCP; None: on only with a marking MODE
-    ack_delay_ns: NotNegative | None = None  # propagation delay of the ACK direction; None: half of the RTT
-    program: Programs | None = None
     drop_cost_permille: Positive | None = None
-    datagrams: Several[Datagrams] = ()  # groups of open-loop traffic of a file's `groups`, or beside TCP flows
     # Of one repetition.
     repetition: Positive = 1
     extra_delays_ns: Several[int] = ()  # of each flow, in addition to RTT; empty: none
-    # RTT of a packet that belongs to no flow. With ACK delays of groups it can be shorter than every flow's RTT.
-    idle_rtt_ns: NotNegative = Field(default_factory=lambda given: given["rtt_ns"])
-    paths: Several[Path] = ()
-    link_of_flows: Several[NotNegative] = ()  # the number of each long flow's shared link, from 1; 0: none
-    links_bps: Several[Positive] = ()
     machines: dict[str, str] | None = None  # of each part of a run on several machines
     tc_at: str | None = None  # where netem delays, on a testbed
     imported: Imported | None = None
 
-    @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
-        if self.traffic == OPEN_LOOP and not self.datagrams and self.open_loop is None:
-            raise ValueError("traffic open-loop needs load, sizes, arrivals and datagram_flows")
-        if max(self.link_of_flows, default=0) > len(self.links_bps):
-            raise ValueError("link_of_flows must be indices into links_bps: 1 is the first link, 0 means no link")
-        return self
+    @property
+    def long(self) -> tuple[Long, ...]:
+        return tuple(group for group in self.groups if isinstance(group, Long))
 
     @property
-    def groups(self) -> tuple[Long | Finite | Datagrams, ...]:
-        """All groups, by `number`. Groups without a number come in the order long, finite, datagrams."""
-        return tuple(sorted((*self.long, *self.finite, *self.datagrams), key=lambda group: group.number or 0))
+    def finite(self) -> tuple[Finite, ...]:
+        return tuple(group for group in self.groups if isinstance(group, Finite))
+
+    @property
+    def datagrams(self) -> tuple[Datagrams, ...]:
+        return tuple(group for group in self.groups if isinstance(group, Datagrams))
+
+    @property
+    def program(self) -> Programs | None:
+        """The user's own programs."""
+        return next((group for group in self.groups if isinstance(group, Programs)), None)
+
+    @property
+    def flow_groups(self) -> tuple[Long | Finite | Datagrams, ...]:
+        """All groups but the user's programs, whose flows are not known beforehand."""
+        return tuple(group for group in self.groups if not isinstance(group, Programs))
 
     @property
     def tcp_groups(self) -> tuple[Long | Finite, ...]:
         return (*self.long, *self.finite)
 
     @property
-    def open_loop(self) -> Datagrams | None:
-        """The traffic, if all of it is open-loop and of one group."""
-        if self.datagram_flows is None or self.load is None or self.sizes is None or self.arrivals is None:
-            return None
-        return Datagrams(flows=self.datagram_flows, load=self.load, sizes=self.sizes, arrivals=self.arrivals)
+    def with_settings(self) -> tuple[Long | Finite | Programs, ...]:
+        """All groups but datagrams."""
+        return tuple(group for group in self.groups if not isinstance(group, Datagrams))
 
     @property
-    def all_datagrams(self) -> tuple[Datagrams, ...]:
-        """The groups of open-loop traffic, beside others or alone."""
-        return (*self.datagrams, *([self.open_loop] if self.open_loop else []))
+    def traffic(self) -> str:
+        """The kinds of all groups, with commas: long,finite."""
+        used = {group.kind for group in self.groups}
+        return ",".join(kind for kind in TRAFFIC if kind in used)
+
+    @property
+    def open_loop(self) -> Datagrams | None:
+        """The traffic, if all of it is open-loop and of one group."""
+        return self.groups[0] if len(self.groups) == 1 and isinstance(self.groups[0], Datagrams) else None
+
+    @property
+    def has_own_settings(self) -> bool:
+        """Whether groups may have different settings."""
+        return len({group.number for group in self.groups}) > 1
+
+    @property
+    def shared(self) -> Group:
+        """The settings of all TCP flows; without any if groups have their own."""
+        return Group() if self.has_own_settings else next(iter(self.with_settings), Group())
+
+    @property
+    def rtt_spread_ns(self) -> int | None:
+        """The largest RTT less the least; None if it is unknown, as of an import."""
+        if self.imported:
+            return None
+        return max((group.rtt_ns + (group.rtt_spread_ns or 0) for group in self.groups if group.rtt_ns),
+                   default=self.rtt_ns) - self.rtt_ns  # fmt: skip
 
     @property
     def flows(self) -> int:
         """Number of long flows and of 5-tuples of open-loop traffic."""
-        return sum(group.flows for group in self.long) + sum(group.flows for group in self.all_datagrams)
+        return sum(group.flows for group in self.long) + sum(group.flows for group in self.datagrams)
+
+    def back_of(self, group: Group) -> int:
+        """Propagation delay of the ACK direction of the group's flows. The data direction has the rest of the RTT."""
+        return self._back_ns(group.ack_delay_ns)
+
+    def _back_ns(self, ack_delay_ns: int | None) -> int:
+        return self.rtt_ns - self.rtt_ns // 2 if ack_delay_ns is None else ack_delay_ns
+
+    def forth_extra_ns(self, rtt_ns: int, ack_delay_ns: int | None) -> int:
+        """A flow's delay in the data direction, minus the least of all flows. `ack_delay_ns` is its group's."""
+        return rtt_ns - self._back_ns(ack_delay_ns) - self.least_forth_ns
+
+    @property
+    def least_back_ns(self) -> int:
+        """Propagation delay of the link that all ACKs cross. Some groups have an additional delay."""
+        return min(map(self.back_of, self.with_settings or self.groups))
+
+    @property
+    def least_forth_ns(self) -> int:
+        """Propagation delay of the link that all data crosses. Some flows have an additional delay."""
+        return min((group.rtt_ns or self.rtt_ns) - self.back_of(group) for group in self.with_settings or self.groups)
+
+    @property
+    def idle_rtt_ns(self) -> int:
+        """RTT of a packet that belongs to no flow. With ACK delays of groups it can be shorter than every flow's."""
+        return self.least_forth_ns + self.least_back_ns
 
     def ecn_of(self, group: Group) -> bool:
         """Whether the TCP flows of the group ask for ECN."""
-        ecn = group.ecn or self.ecn
-        return ecn == "on" if ecn else self.mode in MARKING_MODES
+        return group.ecn == "on" if group.ecn else self.mode in MARKING_MODES
 
     def without_texts(self) -> Self:
         """Without the texts of the users' own congestion controls, which a run has as files."""
-        if self.congestion_sources is None:
-            return self
         sources = (Source(name=each.name, file=each.file, sha256=each.sha256) for each in self.congestion_sources)
         return self.model_copy(update={"congestion_sources": tuple(sources)})
+
+    @property
+    def point(self) -> str:
+        """A short stable name of the settings, the same for all repetitions: a digest of all values but defaults."""
+        return hashlib.sha256(json.dumps(self.of_point(), sort_keys=True).encode()).hexdigest()[:12]
+
+    def of_point(self) -> dict[str, Any]:
+        """The settings that all repetitions of a point share. The texts of users' algorithms do not count, but their
+        digests do.
+        """
+        return self.without_texts().model_dump(mode="json", exclude_defaults=True, exclude=NOT_OF_A_POINT)
 
     @property
     def packet_ns(self) -> float:

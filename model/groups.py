@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""The groups of an experiment's traffic: long flows, finite flows, datagrams. All values are in SI units."""
+"""The groups of an experiment's traffic: long flows, finite flows, datagrams, programs. All values are in SI units."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from hosts.traffic import draws
 from hosts.traffic.open_loop import MOST_FLOW_PACKETS, SIZES, is_sizes
 from hosts.traffic.transfers import KINDS, PATH_OF, TransferGroup
 from model.record import NotNegative, Positive, Record, Several, checked, one_of
 
-LONG, CLOSED_LOOP, OPEN_LOOP = "long", "closed-loop", "open-loop"
+LONG, CLOSED_LOOP, OPEN_LOOP, PROGRAM = "long", "closed-loop", "open-loop", "program"
+TRAFFIC = (LONG, *KINDS, PROGRAM, OPEN_LOOP)
 FINITE_FLOW_S = 10  # bound of the mean time that a finite flow is open, if the load is below 1
 
 
@@ -30,35 +31,31 @@ PacketSizes = Annotated[
 
 
 class Group(Record):
-    """The settings that belong to a group of a file's `groups`. Without `groups` all of them are None, and the run's
-    settings apply.
+    """The settings of a group. None: there is no such setting, or the source does not say, as of an import.
 
-    `number` is the group's place in the file. A group of datagrams has no other setting of its own.
+    `number` is the place of the group's description: groups of one number have the same settings and share their paths
+    and access links. A spec without `groups` describes all its traffic at place 0. Datagrams have no settings.
     """
 
-    number: NotNegative | None = None
-    rtt_ns: Positive | None = None  # the least of the group
-    rtt_spread_ns: NotNegative | None = None
-    rtts_ns: Several[Positive] | None = None
-    ack_delay_ns: NotNegative | None = None  # None: as the run
-    access_bps: Positive | None = None
-    access_links: Positive | None = None
-    servers: Positive | None = None
+    number: NotNegative = 0
+    rtt_ns: Positive | None = None  # the least
+    rtt_spread_ns: NotNegative | None = None  # the largest less the least
+    rtts_ns: Several[Positive] | None = None  # of classes of flows
+    ack_delay_ns: NotNegative | None = None  # propagation delay of the ACK direction; None: half of the least RTT
+    access_bps: Positive | None = None  # rate of each long flow's own link, or of each link that flows share
+    access_links: Positive | None = None  # number of links that flows share
+    servers: Positive | None = None  # number of paths of finite flows; None: one for each pair of RTT and access link
     window_packets: Positive | None = None
     pacing: str | None = None
-    ecn: str | None = None  # None, also in the next two fields: as the run
-    initcwnd: Positive | None = None
+    ecn: str | None = None  # None: on only with a marking MODE
+    initcwnd: Positive | None = None  # None, also in the next field: as the run's `tcp`
     acks: str | None = None
-
-    @property
-    def is_own(self) -> bool:
-        return self.rtt_ns is not None
 
 
 class Long(Group):
     """Long flows that share a congestion control. `flows` is their number."""
 
-    kind: ClassVar[str] = LONG
+    kind: Literal["long"] = "long"
 
     cc: str
     flows: NotNegative
@@ -75,14 +72,14 @@ class Finite(Group):
     sizes: Distribution
     mean_size_bytes: float
     mean_wire_bytes: float  # of a flow, including its handshake and end
-    load: float | None
-    arrivals: str | None
-    mean_gap_ns: float | None
-    users: NotNegative
-    think: Distribution | None
-    mean_think_ns: float | None
-    think_from: str | None
-    path_of: str | None = None  # None: as PATH_OF[0]
+    load: float | None = None
+    arrivals: str | None = None
+    mean_gap_ns: float | None = None
+    users: NotNegative = 0
+    think: Distribution | None = None
+    mean_think_ns: float | None = None
+    think_from: str | None = None
+    path_of: str = PATH_OF[0]
 
     def flows(self, duration_ns: int) -> float:
         """Number of flows that begin in `duration_ns`, if the network takes no time."""
@@ -108,7 +105,7 @@ class Finite(Group):
             common["sources"] = list(sources)
         if self.kind == "finite":
             return {**common, "arrivals": self.arrivals, "mean_gap_ns": self.mean_gap_ns}
-        paths = {"path_of": self.path_of} if self.path_of else {}
+        paths = {"path_of": self.path_of} if self.path_of != PATH_OF[0] else {}
         return {**common, "users": self.users, "think": self.think, "think_from": self.think_from, **paths}
 
     def group(self, first_server_port: int) -> TransferGroup:
@@ -116,17 +113,43 @@ class Finite(Group):
         return TransferGroup(
             self.kind, self.cc, first_server_port, draws.distribution(self.sizes), self.arrivals or "poisson",
             self.mean_gap_ns or 1.0, self.users, draws.distribution(self.think) if self.think else None,
-            self.think_from or "end", path_of=self.path_of or PATH_OF[0],
+            self.think_from or "end", path_of=self.path_of,
         )  # fmt: skip
 
 
 class Datagrams(Group):
     """Open-loop traffic. `flows` is its number of 5-tuples, `load` its share of RATE."""
 
-    kind: ClassVar[str] = OPEN_LOOP
+    kind: Literal["open-loop"]
     cc: ClassVar[None] = None
 
     flows: Positive
     load: Load
     sizes: PacketSizes
     arrivals: str
+
+
+class Programs(Group):
+    """The user's own server and client, and the default congestion control of their TCP."""
+
+    kind: Literal["program"]
+    server: Several[str] = ()
+    client: Several[str] = ()
+    server_at: str = "sender"
+    directory: str = ""
+    port: Positive = 1
+    cc: str | None = None
+
+
+def _class_of(group: Any) -> str:
+    kind = group.get("kind", LONG) if isinstance(group, dict) else getattr(group, "kind", "")
+    return "finite" if kind in KINDS else str(kind)
+
+
+AnyGroup = Annotated[
+    Annotated[Long, Tag(LONG)] | Annotated[Finite, Tag("finite")] | Annotated[Datagrams, Tag(OPEN_LOOP)]
+    | Annotated[Programs, Tag(PROGRAM)],
+    Discriminator(
+        _class_of, custom_error_type="kind", custom_error_message=f"has a kind that is not one of {', '.join(TRAFFIC)}"
+    ),
+]  # fmt: skip

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Records are typed and frozen, and are checked when they are made. A record that was read is written as it was: fields
-that were not given are left out.
-"""
+"""Records are typed and frozen, and are checked when they are made. Defaults are not written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -34,19 +32,14 @@ def checked(is_allowed: Callable[[Any], bool], allowed: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def given_only(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Without those that are None: a field that is given as None is written as null."""
-    return {name: value for name, value in values.items() if value is not None}
-
-
 class Record(BaseModel):
     model_config = ConfigDict(
         strict=True, frozen=True, extra="forbid", allow_inf_nan=False, validate_by_name=True, serialize_by_alias=True
     )
 
     def dump(self) -> dict[str, Any]:
-        """The given fields in the types of JSON and YAML."""
-        return self.model_dump(mode="json", exclude_unset=True)
+        """All values but defaults, in the types of JSON and YAML."""
+        return self.model_dump(mode="json", exclude_defaults=True)
 
 
 def problems(error: ValidationError) -> str:

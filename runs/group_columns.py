@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Columns of the run table for the groups of a run: their RTTs, links and ECN, and each group in a few words."""
+"""Columns of the run table for the groups of a run: their settings, and each group in a few words."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from model.groups import Datagrams, Finite, Long
 
 def of_experiment(spec: Experiment) -> dict[str, Any]:
     """Values by column. None: the run has no such value, or the value is unknown."""
-    numbered = [group for group in spec.groups if group.number is not None]
-    links = [group.access_links or 0 for group in (spec, *numbered)]
-    of_tcp = [group for group in numbered if not isinstance(group, Datagrams)] or spec.tcp_groups
-    asks = dict.fromkeys("on" if spec.ecn_of(group) else "off" for group in of_tcp)
+    own = spec.flow_groups if spec.has_own_settings else ()
+    links = {group.number: group.access_links or 0 for group in spec.with_settings}
+    asks = dict.fromkeys("on" if spec.ecn_of(group) else "off" for group in spec.tcp_groups)
+    rtts_ns = {*(spec.shared.rtts_ns or ()), *(rtt_ns for group in own for rtt_ns in _rtts_of(group))}
     return {
-        "rtts_ns": ",".join(map(str, _rtts_ns(spec, numbered))) or None,
-        "access_links": sum(links) or None,
+        "rtts_ns": ",".join(map(str, sorted(rtts_ns))) or None,
+        "access_links": sum(links.values()) or None,
         "ecn": None if spec.imported else ",".join(asks) or None,
-        "groups": " + ".join(map(_text, numbered)) or None,
+        "groups": " + ".join(map(_text, own)) or None,
+        "rtt_spread_ns": spec.rtt_spread_ns,
+        "access_bps": spec.shared.access_bps,
+        "window_packets": spec.shared.window_packets,
+        "ack_delay_ns": spec.shared.ack_delay_ns,
+        "pacing": spec.shared.pacing or (None if spec.imported else "off"),
     }
-
-
-def _rtts_ns(spec: Experiment, numbered: list[Long | Finite | Datagrams]) -> list[int]:
-    """The distinct RTTs of RTTS and of all groups, sorted; empty if the run has neither RTTS nor groups."""
-    return sorted({*(spec.rtts_ns or ()), *(rtt_ns for group in numbered for rtt_ns in _rtts_of(group))})
 
 
 def _rtts_of(group: Long | Finite | Datagrams) -> tuple[int, ...]:

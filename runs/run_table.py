@@ -8,8 +8,6 @@ that they are checked with, are the same. All other summaries are read again. Ro
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -37,11 +35,6 @@ from runs.names import (
 )
 from runs.quantities import BY_NAME, QUANTITIES, Kind, at, is_number
 from runs.thinned import kept
-
-NOT_OF_A_POINT = {
-    "name", "spec_version", "buffer_given", "seed", "reps", "repetition", "extra_delays_ns", "idle_rtt_ns", "paths",
-    "link_of_flows", "links_bps",
-}  # fmt: skip
 
 _TYPES: dict[type, polars.DataType] = {
     str: polars.String(), int: polars.Int64(), float: polars.Float64(), bool: polars.Boolean(),
@@ -77,7 +70,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
     lost = [at(summary, f"ledger.{name}") for name in ("postcards_missing", "tcp_events_lost")]
     documents = {**summary, "environment": environment}
     values = {name: BY_NAME[name].of(documents) for name in COLUMNS if BY_NAME[name].path} | place._asdict() | {
-        "point": point(spec),
+        "point": spec.point,
         "clock": spec.clock,
         "target": spec.target,
         "valid": summary.get("valid") is True,
@@ -87,27 +80,16 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "flows": spec.flows,
         "traffic": spec.traffic,
         "finite_cc": _joined(group.cc for group in spec.finite),
-        "load": next((group.load for group in spec.finite if group.load), spec.load),
+        "load": next((group.load for group in (*spec.finite, spec.open_loop) if group and group.load), None),
         "users": sum(group.users for group in spec.finite) or None,
         "flow_sizes": _joined(group.sizes_given for group in spec.finite),
         "offloads": None if spec.imported else "off" if spec.offloads is None else "on",
-        "pacing": spec.pacing or (None if spec.imported else "off"),
         **group_columns.of_experiment(spec),
         **_tcp(spec),
         "ledger_missing": sum(lost) if all(is_number(value) for value in lost) else None,
         "wall_s": _wall_s(environment.get("phases_s")),
     }  # fmt: skip
     return {name: _typed(values[name], BY_NAME[name].kind) for name in COLUMNS}
-
-
-def of_point(spec: Experiment) -> dict[str, Any]:
-    """The fields that all repetitions of a point share. The texts of users' algorithms do not count, but digests do."""
-    return spec.without_texts().model_dump(mode="json", exclude_unset=True, exclude=NOT_OF_A_POINT)
-
-
-def point(spec: Experiment) -> str:
-    """A short stable name of an experiment's parameters, the same for all its repetitions."""
-    return hashlib.sha256(json.dumps(of_point(spec), sort_keys=True).encode()).hexdigest()[:12]
 
 
 def planned_points(sweep: Path) -> frozenset[str] | None:
@@ -118,7 +100,7 @@ def planned_points(sweep: Path) -> frozenset[str] | None:
         plan = plan_file.read(sweep)
         if plan["sweep"]["search"] or plan_file.misplaced(sweep, plan):
             return None
-        return frozenset(point(Experiment.model_validate(job["spec"])) for job in plan["jobs"].values())
+        return frozenset(Experiment.model_validate(job["spec"]).point for job in plan["jobs"].values())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

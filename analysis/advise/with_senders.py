@@ -19,7 +19,8 @@ def line(spec: Experiment, rate_bps: int, mode: str, buffer_packets: int, docs: 
     few published runs have such a buffer. `spec` is the run's.
     """
     groups = spec.long
-    others = (spec.pacing, spec.window_packets, spec.access_bps, spec.rtts_ns, spec.imported)
+    shared = spec.shared
+    others = (shared.pacing, shared.window_packets, shared.access_bps, shared.rtts_ns, spec.imported)
     if mode != "tail-drop" or len(groups) != 1 or spec.traffic != LONG or any(others):
         return ""
     rtt_ns = spec.rtt_ns + (spec.rtt_spread_ns or 0) // 2

@@ -14,8 +14,8 @@ from analysis.wording.formats import count, number, si
 from analysis.wording.traffic_text import traffic_text
 from lib import units
 from lib.frames import ETHERNET_BYTES
-from model.experiment import PROGRAM, Experiment
-from model.groups import OPEN_LOOP
+from model.experiment import Experiment
+from model.groups import OPEN_LOOP, PROGRAM
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

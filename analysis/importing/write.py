@@ -27,8 +27,7 @@ from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip
 from lib.terminal import counted
 from model.experiment import IMPORTED, SPEC_VERSION, Experiment, Imported
-from model.groups import LONG, Long
-from model.record import given_only
+from model.groups import Long
 from runs import record
 from runs.names import ENVIRONMENT, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
 from wire import wire
@@ -150,15 +149,13 @@ def _spec(
             "differs"
         )
     return Experiment(
-        spec_version=SPEC_VERSION, name=IMPORTED, target=IMPORTED, clock="real", traffic=LONG, mode=conditions.mode,
+        spec_version=SPEC_VERSION, name=IMPORTED, target=IMPORTED, clock="real", mode=conditions.mode,
         groups=(Long(cc=conditions.cc, flows=flows),),
         rate_bps=conditions.rate_bps, rtt_ns=conditions.rtt_ns, mtu_bytes=conditions.mtu_bytes, wire_bytes=wire_bytes,
         bdp_packets=max(1, round(conditions.rate_bps * conditions.rtt_ns / (8e9 * wire_bytes))),
         buffer_packets=buffer,
-        **given_only({
-            "threshold_bytes": conditions.threshold_bytes,
-            "ecn_threshold_packets": conditions.threshold_packets if marks else None,
-        }),
+        threshold_bytes=conditions.threshold_bytes,
+        ecn_threshold_packets=conditions.threshold_packets if marks else None,
         warmup_ns=warmup,
         duration_ns=conditions.duration_ns or max(min(length // 3, length - warmup), 1),
         imported=Imported(

@@ -63,7 +63,7 @@ def analyse(
     events = loss_events(queue, link, windows, window, rtt_ns, rtt_max_ns)
 
     entries = ledger_module.ledger(run)
-    if run.experiment.all_datagrams:
+    if run.experiment.datagrams:
         entries |= open_loop.datagrams(run, queue)
     entries |= program_results.packets(run, queue)
     facts = fidelity(run, queue, port)

@@ -12,6 +12,7 @@ from analysis.measure.group_results import NO_GROUP, group_of_entries
 from analysis.read.load import Run
 from analysis.read.postcards import wire_bytes
 from analysis.read.raw import Columns
+from model.paths import link_of_flows, links_bps
 
 
 def access_reasons(run: Run, queue: Columns) -> list[str]:
@@ -19,12 +20,9 @@ def access_reasons(run: Run, queue: Columns) -> list[str]:
     than the second one's transmission time.
     """
     reasons = []
-    of_run = run.experiment.access_bps
-    shared = {path.access_link: path.access_bps or of_run or 0 for path in run.experiment.paths if path.access_link}
-    shared |= dict(enumerate(run.experiment.links_bps, 1))
-    if shared:
+    if shared := links_bps(run.experiment):
         link = access_link_of_flows(run)
-        for entry, number in zip(run.traffic, run.experiment.link_of_flows, strict=False):
+        for entry, number in zip(run.traffic, link_of_flows(run.experiment), strict=False):
             if entry.number >= 0:
                 link[entry.number] = number
         rates = np.zeros(max(shared) + 1, dtype=np.int64)
@@ -39,13 +37,11 @@ def access_reasons(run: Run, queue: Columns) -> list[str]:
 def _own_rates_bps(run: Run) -> np.ndarray:
     """The rate of each flow number's own link (int64); 0: none."""
     rates = np.zeros(len(run.flows) + 1, dtype=np.int64)
-    listed = run.experiment.groups
-    of_run = 0 if run.experiment.access_links else run.experiment.access_bps or 0
+    listed = run.experiment.flow_groups
     for entry, place in zip(run.traffic, group_of_entries(run), strict=True):
         if entry.number >= 0 and entry.is_tcp and not entry.program:
             group = None if place == NO_GROUP else listed[place]
-            of_group = 0 if group is None or group.access_links else group.access_bps
-            rates[entry.number] = of_group or of_run
+            rates[entry.number] = 0 if group is None or group.access_links else group.access_bps or 0
     return rates
 
 

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 import numpy as np
 
 from analysis.read.load import Run
+from model.paths import paths
 
 NO_PATH = -1  # no path, as for a long flow
 IPV4_MAPPED = 0xFFFF << 32
@@ -27,7 +28,7 @@ def path_of_records(run: Run) -> np.ndarray:
     assert run.flow_records is not None
     high, low = run.flow_records["src_addr_hi"], run.flow_records["src_addr_lo"]
     result = np.full(len(low), NO_PATH, dtype=np.int64)
-    for index, path in enumerate(run.experiment.paths):
+    for index, path in enumerate(paths(run.experiment)):
         number = _number(path.src_addr)
         result[(high == np.uint64(number >> 64)) & (low == np.uint64(number & (1 << 64) - 1))] = index
     return result
@@ -38,7 +39,7 @@ def access_link_of_flows(run: Run) -> np.ndarray:
     result = np.zeros(len(run.flows) + 1, dtype=np.int64)
     if run.flow_records is None:
         return result
-    links = [path.access_link for path in run.experiment.paths]
+    links = [path.access_link for path in paths(run.experiment)]
     number = run.flow_records["flow"]
     with_packets = number >= 0
     result[number[with_packets]] = np.array([*links, 0], dtype=np.int64)[path_of_records(run)][with_packets]

@@ -22,6 +22,7 @@ from analysis.measure.metrics import Columns, Window, percentiles
 from analysis.read.load import Run
 from analysis.read.postcards import dropped, wire_bytes
 from model.groups import CLOSED_LOOP, Finite
+from model.paths import paths
 from runs.verdict import Area
 from wire import wire
 
@@ -73,7 +74,7 @@ def table(run: Run, queue: Columns, segments: Segments, window: Window) -> pl.Da
 
 def _paths(run: Run) -> dict[str, pl.Series]:
     """Each record's path in spec.yaml's `paths`, and its RTT without queues; no columns without paths."""
-    if not run.experiment.paths:
+    if not paths(run.experiment):
         return {}
     path = pl.Series(path_of_records(run)).replace(NO_PATH, None)
     return {"path": path, "base_rtt_ns": pl.Series(_base_rtts_ns(run)).replace(0, None)}
@@ -81,7 +82,7 @@ def _paths(run: Run) -> dict[str, pl.Series]:
 
 def _base_rtts_ns(run: Run) -> np.ndarray:
     """The RTT without queues of each record's path (int64); 0: a long flow, or a run without `paths`."""
-    rtts = [path.rtt_ns for path in run.experiment.paths]
+    rtts = [path.rtt_ns for path in paths(run.experiment)]
     return np.array([*rtts, 0], dtype=np.int64)[path_of_records(run)]
 
 
@@ -161,7 +162,7 @@ def _record_reasons(run: Run, records: Columns, window: Window) -> list[str]:
     result = [f"{Area.LEDGER}: {short} finished flows do not have all their bytes acknowledged"] if short else []
     in_time = (records["syn_mono_ns"] > 0) & (records["syn_mono_ns"] < window.end_ns - 2 * run.experiment.rtt_ns)
     # A SYN may still wait before its access link, whose queue has no limit.
-    if any(path.access_link for path in run.experiment.paths):
+    if any(path.access_link for path in paths(run.experiment)):
         in_time &= records["connected_mono_ns"] > 0
     unseen = np.count_nonzero(in_time & (records["flow"] < 0))
     if unseen:
@@ -236,7 +237,7 @@ def _by_rtt(
     """Completion times of each RTT, if there are several. `took_s` has one time for each record that is `done`."""
     of_record = _base_rtts_ns(run)[mine]
     rtts = sorted(set(of_record.tolist()))
-    if not run.experiment.paths or len(rtts) < 2:
+    if not paths(run.experiment) or len(rtts) < 2:
         return {}
     return {
         "by_rtt": [

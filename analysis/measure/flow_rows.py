@@ -37,7 +37,7 @@ def flow_rows(
             "src_port": tuple_.src_port, "dst_port": tuple_.dst_port,
         }  # fmt: skip
         row.update(zip(names, values[number] if number >= 0 else absent, strict=True))
-        if not entry.is_tcp and not run.experiment.datagrams:  # Goodput counts TCP only
+        if not entry.is_tcp and (run.experiment.open_loop or not run.experiment.datagrams):  # Goodput counts TCP only
             row["goodput_bps"] = None
         result.append(row)
     return result

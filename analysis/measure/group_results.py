@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Groups of flows of a run: the group of each flow, and the summary's `groups` with the results of each group.
 
-Groups have the order of `groups` in the user's spec file. In a run without `groups` in a file, long flows come first,
-then finite flows, then datagrams.
+Groups have the order of Experiment.groups.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def group_of_entries(run: Run) -> list[int]:
     """For each entry of Run.traffic, the index of its group in Experiment.groups; NO_GROUP for flows of the user's
     programs. traffic.json has long flows in the order of their groups, then the flows of datagrams.
     """
-    listed = run.experiment.groups
+    listed = run.experiment.flow_groups
     whole: tuple[Long | Datagrams, ...] = (*run.experiment.long, *run.experiment.datagrams)
     places = [place for group in whole for place in [listed.index(group)] * group.flows]
     return [places[number] if number < len(places) else NO_GROUP for number in range(len(run.traffic))]
@@ -39,8 +38,8 @@ def flow_classes(run: Run) -> list[str]:
     """The class of each entry of Run.traffic, for figures: its congestion control, with its RTT if RTTS or groups give
     several. A spread of RTTs makes no classes.
     """
-    spec, listed = run.experiment, run.experiment.groups
-    delays, several = spec.extra_delays_ns, bool(spec.rtts_ns)
+    spec, listed = run.experiment, run.experiment.flow_groups
+    delays, several = spec.extra_delays_ns, bool(spec.shared.rtts_ns)
     several |= len({(group.rtt_ns, group.rtts_ns) for group in spec.tcp_groups}) > 1
     result = []
     for number, (entry, place) in enumerate(zip(run.traffic, group_of_entries(run), strict=True)):
@@ -56,7 +55,7 @@ def group_of_flows(run: Run) -> np.ndarray:
     """The index of the group of each flow number (int64); NO_GROUP for flows that belong to no group."""
     result = np.full(len(run.flows) + 1, NO_GROUP, dtype=np.int64)
     if run.flow_records is not None:
-        listed = run.experiment.groups
+        listed = run.experiment.flow_groups
         places = np.array([*map(listed.index, run.experiment.finite), NO_GROUP], dtype=np.int64)
         result[run.flow_records["flow"]] = places[finite_flows.groups_of(run)]
     for entry, group in zip(run.traffic, group_of_entries(run), strict=True):
@@ -68,7 +67,7 @@ def group_of_flows(run: Run) -> np.ndarray:
 
 def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[dict[str, Any]]:
     """One object per group; none if there is a single group. `share` is of the sum of all groups' goodputs."""
-    listed = run.experiment.groups
+    listed = run.experiment.flow_groups
     if len(listed) < 2:
         return []
     of_flow = group_of_flows(run)
@@ -81,9 +80,10 @@ def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[d
     goodputs = [float(bits[of_flow == place].sum()) / seconds if seconds else None for place in range(len(listed))]
     total = sum(value or 0.0 for value in goodputs)
     entries = group_of_entries(run)
+    unsaid = set() if run.experiment.has_own_settings else {*Group.model_fields}
     result = []
     for place, asked in enumerate(listed):
-        mine, own = group == place, asked.dump()
+        mine, own = group == place, asked.model_dump(mode="json", exclude=unsaid)
         arrivals = int(np.count_nonzero(mine))
         drops = int(np.count_nonzero(mine & ((flags & CARD["POSTCARD_DROPPED"]) != 0)))
         flows = [entry.number for entry, index in zip(run.traffic, entries, strict=True) if index == place]

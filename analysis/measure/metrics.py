@@ -294,7 +294,7 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
     flow = queue["flow"][segments.rows]
     useful = np.flatnonzero((segments.new_bytes > 0) & counted[flow])
     rows, payload = segments.rows[useful], segments.new_bytes[useful]
-    if run.experiment.datagrams:
+    if run.experiment.datagrams and not run.experiment.open_loop:
         sent = np.flatnonzero(of_datagrams(run)[queue["flow"]] & ~dropped(queue))
         headers = np.where(run.flows.is_ipv4, IPV4_BYTES, IPV6_BYTES)[queue["flow"][sent]] + ETHERNET_BYTES + UDP_BYTES
         rows = np.concatenate((rows, sent))

@@ -124,7 +124,7 @@ def lateness_reasons(run: Run) -> list[str]:
     """One line if datagrams were sent too late, or nobody knows how late: late arrivals are not Poisson. The limit for
     the p99 is the same as for the switch's frames, in virtual time at most MAX_VIRTUAL_LATENESS_NS.
     """
-    if not run.experiment.all_datagrams:
+    if not run.experiment.datagrams:
         return []
     late = lateness(run)["p99"]
     allowed = MAX_LATENESS_RTT_FRACTION * run.experiment.rtt_ns / 1e3

@@ -34,7 +34,7 @@ ROW = {name: kind for name, kind in run_table.SCHEMA.items() if name not in NOT_
 _INTEGERS = pl.List(pl.Int64)
 _COUNTED = pl.Struct({"what": pl.String, "flow": pl.Int32, "steps": _INTEGERS, "counts": _INTEGERS})
 ANSWERS = {
-    "spec": pl.String(),  # JSON, without what is not of a point (run_table.NOT_OF_A_POINT)
+    "spec": pl.String(),  # JSON, without what is not of a point (model.experiment.NOT_OF_A_POINT)
     "congestion_controls": pl.String(),  # of the sender's kernel: "bbr reno"
     "summary": pl.String(),  # JSON: [[path, value], ...]
     "measures": pl.String(),  # JSON: {name: value}
@@ -107,7 +107,7 @@ def stored(run: PaperRun, figures: str) -> dict[str, Any]:
 
 def _answers(run: PaperRun) -> dict[str, Any]:
     return {
-        "spec": _json(run_table.of_point(run.experiment)),
+        "spec": _json(run.experiment.of_point()),
         "congestion_controls": " ".join(run.congestion_controls),
         "summary": _json(sorted(run.asked.values.items(), key=str)),
         "measures": _json(run.asked.measures),

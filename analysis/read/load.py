@@ -29,7 +29,8 @@ from analysis.read.raw import (
     sort_postcards,
 )
 from lib.errors import InputError
-from model.experiment import PROGRAM, Experiment
+from model.experiment import Experiment
+from model.groups import PROGRAM
 from runs import record, spec_file
 from runs.names import FLOWS_FILE, GOODPUT_FILE, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
 from runs.record import Damage

@@ -83,8 +83,8 @@ def render(
         max_flows=MAX_FLOWS_LISTED,
         flow_quantities=FLOWS,
         mix=traffic_text(experiment),
-        sizes=sizes_text(experiment.sizes or ""),
-        group_names=[group_text(group) for group in experiment.groups],
+        sizes=sizes_text(experiment.open_loop.sizes) if experiment.open_loop else "",
+        group_names=[group_text(group, experiment.has_own_settings) for group in experiment.flow_groups],
         finite_names=[transfers_text(group) for group in experiment.finite],
     )
 

@@ -15,8 +15,8 @@ from analysis.figures import algorithms
 from analysis.wording import verdict_text
 from analysis.wording.formats import si
 from hosts.tune.tcp_options import LINUX, MIXED, profile
-from model.experiment import Experiment
-from runs.run_table import NOT_OF_A_POINT
+from model.experiment import NOT_OF_A_POINT, Experiment
+from model.groups import Group
 
 OF_CLOCK = ("switch", "generator", "delay")
 IN_RTTS = ("duration_ns", "warmup_ns", "start_spread_ns")
@@ -52,19 +52,22 @@ def differences(first: Experiment, second: Experiment) -> list[Difference]:
 
 
 def _settings(spec: Experiment) -> dict[str, str]:
-    """Each setting in words: the clock, the groups of long flows, the buffer, then all others by their keys. Each key
-    of a mapping is a setting.
+    """Each setting in words: the clock, the groups, the buffer, then all others by their keys. Each key of a mapping is
+    a setting.
     """
     tcp = spec.tcp or LINUX
-    own = [_text("", group.model_dump(exclude={"cc", "flows"}, exclude_none=True)) for group in spec.long]
+    said = {"kind", "cc", "flows", *(() if spec.has_own_settings else Group.model_fields)}
+    own = [_text("", group.model_dump(exclude=said, exclude_none=True)) for group in spec.groups]
     texts = {
         "clock": spec.clock,
+        "traffic": spec.traffic,
         "cc": ", ".join(algorithms.name(group.cc) for group in spec.long) or NONE,
         "flows": ", ".join(str(group.flows) for group in spec.long) or NONE,
         "groups": NONE if {*own} <= {NONE} else "; ".join(own),
         "buf": verdict_text.buffer_text(spec),
     }
-    for key, value in {**spec.dump(), "tcp": tcp}.items():
+    shared = spec.shared.model_dump(mode="json", include={*Group.model_fields} - {"number", *LINUX})
+    for key, value in {**spec.dump(), **shared, "rtt_ns": spec.rtt_ns, "tcp": tcp}.items():
         texts |= {"profile": profile(tcp)} if key == "tcp" else {}
         settings = value if isinstance(value, dict) else {} if key in ("clock", "groups") else {key: value}
         texts |= {name: _text(name, each) for name, each in settings.items()}

@@ -251,7 +251,7 @@ def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
     `not_counted` names the other kinds of traffic of the run.
     """
     spec = a.run.experiment
-    others = [kind for kind in dict.fromkeys(group.kind for group in spec.groups) if kind != LONG]
+    others = [kind for kind in dict.fromkeys(group.kind for group in spec.flow_groups) if kind != LONG]
     bdp = _bdp_packets(spec)
     buffer = spec.buffer_packets
     used = {group.cc for group in spec.long}

@@ -401,9 +401,11 @@ def spec(scenario: Scenario) -> dict[str, Any]:
     return {
         "spec_version": 1, "name": "simulated", "target": "soft", "clock": scenario.clock, "switch": scenario.switch,
         "generator": "iperf3", "delay": "switch", "mode": scenario.mode,
-        "groups": [{"cc": cc, "flows": n} for cc, n in zip(scenario.ccs, shares, strict=True)],
-        "rate_bps": scenario.rate_bps, "rtt_ns": scenario.rtt_ns, "rtt_spread_ns": 0, "mtu_bytes": mtu,
-        "wire_bytes": mtu + 38,
+        "groups": [
+            {"cc": cc, "flows": n, "rtt_ns": scenario.rtt_ns, "rtt_spread_ns": 0}
+            for cc, n in zip(scenario.ccs, shares, strict=True)
+        ],
+        "rate_bps": scenario.rate_bps, "rtt_ns": scenario.rtt_ns, "mtu_bytes": mtu, "wire_bytes": mtu + 38,
         "bdp_packets": round(bdp), "buffer_given": f"{scenario.threshold}p", "buffer_packets": scenario.threshold,
         "threshold_bytes": scenario.threshold_bytes, "ecn_threshold_packets": scenario.ecn_threshold,
         "ecn_threshold_bytes": None, "duration_ns": scenario.duration_ns,

@@ -12,7 +12,7 @@ from analysis.measure.depth_over_time import of_slow_start, time_mean
 from analysis.measure.metrics import CARD, NO_DATA_BYTES, Window
 from analysis.theory import short_flows
 from model.experiment import Experiment
-from model.groups import Finite
+from model.groups import Finite, Long
 
 SECOND_NS = 10**9
 MSS = np.array([0, 1448], dtype=np.uint32)
@@ -56,11 +56,11 @@ def test_time_mean__of_an_empty_window_is_unknown():
     assert time_mean(queue([], []), Window(0, 5, 5000, 0)) == {"measured": 0, "standard_error": 0}
 
 
-def run(group: dict[str, Any], **more: Any) -> Any:
+def run(group: dict[str, Any], more: tuple[Long, ...] = (), **settings: Any) -> Any:
     sizes = {"name": "fixed", "value": 14 * 1448.0}
     whole: dict[str, Any] = {"kind": "finite", "load": 0.8, "arrivals": "poisson", "sizes": sizes} | group
-    given: dict[str, Any] = {"traffic": "finite", "transfers": (Finite.model_construct(**whole),)} | more
-    return SimpleNamespace(experiment=Experiment.model_construct(rtt_ns=1, **given))
+    groups = (*more, Finite.model_construct(**whole))
+    return SimpleNamespace(experiment=Experiment.model_construct(rtt_ns=1, groups=groups, **settings))
 
 
 def slow_start(group=None, mss=MSS, packet_bytes=1514, **more):
@@ -86,6 +86,6 @@ def test_slow_start__without_the_theorys_conditions_is_none():
         {"sizes": {"name": "fixed", "value": 14 * 1448.0 + 1}},
     ):  # fmt: skip
         assert slow_start(group) is None, group
-    assert slow_start(traffic="long,finite") is None
+    assert slow_start(more=(Long(cc="reno", flows=1),)) is None
     assert slow_start(mss=np.array([], dtype=np.uint32)) is None
     assert slow_start(mss=np.array([0], dtype=np.uint32)) is None

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 
 from analysis.figures import names
 from analysis.figures.common import envelope
@@ -134,7 +135,9 @@ def test_run_that_is_not_valid__keeps_everything_and_says_so_loudly(fresh):
 def test_access_links__are_checked_packet_by_packet(fresh, undrawn, access_bps, is_valid):
     directory = fresh()
     spec = directory / "spec.yaml"
-    spec.write_text(f"{spec.read_text()}access_bps: {access_bps}\n")
+    content = yaml.safe_load(spec.read_text())
+    content["groups"] = [group | {"access_bps": access_bps} for group in content["groups"]]
+    spec.write_text(yaml.safe_dump(content))
     reasons = derive(directory)[0]["reasons"]
     assert all(reason.startswith("access: ") for reason in reasons)
     assert (reasons == []) is is_valid

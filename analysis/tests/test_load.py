@@ -110,7 +110,7 @@ def test_load__survives_noise(tmp_path):
         assert raw.damaged_bytes <= raw.size_bytes
 
 
-OPEN_LOOP = {"traffic": "open-loop", "sizes": "fixed", "load": 0.5, "arrivals": "poisson", "datagram_flows": 4}
+OPEN_LOOP = {"kind": "open-loop", "sizes": "fixed", "load": 0.5, "arrivals": "poisson", "flows": 4}
 
 
 def test_load__refuses_with_one_line(fresh):
@@ -134,15 +134,13 @@ def test_load__refuses_with_one_line(fresh):
         ({"clock": ["real"]}, "clock must be"),
         ({"threshold_bytes": "<b>"}, "threshold_bytes must be"),
         ({"ecn_threshold_packets": 1.5}, "ecn_threshold_packets must be"),
-        (OPEN_LOOP | {"load": 0.0}, "load must be"),
-        (OPEN_LOOP | {"sizes": "bursts:0p"}, "sizes must be"),
-        (OPEN_LOOP | {"datagram_flows": None}, "open-loop needs"),
-        (OPEN_LOOP | {"arrivals": 3}, "arrivals must be"),
-        (OPEN_LOOP | {"mtu_bytes": 45}, "mtu_bytes must be"),
-        ({"transfers": [{"cc": "reno", "kind": "red"}]}, "transfers.0.kind must be"),
-        ({"links_bps": [0]}, "links_bps.0 must be"),
-        ({"links_bps": [9], "link_of_flows": [2]}, "link_of_flows must be indices"),
-        ({"groups": [{"cc": "reno", "flows": "a"}]}, "groups.0.flows must be"),
+        ({"groups": [OPEN_LOOP | {"load": 0.0}]}, "load must be"),
+        ({"groups": [OPEN_LOOP | {"sizes": "bursts:0p"}]}, "sizes must be"),
+        ({"groups": [OPEN_LOOP | {"flows": None}]}, "flows must be"),
+        ({"groups": [OPEN_LOOP | {"arrivals": 3}]}, "arrivals must be"),
+        ({"mtu_bytes": 45}, "mtu_bytes must be"),
+        ({"groups": [{"cc": "reno", "kind": "red"}]}, "groups.0 has a kind that is not one of long, finite"),
+        ({"groups": [{"cc": "reno", "flows": "a"}]}, "flows must be"),
     ):
         if isinstance(content, dict):
             content = yaml.safe_dump(yaml.safe_load(spec) | content)

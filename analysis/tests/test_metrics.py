@@ -216,7 +216,7 @@ def window(sent, generator="iperf3"):
     queue = dict(zip(("flow", "enqueue_mono_ns", "tcp_seq", "packet_bytes", "flags"), columns, strict=True))
     queue["flags"] = queue["flags"] * DROPPED | simulate.CARD["POSTCARD_HAS_TCP"]
     documents = Documents(traffic=Traffic(generator=generator, start_mono_ns=1000, end_mono_ns=2000))
-    spec = Experiment.model_construct(warmup_ns=100, duration_ns=900, rtt_ns=10_000)
+    spec = Experiment.model_construct(groups=(), warmup_ns=100, duration_ns=900, rtt_ns=10_000)
     flows = [SimpleNamespace(number=number) for number in (0, 1, -1)]
     run: Any = SimpleNamespace(documents=documents, experiment=spec, traffic=flows, flows=["0", "1"])
     return metrics.measurement_window(run, queue)

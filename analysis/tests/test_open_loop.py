@@ -56,7 +56,7 @@ def sunk(fresh):
     One record is of a flow that is not in traffic.json.
     """
     directory = fresh("two_flows")
-    change_spec(directory, generator="epoll", traffic="long")
+    change_spec(directory, generator="epoll")
     change(directory / "traffic.json", lambda traffic: traffic.update(generator="epoll"))
     first = START_NS // INTERVAL_NS
     records = [(first + at, flow, (1000, 3000)[flow]) for at in range(140) for flow in (0, 1)]
@@ -128,8 +128,8 @@ def write_open_loop(directory, load=0.8, sizes="fixed", packets=20_000, buffer=5
         truth.arrival_flow.append(flow)
     simulate.write_run(directory, scenario, truth)
     change_spec(
-        directory, traffic="open-loop", generator=None, groups=[], load=load, sizes=sizes, arrivals="poisson",
-        datagram_flows=4, mtu_bytes=1500, wire_bytes=1538,
+        directory, generator=None, mtu_bytes=1500, wire_bytes=1538,
+        groups=[{"kind": "open-loop", "flows": 4, "load": load, "sizes": sizes, "arrivals": "poisson"}],
     )  # fmt: skip
     kept = flows[[not card["flags"] & CARD["POSTCARD_DROPPED"] for card in truth.cards]]
     sent, received = np.bincount(flows, minlength=4).tolist(), np.bincount(kept, minlength=4).tolist()
@@ -210,11 +210,12 @@ def test_open_loop__is_drawn_beside_the_theory(tmp_path):
 
 def test_open_loop__without_a_closed_form_has_no_theory(copy):
     spec = yaml.safe_load((copy / "spec.yaml").read_text())
+    (group,) = spec["groups"]
     for more in (
-        {"arrivals": "cbr"},
+        {"groups": [group | {"arrivals": "cbr"}]},
         {"mode": "egress-threshold"},
         {"threshold_bytes": 9000},
-        {"load": 1.2, "buffer_packets": 10**6},
+        {"groups": [group | {"load": 1.2}], "buffer_packets": 10**6},
     ):
         (copy / "spec.yaml").write_text(yaml.safe_dump(spec | more))
         found = summarize(analyse(copy))["open_loop"]

@@ -14,7 +14,8 @@ from pydantic import TypeAdapter
 
 from analysis.arithmetic.statistics import Interval
 from analysis.papers.prasad2007 import best_buffer, sizes, topology, transfers, windows
-from model.experiment import Experiment, Path
+from model.experiment import Experiment
+from model.groups import Finite
 
 
 class Run(dict[str, Any]):
@@ -124,11 +125,8 @@ def test_topology__gaps_and_handshakes_are_those_of_each_link_and_rtt() -> None:
             "syn_mono_ns": [0, 0, 10], "connected_mono_ns": [42_000_000, 20_100_000, 40_400_010],
         }
     )  # fmt: skip
-    paths = [Path.model_construct(access_link=1 + number % 2) for number in range(4)]
-    summary = {
-        "bottleneck_port": 2,
-        "experiment": Experiment.model_construct(rtt_ns=1, paths=paths, access_bps=8_000_000),
-    }
+    group = Finite.model_construct(number=0, rtt_ns=1, servers=4, access_links=2, access_bps=8_000_000)
+    summary = {"bottleneck_port": 2, "experiment": Experiment.model_construct(rtt_ns=1, groups=(group,))}
     run: Any = Run({}, summary, postcards=cards, flows=table)
     gaps = run.measure("gaps", topology.Gaps, topology.gaps)
     assert (gaps.number, gaps.links, gaps.least_ns) == (3, 2, -10)  # the last is 10 ns too close

@@ -8,7 +8,8 @@ from hosts.tune.tcp_options import LINUX, PAPER
 from model.experiment import Experiment
 
 SPEC: dict[str, Any] = {
-    "name": "x", "clock": "virtual", "switch": "driver", "generator": "epoll", "delay": "switch", "mode": "tail-drop",
+    "spec_version": 1, "target": "soft", "name": "x", "clock": "virtual", "switch": "driver", "generator": "epoll",
+    "delay": "switch", "mode": "tail-drop",
     "groups": [{"cc": "cubic", "flows": 16}], "rate_bps": 200_000_000, "rtt_ns": 10_000_000, "mtu_bytes": 1500,
     "wire_bytes": 1538, "bdp_packets": 163, "buffer_given": "1bdp", "buffer_packets": 163, "threshold_bytes": None,
     "ecn_threshold_packets": None, "duration_ns": 10_000_000_000, "warmup_ns": 2_000_000_000,
@@ -38,7 +39,11 @@ def test_differences__are_the_users_settings() -> None:
         (SPEC, {"tcp": LINUX | {"initcwnd": 3}}, [("INITCWND", "10", "3")]),
         (SPEC, {"offloads": {"nic_rate_bps": 10**10, "coalesce_us": None}}, [("NIC_RATE", "none", "10 Gb/s")]),
         (SPEC, {"machines": {"sender": "a"}}, [("SENDER", "none", "a")]),
-        (SPEC, REAL | {"pacing": "fq"}, [("CLOCK", "virtual", "real"), ("PACING", "none", "fq")]),
+        (
+            SPEC,
+            REAL | {"groups": [SPEC["groups"][0] | {"pacing": "fq"}]},
+            [("CLOCK", "virtual", "real"), ("PACING", "none", "fq")],
+        ),
     ]
     for spec, changes, found in cases:
         both = (Experiment.model_validate(each) for each in (spec, spec | changes))

@@ -9,8 +9,8 @@ from pathlib import PurePath
 
 from analysis.wording.formats import si
 from hosts.traffic.open_loop import flow_packets
-from model.experiment import Experiment, Programs
-from model.groups import CLOSED_LOOP, Datagrams, Finite, Long
+from model.experiment import Experiment
+from model.groups import CLOSED_LOOP, Datagrams, Finite, Long, Programs
 
 ACKS = {"each": "an ACK for each segment", "delayed": "delayed ACKs"}
 
@@ -20,17 +20,19 @@ def traffic_text(spec: Experiment) -> str:
     if alone := spec.open_loop:
         return f"{alone.load:g} of the rate open-loop ({sizes_text(alone.sizes)}, {alone.arrivals})"
     programs = [programs_text(spec.program)] if spec.program else []
-    return " + ".join([*map(group_text, spec.groups), *programs])
+    return " + ".join([*(group_text(group, spec.has_own_settings) for group in spec.flow_groups), *programs])
 
 
-def group_text(group: Long | Finite | Datagrams) -> str:
-    """A group in a few words, with its own settings."""
+def group_text(group: Long | Finite | Datagrams, with_settings: bool) -> str:
+    """A group in a few words, perhaps with its settings."""
     if isinstance(group, Finite):
         text = transfers_text(group)
     elif isinstance(group, Long):
         text = f"{group.flows} {group.cc}"
     else:
-        text = f"{group.load:g} of the rate in UDP ({sizes_text(group.sizes)}, {group.arrivals})"
+        return f"{group.load:g} of the rate in UDP ({sizes_text(group.sizes)}, {group.arrivals})"
+    if not with_settings:
+        return text
     settings = []
     if group.rtt_ns:
         rtts = group.rtts_ns or (group.rtt_ns,)

@@ -120,7 +120,7 @@ def percent_below_all(fraction: float) -> str:
 def _traffic(spec: Experiment) -> str:
     """The traffic as the subject of a sentence."""
     if spec.traffic == OPEN_LOOP:
-        of_groups = [f"{100 * group.load:g} % of the rate ({sizes_text(group.sizes)})" for group in spec.all_datagrams]
+        of_groups = [f"{100 * group.load:g} % of the rate ({sizes_text(group.sizes)})" for group in spec.datagrams]
         return f"Open-loop traffic at {' and '.join(of_groups)}"
     groups = [f"{group.flows} {algorithm_names.name(group.cc)}" for group in spec.long]
     if groups:

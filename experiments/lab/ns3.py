@@ -91,12 +91,12 @@ def options(spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, directory: Path
     }
     tcp = spec.tcp or LINUX
     texts = {
-        "initial-window": tcp["initcwnd"], "acks": tcp["acks"], "sack": tcp["sack"], "pacing": spec.pacing or "off",
-        "mode": spec.mode, "directory": directory,
+        "initial-window": tcp["initcwnd"], "acks": tcp["acks"], "sack": tcp["sack"],
+        "pacing": spec.shared.pacing or "off", "mode": spec.mode, "directory": directory,
     }  # fmt: skip
-    bound = {"window-packets": spec.window_packets} if spec.window_packets else {}
-    if spec.access_bps:  # the queue of an access link has no limit: the socket buffer bounds it
-        bound["socket-bytes"] = spec.socket_buffer_bytes(spec.access_bps) // LINUX_MEMORY_PER_BYTE
+    bound = {"window-packets": spec.shared.window_packets} if spec.shared.window_packets else {}
+    if spec.access_buffer_bytes:  # the queue of an access link has no limit: the socket buffer bounds it
+        bound["socket-bytes"] = spec.access_buffer_bytes // LINUX_MEMORY_PER_BYTE
     return [f"--{name}={value}" for name, value in (numbers | texts | bound).items()]
 
 

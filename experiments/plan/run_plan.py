@@ -7,6 +7,7 @@ out (topology, configure, traffic) define the part's type and know nothing of sp
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from experiments.plan.configure import TCP, SwitchSettings
 from experiments.plan.repetition_plan import Durations, RunPlan, Sizes
 from experiments.plan.sizes import sizes
 from experiments.plan.switches import BOTTLENECK
-from experiments.spec import capabilities, pacing, paths, programs, tcp_options, topology, transfers
+from experiments.spec import capabilities, pacing, programs, tcp_options, topology, transfers
 from experiments.spec.resolved import Resolved
 from experiments.spec.topology import HOSTS, RECEIVER, SENDER, Network
 from experiments.spec.traffic import (
@@ -37,6 +38,7 @@ from experiments.spec.traffic import (
     UserProgram,
 )
 from hosts.traffic.transfers import draw, server_ports
+from model import paths
 from model.experiment import Experiment
 from model.groups import Datagrams, Finite, Long
 
@@ -46,9 +48,9 @@ MOST_WINDOW_BYTES = 256 << 20
 # rate a burst would arrive in the same ns of virtual time.
 NIC_BPS = 100 * 10**9
 LINES = "lines"  # the inventory's group of delay lines
-# The fields of the spec that roles read, beside `groups` and `transfers`. They read bdp_packets only if netem makes the
-# delay.
-READ_BY_ROLES = ("mode", "delay", "traffic", "generator", "rtt_ns", "tcp", "offloads")
+# The fields of the spec that roles read, beside `traffic`, `groups` and `transfers`. They read bdp_packets only if
+# netem makes the delay.
+READ_BY_ROLES = ("mode", "delay", "generator", "rtt_ns", "tcp", "offloads")
 READ_WITH_NETEM = ("bdp_packets",)
 SEED_BITS = 48  # of a seed made of SEED and repetition (_seed): 32 + 16
 
@@ -95,7 +97,7 @@ def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> Ru
             connect_ns=spec.connect_ns,
             unmeasured_ns=spec.start_spread_ns + spec.warmup_ns,
             traffic_ns=spec.traffic_ns,
-            round_trip_ns=spec.rtt_ns + spec.rtt_spread_ns,
+            round_trip_ns=spec.rtt_ns + (spec.rtt_spread_ns or 0),
             tick_s=cost.tick_s(spec),
             repetition_s=cost.repetition_s(spec),
             analysis_s=cost.analysis_s(spec),
@@ -166,20 +168,20 @@ def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
 
     Random draws would change the distribution of RTTs between repetitions. With even steps only the assignment of RTTs
     to flows changes. Before the shuffle, with RTTS, flow k gets the RTT with index k mod the number of RTTs. Each group
-    of `groups` has its own RTTs. Datagrams have no RTT, so their value is 0.
+    has its own RTTs. Datagrams have no RTT, so their value is 0.
     """
-    of_run = sum(group.flows for group in spec.long if not group.is_own)
-    parts: list[tuple[Resolved | Long, int, str]] = [(spec, of_run, "")] if of_run else []
-    parts += [(group, group.flows, f" {group.number}") for group in spec.long if group.is_own]
     result: list[int] = []
-    for settings, flows, name in parts:
+    for number, groups in itertools.groupby(spec.long, key=lambda group: group.number):
+        settings, *more = groups
+        flows = settings.flows + sum(group.flows for group in more)
         least_ns, spread_ns, rtts = settings.rtt_ns or 0, settings.rtt_spread_ns or 0, settings.rtts_ns
+        name = f" {number}" if spec.has_own_settings else ""
         delays = [least_ns + spread_ns * i // max(flows - 1, 1) - spec.rtt_ns for i in range(flows)]
         if rtts:
             delays = [rtts[i % len(rtts)] - spec.rtt_ns for i in range(flows)]
         random.Random(f"delays {spec.seed} {repetition}{name}").shuffle(delays)
         result += delays
-    return result + [0] * sum(group.flows for group in spec.all_datagrams)
+    return result + [0] * sum(group.flows for group in spec.datagrams)
 
 
 def queue(spec: Resolved, port: int) -> Queue:
@@ -232,7 +234,7 @@ def _forth_extra_ns(spec: Resolved, group: Long | Datagrams, extra_ns: int) -> i
 
 def _access_bps(spec: Resolved, group: Long | Datagrams) -> int:
     """The rate of each long flow's own link; 0: none."""
-    return 0 if isinstance(group, Datagrams) else spec.access_of(group) or 0
+    return group.access_bps or 0
 
 
 def _settings(
@@ -297,20 +299,9 @@ def _server_ports(
 
 
 def _stored(spec: Resolved, repetition: int, extra_ns: list[int]) -> Experiment:
-    """The experiment of a repetition: with its draws, the paths of finite flows and the shared links of long flows. The
-    texts of the users' own congestion controls are files.
-    """
-    known: dict[str, Any] = {"repetition": repetition, "extra_delays_ns": tuple(extra_ns) if spec.rtt_spread_ns else ()}
-    if spec.least_rtt_ns != spec.rtt_ns:
-        known["idle_rtt_ns"] = spec.least_rtt_ns
-    if listed := paths.paths(spec):
-        rates = paths.links_bps(spec)
-        if spec.finite[0].is_own:  # groups may have links of different rates
-            listed = tuple(path.model_copy(update={"access_bps": rates.get(path.access_link)}) for path in listed)
-        known["paths"] = listed
-    if of_flows := paths.link_of_flows(spec):
-        known |= {"link_of_flows": tuple(of_flows), "links_bps": tuple(paths.links_bps(spec).values())}
-    return spec.without_texts().model_copy(update=known)
+    """The experiment of a repetition. The texts of the users' own congestion controls are files."""
+    extra = tuple(extra_ns) if spec.rtt_spread_ns else ()
+    return spec.without_texts().model_copy(update={"repetition": repetition, "extra_delays_ns": extra})
 
 
 def _traffic(
@@ -322,17 +313,18 @@ def _traffic(
     bpf: Programs,
 ) -> TrafficPlan:
     """The traffic program and its options. `start_mono_ns` 0 means as soon as possible; the starter may set a time."""
-    if spec.datagram_flows:
+    if spec.open_loop:
         return TrafficPlan("open_loop", flows, _open_loop_options(spec, repetition, processes))
     user = _user_programs(spec, repetition)
     if spec.traffic == transfers.PROGRAM:
         return TrafficPlan("", flows, {}, user)
     options = _tcp_options(spec, repetition, processes, bpf)
     if finite:
+        by_number = paths.by_number(spec)
         options["transfers"] = [
-            group.plan(ports.start, tuple(path.src_addr for path in paths.of_group(spec, number)))
+            group.plan(ports.start, tuple(path.src_addr for path in by_number[group.number]))
             | _own_options(spec, group)
-            for number, (group, ports) in enumerate(zip(spec.finite, finite, strict=True))
+            for group, ports in zip(spec.finite, finite, strict=True)
         ]
     return TrafficPlan("long_flows", flows, options, user)
 
@@ -370,8 +362,8 @@ def _datagram_options(spec: Resolved, process: FlowProcess, seed: int) -> dict[s
 
 
 def _own_options(spec: Resolved, group: Long | Finite) -> dict[str, Any]:
-    """The settings of a group of `groups` in a plan of hosts/traffic; empty without `groups`."""
-    if not group.is_own:
+    """The settings of a group in a plan of hosts/traffic; empty if all groups have the same."""
+    if not spec.has_own_settings:
         return {}
     buffer_bytes = spec.socket_buffer_bytes(group.access_bps) if group.access_bps else 0
     return {
@@ -409,7 +401,7 @@ def _tcp_options(spec: Resolved, repetition: int, processes: list[FlowProcess], 
         "server": RECEIVER.ipv4,
         "groups": groups,
         **({"ecn": spec.with_ecn} if spec.generator == "epoll" else {}),  # with iperf3 the host's sysctl alone decides
-        **pacing.options(spec.pacing, spec.window_packets, spec.clock),
+        **pacing.options(spec.shared.pacing, spec.shared.window_packets, spec.clock),
         **bpf.of_traffic(),
         **({"datagrams": datagrams} if datagrams else {}),
     }
@@ -425,7 +417,7 @@ def _setup(
     seed: int,
 ) -> dict[str, Any]:
     """The playbooks' variables. Options that depend on the experiment are here, all others in the roles."""
-    window_rtt_share = (spec.rtt_ns + spec.rtt_spread_ns) / spec.rtt_ns
+    window_rtt_share = (spec.rtt_ns + (spec.rtt_spread_ns or 0)) / spec.rtt_ns
     window_packets = spec.bdp_packets * window_rtt_share + spec.buffer_packets
     # The ports of long flows and datagrams; without both, a port on which nobody listens. Finite flows are not traced.
     # The tracer takes one range of ports, so programs are traced only if there are no finite flows.
@@ -486,8 +478,8 @@ def _port_tcp(spec: Resolved, processes: list[FlowProcess], finite: list[range])
 
 def _windows(spec: Resolved, processes: list[FlowProcess], finite: list[range]) -> list[str]:
     """Bounds of the senders' windows by server ports, FIRST-LAST=SEGMENTS: of the run, or of its groups."""
-    if spec.window_packets:
-        return [f"1-{MOST_PORT}={spec.window_packets}"]
+    if spec.shared.window_packets:
+        return [f"1-{MOST_PORT}={spec.shared.window_packets}"]
     return [
         f"{ports.start}-{ports[-1]}={group.window_packets}"
         for group, ports in _server_ports(spec, processes, finite)
@@ -504,4 +496,6 @@ def _spec_of_roles(spec: Resolved, bpf: Programs) -> dict[str, Any]:
     counted = spec.generator == "iperf3"
     groups = [{"cc": bpf.name(group.cc)} | ({"flows": group.flows} if counted else {}) for group in spec.long]
     finite = {"transfers": [{"cc": bpf.name(group.cc)} for group in spec.finite]} if spec.finite else {}
-    return {name: value for name, value in spec.dump().items() if name in names} | {"groups": groups} | finite
+    read = spec.model_dump(mode="json", include={*names})
+    own = {name: value for name, value in read.items() if value is not None or name == "generator"}
+    return {**own, "traffic": spec.traffic, "groups": groups, **finite}

@@ -19,12 +19,13 @@ VIRTUAL = {
 def headline(spec: Resolved, directory: Path) -> str:
     """The experiment, and the directory of its files."""
     groups = traffic_text(spec)
-    if spec.load is not None:
-        groups = f"{spec.load:g} of the rate in {sizes_text(str(spec.sizes))}, {spec.arrivals}, {spec.flows} flows,"
+    if alone := spec.open_loop:
+        groups = f"{alone.load:g} of the rate in {sizes_text(alone.sizes)}, {alone.arrivals}, {spec.flows} flows,"
     clock = "real time" if spec.clock == "real" else VIRTUAL[spec.switch]
     seconds = "s" if spec.clock == "real" else "virtual s"
-    links = f"{spec.access_links} access links of" if spec.access_links else "each flow behind"
-    access = "" if spec.access_bps is None else f", {links} {units.show(spec.access_bps, 'rate')}"
+    shared = spec.shared
+    links = f"{shared.access_links} access links of" if shared.access_links else "each flow behind"
+    access = "" if shared.access_bps is None else f", {links} {units.show(shared.access_bps, 'rate')}"
     unit = "" if spec.threshold_bytes is None else f", {spec.threshold_bytes} bytes"
     return (
         f"{clock}: {groups} at {units.show(spec.rate_bps, 'rate')}, {units.show(spec.rtt_ns, 'time')}{access}: "

@@ -69,9 +69,9 @@ def problem(source: Source, host: Host, clock: str, where: str) -> str | None:
     return None
 
 
-def in_spec(sources: Iterable[Source]) -> tuple[Source, ...] | None:
-    """The sources as a field of the experiment; None without any."""
-    return tuple(sorted(sources, key=lambda source: source.name)) or None
+def in_spec(sources: Iterable[Source]) -> tuple[Source, ...]:
+    """The sources as a field of the experiment."""
+    return tuple(sorted(sources, key=lambda source: source.name))
 
 
 def write(sources: Iterable[Mapping[str, str]], repetition: Path) -> None:

@@ -25,15 +25,15 @@ GROUP_KEYS = tuple(name for name, row in KEYS.items() if row.scope in (GROUP, BO
 class Entry:
     """One of the groups of a spec, or the whole traffic of a spec without `groups`.
 
-    `errors` are the errors of the entry's keys; `wrong` adds one. `number` is the group's place in the file; None
-    without `groups`.
+    `errors` are the errors of the entry's keys; `wrong` adds one. `number` is the group's place in the file.
     """
 
     spec: Spec
     given: Mapping[str, object]
     errors: dict[str, BadValue]
     wrong: Wrong
-    number: int | None = None
+    number: int = 0
+    is_listed: bool = False  # in `groups`
 
     @property
     def is_tcp(self) -> bool:
@@ -42,7 +42,7 @@ class Entry:
     @property
     def has_ack_delay(self) -> bool:
         """Whether ACK_DELAY is the group's, not the run's."""
-        return self.number is not None and "ack_delay" in self.given
+        return self.is_listed and "ack_delay" in self.given
 
     @property
     def rtts_ns(self) -> tuple[int, int]:
@@ -90,7 +90,7 @@ def _entry(run: Spec, number: int, values: Mapping[str, str]) -> Entry:
                 wrong(key, "has no meaning with TRAFFIC=open-loop; allowed: with TCP flows only")
     if "cc" not in errors and any(group.flows is not None for group in spec.cc):
         wrong("cc", "gives numbers of flows; allowed: one name, and the number in flows")
-    return Entry(spec, values, errors, wrong, number)
+    return Entry(spec, values, errors, wrong, number, is_listed=True)
 
 
 def traffic(entries: list[Entry]) -> str:
@@ -102,5 +102,5 @@ def traffic(entries: list[Entry]) -> str:
 def collect(entries: list[Entry], errors: dict[str, BadValue]) -> None:
     """Adds the errors of groups to those of the run."""
     for entry in entries:
-        if entry.number is not None:
+        if entry.is_listed:
             errors |= {error.key: error for error in entry.errors.values()}

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from lib.keys import Keys, Wrong, field
 from lib.quantities import Rate, Time
+from model.experiment import Offloads
 
 # The NIC must not be the bottleneck: the NIC's queue has no limit, and would fill in place of the measured queue.
 LEAST_NIC_RATE_BPS, NIC_RATE_PER_RATE = 10**10, 4
@@ -45,9 +46,9 @@ class OffloadKeys(Keys):
 def resolve(
     keys: OffloadKeys, given: Mapping[str, object], clock: str, switch: str, testbed: bool, rate_bps: int,
     wrong: Wrong,
-) -> dict[str, int] | None:  # fmt: skip
-    """`nic_rate_bps` and `coalesce_us` with OFFLOADS=on, an empty dictionary on a testbed; None without offloads. Calls
-    `wrong` with each key whose value is not possible.
+) -> Offloads | None:  # fmt: skip
+    """None without offloads. On a testbed the NICs have their own rate and waiting time. Calls `wrong` with each key
+    whose value is not possible.
     """
     if keys.offloads == "off":
         for key in ("nic_rate", "coalesce"):
@@ -58,11 +59,11 @@ def resolve(
         for key in ("nic_rate", "coalesce"):
             if key in given:
                 wrong(key, "is a property of the NICs of a testbed; allowed: only in virtual time")
-        return {}
+        return Offloads()
     if clock != "virtual" or switch != "driver":
         wrong("offloads", "needs NICs: virtual ones (CLOCK=virtual, SWITCH=driver) or those of a testbed; allowed: off")
     nic_rate_bps = keys.nic_rate.bps if keys.nic_rate else max(LEAST_NIC_RATE_BPS, NIC_RATE_PER_RATE * rate_bps)
     if nic_rate_bps <= rate_bps and keys.nic_rate is not None:
         wrong("nic_rate", "does not exceed RATE: packets would queue in the NIC; allowed: more than RATE")
     coalesce_ns = keys.coalesce.ns if keys.coalesce else DEFAULT_COALESCE_NS
-    return {"nic_rate_bps": nic_rate_bps, "coalesce_us": coalesce_ns // 1000}
+    return Offloads(nic_rate_bps=nic_rate_bps, coalesce_us=coalesce_ns // 1000)

@@ -20,7 +20,7 @@ from experiments.spec.topology import RECEIVER, SENDER
 from experiments.spec.transfers import PROGRAM, kinds
 from hosts.traffic.user_program import CLIENT, SERVER
 from lib.keys import Keys, Wrong, field
-from model.experiment import Programs
+from model.groups import Programs
 
 PORT = 1443  # of the server; below the ports of long and finite flows (experiments/spec/traffic.py)
 MOST_COMMAND_BYTES = 16 << 10
@@ -87,8 +87,8 @@ class ProgramKeys(Keys):
 
 
 def resolve(spec: Any, cc: str | None, wrong: Wrong) -> dict[str, Any] | None:
-    """The programs of `spec` (experiments/spec/keys.py); None without TRAFFIC=program. `cc` is CC if CC names one
-    congestion control. Calls `wrong` with each key whose value is not possible.
+    """The values of Programs of `spec` (experiments/spec/keys.py), without settings; None without TRAFFIC=program.
+    `cc` is CC if CC names one congestion control. Calls `wrong` with each key whose value is not possible.
     """
     if PROGRAM not in kinds(spec.traffic):
         return None
@@ -106,8 +106,8 @@ def resolve(spec: Any, cc: str | None, wrong: Wrong) -> dict[str, Any] | None:
     if spec.program_cc is None and cc is None:
         wrong("program_cc", "is missing; CC names several; allowed: the congestion control of the programs' TCP")
     return {
-        **commands, "server_at": spec.server_at or SENDER.name, "directory": str(directory), "port": PORT,
-        "cc": spec.program_cc or cc,
+        "kind": PROGRAM, **commands, "server_at": spec.server_at or SENDER.name, "directory": str(directory),
+        "port": PORT, "cc": spec.program_cc or cc,
     }  # fmt: skip
 
 

@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from controlplane.policy import EGRESS_ECN, EGRESS_MODES, MARKING_MODES
+from controlplane.policy import EGRESS_ECN, EGRESS_MODES
 from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
 from experiments.machine import cell
@@ -23,24 +23,23 @@ from experiments.spec import (
     offloads,
     pacing,
     paths,
-    programs,
     resolve_traffic,
     tcp_options,
     transfers,
 )
 from experiments.spec.disk import IPERF3_STREAM_BYTES
-from experiments.spec.keys import ARRIVALS, KEYS, Spec, validate
+from experiments.spec.keys import KEYS, Spec, validate
 from experiments.spec.resolved import MAX_POOL_BYTES, Resolved
 from experiments.spec.thresholds import ecn_threshold
 from experiments.spec.traffic import MAX_FLOWS
 from hosts.congestion_bpf import objects
-from hosts.traffic.open_loop import SIZES
 from lib import units
 from lib.errors import BadValue, SpecError
 from lib.frames import wire_bytes_of_ip
 from lib.keys import Wrong
+from model import paths as model_paths
 from model.experiment import SPEC_VERSION
-from model.record import given_only
+from model.groups import Datagrams, Finite, Long, Programs
 
 UTILIZATION_WINDOW_RTTS = 10
 MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the start of many flows
@@ -68,13 +67,15 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     can = TARGETS[spec.target].capabilities
     entries = groups.entries(spec, given, errors, wrong)
     spec = spec.model_copy(update={"traffic": groups.traffic(entries)})
-    open_loop = spec.traffic == transfers.OPEN_LOOP and spec.groups is None
-    generator = None if open_loop or spec.traffic == transfers.PROGRAM else _generator(spec, clock, errors, wrong)
+    without_tcp_flows = spec.traffic == transfers.PROGRAM or (spec.traffic == transfers.OPEN_LOOP and len(entries) == 1)
+    generator = None if without_tcp_flows else _generator(spec, clock, errors, wrong)
     switch = spec.switch or ("driver" if clock == "virtual" and can.exact_time else "process")
     wire_bytes, rate_bps = wire_bytes_of_ip(spec.mtu), spec.rate.bps
     testbed = host.testbed or capabilities.on_testbed(can)
     delay = spec.delay or capabilities.default_delay(can, testbed)
-    where = resolve_traffic.Where(clock, switch, testbed, delay, host.bpf_lacks, wire_bytes)
+    tcp = tcp_options.resolve(spec, spec.switch, wrong)
+    ack_delay_ns = _ack_delay_ns(spec, entries, delay, errors, wrong)
+    where = resolve_traffic.Where(clock, switch, testbed, delay, host.bpf_lacks, wire_bytes, ack_delay_ns, tcp)
     traffic = resolve_traffic.resolve(entries, generator, where)
     if spec.groups is not None:
         resolve_traffic.refuse_keys(spec.traffic, given, wrong)
@@ -96,7 +97,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     capabilities.refuse(spec, clock, wire_bytes, can, testbed, refused)
     groups.collect(entries, errors)
     rtts = [entry.rtts_ns for entry in entries if entry.is_tcp] or [entries[0].rtts_ns]
-    rtt_ns, most_rtt_ns = min(least for least, _ in rtts), max(most for _, most in rtts)
+    rtt_ns = min(least for least, _ in rtts)
     bdp = Fraction(rate_bps * rtt_ns, 8 * 10**9 * wire_bytes)
     duration_ns, warmup_ns = (spec.duration.ns(rtt_ns), spec.warmup.ns(rtt_ns))
     if spec.traffic == transfers.PROGRAM and "warmup" not in given:
@@ -106,44 +107,25 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     elif not errors.keys() & {"duration", "warmup", "rtt"} and duration_ns + warmup_ns > MAX_TRAFFIC_NS:
         wrong("duration", "is too long; allowed: 82800s at most for WARMUP and DURATION together")
 
-    start_spread_ns = resolve_traffic.start_spread_ns(spec.start_spread, generator, rtt_ns) if traffic.long else 0
-    transfers.refuse_too_many(traffic.finite, start_spread_ns + warmup_ns + duration_ns, wrong)
+    long = [group for group in traffic if isinstance(group, Long)]
+    finite = [group for group in traffic if isinstance(group, Finite)]
+    start_spread_ns = resolve_traffic.start_spread_ns(spec.start_spread, generator, rtt_ns) if long else 0
+    transfers.refuse_too_many(tuple(finite), start_spread_ns + warmup_ns + duration_ns, wrong)
     buffer_packets, threshold_bytes = spec.buf.threshold(bdp, rate_bps, wire_bytes, spec.mtu)
     ecn = ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, wire_bytes, errors, wrong)
-    later = {
-        "transfers": traffic.finite or None,
-        "datagrams": traffic.datagrams or None,
-        "rtts_ns": paths.rtts_ns(spec),
-        "access_links": spec.access_links,
-        "servers": spec.servers,
-        "access_bps": spec.access and spec.access.bps,
-        "tcp": tcp_options.resolve(spec, spec.switch, wrong),
-        "offloads": offloads.resolve(spec, given, clock, switch, where.testbed, rate_bps, wrong),
-        "ecn": _ecn(spec, wrong),
-        "ack_delay_ns": _ack_delay_ns(spec, entries, delay, errors, wrong),
-        "congestion_sources": congestion.in_spec(
-            {group.source for entry in entries for group in entry.spec.cc if group.source}
-        ),
-        "cc_parameters": spec.cc_parameters,
-        **pacing.resolve(spec, given, clock, switch, where.testbed, host.bpf_lacks, wrong),
-        "program": None if "traffic" in errors else programs.resolve(spec, resolve_traffic.one_cc(spec), wrong),
-        "drop_cost_permille": _drop_cost(spec, switch, can, errors, wrong),
-    }
     resolved = Resolved(
         spec_version=SPEC_VERSION,
-        name=spec.name or _name(traffic, spec) or f"open-loop-{spec.sizes or SIZES[0]}".replace(":", "-"),
+        name=spec.name or _name(traffic),
         target=spec.target,
         clock=clock,
         switch=switch,
-        traffic=spec.traffic,
         generator=generator,
         delay=delay,
         mode=spec.mode,
-        groups=traffic.long,
+        groups=traffic,
         rate_bps=rate_bps,
         rate_pps=capabilities.rate_pps(rate_bps, wire_bytes, can),
         rtt_ns=rtt_ns,
-        rtt_spread_ns=most_rtt_ns - rtt_ns,
         mtu_bytes=spec.mtu,
         wire_bytes=wire_bytes,
         bdp_packets=max(1, units.nearest(bdp)),
@@ -155,13 +137,15 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         duration_ns=duration_ns,
         warmup_ns=warmup_ns,
         start_spread_ns=start_spread_ns,
-        load=float(transfers.DEFAULT_LOAD if spec.load is None else spec.load) if open_loop else None,
-        sizes=(spec.sizes if isinstance(spec.sizes, str) else SIZES[0]) if open_loop else None,
-        arrivals=(spec.arrivals or ARRIVALS[0]) if open_loop else None,
-        datagram_flows=resolve_traffic.datagram_flows(spec) if open_loop else None,
         seed=spec.seed,
         reps=spec.reps,
-        **given_only(later),
+        tcp=tcp,
+        offloads=offloads.resolve(spec, given, clock, switch, where.testbed, rate_bps, wrong),
+        congestion_sources=congestion.in_spec(
+            {group.source for entry in entries for group in entry.spec.cc if group.source}
+        ),
+        cc_parameters=spec.cc_parameters,
+        drop_cost_permille=_drop_cost(spec, switch, can, errors, wrong),
     )
     if resolved.flows > MAX_FLOWS and not errors.keys() & {"cc", "flows"}:
         wrong("groups" if spec.groups else "flows", f"has {resolved.flows} flows; allowed: {MAX_FLOWS} in a run, long "
@@ -171,17 +155,15 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
               f"flow in the lab's /run, a file system in memory of {cell.RUN_BYTES >> 20} MiB; allowed: "
               f"{MOST_IPERF3_FLOWS} flows, or GENERATOR=epoll")  # fmt: skip
     paths.refuse_groups(resolved, wrong)
-    if where.testbed and not errors and paths.paths(resolved):
+    if where.testbed and not errors and model_paths.paths(resolved):
         wrong("groups" if spec.groups else "rtt_spread", "gives finite flows addresses of the sender that only the lab "
               "of one machine has; an inventory names other machines; allowed: one RTT, no shared links")  # fmt: skip
-    if len({group.pacing for group in resolved.tcp_groups} - {None}) > 1:
+    if len({group.pacing for group in resolved.with_settings} - {None}) > 1:
         wrong(
             "groups",
             "has groups with different PACING, a setting of the whole host; allowed: one kind for all groups that pace",
         )
-    if resolved.pacing_of_host == pacing.FQ and any(
-        group.pacing is None for group in resolved.tcp_groups if group.is_own
-    ):
+    if resolved.pacing_of_host == pacing.FQ and any(group.pacing is None for group in resolved.with_settings):
         wrong("groups", "has groups without PACING=fq, but the sender's qdisc fq paces all flows; allowed: fq for all "
               "groups")  # fmt: skip
     if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtts", "rtt_spread"}:
@@ -194,15 +176,6 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         known = [key for key in KEYS if key in errors]
         raise SpecError([errors[key] for key in [*known, *sorted(errors.keys() - known)]])
     return resolved
-
-
-def _ecn(spec: Spec, wrong: Wrong) -> str | None:
-    """The value of ECN; None if MODE implies the same."""
-    if spec.ecn is None or (spec.ecn == "on") == (spec.mode in MARKING_MODES):
-        return None
-    if spec.switch == "ns3":
-        wrong("ecn", "sets Linux's TCP; ns-3 has its own; allowed: not with SWITCH=ns3")
-    return spec.ecn
 
 
 def _ack_delay_ns(
@@ -228,11 +201,11 @@ def _generator(spec: Spec, clock: str, errors: dict[str, BadValue], wrong: Wrong
     return generator
 
 
-def _name(traffic: resolve_traffic.Traffic, spec: Spec) -> str:
-    words = [f"{group.cc}{group.flows}" for group in traffic.long]
-    words += [f"{group.kind}-{group.cc}" for group in traffic.finite]
-    words += [f"open-loop-{group.sizes.replace(':', '-')}" for group in traffic.datagrams]
-    words += [transfers.PROGRAM] if transfers.PROGRAM in transfers.kinds(spec.traffic) else []
+def _name(traffic: Sequence[Long | Finite | Datagrams | Programs]) -> str:
+    words = [f"{group.cc}{group.flows}" for group in traffic if isinstance(group, Long)]
+    words += [f"{group.kind}-{group.cc}" for group in traffic if isinstance(group, Finite)]
+    words += [f"open-loop-{group.sizes.replace(':', '-')}" for group in traffic if isinstance(group, Datagrams)]
+    words += [group.kind for group in traffic if isinstance(group, Programs)]
     return "-".join(words)[:MOST_NAME_LETTERS].rstrip("-")
 
 

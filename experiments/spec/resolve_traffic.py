@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from experiments.spec import ack_delay, pacing, paths, tcp_options, transfers
+from controlplane.policy import MARKING_MODES
+from experiments.spec import ack_delay, pacing, paths, programs, tcp_options, transfers
 from experiments.spec.groups import Entry
 from experiments.spec.keys import ARRIVALS, KEYS, Spec
 from experiments.spec.traffic import MAX_FLOWS
@@ -18,8 +19,7 @@ from experiments.spec.transfers import DEFAULT_LOAD, Drawn
 from hosts.traffic.open_loop import BURSTS_FORM, SIZES, is_periodic, read_arrivals
 from lib.keys import Wrong
 from lib.quantities import TimeOrRtts
-from model.groups import LONG, OPEN_LOOP, Datagrams, Finite, Long
-from model.record import given_only
+from model.groups import LONG, OPEN_LOOP, Datagrams, Finite, Long, Programs
 
 DEFAULT_FLOWS = 16
 
@@ -34,45 +34,38 @@ class Where:
     delay: str  # where the RTT comes from
     bpf_lacks: str  # a feature that BPF congestion controls and window bounds need and the kernel lacks; "" if none
     wire_bytes: int
+    ack_delay_ns: int | None  # of groups without their own
+    tcp: Mapping[str, Any] | None  # options of all TCP flows
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """All groups, each kind in the order of the entries."""
-
-    long: tuple[Long, ...]
-    finite: tuple[Finite, ...]
-    datagrams: tuple[Datagrams, ...]
-
-
-def resolve(entries: list[Entry], generator: str | None, where: Where) -> Traffic:
-    """Calls each entry's `wrong` for values that are not possible."""
-    long: list[Long] = []
-    finite: list[Finite] = []
-    datagrams: list[Datagrams] = []
+def resolve(
+    entries: list[Entry], generator: str | None, where: Where
+) -> tuple[Long | Finite | Datagrams | Programs, ...]:
+    """The groups of all entries. Calls each entry's `wrong` for values that are not possible."""
+    result: list[Long | Finite | Datagrams | Programs] = []
     for entry in entries:
         _check(entry, generator)
-        settings = _own(entry, where)
+        settings = _settings(entry, where)
         of_entry = _long(entry, settings)
         if not entry.errors.keys() & {"access", "access_links"}:
             paths.refuse_access(entry.spec, entry.wrong)
         if not entry.errors.keys() & {"rtts", "access_links", "servers"}:
             paths.refuse(entry.spec, entry.given, entry.wrong)
         cc = of_entry[0].cc if len(of_entry) == 1 else one_cc(entry.spec)
-        long += of_entry
-        finite += transfers.resolve(entry.spec, cc, where.wire_bytes, entry.wrong, settings)
-        datagrams += _datagrams(entry)
-    return Traffic(tuple(long), tuple(finite), tuple(datagrams))
+        result += of_entry
+        result += transfers.resolve(entry.spec, cc, where.wire_bytes, entry.wrong, settings)
+        result += _datagrams(entry, where)
+        if "traffic" not in entry.errors and (program := programs.resolve(entry.spec, cc, entry.wrong)):
+            result.append(Programs.model_validate(program | settings))
+    return tuple(result)
 
 
-def _own(entry: Entry, where: Where) -> dict[str, Any]:
-    """Settings of a group of `groups`: field of Group -> value; empty without `groups`."""
+def _settings(entry: Entry, where: Where) -> dict[str, Any]:
+    """The settings of the entry's TCP flows: field of Group -> value."""
     spec = entry.spec
     bounds = pacing.resolve(spec, entry.given, where.clock, where.switch, where.testbed, where.bpf_lacks, entry.wrong)
-    if entry.number is None or not entry.is_tcp:
-        return {} if entry.number is None else {"number": entry.number}
     least_ns, most_ns = entry.rtts_ns
-    settings = {
+    return {
         "number": entry.number,
         "rtt_ns": least_ns,
         "rtt_spread_ns": most_ns - least_ns,
@@ -82,16 +75,25 @@ def _own(entry: Entry, where: Where) -> dict[str, Any]:
         "access_links": spec.access_links,
         "servers": spec.servers,
         **bounds,
-        "ecn": spec.ecn,
-        **tcp_options.of_group(entry.given, spec),
+        "ecn": _ecn(entry),
+        **tcp_options.of_group(spec, where.tcp),
     }
-    return given_only(settings)
+
+
+def _ecn(entry: Entry) -> str | None:
+    """The value of ECN; None if MODE implies the same."""
+    spec = entry.spec
+    if spec.ecn is None or (spec.ecn == "on") == (spec.mode in MARKING_MODES):
+        return None
+    if spec.switch == "ns3":
+        entry.wrong("ecn", "sets Linux's TCP; ns-3 has its own; allowed: not with SWITCH=ns3")
+    return spec.ecn
 
 
 def _ack_delay_ns(entry: Entry, where: Where) -> int | None:
-    """The group's own ACK_DELAY in ns; None if the run's applies."""
+    """ACK_DELAY in ns; None if it is not given."""
     if not entry.has_ack_delay or entry.errors.keys() & {"ack_delay", "rtt", "rtts"}:
-        return None
+        return where.ack_delay_ns
     return ack_delay.resolve(entry.spec, entry.rtts_ns[0], where.delay, entry.wrong)
 
 
@@ -112,25 +114,30 @@ def _long(entry: Entry, settings: Mapping[str, Any]) -> list[Long]:
     return [Long(cc=group.cc, flows=group.flows or 0, **settings) for group in given_groups]
 
 
-def datagram_flows(spec: Spec, number: int | None = None) -> int:
-    """Number of 5-tuples of open-loop traffic. `number` is the group's place in `groups`; None without `groups`."""
-    if spec.traffic == OPEN_LOOP and number is None:
+def _datagram_flows(entry: Entry) -> int:
+    """Number of 5-tuples of open-loop traffic."""
+    spec = entry.spec
+    if spec.traffic == OPEN_LOOP and not entry.is_listed:
         return DEFAULT_FLOWS if spec.flows is None else spec.flows
     return 1 if spec.flows is None or LONG in transfers.kinds(spec.traffic) else spec.flows
 
 
-def _datagrams(entry: Entry) -> list[Datagrams]:
-    """The open-loop traffic of a group, or beside other traffic. Open-loop traffic alone, without `groups`, has fields
-    of Resolved instead.
-    """
+def _datagrams(entry: Entry, where: Where) -> list[Datagrams]:
+    """The open-loop traffic of an entry."""
     spec = entry.spec
-    if OPEN_LOOP not in transfers.kinds(spec.traffic) or (entry.number is None and spec.traffic == OPEN_LOOP):
+    if OPEN_LOOP not in transfers.kinds(spec.traffic):
         return []
-    flows = datagram_flows(spec, entry.number)
-    sizes = spec.sizes if isinstance(spec.sizes, str) else SIZES[0]
-    load = float(DEFAULT_LOAD if spec.load is None else spec.load)
-    number = given_only({"number": entry.number})
-    return [Datagrams(flows=flows, load=load, sizes=sizes, arrivals=spec.arrivals or ARRIVALS[0], **number)]
+    return [
+        Datagrams(
+            kind="open-loop",
+            number=entry.number,
+            ack_delay_ns=where.ack_delay_ns,
+            flows=_datagram_flows(entry),
+            load=float(DEFAULT_LOAD if spec.load is None else spec.load),
+            sizes=spec.sizes if isinstance(spec.sizes, str) else SIZES[0],
+            arrivals=spec.arrivals or ARRIVALS[0],
+        )
+    ]
 
 
 def _check_arrivals(entry: Entry) -> None:
@@ -149,7 +156,7 @@ def _check_arrivals(entry: Entry) -> None:
     if parts.spacing_ppm is None or entry.errors.keys() & {"load", "flows"}:
         return
     load = DEFAULT_LOAD if spec.load is None else Fraction(spec.load)
-    widest = datagram_flows(spec, entry.number) / load
+    widest = _datagram_flows(entry) / load
     if Fraction(parts.spacing_ppm, 10**6) > widest * (1 + Fraction(1, 10**6)):
         entry.wrong(
             "arrivals",

@@ -35,7 +35,6 @@ class Resolved(Experiment):
     name: str
     switch: Annotated[str, one_of("process", "driver", "ns3")]
     delay: Annotated[str, one_of("switch", "tc")]
-    rtt_spread_ns: NotNegative
     buffer_given: str
     start_spread_ns: NotNegative
     seed: NotNegative
@@ -44,47 +43,12 @@ class Resolved(Experiment):
     @property
     def with_ecn(self) -> bool:
         """Whether any TCP flow asks for ECN."""
-        return any(self.ecn_of(group) for group in self.tcp_groups or (Group(),))
+        return any(map(self.ecn_of, self.with_settings))
 
     @property
     def pacing_of_host(self) -> str | None:
         """The kind of pacing, one for all groups that are paced."""
-        return next((group.pacing for group in self.tcp_groups if group.pacing), self.pacing)
-
-    def access_of(self, group: Group) -> int | None:
-        """The rate of the access links of the group's flows."""
-        return group.access_bps if group.is_own else self.access_bps
-
-    @property
-    def back_ns(self) -> int:
-        """Propagation delay of the ACK direction of flows without an ACK_DELAY of their group. The data direction has
-        the rest of RTT.
-        """
-        return self.rtt_ns - self.rtt_ns // 2 if self.ack_delay_ns is None else self.ack_delay_ns
-
-    def back_of(self, group: Group) -> int:
-        """Propagation delay of the ACK direction of the group's flows."""
-        return self.back_ns if group.ack_delay_ns is None else group.ack_delay_ns
-
-    def forth_extra_ns(self, rtt_ns: int, ack_delay_ns: int | None) -> int:
-        """A flow's delay in the data direction, minus the least of all flows. `ack_delay_ns` is the group's."""
-        return rtt_ns - (self.back_ns if ack_delay_ns is None else ack_delay_ns) - self.least_forth_ns
-
-    @property
-    def least_back_ns(self) -> int:
-        """Propagation delay of the link that all ACKs cross. Some groups have an additional delay."""
-        return min(map(self.back_of, self.tcp_groups), default=self.back_ns)
-
-    @property
-    def least_forth_ns(self) -> int:
-        """Propagation delay of the link that all data crosses. Some flows have an additional delay."""
-        forth_ns = [(group.rtt_ns or self.rtt_ns) - self.back_of(group) for group in self.tcp_groups]
-        return min(forth_ns, default=self.rtt_ns - self.back_ns)
-
-    @property
-    def least_rtt_ns(self) -> int:
-        """RTT of a packet that belongs to no flow."""
-        return self.least_forth_ns + self.least_back_ns
+        return next((group.pacing for group in self.with_settings if group.pacing), None)
 
     @property
     def frame_bytes(self) -> int:
@@ -117,30 +81,29 @@ class Resolved(Experiment):
         waits_ns = [
             self._sharing(group) * self.access_packets(bps) * self.wire_bytes * 8 * 10**9 // bps
             for group in self.tcp_groups
-            if (bps := self.access_of(group))
+            if (bps := group.access_bps)
         ]
         return self._bottleneck_rtt_ns + max(waits_ns, default=0)
 
     def _sharing(self, group: Group) -> int:
         """The most long flows that share one access link of the group; 1 without shared links, or for finite flows."""
-        links = group.access_links if group.is_own else self.access_links
-        if not links or not isinstance(group, Long):
+        if not group.access_links or not isinstance(group, Long):
             return 1
-        flows = group.flows if group.is_own else sum(each.flows for each in self.long)
-        return -(-flows // links)
+        return -(-sum(each.flows for each in self.long if each.number == group.number) // group.access_links)
 
     @property
     def _bottleneck_rtt_ns(self) -> int:
         """RTT of the farthest flow through a full buffer, without its access queue."""
         queue_ns = self.buffer_packets * self.wire_bytes * 8 * 10**9 // self.rate_bps
-        return self.rtt_ns + self.rtt_spread_ns + queue_ns
+        return self.rtt_ns + (self.rtt_spread_ns or 0) + queue_ns
 
     @property
     def access_buffer_bytes(self) -> int | None:
         """Most bytes of a socket's buffer, if all flows have access links of one rate: a setting of the hosts. None
         without ACCESS of the run.
         """
-        return None if self.access_bps is None else self.socket_buffer_bytes(self.access_bps)
+        access_bps = self.shared.access_bps
+        return None if access_bps is None else self.socket_buffer_bytes(access_bps)
 
     @property
     def unsent_bytes(self) -> int | None:
@@ -173,9 +136,9 @@ class Resolved(Experiment):
     @property
     def access_queues_packets(self) -> int:
         """Most packets in the queues of all access links."""
-        of_long = sum(group.flows * self.access_packets(self.access_of(group)) for group in self.long)
+        of_long = sum(group.flows * self.access_packets(group.access_bps) for group in self.long)
         of_finite = sum(
-            math.ceil(group.open_flows(self.traffic_ns)) * self.access_packets(self.access_of(group))
+            math.ceil(group.open_flows(self.traffic_ns)) * self.access_packets(group.access_bps)
             for group in self.finite
         )
         return of_long + of_finite
@@ -192,7 +155,7 @@ class Resolved(Experiment):
         """Time that epoll needs before the start to connect all flows: the SYNs, and some round trips."""
         if self.generator != "epoll":
             return 0
-        return self.flows * self.connect_interval_ns + 3 * (self.rtt_ns + self.rtt_spread_ns)
+        return self.flows * self.connect_interval_ns + 3 * (self.rtt_ns + (self.rtt_spread_ns or 0))
 
     @property
     def packets(self) -> int:
@@ -204,8 +167,8 @@ class Resolved(Experiment):
             "bimodal": (least_bytes + self.wire_bytes) // 2,
             "exponential": least_bytes + self.mtu_bytes // 5,  # a little less than the truncated distribution's mean
         }
-        sizes = [self.sizes or "", *(group.sizes for group in self.datagrams)]
-        mean_bytes = min(means.get(of_group, self.wire_bytes) for of_group in sizes)
+        sizes = (group.sizes for group in self.datagrams)
+        mean_bytes = min((means.get(of_group, self.wire_bytes) for of_group in sizes), default=self.wire_bytes)
         offered_bps = sum(group.offered_bps() for group in self.finite)
         rate_bps = self.rate_bps if self.flows or self.program else min(self.rate_bps, int(offered_bps) + 1)
         return rate_bps * self.traffic_ns // (8 * 10**9 * mean_bytes)
@@ -215,7 +178,7 @@ class Resolved(Experiment):
         """The number of packets that the switch has memory for: a full buffer, packets on its links, and arriving
         bursts. Access queues get at most the rest of MAX_POOL_BYTES. If the pool overflows, the run is not valid.
         """
-        in_flight = Fraction(self.rate_bps * (self.rtt_ns + self.rtt_spread_ns), 8 * 10**9 * self.wire_bytes)
+        in_flight = Fraction(self.rate_bps * (self.rtt_ns + (self.rtt_spread_ns or 0)), 8 * 10**9 * self.wire_bytes)
         ahead = max(self.buffer_packets, self.ecn_threshold_packets or 0) + units.nearest(in_flight)
         least = POOL_MARGIN + ahead + min(3 * ahead, MOST_BURST)  # postcards and their copies count, too
         queued = 8 * self.access_queues_packets // 7  # clones have an eighth of the pool
@@ -234,5 +197,5 @@ class Resolved(Experiment):
     def process_flows(self) -> list[tuple[Long | Datagrams, int]]:
         """Group and number of flows of each sending process. An iperf3 process carries 128 flows at most."""
         most = STREAMS_PER_PROCESS if self.generator == "iperf3" else MAX_FLOWS
-        groups: tuple[Long | Datagrams, ...] = (*self.long, *self.all_datagrams)
+        groups: tuple[Long | Datagrams, ...] = (*self.long, *self.datagrams)
         return [(group, min(most, group.flows - first)) for group in groups for first in range(0, group.flows, most)]

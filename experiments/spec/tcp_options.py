@@ -7,7 +7,7 @@ experiment `tcp` has every option. hosts/tune/tcp_options.py defines the options
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from experiments.spec.transfers import PROGRAM, TCP
@@ -80,9 +80,10 @@ def resolve(keys: TcpKeys, switch: str | None, wrong: Wrong) -> dict[str, int | 
     return values
 
 
-def of_group(given: Collection[str], keys: TcpKeys) -> dict[str, Any]:
-    """The options that a group of `groups` gives its flows, by name. All other options belong to the whole host."""
-    return {key: getattr(keys, key) for key in OF_PORTS if key in given}
+def of_group(keys: TcpKeys, of_run: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options that a group of flows has in place of the run's, by name. All others belong to the whole host."""
+    given = {key: getattr(keys, key) for key in OF_PORTS}
+    return {key: value for key, value in given.items() if value not in (None, (of_run or LINUX)[key])}
 
 
 def words_of_ports(ports: range, of_group: Mapping[str, Any], of_run: Mapping[str, Any] | None) -> str:

@@ -7,22 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any
 
 from hosts.traffic import draws
 from hosts.traffic.draw_words import Drawn, in_base_units, read_distribution
-from hosts.traffic.transfers import KINDS, PATH_OF
+from hosts.traffic.transfers import KINDS
 from lib.frames import IPV4_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
 from lib.keys import Wrong
-from model.experiment import PROGRAM
-from model.groups import LONG, OPEN_LOOP, Finite
-from model.record import given_only
+from model.groups import LONG, OPEN_LOOP, PROGRAM, TRAFFIC, Finite
 
 DEFAULT_LOAD = Fraction(4, 5)
 FINITE, CLOSED_LOOP = KINDS
 TCP = (LONG, *KINDS)
-TRAFFIC = (*TCP, PROGRAM, OPEN_LOOP)
 MOST_TRANSFERS = 2_000_000  # in a run: each has a record and a row
 DEFAULT_USERS = 100
 DEFAULT_THINK = "exponential:1s"
@@ -53,12 +49,10 @@ def finite_kinds(traffic: str) -> list[str]:
     return [kind for kind in kinds(traffic) if kind in KINDS]
 
 
-def resolve(
-    spec: Any, cc: str | None, wire_bytes: int, wrong: Wrong, own: Mapping[str, Any] = MappingProxyType({})
-) -> list[Finite]:
+def resolve(spec: Any, cc: str | None, wire_bytes: int, wrong: Wrong, settings: Mapping[str, Any]) -> list[Finite]:
     """The groups of finite flows of `spec` (experiments/spec/keys.py). Without FINITE_CC their congestion control is
     `cc`. If CC names several, `cc` is None, and a missing FINITE_CC is an error: calls `wrong` with the key and the
-    problem. `own` are settings of the group.
+    problem. `settings` are those of Group.
     """
     names = finite_kinds(spec.traffic)
     if not names:
@@ -75,8 +69,6 @@ def resolve(
     common = {
         "cc": cc, "sizes_given": sizes_given.text, "sizes": sizes,
         "mean_size_bytes": drawn.mean, "mean_wire_bytes": wire,
-        "load": None, "arrivals": None, "mean_gap_ns": None,
-        "users": 0, "think": None, "mean_think_ns": None, "think_from": None,
     }  # fmt: skip
     groups = []
     for kind in names:
@@ -88,10 +80,9 @@ def resolve(
             think = in_base_units(spec.think or read_distribution("time")(DEFAULT_THINK), mss_bytes)
             of_kind = {
                 "users": spec.users or DEFAULT_USERS, "think": think, "mean_think_ns": draws.distribution(think).mean,
-                "think_from": spec.think_from or "end",
-                **given_only({"path_of": None if spec.path_of == PATH_OF[0] else spec.path_of}),
+                "think_from": spec.think_from or "end", **({"path_of": spec.path_of} if spec.path_of else {}),
             }  # fmt: skip
-        groups.append(Finite.model_validate({"kind": kind, **common, **of_kind, **own}))
+        groups.append(Finite.model_validate({"kind": kind, **common, **of_kind, **settings}))
     return groups
 
 
@@ -101,7 +92,7 @@ def refuse_too_many(groups: tuple[Finite, ...], traffic_ns: int, wrong: Wrong) -
     if flows <= MOST_TRANSFERS:
         return
     problem = f"{flows:,.0f} flows in the {traffic_ns / 1e9:g} s of traffic; allowed: {MOST_TRANSFERS:,} in a run"
-    if groups[0].number is not None:
+    if len({group.number for group in groups}) > 1:
         wrong("groups", f"makes about {problem}")
     else:
         wrong("sizes" if groups[0].kind == "finite" else "users", f"makes about {problem}")

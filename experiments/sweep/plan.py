@@ -125,10 +125,9 @@ def seed(of_sweep: int, number: int) -> int:
 
 def job_id(spec: Resolved, number: int) -> str:
     """A readable and stable name: the same parameters and seed always give the same name."""
-    from runs import run_table  # loads polars, which a job does not need
 
     flows = "-".join(re.sub(r"[^a-z0-9]", "-", group.cc) for group in spec.long)[:40] or spec.traffic
-    code = hashlib.sha256(f"{run_table.point(spec)} {spec.seed}".encode()).hexdigest()[:10]
+    code = hashlib.sha256(f"{spec.point} {spec.seed}".encode()).hexdigest()[:10]
     return f"{flows}-n{spec.flows}-b{spec.buffer_packets}-{code}-r{number}"
 
 

@@ -37,7 +37,7 @@ class Published:
 
     @staticmethod
     def _key(run: Path, job: Job) -> tuple[object, ...]:
-        return run.parent.parent.name, run_table.point(job.spec), job.spec.seed, job.repetition
+        return run.parent.parent.name, job.spec.point, job.spec.seed, job.repetition
 
 
 NONE = Published()

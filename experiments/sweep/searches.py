@@ -26,7 +26,7 @@ from experiments.sweep.spec import Point, Search, Sweep
 from lib import files
 from lib.errors import BadValue, SpecError
 from runs.quantities import CRITERIA
-from runs.run_table import KEY, mix, point
+from runs.run_table import KEY, mix
 from runs.stored_sweep import SEARCHED, SEARCHED_SCHEMA
 
 Values = dict[tuple[object, ...], float | None]  # by KEY
@@ -110,7 +110,7 @@ class Searches:
                 for number in range(len(known) + 1, step.repetitions + 1):
                     job = self._job(point_search, step.packets, number)
                     jobs.append(job)
-                    key = (self.sweep.name, point(job.spec), job.spec.seed, number)
+                    key = (self.sweep.name, job.spec.point, job.spec.seed, number)
                     if key in values:
                         known.append(values[key])
                     elif job.id in given_up:

@@ -76,7 +76,8 @@ def test_run__programs_that_detach_themselves_are_reaped_and_end_with_it() -> No
 
 RUNNER = """
 import subprocess, sys, time
-from experiments import cell, topology
+from experiments.machine import cell
+from experiments.spec import topology
 def work():
     print("in", flush=True)
     topology.build(topology.Network(1500))
@@ -97,7 +98,7 @@ except cell.Interrupted as interrupted:
 
 TRACED = """
 import subprocess, time
-from experiments import cell, leftovers
+from experiments.machine import cell, leftovers
 def work():
     files = ["--output", "/run/tcp.bst", "--summary", "/run/tracer.json", "--netns", "/proc/self/ns/net"]
     subprocess.Popen([str(leftovers.TRACER), "--source", "tracefs", *files])  # says "ready"

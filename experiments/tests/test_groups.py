@@ -17,11 +17,11 @@ from controlplane.soft import SourceAddress, SourcePort
 from experiments.lab import virtual as virtual_lab
 from experiments.plan import run_plan
 from experiments.spec.keys import load_yaml
-from experiments.spec.paths import paths
 from experiments.spec.resolved import Resolved
 from experiments.tests.resolving import resolved
 from experiments.tests.test_transfers import repetition
 from experiments.tests.test_virtual import run
+from model.paths import paths
 
 pytestmark = pytest.mark.long  # all of it uses one dear fixture
 
@@ -77,7 +77,7 @@ def test_plan__no_two_groups_share_a_port_or_an_address_and_each_has_its_delays(
     settings = plan.settings
     assert settings.shared_links_bps == {1: ACCESS_BPS}
     # The links have the least delay of all groups; groups without an ACK_DELAY have the run's.
-    assert (settings.forth_ns, settings.back_ns, plan.stored_spec["idle_rtt_ns"]) == (1 * MS, 1 * MS, 2 * MS)
+    assert (settings.forth_ns, settings.back_ns, spec.idle_rtt_ns) == (1 * MS, 1 * MS, 2 * MS)
     assert [flow.extra_delay_ns // MS for flow in flows] == [6, 6, 9, 0, 0]
     assert plan.stored_spec["extra_delays_ns"] == [0, 0, 20 * MS, 0, 0]
     delays = {key: own.get("delay", 0) // MS for key, own in settings.flow_settings}

@@ -26,7 +26,7 @@ NAME = f"\0bufferscope-test-{os.getpid()}"
 # Says "in" with the processors; ends with its standard input.
 HOLD = f"""
 import sys
-from experiments import machine
+from experiments.machine import reservation as machine
 asking = machine.Asking(sys.argv[2])
 held = machine.for_real_time if sys.argv[1] == "real" else machine.for_virtual_time
 with held({NAME!r}, *([1] if sys.argv[1] == "virtual" else []), asking):

@@ -30,7 +30,6 @@ from experiments.tests.test_virtual import raw, run
 from hosts.congestion_bpf import objects
 from lib.errors import RunError, SpecError
 from model.experiment import Experiment
-from runs import run_table
 
 TEMPLATE = CHECKOUT / "hosts/congestion/template/mycc.c"
 MIX = CHECKOUT / "experiments/specs/mix-own-paced.yaml"
@@ -58,12 +57,12 @@ def test_resolve__takes_the_text_and_keeps_its_digest_in_the_run(tmp_path: Path)
     file.write_text("int before;")
     given = resolved(cc=f"{file}:2,cubic:3")
     file.write_text("int after;")
-    assert [(group.cc, group.flows) for group in given.groups] == [("mycc", 2), ("cubic", 3)]
+    assert [(group.cc, group.flows) for group in given.long] == [("mycc", 2), ("cubic", 3)]
     assert Resolved.model_validate(given.dump()) == given
     plan = plan_run(given, 1)
     (stored,) = plan.stored_spec["congestion_sources"]
     assert stored == {"name": "mycc", "file": "mycc.c", "sha256": stored["sha256"]}
-    assert run_table.point(Experiment.model_validate(plan.stored_spec)) == run_table.point(given)
+    assert Experiment.model_validate(plan.stored_spec).point == given.point
     congestion.write(plan.congestion_sources, tmp_path)
     assert (tmp_path / "congestion/mycc.c").read_text() == "int before;"
     assert "congestion_sources" not in resolved(cc="cubic").dump()

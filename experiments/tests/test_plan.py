@@ -15,12 +15,12 @@ from experiments.plan.run_plan import plan_run
 from experiments.plan.switches import BOTTLENECK
 from experiments.spec import topology
 from experiments.spec.pacing import PACING
-from experiments.spec.paths import paths
 from experiments.spec.resolve import MOST_IPERF3_FLOWS
 from experiments.spec.traffic import FIRST_CLIENT_PORT, LAST_CLIENT_PORT, MAX_FLOWS
 from experiments.tests.resolving import problems, resolved
 from hosts import bmv2
 from hosts.traffic import open_loop
+from model.paths import link_of_flows, paths
 
 MS = 1_000_000
 ACCESS_BPS = 5_000_000
@@ -111,7 +111,6 @@ def test_paths__of_finite_flows_are_classes_of_rtts_and_links() -> None:
     assert len({path.src_addr for path in paths(spec)}) == 4
     plan = plan_run(spec, 1)
     assert plan.settings.shared_links_bps == {1: ACCESS_BPS, 2: ACCESS_BPS}
-    assert [entry["access_link"] for entry in plan.stored_spec["paths"]] == [1, 2, 1, 2]
     assert spec.pool_packets > resolved(**finite, rtts="20ms,50ms").pool_packets
 
 
@@ -120,12 +119,12 @@ def test_servers__take_links_and_rtts_in_turn() -> None:
     spec = resolved(**keys, servers="5", path_of="transfer")
     pairs = [(path.rtt_ns // MS, path.access_link) for path in paths(spec)]
     assert pairs == [(20, 1), (50, 2), (60, 1), (20, 2), (50, 1)]
-    stored = plan_run(spec, 1).stored_spec
-    assert (stored["servers"], stored["transfers"][0]["path_of"]) == (5, "transfer")
+    (stored,) = plan_run(spec, 1).stored_spec["groups"]
+    assert (stored["servers"], stored["path_of"]) == (5, "transfer")
     assert type(spec).model_validate(spec.dump()) == spec
     by_default = plan_run(resolved(**keys, path_of="user"), 1).stored_spec
     assert by_default == plan_run(resolved(**keys), 1).stored_spec
-    assert not {"servers", "path_of"} & (by_default.keys() | by_default["transfers"][0].keys())
+    assert not {"servers", "path_of"} & by_default["groups"][0].keys()
     assert problems(**keys, servers="2").keys() == {"SERVERS"}
     many = resolved(**keys | {"access_links": "1000", "servers": "1000"})
     assert len({path.src_addr for path in paths(many)}) == len({path.access_link for path in paths(many)}) == 1000
@@ -138,13 +137,14 @@ def test_access__gives_long_flows_links_of_their_own_or_deals_shared_ones() -> N
         own = [settings for _, settings in plan.settings.flow_settings]
         assert [settings["access"] for settings in own] == [ACCESS_BPS] * 5
         assert sum("delay" in settings for settings in own) == with_delay
-    assert plan.stored_spec["access_bps"] == ACCESS_BPS
+    assert plan.stored_spec["groups"][0]["access_bps"] == ACCESS_BPS
     assert plan_run(resolved(flows=5), 1).settings.flow_settings == ()
-    plan = plan_run(resolved(access="5mbit", flows=5, access_links=2, rtt_spread="4ms"), 1)
+    spec = resolved(access="5mbit", flows=5, access_links=2, rtt_spread="4ms")
+    plan = plan_run(spec, 1)
     own = [settings for _, settings in plan.settings.flow_settings]
-    assert [settings["link"] for settings in own] == plan.stored_spec["link_of_flows"] == [1, 2, 1, 2, 1]
+    assert [settings["link"] for settings in own] == link_of_flows(spec) == [1, 2, 1, 2, 1]
     assert not any("access" in settings for settings in own)
-    assert list(plan.settings.shared_links_bps.values()) == plan.stored_spec["links_bps"] == [ACCESS_BPS] * 2
+    assert list(plan.settings.shared_links_bps.values()) == [ACCESS_BPS] * 2
     mix = {"traffic": "long,finite", "load": "0.2", "sizes": "fixed:14p"}
     plan = plan_run(resolved(access="5mbit", flows=3, access_links=2, **mix), 1)
     assert [settings.get("link") for _, settings in plan.settings.flow_settings] == [1, 2, 1, 1, 2]

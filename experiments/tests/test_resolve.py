@@ -35,8 +35,8 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         "rate_bps": 200_000_000, "rtt_ns": 10 * MS, "mtu_bytes": 1500, "wire_bytes": 1538, "bdp_packets": 163,
         "buffer_packets": 163, "buffer_given": "1bdp", "duration_ns": 10 * S, "warmup_ns": 2 * S, "traffic_ns": 12 * S,
         "generator": "iperf3", "switch": "process", "mode": "tail-drop", "delay": "switch", "reps": 1, "target": "soft",
-        "groups": (Long(cc="cubic", flows=16),), "name": "cubic16", "setup_ns": 0, "rate_pps": None, "pacing": None,
-        "tcp": None, "unsent_bytes": None,
+        "groups": (Long(cc="cubic", flows=16, rtt_ns=10 * MS, rtt_spread_ns=0),), "name": "cubic16", "setup_ns": 0,
+        "rate_pps": None, "pacing": None, "tcp": None, "unsent_bytes": None,
     }),
     ({}, {"clock": "virtual", "generator": "epoll", "switch": "driver", "start_spread_ns": 10 * MS, "offloads": None}),
     *(
@@ -57,21 +57,21 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"clock": "real", "cc": "cubic:8,bbr:8"},
      {"setup_ns": S + 2 * 8 * (10 * MS + 163 * 1538 * 8 * 5), "traffic_ns": 14 * S}),
     ({"traffic": "open-loop", "load": "0.95", "sizes": "bimodal", "flows": 4, "duration": "1s", "warmup": "1ms"},
-     {"groups": (), "generator": None, "flows": 4, "traffic_ns": 1_001 * MS, "load": 0.95, "sizes": "bimodal",
+     {"long": (), "generator": None, "flows": 4, "traffic_ns": 1_001 * MS, "load": 0.95, "sizes": "bimodal",
       "arrivals": "poisson", "name": "open-loop-bimodal", "connect_ns": 0, "packets": 200_200_000 // (8 * 811)}),
     ({"traffic": "open-loop"}, {"load": 0.8, "sizes": "fixed", "arrivals": "poisson", "flows": 16}),
     ({"traffic": "open-loop", "arrivals": "periodic:4p:20"}, {"arrivals": "periodic:4p:20"}),  # 16 flows / 0.8
     ({"traffic": "open-loop", "sizes": "bursts:14p"},
      {"name": "open-loop-bursts-14p", "packets": resolved(traffic="open-loop").packets}),
     ({"traffic": "open-loop,long", "cc": "reno", "flows": "3", "load": "0.5", "arrivals": "cbr"},
-     {"flows": 4, "load": None, "datagram_flows": None, "name": "reno3-open-loop-fixed"}),
+     {"flows": 4, "open_loop": None, "name": "reno3-open-loop-fixed"}),
     ({"mode": "ecn"}, {"ecn_threshold_packets": 81, "with_ecn": True, "ecn": None}),
     ({"mode": "ecn", "ecn_threshold": "20p", "ecn": "off"}, {"ecn_threshold_packets": 20, "with_ecn": False}),
     ({"mode": "ecn", "buf": "300kB", "ecn_threshold": "30kB"}, {"ecn_threshold_bytes": 30_000}),
     ({"mode": "egress-threshold"}, {"with_ecn": False}),
     ({"mode": "egress-ecn", "ecn": "on"}, {"with_ecn": True, "ecn": None}),  # the mode implies it
     ({"ecn": "on"}, {"with_ecn": True}),
-    ({"ack_delay": "10ms"}, {"back_ns": 10 * MS}),
+    ({"ack_delay": "10ms"}, {"least_back_ns": 10 * MS}),
     ({"rtts": "50ms,20ms,120ms"}, {"rtt_ns": 20 * MS, "rtt_spread_ns": 100 * MS}),
     ({"access": "1gbit"}, {"access_bps": 10**9}),  # faster than the bottleneck
     ({"clock": "real", "target": "tofino", "offloads": "on"}, {"offloads": Offloads()}),
@@ -105,7 +105,8 @@ def test_resolve__values_are_in_si_units_and_survive_a_file() -> None:
     for given, expected in CASES:
         spec = resolved(**given)
         assert Resolved.model_validate(json.loads(json.dumps(spec.dump()))) == spec, given
-        found = {name: getattr(spec, name) for name in expected}
+        both = (spec, spec.open_loop or spec.shared)
+        found = {name: next((getattr(each, name) for each in both if hasattr(each, name)), None) for name in expected}
         wrong += [] if found == expected else [(given, found)]
     assert wrong == []
 
@@ -115,9 +116,8 @@ def test_resolve__values_that_are_the_default_are_not_in_the_spec() -> None:
     same = {"offloads": "off", "pacing": "off", "profile": "linux", "ecn": "off", **own}
     plain = resolved().dump()
     assert resolved(**same).dump() == plain
-    optional = {"offloads", "pacing", "window_packets", "tcp", "ecn", "ack_delay_ns", "datagrams", "access_bps",
-                "program", "congestion_sources"}  # fmt: skip
-    assert not optional & plain.keys()
+    assert not {"offloads", "tcp", "congestion_sources"} & plain.keys()
+    assert plain["groups"] == [{"cc": "cubic", "flows": 16, "rtt_ns": 10 * MS, "rtt_spread_ns": 0}]
 
 
 REFUSED: list[tuple[dict[str, Any], set[str]]] = [
@@ -212,10 +212,10 @@ def test_pool__has_room_for_full_access_queues_up_to_its_bound() -> None:
     without, few, many = (resolved(flows=flows, **access) for flows, access in (
         (100, {}), (100, {"access": "5mbit"}), (10_000, {"access": "5mbit"})))  # fmt: skip
     room = (few.pool_packets - without.pool_packets) * 7 // 8  # clones have an eighth of the pool
-    assert room == pytest.approx(100 * few.access_packets(few.access_bps), abs=2)
-    assert few.access_packets(few.access_bps) * few.mtu_bytes > (few.access_buffer_bytes or 0) >= 128 << 10
+    assert room == pytest.approx(100 * few.access_packets(few.shared.access_bps), abs=2)
+    assert few.access_packets(few.shared.access_bps) * few.mtu_bytes > (few.access_buffer_bytes or 0) >= 128 << 10
     serial_ns = (1514 + WIRE_EXTRA_BYTES) * 8 * S // 5_000_000
-    assert few.longest_rtt_ns == without.longest_rtt_ns + few.access_packets(few.access_bps) * serial_ns
+    assert few.longest_rtt_ns == without.longest_rtt_ns + few.access_packets(few.shared.access_bps) * serial_ns
     assert many.pool_packets > few.pool_packets
     assert many.pool_bytes <= MAX_POOL_BYTES
     real = {"clock": "real", "generator": "epoll", "flows": 100}

@@ -96,7 +96,7 @@ def test_exact__spreads_the_window_over_the_round_trip(runs: dict[str, Path]) ->
     assert gaps.min() >= 0.98 * pace.min()  # also after a late packet
     assert in_flight(runs["exact"]) == {0: WINDOW}
     spec = load_spec(runs["exact"])
-    assert (spec.pacing, spec.window_packets) == ("exact", WINDOW)
+    assert (spec.shared.pacing, spec.shared.window_packets) == ("exact", WINDOW)
 
 
 def test_poisson__draws_exponential_gaps_of_one_window_per_rtt_for_each_repetition(runs: dict[str, Path]) -> None:

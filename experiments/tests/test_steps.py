@@ -138,4 +138,4 @@ def test_roles__read_no_other_key_of_the_spec() -> None:
     texts = [path.read_text() for path in setup_cache._files(playbooks.ANSIBLE) if path.suffix == ".yml"]
     read = {key for text in texts for key in re.findall(r"bufferscope_spec\.(\w+)", text)}
     of_tune = {"buffer_packets", "mtu_bytes"}  # for the role's default of tune_window_bytes, which runs always set
-    assert read - of_tune == {*READ_BY_ROLES, *READ_WITH_NETEM, "groups", "transfers"}
+    assert read - of_tune == {*READ_BY_ROLES, *READ_WITH_NETEM, "traffic", "groups", "transfers"}

@@ -150,7 +150,9 @@ def test_thousand_links__space_the_packets_of_flows_that_draw_them(tmp_path: Pat
     per_user = flows.group_by("user").agg(pl.len(), paths=pl.col("path").n_unique()).filter(pl.col("len") > 3)
     assert min(per_user["paths"].to_list()) > 1
     assert access_reasons(loaded, cards) == []
-    slower = loaded.experiment.model_copy(update={"access_bps": (loaded.experiment.access_bps or 0) // 2})
+    (group,) = loaded.experiment.groups
+    slow = group.model_copy(update={"access_bps": (group.access_bps or 0) // 2})
+    slower = loaded.experiment.model_copy(update={"groups": (slow,)})
     (reason,) = access_reasons(replace(loaded, experiment=slower), cards)
     assert "packets arrived too soon after the previous packet of their access link" in reason
 

@@ -48,7 +48,7 @@ def mean_window(run: PaperRun) -> float | None:
 def length(run: PaperRun) -> int:
     """Packets of a flow: 14 for fixed:14p and for bursts:14p; 0 if the sizes are given in another way."""
     spec = run.experiment
-    given = spec.finite[0].sizes_given if spec.finite else spec.sizes
+    given = spec.finite[0].sizes_given if spec.finite else spec.open_loop and spec.open_loop.sizes
     match = re.search(r"(\d+)p$", str(given))
     return int(match[1]) if match else 0
 

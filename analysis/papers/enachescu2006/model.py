@@ -79,9 +79,10 @@ MODELS = ((EXPONENTIAL, ":", used_with_exponential), (EQUAL, "--", used_with_equ
 
 
 def _parts(run: PaperRun) -> Arrivals:
-    parts = read_arrivals(run.experiment.arrivals)
+    alone = run.experiment.open_loop
+    parts = read_arrivals(alone and alone.arrivals)
     if parts is None:
-        raise InputError(f"{run.label}: summary.json: spec.arrivals is not a kind of arrivals; replay the run")
+        raise InputError(f"{run.label}: summary.json: the spec has no kind of arrivals; replay the run")
     return parts
 
 

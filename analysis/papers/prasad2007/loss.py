@@ -165,7 +165,7 @@ def _by_ratio(runs: PaperRuns) -> Data:
     """The ratio at which the forms change, and the evidence at each ratio."""
     by_ratio: dict[float, list[PaperRun]] = {}
     for run in [*runs.select(SLOW.stem, **OF_USERS), *runs.select(STEM, **OF_USERS)]:
-        ratio = round(run["rate_bps"] / run.experiment.access_bps, 2)
+        ratio = round(run["rate_bps"] / (run.experiment.shared.access_bps or 1), 2)
         by_ratio.setdefault(ratio, []).append(run)
     if not by_ratio:
         return {"curves": {}, "facts": [absent("no valid run")]}

@@ -21,6 +21,7 @@ from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.prasad2007.rows import OF_USERS
 from analysis.read.postcards import wire_bytes
 from analysis.wording import formats
+from model.paths import paths
 
 SHOWN_LINKS = 3
 TOP, BOTTOM = 0.86, 0.3  # heights of the first and the last input link
@@ -45,15 +46,15 @@ def prepare(stem: str, sources: str, runs: PaperRuns) -> Data:
     rows.append(Fact(f"{what} (accepted from 0 on)", "", 0.0, exactly(gap.least_ns), "ns"))
     rows.append(Fact("input links: share of packets back to back", "", None, exactly(gap.back_to_back), ""))
     numbers = {
-        "sources": sources, "servers": len(rtts_ns), "links": spec.access_links, "users": run["users"],
-        "access_bps": spec.access_bps, "rate_bps": spec.rate_bps, "buffer": spec.buffer_packets,
+        "sources": sources, "servers": len(rtts_ns), "links": spec.shared.access_links, "users": run["users"],
+        "access_bps": spec.shared.access_bps, "rate_bps": spec.rate_bps, "buffer": spec.buffer_packets,
         "rtts_ms": sorted({rtt_ns / 1e6 for rtt_ns in rtts_ns}),
     }  # fmt: skip
     return {"spec": numbers, "facts": rows}
 
 
 def _rtts_ns(run: PaperRun) -> list[int]:
-    return [path.rtt_ns for path in run.experiment.paths]
+    return [path.rtt_ns for path in paths(run.experiment)]
 
 
 def handshake_excess(run: PaperRun) -> list[tuple[int, float]]:
@@ -79,7 +80,7 @@ def gaps(run: PaperRun) -> Gaps:
     """
     spec = run.experiment
     links = pl.DataFrame(
-        {"path": range(len(spec.paths)), "link": [path.access_link for path in spec.paths]},
+        {"path": range(len(paths(spec))), "link": [path.access_link for path in paths(spec)]},
         schema_overrides={"path": pl.Int64},
     )
     flows = run.table("flows").select(pl.col("flow").cast(pl.Int64), pl.col("path").cast(pl.Int64)).drop_nulls()
@@ -88,7 +89,7 @@ def gaps(run: PaperRun) -> Gaps:
     cards = cards.join(flows, on="flow").join(links, on="path").sort("link", "enqueue_mono_ns")
     follows = np.diff(cards["link"].to_numpy()) == 0
     gap_ns = np.diff(cards["enqueue_mono_ns"].to_numpy().astype(np.int64))[follows]
-    took_ns = wire_bytes(cards["packet_bytes"].to_numpy()[1:][follows]) * 8 * 10**9 // (spec.access_bps or 1)
+    took_ns = wire_bytes(cards["packet_bytes"].to_numpy()[1:][follows]) * 8 * 10**9 // (spec.shared.access_bps or 1)
     beyond_ns = gap_ns - took_ns
     return Gaps(
         len(beyond_ns), cards["link"].n_unique(), float(beyond_ns.min()) if len(beyond_ns) else np.nan,

@@ -14,7 +14,7 @@ from experiments.sweep.published import NONE, Published
 from experiments.sweep.spec import read
 from experiments.sweep.tests.conftest import VALID, probe
 from runs.job_state import State
-from runs.run_table import SCHEMA, point
+from runs.run_table import SCHEMA
 
 SPEC = """\
 name: find
@@ -30,7 +30,7 @@ def test_published_run__does_its_job_until_the_job_has_a_run_of_its_own(
     jobs = plan.jobs(read(write_spec(text=SPEC), {}, smoke=False), probe)
     first = jobs[0]
     row = {
-        "run": "find/runs/of-another-name-r1/rep-1", "sweep": "find", "point": point(first.spec),
+        "run": "find/runs/of-another-name-r1/rep-1", "sweep": "find", "point": first.spec.point,
         "seed": first.spec.seed, "repetition": first.repetition, "valid": True,
     }  # fmt: skip
     published = Published(polars.DataFrame([row], schema=SCHEMA))

@@ -14,7 +14,7 @@ from experiments.sweep.searches import Searches
 from experiments.sweep.spec import read
 from experiments.sweep.tests.conftest import probe
 from lib.errors import SpecError
-from runs.run_table import KEY, SCHEMA, point
+from runs.run_table import KEY, SCHEMA
 from runs.stored_sweep import SEARCHED
 
 SPEC = """\
@@ -39,7 +39,7 @@ def rows(jobs: list[Job]) -> polars.DataFrame:
             {
                 "run": f"find/runs/{job.id}/rep-1",
                 "sweep": "find",
-                "point": point(job.spec),
+                "point": job.spec.point,
                 "seed": job.spec.seed,
                 "repetition": job.repetition,
                 "valid": True,
