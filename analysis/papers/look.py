@@ -220,4 +220,9 @@ def render(name: str, draw: Callable[[Data], Figure], data: Data, directory: Pat
         if figure.axes:
             beside = len(data["ns3"]["provenance"]["used"]) if "ns3" in data else 0
             footer(figure, {**plain(data["provenance"]), "ns3": beside})
+        for ax in figure.axes:  # without data, logarithmic axes have limits that cannot be drawn
+            if ax.get_xscale() == "log" and min(ax.get_xlim()) <= 0:
+                ax.set_xlim(1, 10)
+            if ax.get_yscale() == "log" and min(ax.get_ylim()) <= 0:
+                ax.set_ylim(1, 10)
         (save_svg if only_svg else save)(figure, directory, name, PNG_DPI)

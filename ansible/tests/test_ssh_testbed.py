@@ -172,7 +172,7 @@ def test_experiment__over_ssh_has_all_its_packets_and_leaves_nothing(testbed: Ma
     least_ns = max(
         json.loads((repetition / name).read_text())["min_ns"] for name in ("idle_rtt.json", "idle_rtt_after.json")
     )
-    assert run.clock.uncertainty_ns <= (least_ns - run.spec["rtt_ns"]) / 2 + 1000
+    assert run.clock.uncertainty_ns <= (least_ns - run.experiment.rtt_ns) / 2 + 1000
 
 
 def in_order(cards: dict[str, np.ndarray], name: str) -> np.ndarray:
