@@ -44,7 +44,7 @@ class Remedy(NamedTuple):
 
 
 REMEDIES = [
-    Remedy("make replay", r"(results/latest)", "make replay RUN={0}"),
+    Remedy("make replay", r"RUN is missing; give .*: (results/latest),", "make replay RUN={0}"),
     Remedy(
         "make import FROM=SOURCE OUTPUT=results/imported",
         r"(make replay RUN=\S+ BUF=50p)",
