@@ -88,6 +88,7 @@ FAULTS = [
     ("collector", ("unstamped",), None, ["does not say collector_unstamped"]),
     ("tracer", ("lost",), 9, ["9 TCP events were not stored by the tracer"]),
     ("tracer", ("kernel_segments_received",), 10**6, ["have no trace event"]),
+    ("tracer", ("kernel_segments_resent",), 10**6, ["have no trace event"]),
     ("tracer", ("events",), lambda n: n + 9, ["TCP events happened", "(-9)"]),
     ("environment", ("frames_lost_in_backlog", "sender/eth0"), 2, ["2 frames were lost by the kernel between"]),
     ("environment", ("frames_lost_in_backlog",), {}, ["does not say backlog_drops"]),
