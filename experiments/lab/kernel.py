@@ -64,6 +64,10 @@ class Kernel(ABC):
         """Called when the programs of start_programs run, before the traffic."""
         return
 
+    def silence_hosts(self) -> None:
+        """Keeps sender and receiver from sending anything more, if they could send at an unforeseen time."""
+        return
+
     def align(self) -> None:
         """Waits until a time that does not depend on the duration of earlier steps."""
         return

@@ -19,6 +19,8 @@ from experiments.plan.run_plan import plan_run
 from experiments.plan.sizes import sizes
 from experiments.plan.switches import SWITCH_DAEMONS
 from experiments.setup import environment, playbooks
+from experiments.spec import topology
+from experiments.spec.topology import RECEIVER, SENDER
 from hosts.congestion_bpf.objects import ObjectError
 from lib.errors import RunError
 from runs import results
@@ -74,6 +76,9 @@ class RealKernel(Kernel):
         for file in (RUNTIME / f"{name}.pid" for name in SWITCH_DAEMONS):
             if file.exists():  # the daemon has threads, which would wait for each other on one processor
                 processors.move(int(file.read_text()), sorted({*division["switch"], *division["others"]}))
+
+    def silence_hosts(self) -> None:
+        topology.silence(SENDER.name, RECEIVER.name)
 
     def describe(self, program: dict[str, str]) -> dict[str, Any]:
         return super().describe(program) | environment.machine()

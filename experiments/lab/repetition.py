@@ -87,7 +87,7 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                 progress.phase("draining the switch, closing files")
                 with timed(phases, "drain"):
                     drain(switches, plan.durations.round_trip_ns)
-                    stop_sinks(switches, plan.durations.round_trip_ns)
+                    stop_sinks(switches, plan.durations.round_trip_ns, kernel)
                     kernel.align()
                     world["frames_lost_in_backlog"] = interface_losses.lost(namespaces)
                     world["tcp_memory_pressures"] = tcp_memory.pressures((SENDER.name, RECEIVER.name))
@@ -221,13 +221,16 @@ def drain(switches: Switches, round_trip_ns: int) -> None:
             last_change, last = time.monotonic(), now
 
 
-def stop_sinks(switches: Switches, round_trip_ns: int) -> None:
-    """Ends the receiving programs while the switches still count. If the queue dropped the RST of a flow, the flow's
-    connection is still open at the receiver. Our sink resets this connection, and nothing answers a reset. iperf3
-    closes the connection, and the drain waits for the sender's answer. Raises RunError.
+def stop_sinks(switches: Switches, round_trip_ns: int, kernel: Kernel) -> None:
+    """Ends the receiving programs while the switches still count, and silences the hosts: on a busy machine a
+    connection may send its FIN again at any later time, and a frame that came after the counters were read would have
+    a postcard that the ledger does not expect. If the queue dropped the RST of a flow, the flow's connection is still
+    open at the receiver. Our sink resets this connection, iperf3 closes it; the drain waits for these frames. Raises
+    RunError.
     """
     if errors := [error for name in SINKS for error in stop_program(name, STOP_S)]:
         raise RunError(*errors)
+    kernel.silence_hosts()
     drain(switches, round_trip_ns)
 
 

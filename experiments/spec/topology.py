@@ -122,6 +122,12 @@ def build(network: Network) -> None:
         _run(["tc", "-netns", SENDER.name, "qdisc", "add", "dev", INTERFACE, "root", *queue], "", SENDER.name)
 
 
+def silence(*names: str) -> None:
+    """Discards all frames that hosts send from now on. Hosts still receive, so a frame on its way is not lost."""
+    for name in names:
+        _run(["tc", "-netns", name, "qdisc", "replace", "dev", INTERFACE, "root", "blackhole"], "", name)
+
+
 def _neighbour(host: LabHost, network: Network) -> str:
     """The namespace at the other end of a host's veth."""
     return LINE if host is RECEIVER and network.line else network.switch
@@ -191,4 +197,4 @@ def _ip(lines: list[str], name: str = "") -> None:
 def _run(command: list[str], lines: str, name: str) -> None:
     result = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        raise RunError(f"make the lab's network{name and f' in {name}'}: {' '.join(result.stderr.split())}")
+        raise RunError(f"set up the lab's network{name and f' in {name}'}: {' '.join(result.stderr.split())}")

@@ -9,12 +9,15 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from bufferscope.__main__ import main
 from experiments.commands import experiment as command
 from experiments.lab import virtual
 from experiments.lab.choice import choose
@@ -22,11 +25,14 @@ from experiments.machine import host
 from experiments.machine import reservation as machine
 from experiments.machine.host import CHECKOUT, Host
 from experiments.plan.configure import POSTCARD_PORT
+from experiments.plan.switches import Switches
 from experiments.run import runner
 from experiments.setup import missing
+from experiments.spec import topology
 from experiments.spec.resolve import resolve
 from experiments.spec.traffic import FIRST_SERVER_PORT
 from experiments.tests.conftest import faults, wait_for
+from lib import syscalls
 from lib.errors import RunError
 from runs import results
 from wire import wire
@@ -187,6 +193,28 @@ class TestRun:
         assert ledger["datagrams_departed"] == ledger["datagrams_received"]
         assert len(summary["flows"]) == 4
         assert summary["marks"] > 0
+
+    @pytest.mark.usefixtures("undrawn")
+    def test_run__has_no_frame_that_a_host_sends_after_the_counters_were_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """On a busy machine a connection may send its FIN again at any time."""
+        read = Switches.state
+
+        def state(switches: Switches) -> dict[str, Any]:
+            counted = read(switches)
+            namespace = syscalls.in_network_namespace(topology.netns(topology.SENDER.name))
+            with namespace, socket.socket(type=socket.SOCK_DGRAM) as late:
+                late.sendto(b"late", (topology.RECEIVER.ipv4, 9))
+            time.sleep(0.2)
+            return counted
+
+        monkeypatch.setattr(Switches, "state", state)
+        words = ("CLOCK=real", "CC=reno", "FLOWS=1", "GENERATOR=epoll", "RATE=20mbit", "DURATION=0.5s", "WARMUP=0s")
+        assert main(["experiment", *words, "NAME=late", f"RESULTS={tmp_path}"]) in (0, runner.EXIT_NOT_VALID)
+        summary = json.loads((the_repetition(tmp_path, "late") / "summary.json").read_text())
+        assert faults(summary) == []
+        assert summary["ledger"]["switch_packets"] == summary["ledger"]["postcards_stored"] > 100
 
     def test_run__that_was_late_ends_with_its_command_for_virtual_time(self, tmp_path: Path) -> None:
         words = ["RATE=20mbit", "RTT=100us", "FLOWS=1", "DURATION=1s", "WARMUP=1s"]  # 5 us late is too late
