@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from hosts.traffic import draws
+from hosts.traffic.flow_settings import FlowSettings
 from hosts.traffic.open_loop import MOST_FLOW_PACKETS, SIZES, is_sizes
 from hosts.traffic.transfers import KINDS, PATH_OF, TransferGroup
 from model.record import NotNegative, Positive, Record, Several, checked, one_of
@@ -34,10 +35,13 @@ class Group(Record):
     """The settings of a group. None: there is no such setting, or the source does not say, as of an import.
 
     `number` is the place of the group's description: groups of one number have the same settings and share their paths
-    and access links. A spec without `groups` describes all its traffic at place 0. Datagrams have no settings.
+    and access links. A spec without `groups` describes all its traffic at place 0. `start_ns` and `stop_ns` count from
+    the start of the traffic; None: the group begins and ends with it. Datagrams have no other settings.
     """
 
     number: NotNegative = 0
+    start_ns: Positive | None = None
+    stop_ns: Positive | None = None
     rtt_ns: Positive | None = None  # the least
     rtt_spread_ns: NotNegative | None = None  # the largest less the least
     rtts_ns: Several[Positive] | None = None  # of classes of flows
@@ -50,6 +54,11 @@ class Group(Record):
     ecn: str | None = None  # None: on only with a marking MODE
     initcwnd: Positive | None = None  # None, also in the next field: as the run's `tcp`
     acks: str | None = None
+
+    @property
+    def times_ns(self) -> dict[str, int]:
+        """The given ones of `start_ns` and `stop_ns`."""
+        return {name: ns for name in ("start_ns", "stop_ns") if (ns := getattr(self, name)) is not None}
 
 
 class Long(Group):
@@ -113,7 +122,7 @@ class Finite(Group):
         return TransferGroup(
             self.kind, self.cc, first_server_port, draws.distribution(self.sizes), self.arrivals or "poisson",
             self.mean_gap_ns or 1.0, self.users, draws.distribution(self.think) if self.think else None,
-            self.think_from or "end", path_of=self.path_of,
+            self.think_from or "end", path_of=self.path_of, settings=FlowSettings(**self.times_ns),
         )  # fmt: skip
 
 

@@ -37,6 +37,7 @@ from experiments.spec.traffic import (
     TrafficPlan,
     UserProgram,
 )
+from hosts.traffic.flow_settings import span_ns
 from hosts.traffic.transfers import draw, server_ports
 from model import paths
 from model.experiment import Experiment
@@ -150,9 +151,10 @@ def finite_ports(spec: Resolved, repetition: int) -> list[range]:
     """
     result: list[range] = []
     first = FIRST_FINITE_SERVER_PORT
-    duration_ns = spec.start_spread_ns + spec.warmup_ns + spec.duration_ns
+    duration_ns = spec.warmup_ns + spec.duration_ns
     for number, group in enumerate(spec.finite):
-        flows = sum(1 for _ in draw(group.group(first), number, duration_ns, _seed(spec, repetition)))
+        span = span_ns(group.start_ns or 0, group.stop_ns or 0, spec.start_spread_ns, duration_ns)
+        flows = sum(1 for _ in draw(group.group(first), number, span, _seed(spec, repetition)))
         result.append(range(first, first + server_ports(flows)))
         first = result[-1].stop
     return result
@@ -358,18 +360,20 @@ def _datagram_options(spec: Resolved, process: FlowProcess, seed: int) -> dict[s
         "seed": seed,
         "arrivals": group.arrivals,
         "sizes": group.sizes,
+        **group.times_ns,
     }
 
 
 def _own_options(spec: Resolved, group: Long | Finite) -> dict[str, Any]:
-    """The settings of a group in a plan of hosts/traffic; empty if all groups have the same."""
+    """The settings of a group in a plan of hosts/traffic; only its times if all groups have the same."""
     if not spec.has_own_settings:
-        return {}
+        return group.times_ns
     buffer_bytes = spec.socket_buffer_bytes(group.access_bps) if group.access_bps else 0
     return {
         **pacing.options(group.pacing, group.window_packets, spec.clock),
         **({"buffer_bytes": buffer_bytes} if buffer_bytes else {}),
         "ecn": spec.ecn_of(group),
+        **group.times_ns,
     }
 
 

@@ -138,6 +138,7 @@ _RATE = Rate.within("64kbit", "100gbit", _RATE_WHY)
 _RTT = Time.within("100us", "10s", _RTT_WHY)
 _DELAY = Time.within("0ns", "10s")
 _UP_TO_AN_HOUR = TimeOrRtts.within("0ns", "3600s")
+_UP_TO_A_DAY = TimeOrRtts.within("0ns", "86400s")
 
 
 class RunKeys(Keys):
@@ -212,6 +213,13 @@ class RunKeys(Keys):
     start_spread: TimeOrRtts | None = field(
         "with GENERATOR=epoll: long flows begin within this time, each at a time that SEED draws: s or rtt (default "
         "1rtt)", _UP_TO_AN_HOUR, kinds=(LONG,))
+    start: TimeOrRtts | None = field(
+        "with GENERATOR=epoll: when flows begin (long flows: within START_SPREAD from then), counted from the start of "
+        "WARMUP: s or rtt (default: with the traffic)", _UP_TO_A_DAY, scope=GROUP, kinds=(*TCP, OPEN_LOOP))
+    stop: TimeOrRtts | None = field(
+        "with GENERATOR=epoll: when long flows and datagrams end, and from when on no finite flow begins, counted as "
+        "START: s or rtt, up to WARMUP + DURATION (default: the end of the traffic)", _UP_TO_A_DAY, scope=GROUP,
+        kinds=(*TCP, OPEN_LOOP))
     load: Fraction | None = field(
         "of finite or open-loop traffic: share of RATE that is offered, in bits on the wire (default 0.8)",
         number("0.001", "2", decimals=SIX_DECIMALS), scope=GROUP, kinds=(FINITE, OPEN_LOOP))

@@ -75,7 +75,17 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     delay = spec.delay or capabilities.default_delay(can, testbed)
     tcp = tcp_options.resolve(spec, spec.switch, wrong)
     ack_delay_ns = _ack_delay_ns(spec, entries, delay, errors, wrong)
-    where = resolve_traffic.Where(clock, switch, testbed, delay, host.bpf_lacks, wire_bytes, ack_delay_ns, tcp)
+    rtts = [entry.rtts_ns for entry in entries if entry.is_tcp] or [entries[0].rtts_ns]
+    rtt_ns = min(least for least, _ in rtts)
+    duration_ns, warmup_ns = (spec.duration.ns(rtt_ns), spec.warmup.ns(rtt_ns))
+    if spec.traffic == transfers.PROGRAM and "warmup" not in given:
+        warmup_ns = 0  # a program is measured from its start
+    spread_ns = resolve_traffic.start_spread_ns(spec.start_spread, generator, rtt_ns)
+    is_known = not errors.keys() & {"duration", "warmup", "rtt", "start_spread"}
+    where = resolve_traffic.Where(
+        clock, switch, testbed, delay, host.bpf_lacks, wire_bytes, ack_delay_ns, tcp, rtt_ns, spread_ns,
+        warmup_ns + duration_ns if is_known else None,
+    )  # fmt: skip
     traffic = resolve_traffic.resolve(entries, generator, where)
     if spec.groups is not None:
         resolve_traffic.refuse_keys(spec.traffic, given, wrong)
@@ -96,12 +106,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
 
     capabilities.refuse(spec, clock, wire_bytes, can, testbed, refused)
     groups.collect(entries, errors)
-    rtts = [entry.rtts_ns for entry in entries if entry.is_tcp] or [entries[0].rtts_ns]
-    rtt_ns = min(least for least, _ in rtts)
     bdp = Fraction(rate_bps * rtt_ns, 8 * 10**9 * wire_bytes)
-    duration_ns, warmup_ns = (spec.duration.ns(rtt_ns), spec.warmup.ns(rtt_ns))
-    if spec.traffic == transfers.PROGRAM and "warmup" not in given:
-        warmup_ns = 0  # a program is measured from its start
     if not errors.keys() & {"duration", "rtt"} and duration_ns < UTILIZATION_WINDOW_RTTS * rtt_ns:
         wrong("duration", f"is too short; allowed: {UTILIZATION_WINDOW_RTTS} RTTs or more, the window of utilization")
     elif not errors.keys() & {"duration", "warmup", "rtt"} and duration_ns + warmup_ns > MAX_TRAFFIC_NS:
@@ -109,7 +114,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
 
     long = [group for group in traffic if isinstance(group, Long)]
     finite = [group for group in traffic if isinstance(group, Finite)]
-    start_spread_ns = resolve_traffic.start_spread_ns(spec.start_spread, generator, rtt_ns) if long else 0
+    start_spread_ns = spread_ns if long else 0
     transfers.refuse_too_many(tuple(finite), start_spread_ns + warmup_ns + duration_ns, wrong)
     buffer_packets, threshold_bytes = spec.buf.threshold(bdp, rate_bps, wire_bytes, spec.mtu)
     ecn = ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, wire_bytes, errors, wrong)
@@ -191,10 +196,12 @@ def _ack_delay_ns(
 def _generator(spec: Spec, clock: str, errors: dict[str, BadValue], wrong: Wrong) -> str:
     """The program that sends TCP flows: iperf3 or epoll."""
     lacks = [kind for kind in transfers.kinds(spec.traffic) if kind != transfers.LONG]
-    generator = spec.generator or ("epoll" if lacks or spec.groups else DEFAULT_GENERATOR[clock])
-    if generator == "iperf3" and (lacks or spec.groups) and not errors.keys() & {"generator", "traffic"}:
+    timed = bool(spec.start or spec.stop)
+    generator = spec.generator or ("epoll" if lacks or spec.groups or timed else DEFAULT_GENERATOR[clock])
+    if generator == "iperf3" and (lacks or spec.groups or timed) and not errors.keys() & {"generator", "traffic"}:
         lacking = {transfers.OPEN_LOOP: "no datagrams", transfers.PROGRAM: "no flows beside programs"}
-        what = "no groups" if spec.groups else lacking.get(lacks[0], "no finite flows")
+        of_flows = lacking.get(lacks[0], "no finite flows") if lacks else "no START and STOP"
+        what = "no groups" if spec.groups else of_flows
         wrong("generator", f"has {what}; allowed: epoll")
     if generator == "iperf3" and clock == "virtual" and not errors.keys() & {"generator", "clock"}:
         wrong("generator", "waits for its peer by spinning, which never ends in virtual time; allowed: epoll")
@@ -290,6 +297,8 @@ def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Wrong) -> N
             f"has {' and '.join(other)} traffic, which is not simulated; allowed: {', '.join(simulated)}",
         ),
         ("groups", spec.groups is not None, "is not simulated; allowed: no groups"),
+        ("start", spec.start is not None, "is not simulated; allowed: no START"),
+        ("stop", spec.stop is not None, "is not simulated; allowed: no STOP"),
         (
             "mode",
             spec.mode == EGRESS_ECN,

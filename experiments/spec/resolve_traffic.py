@@ -17,6 +17,7 @@ from experiments.spec.keys import ARRIVALS, KEYS, Spec
 from experiments.spec.traffic import MAX_FLOWS
 from experiments.spec.transfers import DEFAULT_LOAD, Drawn
 from hosts.traffic.open_loop import BURSTS_FORM, SIZES, is_periodic, read_arrivals
+from lib import units
 from lib.keys import Wrong
 from lib.quantities import TimeOrRtts
 from model.groups import LONG, OPEN_LOOP, Datagrams, Finite, Long, Programs
@@ -36,6 +37,9 @@ class Where:
     wire_bytes: int
     ack_delay_ns: int | None  # of groups without their own
     tcp: Mapping[str, Any] | None  # options of all TCP flows
+    rtt_ns: int  # the run's
+    start_spread_ns: int  # of long flows
+    most_ns: int | None  # WARMUP + DURATION; None: a wrong key of the run leaves it unknown
 
 
 def resolve(
@@ -45,16 +49,16 @@ def resolve(
     result: list[Long | Finite | Datagrams | Programs] = []
     for entry in entries:
         _check(entry, generator)
-        settings = _settings(entry, where)
-        of_entry = _long(entry, settings)
+        settings, times = _settings(entry, where), _times(entry, where, generator)
+        of_entry = _long(entry, settings | times)
         if not entry.errors.keys() & {"access", "access_links"}:
             paths.refuse_access(entry.spec, entry.wrong)
         if not entry.errors.keys() & {"rtts", "access_links", "servers"}:
             paths.refuse(entry.spec, entry.given, entry.wrong)
         cc = of_entry[0].cc if len(of_entry) == 1 else one_cc(entry.spec)
         result += of_entry
-        result += transfers.resolve(entry.spec, cc, where.wire_bytes, entry.wrong, settings)
-        result += _datagrams(entry, where)
+        result += transfers.resolve(entry.spec, cc, where.wire_bytes, entry.wrong, settings | times)
+        result += _datagrams(entry, where, times)
         if "traffic" not in entry.errors and (program := programs.resolve(entry.spec, cc, entry.wrong)):
             result.append(Programs.model_validate(program | settings))
     return tuple(result)
@@ -90,6 +94,30 @@ def _ecn(entry: Entry) -> str | None:
     return spec.ecn
 
 
+def _times(entry: Entry, where: Where, generator: str | None) -> dict[str, int]:
+    """START and STOP as fields of Group. Refuses times that leave a flow no time to send."""
+    spec, most_ns = entry.spec, where.most_ns
+    times_ns = {"start_ns": spec.start.ns(where.rtt_ns)} if spec.start and spec.start.amount else {}
+    times_ns |= {"stop_ns": spec.stop.ns(where.rtt_ns)} if spec.stop else {}
+    if not times_ns or most_ns is None or entry.errors.keys() & {"start", "stop", "traffic"}:
+        return {}
+    begun_ns, key = times_ns.get("start_ns", 0), "stop" if spec.stop else "start"
+    if begun_ns and LONG in transfers.kinds(spec.traffic):
+        begun_ns += where.start_spread_ns
+    begun, most = (units.show(ns, "time") for ns in (begun_ns, most_ns))
+    if generator is None:  # the only traffic is a group of datagrams
+        entry.wrong(key, f"has no meaning with TRAFFIC={OPEN_LOOP} alone; allowed: beside other traffic")
+    elif times_ns.get("stop_ns", 0) > most_ns:
+        entry.wrong("stop", f"is after the end of the traffic; allowed: up to WARMUP + DURATION, {most}")
+    elif spec.stop and begun_ns >= times_ns["stop_ns"]:
+        entry.wrong("stop", f"is too early: flows begin until {begun} (START and START_SPREAD); allowed: up to {most}")
+    elif begun_ns >= most_ns:
+        entry.wrong("start", f"is too late: flows begin until {begun} (with START_SPREAD); allowed: less than {most}")
+    else:
+        return times_ns
+    return {}
+
+
 def _ack_delay_ns(entry: Entry, where: Where) -> int | None:
     """ACK_DELAY in ns; None if it is not given."""
     if not entry.has_ack_delay or entry.errors.keys() & {"ack_delay", "rtt", "rtts"}:
@@ -122,7 +150,7 @@ def _datagram_flows(entry: Entry) -> int:
     return 1 if spec.flows is None or LONG in transfers.kinds(spec.traffic) else spec.flows
 
 
-def _datagrams(entry: Entry, where: Where) -> list[Datagrams]:
+def _datagrams(entry: Entry, where: Where, times: Mapping[str, int]) -> list[Datagrams]:
     """The open-loop traffic of an entry."""
     spec = entry.spec
     if OPEN_LOOP not in transfers.kinds(spec.traffic):
@@ -136,6 +164,7 @@ def _datagrams(entry: Entry, where: Where) -> list[Datagrams]:
             load=float(DEFAULT_LOAD if spec.load is None else spec.load),
             sizes=spec.sizes if isinstance(spec.sizes, str) else SIZES[0],
             arrivals=spec.arrivals or ARRIVALS[0],
+            **times,
         )
     ]
 

@@ -88,7 +88,7 @@ def resolve(spec: Any, cc: str | None, wire_bytes: int, wrong: Wrong, settings: 
 
 def refuse_too_many(groups: tuple[Finite, ...], traffic_ns: int, wrong: Wrong) -> None:
     """Calls `wrong` if all groups together make more flows than a run can have."""
-    flows = sum(group.flows(traffic_ns) for group in groups)
+    flows = sum(group.flows((group.stop_ns or traffic_ns) - (group.start_ns or 0)) for group in groups)
     if flows <= MOST_TRANSFERS:
         return
     problem = f"{flows:,.0f} flows in the {traffic_ns / 1e9:g} s of traffic; allowed: {MOST_TRANSFERS:,} in a run"

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hosts.traffic import child, open_loop, transfers
+from hosts.traffic import child, flow_settings, open_loop, transfers
+from hosts.traffic.flow_settings import FlowSettings
+from hosts.traffic.open_loop import DatagramGroup
 from hosts.traffic.outcome import planned_start, read_report, refuse_to_overwrite, seconds_until
 from hosts.traffic.plan import MOST_PORT, LongFlowsPlan
 from hosts.traffic.plan_reader import PlanError
@@ -33,17 +35,21 @@ def flow_lines(plan: LongFlowsPlan) -> Iterator[str]:
 
     Raises PlanError if a group of finite flows needs a server port of other flows, or one beyond MOST_PORT.
     """
-    offsets = iter(offsets_ns(plan))
+    starts = offsets_ns(plan)
+    offsets, spread_ns = iter(starts), max(starts, default=0)
     for process in plan.processes:
-        cc = plan.kernel_name(process.cc)
+        cc, settings = plan.kernel_name(process.cc), process.settings
+        begin_ns, end_ns = span_ns(plan, settings, spread_ns)
+        words = settings.words() + " late" * bool(settings.start_ns) + f" stop={end_ns}" * bool(settings.stop_ns)
         for number in range(process.flows):
             ports = f"{process.first_client_port + number} {process.server_port}"
-            yield f"{cc} {ports} {next(offsets)} 0 0{process.settings.words()}\n"
+            yield f"{cc} {ports} {begin_ns + next(offsets)} 0 0{words}\n"
     users_before = 0
     owners = _port_owners(plan)
     for number, group in enumerate(plan.transfers):
-        cc, settings = plan.kernel_name(group.cc), group.settings.words()
-        for index, transfer in enumerate(transfers.draw(group, number, finite_ns(plan), plan.seed)):
+        cc, span = plan.kernel_name(group.cc), span_ns(plan, group.settings, spread_ns)
+        settings = group.settings.words() + f" stop={span[1]}" * bool(group.settings.stop_ns)
+        for index, transfer in enumerate(transfers.draw(group, number, span, plan.seed)):
             client_port, server_port = transfers.ports(index, group)
             if owners.get(server_port, number) != number or server_port > MOST_PORT:
                 raise PlanError([f"transfers[{number}]: its flow {index + 1} needs server port {server_port}, which "
@@ -68,16 +74,21 @@ def _owner(number: int | None) -> str:
     return "belongs to the long flows" if number == LONG_FLOWS else f"belongs to transfers[{number}]"
 
 
-def finite_ns(plan: LongFlowsPlan) -> int:
-    """The time in which finite flows begin: from the common start to the end."""
-    return max(offsets_ns(plan), default=0) + plan.duration_ns
+def spread_ns_of(plan: LongFlowsPlan) -> int:
+    """The time from the common start to the start of the last long flow, apart from START of a group."""
+    return max(offsets_ns(plan), default=0)
+
+
+def span_ns(plan: LongFlowsPlan, group: FlowSettings | DatagramGroup, spread_ns: int) -> tuple[int, int]:
+    """From when to when flows of a group begin, in ns from the common start."""
+    return flow_settings.span_ns(group.start_ns, group.stop_ns, spread_ns, plan.duration_ns)
 
 
 def arguments(plan: LongFlowsPlan, server: str, start_mono_ns: int, directory: Path) -> list[str]:
     """Options of tcp_flows; `server` is a numeric address."""
     words = ["--server", server, "--report", str(directory / REPORT)]
     words += ["--records", str(directory / RECORDS)] if plan.transfers else []
-    words += ["--start-mono-ns", str(start_mono_ns), "--duration-ns", str(plan.duration_ns)]
+    words += ["--start-mono-ns", str(start_mono_ns), "--duration-ns", str(spread_ns_of(plan) + plan.duration_ns)]
     words += ["--connect-interval-ns", str(plan.connect_interval_ns), "--drain-ns", str(plan.drain_ns)]
     words += ["--setup-ns", str(plan.setup_seconds * 1_000_000_000)]
     return words + (["--mss", str(plan.mss_bytes)] if plan.mss_bytes is not None else [])
@@ -98,8 +109,9 @@ def run(plan: LongFlowsPlan, directory: Path, addresses: tuple[str, str]) -> dic
         refuse_to_overwrite(directory / name)
     tasks = [_tcp_task(plan, addresses[1], start_ns, directory)] if plan.processes or plan.transfers else []
     for group, name in zip(plan.datagrams, reports):
-        words = open_loop.arguments(group, addresses[1], start_ns, finite_ns(plan), directory / name)
-        tasks.append(child.Task("open_loop", words, (), seconds_until(start_ns) + finite_ns(plan) / 1e9))
+        begin_ns, end_ns = span_ns(plan, group, spread_ns_of(plan))
+        words = open_loop.arguments(group, addresses[1], start_ns + begin_ns, end_ns - begin_ns, directory / name)
+        tasks.append(child.Task("open_loop", words, (), seconds_until(start_ns) + end_ns / 1e9))
     outcomes = child.carry_out_all(tasks)
     errors = [error for _, of_task in outcomes for error in of_task]
     of_tcp = len(tasks) - len(reports)
@@ -109,7 +121,7 @@ def run(plan: LongFlowsPlan, directory: Path, addresses: tuple[str, str]) -> dic
         sent.append(Sent(status, name, read_report(directory / name, errors)))
         errors += open_loop.unsent(sent[-1].report)
     if not of_tcp:
-        report = _times_of(sent[0].report)
+        report = _times_of(plan, sent[0].report)
     return describe(plan, addresses, outcomes[0][0], report, sent, errors)
 
 
@@ -126,16 +138,24 @@ def _tcp_task(plan: LongFlowsPlan, server: str, start_ns: int, directory: Path) 
     return child.Task("tcp_flows", words, flow_lines(plan), longest_seconds(plan, start_ns))
 
 
-def _times_of(report: dict[str, Any]) -> dict[str, Any]:
-    """The times of the traffic in a report of build/open_loop."""
-    return {name: report.get(name, 0) for name in ("start_mono_ns", "end_mono_ns", "ended_mono_ns")}
+def _times_of(plan: LongFlowsPlan, report: dict[str, Any]) -> dict[str, Any]:
+    """The times of the traffic, of the report of build/open_loop about the plan's first datagrams."""
+    group = plan.datagrams[0]
+    times = {name: report.get(name, 0) for name in ("start_mono_ns", "end_mono_ns", "ended_mono_ns")}
+    if not report or not (group.start_ns or group.stop_ns):
+        return times
+    start_ns = times["start_mono_ns"] - span_ns(plan, group, 0)[0]
+    end_ns = start_ns + plan.duration_ns
+    return {"start_mono_ns": start_ns, "end_mono_ns": end_ns, "ended_mono_ns": end_ns}
 
 
 def describe(
     plan: LongFlowsPlan, addresses: tuple[str, str], status: int, report: dict[str, Any], sent: list[Sent],
     errors: list[str],
 ) -> dict[str, Any]:  # fmt: skip
-    """The contents of traffic.json. Every long flow of the plan was sending from `start_mono_ns` to `end_mono_ns`."""
+    """The contents of traffic.json. Every long flow of the plan without a time of its own was sending from
+    `start_mono_ns` to `end_mono_ns`.
+    """
     by_port = {entry["client_port"]: entry for entry in report.get("flows", [])}
     flows: list[dict[str, Any]] = []
     groups: list[dict[str, Any]] = []
@@ -158,6 +178,7 @@ def describe(
             flow |= {"src_addr": addresses[0], "dst_addr": addresses[1]}
             flow |= {"src_port": port, "dst_port": process.server_port}
             numbers = {name: by_port.get(port, {}).get(name) for name in ("started_mono_ns", "bytes_acked")}
+            numbers |= {name: by_port[port][name] for name in ("stopped_mono_ns",) if name in by_port.get(port, {})}
             flows.append({**flow, **numbers})
     for of_datagrams, done in zip(plan.datagrams, sent):
         groups.append(open_loop.described_group(of_datagrams, done.status, done.file))

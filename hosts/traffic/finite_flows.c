@@ -37,7 +37,7 @@ static void finish(struct run *run, struct flow *flow, uint8_t end)
 	run->refused += end == FLOW_END_REFUSED;
 	run->reset += end == FLOW_END_RESET;
 	if (flow->next)
-		agenda_add(&run->agenda, flow->next, flow->ended_mono_ns + flow->next->offset_ns);
+		tcp_flows_plan(run, flow->next, flow->ended_mono_ns + flow->next->offset_ns);
 }
 
 static int write_on(struct run *run, struct flow *flow)

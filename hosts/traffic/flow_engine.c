@@ -22,6 +22,20 @@ int tcp_flows_watch(struct run *run, int operation, struct flow *flow, uint32_t 
 	return err;
 }
 
+void tcp_flows_plan(struct run *run, struct flow *flow, uint64_t due_mono_ns)
+{
+	if (!flow->stop_ns || due_mono_ns < run->start_mono_ns + flow->stop_ns)
+		agenda_add(&run->agenda, flow, due_mono_ns);
+}
+
+static int start_sending(struct run *run, struct flow *flow)
+{
+	flow->state = FLOW_SENDING;
+	if (pump_is_open(&run->pump))
+		return flow_pump(flow, &run->pump);
+	return flow_write(flow) || tcp_flows_watch(run, EPOLL_CTL_MOD, flow, EPOLLOUT | EPOLLRDHUP);
+}
+
 /* Handles a ready socket. 0, or -errno if the run cannot go on; the flow's error or a message says why. */
 static int serve(struct run *run, struct flow *flow, uint32_t ready)
 {
@@ -34,8 +48,13 @@ static int serve(struct run *run, struct flow *flow, uint32_t ready)
 		if (err)
 			return err;
 		flow->connected_mono_ns = mono_now_ns();
-		run->connected++;
-		return tcp_flows_watch(run, EPOLL_CTL_MOD, flow, EPOLLRDHUP);
+		run->connected += !flow->late;
+		err = tcp_flows_watch(run, EPOLL_CTL_MOD, flow, EPOLLRDHUP);
+		if (err || !flow->late)
+			return err;
+		err = start_sending(run, flow);
+		flow->started_mono_ns = mono_now_ns();
+		return err;
 	}
 	if (ready & (EPOLLERR | EPOLLHUP | EPOLLRDHUP))
 		return flow_ended(flow, flow->state == FLOW_SENDING ? "sending" : "waiting for the start");
@@ -90,7 +109,7 @@ static int connect_long_flows(struct run *run)
 	uint64_t deadline_ns = mono_now_ns() + run->setup_ns;
 	int result = 0;
 
-	for (uint32_t index = 0; index < run->list.long_count; index++) {
+	for (uint32_t index = 0; index < run->list.early_count; index++) {
 		struct flow *flow = run->list.long_flows[index];
 
 		if (index) {
@@ -104,11 +123,11 @@ static int connect_long_flows(struct run *run)
 		    tcp_flows_watch(run, EPOLL_CTL_ADD, flow, EPOLLOUT | EPOLLRDHUP))
 			return -EIO;
 	}
-	while (!result && run->connected < run->list.long_count)
+	while (!result && run->connected < run->list.early_count)
 		result = step(run, deadline_ns);
 	if (result <= 0)
 		return result;
-	for (uint32_t index = 0; index < run->list.long_count; index++)
+	for (uint32_t index = 0; index < run->list.early_count; index++)
 		flow_unanswered(run->list.long_flows[index], run->setup_ns);
 	return -EIO;
 }
@@ -124,23 +143,74 @@ static void plan_flows(struct run *run)
 	run->start_mono_ns =
 		run->planned_start_mono_ns > soonest_ns ? run->planned_start_mono_ns : soonest_ns;
 	run->end_mono_ns = run->start_mono_ns + run->duration_ns;
-	if (list->long_count)
-		run->end_mono_ns += list->long_flows[list->long_count - 1]->offset_ns;
 	for (uint32_t index = 0; index < list->count; index++)
 		if (!list->flows[index].follows)
-			agenda_add(&run->agenda, list->flows + index,
-				   run->start_mono_ns + list->flows[index].offset_ns);
+			tcp_flows_plan(run, list->flows + index,
+				       run->start_mono_ns + list->flows[index].offset_ns);
 }
 
-static int start_sending(struct run *run, struct flow *flow)
+static void account(struct run *run, struct flow *flow)
 {
-	flow->state = FLOW_SENDING;
-	if (pump_is_open(&run->pump))
-		return flow_pump(flow, &run->pump);
-	return flow_write(flow) || tcp_flows_watch(run, EPOLL_CTL_MOD, flow, EPOLLOUT | EPOLLRDHUP);
+	struct tcp_info info = {0};
+	uint16_t timeouts;
+
+	if (flow_account(flow, &info, &timeouts))
+		flow_records_add(&run->records, &run->path, flow, (uint32_t)(flow - run->list.flows),
+				 flow_is_finite(flow) ? FLOW_END_UNFINISHED : FLOW_END_LONG, &info, timeouts);
 }
 
-/* Begins all flows that are due at due_mono_ns. 0; 1 if the traffic is over by now; or -EIO. */
+/* Whether the flow has a socket and has not been stopped. */
+static bool is_open(const struct flow *flow)
+{
+	return flow->fd >= 0 && !flow->ended_mono_ns;
+}
+
+static void account_all(struct run *run)
+{
+	for (uint32_t index = 0; index < run->list.count; index++)
+		if (is_open(run->list.flows + index))
+			account(run, run->list.flows + index);
+}
+
+/* Lets the flow send no new data. A late flow that is not connected by now has failed. */
+static void stop_sending(struct run *run, struct flow *flow, uint64_t now_ns)
+{
+	if (flow->late)
+		flow_unanswered(flow, now_ns - flow->syn_mono_ns);
+	flow_stop(flow, &run->pump);
+}
+
+/* Begins a long flow. 1 if it sends, 0 if it connects first, or -EIO. */
+static int begin_long_flow(struct run *run, struct flow *flow)
+{
+	if (flow->stop_ns)
+		agenda_add(&run->agenda, flow, run->start_mono_ns + flow->stop_ns);
+	if (!flow->late)
+		return start_sending(run, flow) ? -EIO : 1;
+	flow->syn_mono_ns = mono_now_ns();
+	if (flow_connect(flow, &run->path) ||
+	    tcp_flows_watch(run, EPOLL_CTL_ADD, flow, EPOLLOUT | EPOLLRDHUP))
+		return -EIO;
+	return 0;
+}
+
+/* Ends a long flow before the end of the traffic, in two steps as drain() does: it stops sending, and after the drain
+ * it gets its RST.
+ */
+static void end_long_flow(struct run *run, struct flow *flow)
+{
+	if (flow->state == FLOW_STOPPED) {
+		flow_abort(flow);
+		return;
+	}
+	flow->ended_mono_ns = mono_now_ns();
+	stop_sending(run, flow, flow->ended_mono_ns);
+	tcp_flows_watch(run, EPOLL_CTL_DEL, flow, 0);
+	account(run, flow);
+	agenda_add(&run->agenda, flow, flow->ended_mono_ns + run->drain_ns);
+}
+
+/* Begins all flows that are due at due_mono_ns, and ends long flows. 0; 1 if the traffic is over by now; or -EIO. */
 static int begin(struct run *run, uint64_t due_mono_ns)
 {
 	struct flow *started = NULL, *flow;
@@ -155,8 +225,15 @@ static int begin(struct run *run, uint64_t due_mono_ns)
 				return result;
 			continue;
 		}
-		if (start_sending(run, flow))
-			return -EIO;
+		if (flow->state != FLOW_NONE && flow->state != FLOW_CONNECTED) {
+			end_long_flow(run, flow);
+			continue;
+		}
+		result = begin_long_flow(run, flow);
+		if (result < 0)
+			return result;
+		if (!result)
+			continue;
 		flow->next = started;
 		started = flow;
 	}
@@ -189,30 +266,19 @@ static int send_until_end(struct run *run)
 	}
 }
 
-static void account(struct run *run, struct flow *flow)
-{
-	struct tcp_info info = {0};
-	uint16_t timeouts;
-
-	if (flow_account(flow, &info, &timeouts))
-		flow_records_add(&run->records, &run->path, flow, (uint32_t)(flow - run->list.flows),
-				 flow_is_finite(flow) ? FLOW_END_UNFINISHED : FLOW_END_LONG, &info, timeouts);
-}
-
 /* Stops all flows and lets the segments in flight arrive and be acknowledged. The sockets leave the epoll set: errors
  * no longer matter, and a dead connection would be ready all the time.
  */
 static int drain(struct run *run)
 {
 	for (uint32_t index = 0; index < run->list.count; index++)
-		if (run->list.flows[index].fd >= 0)
-			flow_stop(run->list.flows + index, &run->pump);
+		if (is_open(run->list.flows + index))
+			stop_sending(run, run->list.flows + index, run->end_mono_ns);
 	run->ended_mono_ns = mono_now_ns();
 	for (uint32_t index = 0; index < run->list.count; index++)
-		if (run->list.flows[index].fd >= 0)
+		if (is_open(run->list.flows + index))
 			tcp_flows_watch(run, EPOLL_CTL_DEL, run->list.flows + index, 0);
-	for (uint32_t index = 0; index < run->list.count; index++)
-		account(run, run->list.flows + index);
+	account_all(run);
 	return run->drain_ns ? serve_until(run, run->end_mono_ns + run->drain_ns) : 0;
 }
 
@@ -227,7 +293,6 @@ int tcp_flows_carry(struct run *run)
 	if (!result)
 		return drain(run);
 	run->ended_mono_ns = mono_now_ns();
-	for (uint32_t index = 0; index < run->list.count; index++)
-		account(run, run->list.flows + index);
+	account_all(run);
 	return result;
 }

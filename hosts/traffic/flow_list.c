@@ -69,7 +69,7 @@ static bool next_number(char **rest, uint64_t low, uint64_t high, uint64_t *valu
 	return word && whole_number(word, low, high, value);
 }
 
-/* A word after the numbers: from=ADDRESS, window=N, buffer=N, pacing or ecn. */
+/* A word after the numbers: from=ADDRESS, window=N, buffer=N, stop=N, pacing, ecn or late. */
 static bool read_setting(struct flow_list *list, struct flow *flow, const char *word)
 {
 	const char *value = strchr(word, '=');
@@ -80,10 +80,14 @@ static bool read_setting(struct flow_list *list, struct flow *flow, const char *
 		return flow->pacing = true;
 	if (!strcmp(word, "ecn"))
 		return flow->ecn = true;
+	if (!strcmp(word, "late"))
+		return flow->late = !flow_is_finite(flow);
 	if (!value++)
 		return false;
 	if (length == 4 && !strncmp(word, "from", length))
 		return (flow->source = intern_source(list, value));
+	if (length == 4 && !strncmp(word, "stop", length))
+		return whole_number(value, 1, INT64_MAX, &flow->stop_ns);
 	if (length != 6)
 		return false;
 	if (!strncmp(word, "window", length) && whole_number(value, 1, MOST_WINDOW_SEGMENTS, &number))
@@ -125,6 +129,8 @@ static int by_offset(const void *left, const void *right)
 {
 	const struct flow *a = *(struct flow *const *)left, *b = *(struct flow *const *)right;
 
+	if (a->late != b->late)
+		return a->late ? 1 : -1;
 	if (a->offset_ns != b->offset_ns)
 		return a->offset_ns < b->offset_ns ? -1 : 1;
 	return (a->client_port > b->client_port) - (a->client_port < b->client_port);
@@ -163,10 +169,12 @@ static int arrange(struct flow_list *list)
 	for (uint32_t index = 0; index < list->count; index++) {
 		struct flow *flow = list->flows + index;
 
-		if (!flow_is_finite(flow))
+		if (!flow_is_finite(flow)) {
 			list->long_flows[list->long_count++] = flow;
-		else if (flow->user)
+			list->early_count += !flow->late;
+		} else if (flow->user) {
 			of_users[user_count++] = flow;
+		}
 	}
 	qsort(list->long_flows, list->long_count, sizeof(*list->long_flows), by_offset);
 	link_users(of_users, user_count);
@@ -232,5 +240,5 @@ void flow_list_free(struct flow_list *list)
 	free(list->long_flows);
 	list->flows = NULL;
 	list->long_flows = NULL;
-	list->count = list->long_count = 0;
+	list->count = list->long_count = list->early_count = 0;
 }

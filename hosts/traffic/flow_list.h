@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The flows of tcp_flows, one per line of its standard input:
  *   CONGESTION_CONTROL CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...]
- * BYTES 0: a long flow. It connects before the common start and sends from OFFSET_NS after the start to the end.
+ * BYTES 0: a long flow. It connects before the common start and sends from OFFSET_NS after the start to the end. With
+ * the word `late` it connects OFFSET_NS after the start, and sends at once.
  * Otherwise a finite flow, which connects, sends BYTES and closes. With USER 0 it connects OFFSET_NS after the start.
  * A user's finite flows follow each other in the order of their lines: the first connects OFFSET_NS after the start,
  * each later flow OFFSET_NS after the end of the previous flow.
@@ -11,6 +12,8 @@
  *   window=N      most segments in flight, whatever the congestion control; needs the traffic device (pump.h)
  *   buffer=N      bytes of the send buffer; without this word the host's settings bound the buffer
  *   pacing        segments are spread over the round trip
+ *   stop=N        N ns after the start a long flow stops sending, and its connection is aborted after the drain; a
+ *                 finite flow that would begin then or later does not begin
  *   ecn           a connection without ECN is a failure. If only some flows have this word, only their SYNs ask for
  *                 ECN. Otherwise the host's setting decides
  * The caller has checked the plan as a whole; a malformed line is still reported with its number.
@@ -44,6 +47,7 @@ enum flow_state {
 struct flow {
 	const char *cc;
 	uint64_t offset_ns;
+	uint64_t stop_ns; /* from the start; 0: none */
 	uint64_t bytes;
 	const struct sockaddr_storage *source; /* without a port; NULL: the kernel chooses */
 	struct flow *next;		       /* the same user's next flow */
@@ -55,13 +59,15 @@ struct flow {
 	uint16_t server_port;
 	bool pacing;
 	bool ecn;
+	bool late; /* a long flow that connects after the start */
 
 	enum flow_state state;
 	int fd;
 	uint64_t syn_mono_ns; /* read before connect; a time is 0 if its event did not occur */
 	uint64_t connected_mono_ns;
 	uint64_t started_mono_ns; /* read after the first write or pump_send */
-	uint64_t ended_mono_ns;	  /* of a finite flow: the ACK of its last byte and FIN, or its failure */
+	uint64_t ended_mono_ns;	  /* of a finite flow: the ACK of its last byte and FIN, or its failure; of a long
+				   * flow: its stop before the end of the traffic */
 	uint64_t bytes_written;
 	uint64_t bytes_acked;
 	uint64_t retransmits; /* segments */
@@ -71,8 +77,9 @@ struct flow {
 struct flow_list {
 	struct flow *flows; /* in the order of the lines */
 	uint32_t count;
-	struct flow **long_flows; /* sorted by offset, then by client port */
+	struct flow **long_flows; /* late flows last; sorted by offset, then by client port */
 	uint32_t long_count;
+	uint32_t early_count; /* long flows that connect before the start */
 	struct sockaddr_storage sources[2 * MOST_SOURCES]; /* a hash table; family 0: free */
 	uint32_t source_count;
 	char ccs[MOST_CONGESTION_CONTROLS][CC_NAME_BYTES];

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hosts.traffic.plan_reader import Reader
+from hosts.traffic.plan_reader import MOST_NS, Reader
 
-KEYS = ("window_segments", "buffer_bytes", "pacing", "ecn")
+KEYS = ("window_segments", "buffer_bytes", "pacing", "ecn", "start_ns", "stop_ns")
 MOST_WINDOW_SEGMENTS = 1_000_000
 LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES = 4096, 2**31 - 1
 
@@ -17,13 +17,16 @@ LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES = 4096, 2**31 - 1
 class FlowSettings:
     """`window_segments`: bound on the congestion window (0: no bound). A bound needs the virtual-time kernel.
     `buffer_bytes`: size of the send buffer (0: the host's settings bound it). `ecn`: a connection without ECN is an
-    error; if only some flows of a plan have `ecn`, the others do not ask for ECN.
+    error; if only some flows of a plan have `ecn`, the others do not ask for ECN. `start_ns`: when the flows begin;
+    `stop_ns`: when long flows end, and from when on no finite flow begins (both 0: with the traffic; see span_ns).
     """
 
     window_segments: int = 0
     buffer_bytes: int = 0
     pacing: bool = False
     ecn: bool = False
+    start_ns: int = 0
+    stop_ns: int = 0
 
     def words(self) -> str:
         """The settings as words of a flow's line for build/tcp_flows, each after a space."""
@@ -46,4 +49,12 @@ def parse(values: dict[str, Any], read: Reader, path: str = "", default: FlowSet
         else 0,
         read.flag(values, "pacing", path, default.pacing),
         read.flag(values, "ecn", path, default.ecn),
+        *(read.number(values, key, 0, MOST_NS, path, getattr(default, key)) for key in ("start_ns", "stop_ns")),
     )
+
+
+def span_ns(start_ns: int, stop_ns: int, spread_ns: int, duration_ns: int) -> tuple[int, int]:
+    """From when to when flows with these times begin, in ns from the common start. `start_ns` and `stop_ns` count from
+    `spread_ns` on, when the last of the flows that begin with the traffic has begun.
+    """
+    return spread_ns + start_ns if start_ns else 0, spread_ns + (stop_ns or duration_ns)

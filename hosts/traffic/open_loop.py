@@ -47,6 +47,10 @@ NUMBERS = (
 )
 
 
+# Of a group beside others: flow_settings.span_ns.
+TIMES = (("start_ns", 0, MOST_NS, 0), ("stop_ns", 0, MOST_NS, 0))
+
+
 def flow_packets(sizes: str) -> int | None:
     """Packets of the flows whose slow-start bursts are sent: 14 for bursts:14p; None for other sizes."""
     match = re.fullmatch("bursts:([1-9][0-9]{0,3})p", sizes)
@@ -90,7 +94,7 @@ SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
 @dataclass(frozen=True)
 class DatagramGroup:
-    """The datagrams of one process of build/open_loop."""
+    """The datagrams of one process of build/open_loop. Alone, they have no `start_ns` and `stop_ns`."""
 
     server_port: int
     first_client_port: int
@@ -101,6 +105,8 @@ class DatagramGroup:
     seed: int
     arrivals: str
     sizes: str
+    start_ns: int = 0
+    stop_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -134,8 +140,9 @@ def parse_group(values: Any, path: str, read: Reader) -> DatagramGroup | None:
         return None
     prefix = f"{path}." if path else ""
     before = len(read.errors)
-    read.unknown(values, {"arrivals", "sizes", *(key for key, *_ in NUMBERS)}, prefix)
-    numbers = {key: read.number(values, key, low, high, prefix, default) for key, low, high, default in NUMBERS}
+    rows = NUMBERS + (TIMES if path else ())
+    read.unknown(values, {"arrivals", "sizes", *(key for key, *_ in rows)}, prefix)
+    numbers = {key: read.number(values, key, low, high, prefix, default) for key, low, high, default in rows}
     group = DatagramGroup(arrivals=_arrivals(values, prefix, read), sizes=_sizes(values, prefix, read), **numbers)
     if is_periodic(group.arrivals) and group.sizes != SIZES[0]:
         read.errors.append(f"{prefix}sizes: {group.sizes} with arrivals {group.arrivals}; give {SIZES[0]}")

@@ -45,11 +45,12 @@ class LongFlowsPlan:
     """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible.
 
     iperf3 only: `seconds`. iperf3 takes no `ecn`: net.ipv4.tcp_ecn decides.
-    epoll only: `duration_ns` is the time from the last flow's start to the end. Each flow starts within
-    `start_spread_ns`, at a time drawn with `seed`. `connect_interval_ns` is the time between two SYNs, `drain_ns` from
-    the end to the RSTs. `transfers` are the groups of finite flows. `datagrams` are the groups of open-loop traffic,
-    which is sent from the common start to the end. A plan with `transfers` or `datagrams` needs no long flows. Each
-    group of TCP flows has its settings (flow_settings.py), by default those of the plan.
+    epoll only: `duration_ns` is the time from the start of the last flow, apart from groups with a start of their own,
+    to the end. Each flow starts within `start_spread_ns`, at a time drawn with `seed`. `connect_interval_ns` is the
+    time between two SYNs, `drain_ns` from the end to the RSTs. `transfers` are the groups of finite flows. `datagrams`
+    are the groups of open-loop traffic, which is sent from the common start to the end, or at the group's own times. A
+    plan with `transfers` or `datagrams` needs no long flows. Each group of TCP flows has its settings
+    (flow_settings.py), by default those of the plan.
     Both generators: `kernel_names` maps congestion controls to their names in the kernel, where the plan's names
     differ.
     """

@@ -17,7 +17,7 @@ struct run {
 	uint64_t duration_ns;
 	uint64_t connect_interval_ns; /* between two SYNs of long flows */
 	uint64_t setup_ns;	      /* limit for all handshakes of long flows, from the first SYN */
-	uint64_t drain_ns;	      /* from the end to the RSTs */
+	uint64_t drain_ns;	      /* from the end, or the stop of a long flow, to the RSTs */
 	const char *report;
 	const char *records_path; /* NULL: no records */
 
@@ -27,7 +27,7 @@ struct run {
 	struct flow_list list;
 	struct agenda agenda; /* flows that have a start time and have not begun */
 	struct flow_records records;
-	uint32_t connected; /* long flows */
+	uint32_t connected; /* long flows that connect before the start */
 	uint32_t open;	    /* finite flows that have a socket */
 	uint32_t most_open;
 	uint32_t finished; /* finite flows, by their ends */
@@ -36,10 +36,13 @@ struct run {
 	const struct flow *first_failed; /* finite flow */
 	struct send_lateness lateness;	 /* of SYNs of finite flows */
 	uint64_t start_mono_ns;		 /* offsets count from here; 0: the run ended before the start */
-	uint64_t end_mono_ns;		 /* planned: start + last long flow's offset + duration */
+	uint64_t end_mono_ns;		 /* planned: start + duration */
 	uint64_t ended_mono_ns;		 /* read after the last write */
 	const char *stopped;		 /* name of the signal that ended the run; NULL: none */
 };
+
+/* Puts the flow on the agenda, unless it would begin at its stop or later. */
+void tcp_flows_plan(struct run *run, struct flow *flow, uint64_t due_mono_ns);
 
 /* Carries the run out, from the first SYN to the end of the drain. 0, -EINTR or -EIO; a flow's error is in the flow. */
 int tcp_flows_carry(struct run *run);

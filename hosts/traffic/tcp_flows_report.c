@@ -28,6 +28,8 @@ static void print_flow(FILE *file, const struct flow *flow)
 		print_text(file, flow->error);
 	else
 		fputs("null", file);
+	if (flow->ended_mono_ns)
+		fprintf(file, ",\"stopped_mono_ns\":%" PRIu64, flow->ended_mono_ns);
 	fputc('}', file);
 }
 

@@ -123,15 +123,17 @@ def _distribution(values: dict[str, Any], key: str, path: str, read: Reader) -> 
         return None
 
 
-def draw(group: TransferGroup, number: int, duration_ns: int, seed: int) -> Iterator[Transfer]:
-    """The flows of group `number` that can begin within `duration_ns`. Users are numbered from 1 in each group."""
+def draw(group: TransferGroup, number: int, span_ns: tuple[int, int], seed: int) -> Iterator[Transfer]:
+    """The flows of group `number` that can begin within `span_ns`, (begin, end). Users are numbered from 1 in each
+    group. The draws do not depend on the begin.
+    """
     if group.kind == "finite":
-        return _arriving(group, number, duration_ns, seed)
+        return _arriving(group, number, span_ns, seed)
     dealt = _dealt_sources(group, number, seed)
     return (
         transfer
         for user in range(group.users)
-        for transfer in _of_user(group, number, user, duration_ns, seed, dealt[user % len(dealt)])
+        for transfer in _of_user(group, number, user, span_ns, seed, dealt[user % len(dealt)])
     )
 
 
@@ -148,19 +150,19 @@ def _size(group: TransferGroup, random: Random) -> int:
     return max(1, math.ceil(group.sizes.quantile(random.random())))
 
 
-def _arriving(group: TransferGroup, number: int, duration_ns: int, seed: int) -> Iterator[Transfer]:
+def _arriving(group: TransferGroup, number: int, span_ns: tuple[int, int], seed: int) -> Iterator[Transfer]:
     sizes, gaps = Random(f"sizes {seed} {number}"), Random(f"arrivals {seed} {number}")
     dealt = _dealt_sources(group, number, seed)
     at_ns = 0.0
     for index in count():
         at_ns += -group.mean_gap_ns * math.log1p(-gaps.random()) if group.arrivals == "poisson" else group.mean_gap_ns
-        if at_ns >= duration_ns:
+        if at_ns >= span_ns[1] - span_ns[0]:
             return
-        yield Transfer(int(at_ns), _size(group, sizes), 0, dealt[index % len(dealt)])
+        yield Transfer(span_ns[0] + int(at_ns), _size(group, sizes), 0, dealt[index % len(dealt)])
 
 
 def _of_user(
-    group: TransferGroup, number: int, user: int, duration_ns: int, seed: int, source: int
+    group: TransferGroup, number: int, user: int, span_ns: tuple[int, int], seed: int, source: int
 ) -> Iterator[Transfer]:
     """The flows of one user. The first flow begins after a think time. With `think_from` end the number of flows is an
     upper bound: all that would begin within the duration if transfers took no time. All flows use `source`, unless
@@ -169,17 +171,19 @@ def _of_user(
     assert group.think is not None
     random, sources = Random(f"user {seed} {number} {user}"), Random(f"sources of user {seed} {number} {user}")
     draws_source = group.path_of == "transfer" and len(group.sources) > 1
-    at_ns = 0
+    waits = group.think_from == "end"
+    begin_ns, end_ns = span_ns
+    at_ns = first_ns = begin_ns  # the first flow's offset counts from the start of the traffic
     while True:
         think_ns = max(1, int(group.think.quantile(random.random())))
         at_ns += think_ns
         size = _size(group, random)
-        if at_ns >= duration_ns:
+        if at_ns >= end_ns:
             return
         if draws_source:
             source = sources.randrange(len(group.sources))
-        waits = group.think_from == "end"
-        yield Transfer(think_ns if waits else at_ns, size, user + 1 if waits else 0, source)
+        yield Transfer(first_ns + think_ns if waits else at_ns, size, user + 1 if waits else 0, source)
+        first_ns = 0
 
 
 def ports(index: int, group: TransferGroup) -> tuple[int, int]:

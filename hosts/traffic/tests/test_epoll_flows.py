@@ -122,6 +122,39 @@ def test_plan__bounds_windows_and_paces_all_groups_but_those_that_say_otherwise(
     assert settings == ["window=32 pacing", "window=32 pacing", "buffer=65536 ecn"]
 
 
+def test_flow_lines__times_of_groups_move_no_draw_of_others():
+    sizes, think = {"name": "exponential", "mean": 5000}, {"name": "exponential", "mean": 10_000_000}
+    of_finite = {"kind": "finite", "cc": "reno", "first_server_port": 6001, "sizes": sizes, "mean_gap_ns": 5e6}
+    of_users = {"kind": "closed-loop", "cc": "reno", "first_server_port": 6002, "sizes": sizes, "users": 3}
+    of_users["think"] = think
+    more = {"start_spread_ns": 1000, "seed": 3}
+
+    def lines(*times):
+        long, other, finite, users = ({"start_ns": start, "stop_ns": stop} for start, stop in times)
+        groups = [{**group("cubic", 2, 0), **long}, {**group("bbr", 2, 1), **other}]
+        plan = parse(plan_of(*groups, transfers=[of_finite | finite, of_users | users], **more))
+        words = [line.split() for line in epoll_flows.flow_lines(plan)]
+        assert max(epoll_flows.offsets_ns(plan)) == spread_ns
+        return {port: [(int(line[3]), *line[4:]) for line in words if line[2] == str(port)]
+                for port in (5201, 5202, 6001, 6002)}  # fmt: skip
+
+    spread_ns = max(epoll_flows.offsets_ns(parse(plan_of(group("cubic", 4, 0), **more))))
+    none = (0, 0)
+    plain = lines(none, none, none, none)
+    begin_ns, end_ns = spread_ns + 50_000_000, spread_ns + 120_000_000
+    timed = lines(none, (50_000_000, 120_000_000), (50_000_000, 120_000_000), (50_000_000, 120_000_000))
+    assert timed[5201] == plain[5201]
+    assert timed[5202] == [(begin_ns + at, *rest, "late", f"stop={end_ns}") for at, *rest in plain[5202]]
+    same = [(begin_ns + at, *rest, f"stop={end_ns}") for at, *rest in plain[6001] if begin_ns + at < end_ns]
+    assert timed[6001] == same
+    assert 5 < len(same) < len(plain[6001])
+    firsts = {user: (at, size) for at, size, user in reversed(plain[6002])}
+    assert {user: (at, size) for at, size, user, _ in reversed(timed[6002])} == {
+        user: (begin_ns + at, size) for user, (at, size) in firsts.items() if at < 70_000_000
+    }
+    assert lines((0, 9), none, none, none)[5201] == [(*line, f"stop={spread_ns + 9}") for line in plain[5201]]
+
+
 @pytest.mark.skipif(bool(unbuilt), reason="not built")
 def test_tcp_flows__bad_input_is_one_line(tmp_path):
     complete = ["--server", "127.0.0.1", "--duration-ns", "1", "--report", tmp_path / "r.json"]
@@ -138,6 +171,8 @@ def test_tcp_flows__bad_input_is_one_line(tmp_path):
         (complete, f"{flow} window=0\n", "line 1"),
         (complete, f"{flow} window=32 paced\n", "line 1"),
         (complete, f"{flow} buffer=4294967296\n", "line 1"),
+        (complete, f"{flow} late\n", "line 1"),  # of long flows only
+        (complete, f"{flow} stop=0\n", "line 1"),
         (complete, "".join(f"{flow} from=10.0.{n >> 8}.{n & 255}\n" for n in range(1025)), "line 1025"),
         (complete, "c" * 300, "line 1"),
         (complete, "cubic 1 2 0 0 0 window=32\n", "/dev/bufferscope-traffic"),  # only in the virtual-time kernel
