@@ -20,7 +20,7 @@ def of_experiment(spec: Experiment) -> dict[str, Any]:
         "rtts_ns": ",".join(map(str, sorted(rtts_ns))) or None,
         "access_links": sum(links.values()) or None,
         "ecn": None if spec.imported else ",".join(asks) or None,
-        "groups": " + ".join(map(_text, own)) or None,
+        "groups": " + ".join(_text(group) for group in spec.flow_groups if own or group.times_ns) or None,
         "rtt_spread_ns": spec.rtt_spread_ns,
         "access_bps": spec.shared.access_bps,
         "window_packets": spec.shared.window_packets,
@@ -34,10 +34,11 @@ def _rtts_of(group: Long | Finite | Datagrams) -> tuple[int, ...]:
 
 
 def _text(group: Long | Finite | Datagrams) -> str:
-    """A group as `20 cubic 20ms`, `300 users of reno 20ms,50ms` or `0.1 open-loop`."""
-    if isinstance(group, Datagrams):
-        return f"{group.load} open-loop"
-    who = f"{group.flows} {group.cc}"
+    """A group as `20 cubic 20ms from 5s until 9s`, `300 users of reno 20ms,50ms` or `0.1 open-loop`."""
+    who = f"{group.load} open-loop" if isinstance(group, Datagrams) else f"{group.flows} {group.cc}"
     if isinstance(group, Finite):
         who = f"{group.users} users of {group.cc}" if group.users else f"{group.load} of {group.cc}"
-    return f"{who} {','.join(units.show(rtt_ns, 'time') for rtt_ns in _rtts_of(group))}".rstrip()
+    times = {"from": group.start_ns, "until": group.stop_ns}
+    said = [who, ",".join(units.show(rtt_ns, "time") for rtt_ns in _rtts_of(group))]
+    said += [f"{name} {units.show(ns, 'time')}" for name, ns in times.items() if ns]
+    return " ".join(word for word in said if word)

@@ -61,7 +61,13 @@ def run_facts(a: Analysis) -> Data:
         "windows": spec.traffic != OPEN_LOOP and bool(not spec.program or len(a.windows.mono_ns)),
         "warmup_s": (a.window.start_ns - a.window.traffic_start_ns) / 1e9,
         "end_s": (a.window.end_ns - a.window.traffic_start_ns) / 1e9,
+        **({"changes_s": changes_s} if (changes_s := _changes_s(spec)) else {}),
     }
+
+
+def _changes_s(spec: Experiment) -> list[float]:
+    """START and STOP of all groups, in s since traffic started."""
+    return sorted({ns / 1e9 for group in spec.flow_groups for ns in group.times_ns.values()})
 
 
 class AxisUnit(NamedTuple):
@@ -236,9 +242,16 @@ def beside(ax: Axes, x: float, height: float, text: str, color: str = BLACK) -> 
 
 
 def shade_warmup(ax: Axes, facts: Data) -> None:
-    """Shades the warm-up, which is not measured."""
+    """Shades the warm-up, which is not measured, and marks the changes of the traffic."""
     if facts["warmup_s"] > 0:
         ax.axvspan(0, facts["warmup_s"], color=SHADE, linewidth=0)
+    mark_changes(ax, facts)
+
+
+def mark_changes(ax: Axes, facts: Data) -> None:
+    """A dotted line where a group begins or ends."""
+    for change_s in facts.get("changes_s", ()):
+        ax.axvline(change_s, color=GREY, linewidth=0.8, linestyle=":")
 
 
 def say(ax: Axes, text: str) -> None:

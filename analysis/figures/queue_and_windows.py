@@ -58,9 +58,16 @@ def prepare(a: Analysis) -> Data:
 
 
 def _bands(a: Analysis, groups: list[tuple[Flow, np.ndarray]], end: float) -> Data:
-    """Percentiles over flows of the packets in flight, at BAND_COLUMNS times."""
-    times = np.linspace(0, end, BAND_COLUMNS)
-    series = ((common.seconds(a, a.run.tcp["mono_ns"][rows]), a.trace.in_flight[rows]) for _, rows in groups)
+    """Percentiles over flows of the packets in flight, at BAND_COLUMNS times. A flow whose group has a STOP counts
+    until its last record.
+    """
+    from analysis.measure.metrics import of_groups_with_stop
+
+    times, stopped = np.linspace(0, end, BAND_COLUMNS), of_groups_with_stop(a.run)
+    series = []
+    for entry, rows in groups:
+        since, packets = common.seconds(a, a.run.tcp["mono_ns"][rows]), a.trace.in_flight[rows]
+        series.append((since, np.append(packets[:-1], np.nan) if stopped[entry.number] else packets))
     classes = common.flow_classes(a.run)
     ccs = [classes[entry.id] for entry, _ in groups]
     return {"times": times, "kinds": bands.by_algorithm(ccs, bands.at_times(series, times)), "ccs": ccs}

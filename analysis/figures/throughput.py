@@ -11,6 +11,7 @@ import numpy as np
 
 from analysis.figures import algorithms, canvas, common
 from analysis.figures.common import Data
+from analysis.measure import group_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +23,9 @@ STYLES = ("-", "--", "-.", ":")
 
 
 def prepare(a: Analysis) -> Data:
-    """Mb/s of each algorithm in steps of ten RTTs or more, and of each flow in the measurement window."""
+    """Mb/s of each algorithm in steps of ten RTTs or more, and of each flow in the measurement window, while its group
+    was there.
+    """
     facts = common.run_facts(a)
     drawn = [entry for entry in a.run.traffic if entry.number >= 0 and entry.cc is not None]  # no datagrams
     kinds = list(dict.fromkeys(entry.cc for entry in drawn))
@@ -39,14 +42,9 @@ def prepare(a: Analysis) -> Data:
     cell = kind[inside] * steps + (left_s[inside] / step_s).astype(np.int64)
     payload = a.segments.new_bytes[useful][inside]
     bits = 8 * np.bincount(cell, weights=payload, minlength=len(kinds) * steps).reshape(len(kinds), steps)
-    seconds = a.window.length_ns / 1e9
-    each = {
-        name: np.sort([
-            a.good.bits_per_flow[entry.number] / seconds / 1e6 if seconds else 0.0
-            for entry in drawn if entry.cc == name
-        ])
-        for name in kinds
-    }  # fmt: skip
+    rates_bps = group_results.flow_rates_bps(a.run, a.good, a.window)
+    rates = {name: rates_bps[[entry.number for entry in drawn if entry.cc == name]] / 1e6 for name in kinds}
+    each = {name: np.sort(mbps[~np.isnan(mbps)]) for name, mbps in rates.items()}
     return {
         "facts": facts, "kinds": kinds, "step_s": step_s, "mbps": bits / step_s / 1e6, "flows": each,
         "rate_mbps": a.run.experiment.rate_bps / 1e6,

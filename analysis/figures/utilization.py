@@ -61,6 +61,7 @@ def draw(data: Data) -> Figure:
     ax.set_xlabel("time since traffic started (s)")
     ax.set_ylabel("utilization (%)")
     ax.set_xlim(facts["warmup_s"], max(facts["end_s"], facts["warmup_s"] + 1e-9))
+    common.mark_changes(ax, facts)
     if not data["long"].size:
         common.say(ax, "the measurement window is shorter than 10 RTTs")
         return figure

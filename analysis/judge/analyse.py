@@ -31,6 +31,7 @@ class Analysis:
     segments: Segments
     trace: TraceByFlow
     window: metrics.Window
+    shared: metrics.Window  # the part of `window` in which all long flows were there: for fairness
     link: metrics.LinkUsage
     windows: metrics.WindowSeries
     good: metrics.Goodput
@@ -68,7 +69,8 @@ def analyse(
     entries |= program_results.packets(run, queue)
     facts = fidelity(run, queue, port)
     reasons = reasons_against(run, queue, port, window, entries, facts, utilization)
+    shared = metrics.shared_window(run, window)
     return Analysis(
-        run, port, queue, segments, trace, window, link, windows, good, utilization, events, rtt_max_ns, entries,
-        facts, reasons,
+        run, port, queue, segments, trace, window, shared, link, windows, good, utilization, events, rtt_max_ns,
+        entries, facts, reasons,
     )  # fmt: skip

@@ -2,16 +2,18 @@
 """Goodput at the receiving program.
 
 Our own sink counts bytes per flow and interval (goodput.bsg): its goodput covers the whole intervals in the
-measurement window. iperf3 reports each flow's mean over its whole run, warm-up included.
+measurement window, and for a flow those in which its group was there. iperf3 reports each flow's mean over its whole
+run, warm-up included.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
-from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS, Window
+from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS, Window, windows_of_entries
 from analysis.read.load import Run
 
 
@@ -47,27 +49,45 @@ def _of_sink(run: Run, window: Window, interval_ns: int) -> Application:
     records = run.goodput
     assert records is not None
     begin = records["interval_mono_ns"]
-    first = -(-window.start_ns // interval_ns)
-    count = window.end_ns // interval_ns - first  # whole intervals in the window
+    first, count = _whole_intervals(window, interval_ns)
     inside = (begin >= first * interval_ns) & (begin < (first + count) * interval_ns)
     if count <= 0:
         return Application()
     bits = 8 * records["payload_bytes"][inside].astype(np.int64)
     ports = records["src_port"][inside].astype(np.uint32) << np.uint32(16) | records["dst_port"][inside]
-    sent_here = [entry for entry in run.traffic if not entry.program]
-    ids = {entry.five_tuple.src_port << 16 | entry.five_tuple.dst_port: entry.id for entry in sent_here}
     port_pairs, flow = np.unique(ports, return_inverse=True)
-    sums = np.bincount(flow, weights=bits, minlength=len(port_pairs)) if len(port_pairs) else np.empty(0)
-    bits_of = {ids[pair]: sent for pair, sent in zip(port_pairs.tolist(), sums.tolist(), strict=True) if pair in ids}
-    of_experiment = np.isin(ports, np.array([*ids, *_finite_pairs(run)], dtype=np.uint32))
-    at = (begin[inside][of_experiment] // interval_ns - first).astype(np.int64)
-    per_interval = np.bincount(at, weights=bits[of_experiment], minlength=count)
-    seconds = count * interval_ns / 1e9
+    number = (begin[inside] // interval_ns).astype(np.int64)
+
+    @cache
+    def rates_bps(part: Window) -> dict[int, float] | None:
+        """Goodput by pair of ports in the whole intervals of a part of the window; None if it has none."""
+        begin, intervals = _whole_intervals(part, interval_ns)
+        rows = (number >= begin) & (number < begin + intervals)
+        sums = np.bincount(flow[rows], weights=bits[rows], minlength=len(port_pairs))
+        seconds = intervals * interval_ns / 1e9
+        return dict(zip(port_pairs.tolist(), (sums / seconds).tolist(), strict=True)) if intervals > 0 else None
+
+    by_flow: dict[int, float | None] = {}
+    pairs = []
+    for entry, part in zip(run.traffic, windows_of_entries(run, window), strict=True):
+        if entry.program:
+            continue
+        pairs.append(entry.five_tuple.src_port << 16 | entry.five_tuple.dst_port)
+        rates = rates_bps(part)
+        by_flow[entry.id] = None if rates is None else rates.get(pairs[-1], 0.0)
+    of_experiment = np.isin(ports, np.array([*pairs, *_finite_pairs(run)], dtype=np.uint32))
+    per_interval = np.bincount(number[of_experiment] - first, weights=bits[of_experiment], minlength=count)
     return Application(
-        goodput_bps=float(per_interval.sum() / seconds),
+        goodput_bps=float(per_interval.sum() / (count * interval_ns / 1e9)),
         goodput_p01_bps=_p01_bps(per_interval, interval_ns, run.experiment.rtt_ns),
-        by_flow={entry.id: bits_of.get(entry.id, 0.0) / seconds for entry in sent_here},
+        by_flow=by_flow,
     )
+
+
+def _whole_intervals(window: Window, interval_ns: int) -> tuple[int, int]:
+    """Number of the first whole interval in the window, and the number of whole intervals."""
+    first = -(-window.start_ns // interval_ns)
+    return first, window.end_ns // interval_ns - first
 
 
 def _finite_pairs(run: Run) -> np.ndarray:

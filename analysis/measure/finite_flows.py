@@ -180,7 +180,7 @@ def summarize(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
     slow_start = {"slow_start_queue": depth_over_time.of_slow_start(run, queue, window, mss_bytes)}
     return {
         "finite_flows": [
-            _of_group(run, queue, window, group == number, packet_group == number, asked) | slow_start
+            _of_group(run, queue, window.of_group(asked), group == number, packet_group == number, asked) | slow_start
             for number, asked in enumerate(run.experiment.finite)
         ]
     }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The numbers of each flow of the experiment over the measurement window. They are computed as columns, with one value
-for each flow number, and returned as rows.
+"""The numbers of each flow of the experiment over the measurement window; goodput and means over time are of the part
+in which the flow's group was there. They are computed as columns, with one value for each flow number, and returned as
+rows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from analysis.arithmetic.by_flow import ByFlow
 from analysis.join.join import NONE, Segments
 from analysis.join.trace_by_flow import TraceByFlow
+from analysis.measure.group_results import flow_rates_bps, timed_flows
 from analysis.measure.metrics import CARD, EVENT, Goodput, Window, arrivals_in
 from analysis.read.load import Run
 from analysis.read.raw import Columns, known
@@ -48,11 +50,9 @@ def _of_queue(run: Run, queue: Columns, good: Goodput, window: Window) -> dict[s
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     flow, flags = queue["flow"][rows], queue["flags"][rows]
     size = len(run.flows) + 1
-    seconds = window.length_ns / 1e9
-    bits = np.zeros(size)
-    bits[: len(good.bits_per_flow)] = good.bits_per_flow
+    rates_bps = flow_rates_bps(run, good, window)
     return {
-        "goodput_bps": (bits / seconds if seconds else np.zeros(size)).tolist(),
+        "goodput_bps": _known(rates_bps, ~np.isnan(rates_bps)),
         "packets": np.bincount(flow, minlength=size).tolist(),
         "drops": np.bincount(flow[(flags & CARD["POSTCARD_DROPPED"]) != 0], minlength=size).tolist(),
         "marks": np.bincount(flow[(flags & CARD["POSTCARD_CE_MARKED"]) != 0], minlength=size).tolist(),
@@ -62,9 +62,15 @@ def _of_queue(run: Run, queue: Columns, good: Goodput, window: Window) -> dict[s
 def _of_trace(run: Run, trace: TraceByFlow, window: Window) -> dict[str, Values]:
     """Retransmits, means over time of cwnd and packets in flight, mean over ACKs of the smoothed RTT, minimum RTT."""
     tcp, windows = run.tcp, trace.windows
-    times = np.clip(tcp["mono_ns"][windows.rows], window.start_ns, window.end_ns)
+    all_ns = tcp["mono_ns"][windows.rows]
+    times = np.clip(all_ns, window.start_ns, window.end_ns)
+    last_ns = np.full(len(windows), window.end_ns, dtype=times.dtype)
+    for flows, part in timed_flows(run, window):
+        rows = np.repeat(flows, windows.counts())
+        times[rows], last_ns[flows] = np.clip(all_ns[rows], part.start_ns, part.end_ns), part.end_ns
     ends = np.append(times[1:], window.end_ns)[: len(times)]
-    ends[windows.starts[1:][windows.counts() > 0] - 1] = window.end_ns  # a flow's last window lasts to the end
+    has_rows = windows.counts() > 0
+    ends[windows.starts[1:][has_rows] - 1] = last_ns[has_rows]  # a flow's last window lasts to the end
     held_ns = (ends - times).astype(np.float64)
     total_ns = _sums(windows, held_ns)
 

@@ -6,32 +6,31 @@ Groups have the order of Experiment.groups.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from analysis.measure import finite_flows
-from analysis.measure.metrics import CARD, Columns, Goodput, Window, arrivals_in, jain_index
+from analysis.measure.metrics import (
+    CARD,
+    NO_GROUP,
+    Columns,
+    Goodput,
+    Window,
+    arrivals_in,
+    group_of_entries,
+    jain_index,
+)
 from analysis.read.load import Run
 from analysis.read.postcards import wire_bytes
 from analysis.wording.formats import si
-from model.groups import Datagrams, Group, Long
+from model.groups import Group
 
-NO_GROUP = -1
 OWN = (
-    "rtt_ns", "rtt_spread_ns", "rtts_ns", "ack_delay_ns", "access_bps", "access_links", "servers",
-    "window_packets", "pacing", "ecn", "initcwnd", "acks", "load", "users", "sizes_given", "sizes",
+    "start_ns", "stop_ns", "rtt_ns", "rtt_spread_ns", "rtts_ns", "ack_delay_ns", "access_bps", "access_links",
+    "servers", "window_packets", "pacing", "ecn", "initcwnd", "acks", "load", "users", "sizes_given", "sizes",
 )  # fmt: skip
-
-
-def group_of_entries(run: Run) -> list[int]:
-    """For each entry of Run.traffic, the index of its group in Experiment.groups; NO_GROUP for flows of the user's
-    programs. traffic.json has long flows in the order of their groups, then the flows of datagrams.
-    """
-    listed = run.experiment.flow_groups
-    whole: tuple[Long | Datagrams, ...] = (*run.experiment.long, *run.experiment.datagrams)
-    places = [place for group in whole for place in [listed.index(group)] * group.flows]
-    return [places[number] if number < len(places) else NO_GROUP for number in range(len(run.traffic))]
 
 
 def flow_classes(run: Run) -> list[str]:
@@ -65,36 +64,65 @@ def group_of_flows(run: Run) -> np.ndarray:
     return result
 
 
+def timed_flows(run: Run, window: Window) -> list[tuple[np.ndarray, Window]]:
+    """For each group with START or STOP: whether each flow number is of the group, and the part of the window in which
+    the group was there.
+    """
+    timed = [(place, group) for place, group in enumerate(run.experiment.flow_groups) if group.times_ns]
+    of_flow = group_of_flows(run) if timed else None
+    return [(of_flow == place, window.of_group(group)) for place, group in timed]
+
+
+def flow_rates_bps(run: Run, good: Goodput, window: Window) -> np.ndarray:
+    """The goodput of each flow number in the part of the window in which its group was there (float64); NaN if there is
+    no such part.
+    """
+    bits, seconds = np.zeros((2, len(run.flows) + 1))
+    bits[:-1], seconds[:] = good.bits_per_flow, window.length_ns / 1e9
+    for flows, part in timed_flows(run, window):
+        bits[flows], seconds[flows] = np.append(good.bits_in(part), 0)[flows], part.length_ns / 1e9
+    unknown = np.full(len(bits), np.nan if window.length_ns > 0 else 0.0)
+    return np.divide(bits, seconds, out=unknown, where=seconds > 0)
+
+
 def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[dict[str, Any]]:
-    """One object per group; none if there is a single group. `share` is of the sum of all groups' goodputs."""
+    """One object per group; none if there is a single group without START and STOP. All results are of the part of the
+    window in which the group was there. `share` is of the sum of all groups' goodputs then.
+    """
     listed = run.experiment.flow_groups
-    if len(listed) < 2:
+    if len(listed) < 2 and not any(group.times_ns for group in listed):
         return []
-    of_flow = group_of_flows(run)
-    rows = arrivals_in(queue, window.start_ns, window.end_ns)
-    group, flags = of_flow[queue["flow"][rows]], queue["flags"][rows]
-    size = wire_bytes(queue["packet_bytes"][rows])
-    seconds = window.length_ns / 1e9
-    bits = np.zeros(len(of_flow))
-    bits[: len(good.bits_per_flow)] = good.bits_per_flow
-    goodputs = [float(bits[of_flow == place].sum()) / seconds if seconds else None for place in range(len(listed))]
-    total = sum(value or 0.0 for value in goodputs)
-    entries = group_of_entries(run)
-    unsaid = set() if run.experiment.has_own_settings else {*Group.model_fields}
+    of_flow, entries = group_of_flows(run), group_of_entries(run)
+
+    @cache
+    def in_part(part: Window) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[float | None]]:
+        """Group, flags and wire bytes of each packet that arrived in a part of the window; bits of each flow number;
+        goodput of each group.
+        """
+        rows = arrivals_in(queue, part.start_ns, part.end_ns)
+        bits, seconds = np.append(good.bits_in(part), 0).astype(np.float64), part.length_ns / 1e9
+        rates = [float(bits[of_flow == place].sum()) / seconds if seconds else None for place in range(len(listed))]
+        return of_flow[queue["flow"][rows]], queue["flags"][rows], wire_bytes(queue["packet_bytes"][rows]), bits, rates
+
+    unsaid = set() if run.experiment.has_own_settings else {*Group.model_fields} - {"start_ns", "stop_ns"}
     result = []
     for place, asked in enumerate(listed):
+        part = window.of_group(asked)
+        group, flags, size, bits, goodputs = in_part(part)
+        goodput, total = goodputs[place], sum(value or 0.0 for value in goodputs)
         mine, own = group == place, asked.model_dump(mode="json", exclude=unsaid)
         arrivals = int(np.count_nonzero(mine))
         drops = int(np.count_nonzero(mine & ((flags & CARD["POSTCARD_DROPPED"]) != 0)))
         flows = [entry.number for entry, index in zip(run.traffic, entries, strict=True) if index == place]
-        capacity = run.experiment.rate_bps * seconds
-        goodput = goodputs[place]
+        capacity = run.experiment.rate_bps * (part.length_ns / 1e9)
+        there = {"present_s": [(ns - window.traffic_start_ns) / 1e9 for ns in (part.start_ns, part.end_ns)]}
         result.append(
             {
                 "kind": asked.kind,
                 "cc": asked.cc,
                 "flows": len(flows) if flows else int(np.count_nonzero(of_flow == place)),
                 **{name: own[name] for name in OWN if own.get(name) is not None and not isinstance(own[name], dict)},
+                **(there if asked.times_ns else {}),
                 "goodput_bps": goodput,
                 "share": goodput / total if goodput is not None and total else None,
                 "jain_index": jain_index(bits[[flow for flow in flows if flow >= 0]]) if len(flows) > 1 else None,

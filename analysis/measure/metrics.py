@@ -7,7 +7,7 @@ ns on CLOCK_MONOTONIC. All sums of bytes are 64 bits wide.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,12 +25,14 @@ from lib.frames import (
     IPV6_BYTES,
     UDP_BYTES,
 )
+from model.groups import Datagrams, Group, Long
 from wire import wire
 
 CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
 UTILIZATION_WINDOW_RTTS = 10
 TCP, UDP = 6, 17
+NO_GROUP = -1
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,20 @@ class Window:
     def length_ns(self) -> int:
         return self.end_ns - self.start_ns
 
+    def of_group(self, group: Group) -> Window:
+        """The part of the window in which the group was there, from its START to its STOP."""
+        begin_ns = self.traffic_start_ns + (group.start_ns or 0)
+        stop_ns = self.end_ns if group.stop_ns is None else self.traffic_start_ns + group.stop_ns
+        first_ns = min(max(self.start_ns, begin_ns), self.end_ns)
+        return replace(self, start_ns=first_ns, end_ns=max(first_ns, min(self.end_ns, stop_ns)), missing_ns=0)
+
+
+def shared_window(run: Run, window: Window) -> Window:
+    """The part of the window in which all groups of long flows were there; empty if there is none."""
+    parts = [window.of_group(group) for group in run.experiment.long] or [window]
+    first_ns = max(part.start_ns for part in parts)
+    return replace(window, start_ns=first_ns, end_ns=max(first_ns, min(part.end_ns for part in parts)))
+
 
 def measurement_window(run: Run, queue: Columns) -> Window:
     """The window, from the traffic's times in traffic.json; without them, from the queue's first and last packet."""
@@ -62,8 +78,10 @@ def measurement_window(run: Run, queue: Columns) -> Window:
     last = first + run.experiment.duration_ns
     if run.experiment.traffic == "program":  # pauses are part of this traffic, and its end is recorded
         last = max(first, min(last, end))
-    elif len(arrivals):  # when packets stop, the run is over, even if clients still wait
-        end = min(end, int(arrivals[-1]) + run.experiment.rtt_ns)
+    elif len(arrivals):  # when packets stop before every STOP, the run is over, even if clients still wait
+        stops = [group.stop_ns or end - start for group in run.experiment.flow_groups]
+        quiet = int(arrivals[-1]) + run.experiment.rtt_ns
+        end = quiet if quiet < min(end, start + max(stops, default=end - start)) else end
     stop = max(_first_flow_end_ns(run, queue, min(last, end)), first)
     return Window(start, first, stop, last - stop)
 
@@ -269,12 +287,45 @@ class Goodput:
     bits_per_flow: np.ndarray  # int64, by flow number, in the measurement window
     departure_ns: np.ndarray  # of every packet with new payload, ascending
     bytes_before: np.ndarray  # int64, cumulative: payload before each departure, and the total
+    flow: np.ndarray  # the flow number of each of these packets
+
+    def bits_in(self, window: Window) -> np.ndarray:
+        """Bits by flow number (int64) that left the queue in the window."""
+        rows = slice(*np.searchsorted(self.departure_ns, (window.start_ns, window.end_ns)))
+        payload = np.diff(self.bytes_before)[rows]
+        return 8 * np.bincount(self.flow[rows], weights=payload, minlength=len(self.bits_per_flow)).astype(np.int64)
 
 
 def of_experiment(run: Run) -> np.ndarray:
     """Whether each flow number is of a flow in Run.traffic, which has no finite flows."""
     mask = np.zeros(len(run.flows) + 1, dtype=bool)
     mask[[entry.number for entry in run.traffic if entry.number >= 0]] = True
+    return mask
+
+
+def group_of_entries(run: Run) -> list[int]:
+    """For each entry of Run.traffic, the index of its group in Experiment.groups; NO_GROUP for flows of the user's
+    programs. traffic.json has long flows in the order of their groups, then the flows of datagrams.
+    """
+    listed = run.experiment.flow_groups
+    whole: tuple[Long | Datagrams, ...] = (*run.experiment.long, *run.experiment.datagrams)
+    places = [place for group in whole for place in [listed.index(group)] * group.flows]
+    return [places[number] if number < len(places) else NO_GROUP for number in range(len(run.traffic))]
+
+
+def windows_of_entries(run: Run, window: Window) -> list[Window]:
+    """For each entry of Run.traffic, the part of the window in which its group was there."""
+    of_groups = [window.of_group(group) for group in run.experiment.flow_groups]
+    whole = window.of_group(Group())
+    return [whole if place == NO_GROUP else of_groups[place] for place in group_of_entries(run)]
+
+
+def of_groups_with_stop(run: Run) -> np.ndarray:
+    """Whether each flow number is of a flow in Run.traffic whose group has a STOP."""
+    mask = np.zeros(len(run.flows) + 1, dtype=bool)
+    for entry, place in zip(run.traffic, group_of_entries(run), strict=True):
+        if place != NO_GROUP and entry.number >= 0:
+            mask[entry.number] = run.experiment.flow_groups[place].stop_ns is not None
     return mask
 
 
@@ -303,11 +354,11 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
     if (departure[1:] < departure[:-1]).any():
         order = np.argsort(departure, kind="stable")
         departure, payload, flow = departure[order], payload[order], flow[order]
-    first, last = np.searchsorted(departure, (window.start_ns, window.end_ns))
-    bits = 8 * np.bincount(flow[first:last], weights=payload[first:last], minlength=len(run.flows)).astype(np.int64)
     before = np.zeros(len(departure) + 1, dtype=np.int64)
     np.cumsum(payload, dtype=np.int64, out=before[1:])
-    return Goodput(bits, departure, before)
+    result = Goodput(np.zeros(len(run.flows), dtype=np.int64), departure, before, flow)
+    result.bits_per_flow = result.bits_in(window)
+    return result
 
 
 def goodput_p01_bps(good: Goodput, window: Window, rtt_ns: int) -> float | None:
@@ -355,14 +406,18 @@ def rows_at_acks(run: Run, trace: TraceByFlow, window: Window) -> ByFlow:
 
 
 def aggregate_window(run: Run, trace: TraceByFlow) -> WindowSeries:
-    """Sums over flows of the latest packets in flight (Spang et al., 3.3: W(t)) and of the latest cwnd."""
+    """Sums over flows of the latest packets in flight (Spang et al., 3.3: W(t)) and of the latest cwnd. After the last
+    record of a flow whose group has a STOP, its window is 0.
+    """
     windows = trace.windows.only(of_experiment(run)[run.tcp["flow"]])
     starts = windows.starts[:-1][windows.counts() > 0]
     rows = np.sort(windows.rows)
+    ended = windows.starts[1:][(windows.counts() > 0) & of_groups_with_stop(run)] - 1
     sums = []
     for values in (trace.in_flight, run.tcp["cwnd_packets"]):
         change = np.zeros(len(values), dtype=np.int64)
         of_flow = values[windows.rows].astype(np.int64)
+        of_flow[ended] = 0
         step = np.diff(of_flow, prepend=0)
         step[starts] = of_flow[starts]
         change[windows.rows] = step

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.measure.metrics import Columns, Window, arrivals_in
+from analysis.measure.metrics import Columns, Window, arrivals_in, windows_of_entries
 from analysis.read.load import Run
 from analysis.read.raw import known
 
@@ -29,28 +29,29 @@ RECOVERY = 3  # ca_state, the same number in Linux and ns-3
 def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     """One line for each congestion control whose flows sent nothing in the last part of the measurement, or often had
     a window of 0 there. The last part is half of the measurement, but not less than the limits above (nor more than
-    the measurement).
+    the measurement). Of a group with START or STOP, the measurement is the part in which the group was there;
+    a part shorter than the limits says nothing.
     """
     rtt_ns = run.experiment.rtt_ns + (run.experiment.rtt_spread_ns or 0)
-    least_ns = max(window.length_ns // 2, LEAST_SILENCE_NS, LEAST_SILENCE_RTTS * rtt_ns)
-    part_ns = min(window.length_ns, least_ns)
-    flows: dict[str, list[int]] = {}
-    for entry in run.traffic:
-        if entry.cc and entry.number >= 0:
-            flows.setdefault(entry.cc, []).append(entry.number)
+    silence_ns = max(LEAST_SILENCE_NS, LEAST_SILENCE_RTTS * rtt_ns)
+    flows: dict[tuple[str, Window], list[int]] = {}
+    for entry, part in zip(run.traffic, windows_of_entries(run, window), strict=True):
+        if entry.cc and entry.number >= 0 and part.length_ns >= min(window.length_ns, silence_ns):
+            flows.setdefault((entry.cc, part), []).append(entry.number)
     if run.experiment.imported and not len(queue["flow"]):
         return []
-    begin_ns = window.end_ns - part_ns
-    sending = np.unique(queue["flow"][arrivals_in(queue, begin_ns, window.end_ns)])
     lines = []
-    for name, numbers in flows.items():
+    for (name, part), numbers in flows.items():
+        part_ns = min(part.length_ns, max(part.length_ns // 2, silence_ns))
+        begin_ns = part.end_ns - part_ns
+        sending = queue["flow"][arrivals_in(queue, begin_ns, part.end_ns)]
         if not len(np.intersect1d(sending, numbers)):
             lines.append(
                 f"traffic: no flow of {name} sent anything in the last {part_ns / 1e9:.2f} s of the measurement: does "
                 "its congestion window become 0?"
             )
             continue
-        zero = _zero_windows(run, numbers, begin_ns, window.end_ns)
+        zero = _zero_windows(run, numbers, begin_ns, part.end_ns)
         if zero > MOST_ZERO_WINDOWS:
             lines.append(
                 f"traffic: the congestion window of {name} was 0 in {zero:.0%} of the trace's records of the last "

@@ -38,16 +38,20 @@ def summarize(a: Analysis) -> dict[str, Any]:
     for flow in flows:
         flow["application_goodput_bps"] = received.by_flow.get(flow["id"])
     program_results.add_to_rows(run, a.queue, window, flows)
-    of_tcp = [flow["goodput_bps"] for flow, entry in zip(flows, run.traffic, strict=True) if entry.is_tcp]
-    rates = None if spec.open_loop else np.array(of_tcp)
-    known_bps = [flow["goodput_bps"] for flow in flows if flow["goodput_bps"] is not None]  # QUIC's is unknown
+    rates = None if spec.open_loop else _rates_bps(a, a.shared)[[entry.number for entry in run.traffic if entry.is_tcp]]
+    mean_bps = _rates_bps(a, window)
+    known_bps = [  # QUIC's is unknown
+        mean_bps[entry.number].item()
+        for flow, entry in zip(flows, run.traffic, strict=True)
+        if flow["goodput_bps"] is not None
+    ]
     has_goodput = rates is not None and bool(known_bps or not flows or spec.finite)
     goodput = float(sum(known_bps)) if seconds and has_goodput else None
     if goodput is not None:
         goodput += finite_flows.carried_bps(run, a.good.bits_per_flow, window)
     long_flows = 0 if rates is None else sum(entry.is_tcp and not entry.program for entry in run.traffic)
     counts = metrics.counts(a.queue, window)
-    fairness = metrics.almost_fairness(run, a.trace, window, spec.bdp_packets)
+    fairness = metrics.almost_fairness(run, a.trace, a.shared, spec.bdp_packets)
     loss = _loss(a, long_flows, fairness["delta"])
     document = {
         "valid": not a.reasons,
@@ -178,8 +182,14 @@ def _aggregate(a: Analysis) -> dict[str, float | None]:
         "in_flight_max": int(inside.max()),
         "in_flight_deviation": over_time.deviation(over_time.aggregate_window(a.windows, window)),
         "cwnd_mean": dot(a.windows.cwnd_packets, held_ns) / float(held_ns.sum()),
-        "synchronization": over_time.synchronization(a.run, a.trace, a.windows, window),
+        "synchronization": over_time.synchronization(a.run, a.trace, a.windows, a.shared),
     }
+
+
+def _rates_bps(a: Analysis, window: metrics.Window) -> np.ndarray:
+    """The goodput of each flow number in `window`; the last is of flows without packets, 0."""
+    bits, seconds = np.append(a.good.bits_in(window), 0), window.length_ns / 1e9
+    return bits / seconds if seconds else np.zeros(len(bits))
 
 
 def _groups(a: Analysis) -> dict[str, Any]:

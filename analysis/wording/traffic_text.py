@@ -24,15 +24,23 @@ def traffic_text(spec: Experiment) -> str:
 
 
 def group_text(group: Long | Finite | Datagrams, with_settings: bool) -> str:
-    """A group in a few words, perhaps with its settings."""
+    """A group in a few words, with its times, perhaps with its settings."""
     if isinstance(group, Finite):
         text = transfers_text(group)
     elif isinstance(group, Long):
         text = f"{group.flows} {group.cc}"
     else:
-        return f"{group.load:g} of the rate in UDP ({sizes_text(group.sizes)}, {group.arrivals})"
-    if not with_settings:
-        return text
+        text = f"{group.load:g} of the rate in UDP ({sizes_text(group.sizes)}, {group.arrivals})"
+    settings = [f"from {si(group.start_ns / 1e9, 's')}"] if group.start_ns else []
+    settings += [f"until {si(group.stop_ns / 1e9, 's')}"] if group.stop_ns else []
+    settings += _settings(group) if with_settings else []
+    return f"{text} [{', '.join(settings)}]" if settings else text
+
+
+def _settings(group: Long | Finite | Datagrams) -> list[str]:
+    """The settings of TCP and of the path."""
+    if isinstance(group, Datagrams):
+        return []
     settings = []
     if group.rtt_ns:
         rtts = group.rtts_ns or (group.rtt_ns,)
@@ -44,8 +52,7 @@ def group_text(group: Long | Finite | Datagrams, with_settings: bool) -> str:
     settings += [f"paced {group.pacing}"] if group.pacing else []
     settings += [f"ECN {group.ecn}"] if group.ecn else []
     settings += [f"initial window {group.initcwnd}"] if group.initcwnd else []
-    settings += [ACKS[group.acks]] if group.acks else []
-    return f"{text} [{', '.join(settings)}]" if settings else text
+    return settings + ([ACKS[group.acks]] if group.acks else [])
 
 
 def sizes_text(sizes: str) -> str:

@@ -37,7 +37,11 @@ class Share(NamedTuple):
 
 
 def shares(summary: Summary) -> list[Share]:
-    """A share for each algorithm, in the order of the flows; none if a flow's algorithm or goodput is not known."""
+    """A share for each algorithm, in the order of the flows; none if a flow's algorithm or goodput is not known, or if
+    flows were there at different times: `groups` has the shares then.
+    """
+    if any(group.times_ns for group in verdict.experiment(summary).groups):
+        return []
     sums: dict[str, list[float]] = {}
     for flow in summary.get("flows") or ():
         if flow.get("cc") is None or flow.get("goodput_bps") is None:

@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from analysis.judge.analyse import analyse
+from analysis.measure import finite_flows
 from analysis.measure.group_results import group_of_flows
 from analysis.read.load import Run, load
 from controlplane.soft import SourceAddress, SourcePort
@@ -216,3 +218,55 @@ def test_run__finite_flows_have_the_rtt_of_their_group(recorded: Path, loaded: R
         mine = took_ns[(group == place) & (flows["base_rtt_ns"] == rtt_ns).to_numpy()]
         assert len(mine) >= 5
         assert rtt_ns <= mine.min() < rtt_ns + (MS if place == 4 else 10)
+
+
+TIMES = """
+clock: virtual
+rate: 20mbit
+rtt: 10ms
+warmup: 0.3s
+duration: 1.7s
+groups:
+- {cc: cubic, flows: 2, stop: 1.4s}
+- {cc: bbr, flows: 2, start: 0.8s}
+- {traffic: finite, cc: reno, load: 0.2, sizes: 'fixed:5p', start: 0.6s, stop: 1.2s}
+- {traffic: closed-loop, cc: reno, users: 4, sizes: 'fixed:5p', think: 'exponential:50ms', start: 0.1s, stop: 0.5s}
+- {traffic: open-loop, load: 0.1, arrivals: cbr, start: 0.5s, stop: 1s}
+"""
+
+
+@virtual
+def test_times__each_group_is_there_from_its_start_to_its_stop_and_nothing_misreads_it(tmp_path: Path) -> None:
+    given(tmp_path, TIMES)
+    run(tmp_path / "results", f"SPEC={tmp_path / 'groups.yaml'}")  # which checks that the run is valid
+    directory = repetition(tmp_path / "results")
+    analysis, traffic = analyse(directory), json.loads((directory / "traffic.json").read_text())
+    recorded, zero_ns = analysis.run, traffic["start_mono_ns"]
+
+    def times_ms(place: int) -> np.ndarray:
+        """When packets of the group came to the queue, without the SYNs of flows that connect before the traffic."""
+        mine = group_of_flows(recorded)[analysis.queue["flow"]] == place
+        came_ms = (analysis.queue["enqueue_mono_ns"][mine] - zero_ns) / MS
+        return came_ms[came_ms > -500]
+
+    for place, start_ms in enumerate((-10, 800, 600, 100, 500)):
+        assert start_ms <= times_ms(place).min() < start_ms + 60, place
+    for place, stop_ms in ((0, 1400), (4, 1000)):  # TCP's last ACKs and RSTs follow a stop
+        assert stop_ms - 20 < times_ms(place).max() < stop_ms + 30, place
+    records, of_finite = recorded.flow_records, finite_flows.groups_of(recorded)
+    assert records is not None
+    for number, (start_ms, stop_ms) in enumerate(((600, 1200), (100, 500))):  # open flows go on
+        syns_ms = (records["syn_mono_ns"][of_finite == number].astype(np.int64) - zero_ns) / MS
+        assert start_ms <= syns_ms.min() < syns_ms.max() < stop_ms
+    stopped_ns = [flow["stopped_mono_ns"] - zero_ns for flow in traffic["flows"] if "stopped_mono_ns" in flow]
+    assert [0 <= ns - 1400 * MS < 10 for ns in stopped_ns] == [True, True]
+
+    summary = json.loads((directory / "summary.json").read_text())
+    parts = [one["present_s"] for one in summary["groups"]]
+    assert parts == [[0.3, 1.4], [0.8, 2.0], [0.6, 1.2], [0.3, 0.5], [0.5, 1.0]]
+    for number, flows in ((0, slice(0, 2)), (1, slice(2, 4))):
+        rates = [flow["goodput_bps"] for flow in summary["flows"][flows]]
+        assert summary["groups"][number]["goodput_bps"] == pytest.approx(sum(rates))
+    late = [entry.number for entry in recorded.traffic[2:4]]
+    left = [analysis.trace.in_flight[analysis.trace.windows[number]][-1] for number in late]
+    assert analysis.windows.in_flight_packets[-1] == sum(left)  # stopped flows have none
