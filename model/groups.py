@@ -122,7 +122,8 @@ class Finite(Group):
         return TransferGroup(
             self.kind, self.cc, first_server_port, draws.distribution(self.sizes), self.arrivals or "poisson",
             self.mean_gap_ns or 1.0, self.users, draws.distribution(self.think) if self.think else None,
-            self.think_from or "end", path_of=self.path_of, settings=FlowSettings(**self.times_ns),
+            self.think_from or "end", path_of=self.path_of,
+            settings=FlowSettings(start_ns=self.start_ns or 0, stop_ns=self.stop_ns or 0),
         )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def timed_flows(run: Run, window: Window) -> list[tuple[np.ndarray, Window]]:
     the group was there.
     """
     timed = [(place, group) for place, group in enumerate(run.experiment.flow_groups) if group.times_ns]
-    of_flow = group_of_flows(run) if timed else None
+    of_flow = group_of_flows(run) if timed else np.empty(0)
     return [(of_flow == place, window.of_group(group)) for place, group in timed]
 
 

@@ -150,7 +150,7 @@ def _datagram_flows(entry: Entry) -> int:
     return 1 if spec.flows is None or LONG in transfers.kinds(spec.traffic) else spec.flows
 
 
-def _datagrams(entry: Entry, where: Where, times: Mapping[str, int]) -> list[Datagrams]:
+def _datagrams(entry: Entry, where: Where, times: Mapping[str, Any]) -> list[Datagrams]:
     """The open-loop traffic of an entry."""
     spec = entry.spec
     if OPEN_LOOP not in transfers.kinds(spec.traffic):

@@ -48,14 +48,14 @@ def flow_lines(plan: LongFlowsPlan) -> Iterator[str]:
     owners = _port_owners(plan)
     for number, group in enumerate(plan.transfers):
         cc, span = plan.kernel_name(group.cc), span_ns(plan, group.settings, spread_ns)
-        settings = group.settings.words() + f" stop={span[1]}" * bool(group.settings.stop_ns)
+        more = group.settings.words() + f" stop={span[1]}" * bool(group.settings.stop_ns)
         for index, transfer in enumerate(transfers.draw(group, number, span, plan.seed)):
             client_port, server_port = transfers.ports(index, group)
             if owners.get(server_port, number) != number or server_port > MOST_PORT:
                 raise PlanError([f"transfers[{number}]: its flow {index + 1} needs server port {server_port}, which "
                                  f"{_owner(owners.get(server_port))}; leave more ports"])  # fmt: skip
             user = users_before + transfer.user if transfer.user else 0
-            words = (f" from={group.sources[transfer.source]}" if group.sources else "") + settings
+            words = (f" from={group.sources[transfer.source]}" if group.sources else "") + more
             yield f"{cc} {client_port} {server_port} {transfer.offset_ns} {transfer.size_bytes} {user}{words}\n"
         users_before += group.users
 

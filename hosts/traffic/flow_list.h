@@ -66,8 +66,7 @@ struct flow {
 	uint64_t syn_mono_ns; /* read before connect; a time is 0 if its event did not occur */
 	uint64_t connected_mono_ns;
 	uint64_t started_mono_ns; /* read after the first write or pump_send */
-	uint64_t ended_mono_ns;	  /* of a finite flow: the ACK of its last byte and FIN, or its failure; of a long
-				   * flow: its stop before the end of the traffic */
+	uint64_t ended_mono_ns; /* a finite flow: the ACK of its FIN, or its failure; a long flow: its stop */
 	uint64_t bytes_written;
 	uint64_t bytes_acked;
 	uint64_t retransmits; /* segments */
@@ -79,7 +78,7 @@ struct flow_list {
 	uint32_t count;
 	struct flow **long_flows; /* late flows last; sorted by offset, then by client port */
 	uint32_t long_count;
-	uint32_t early_count; /* long flows that connect before the start */
+	uint32_t early_count;				   /* long flows that connect before the start */
 	struct sockaddr_storage sources[2 * MOST_SOURCES]; /* a hash table; family 0: free */
 	uint32_t source_count;
 	char ccs[MOST_CONGESTION_CONTROLS][CC_NAME_BYTES];
