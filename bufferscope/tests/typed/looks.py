@@ -209,8 +209,8 @@ def built(clone: Clone, done: Done, given: Words) -> None:
 
 
 def unchanged(clone: Clone, done: Done, given: Words) -> None:
-    assert "no issues found" in done.said  # mypy's words
-    assert clone.type("git status --porcelain").said == ""
+    assert re.search(r"mypy +ok", done.said)
+    assert clone.type("git status --porcelain --untracked-files=no").said == ""
 
 
 def cleaned(clone: Clone, done: Done, given: Words) -> None:
