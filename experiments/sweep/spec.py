@@ -160,8 +160,8 @@ def read(file: Path, words: Mapping[str, object], smoke: bool) -> Sweep:
     changed = dict(words)
     whole = {key: changed.pop(key) for key in ("keep", "reps", "seed", "name") if key in changed}
     base = _parameters(content.get("base", {}), "base", wrong)
-    grid = _grid(content.get("grid", {}), wrong)
-    listed = _points(content.get("points", [{}]), wrong)
+    grid = _grid(content.get("grid", {}), "grid", wrong)
+    listed = _points(content.get("points", [{}]), "points", wrong)
     count = len(listed) * math.prod(map(len, grid.values()))
     if count > MOST_POINTS:
         wrong("grid", None, f"makes {count} points; allowed: {MOST_POINTS}")
@@ -253,9 +253,9 @@ def _shortened(content: dict[str, Any]) -> tuple[dict[str, Any], str]:
     for name in ("grid", "points"):
         lists = content.get(name)
         if isinstance(lists, dict):
-            short[name] = {key: _ends(values) for key, values in lists.items()}
+            short[name] = _ends_of(lists)
         elif isinstance(lists, list):
-            short[name] = _ends(lists)
+            short[name] = [_ends_of(point) if isinstance(point, dict) else point for point in _ends(lists)]
     varied = {key for part in (content.get("grid"), *_listed(content)) if isinstance(part, dict) for key in part}
     base = content.get("base", {})
     if isinstance(base, dict):
@@ -268,6 +268,10 @@ def _shortened(content: dict[str, Any]) -> tuple[dict[str, Any], str]:
 def _listed(content: dict[str, Any]) -> list[Any]:
     points = content.get("points")
     return points if isinstance(points, list) else []
+
+
+def _ends_of(lists: dict[str, Any]) -> dict[str, Any]:
+    return {key: values if key == "groups" else _ends(values) for key, values in lists.items()}
 
 
 def _ends(values: Any) -> Any:
@@ -312,28 +316,43 @@ def _parameters(content: object, where: str, wrong: Any) -> Point:
     return parameters
 
 
-def _grid(content: object, wrong: Any) -> dict[str, list[str]]:
+def _grid(content: object, where: str, wrong: Any) -> dict[str, list[str]]:
     if not isinstance(content, dict):
-        wrong("grid", None, "is not a mapping; allowed: lines such as `flows: [1, 4]`")
+        wrong(where, None, "is not a mapping; allowed: lines such as `flows: [1, 4]`")
         return {}
     grid: dict[str, list[str]] = {}
     for key, values in content.items():
         if key not in KEYS or key in OF_THE_SWEEP:
-            wrong(f"grid.{key}", None, _unknown(key))
+            wrong(f"{where}.{key}", None, _unknown(key))
         elif not isinstance(values, list) or not values or not all(isinstance(v, str) and v for v in values):
-            wrong(f"grid.{key}", None, "is not a list of values; allowed: [1, 4], a mix in quotes (['cubic:8,bbr:8'])")
+            problem = "is not a list of values; allowed: [1, 4], a mix in quotes (['cubic:8,bbr:8'])"
+            wrong(f"{where}.{key}", None, problem)
         elif len(set(values)) < len(values):
-            wrong(f"grid.{key}", None, "has a value twice; allowed: each once")
+            wrong(f"{where}.{key}", None, "has a value twice; allowed: each once")
         else:
             grid[key] = values
     return grid
 
 
-def _points(content: object, wrong: Any) -> list[Point]:
+def _points(content: object, where: str, wrong: Any) -> list[Point]:
     if not isinstance(content, list) or not content:
-        wrong("points", None, "is not a list; allowed: lines such as `- {cc: reno, flows: 1}`")
+        wrong(where, None, "is not a list; allowed: lines such as `- {cc: reno, flows: 1}`")
         return [{}]
-    return [_parameters(point, f"points[{number}]", wrong) for number, point in enumerate(content, 1)]
+    return [point for number, each in enumerate(content, 1) for point in _point(each, f"{where}[{number}]", wrong)]
+
+
+def _point(content: object, where: str, wrong: Any) -> list[Point]:
+    """A point; with lists of values, a point for each combination of them."""
+    if not isinstance(content, dict):
+        return [_parameters(content, where, wrong)]
+    lists = {key: value for key, value in content.items() if isinstance(value, list) and key != "groups"}
+    several = _grid(lists, where, wrong)
+    single = _parameters({key: value for key, value in content.items() if key not in lists}, where, wrong)
+    if (count := math.prod(map(len, several.values()))) > MOST_POINTS:
+        wrong(where, None, f"makes {count} points; allowed: {MOST_POINTS}")
+        return [single]
+    combined = (single | dict(zip(several, values, strict=True)) for values in itertools.product(*several.values()))
+    return [{key: point[key] for key in content if key in point} for point in combined]
 
 
 def _headlines(content: object, wrong: Any) -> Headlines:
@@ -343,12 +362,7 @@ def _headlines(content: object, wrong: Any) -> Headlines:
         wrong("headlines", None, "is not complete; allowed: {reps: 10, points: [{flows: 4}]}")
         return NO_HEADLINES
     reps = _part(SingleValues, {"reps": content["reps"]}, "headlines", wrong) or SingleValues()
-    listed = content["points"]
-    if not isinstance(listed, list) or not listed:
-        wrong("headlines.points", None, "is not a list; allowed: lines such as `- {cc: reno, flows: 1}`")
-        return NO_HEADLINES
-    named = [_parameters(point, f"headlines.points[{number}]", wrong) for number, point in enumerate(listed, 1)]
-    return Headlines(reps.reps, tuple(named))
+    return Headlines(reps.reps, tuple(_points(content["points"], "headlines.points", wrong)))
 
 
 def _search(content: object, given: set[str], wrong: Any) -> Search | None:

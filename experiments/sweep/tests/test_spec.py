@@ -27,6 +27,17 @@ def test_points__are_the_product_of_grid_and_list(small: Sweep, write_spec: Writ
     assert ["rtt" in sweep.given(point) for point in sweep.points].count(False) == 6  # none: without the base's
 
 
+def test_points__with_lists_are_every_combination(write_spec: Write) -> None:
+    lists = "[{buf: 9p, rtt: [1ms, 2ms], rate: [1mbit, 2mbit]}, {buf: 7p}]"
+    sweep = read(
+        write_spec(text=f"name: a\npoints: {lists}\nheadlines: {{reps: 3, points: {lists}}}\n"), {}, smoke=False
+    )
+    assert [" ".join(point.values()) for point in sweep.points] == [
+        "9p 1ms 1mbit", "9p 1ms 2mbit", "9p 2ms 1mbit", "9p 2ms 2mbit", "7p",
+    ]  # fmt: skip
+    assert sweep.headlines.points == sweep.points
+
+
 def test_words__replace_base_parameters_and_extend_the_name(write_spec: Write) -> None:
     file = write_spec()
     sweep = read(file, {"rate": "1gbit", "clock": "real"}, smoke=False)
@@ -145,6 +156,8 @@ def test_errors__are_one_line_each(write_spec: Write) -> None:
         ("cc: [reno, cubic, bbr]", "cc: [reno, reno]", "grid.cc has a value twice"),
         ("grid:", "points: [{flows: '3'}]\ngrid:", "flows is in grid and in points"),
         ("grid:", "points: {}\ngrid:", "points is not a list"),
+        ("grid:", "points: [{rtt: [1ms, 1ms]}]\ngrid:", "points[1].rtt has a value twice"),
+        ("grid:", f"points: [{{rtt: {thousand}, load: {thousand}}}]\ngrid:", "points[1] makes 1000000 points"),
         ("grid:", "search: {criterion: nonempty, least: '1', low: 1p, high: 9p}\ngrid:", "buf is the result of"),
         ("base:", "base: {rtt: 1ms}\nbase:", "base is given twice in line 7"),
         ("buf: 20pkt", "buf: &b 20pkt, mtu: *b", "replace *b in line 6"),
