@@ -48,8 +48,5 @@ def test_prepare__what_the_kernel_lacks_is_one_sentence(cell: Cell, run_variable
 
 @pytest.mark.software
 def test_start__that_fails_is_one_sentence(cell: Cell, run_variables: dict[str, Any]) -> None:
-    line = cell.play("start", "switch", **run_variables, switch_binary="/no/such/softswitch").sentence()
-    assert line.startswith("FAILED   switch: daemon : Ensure softswitch is started: softswitch: cannot start")
-    run_variables["runtime_dir"] += "/" + "x" * 100
-    line = cell.play("start", "switch", **run_variables).sentence()
-    assert "a Unix socket's path has at most 107: choose a shorter runtime_dir" in line
+    line = cell.play("start", "switch", **run_variables, daemon_argv=["/no/such/softswitch"]).sentence()
+    assert line.startswith("FAILED   switch: daemon : Ensure the host's program is started: softswitch: cannot start")

@@ -76,8 +76,10 @@ int control_open(struct control_socket *control, const char *path)
 		why = error == -EADDRINUSE
 			      ? "in use: another program, probably a switch, listens there: stop it, or "
 				"choose another path"
-		      : error == -EEXIST ? "exists and is not a socket: choose another path"
-					 : strerror(-error);
+		      : error == -EEXIST       ? "exists and is not a socket: choose another path"
+		      : error == -ENAMETOOLONG ? "has more than 107 characters, the most of a Unix socket's "
+						 "path: choose a shorter one"
+					       : strerror(-error);
 		complain("opening the control socket %s: %s", path, why);
 		control_close(control);
 	}

@@ -172,6 +172,7 @@ def test_start__what_is_in_the_way_is_named_and_stays(lab: Lab, switch: Switch, 
     assert not path.exists()
     path.write_text("precious")
     assert f"{path}: exists and is not a socket" in refused(lab, "--control", str(path), "--port", "1=port1")
+    assert "has more than 107 characters" in refused(lab, "--control", f"/{'x' * 107}", "--port", "1=port1")
     assert path.read_text() == "precious"
 
 
