@@ -6,10 +6,8 @@
 #include "control.h"
 #include "core_state.h"
 #include "dynamics_control.h"
-#include "flow_control.h"
 #include "freestanding.h"
 #include "request.h"
-#include "stats.h"
 
 #define MAX_LIMIT     ((1ull << 40) - 1)
 #define MAX_DROP_COST 1000
@@ -143,26 +141,54 @@ static size_t control_mirror(struct core *core, struct words *words, struct text
 
 void control_program(const struct core *core, struct text *text)
 {
-	text_put(text, "ok\nname ");
-	text_put(text, pipeline_program_name);
-	text_put(text, "\ndigest ");
-	text_put(text, pipeline_program_digest);
-	text_put(text, "\nports");
+	text_format(text, "ok\nname %s\ndigest %s\nports", pipeline_program_name, pipeline_program_digest);
 	for (uint32_t port = 0; port < PIPELINE_PORTS; port++)
-		if (core->ports[port].attached) {
-			text_put(text, " ");
-			text_put_number(text, port);
-		}
+		if (core->ports[port].attached)
+			text_format(text, " %u", port);
 	text_put(text, "\n");
 	text_put_pair(text, "packets", core->config.packets);
 	text_put_pair(text, "frame_bytes", core->config.frame_bytes);
 	text_put_pair(text, "headroom", PIPELINE_HEADROOM);
 }
 
+static void stats_of_port(const struct core *core, struct text *text, uint32_t number)
+{
+	const struct port *port = &core->ports[number];
+	struct queue_counters queue = queue_get_counters(&port->queue);
+
+	text_put_port(text, number, "rx_frames", port->stats.rx_frames);
+	text_put_port(text, number, "rx_bytes", port->stats.rx_bytes);
+	text_put_port(text, number, "oversize", port->stats.oversize);
+	text_put_port(text, number, "ingress_drops", port->stats.ingress_drops);
+	text_put_port(text, number, "queue_drops", queue.drops);
+	text_put_port(text, number, "egress_drops", port->stats.egress_drops);
+	text_put_port(text, number, "departed", port->stats.departed);
+	if (port->dynamics)
+		text_put_port(text, number, "lost", core->dynamics[port->dynamics].lost);
+	text_put_port(text, number, "queue_packets", queue_packets(&port->queue));
+	text_put_port(text, number, "queue_bytes", queue_bytes(&port->queue));
+	text_put_port(text, number, "queue_max_packets", queue.max_packets);
+}
+
+/* When the core is idle, rx_frames + clones = oversize + pool_exhausted + all drops except clone_drops + departed; lost
+ * packets are among the departed. Exception: a clone for which the pool had no packet is in pool_exhausted and not in
+ * clones.
+ */
 void control_stats(const struct core *core, struct text *text)
 {
 	text_put(text, "ok\n");
-	stats_write(core, text);
+	for (uint32_t number = 0; number < PIPELINE_PORTS; number++)
+		if (core->ports[number].attached)
+			stats_of_port(core, text, number);
+	text_put_pair(text, "pool_exhausted", core->stats.pool_exhausted);
+	text_put_pair(text, "arrivals_clamped", core->stats.arrivals_clamped);
+	text_put_pair(text, "clones", core->stats.clones);
+	text_put_pair(text, "clone_drops", core->stats.clone_drops);
+	text_put_pair(text, "multicast_drops", core->stats.multicast_drops);
+	text_put_pair(text, "port_unknown_drops", core->stats.port_unknown_drops);
+	text_put_pair(text, "packets_used", core->packets_used);
+	text_put_pair(text, "packets_used_max", core->stats.packets_used_max);
+	text_put_pair(text, "virtual_time_ns", core->now_ns);
 }
 
 size_t core_control(struct core *core, const char *request, char *reply, size_t reply_bytes)

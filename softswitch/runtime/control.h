@@ -15,4 +15,9 @@ struct port *control_read_port(struct core *core, struct words *words, uint64_t 
 void control_program(const struct core *core, struct text *text);
 void control_stats(const struct core *core, struct text *text);
 
+/* flow_control.c: answer a request `flow ...` or `link ...`, whose first word has been read already. Return the length
+ * of the reply. */
+size_t flow_control(struct core *core, struct words *words, struct text *text);
+size_t flow_link_control(struct core *core, struct words *words, struct text *text);
+
 #endif

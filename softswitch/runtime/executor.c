@@ -6,38 +6,25 @@
 #include "control.h"
 #include "text.h"
 
-static void put_port(struct text *text, const struct executor_port *port, const char *name, uint64_t value)
-{
-	text_put(text, "port.");
-	text_put_number(text, port->number);
-	text_put(text, ".");
-	text_put_pair(text, name, value);
-}
-
 static void put_lateness(struct text *text, const char *name, uint32_t port, uint64_t value)
 {
-	text_put(text, name);
-	text_put(text, ".");
-	text_put_number(text, port);
-	text_put(text, " ");
-	text_put_number(text, value);
-	text_put(text, "\n");
+	text_format(text, "%s.%u %llu\n", name, port, (unsigned long long)value);
 }
 
 static void write_port(struct text *text, const struct executor_port *port)
 {
 	const struct lateness *lateness = &port->lateness;
 
-	put_port(text, port, "rx_ring_drops", port->rx_ring_drops);
-	put_port(text, port, "rx_ring_slots", port->rx_ring_slots);
-	put_port(text, port, "rx_truncated", port->rx_truncated);
-	put_port(text, port, "rx_checksum_missing", port->rx_checksum_missing);
-	put_port(text, port, "tx_frames", port->tx_frames);
-	put_port(text, port, "tx_bytes", port->tx_bytes);
-	put_port(text, port, "tx_errors", port->tx_errors);
-	put_port(text, port, "tx_retries", port->tx_retries);
-	put_port(text, port, "tx_waiting_max", port->tx_waiting_max);
-	put_port(text, port, "tx_last_errno", port->tx_last_errno);
+	text_put_port(text, port->number, "rx_ring_drops", port->rx_ring_drops);
+	text_put_port(text, port->number, "rx_ring_slots", port->rx_ring_slots);
+	text_put_port(text, port->number, "rx_truncated", port->rx_truncated);
+	text_put_port(text, port->number, "rx_checksum_missing", port->rx_checksum_missing);
+	text_put_port(text, port->number, "tx_frames", port->tx_frames);
+	text_put_port(text, port->number, "tx_bytes", port->tx_bytes);
+	text_put_port(text, port->number, "tx_errors", port->tx_errors);
+	text_put_port(text, port->number, "tx_retries", port->tx_retries);
+	text_put_port(text, port->number, "tx_waiting_max", port->tx_waiting_max);
+	text_put_port(text, port->number, "tx_last_errno", port->tx_last_errno);
 	put_lateness(text, "departures", port->number, lateness->departures);
 	put_lateness(text, "gap_frames", port->number, lateness->gap_frames);
 	put_lateness(text, "gap_error_over_10pct", port->number, lateness->gap_errors);
@@ -71,9 +58,7 @@ static size_t program(struct executor *executor, char *reply, size_t reply_bytes
 
 	text_start(&text, reply, reply_bytes);
 	control_program(executor->core, &text);
-	text_put(&text, "executor ");
-	text_put(&text, executor->name);
-	text_put(&text, "\n");
+	text_format(&text, "executor %s\n", executor->name);
 	return text_end(&text);
 }
 
@@ -81,12 +66,9 @@ static void show(struct text *text, const struct lateness *lateness)
 {
 	text_put(text, "ok\n");
 	for (uint32_t bucket = 0; bucket < LATENESS_BUCKETS; bucket++)
-		if (lateness->buckets[bucket]) {
-			text_put_number(text, lateness_edge_ns(bucket));
-			text_put(text, " ");
-			text_put_number(text, lateness->buckets[bucket]);
-			text_put(text, "\n");
-		}
+		if (lateness->buckets[bucket])
+			text_format(text, "%llu %llu\n", (unsigned long long)lateness_edge_ns(bucket),
+				    (unsigned long long)lateness->buckets[bucket]);
 }
 
 static void reset(struct text *text, struct executor *executor)

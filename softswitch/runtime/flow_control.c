@@ -2,7 +2,7 @@
  * Requests for the settings of flows and of shared access links. A request may name many flows: they are all checked
  * before the first is set.
  */
-#include "flow_control.h"
+#include "control.h"
 #include "core_state.h"
 #include "freestanding.h"
 #include "request.h"

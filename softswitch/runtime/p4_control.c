@@ -3,7 +3,6 @@
  */
 #include "p4_control.h"
 #include "p4_request.h"
-#include "p4_table_control.h"
 
 /* The index of the description that the next word names. -1, with an error reply: it names none, or more than one. */
 static int read_name(struct p4_request *request, const char *kind, const void *first, size_t stride,
@@ -15,10 +14,8 @@ static int read_name(struct p4_request *request, const char *kind, const void *f
 	number = p4_name_index(&request->words, first, stride, count);
 	if (number >= 0)
 		return number;
-	text_put(p4_error(request), kind);
-	text_put(&request->reply, " ");
-	p4_put_word(request);
-	text_put(&request->reply, " is unknown or ambiguous: the program has ");
+	text_format(p4_error(request), "%s '%.*s' is unknown or ambiguous: the program has ", kind,
+		    WORD_OF(&request->words));
 	p4_put_names(&request->reply, first, stride, count);
 	text_put(&request->reply, "\n");
 	return number;
@@ -30,19 +27,14 @@ static bool read_index(struct p4_request *request, const char *name, uint32_t si
 	uint128_t value;
 
 	if (!p4_next_word(request)) {
-		text_put(p4_error(request), name);
-		text_put(&request->reply, ": an index is missing\n");
+		text_format(p4_error(request), "%s: an index is missing\n", name);
 		return false;
 	}
 	if (!p4_number_word(request, "index", 64, &value))
 		return false;
 	if (value >= size) {
-		text_put(p4_error(request), name);
-		text_put(&request->reply, ": index ");
-		p4_put_word(request);
-		text_put(&request->reply, " is out of range: the size is ");
-		text_put_number(&request->reply, size);
-		text_put(&request->reply, "\n");
+		text_format(p4_error(request), "%s: index '%.*s' is out of range: the size is %u\n", name,
+			    WORD_OF(&request->words), size);
 		return false;
 	}
 	*index = (uint32_t)value;
@@ -78,9 +70,9 @@ static void control_register(struct p4_request *request)
 		return;
 	info = &program->registers[number];
 	if (write && info->read_only) {
-		text_put(p4_error(request), info->name);
-		text_put(&request->reply,
-			 ": the switch fills it with the lengths of its queues: it can only be read\n");
+		text_format(p4_error(request),
+			    "%s: the switch fills it with the lengths of its queues: it can only be read\n",
+			    info->name);
 		return;
 	}
 	if (!read_index(request, info->name, info->size, &index))
@@ -90,8 +82,7 @@ static void control_register(struct p4_request *request)
 		if (!p4_number_word(request, write ? info->name : "count", write ? info->bits : 32, &value))
 			return;
 	} else if (write) {
-		text_put(p4_error(request), info->name);
-		text_put(&request->reply, ": a value is missing\n");
+		text_format(p4_error(request), "%s: a value is missing\n", info->name);
 		return;
 	}
 	if (!p4_at_end(request))
@@ -102,22 +93,11 @@ static void control_register(struct p4_request *request)
 		return;
 	}
 	for (; value && index < info->size; value--, index++, element += info->element_bytes) {
-		text_put_number(&request->reply, index);
-		text_put(&request->reply, " ");
+		text_format(&request->reply, "%u ", index);
 		p4_put_value(&request->reply, register_value(element, info->element_bytes),
 			     info->bits > 64 ? info->bits : 32);
 		text_put(&request->reply, "\n");
 	}
-}
-
-static void put_counter(struct text *text, uint32_t index, uint64_t packets, uint64_t bytes)
-{
-	text_put_number(text, index);
-	text_put(text, " ");
-	text_put_number(text, packets);
-	text_put(text, " ");
-	text_put_number(text, bytes);
-	text_put(text, "\n");
 }
 
 /* The packet count of element `index`, followed by its byte count. A direct counter has both in row `index` of its
@@ -166,7 +146,8 @@ static void control_counter(struct p4_request *request)
 		if (reset)
 			*packets = *bytes = 0;
 		else if (!all || *packets || *bytes)
-			put_counter(&request->reply, index, *packets, *bytes);
+			text_format(&request->reply, "%u %llu %llu\n", index, (unsigned long long)*packets,
+				    (unsigned long long)*bytes);
 	}
 }
 
@@ -200,9 +181,9 @@ size_t p4_control(const struct p4_program_info *program, void *pipeline, const c
 	} else if (words_is(&request.words, "random")) {
 		control_random(&request);
 	} else {
-		text_put(p4_error(&request), "unknown request ");
-		p4_put_word(&request);
-		text_put(&request.reply, ": docs/control-protocol.md lists all requests\n");
+		text_format(p4_error(&request),
+			    "unknown request '%.*s': docs/control-protocol.md lists all requests\n",
+			    WORD_OF(&request.words));
 	}
 	return text_end(&request.reply);
 }

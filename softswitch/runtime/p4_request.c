@@ -15,20 +15,11 @@ struct text *p4_error(struct p4_request *request)
 	return &request->reply;
 }
 
-void p4_put_word(struct p4_request *request)
-{
-	text_put(&request->reply, "'");
-	text_put_bytes(&request->reply, request->words.word, request->words.word_bytes);
-	text_put(&request->reply, "'");
-}
-
 bool p4_at_end(struct p4_request *request)
 {
 	if (!p4_next_word(request))
 		return true;
-	text_put(p4_error(request), "the request should end before ");
-	p4_put_word(request);
-	text_put(&request->reply, "\n");
+	text_format(p4_error(request), "the request should end before '%.*s'\n", WORD_OF(&request->words));
 	return false;
 }
 
@@ -39,10 +30,8 @@ static const char *name_at(const void *first, size_t stride, uint32_t index)
 
 void p4_put_names(struct text *text, const void *first, size_t stride, uint32_t count)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		text_put(text, i ? ", " : "");
-		text_put(text, name_at(first, stride, i));
-	}
+	for (uint32_t i = 0; i < count; i++)
+		text_format(text, "%s%s", i ? ", " : "", name_at(first, stride, i));
 	if (!count)
 		text_put(text, "none");
 }
@@ -56,8 +45,7 @@ void p4_put_hex(struct text *text, uint128_t value)
 		digits[--at] = "0123456789abcdef"[value & 15];
 		value >>= 4;
 	} while (value);
-	text_put(text, "0x");
-	text_put_bytes(text, digits + at, sizeof(digits) - at);
+	text_format(text, "0x%.*s", (int)(sizeof(digits) - at), digits + at);
 }
 
 void p4_put_value(struct text *text, uint128_t value, unsigned bits)
@@ -89,41 +77,12 @@ int p4_name_index(const struct words *words, const void *first, size_t stride, u
 	return ends == 1 ? index : -1;
 }
 
-enum p4_number p4_read_number(const char *at, size_t length, unsigned bits, uint128_t *value)
+void p4_put_number_error(struct text *text, enum number result, unsigned bits)
 {
-	uint128_t largest = ~(uint128_t)0 >> (128 - bits), bound = ~(uint128_t)0 / 10;
-	unsigned base = 10;
-	bool too_wide = false;
-
-	if (length > 2 && at[0] == '0' && (at[1] == 'x' || at[1] == 'X')) {
-		base = 16;
-		bound = ~(uint128_t)0 / 16;
-		at += 2;
-		length -= 2;
-	}
-	if (!length)
-		return P4_NUMBER_MALFORMED;
-	*value = 0;
-	for (size_t i = 0; i < length; i++) {
-		unsigned digit = text_digit(at[i]);
-
-		if (digit >= base)
-			return P4_NUMBER_MALFORMED;
-		too_wide |= *value > bound;
-		*value = *value * base + digit;
-		too_wide |= *value < digit || *value > largest;
-	}
-	return too_wide ? P4_NUMBER_TOO_WIDE : P4_NUMBER_OK;
-}
-
-void p4_put_number_error(struct text *text, enum p4_number result, unsigned bits)
-{
-	if (result == P4_NUMBER_MALFORMED) {
+	if (result == NUMBER_MALFORMED) {
 		text_put(text, " is not a number: give decimal or 0x hexadecimal");
 	} else {
-		text_put(text, " does not fit in ");
-		text_put_number(text, bits);
-		text_put(text, " bits: at most ");
+		text_format(text, " does not fit in %u bits: at most ", bits);
 		p4_put_value(text, ~(uint128_t)0 >> (128 - bits), bits);
 	}
 	text_put(text, "\n");
@@ -131,13 +90,11 @@ void p4_put_number_error(struct text *text, enum p4_number result, unsigned bits
 
 bool p4_number_word(struct p4_request *request, const char *label, unsigned bits, uint128_t *value)
 {
-	enum p4_number result = p4_read_number(request->words.word, request->words.word_bytes, bits, value);
+	enum number result = text_read_number(request->words.word, request->words.word_bytes, bits, value);
 
-	if (result == P4_NUMBER_OK)
+	if (result == NUMBER_OK)
 		return true;
-	text_put(p4_error(request), label);
-	text_put(&request->reply, " ");
-	p4_put_word(request);
+	text_format(p4_error(request), "%s '%.*s'", label, WORD_OF(&request->words));
 	p4_put_number_error(&request->reply, result, bits);
 	return false;
 }

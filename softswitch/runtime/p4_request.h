@@ -30,9 +30,6 @@ bool p4_at_end(struct p4_request *request);
 /* Discards the reply so far and starts an error reply; the caller adds the reason and a line end. */
 struct text *p4_error(struct p4_request *request);
 
-/* Writes the current word, in quotes. */
-void p4_put_word(struct p4_request *request);
-
 /* Writes "NAME_A, NAME_B" from `count` descriptions of `stride` bytes, each of which starts with its name. */
 void p4_put_names(struct text *text, const void *first, size_t stride, uint32_t count);
 
@@ -43,20 +40,15 @@ void p4_put_hex(struct text *text, uint128_t value);
 /* The index of the description with the current word as its name or alias; -1: none, or more than one. */
 int p4_name_index(const struct words *words, const void *first, size_t stride, uint32_t count);
 
-enum p4_number {
-	P4_NUMBER_OK,
-	P4_NUMBER_MALFORMED,
-	P4_NUMBER_TOO_WIDE,
-};
-/* Reads a number of at most `bits` bits from `length` characters, decimal or 0x hex. *value is valid only with OK. */
-enum p4_number p4_read_number(const char *at, size_t length, unsigned bits, uint128_t *value);
-
 /* Writes why a number was refused, and a line end. The caller has written the number's text. */
-void p4_put_number_error(struct text *text, enum p4_number result, unsigned bits);
+void p4_put_number_error(struct text *text, enum number result, unsigned bits);
 
 /* Reads the current word as a number of at most `bits` bits. False, with an error reply that starts with `label`: the
  * word is no such number.
  */
 bool p4_number_word(struct p4_request *request, const char *label, unsigned bits, uint128_t *value);
+
+/* p4_table_control.c: answers a request whose first word is `table`. The next word to read is the second. */
+void p4_control_table(struct p4_request *request);
 
 #endif

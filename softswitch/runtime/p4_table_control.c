@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * See p4_table_control.h. The refusal of a value says which values the table allows (p4_table_info).
+ * Requests that concern tables: list, set, delete, default, dump. The refusal of a value says which values the table
+ * allows (p4_table_info).
  */
-#include "p4_table_control.h"
+#include "p4_request.h"
 
 /* The translator refuses larger rows. The functions that read an entry keep it in their stack frame, and a kernel's stack
  * frames have at most 2 KiB.
@@ -34,7 +35,6 @@ static const struct p4_table_info *read_table(struct p4_request *request)
 {
 	const struct p4_program_info *program = request->program;
 	const struct p4_table_info *match = NULL;
-	const char *separator = "";
 
 	p4_next_word(request);
 	/* The program has pointers to tables, not an array of them: p4_name_index compares one name at a time. */
@@ -49,57 +49,25 @@ static const struct p4_table_info *read_table(struct p4_request *request)
 	}
 	if (match)
 		return match;
-	text_put(p4_error(request), "table ");
-	p4_put_word(request);
-	text_put(&request->reply, " is unknown or ambiguous: the program has ");
-	for (uint32_t i = 0; i < program->table_count; i++) {
-		text_put(&request->reply, separator);
-		text_put(&request->reply, program->tables[i]->name);
-		separator = ", ";
-	}
-	text_put(&request->reply, *separator ? "\n" : "none\n");
+	text_format(p4_error(request), "table '%.*s' is unknown or ambiguous: the program has ",
+		    WORD_OF(&request->words));
+	for (uint32_t i = 0; i < program->table_count; i++)
+		text_format(&request->reply, "%s%s", i ? ", " : "", program->tables[i]->name);
+	text_put(&request->reply, program->table_count ? "\n" : "none\n");
 	return NULL;
 }
 
 static struct text *table_error(struct p4_request *request, const struct p4_table_info *table)
 {
-	struct text *reply = p4_error(request);
-
-	text_put(reply, "table ");
-	text_put(reply, table->name);
-	text_put(reply, ": ");
-	return reply;
+	text_format(p4_error(request), "table %s: ", table->name);
+	return &request->reply;
 }
 
 static struct text *key_error(struct p4_request *request, const struct p4_table_info *table,
 			      const struct p4_key_info *key)
 {
-	struct text *reply = table_error(request, table);
-
-	text_put(reply, "key ");
-	text_put(reply, key->name);
-	text_put(reply, ": ");
-	p4_put_word(request);
-	return reply;
-}
-
-static void put_key_form(struct text *reply, const struct p4_key_info *key)
-{
-	switch (key->match) {
-	case P4_EXACT:
-		text_put(reply, "VALUE");
-		break;
-	case P4_LPM:
-		text_put(reply, "VALUE/BITS with BITS up to ");
-		text_put_number(reply, key->bits);
-		break;
-	case P4_TERNARY:
-		text_put(reply, "VALUE&&&MASK, VALUE, or * for any");
-		break;
-	default:
-		text_put(reply, "FIRST..LAST, VALUE, or * for any");
-		break;
-	}
+	text_format(table_error(request, table), "key %s: '%.*s'", key->name, WORD_OF(&request->words));
+	return &request->reply;
 }
 
 /* The index of `mark` in the current word; without `mark`, the length of the word. */
@@ -122,31 +90,35 @@ static bool read_key(struct p4_request *request, const struct p4_table_info *tab
 {
 	static const char *const marks[] = {"", "/", "&&&", ".."};
 	static const uint8_t mark_bytes[] = {0, 1, 3, 2};
+	static const char *const forms[] = {"", "VALUE/BITS with BITS up to ",
+					    "VALUE&&&MASK, VALUE, or * for any",
+					    "FIRST..LAST, VALUE, or * for any"};
 	const struct words *words = &request->words;
 	uint128_t all = ~(uint128_t)0 >> (128 - key->bits), value, second = all;
 	size_t mark = key->match == P4_EXACT ? words->word_bytes : find_mark(words, marks[key->match]);
 	bool with_mark = mark < words->word_bytes;
 	bool any = (key->match == P4_TERNARY || key->match == P4_RANGE) && words_is(words, "*");
-	enum p4_number result = P4_NUMBER_OK;
+	enum number result = NUMBER_OK;
 	struct text *reply;
 
 	if (any)
 		value = 0;
 	else
-		result = p4_read_number(words->word, mark, key->bits, &value);
-	if (result != P4_NUMBER_OK) {
+		result = text_read_number(words->word, mark, key->bits, &value);
+	if (result != NUMBER_OK) {
 		p4_put_number_error(key_error(request, table, key), result, key->bits);
 		return false;
 	}
 	if (with_mark) {
 		size_t from = mark + mark_bytes[key->match];
 
-		result = p4_read_number(words->word + from, words->word_bytes - from,
-					key->match == P4_LPM ? 32 : key->bits, &second);
-		if (result != P4_NUMBER_OK || (key->match == P4_LPM && second > key->bits)) {
+		result = text_read_number(words->word + from, words->word_bytes - from,
+					  key->match == P4_LPM ? 32 : key->bits, &second);
+		if (result != NUMBER_OK || (key->match == P4_LPM && second > key->bits)) {
 			reply = key_error(request, table, key);
-			text_put(reply, " should be ");
-			put_key_form(reply, key);
+			text_format(reply, " should be %s", forms[key->match]);
+			if (key->match == P4_LPM)
+				text_put_number(reply, key->bits);
 			text_put(reply, "\n");
 			return false;
 		}
@@ -191,9 +163,7 @@ static bool read_keys(struct p4_request *request, const struct p4_table_info *ta
 		if (!p4_next_word(request) || words_is(&request->words, "=")) {
 			struct text *reply = table_error(request, table);
 
-			text_put(reply, "keys given: ");
-			text_put_number(reply, i);
-			text_put(reply, ", needed: ");
+			text_format(reply, "keys given: %u, needed: ", i);
 			p4_put_names(reply, table->keys, sizeof(*table->keys), table->key_count);
 			text_put(reply, "\n");
 			return false;
@@ -204,14 +174,11 @@ static bool read_keys(struct p4_request *request, const struct p4_table_info *ta
 	return true;
 }
 
-static void put_params(struct text *reply, const struct p4_action_info *action)
+static void put_params(struct text *reply, const struct p4_action_info *action, const char *separator)
 {
-	for (uint32_t i = 0; i < action->param_count; i++) {
-		text_put(reply, i ? ", " : "");
-		text_put(reply, action->params[i].name);
-		text_put(reply, ":");
-		text_put_number(reply, action->params[i].bits);
-	}
+	for (uint32_t i = 0; i < action->param_count; i++)
+		text_format(reply, "%s%s:%u", i ? separator : "", action->params[i].name,
+			    action->params[i].bits);
 }
 
 /* Reads an action of this table and its arguments. */
@@ -226,9 +193,7 @@ static bool read_action(struct p4_request *request, const struct p4_table_info *
 	number = p4_name_index(&request->words, table->actions, sizeof(*action), table->action_count);
 	if (number < 0) {
 		reply = table_error(request, table);
-		text_put(reply, "action ");
-		p4_put_word(request);
-		text_put(reply, " is not one of ");
+		text_format(reply, "action '%.*s' is not one of ", WORD_OF(&request->words));
 		p4_put_names(reply, table->actions, sizeof(*action), table->action_count);
 		text_put(reply, "\n");
 		return false;
@@ -237,29 +202,22 @@ static bool read_action(struct p4_request *request, const struct p4_table_info *
 	entry->action = (uint32_t)number;
 	for (uint32_t i = 0; i < action->param_count; i++) {
 		const struct p4_param_info *param = &action->params[i];
-		enum p4_number result;
+		enum number result;
 		uint128_t value;
 
 		if (!p4_next_word(request)) {
 			reply = table_error(request, table);
-			text_put(reply, "action ");
-			text_put(reply, action->name);
-			text_put(reply, ": arguments given: ");
-			text_put_number(reply, i);
-			text_put(reply, ", needed: ");
-			put_params(reply, action);
+			text_format(reply, "action %s: arguments given: %u, needed: ", action->name, i);
+			put_params(reply, action, ", ");
 			text_put(reply, "\n");
 			return false;
 		}
-		result = p4_read_number(request->words.word, request->words.word_bytes, param->bits, &value);
-		if (result != P4_NUMBER_OK) {
+		result =
+			text_read_number(request->words.word, request->words.word_bytes, param->bits, &value);
+		if (result != NUMBER_OK) {
 			reply = table_error(request, table);
-			text_put(reply, "action ");
-			text_put(reply, action->name);
-			text_put(reply, ": ");
-			text_put(reply, param->name);
-			text_put(reply, ": ");
-			p4_put_word(request);
+			text_format(reply, "action %s: %s: '%.*s'", action->name, param->name,
+				    WORD_OF(&request->words));
 			p4_put_number_error(reply, result, param->bits);
 			return false;
 		}
@@ -275,9 +233,8 @@ static bool read_priority(struct p4_request *request, const struct p4_table_info
 
 	if (p4_next_word(request)) {
 		if (!words_is(&request->words, "priority") || table->match != P4_TERNARY) {
-			text_put(table_error(request, table), "the request should end before ");
-			p4_put_word(request);
-			text_put(&request->reply, "\n");
+			text_format(table_error(request, table), "the request should end before '%.*s'\n",
+				    WORD_OF(&request->words));
 			return false;
 		}
 		p4_next_word(request);
@@ -320,9 +277,8 @@ static void table_set(struct p4_request *request, const struct p4_table_info *ta
 		return;
 	if (!p4_table_set(p4_table_of(request, table), entry.action,
 			  table->match == P4_TERNARY ? entry.priority : entry.length, entry.words)) {
-		text_put(table_error(request, table), "full: its size in the P4 program is ");
-		text_put_number(&request->reply, table->size);
-		text_put(&request->reply, "\n");
+		text_format(table_error(request, table), "full: its size in the P4 program is %u\n",
+			    table->size);
 		return;
 	}
 	text_put(&request->reply, "ok\n");
@@ -369,8 +325,7 @@ static void put_action(struct text *reply, const struct p4_table_info *table, st
 		return;
 	}
 	action = &table->actions[row->action];
-	text_put(reply, " ");
-	text_put(reply, action->name);
+	text_format(reply, " %s", action->name);
 	for (uint32_t i = 0; i < action->param_count; i++) {
 		text_put(reply, " ");
 		p4_put_value(reply, value_at(arguments + action->params[i].word, action->params[i].bits),
@@ -393,8 +348,7 @@ static void put_key(struct text *reply, const struct p4_table_info *table, const
 		if (table->match == P4_TERNARY)
 			for (length = 0; mask; mask &= mask - 1)
 				length++;
-		text_put(reply, "/");
-		text_put_number(reply, length);
+		text_format(reply, "/%u", length);
 		break;
 	case P4_TERNARY:
 		text_put(reply, "&&&");
@@ -423,14 +377,11 @@ static void table_dump(struct p4_request *request, const struct p4_table_info *t
 			put_key(reply, table, &table->keys[i], row);
 		text_put(reply, " =");
 		put_action(reply, table, row);
-		if (table->match == P4_TERNARY) {
-			text_put(reply, " priority ");
-			text_put_number(reply, row->priority);
-		}
+		if (table->match == P4_TERNARY)
+			text_format(reply, " priority %u", row->priority);
 		text_put(reply, "\n");
 	}
-	text_put(reply, "default ");
-	text_put(reply, table->name);
+	text_format(reply, "default %s", table->name);
 	put_action(reply, table, p4_default_row(state, table->size, table->row_bytes));
 	text_put(reply, "\n");
 }
@@ -446,26 +397,13 @@ static void table_list(struct p4_request *request)
 	for (uint32_t i = 0; i < request->program->table_count; i++) {
 		const struct p4_table_info *table = request->program->tables[i];
 
-		text_put(reply, table->name);
-		text_put(reply, table->key_count ? " " : " -");
-		for (uint32_t k = 0; k < table->key_count; k++) {
-			text_put(reply, k ? "," : "");
-			text_put(reply, table->keys[k].name);
-			text_put(reply, ":");
-			text_put(reply, match_names[table->keys[k].match]);
-			text_put(reply, ":");
-			text_put_number(reply, table->keys[k].bits);
-		}
+		text_format(reply, "%s %s", table->name, table->key_count ? "" : "-");
+		for (uint32_t k = 0; k < table->key_count; k++)
+			text_format(reply, "%s%s:%s:%u", k ? "," : "", table->keys[k].name,
+				    match_names[table->keys[k].match], table->keys[k].bits);
 		for (uint32_t a = 0; a < table->action_count; a++) {
-			text_put(reply, a ? "," : " ");
-			text_put(reply, table->actions[a].name);
-			text_put(reply, "(");
-			for (uint32_t p = 0; p < table->actions[a].param_count; p++) {
-				text_put(reply, p ? "," : "");
-				text_put(reply, table->actions[a].params[p].name);
-				text_put(reply, ":");
-				text_put_number(reply, table->actions[a].params[p].bits);
-			}
+			text_format(reply, "%s%s(", a ? "," : " ", table->actions[a].name);
+			put_params(reply, &table->actions[a], ",");
 			text_put(reply, ")");
 		}
 		text_put(reply, "\n");

@@ -5,22 +5,14 @@
 
 size_t request_refuse(struct text *text, const char *why)
 {
-	text_put(text, "error ");
-	text_put(text, why);
-	text_put(text, "\n");
+	text_format(text, "error %s\n", why);
 	return text_end(text);
 }
 
 size_t request_refuse_word(struct text *text, const char *label, const struct words *words,
 			   const char *allowed)
 {
-	text_put(text, "error ");
-	text_put(text, label);
-	text_put(text, " '");
-	text_put_bytes(text, words->word, words->word_bytes);
-	text_put(text, "': ");
-	text_put(text, allowed);
-	text_put(text, "\n");
+	text_format(text, "error %s '%.*s': %s\n", label, WORD_OF(words), allowed);
 	return text_end(text);
 }
 
@@ -35,15 +27,8 @@ size_t request_number(struct text *text, const struct words *words, const char *
 {
 	if (words_number(words, number) && *number <= max && (*number >= min || (or_0 && !*number)))
 		return 0;
-	text_put(text, "error ");
-	text_put(text, label);
-	text_put(text, " '");
-	text_put_bytes(text, words->word, words->word_bytes);
-	text_put(text, or_0 && min ? "': 0, or from " : "': from ");
-	text_put_number(text, min);
-	text_put(text, " to ");
-	text_put_number(text, max);
-	text_put(text, "\n");
+	text_format(text, "error %s '%.*s': %sfrom %llu to %llu\n", label, WORD_OF(words),
+		    or_0 && min ? "0, or " : "", (unsigned long long)min, (unsigned long long)max);
 	return text_end(text);
 }
 
@@ -59,13 +44,9 @@ size_t request_settings(struct text *text, struct words *words, struct setting *
 			if (words_is(words, settings[index].name))
 				setting = &settings[index];
 		if (!setting) {
-			text_put(text, "error unknown setting '");
-			text_put_bytes(text, words->word, words->word_bytes);
-			text_put(text, "': one of");
-			for (int index = 0; index < count; index++) {
-				text_put(text, " ");
-				text_put(text, settings[index].name);
-			}
+			text_format(text, "error unknown setting '%.*s': one of", WORD_OF(words));
+			for (int index = 0; index < count; index++)
+				text_format(text, " %s", settings[index].name);
 			text_put(text, "\n");
 			return text_end(text);
 		}

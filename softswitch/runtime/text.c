@@ -18,7 +18,7 @@ static bool has_room(struct text *text, size_t bytes)
 	return !text->full;
 }
 
-void text_put_bytes(struct text *text, const char *at, size_t bytes)
+static void put_printable(struct text *text, const char *at, size_t bytes)
 {
 	if (!has_room(text, bytes))
 		return;
@@ -29,16 +29,62 @@ void text_put_bytes(struct text *text, const char *at, size_t bytes)
 	}
 }
 
-void text_put(struct text *text, const char *string)
+static void put_bytes(struct text *text, const char *at, size_t bytes)
+{
+	if (!has_room(text, bytes))
+		return;
+	memcpy(text->at + text->used, at, bytes);
+	text->used += bytes;
+}
+
+/* The number of bytes of string before the first `end`, or before its NUL. */
+static size_t length_until(const char *string, char end)
 {
 	size_t bytes = 0;
 
-	while (string[bytes])
+	while (string[bytes] && string[bytes] != end)
 		bytes++;
-	if (!has_room(text, bytes))
-		return;
-	memcpy(text->at + text->used, string, bytes);
-	text->used += bytes;
+	return bytes;
+}
+
+void text_put(struct text *text, const char *string)
+{
+	put_bytes(text, string, length_until(string, 0));
+}
+
+/* The compiler has checked the format against the arguments. */
+void text_format(struct text *text, const char *format, ...)
+{
+	va_list arguments;
+	size_t bytes;
+	int length;
+
+	va_start(arguments, format);
+	for (;; format++) {
+		bytes = length_until(format, '%');
+		put_bytes(text, format, bytes);
+		format += bytes;
+		if (!*format)
+			break;
+		switch (*++format) {
+		case 's':
+			text_put(text, va_arg(arguments, const char *));
+			break;
+		case 'u':
+			text_put_number(text, va_arg(arguments, unsigned int));
+			break;
+		case 'l':
+			text_put_number(text, va_arg(arguments, unsigned long long));
+			format += 2;
+			break;
+		case '.':
+			length = va_arg(arguments, int);
+			put_printable(text, va_arg(arguments, const char *), (size_t)length);
+			format += 2;
+			break;
+		}
+	}
+	va_end(arguments);
 }
 
 void text_put_number(struct text *text, uint64_t number)
@@ -50,23 +96,23 @@ void text_put_number(struct text *text, uint64_t number)
 		digits[--at] = '0' + number % 10;
 		number /= 10;
 	} while (number);
-	text_put_bytes(text, digits + at, sizeof(digits) - at);
+	put_bytes(text, digits + at, sizeof(digits) - at);
 }
 
 void text_put_pair(struct text *text, const char *name, uint64_t number)
 {
-	text_put(text, name);
-	text_put(text, " ");
-	text_put_number(text, number);
-	text_put(text, "\n");
+	text_format(text, "%s %llu\n", name, (unsigned long long)number);
+}
+
+void text_put_port(struct text *text, uint32_t port, const char *name, uint64_t number)
+{
+	text_format(text, "port.%u.%s %llu\n", port, name, (unsigned long long)number);
 }
 
 void text_put_signed_pair(struct text *text, const char *name, int64_t number)
 {
-	text_put(text, name);
-	text_put(text, number < 0 ? " -" : " ");
-	text_put_number(text, number < 0 ? -(uint64_t)number : (uint64_t)number);
-	text_put(text, "\n");
+	text_format(text, "%s %s%llu\n", name, number < 0 ? "-" : "",
+		    number < 0 ? -(unsigned long long)number : (unsigned long long)number);
 }
 
 size_t text_end(struct text *text)
@@ -101,7 +147,7 @@ bool words_is(const struct words *words, const char *string)
 	return at == words->word_bytes && !string[at];
 }
 
-unsigned text_digit(char c)
+static unsigned digit_of(char c)
 {
 	if (c >= '0' && c <= '9')
 		return (unsigned)(c - '0');
@@ -112,28 +158,40 @@ unsigned text_digit(char c)
 	return 16;
 }
 
+enum number text_read_number(const char *at, size_t length, unsigned bits, unsigned __int128 *value)
+{
+	unsigned __int128 largest = ~(unsigned __int128)0 >> (128 - bits), bound = ~(unsigned __int128)0 / 10;
+	unsigned base = 10;
+	bool too_wide = false;
+
+	if (length > 2 && at[0] == '0' && (at[1] == 'x' || at[1] == 'X')) {
+		base = 16;
+		bound = ~(unsigned __int128)0 / 16;
+		at += 2;
+		length -= 2;
+	}
+	if (!length)
+		return NUMBER_MALFORMED;
+	*value = 0;
+	for (size_t i = 0; i < length; i++) {
+		unsigned digit = digit_of(at[i]);
+
+		if (digit >= base)
+			return NUMBER_MALFORMED;
+		too_wide |= *value > bound;
+		*value = *value * base + digit;
+		too_wide |= *value < digit || *value > largest;
+	}
+	return too_wide ? NUMBER_TOO_WIDE : NUMBER_OK;
+}
+
 bool words_number(const struct words *words, uint64_t *number)
 {
-	const char *at = words->word;
-	size_t left = words->word_bytes;
-	uint64_t value = 0;
-	unsigned base = 10;
+	unsigned __int128 value;
 
-	if (left > 2 && at[0] == '0' && at[1] == 'x') {
-		base = 16;
-		at += 2;
-		left -= 2;
-	}
-	if (!left)
+	if (text_read_number(words->word, words->word_bytes, 64, &value) != NUMBER_OK)
 		return false;
-	for (; left; left--, at++) {
-		unsigned digit = text_digit(*at);
-
-		if (digit >= base || value > (UINT64_MAX - digit) / base)
-			return false;
-		value = value * base + digit;
-	}
-	*number = value;
+	*number = (uint64_t)value;
 	return true;
 }
 
@@ -170,8 +228,8 @@ static bool ipv6_of(const char *at, const char *end, uint8_t *bytes)
 
 		if (used > 14)
 			return false;
-		for (; at < end && text_digit(*at) < 16 && at - group < 4; at++)
-			value = value << 4 | text_digit(*at);
+		for (; at < end && digit_of(*at) < 16 && at - group < 4; at++)
+			value = value << 4 | digit_of(*at);
 		if (at < end && *at == '.') {
 			if (used > 12 || !ipv4_of(group, end, bytes + used))
 				return false;

@@ -5,6 +5,7 @@
 #ifndef SOFTSWITCH_TEXT_H
 #define SOFTSWITCH_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,14 +25,25 @@ struct words {
 
 void text_start(struct text *text, char *buffer, size_t bytes); /* bytes: at least 64 */
 void text_put(struct text *text, const char *string);
-void text_put_bytes(struct text *text, const char *at,
-		    size_t bytes); /* '?' for characters that cannot be printed */
+/* printf with %s, %u, %llu and %.*s. The last is for texts of others: '?' replaces characters that cannot be printed. */
+__attribute__((format(printf, 2, 3))) void text_format(struct text *text, const char *format, ...);
 void text_put_number(struct text *text, uint64_t number);
 void text_put_pair(struct text *text, const char *name, uint64_t number); /* a line "NAME NUMBER" */
+void text_put_port(struct text *text, uint32_t port, const char *name,
+		   uint64_t number); /* a line "port.PORT.NAME NUMBER" */
 void text_put_signed_pair(struct text *text, const char *name, int64_t number);
 size_t text_end(struct text *text);
 
-unsigned text_digit(char c); /* the value of a hex digit; 16: not a digit */
+enum number {
+	NUMBER_OK,
+	NUMBER_MALFORMED,
+	NUMBER_TOO_WIDE,
+};
+/* Reads a number of at most `bits` bits from `length` characters, decimal or 0x hex. *value is valid only with OK. */
+enum number text_read_number(const char *at, size_t length, unsigned bits, unsigned __int128 *value);
+
+/* The arguments of text_format's %.*s for the current word. */
+#define WORD_OF(words) (int)(words)->word_bytes, (words)->word
 
 bool words_next(struct words *words); /* false: there is no more; the current word is then empty */
 bool words_is(const struct words *words, const char *string);

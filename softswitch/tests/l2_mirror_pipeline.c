@@ -191,9 +191,8 @@ size_t pipeline_control(struct pipeline *pipeline, const char *request, char *re
 		pipeline->mirror = mask;
 		text_put(&text, "ok\n");
 	} else {
-		text_put(&text, "error unknown request '");
-		text_put_bytes(&text, request, words.word_bytes);
-		text_put(&text, "': test mirror MASK\n");
+		text_format(&text, "error unknown request '%.*s': test mirror MASK\n", (int)words.word_bytes,
+			    request);
 	}
 	return text_end(&text);
 }
