@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The postcard in C: a struct in host byte order, decoded and encoded field by field.
+ * The postcard in C: a struct in host byte order, encoded field by field.
  */
 #ifndef WIRE_POSTCARD_H
 #define WIRE_POSTCARD_H
@@ -25,12 +25,6 @@ struct postcard {
 #include "postcard.def"
 
 /* buffer holds at least POSTCARD_BYTES. */
-static inline void postcard_decode(struct postcard *card, const uint8_t *buffer)
-{
-#define FIELD(bits, name) card->name = (uint##bits##_t)take_be(&buffer, bits / 8);
-#include "postcard.def"
-}
-
 static inline void postcard_encode(uint8_t *buffer, const struct postcard *card)
 {
 #define FIELD(bits, name) put_be(&buffer, card->name, bits / 8);
