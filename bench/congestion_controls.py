@@ -10,7 +10,6 @@ shares a row is a congestion control of the kernel, or one of PACED. A run that 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from analysis.arithmetic.statistics import mean_interval
+from bench import lab
 from bench.window_laws import (
     CWR,
     RECOVERY,
@@ -36,7 +36,6 @@ from bench.window_laws import (
     reduction,
 )
 from experiments.lab import virtual as virtual_lab
-from experiments.machine.host import CHECKOUT
 from runs import verdict
 from runs.names import LATEST, SUMMARY
 from virtual import offers
@@ -72,10 +71,7 @@ def recorded(*words: str, groups: Iterable[str] = ()) -> Iterator[list[Path]]:
             file = Path(directory) / "groups.yaml"
             file.write_text("groups:\n" + "".join(f"- {{{group}}}\n" for group in groups))
             words = (f"SPEC={file}", *words)
-        command = [sys.executable, "-m", "bufferscope", "experiment", *words, "--results", results]
-        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+        lab.command_s("experiment", *words, f"RESULTS={results}", allowed=(0,))
         yield sorted((Path(results) / LATEST).glob("rep-*"))
 
 

@@ -66,15 +66,21 @@ def sweep_s(part: str, buffers: tuple[str, ...], jobs: int, *parameters: str) ->
     given = {"clock": "virtual"} | {key.lower(): value for key, value in (word.split("=") for word in parameters)}
     content = {"name": "bench", "about": "runs of the bench", "keep": "summary", "reps": 1, "base": given}
     spec.write_text(yaml.safe_dump(content | {"grid": {"buf": list(buffers)}}))
-    words = ["sweep", f"SPEC={spec}", f"JOBS={jobs}", f"RESULTS={results}"]
+    return command_s("sweep", f"SPEC={spec}", f"JOBS={jobs}", f"RESULTS={results}", allowed=(0,))
+
+
+def command_s(*words: str, allowed: tuple[int, ...] = (0, 2)) -> float:
+    """Runs a command of bufferscope; returns its wall time. Raises RuntimeError with its stderr if its exit status is
+    not among `allowed`.
+    """
     begin = time.monotonic()
     result = subprocess.run(
         [sys.executable, "-m", "bufferscope", *words], cwd=CHECKOUT, capture_output=True, text=True, check=False
     )
     wall_s = time.monotonic() - begin
-    if result.returncode:
+    if result.returncode not in allowed:
         raise RuntimeError(f"{' '.join(words)}: {result.stderr.strip() or result.stdout.strip()}")
-    print(f"  {wall_s:5.1f} s  sweep of {len(buffers)} runs, JOBS={jobs}", file=sys.stderr, flush=True)
+    print(f"  {wall_s:5.1f} s  {' '.join(words)}", file=sys.stderr, flush=True)
     return wall_s
 
 
@@ -85,15 +91,7 @@ def prepare(part: str) -> None:
 
 def run(part: str, *parameters: str, clock: str = "virtual") -> list[BenchRun]:
     """Runs an experiment; returns all repetitions. Raises RuntimeError with the experiment's stderr if it fails."""
-    command = [sys.executable, "-m", "bufferscope", "experiment", f"CLOCK={clock}", "YES=1", *parameters]
     results = CHECKOUT / RUN_DIRECTORIES / part
-    begin = time.monotonic()
-    result = subprocess.run(
-        [*command, "--results", str(results)], cwd=CHECKOUT, capture_output=True, text=True, check=False
-    )
-    wall_s = time.monotonic() - begin
-    if result.returncode not in (0, 2):
-        raise RuntimeError(f"{' '.join(command[1:])}: {result.stderr.strip() or result.stdout.strip()}")
-    print(f"  {wall_s:5.1f} s  {clock} {' '.join(parameters)}", file=sys.stderr, flush=True)
+    wall_s = command_s("experiment", f"CLOCK={clock}", "YES=1", *parameters, f"RESULTS={results}")
     paths = sorted((results / LATEST).resolve().glob("rep-*"), key=lambda path: int(path.name[4:]))
     return [BenchRun(path, wall_s / len(paths), json.loads((path / SUMMARY).read_text())) for path in paths]
