@@ -20,7 +20,7 @@ PLAYBOOKS = sorted((ANSIBLE / "playbooks").glob("*.yml"))
 def test_playbooks__and_example_inventories_parse() -> None:
     played = play("--syntax-check", *PLAYBOOKS)
     assert played.status == 0, played.stderr
-    for name in ("testbed-tofino", "testbed-soft", "testbed-bmv2", "labs"):
+    for name in ("testbed-tofino", "testbed-linux", "labs"):
         command = [
             Path(sys.executable).parent / "ansible-inventory",
             "-i",

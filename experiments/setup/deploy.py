@@ -94,21 +94,16 @@ def inventory_of(target: str, given: str) -> Path:
     """The inventory whose machines a target runs on. Raises RunError if there is no inventory, or if its group `target`
     has no machine.
     """
+    example = f"{TESTBED.name}-{'tofino' if target == 'tofino' else 'linux'}.example"
     inventory = Path(given).absolute() if given else LAB if has_group(LAB, target) else TESTBED
     if not inventory.exists():
-        how = (
-            ""
-            if given
-            else f"copy {TESTBED.name}-{target}.example to {TESTBED.name} beside it and fill in your machines, or "
-        )
+        how = "" if given else f"copy {example} to {TESTBED.name} beside it and fill in your machines, or "
         raise RunError(
             f"TARGET={target} needs an inventory of its machines; {inventory} does not exist: {how}"
             "name one with INVENTORY="
         )
     if not has_group(inventory, target):
-        raise RunError(
-            f"{inventory} has no machine in the group {target}: add it, as inventories/testbed-{target}.example shows"
-        )
+        raise RunError(f"{inventory} has no machine in the group {target}: add it, as inventories/{example} shows")
     return inventory
 
 

@@ -42,7 +42,8 @@ def test_inventory__says_where_everything_is(tmp_path: Path) -> None:
     }  # fmt: skip
     assert found.machines["sender"].interfaces == ("bond0",)
     for target in ("tofino", "soft", "bmv2"):
-        example = testbed.load(CHECKOUT / f"ansible/inventories/testbed-{target}.example", target)
+        name = "tofino" if target == "tofino" else "linux"
+        example = testbed.load(CHECKOUT / f"ansible/inventories/testbed-{name}.example", target)
         assert example.machines["receiver"].login[-1] == "bufferscope@192.0.2.13"
 
 
