@@ -18,10 +18,10 @@ import sys
 import traceback
 from pathlib import Path
 
+from lib.syscalls import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount
 from virtual import PATH, PYTHON_ALONE, RUN_DIRECTORY
 from virtual.messages import Speaker
 
-MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x2, 0x4, 0x8  # include/uapi/linux/mount.h
 PR_SET_TIMERSLACK = 29  # include/uapi/linux/prctl.h
 LINUX_REBOOT_CMD_POWER_OFF = 0x4321FEDC  # include/uapi/linux/reboot.h
 # The size is bounded, because the tmpfs on /run takes pages of the machine's memory.
@@ -31,13 +31,6 @@ RUN_OPTIONS = "mode=755,size=64m"
 JOB_DIRECTORY = "/proc/self/cwd"
 
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
-    """mount(2). Raises OSError that names the target."""
-    if _libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode() or None):
-        number = ctypes.get_errno()
-        raise OSError(number, f"mount {kind} on {target}: {os.strerror(number)}")
 
 
 def mount_all() -> None:
@@ -53,7 +46,7 @@ def mount_all() -> None:
     mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, RUN_OPTIONS)
     for directory in (Path("/run/netns"), RUN_DIRECTORY, Path("/run/tmp")):
         directory.mkdir(parents=True)
-    mount("tracefs", "/sys/kernel/tracing", "tracefs")
+    mount("tracefs", "/sys/kernel/tracing", "tracefs", 0)
     mount("none", str(RUN_DIRECTORY), "hostfs", MS_NOSUID | MS_NODEV, JOB_DIRECTORY)
 
 

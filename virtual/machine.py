@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lib import syscalls
 from virtual import PYTHON_ALONE, memory
 from virtual.endings import Silence, last_activity, why_it_ended
 from virtual.messages import parse_message
 
-PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 ADDR_NO_RANDOMIZE = 0x0040000  # include/uapi/linux/personality.h
 POLL_S = 0.05
 # A fixed time of day, so that values derived from it are the same in every run: 2025-01-01T00:00:00Z.
@@ -118,7 +118,7 @@ class VirtualMachine:
         runner = os.getpid()
 
         def prepare() -> None:
-            _libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
+            syscalls.die_with_parent()
             if os.getppid() != runner:
                 os._exit(1)  # the runner ended before the line above
             _libc.personality(ctypes.c_ulong(ADDR_NO_RANDOMIZE))

@@ -9,7 +9,6 @@ next build then discards the objects.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import shutil
@@ -19,9 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from lib import syscalls
 from virtual.kernel.errors import KernelError
 
-PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 MARK = ".make-is-running"
 STEP = re.compile(rb"^  [A-Z]+ +\S")  # one line per step: "  CC      kernel/fork.o"
 LAST_LINES = 12
@@ -43,8 +42,6 @@ FIXED = {
     "KBUILD_BUILD_USER": "bufferscope",
     "KBUILD_BUILD_HOST": "bufferscope",
 }
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def fresh_objects(objects: Path) -> None:
@@ -72,7 +69,7 @@ def make(
     (objects / MARK).touch()
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment | FIXED,
-        start_new_session=True, pass_fds=(lock,), preexec_fn=_end_with_parent,
+        start_new_session=True, pass_fds=(lock,), preexec_fn=lambda: syscalls.die_with_parent(signal.SIGTERM),
     )  # fmt: skip
     assert process.stdout is not None
     try:
@@ -90,10 +87,6 @@ def make(
         log.flush()
     if process.returncode:
         raise KernelError(_failure(log, begin, process.returncode))
-
-
-def _end_with_parent() -> None:
-    _libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGTERM), 0, 0, 0)
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
