@@ -19,8 +19,9 @@ from bench import processes
 from bench.part import Part
 from bench.report import BenchRow
 from controlplane.policy import TailDrop
+from controlplane.program import Switch
 from controlplane.soft import SoftSwitch
-from controlplane.switch import Collector, Switch
+from controlplane.switch import Collector
 from experiments.machine import cell
 from experiments.spec import topology
 from wire.wire import POSTCARD

@@ -12,7 +12,8 @@ from functools import partial
 from typing import NamedTuple
 
 from controlplane.policy import Ecn, EgressThreshold, Policy, Unwatched, mode_of
-from controlplane.switch import Collector, FrontPanel, Queue, Switch, SwitchError
+from controlplane.program import Switch
+from controlplane.switch import Collector, FrontPanel, Queue, SwitchError
 from lib.units import show
 
 

@@ -19,7 +19,7 @@ from controlplane import bmv2_client, bmv2_queues
 from controlplane.identity import committed_digest, refuse_other_program
 from controlplane.lock import only_writer
 from controlplane.policy import Policy
-from controlplane.program import ACTIONS, MIRROR_SESSION, PROGRAM, ProgramEntry, ProgramSwitch
+from controlplane.program import ACTIONS, MIRROR_SESSION, PROGRAM, ProgramEntry, Switch
 from controlplane.schema import Field, Schema, short
 from controlplane.schema_files import BUILD, committed_bmv2
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
@@ -28,7 +28,7 @@ from controlplane.targets import TARGETS
 CONTEXT = 0  # the only context of simple_switch
 
 
-class Bmv2Switch(ProgramSwitch):
+class Bmv2Switch(Switch):
     """A connection to a running simple_switch at HOST:PORT (its --thrift-port)."""
 
     target = "bmv2"

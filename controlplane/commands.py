@@ -15,8 +15,9 @@ from rich.table import Table
 from controlplane import apply
 from controlplane.desired import desired
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched, mode_of
+from controlplane.program import Switch
 from controlplane.spec import MTU_BYTES, SwitchSpec, load, quantity
-from controlplane.switch import Switch, SwitchError
+from controlplane.switch import SwitchError
 from controlplane.targets import connect
 from controlplane.threshold import DIMENSIONS, Conversion, convert
 from lib import units

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from controlplane.program import PROGRAM
+from controlplane.program import PROGRAM, Switch
 from controlplane.schema_files import BUILD
-from controlplane.switch import ProgramIdentity, Switch, SwitchError
+from controlplane.switch import ProgramIdentity, SwitchError
 from p4src.compile.sources import read_digest
 
 

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The meaning of the P4 program's tables, actions and arguments, the same on every target.
+"""The one interface to every kind of switch, and the meaning of the P4 program's tables, actions and arguments, which
+is the same on every target.
 
-For the program's tables a backend implements only primitives: entries, defaults, counters, mirror session. The names
-come from p4src/shared; a test compares them with the committed compilations.
+Ports are the data plane's numbers; `ports()` has their front-panel names. Every setting can be read back: a read
+returns the setting in force, after the target's rounding. No setting is cached. Exception: BMv2 cannot report the
+settings of a queue, so a read returns the settings that this control plane last made (bmv2_queues.py). For the
+program's tables a backend implements only primitives: entries, defaults, counters, mirror session. The names come from
+p4src/shared; a test compares them with the committed compilations.
 """
 
 from __future__ import annotations
@@ -11,10 +15,11 @@ import abc
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Self
 
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched
-from controlplane.switch import Collector, Count, Switch, SwitchError
+from controlplane.switch import Capabilities, Collector, Count, FrontPanel, ProgramIdentity, Queue, SwitchError
 from wire.formats import DEPTH_BUCKETS
 
 PROGRAM = "bufferscope"
@@ -51,8 +56,94 @@ class ProgramEntry(NamedTuple):
     arguments: Mapping[str, int]
 
 
-class ProgramSwitch(Switch):
-    """The part of a Switch that the tables of the P4 program implement. Each table has at most one key."""
+class Switch(abc.ABC):
+    """A connection to a running switch; use it as a context manager. A method that fails raises SwitchError. Each table
+    of the program has at most one key.
+    """
+
+    target: str
+    address: str
+
+    @property
+    @abc.abstractmethod
+    def capabilities(self) -> Capabilities: ...
+
+    @abc.abstractmethod
+    def close(self) -> None: ...
+
+    @abc.abstractmethod
+    def program(self) -> ProgramIdentity:
+        """The program on the switch. SwitchError if it is another program, or another version than this checkout's."""
+
+    @abc.abstractmethod
+    def writing(self) -> AbstractContextManager[None]:
+        """Inside, only this process writes to the switch through this interface. Exception: processes on other machines
+        are not excluded from the soft switch and BMv2 (lock.py). SwitchError if another writer is active.
+        """
+
+    @abc.abstractmethod
+    def ports(self) -> dict[str, int]:
+        """Front-panel name ('1', 'eth0', '1/0') -> data-plane port, of all usable ports."""
+
+    @abc.abstractmethod
+    def queue(self, port: int) -> Queue: ...
+
+    @abc.abstractmethod
+    def set_queue(self, port: int, queue: Queue) -> None:
+        """Sets all fields; None is no bound. `queue` returns the rounded settings in force."""
+
+    def holds(self, requested: Queue, reported: Queue) -> bool:
+        """Whether a switch set to `requested` may report `reported`: equal but for the target's rounding."""
+        return requested == reported
+
+    @abc.abstractmethod
+    def check_queue(self, port: int, queue: Queue) -> None:
+        """Raises the errors of set_queue, and changes nothing."""
+
+    def silent_drops(self, policy: Policy, queue: Queue) -> str:
+        """Why the queue would drop silently before `policy` drops. '' if it would not. Also '' if nothing is checked:
+        EgressThreshold, thresholds in cells, and a limit in another unit than the threshold. BMv2 checks more
+        (bmv2_queues.py).
+        """
+        if not isinstance(policy, TailDrop | Ecn):
+            return ""
+        most = policy.hard_limit if isinstance(policy, Ecn) else policy.threshold
+        limit = {Unit.PACKETS: queue.limit_packets, Unit.BYTES: queue.limit_bytes}.get(policy.unit)
+        if limit is None or limit > most:
+            return ""
+        return (
+            f"the queue itself holds {limit} {policy.unit} and drops the rest silently, before the policy does at "
+            f"{most}: give the queue a limit above {most} {policy.unit}"
+        )
+
+    @abc.abstractmethod
+    def target_counters(self) -> dict[str, int]:
+        """The target's own counters, not the program's: its drops, queue lengths."""
+
+    def front_panel(self, port: int) -> FrontPanel | None:
+        """The port's settings. None: the port is not set up, or this target has no front panel."""
+        return None
+
+    def set_front_panel(self, port: int, settings: FrontPanel | None) -> None:
+        """Sets the port up; None takes it down."""
+        raise SwitchError(f"{self}: port {port} has no cable whose speed could be set: leave `speed` out")
+
+    def deflection(self) -> dict[int, int]:
+        """Pipe -> port to which refused packets are deflected. Empty if the program drops, or if deflection is off."""
+        return {}
+
+    def set_deflection(self, port: int) -> None:
+        """Deflects refused packets of all queues in this port's pipe to egress, as if they were for `port`."""
+        raise SwitchError(f"{self}: port {port}: nothing is deflected here, the program itself drops")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __str__(self) -> str:
+        return f"{self.target} switch at {self.address}"
 
     @abc.abstractmethod
     def entries(self, table: str) -> dict[int, ProgramEntry]:
@@ -99,6 +190,7 @@ class ProgramSwitch(Switch):
         return {"in_bytes": int(unit is Unit.BYTES)}
 
     def forwarding(self) -> dict[str, int]:
+        """Destination MAC (02:bf:...) -> egress port."""
         entries = self.entries("forward").items()
         return {mac_text(key): entry.arguments["egress_port"] for key, entry in entries if entry.action == "send_to"}
 
@@ -106,6 +198,7 @@ class ProgramSwitch(Switch):
         self.write_entry("forward", mac_number(mac), ProgramEntry("send_to", {"egress_port": port}))
 
     def delete_forwarding(self, mac: str) -> None:
+        """Frames to `mac` are dropped from now on. Idempotent: a missing entry is not an error."""
         self.delete_entry("forward", mac_number(mac))
 
     def policy(self, port: int) -> Policy:
@@ -122,9 +215,11 @@ class ProgramSwitch(Switch):
         return Unwatched()
 
     def check_policy(self, port: int, policy: Policy) -> None:
+        """Raises the errors of set_policy, and changes nothing."""
         self.check_entry("queue_policy", port, self._policy_entry(policy))
 
     def set_policy(self, port: int, policy: Policy) -> None:
+        """Sets the policy of `port`'s queue, from the next packet on."""
         self.write_entry("queue_policy", port, self._policy_entry(policy))
 
     def _policy_entry(self, policy: Policy) -> ProgramEntry:
@@ -140,10 +235,12 @@ class ProgramSwitch(Switch):
         return ProgramEntry("unwatched", {})
 
     def postcards(self, port: int) -> int | None:
+        """The switch id in the postcards of `port`'s queue. None: no postcards."""
         entry = self.entries("postcards").get(port) or self.default_entry("postcards")
         return entry.arguments["switch_id"] if entry.action == "report" else None
 
     def set_postcards(self, port: int, switch_id: int | None) -> None:
+        """From now on each packet of `port`'s queue gets one postcard, with `switch_id`. None: no postcards."""
         entry = ProgramEntry("silent", {})
         if switch_id is not None:
             entry = ProgramEntry("report", {"switch_id": switch_id, "ns_per_tick": self.capabilities.time_step_ns})
@@ -178,10 +275,14 @@ class ProgramSwitch(Switch):
         self.set_mirror_port(collector.port)
 
     def counters(self) -> dict[str, dict[int, Count]]:
+        """The P4 counters except the depth histogram's, by name without the control: the cells that are not
+        zero, by index.
+        """
         cells = sorted(set(self.ports().values()) | set(self.forwarding().values()))
         return {name: self.read_counter(name, cells) for name in COUNTERS}
 
     def histogram(self, port: int) -> list[tuple[int, int]]:
+        """All buckets of `port`'s queue: (lowest depth, in the first of depth_units; packets)."""
         first = port * len(DEPTH_BUCKETS)
         cells = self.read_counter("depth_histogram", range(first, first + len(DEPTH_BUCKETS)))
         nothing = Count(0, 0)

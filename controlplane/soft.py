@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from controlplane.identity import refuse_other_program
 from controlplane.lock import only_writer
-from controlplane.program import COPY_BYTES, COUNTERS, MIRROR_SESSION, ProgramEntry, ProgramSwitch
+from controlplane.program import COPY_BYTES, COUNTERS, MIRROR_SESSION, ProgramEntry, Switch
 from controlplane.schema import Field, Schema, Table, short
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
 from controlplane.targets import TARGETS
@@ -116,7 +116,7 @@ def _connect(path: str) -> Transport:
     return _Device(path) if Path(path).is_char_device() else _Socket(path)
 
 
-class SoftSwitch(ProgramSwitch):
+class SoftSwitch(Switch):
     """A connection to a running switch. Every method raises SwitchError when the switch refuses or is gone."""
 
     target = "soft"

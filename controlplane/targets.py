@@ -7,7 +7,8 @@ import importlib
 from typing import NamedTuple
 
 from controlplane.policy import Unit
-from controlplane.switch import Capabilities, Switch, SwitchError
+from controlplane.program import Switch
+from controlplane.switch import Capabilities, SwitchError
 
 
 class Target(NamedTuple):

@@ -16,7 +16,7 @@ from controlplane import sde_tables
 from controlplane.bfrt import DeviceTables, TableEntry, Value
 from controlplane.identity import refuse_other_program
 from controlplane.policy import Ecn, Policy, TailDrop, Unit
-from controlplane.program import ACTIONS, COUNTERS, MIRROR_SESSION, ProgramEntry, ProgramSwitch
+from controlplane.program import ACTIONS, COUNTERS, MIRROR_SESSION, ProgramEntry, Switch
 from controlplane.schema import Schema, by_end, short
 from controlplane.schema_files import committed_tofino
 from controlplane.switch import Capabilities, Count, FrontPanel, ProgramIdentity, Queue, SwitchError
@@ -31,7 +31,7 @@ MOST_RATE = 2**32 - 1  # the largest max_rate (uint32), in kbit/s or packets/s
 NEGOTIATIONS = {"default": "PM_AN_DEFAULT", "on": "PM_AN_FORCE_ENABLE", "off": "PM_AN_FORCE_DISABLE"}
 
 
-class TofinoSwitch(ProgramSwitch):
+class TofinoSwitch(Switch):
     """A connection to bf_switchd's BF Runtime through `tables` (bfrt_client.py's, or a test's)."""
 
     target = "tofino"

@@ -18,7 +18,8 @@ from rich.table import Table
 
 from controlplane import apply, commands
 from controlplane.policy import Unwatched
-from controlplane.switch import Count, Switch, SwitchError
+from controlplane.program import Switch
+from controlplane.switch import Count, SwitchError
 
 INTERVAL_S = (0.01, 3600)
 COLUMNS = ("arrivals", "arrival_drops", "departure_drops", "arrival_marks", "departure_marks")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from controlplane import lock
-from controlplane.switch import Switch
+from controlplane.program import Switch
 from controlplane.tests.bfrt_memory import Device, MemoryTables
 from controlplane.tests.fake import MEMORIES, FakeSwitch
 from controlplane.tofino import TofinoSwitch

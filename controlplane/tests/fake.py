@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from controlplane.identity import committed_digest, refuse_other_program
-from controlplane.program import PROGRAM, ProgramEntry, ProgramSwitch
+from controlplane.program import PROGRAM, ProgramEntry, Switch
 from controlplane.schema import Schema
 from controlplane.schema_files import committed_bmv2, committed_tofino
 from controlplane.sde_tables import CHIPS
@@ -52,7 +52,7 @@ BEFORE_ANYTHING = {
 }
 
 
-class FakeSwitch(ProgramSwitch):
+class FakeSwitch(Switch):
     """A connection to the fake switch named `address`; the first connection makes the switch."""
 
     target = "fake"

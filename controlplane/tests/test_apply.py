@@ -10,9 +10,10 @@ import pytest
 from controlplane.apply import ApplyError, apply, plan
 from controlplane.desired import desired
 from controlplane.policy import Ecn, Unwatched
+from controlplane.program import Switch
 from controlplane.spec import validate
 from controlplane.spec_file import load as load_file
-from controlplane.switch import Queue, Switch, SwitchError
+from controlplane.switch import Queue, SwitchError
 from controlplane.tests.fake import FakeSwitch
 
 EXAMPLE = Path(__file__).parents[1] / "switch.example.yaml"

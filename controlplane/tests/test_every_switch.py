@@ -13,8 +13,8 @@ from functools import partial
 import pytest
 
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched
-from controlplane.program import COUNTERS
-from controlplane.switch import Collector, Queue, Switch, SwitchError
+from controlplane.program import COUNTERS, Switch
+from controlplane.switch import Collector, Queue, SwitchError
 
 COLLECTOR = Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", "10.78.0.2", 5577, 5578)
 

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.policy import Ecn, Policy, Unwatched
-from controlplane.switch import Collector, Switch, SwitchError
+from controlplane.program import Switch
+from controlplane.switch import Collector, SwitchError
 from controlplane.targets import connect
 from controlplane.threshold import Conversion, convert
 from experiments.lab import repetition

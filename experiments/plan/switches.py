@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from controlplane.program import Switch
 from controlplane.soft import SoftSwitch
-from controlplane.switch import Count, Switch, SwitchError
+from controlplane.switch import Count, SwitchError
 from controlplane.targets import RUN_TARGETS, TARGETS, connect
 from experiments.machine.cell import RUNTIME
 from experiments.plan import clock_join
