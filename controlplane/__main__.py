@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from controlplane import commands, watch
 from controlplane.apply import ApplyError
 from controlplane.policy import MODES
-from controlplane.spec_file import SpecFileError
+from controlplane.spec import SpecFileError
 from controlplane.switch import SwitchError
 from controlplane.targets import TARGETS
 from lib.errors import fail

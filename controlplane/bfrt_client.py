@@ -94,7 +94,7 @@ class BfrtTables(DeviceTables):
         if not chips:
             raise SwitchError(f"tofino switch at {self._address}: has no table tf1.tm.cfg or tf2.tm.cfg: {TOO_OLD}")
         self.chip = chips[0]
-        missing = [name for name in sde_tables.FIXED_TABLES if sde_tables.on_chip(name, self.chip) not in names]
+        missing = [name for name in sde_tables.TABLES if sde_tables.on_chip(name, self.chip) not in names]
         if missing:
             name = sde_tables.on_chip(missing[0], self.chip)
             raise SwitchError(f"tofino switch at {self._address}: has no table {name}: {TOO_OLD}")

@@ -11,8 +11,7 @@ from typing import Any
 from controlplane.apply import Desired, DesiredPort
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched
 from controlplane.program import Switch
-from controlplane.spec import PolicySpec, PortSpec, SwitchSpec
-from controlplane.spec_file import SpecFileError
+from controlplane.spec import PolicySpec, PortSpec, SpecFileError, SwitchSpec
 from controlplane.switch import Capabilities, Collector, FrontPanel, Queue, SwitchError
 from controlplane.threshold import Conversion, convert, convert_rate
 from lib.units import Quantity, integer

@@ -15,12 +15,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from controlplane import spec_file
 from controlplane.policy import MODES
-from controlplane.spec_file import SpecFileError
 from controlplane.targets import TARGETS
 from controlplane.threshold import DIMENSIONS
-from lib import values
+from lib import strict_yaml, values
+from lib.terminal import printable
 from lib.values import whole_number
 from lib.words import unknown
 from wire.wire import POSTCARD
@@ -85,6 +84,14 @@ Read = BeforeValidator
 Rate = Annotated[Any, Read(quantity("rate"))]
 Mac = Annotated[str, Read(_mac)]
 Depth = Annotated[Any, Read(quantity(*DIMENSIONS))]
+
+
+class SpecFileError(Exception):
+    """The file cannot be applied. `lines`: one line per error."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = [printable(line) for line in lines]
+        super().__init__("; ".join(self.lines))
 
 
 class _Strict(BaseModel):
@@ -162,7 +169,15 @@ def load(path: Path) -> SwitchSpec:
     """Raises SpecFileError with one line per mistake. A syntax error hides all other mistakes, and a wrong value hides
     mistakes in the combination of its group's settings.
     """
-    return validate(spec_file.load(path), str(path))
+    try:
+        content = strict_yaml.load(path)
+    except OSError as error:
+        raise SpecFileError(f"{path}: cannot be read: {error.strerror}") from None
+    except strict_yaml.FormError as error:
+        raise SpecFileError(f"{path}: {error}") from None
+    if content is None:
+        raise SpecFileError(f"{path}: is not a mapping; see controlplane/switch.example.yaml")
+    return validate(content, str(path))
 
 
 def validate(content: Mapping[str, Any], origin: str) -> SwitchSpec:

@@ -134,7 +134,7 @@ class TrafficManager:
             "mirror_drop_pg_id": place.key["pg_id"],
             "mirror_drop_pg_queue": place.key["pg_queue"],
         }
-        if "mirror_drop_enable" in sde_tables.FIXED_TABLES[sde_tables.TM_PIPE].data_on(self._tables.chip):
+        if self._tables.chip in sde_tables.CHIPS_WITH_A_SWITCH_FOR_DEFLECTION:
             settings["mirror_drop_enable"] = True
         self._tables.modify_default(self._name(sde_tables.TM_PIPE), TableEntry(settings), place.pipe)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A Tofino's tables in memory: our program's tables from the committed bf-rt.json, the fixed tables from sde_tables.py.
+"""A Tofino's tables in memory: our program's tables from the committed bf-rt.json, the fixed tables from sde_types.py.
 Every table, key, field, action and width is checked. Rates and hysteresis are rounded as the chip is said to round.
 
 This is not a model of the chip: nothing is forwarded and no queue fills.
@@ -15,8 +15,8 @@ from controlplane import sde_tables
 from controlplane.bfrt import DeviceTables, Key, TableEntry, Value
 from controlplane.program import PROGRAM
 from controlplane.schema_files import committed_tofino
-from controlplane.sde_tables import FIXED_TABLES, Fixed
 from controlplane.switch import SwitchError
+from controlplane.tests.sde_types import FIXED_TABLES, Fixed
 
 PORTS = {"1/0": 1, "1/1": 2, "1/2": 3, "17/0": 128 + 8}
 INTERNAL_PORT = 100  # not on the front panel

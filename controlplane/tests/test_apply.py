@@ -12,16 +12,16 @@ from controlplane.desired import desired
 from controlplane.policy import Ecn, Unwatched
 from controlplane.program import Switch
 from controlplane.spec import validate
-from controlplane.spec_file import load as load_file
 from controlplane.switch import Queue, SwitchError
 from controlplane.tests.fake import FakeSwitch
+from lib import strict_yaml
 
 EXAMPLE = Path(__file__).parents[1] / "switch.example.yaml"
 CHANGES = 7  # a queue, a policy, postcards, the collector, three hosts
 
 
 def wanted(switch: Switch, **other: object):
-    return desired(validate({**load_file(EXAMPLE), **other}, "example"), switch, "example")
+    return desired(validate({**(strict_yaml.load(EXAMPLE) or {}), **other}, "example"), switch, "example")
 
 
 def test_plan__lists_changes_and_makes_none(fake: FakeSwitch) -> None:
@@ -83,7 +83,10 @@ def test_apply__is_the_same_on_every_switch(switch: Switch) -> None:
     """One of the switches is BMv2, which takes rates in packets/s: the file's rate is converted."""
     ports = {"2": {"rate": "100mbit", "policy": {"mode": "tail-drop", "threshold": "0.5bdp"}, "postcards": "1"}}
     names = {str(number): name for name, number in switch.ports().items()}
-    content = {**load_file(EXAMPLE), "ports": {names[port]: settings for port, settings in ports.items()}}
+    content = {
+        **(strict_yaml.load(EXAMPLE) or {}),
+        "ports": {names[port]: settings for port, settings in ports.items()},
+    }
     content["forwarding"] = {mac: names[port] for mac, port in content["forwarding"].items()}
     content["collector"] = {**content["collector"], "port": names["3"]}
     everything = desired(validate(content, "example"), switch, "example")

@@ -18,11 +18,11 @@ from controlplane.bmv2 import Bmv2Switch
 from controlplane.desired import desired
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
 from controlplane.spec import validate
-from controlplane.spec_file import load
 from controlplane.switch import Collector, Count, Queue, SwitchError
 from controlplane.targets import connect
 from controlplane.tests.test_spec import EXAMPLE
 from hosts.tests.patience import SECONDS, wait_until
+from lib import strict_yaml
 from p4src.tests.bmv2_target import Bmv2, why_not
 
 PROGRAMS = Path(__file__).parents[2] / "softswitch/tests/translate/programs/build"
@@ -31,7 +31,7 @@ FRAME = bytes.fromhex("02bf0000000202bf00000001") + b"\x88\xb5" + bytes(86)
 
 def lab_file(switch: Bmv2Switch) -> Desired:
     """The example file, with BMv2's port names."""
-    content = load(EXAMPLE)
+    content = strict_yaml.load(EXAMPLE) or {}
     content["ports"] = {f"port{name}": settings for name, settings in content["ports"].items()}
     content["forwarding"] = {mac: f"port{name}" for mac, name in content["forwarding"].items()}
     content["collector"]["port"] = "port3"

@@ -14,9 +14,10 @@ from controlplane.identity import committed_digest
 from controlplane.program import ACTIONS, COUNTERS
 from controlplane.schema import Schema
 from controlplane.schema_files import committed_tofino
-from controlplane.sde_tables import CHIPS, FIXED_TABLES, on_chip
+from controlplane.sde_tables import CHIPS, TABLES, on_chip
 from controlplane.switch import SwitchError
 from controlplane.tests.fake import committed_schemas
+from controlplane.tests.sde_types import FIXED_TABLES
 from wire.wire import DEPTH_BUCKETS
 
 SHARED = Path(os.environ.get("SDE_INSTALL", "/absent"), "share/bf_rt_shared")
@@ -58,6 +59,7 @@ def test_schema__names_an_unknown_table_or_action() -> None:
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no SDE: SDE_INSTALL/share/bf_rt_shared is not there")
 @pytest.mark.parametrize("chip", CHIPS)
 def test_fixed_tables__are_the_sdes(chip: str) -> None:
+    assert {*FIXED_TABLES} == {*TABLES}
     for name, fixed in FIXED_TABLES.items():
         file = SHARED / Path(on_chip(fixed.file, chip)).name
         (table,) = [entry for entry in json.loads(file.read_text())["tables"] if entry["name"] == on_chip(name, chip)]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from controlplane.desired import desired
 from controlplane.policy import TailDrop, Unit
-from controlplane.spec import load
-from controlplane.spec_file import SpecFileError
+from controlplane.spec import SpecFileError, load
 from controlplane.switch import Queue
 from controlplane.tests.fake import FakeSwitch
 

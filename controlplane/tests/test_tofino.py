@@ -14,8 +14,7 @@ from controlplane.apply import Desired, apply
 from controlplane.bfrt import TableEntry
 from controlplane.desired import desired
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit
-from controlplane.spec import validate
-from controlplane.spec_file import SpecFileError
+from controlplane.spec import SpecFileError, validate
 from controlplane.switch import Collector, FrontPanel, Queue, SwitchError
 from controlplane.targets import connect
 from controlplane.tests.bfrt_memory import Device, MemoryTables
