@@ -12,14 +12,10 @@ that are negative or all 0, and unless K is whole, 1 to MOST_STATES - 1. Appenze
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from analysis.theory.checks import check_at_least, check_load, check_whole
+from analysis.theory.checks import Numbers, check_at_least, check_load, check_whole
 from analysis.theory.queues import MOST_STATES, _relative_states
-
-Numbers = Sequence[float] | np.ndarray
 
 
 def depth_distribution(load: float, bursts: Numbers, states: int, weights: Numbers | None = None) -> np.ndarray:

@@ -4,6 +4,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
+
+Numbers = Sequence[float] | np.ndarray
 
 
 def check_load(load: float, below: float = 1.0) -> None:

@@ -8,13 +8,12 @@ Buffers are packets. Points without loss have no logarithm: they are left out an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from analysis.theory.checks import check_at_least, check_positive
+from analysis.theory.checks import Numbers, check_at_least, check_positive
 
 LEAST_POINTS = 3
 CLEAR = 1.0  # least decimal logarithm of the evidence ratio that accepts a form: 10 to 1
@@ -41,14 +40,14 @@ class LossFit(NamedTuple):
         return self.a * (buffer**-self.b if self.form == "PL" else math.exp(-self.b * buffer))
 
 
-def fit_power_law(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> LossFit:
+def fit_power_law(buffers: Numbers, losses: Numbers) -> LossFit:
     """The PL-form, p = a B^-b (Prasad et al., equation 5). ValueError for fewer than three usable points, for
     points that all have one buffer, for buffers that are not above 0, for losses that are not from 0 to 1.
     """
     return _fit("PL", buffers, losses)
 
 
-def fit_exponential(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> LossFit:
+def fit_exponential(buffers: Numbers, losses: Numbers) -> LossFit:
     """The EX-form, p = a e^(-b B) (Prasad et al., equation 9). ValueError as for fit_power_law."""
     return _fit("EX", buffers, losses)
 
@@ -74,7 +73,7 @@ class Comparison(NamedTuple):
         return self.power_law if self.evidence_for_power_law >= 1 else self.exponential
 
 
-def compare(buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> Comparison:
+def compare(buffers: Numbers, losses: Numbers) -> Comparison:
     """Compares both forms for these losses. Both fits can be bad, as r_squared shows (in Prasad et al., 6.2, they are
     bad if the capacity ratio C_out / C_in is slightly below 1). ValueError as for fit_power_law.
     """
@@ -93,12 +92,7 @@ class DelayFit(NamedTuple):
     cutoff: float  # largest buffer used, packets
 
 
-def fit_delay(
-    buffers: Sequence[float] | np.ndarray,
-    delays_s: Sequence[float] | np.ndarray,
-    capacity: float,
-    tolerance: float = 0.2,
-) -> DelayFit:
+def fit_delay(buffers: Numbers, delays_s: Numbers, capacity: float, tolerance: float = 0.2) -> DelayFit:
     """Fits f of d(B) = f B / C by least squares through the origin, up to the cutoff beyond which delay no longer grows
     (Prasad et al., 6.1).
 
@@ -123,9 +117,7 @@ def fit_delay(
     return DelayFit(f, 1 - residual / float((y**2).sum()), used, float(x[-1]))
 
 
-def _points(
-    buffers: Sequence[float] | np.ndarray, values: Sequence[float] | np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _points(buffers: Numbers, values: Numbers) -> tuple[np.ndarray, np.ndarray]:
     """Buffers and values as arrays, sorted by buffer."""
     sizes, measured = np.asarray(buffers, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if sizes.shape != measured.shape or sizes.ndim != 1 or len(sizes) < LEAST_POINTS:
@@ -140,7 +132,7 @@ def _points(
     return sizes[order], measured[order]
 
 
-def _fit(form: str, buffers: Sequence[float] | np.ndarray, losses: Sequence[float] | np.ndarray) -> LossFit:
+def _fit(form: str, buffers: Numbers, losses: Numbers) -> LossFit:
     sizes, loss = _points(buffers, losses)
     if (loss < 0).any() or (loss > 1).any():
         raise ValueError("a loss rate that is not between 0 and 1 cannot be fitted; allowed: 0 to 1")

@@ -11,18 +11,16 @@ distribution: (1.0,) and (1.0,) for equal packets. Load is arrival rate x mean s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from analysis.arithmetic.reproducible_sums import dot
-from analysis.theory.checks import check_at_least, check_load, check_share, check_whole
+from analysis.theory.checks import Numbers, check_at_least, check_load, check_share, check_whole
 
 # More states cost seconds. In M/D/1 deeper states have a probability of 2e-36 at a load of 0.99, of 3e-4 at 0.999.
 MOST_STATES = 4096
 
 
-def second_moment(services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray) -> float:
+def second_moment(services: Numbers, probabilities: Numbers) -> float:
     """E[S^2] / E[S]^2 of a discrete service: 1 for equal packets, 2 for exponential ones. The Pollaczek-Khinchine
     formula below takes this value.
 
@@ -62,9 +60,7 @@ def mg1_mean_wait(load: float, service_second_moment: float) -> float:
     return load * service_second_moment / (2 * (1 - load))
 
 
-def mg1_depth_distribution(
-    load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, states: int
-) -> np.ndarray:
+def mg1_depth_distribution(load: float, services: Numbers, probabilities: Numbers, states: int) -> np.ndarray:
     """P(depth = 0 .. states - 1) of M/G/1 without limit. ValueError unless 0 < load < 1 and `states` is a whole
     number of 1 or more, and for services and probabilities as in second_moment.
 
@@ -84,9 +80,7 @@ def md1_depth_distribution(load: float, states: int) -> np.ndarray:
     return mg1_depth_distribution(load, (1.0,), (1.0,), states)
 
 
-def mg1k_depth_distribution(
-    load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, buffer: int
-) -> np.ndarray:
+def mg1k_depth_distribution(load: float, services: Numbers, probabilities: Numbers, buffer: int) -> np.ndarray:
     """P(depth = 0 .. buffer) at arrivals if an arrival at depth `buffer` is dropped. The last probability is the
     loss.
 
@@ -128,9 +122,7 @@ def md1_buffer(load: float, loss: float) -> int | None:
     return high
 
 
-def _relative(
-    load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, states: int
-) -> np.ndarray:
+def _relative(load: float, services: Numbers, probabilities: Numbers, states: int) -> np.ndarray:
     none, at_least = _arrivals(load, services, probabilities, states + 1)
     return _relative_states(none, at_least, states)
 
@@ -150,9 +142,7 @@ def _relative_states(none: float, at_least: np.ndarray, states: int) -> np.ndarr
     return result
 
 
-def _service(
-    services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _service(services: Numbers, probabilities: Numbers) -> tuple[np.ndarray, np.ndarray]:
     values, weights = np.asarray(services, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
     if not len(values) or len(weights) != len(values) or not ((values > 0) & (values < np.inf)).all():
         raise ValueError("services and their probabilities; allowed: as many of each, services above 0 and finite")
@@ -161,9 +151,7 @@ def _service(
     return values, weights
 
 
-def _arrivals(
-    load: float, services: Sequence[float] | np.ndarray, probabilities: Sequence[float] | np.ndarray, count: int
-) -> tuple[float, np.ndarray]:
+def _arrivals(load: float, services: Numbers, probabilities: Numbers, count: int) -> tuple[float, np.ndarray]:
     """P(no Poisson arrival in one service), and P(at least k), k = 0 .. count - 1. Sums from the tail avoid the
     cancellation of 1 - P.
     """

@@ -10,12 +10,12 @@ ValueError unless 0 < load < 1, and for sizes below 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from analysis.arithmetic.reproducible_sums import dot
-from analysis.theory.checks import check_at_least, check_load, check_share, check_whole
+from analysis.theory.checks import Numbers, check_at_least, check_load, check_share, check_whole
 
 FIRST_BURST = 2  # packets of the first burst: W is set to two initially (Appenzeller et al., appendix A)
 
@@ -55,9 +55,7 @@ def mixed_bursts(flows: Mapping[int, float], first: int = FIRST_BURST) -> tuple[
     return tuple(counts), tuple(counts.values())
 
 
-def mean_queue(
-    load: float, bursts: Sequence[float] | np.ndarray, weights: Sequence[float] | np.ndarray | None = None
-) -> float:
+def mean_queue(load: float, bursts: Numbers, weights: Numbers | None = None) -> float:
     """E[Q] = rho E[X^2] / (2 (1 - rho) E[X]) - rho E[X] / 2, as printed (Appenzeller et al., section 4).
 
     For single packets this is the number waiting in M/D/1, without the packet in transmission. For larger bursts it is
@@ -70,9 +68,7 @@ def mean_queue(
     return load / (2 * (1 - load)) * second / first - load * first / 2
 
 
-def mean_depth(
-    load: float, bursts: Sequence[float] | np.ndarray, weights: Sequence[float] | np.ndarray | None = None
-) -> float:
+def mean_depth(load: float, bursts: Numbers, weights: Numbers | None = None) -> float:
     """E[D] = rho E[X^2] / (2 (1 - rho) E[X]) + rho / 2: packets in the queue over time, the one in transmission
     included.
 
@@ -86,12 +82,7 @@ def mean_depth(
     return load / (2 * (1 - load)) * second / first + load / 2
 
 
-def decay(
-    load: float,
-    bursts: Sequence[float] | np.ndarray,
-    weights: Sequence[float] | np.ndarray | None = None,
-    order: int | None = None,
-) -> float:
+def decay(load: float, bursts: Numbers, weights: Numbers | None = None, order: int | None = None) -> float:
     """kappa in 1/packets: the tail falls as exp(-kappa b). kappa solves alpha(kappa) = C, where alpha is the effective
     bandwidth (Appenzeller et al., appendix C, equations 11, 12).
 
@@ -126,13 +117,7 @@ def decay(
     return float(optimize.brentq(off, low, cubic, xtol=1e-300, rtol=1e-14)) if off(cubic) > 0 else cubic
 
 
-def tail(
-    load: float,
-    bursts: Sequence[float] | np.ndarray,
-    buffer: float,
-    weights: Sequence[float] | np.ndarray | None = None,
-    order: int | None = 2,
-) -> float:
+def tail(load: float, bursts: Numbers, buffer: float, weights: Numbers | None = None, order: int | None = 2) -> float:
     """P(Q >= b) = (C - alpha(0)) / (kappa alpha'(kappa)) exp(-kappa b): Cramer's estimate (Appenzeller et al., appendix
     C, equation 13).
 
@@ -145,11 +130,7 @@ def tail(
 
 
 def buffer_for_tail(
-    load: float,
-    bursts: Sequence[float] | np.ndarray,
-    risk: float,
-    weights: Sequence[float] | np.ndarray | None = None,
-    order: int | None = 2,
+    load: float, bursts: Numbers, risk: float, weights: Numbers | None = None, order: int | None = 2
 ) -> float:
     """Least b with P(Q >= b) <= risk: ln(factor / risk) / kappa, not below 0 (Appenzeller et al., section 4: "choose a
     buffer size B such that P(Q >= B) is small"; 5.1.2 takes 0.025, which delays flows by 12.5 % at most). ValueError
@@ -160,13 +141,7 @@ def buffer_for_tail(
     return max(math.log(_factor(load, kappa, bursts, weights, order) / risk) / kappa, 0.0)
 
 
-def _factor(
-    load: float,
-    kappa: float,
-    bursts: Sequence[float] | np.ndarray,
-    weights: Sequence[float] | np.ndarray | None,
-    order: int | None,
-) -> float:
+def _factor(load: float, kappa: float, bursts: Numbers, weights: Numbers | None, order: int | None) -> float:
     first, second, third = _moments(bursts, weights)
     if order == 2:
         return 1.0
@@ -184,9 +159,7 @@ def _beyond_linear(x: np.ndarray) -> np.ndarray:
     return np.where(x < 0.01, series, np.expm1(np.minimum(x, 700.0)) - x)
 
 
-def _normalized(
-    bursts: Sequence[float] | np.ndarray, weights: Sequence[float] | np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _normalized(bursts: Numbers, weights: Numbers | None) -> tuple[np.ndarray, np.ndarray]:
     sizes = np.asarray(bursts, dtype=np.float64)
     shares = np.ones(len(sizes)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not len(sizes) or len(shares) != len(sizes) or not (sizes >= 1).all() or not (shares >= 0).all():
@@ -198,9 +171,7 @@ def _normalized(
     return sizes, shares / shares.sum()
 
 
-def _moments(
-    bursts: Sequence[float] | np.ndarray, weights: Sequence[float] | np.ndarray | None
-) -> tuple[float, float, float]:
+def _moments(bursts: Numbers, weights: Numbers | None) -> tuple[float, float, float]:
     """E[X], E[X^2], E[X^3]."""
     sizes, probabilities = _normalized(bursts, weights)
     return dot(probabilities, sizes), dot(probabilities, sizes**2), dot(probabilities, sizes**3)
