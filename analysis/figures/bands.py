@@ -4,15 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import canvas
+from analysis.figures import canvas, common
 from analysis.figures.common import DISTINCT, GREY, Data
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
 # (lower, upper) row of PERCENTILES, opacity. With several algorithms the widest bands, which overlap, are left out.
@@ -48,14 +44,14 @@ def by_algorithm(ccs: Sequence[str], values: np.ndarray) -> Data:
     return {kind: over_flows(values[of == kind]) for kind in kinds}
 
 
-def draw(ax: Axes, x: np.ndarray, bands: np.ndarray, color: str, several: bool, label: str = "") -> None:
+def draw(ax: common.Axes, x: np.ndarray, bands: np.ndarray, color: str, several: bool, label: str = "") -> None:
     """The bands and the median of one algorithm's flows."""
     for low, high, opacity in SHADES[1 if several else 0 :]:
         ax.fill_between(x, bands[low], bands[high], color=color, alpha=opacity, linewidth=0, step="post")
     ax.step(x, bands[MEDIAN], where="post", color=color, linewidth=1, label=label)
 
 
-def legend(ax: Axes, several: bool) -> None:
+def legend(ax: common.Axes, several: bool) -> None:
     """The meaning of the bands, above the axes, and a legend of the algorithms if there are several."""
     text = KEY_OF_SEVERAL if several else KEY
     if several and canvas.is_phone(ax.figure):

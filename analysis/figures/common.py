@@ -17,12 +17,13 @@ from lib.frames import ETHERNET_BYTES
 from model.experiment import Experiment
 from model.groups import OPEN_LOOP, PROGRAM
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # figures annotate with common.Figure, ...: matplotlib is loaded only where it draws
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
 
     from analysis.judge.analyse import Analysis
+    from analysis.read.flows import Flow as Flow
     from analysis.read.load import Run
 
 COLUMNS = 1200  # pixel columns of the widest axes at report width

@@ -8,26 +8,18 @@ axes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from analysis.figures import canvas, common
 from analysis.figures.common import BLACK, DISTINCT, GREY, Data
 from analysis.wording.traffic_text import transfers_text
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from analysis.judge.analyse import Analysis
-
 MAX_POINTS = 3000  # points of a group; a sample of a larger group keeps its slowest flows
 SLOWEST_KEPT = 300
 MAX_STEPS = 500  # of a distribution
 
 
-def prepare(a: Analysis) -> Data:
+def prepare(a: common.Analysis) -> Data:
     """Points and distributions of each group, thinned, and the RTT and rate of the empty path."""
     from analysis.measure import finite_flows
 
@@ -70,7 +62,7 @@ def _sample(took_s: np.ndarray) -> np.ndarray:
     return np.sort(np.concatenate((even, order[-SLOWEST_KEPT:])))
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """Left: completion times. Right: throughput of each finished flow."""
     figure, left, right = canvas.pair(data["facts"], 4.0, (1.7, 1))
     common.label(figure, data["facts"])
@@ -99,7 +91,7 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def _points(ax: Axes, group: Data, color: str) -> None:
+def _points(ax: common.Axes, group: Data, color: str) -> None:
     done = group["finished"]
     size = 14 if group["count"] < 300 else 6
     ax.scatter(
@@ -112,7 +104,7 @@ def _points(ax: Axes, group: Data, color: str) -> None:
         )  # fmt: skip
 
 
-def _empty_path(ax: Axes, groups: list[Data], data: Data) -> None:
+def _empty_path(ax: common.Axes, groups: list[Data], data: Data) -> None:
     """The least time: two round trips (handshake; data and its ACK), and the bits at the link's rate."""
     sizes = np.concatenate([group["sizes"] for group in groups]).astype(np.float64)
     low, high = sizes.min(), sizes.max()

@@ -5,22 +5,15 @@ in the queue: points lie on depth = window - BDP, and off this line where bursts
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from analysis.figures import common
 from analysis.figures.common import BLUE, GREY, Data
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from analysis.judge.analyse import Analysis
-
 MOST_POINTS = 3000
 
 
-def prepare(a: Analysis) -> Data:
+def prepare(a: common.Analysis) -> Data:
     """At most MOST_POINTS trace records of the measurement window, evenly chosen: the sum of all windows then, and the
     depth that the latest packet until then found.
     """
@@ -37,7 +30,7 @@ def prepare(a: Analysis) -> Data:
     }
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """Points, and the line of the fluid model."""
     facts = data["facts"]
     figure, (ax,) = common.new_figure(facts, 3.8)

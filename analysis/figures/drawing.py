@@ -9,14 +9,9 @@ import importlib
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from analysis.figures import NAMES, canvas, common, names
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from analysis.judge.analyse import Analysis
 
 PNG_DPI = 150
 STYLE: dict[str, Any] = {
@@ -50,25 +45,25 @@ def draw(name: str, data: dict[str, Any], directory: str) -> None:
     save_both(importlib.import_module(f"analysis.figures.{name}").draw, common.plain(data), Path(directory), name)
 
 
-def save_both(draws: Callable[[Any], Figure], data: dict[str, Any], directory: Path, name: str) -> None:
+def save_both(draws: Callable[[Any], common.Figure], data: dict[str, Any], directory: Path, name: str) -> None:
     """Writes <directory>/<name>.png and .svg, and <name>-phone.svg. Raises OSError."""
     save(draws(data), directory, name)
     save_svg(canvas.fit_phone(draws(canvas.for_phone(data))), directory, name + canvas.PHONE)
 
 
-def save(figure: Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> None:
+def save(figure: common.Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> None:
     """Writes <directory>/<name>.png and .svg. Raises OSError."""
     figure.savefig(directory / f"{name}.png", dpi=dpi, metadata={"Software": "bufferscope"})
     figure.set_layout_engine("none")  # the layout is fixed now, so the second file need not compute it again
     save_svg(figure, directory, name, dpi)
 
 
-def save_svg(figure: Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> None:
+def save_svg(figure: common.Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> None:
     """Writes <directory>/<name>.svg. Raises OSError."""
     figure.savefig(directory / f"{name}.svg", dpi=dpi, metadata={"Date": None, "Creator": "bufferscope"})
 
 
-def draw_all(a: Analysis, directory: Path, pool: Executor | None) -> list[Future[None]]:
+def draw_all(a: common.Analysis, directory: Path, pool: Executor | None) -> list[Future[None]]:
     """Draws all figures of a run in `pool`, or in this process if `pool` is None. A future's result() raises the error
     of its drawing.
     """

@@ -5,26 +5,18 @@ no sequence numbers, so QUIC and TCP can be compared.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from analysis.figures import canvas, common
 from analysis.figures.common import DISTINCT, GREY, Data
 from analysis.wording.formats import si
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from analysis.judge.analyse import Analysis
-    from analysis.read.flows import Flow
-
 MOST_BINS = 400
 LEAST_RTTS = 2  # minimum width of a bin
 MOST_DRAWN = len(DISTINCT) - 1  # flows with a line of their own: those with most bits; all other flows share a line
 
 
-def prepare(a: Analysis) -> Data:
+def prepare(a: common.Analysis) -> Data:
     """Rates of the largest flows and of all others in equal bins from the start of the traffic."""
     from analysis.read.postcards import dropped, wire_bytes
 
@@ -59,12 +51,12 @@ def prepare(a: Analysis) -> Data:
     }
 
 
-def _kind(entry: Flow) -> str:
+def _kind(entry: common.Flow) -> str:
     """Planned flows have an algorithm's name, programs' flows a protocol's."""
     return "udp" if entry.cc is None else "tcp" if entry.program else str(entry.cc)
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """A step line for each flow, and the link's rate."""
     facts, edges = data["facts"], data["edges"]
     figure, (ax,) = common.new_figure(facts, 3.4)

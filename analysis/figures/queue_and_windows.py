@@ -6,26 +6,17 @@ windows. After Spang et al.'s Figures 1, 8 and 9: the queue follows the sawtooth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from analysis.figures import bands, canvas, common
 from analysis.figures.common import BLACK, BLUE, GREY, LABEL_RED, ORANGE, RED, Data
 from analysis.measure.flow_distribution import MANY_FLOWS
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from analysis.judge.analyse import Analysis
-    from analysis.read.flows import Flow
-
 BAND_COLUMNS = 400
 ROOM_ON_PHONE = 1.22  # on a phone: top of the depth axis / the larger of buffer and largest depth
 
 
-def prepare(a: Analysis) -> Data:
+def prepare(a: common.Analysis) -> Data:
     """Envelopes of at most COLUMNS columns each, and the thinned times of drops. With more than MANY_FLOWS flows,
     percentiles over flows instead of an envelope for each flow.
     """
@@ -57,7 +48,7 @@ def prepare(a: Analysis) -> Data:
     }
 
 
-def _bands(a: Analysis, groups: list[tuple[Flow, np.ndarray]], end: float) -> Data:
+def _bands(a: common.Analysis, groups: list[tuple[common.Flow, np.ndarray]], end: float) -> Data:
     """Percentiles over flows of the packets in flight, at BAND_COLUMNS times. A flow whose group has a STOP counts
     until its last record.
     """
@@ -73,7 +64,7 @@ def _bands(a: Analysis, groups: list[tuple[Flow, np.ndarray]], end: float) -> Da
     return {"times": times, "kinds": bands.by_algorithm(ccs, bands.at_times(series, times)), "ccs": ccs}
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """Three axes with one time axis. Open-loop traffic, and the user's programs without a trace, have no windows: their
     figure has only the first axes.
     """
@@ -97,7 +88,7 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def _draw_queue(ax: Axes, data: Data) -> None:
+def _draw_queue(ax: common.Axes, data: Data) -> None:
     facts = data["facts"]
     ax.plot(*data["depth"], color=BLUE, linewidth=0.6)
     deepest = data["depth"][1].max(initial=0)
@@ -115,7 +106,7 @@ def _draw_queue(ax: Axes, data: Data) -> None:
     ax.set_ylabel(f"queue depth ({facts['unit'].name})")
 
 
-def _draw_total(ax: Axes, data: Data) -> None:
+def _draw_total(ax: common.Axes, data: Data) -> None:
     facts = data["facts"]
     if data["aggregate"].size:
         ax.step(*data["cwnd"], where="post", color=GREY, linewidth=0.4, zorder=3, label="sum of cwnd")
@@ -132,7 +123,7 @@ def _draw_total(ax: Axes, data: Data) -> None:
     ax.set_ylabel(f"aggregate window ({facts['unit'].name})")
 
 
-def _draw_each(ax: Axes, data: Data) -> None:
+def _draw_each(ax: common.Axes, data: Data) -> None:
     colors = common.flow_colors(data["ccs"])
     for line, color in zip(data["flows"], colors, strict=True):
         ax.step(*line, where="post", color=color, linewidth=0.6, alpha=0.9, rasterized=len(data["flows"]) > 4)
@@ -143,7 +134,7 @@ def _draw_each(ax: Axes, data: Data) -> None:
     ax.set_ylabel("window of each flow (packets)")
 
 
-def _draw_bands(ax: Axes, data: Data) -> None:
+def _draw_bands(ax: common.Axes, data: Data) -> None:
     times, kinds, ccs = data["bands"]["times"], data["bands"]["kinds"], data["bands"]["ccs"]
     several = len(kinds) > 1
     for number, (kind, percentiles) in enumerate(kinds.items()):

@@ -9,23 +9,16 @@ An imported run without postcards has a histogram instead: depths at departure, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from analysis.arithmetic.reproducible_sums import percentile
 from analysis.figures import common
 from analysis.figures.common import BLACK, BLUE, GREY, LABEL_RED, ORANGE, Data
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from analysis.judge.analyse import Analysis
-
 MAX_BINS = 200
 
 
-def prepare(a: Analysis) -> Data:
+def prepare(a: common.Analysis) -> Data:
     """Packets in each bin of depths, percentiles and theory. Bin b holds depths b * width to (b + 1) * width - 1."""
     from analysis.measure import open_loop
     from analysis.measure.metrics import arrivals_in
@@ -54,7 +47,7 @@ def _per_bin(depth: np.ndarray, width: int, bins: int) -> np.ndarray:
     return padded.reshape(bins, width).sum(axis=1)
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """The share of packets in each bin of depths."""
     facts, counts, width = data["facts"], data["counts"], data["width"]
     figure, (ax,) = common.new_figure(facts, 3.6)

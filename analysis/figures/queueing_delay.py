@@ -5,23 +5,16 @@ Dropped packets do not count.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from analysis.figures import common
 from analysis.figures.common import BLACK, BLUE, LABEL_RED, Data
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from analysis.judge.analyse import Analysis
-
 POINTS = 500
 PERCENTS = (50, 99)
 
 
-def prepare(a: Analysis) -> Data:
+def prepare(a: common.Analysis) -> Data:
     """Delays in ms at POINTS equal steps of the distribution function."""
     from analysis.measure.metrics import arrivals_in
     from analysis.read.postcards import dropped
@@ -38,7 +31,7 @@ def prepare(a: Analysis) -> Data:
     }  # fmt: skip
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """The share of packets with at most each delay."""
     figure, (ax,) = common.new_figure(data["facts"], 3.4)
     ax.set_xlabel("queueing delay (ms)")

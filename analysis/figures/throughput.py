@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,16 +13,11 @@ from analysis.figures import algorithms, canvas, common
 from analysis.figures.common import Data
 from analysis.measure import group_results
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from analysis.judge.analyse import Analysis
-
 MOST_STEPS = 200
 STYLES = ("-", "--", "-.", ":")
 
 
-def prepare(a: Analysis) -> Data:
+def prepare(a: common.Analysis) -> Data:
     """Mb/s of each algorithm in steps of ten RTTs or more, and of each flow in the measurement window, while its group
     was there.
     """
@@ -51,7 +46,7 @@ def prepare(a: Analysis) -> Data:
     }  # fmt: skip
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """Two axes, on a phone below each other. An algorithm has the same colour and style of line in both."""
     figure, left, right = canvas.pair(data["facts"], 3.6, (1.6, 1))
     for ax in (left, right):

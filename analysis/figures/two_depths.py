@@ -5,15 +5,10 @@ report: the command `compare` draws it, from stored distributions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from analysis.figures import canvas, common
 from analysis.figures.common import BLUE, RED, Data
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COLORS = (BLUE, RED)
 STYLES = ("-", "--")
@@ -26,7 +21,7 @@ def prepare(name: str, buffer_packets: int, histograms: list[tuple[np.ndarray, n
     return {"name": name, "buffer": buffer_packets, "curves": curves}
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """Both runs on one axis. `data` has `facts`, and `runs`: the result of `prepare` for each run."""
     figure, (ax,) = common.new_figure(data["facts"], 3.8)
     deepest = max((depths[-1] for run in data["runs"] for depths, _ in run["curves"]), default=1)

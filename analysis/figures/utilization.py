@@ -7,24 +7,17 @@ the predicted minimum after a loss.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from analysis.figures import canvas, common
 from analysis.figures.common import BLUE, GREEN, GREY, RED, SKY, Data
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from analysis.judge.analyse import Analysis
 
 STEPS_PER_RTT = 4
 WRONG_RATE_PERCENT = 105  # exceeded only if the rate is wrong, as in an imported run that does not state it
 MIN_ROOM_PERCENT = 8  # least span of the axis below 100 %: a smaller span would magnify noise
 
 
-def prepare(a: Analysis) -> Data:
+def prepare(a: common.Analysis) -> Data:
     """Both curves, thinned; mean, percentile and prediction; the times of loss events."""
     from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS, sliding_starts
     from analysis.theory import single_flow
@@ -54,7 +47,7 @@ def prepare(a: Analysis) -> Data:
     }
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """Utilization in percent, on an axis that starts just below the least value."""
     facts = data["facts"]
     figure, (ax,) = common.new_figure(facts, 3.4)

@@ -8,26 +8,18 @@ buffer, (BDP + buffer) / flows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from analysis.figures import bands, canvas, common
 from analysis.figures.common import BLACK, BLUE, GREY, Data
 from analysis.measure.flow_distribution import MANY_FLOWS
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from analysis.judge.analyse import Analysis
-
 PERCENTILES = (1, 25, 50, 75, 99)
 MAX_BINS = 80
 MOST_PHONE_TICKS = 14
 
 
-def prepare(a: Analysis) -> Data:
+def prepare(a: common.Analysis) -> Data:
     """Percentiles of each flow, and a histogram of all samples."""
     from analysis.measure.metrics import rows_at_acks
 
@@ -48,7 +40,7 @@ def prepare(a: Analysis) -> Data:
     }
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """Left: a bar per flow, or bands of many flows. Right: all windows together, on the same scale."""
     facts, boxes = data["facts"], data["boxes"]
     figure, left, right = canvas.pair(facts, 4.0, (3.4, 1), sharey=True)
@@ -82,7 +74,7 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def _draw_bars(ax: Axes, data: Data) -> None:
+def _draw_bars(ax: common.Axes, data: Data) -> None:
     """A bar per flow."""
     boxes = data["boxes"]
     x, (low, q1, median, q3, high) = np.arange(len(boxes)), boxes.T
@@ -100,7 +92,7 @@ def _draw_bars(ax: Axes, data: Data) -> None:
         _name(ax, kind, float(np.mean([i for i, cc in enumerate(data["ccs"]) if cc == kind])))
 
 
-def _draw_ranks(ax: Axes, data: Data) -> None:
+def _draw_ranks(ax: common.Axes, data: Data) -> None:
     """Many flows side by side as bands, each algorithm's flows in the order of their median windows."""
     boxes, ccs = data["boxes"], np.array(data["ccs"])
     kinds, first = list(dict.fromkeys(data["ccs"])), 0
@@ -118,6 +110,6 @@ def _draw_ranks(ax: Axes, data: Data) -> None:
     ax.set_xlabel("flows by median window   (light: 1st to 99th percentile, dark: middle half, line: median)")
 
 
-def _name(ax: Axes, kind: str, x: float) -> None:
+def _name(ax: common.Axes, kind: str, x: float) -> None:
     """Writes an algorithm's name above its flows."""
     ax.annotate(kind, (x, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8, color=GREY)

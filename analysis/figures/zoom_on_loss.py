@@ -6,25 +6,17 @@ The figure shows the most isolated loss or, without a loss, the deepest queue.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from analysis.figures import canvas, common
 from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
 from analysis.figures.steps import queue_steps, value_steps
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from analysis.judge.analyse import Analysis
-
 BEFORE_RTTS, AFTER_RTTS = 2, 6  # multiples of the longest RTT (with a full queue)
 MAX_LOSERS_DRAWN = 6
 
 
-def prepare(a: Analysis) -> Data:
+def prepare(a: common.Analysis) -> Data:
     """Exact steps of queue and windows around one moment."""
     from analysis.measure.metrics import experiment_groups
 
@@ -52,7 +44,7 @@ def prepare(a: Analysis) -> Data:
     return data
 
 
-def _moment(a: Analysis) -> tuple[int | None, bool]:
+def _moment(a: common.Analysis) -> tuple[int | None, bool]:
     """(time in ns, whether it is a loss): the start of the most isolated loss event. Events whose aftermath lies in the
     measurement window have priority. Without events, the arrival at the deepest queue; None without arrivals.
     """
@@ -69,7 +61,7 @@ def _moment(a: Analysis) -> tuple[int | None, bool]:
     return (int(a.queue["enqueue_mono_ns"][inside][depth.argmax()]), False) if len(depth) else (None, False)
 
 
-def _queue(a: Analysis, moment: int, start: int, end: int) -> tuple[np.ndarray, np.ndarray, set[int]]:
+def _queue(a: common.Analysis, moment: int, start: int, end: int) -> tuple[np.ndarray, np.ndarray, set[int]]:
     """Steps of the queue's length; times and depths of drops; flows with a drop within a.rtt_max_ns after `moment`."""
     from wire import wire
 
@@ -92,7 +84,7 @@ def _steps(times: np.ndarray, values: np.ndarray, moment: int, start: int, end: 
     return np.array([(at - moment) / 1e6, held], dtype=np.float64)
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """Up to three panels with a common time axis in ms from the drop, or from the deepest queue if nothing was dropped:
     the queue, the sum of all windows and, with several flows, the windows of flows with a drop.
     """
@@ -114,7 +106,7 @@ def draw(data: Data) -> Figure:
     return figure
 
 
-def _draw_queue(ax: Axes, data: Data) -> None:
+def _draw_queue(ax: common.Axes, data: Data) -> None:
     facts, drops = data["facts"], data["drops"]
     ax.step(*data["queue"], where="post", color=BLUE, linewidth=0.7, rasterized=data["queue"].shape[1] > 6000)
     if drops.size:
@@ -129,7 +121,7 @@ def _draw_queue(ax: Axes, data: Data) -> None:
     ax.set_ylabel(f"queue ({facts['unit'].name})")
 
 
-def _draw_total(ax: Axes, data: Data) -> None:
+def _draw_total(ax: common.Axes, data: Data) -> None:
     facts = data["facts"]
     if data.get("total"):
         for (line, text), color in reversed(list(zip(data["total"], (ORANGE, GREY), strict=True))):
@@ -146,7 +138,7 @@ def _draw_total(ax: Axes, data: Data) -> None:
     ax.set_ylabel(f"{whose} ({facts['unit'].name})")
 
 
-def _draw_losers(ax: Axes, data: Data) -> None:
+def _draw_losers(ax: common.Axes, data: Data) -> None:
     for (line, text), color in zip(data["each"], common.DISTINCT, strict=False):
         ax.step(*line, where="post", color=color, linewidth=0.9, label=text)
     shown, losers = len(data["each"]), data["losers"]
