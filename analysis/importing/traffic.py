@@ -79,9 +79,10 @@ def find(cards: Cards | None, events: Events | None, most: int | None) -> Traffi
             f"{begun} of {counted(len(chosen), 'flow')} may have begun before the source: WARMUP counts from the first "
             "packet or record in it"
         )
+    start = min(int(t.min()) for t in first if len(t))  # a source of few packets may have no later arrival
     return Traffic(
         sorted((flows[n] for n in chosen.tolist()), key=lambda f: (f.src_port, f.dst_port, f.src, f.dst)),
-        min(int(t.min()) for t in first if len(t)), max(int(t.max()) for t in last if len(t)), notes, remarks,
+        start, max(start, *(int(t.max()) for t in last if len(t))), notes, remarks,
     )  # fmt: skip
 
 
