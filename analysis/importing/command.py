@@ -10,81 +10,22 @@ from contextlib import suppress
 from pathlib import Path
 
 from analysis.importing import sources, write
-from controlplane.policy import WATCHED_MODES
+from analysis.importing.sources import Asked
 from lib import files
 from lib.errors import InputError, fail
 from lib.exit_codes import Exit, of_parts
-from lib.keys import Keys, field
-from lib.quantities import Packets, Rate, Time
 from lib.terminal import located, say
-from lib.values import whole_number
-from lib.words import PATHS
 from runs.names import PAGE, REPETITION
 
 SCRATCH = ".importing"
-MOST_TIME = f"{366 * 86_400}s"
-
-
-class Asked(Keys):
-    """`from_`, the source, has everything that is not given."""
-
-    from_: list[str] = field(
-        "one source, or several with commas: a directory with trace.tr, postcards.tr or config.json, such a file, a "
-        "text trace of tcp_probe, or pcap or pcapng files with postcards; or a directory with the published data set's "
-        "tables as CSV or Parquet alone",
-        lambda text: [word for word in text.split(",") if word], None, values=PATHS,
-    )  # fmt: skip
-    output: Path = field("the new directory of the run (of all runs with EXPERIMENT=all)", default=None)
-    experiment: str | None = field("which experiment of the tables: its id, or all (each into OUTPUT/runs/<id>)")
-    rate: Rate | None = field(
-        "rate of the bottleneck (default: the source's; if it states none, the published data's 10gbit)",
-        Rate.within("1bit", "1000tbit"),
-    )
-    rtt: Time | None = field(
-        "base RTT of the path (default: the source's; if it states none, the published data's 1.2ms)",
-        Time.within("1us", "1000s"),
-    )
-    mtu: int | None = field(
-        "MTU in bytes (default: the source's; if it states none, 9000)", whole_number(*sources.MTU_BYTES)
-    )
-    cc: str | None = field("congestion control (default: the source's; if it states none, unknown)", sources.algorithm)
-    mode: str | None = field(
-        f"mode of the queue: {', '.join(WATCHED_MODES)} (default: the source's; if it states none, {WATCHED_MODES[0]})",
-        values=WATCHED_MODES,
-    )
-    buf: Packets | None = field(
-        "buffer in packets, such as 163p (default: the source's buffer, or the depth at which its switch dropped; if "
-        "the source states neither, the deepest queue)",
-        Packets.within("1p", f"{sources.MOST_PACKETS}p"),
-    )
-    flows: int | None = field(
-        "number of flows (default: the source's; if it states none, all that send data)", whole_number(*sources.FLOWS)
-    )
-    warmup: Time | None = field(
-        "time at the start that is not measured (default: the source's; if it states none, the first third, as in "
-        "Spang et al.)",
-        Time.within("0s", MOST_TIME, "a year"),
-    )
-    duration: Time | None = field(
-        "length of the measured part after WARMUP (default: the source's; if it states none, a third of the traffic)",
-        Time.within("1ns", MOST_TIME, "a year"),
-    )
 
 
 def run(asked: Asked) -> int:
     """Imports and analyses; returns the exit status. Raises InputError."""
     try:
-        return _import(_request(asked))
+        return _import(asked)
     except REPORTED as error:
         raise InputError(_line(error)) from None
-
-
-def _request(asked: Asked) -> sources.ImportRequest:
-    return sources.ImportRequest(
-        asked.from_, asked.output, asked.experiment, asked.rate and asked.rate.bps, asked.rtt and asked.rtt.ns,
-        asked.mtu, asked.cc, asked.mode, asked.buf and asked.buf.whole, asked.flows,
-        asked.warmup and asked.warmup.ns, asked.duration and asked.duration.ns,
-    )  # fmt: skip
 
 
 REPORTED = (InputError, MemoryError, OSError)  # reported in one line; no file of the experiment remains
@@ -98,7 +39,7 @@ def _line(error: Exception) -> str:
     return str(error)
 
 
-def _import(asked: sources.ImportRequest) -> int:
+def _import(asked: Asked) -> int:
     """Imports each experiment into its own directory, completely or not at all. With EXPERIMENT=all, an experiment that
     cannot be imported is reported, and the others are imported.
     """

@@ -24,7 +24,12 @@ from controlplane.policy import WATCHED_MODES
 from lib import regular
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES
+from lib.keys import Keys
+from lib.keys import field as key
+from lib.quantities import Packets, Rate, Time
 from lib.terminal import counted, one_line
+from lib.values import whole_number
+from lib.words import PATHS
 from wire import wire
 
 TRACE, POSTCARDS, CONFIG = "trace.tr", "postcards.tr", "config.json"
@@ -35,27 +40,10 @@ ALLOWED = (
     "with postcards, or a directory with the published data set's tables as CSV or Parquet"
 )
 MTU_BYTES, FLOWS, MOST_PACKETS = (576, 65535), (1, 65535), 10**9
+MOST_TIME = f"{366 * 86_400}s"
 MOST_BACK_NS = 1_000_000  # between lines of a trace: the kernel merges the processors' buffers
 CARD = wire.POSTCARD.const
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
-
-@dataclass
-class ImportRequest:
-    """The command line; None: not given."""
-
-    sources: list[str]
-    output: Path
-    experiment: str | None = None
-    rate_bps: int | None = None
-    rtt_ns: int | None = None
-    mtu_bytes: int | None = None
-    cc: str | None = None
-    mode: str | None = None
-    buffer_packets: int | None = None
-    flows: int | None = None
-    warmup_ns: int | None = None
-    duration_ns: int | None = None
 
 
 @dataclass
@@ -129,6 +117,50 @@ def algorithm(text: str) -> str:
     return text
 
 
+class Asked(Keys):
+    """`from_`, the source, has everything that is not given."""
+
+    from_: list[str] = key(
+        "one source, or several with commas: a directory with trace.tr, postcards.tr or config.json, such a file, a "
+        "text trace of tcp_probe, or pcap or pcapng files with postcards; or a directory with the published data set's "
+        "tables as CSV or Parquet alone",
+        lambda text: [word for word in text.split(",") if word], None, values=PATHS,
+    )  # fmt: skip
+    output: Path = key("the new directory of the run (of all runs with EXPERIMENT=all)", default=None)
+    experiment: str | None = key("which experiment of the tables: its id, or all (each into OUTPUT/runs/<id>)")
+    rate: Rate | None = key(
+        "rate of the bottleneck (default: the source's; if it states none, the published data's 10gbit)",
+        Rate.within("1bit", "1000tbit"),
+    )
+    rtt: Time | None = key(
+        "base RTT of the path (default: the source's; if it states none, the published data's 1.2ms)",
+        Time.within("1us", "1000s"),
+    )
+    mtu: int | None = key("MTU in bytes (default: the source's; if it states none, 9000)", whole_number(*MTU_BYTES))
+    cc: str | None = key("congestion control (default: the source's; if it states none, unknown)", algorithm)
+    mode: str | None = key(
+        f"mode of the queue: {', '.join(WATCHED_MODES)} (default: the source's; if it states none, {WATCHED_MODES[0]})",
+        values=WATCHED_MODES,
+    )
+    buf: Packets | None = key(
+        "buffer in packets, such as 163p (default: the source's buffer, or the depth at which its switch dropped; if "
+        "the source states neither, the deepest queue)",
+        Packets.within("1p", f"{MOST_PACKETS}p"),
+    )
+    flows: int | None = key(
+        "number of flows (default: the source's; if it states none, all that send data)", whole_number(*FLOWS)
+    )
+    warmup: Time | None = key(
+        "time at the start that is not measured (default: the source's; if it states none, the first third, as in "
+        "Spang et al.)",
+        Time.within("0s", MOST_TIME, "a year"),
+    )
+    duration: Time | None = key(
+        "length of the measured part after WARMUP (default: the source's; if it states none, a third of the traffic)",
+        Time.within("1ns", MOST_TIME, "a year"),
+    )
+
+
 def _action(text: str) -> str:
     if text not in write.MODES:
         raise NotAllowedError("is not known", ", ".join(write.MODES))
@@ -149,22 +181,22 @@ class _FileParts:
 Named = tuple[str, Callable[[], Experiment]]
 
 
-def find(asked: ImportRequest) -> list[Named]:
+def find(asked: Asked) -> list[Named]:
     """The requested experiments: names, and functions that read them. `find` and these functions raise
     InputError.
     """
-    if not asked.sources:
+    if not asked.from_:
         raise InputError(f"FROM names nothing; allowed: {ALLOWED}")
-    if any(tables.are_in(Path(source)) for source in asked.sources):
-        if len(asked.sources) > 1:
+    if any(tables.are_in(Path(source)) for source in asked.from_):
+        if len(asked.from_) > 1:
             raise InputError("FROM names tables and something else; allowed: one directory of tables alone, or files")
-        return _of_tables(asked, Path(asked.sources[0]))
+        return _of_tables(asked, Path(asked.from_[0]))
     return [("files", partial(_of_files, asked))]
 
 
-def _of_files(asked: ImportRequest) -> Experiment:
+def _of_files(asked: Asked) -> Experiment:
     parts = _FileParts()
-    for name in asked.sources:
+    for name in asked.from_:
         path = Path(name)
         if path.is_dir():
             files = [p for part in PARTS if (p := path / part).exists()]
@@ -260,7 +292,7 @@ def _config(path: Path) -> Config:
     return Config(config, str(path))
 
 
-def _of_tables(asked: ImportRequest, directory: Path) -> list[Named]:
+def _of_tables(asked: Asked, directory: Path) -> list[Named]:
     table = tables.rows(directory, tables.EXPERIMENTS, None)
     if table is None:
         raise InputError(f"{directory}: has no table {tables.EXPERIMENTS}; allowed: the published data set's tables")
@@ -285,7 +317,7 @@ def _of_tables(asked: ImportRequest, directory: Path) -> list[Named]:
     return result
 
 
-def _from_tables(asked: ImportRequest, directory: Path, name: str, config: Config) -> Experiment:
+def _from_tables(asked: Asked, directory: Path, name: str, config: Config) -> Experiment:
     source = write.Provenance(f"tables of {directory.name}")
     cards, events = None, []
     if (table := tables.rows(directory, tables.POSTCARDS, name)) and len(table[0]):
@@ -338,7 +370,7 @@ def _compare(depths: Depths, cards: Cards, source: write.Provenance) -> None:
 
 
 def _experiment(
-    asked: ImportRequest, name: str, cards: Cards | None, events: Events | None, config: Config,
+    asked: Asked, name: str, cards: Cards | None, events: Events | None, config: Config,
     source: write.Provenance, damage: list[str], depths: Depths | None = None,
 ) -> Experiment:  # fmt: skip
     """An experiment with the conditions of the command line, else of the source, else the defaults. The defaults of
@@ -351,24 +383,25 @@ def _experiment(
     buffer = config.number("max_queue_depth_packets", 0.001, MOST_PACKETS, whole=False)
     buffer = _first(buffer, config.number("ecn_threshold_packets", 1, MOST_PACKETS, whole=True))
     flows = asked.flows if asked.flows is not None else config.number("num_flows", *FLOWS, whole=True)
-    mtu = asked.mtu_bytes if asked.mtu_bytes is not None else config.number("mtu_bytes", *MTU_BYTES, whole=True)
+    mtu = asked.mtu if asked.mtu is not None else config.number("mtu_bytes", *MTU_BYTES, whole=True)
     if events is not None:
         events = _checked(events, source)
     of_cards = {} if cards is None else _of_postcards(cards)
     mode = asked.mode or config.text("action", _action) or config.text("mode", _mode) or of_cards.get("mode")
     mtu = _first(mtu, of_cards.get("mtu_bytes"))
+    rate, rtt, limit = asked.rate and asked.rate.bps, asked.rtt and asked.rtt.ns, asked.buf and asked.buf.whole
     conditions = write.Conditions(
-        rate_bps=_first(asked.rate_bps, config.number("rate_bps", 1, 10**15, whole=True), ARTIFACT_RATE_BPS),
-        rtt_ns=_first(asked.rtt_ns, config.number("rtt_ns", 1000, 10**12, whole=True), ARTIFACT_RTT_NS),
+        rate_bps=_first(rate, config.number("rate_bps", 1, 10**15, whole=True), ARTIFACT_RATE_BPS),
+        rtt_ns=_first(rtt, config.number("rtt_ns", 1000, 10**12, whole=True), ARTIFACT_RTT_NS),
         mtu_bytes=ARTIFACT_MTU_BYTES if mtu is None else int(mtu),
         cc=asked.cc or config.text("algorithm", algorithm) or "unknown",
         flows=None if flows is None else int(flows),
         mode=str(mode or WATCHED_MODES[0]),
         threshold_packets=_first(None if buffer is None else max(1, round(buffer)), of_cards.get("threshold_packets")),
-        buffer_packets=_first(asked.buffer_packets, config.number("buffer_packets", 1, MOST_PACKETS, whole=True)),
-        threshold_bytes=None if asked.buffer_packets else of_cards.get("threshold_bytes"),
-        warmup_ns=asked.warmup_ns,
-        duration_ns=asked.duration_ns,
+        buffer_packets=_first(limit, config.number("buffer_packets", 1, MOST_PACKETS, whole=True)),
+        threshold_bytes=None if limit else of_cards.get("threshold_bytes"),
+        warmup_ns=asked.warmup and asked.warmup.ns,
+        duration_ns=asked.duration and asked.duration.ns,
     )
     _part_that_counts(asked, conditions, config, source)
     if mtu is None:
@@ -443,24 +476,22 @@ def _most(values: np.ndarray) -> int:
     return int(distinct[counts.argmax()])
 
 
-def _part_that_counts(
-    asked: ImportRequest, conditions: write.Conditions, config: Config, source: write.Provenance
-) -> None:
+def _part_that_counts(asked: Asked, conditions: write.Conditions, config: Config, source: write.Provenance) -> None:
     """Sets the measured part. Adds a remark if this is the default part, and notes of an assumed rate or RTT."""
     start = config.number("window_start_switch_ns", 0, run_description.TURN, whole=True)
     length = config.number("window_ns", 1, 10**17, whole=True)
-    if start is not None and length is not None and asked.warmup_ns is None and asked.duration_ns is None:
+    if start is not None and length is not None and asked.warmup is None and asked.duration is None:
         conditions.window_switch_ns = (int(start), int(length))
-    elif asked.warmup_ns is None and asked.duration_ns is None:
+    elif asked.warmup is None and asked.duration is None:
         source.remarks.append(
             "only the middle third of the source counts, as in Spang et al.: WARMUP= and DURATION= choose another part"
         )
     assumed = {
-        "rate_bps": (asked.rate_bps, "rate", f"{conditions.rate_bps / 1e9:g} Gb/s", "utilization and the BDP depend"),
-        "rtt_ns": (asked.rtt_ns, "RTT", f"{conditions.rtt_ns / 1e6:g} ms", "the BDP depends"),
+        "rate_bps": (asked.rate, "rate", f"{conditions.rate_bps / 1e9:g} Gb/s", "utilization and the BDP depend"),
+        "rtt_ns": (asked.rtt, "RTT", f"{conditions.rtt_ns / 1e6:g} ms", "the BDP depends"),
     }
-    for key, (given, noun, value, depends) in assumed.items():
-        if given is None and config.values.get(key) is None:
+    for name, (given, noun, value, depends) in assumed.items():
+        if given is None and config.values.get(name) is None:
             source.notes.append(_assumption(noun, value, depends))
 
 

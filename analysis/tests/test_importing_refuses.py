@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from analysis.replay import derive as derive_module
 from analysis.tests import campaign, foreign, simulate
 from analysis.tests.imports import EXPERIMENT, imported, pcap, refused
 from bufferscope.__main__ import main
+from lib import keys
 from lib.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -80,6 +82,10 @@ def test_files__that_are_there_twice_are_refused(run, tmp_path, capsys):
     assert "has trace.tr and trace.tr.gz; allowed: one of them" in refused(run, out, capsys)
 
 
+def _asked(source: Path) -> sources.Asked:
+    return keys.read(sources.Asked, {"from": str(source), "output": source, "experiment": foreign.EXPERIMENT}, [])
+
+
 def test_tables__are_those_of_the_directory_even_if_its_name_is_a_glob_pattern(tmp_path, recorded):
     for name, other, is_packed in (("run?", "run1", False), ("q[1]*", "q1", True)):
         foreign.write_csv(tmp_path / name, foreign.tables(*recorded))
@@ -87,7 +93,7 @@ def test_tables__are_those_of_the_directory_even_if_its_name_is_a_glob_pattern(t
             path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
             path.unlink()
         shutil.copytree(tmp_path / name, tmp_path / other)
-        ((_, read),) = sources.find(sources.ImportRequest([str(tmp_path / name)], tmp_path, foreign.EXPERIMENT))
+        ((_, read),) = sources.find(_asked(tmp_path / name))
         cards = read().cards
         assert cards is not None
         assert len(cards.columns["mono_ns"]) == len(recorded[1].cards)
@@ -212,7 +218,7 @@ def test_parsers__survive_anything(run, tmp_path, recorded):
             cut, new = chance.choice(ways)
             data[at : at + cut] = new
         (tmp_path / name).write_bytes(data)
-        request = sources.ImportRequest([str(tmp_path / name.partition("/")[0])], tmp_path, foreign.EXPERIMENT)
+        request = _asked(tmp_path / name.partition("/")[0])
         try:
             for _, read_experiment in sources.find(request):
                 experiment = read_experiment()
