@@ -125,41 +125,37 @@ class Bounds(NamedTuple):
 
 
 class PowerLaw(NamedTuple):
-    """y = factor x^exponent with the standard `deviation` of ln y about the law. The 95 % interval is that of the
-    exponent, or of the factor if the exponent was `given`; None with too few points, or for an end that was not found.
+    """y = factor x^exponent with the standard `deviation` of ln y about the law. What was fitted, the exponent or, with
+    a given exponent, the factor, has its 95 % interval; an end is None with too few points, or if it was not found.
     `points` counts the points with two bounds, `censored` those with one.
     """
 
-    factor: float
-    factor_low: float | None
-    factor_high: float | None
-    exponent: float
-    exponent_low: float | None
-    exponent_high: float | None
+    factor: Interval
+    exponent: Interval
     deviation: float
     points: int
     censored: int
-    given: bool
 
     def at(self, x: float) -> float:
         """y of the law at x."""
-        return self.factor * x**self.exponent
+        return float(self.factor.value * x**self.exponent.value)
 
 
-def power_law(points: Sequence[Bounds], exponent: float | None = None) -> PowerLaw:
+def power_law(points: Sequence[Bounds], exponent: float | None = None) -> PowerLaw | None:
     """Fits y = c x^p by maximum likelihood: ln y is normal about the line, and each point is an interval that holds y.
 
     A point with low == high is a number. A point with one bound is censored: it contributes the probability of lying
     beyond its bound, so "no buffer up to 1.5 BDP was enough" is neither dropped nor taken for 1.5 BDP. Intervals come
     from the profile likelihood, with Student's t for few points; for numbers they equal those of least squares.
-    With `exponent` only c is fitted. ValueError unless every point has x > 0, 0 <= low <= high and a bound above 0, and
-    two points at different x (with `exponent` one point) have two bounds.
+    With `exponent` only c is fitted. A point without a bound says nothing. None unless two points at different x (with
+    `exponent` one point) have two bounds. ValueError unless every point has x > 0, 0 <= low <= high and high above 0.
     """
     free = 1 if exponent is not None else 2
+    points = [point for point in points if point.low != 0 or not math.isinf(point.high)]
     line = _Line(points)
     whole = int(line.whole.sum())
     if len(np.unique(line.x[line.whole])) < free:
-        raise ValueError(f"{whole} points with two bounds cannot be fitted; allowed: {free} or more, at different x")
+        return None
     slope = line.best_slope() if exponent is None else exponent
     fit = line.residuals(slope)
     ends: tuple[float | None, float | None] = (None, None)
@@ -172,10 +168,8 @@ def power_law(points: Sequence[Bounds], exponent: float | None = None) -> PowerL
             low, high = _ends(lambda a: line.residuals(slope, a).log_likelihood, fit.mean, level)
             ends = (None if low is None else math.exp(low), None if high is None else math.exp(high))
     factor_ends, slope_ends = ((None, None), ends) if exponent is None else (ends, (None, None))
-    return PowerLaw(
-        math.exp(fit.mean), *factor_ends, float(slope), *slope_ends, fit.deviation, whole, len(points) - whole,
-        exponent is not None,
-    )  # fmt: skip
+    factor, power = Interval(math.exp(fit.mean), *factor_ends, whole), Interval(float(slope), *slope_ends, whole)
+    return PowerLaw(factor, power, fit.deviation, whole, len(points) - whole)
 
 
 class _Normal(NamedTuple):
@@ -198,8 +192,6 @@ class _Line:
         for point in points:
             if not (point.x > 0 and 0 <= point.low <= point.high and point.high > 0 and point.low < math.inf):
                 raise ValueError(f"{point} cannot be fitted; allowed: x and high above 0, 0 <= low <= high, low finite")
-            if point.low == 0 and math.isinf(point.high):
-                raise ValueError(f"{point} cannot be fitted: it has no bound")
         self.x = np.log([point.x for point in points])
         with np.errstate(divide="ignore"):
             self.low, self.high, self.middle = (

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from analysis.arithmetic.statistics import Interval
 from analysis.papers.published_numbers import Key
+from analysis.wording import algorithm_names
 
 NOT_MEASURED = "not measured"
 DIGITS = 10
@@ -155,3 +156,14 @@ def each(
 def absent(text: str, paper: str = "") -> Fact:
     """A Fact that says why numbers are missing."""
     return Fact(text.replace("\n", " "), paper, None, None, "")
+
+
+def by_algorithm(curves: Mapping[str, Any], rows: list[Fact], paper: str = "") -> Iterator[tuple[str, str, Any]]:
+    """(algorithm, its name, its curve) of each curve with numbers. A curve without numbers ({"absent": why}) becomes a
+    Fact of `rows`.
+    """
+    for cc, curve in curves.items():
+        if "absent" in curve:
+            rows.append(absent(curve["absent"], paper))
+        else:
+            yield cc, algorithm_names.name(cc), curve

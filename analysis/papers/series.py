@@ -82,6 +82,12 @@ def loss(run: PaperRun) -> float | None:
     return run["drops"] / run["arrivals"] if run["arrivals"] else None
 
 
+def mean_window(run: PaperRun) -> float | None:
+    """Mean packets in flight of a flow, over time and flows."""
+    total = run["in_flight_mean_packets"]
+    return None if total is None else total / run["flows"]
+
+
 def bdp(run: PaperRun) -> float:
     """C x RTT of a run in packets, not rounded."""
     return float(run["buffer_packets"] / run["buffer_over_bdp"])

@@ -35,41 +35,46 @@ def test_power_law__of_numbers_is_least_squares_with_its_t_interval() -> None:
     line = stats.linregress(np.log(x), np.log(y))
     half = stats.t.ppf(0.975, 4) * line.stderr
     fit = power_law([Bounds(a, b, b) for a, b in zip(x, y, strict=True)])
-    assert fit.exponent == pytest.approx(line.slope, abs=1e-4)
-    assert fit.factor == pytest.approx(math.exp(line.intercept), rel=1e-4)
-    assert fit.exponent_low == pytest.approx(line.slope - half, abs=1e-3)
-    assert fit.exponent_high == pytest.approx(line.slope + half, abs=1e-3)
-    assert (fit.points, fit.censored, fit.given) == (6, 0, False)
-    assert fit.at(4) == pytest.approx(fit.factor * 4**fit.exponent)
+    assert fit is not None
+    assert fit.exponent.value == pytest.approx(line.slope, abs=1e-4)
+    assert fit.factor.value == pytest.approx(math.exp(line.intercept), rel=1e-4)
+    assert fit.exponent.low == pytest.approx(line.slope - half, abs=1e-3)
+    assert fit.exponent.high == pytest.approx(line.slope + half, abs=1e-3)
+    assert (fit.points, fit.censored) == (6, 0)
+    assert fit.at(4) == pytest.approx(fit.factor.value * 4**fit.exponent.value)
     narrow = power_law([Bounds(a, b * 0.999, b * 1.001) for a, b in zip(x, y, strict=True)])
-    assert narrow.exponent == pytest.approx(fit.exponent, abs=1e-3)
-    assert narrow.exponent_low == pytest.approx(fit.exponent_low, abs=5e-3)
+    assert narrow is not None
+    assert narrow.exponent.value == pytest.approx(fit.exponent.value, abs=1e-3)
+    assert narrow.exponent.low == pytest.approx(fit.exponent.low, abs=5e-3)
 
 
 def test_power_law__censored_points_pull_only_from_their_side() -> None:
     known = [Bounds(n, 0.95 * 160 / math.sqrt(n), 1.05 * 160 / math.sqrt(n)) for n in (1, 2, 4, 8)]
-    alone = power_law(known)
-    assert alone.exponent == pytest.approx(-0.5, abs=0.02)
-    agrees = power_law([*known, Bounds(16, 0, 100)])  # at most 100: the law says 40
-    assert agrees.exponent == pytest.approx(alone.exponent, abs=0.02)
+    alone, agrees, contradicts = (
+        power_law([*known, *more])
+        for more in ((), [Bounds(16, 0, 100)], [Bounds(16, 240, math.inf)])  # the law says 40
+    )
+    assert alone is not None
+    assert agrees is not None
+    assert contradicts is not None
+    assert alone.exponent.value == pytest.approx(-0.5, abs=0.02)
+    assert agrees.exponent.value == pytest.approx(alone.exponent.value, abs=0.02)
     assert agrees.censored == 1
-    contradicts = power_law([*known, Bounds(16, 240, math.inf)])  # more than 240: the law says 40
-    assert contradicts.exponent > alone.exponent + 0.1
+    assert contradicts.exponent.value > alone.exponent.value + 0.1
 
 
-def test_power_law__refuses_invalid_points() -> None:
-    cases: tuple[tuple[list[Bounds], float | None], ...] = (
+def test_power_law__of_too_few_points_is_none_and_invalid_points_are_refused() -> None:
+    too_few: tuple[tuple[list[Bounds], float | None], ...] = (
         ([Bounds(1, 2, 2)], None),
         ([Bounds(1, 2, 2), Bounds(1, 3, 3)], None),
         ([Bounds(1, 0, 2), Bounds(2, 0, 2)], None),
         ([Bounds(1, 0, 2)], -0.5),
-        ([Bounds(0, 1, 2), Bounds(1, 1, 2)], None),
-        ([Bounds(1, 3, 2), Bounds(2, 1, 2)], None),
         ([Bounds(1, 0, math.inf), Bounds(2, 1, 2)], None),
     )
-    for points, exponent in cases:
+    assert [power_law(points, exponent) for points, exponent in too_few] == [None] * len(too_few)
+    for wrong in (Bounds(0, 1, 2), Bounds(1, 3, 2)):
         with pytest.raises(ValueError, match="fitted"):
-            power_law(points, exponent)
+            power_law([wrong, Bounds(2, 1, 2)])
 
 
 def test_difference__has_welchs_interval_and_none_from_single_runs() -> None:

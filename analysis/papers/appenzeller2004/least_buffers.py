@@ -17,7 +17,7 @@ from analysis.papers.crossing import Kind
 from analysis.papers.facts import Fact, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
-from analysis.papers.series import grouped, loss, nearest
+from analysis.papers.series import grouped, loss, mean_window, nearest
 from analysis.theory import gaussian
 from analysis.theory.many_flows import sqrt_rule
 
@@ -54,7 +54,7 @@ def _by_level(runs: PaperRuns) -> Data:
     for n, of in groups.items():
         buffers = grouped(of, "buffer_packets")
         near = buffers[nearest(buffers, sqrt_rule(BDP, n))]
-        mean, constant = (mean_interval(map(number, near)) for number in (terms.mean_window, _loss_constant))
+        mean, constant = (mean_interval(map(number, near)) for number in (mean_window, _loss_constant))
         goodput = mean_interval(run["goodput_bps"] / run["rate_bps"] for run in near if run["goodput_bps"])
         window = "" if mean is None else f" (mean window {mean.value:.3g})"
         who, fairness = f"n = {n}, BDP/√n", mean_interval(run["jain_index"] for run in near)
@@ -65,7 +65,7 @@ def _by_level(runs: PaperRuns) -> Data:
 
 
 def _loss_constant(run: PaperRun) -> float | None:
-    lost, window = loss(run), terms.mean_window(run)
+    lost, window = loss(run), mean_window(run)
     return None if lost is None or window is None else lost * window**2
 
 

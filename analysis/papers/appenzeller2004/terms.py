@@ -39,12 +39,6 @@ def synchronization(run: PaperRun) -> float | None:
     return None if value is None else float(value)
 
 
-def mean_window(run: PaperRun) -> float | None:
-    """Mean packets in flight of a flow, over time and flows."""
-    total = run["in_flight_mean_packets"]
-    return None if total is None else total / run["flows"]
-
-
 def length(run: PaperRun) -> int:
     """Packets of a flow: 14 for fixed:14p and for bursts:14p; 0 if the sizes are given in another way."""
     spec = run.experiment

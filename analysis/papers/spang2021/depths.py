@@ -17,7 +17,7 @@ from analysis.arithmetic.statistics import mean_interval
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, RED, Data
 from analysis.papers import look
-from analysis.papers.facts import Fact, absent
+from analysis.papers.facts import Fact, by_algorithm
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import bdp, grouped, pooled
@@ -121,13 +121,10 @@ def draw(data: Data, y_label: str, x_label: str, sharey: bool) -> look.Figure:
 
 def facts(data: Data, paper: str) -> list[Fact]:
     """Of each panel: how much of the buffer the queue used, and the share of packets in the shaded region."""
-    rows = []
-    for name, each in data["panels"].items():
-        if "absent" in each:
-            rows.append(absent(each["absent"]))
-            continue
+    rows: list[Fact] = []
+    for name, who, each in by_algorithm(data["panels"], rows):
         what = f"B = {each['buffer'] / each['bdp']:.2g} BDP"
-        what = what if name == what else f"{algorithms.name(name)}, {what}"
+        what = what if name == what else f"{who}, {what}"
         for row in each["rows"]:
             shaded_from, published = min(each["buffer"] - row["floor"], each["buffer"]), row["published"]
             where = f"{what}, n = {row['flows']}"

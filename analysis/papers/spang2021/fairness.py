@@ -15,7 +15,7 @@ import numpy as np
 from analysis.figures import algorithms
 from analysis.figures.common import GREY, Data
 from analysis.papers import look
-from analysis.papers.facts import Fact, absent, exactly
+from analysis.papers.facts import Fact, by_algorithm, exactly
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import IS_ONE_BDP, bdp, grouped, series
@@ -110,13 +110,10 @@ def facts(data: Data, where: str, over: str, paper: dict[str, str]) -> list[Fact
     """Delta and both percentiles of each algorithm at each x; then both ends by the notebook's estimator, beside the
     published ends. Theory predicts none of them.
     """
-    rows = []
-    for cc, curve in data["curves"].items():
-        if "absent" in curve:
-            rows.append(absent(curve["absent"]))
-            continue
+    rows: list[Fact] = []
+    for cc, who, curve in by_algorithm(data["curves"], rows):
         for x in curve["upper"]:
-            at = f"{algorithms.name(cc)}, {where.format(x)}"
+            at = f"{who}, {where.format(x)}"
             rows.append(Fact(f"{at}: Δ", paper.get(cc, paper[""]), None, curve["delta"].get(x), ""))
             rows.append(Fact(f"{at}: 99th percentile over BDP/n", "", None, curve["upper"].get(x), ""))
             rows.append(Fact(f"{at}: 1st percentile over BDP/n", "", None, curve["lower"].get(x), ""))

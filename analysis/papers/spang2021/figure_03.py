@@ -12,7 +12,7 @@ from analysis.arithmetic.statistics import mean_interval
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
-from analysis.papers.facts import Fact, absent
+from analysis.papers.facts import Fact, by_algorithm
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import bdp, grouped, nearest, pooled, series
@@ -41,12 +41,8 @@ def prepare(runs: PaperRuns) -> Data:
     bursts near the cliff.
     """
     panels = runs.by_algorithm(SWEEPS[0], _panel, needs=("utilization_p01",), flows=1)
-    rows = []
-    for cc, panel in panels.items():
-        who = algorithms.name(cc)
-        if "absent" in panel:
-            rows.append(absent(panel["absent"], "drawn in the paper"))
-            continue
+    rows: list[Fact] = []
+    for cc, who, panel in by_algorithm(panels, rows, "drawn in the paper"):
         paper = PAPERS.get(cc, PAPER)
         wanted = (5, CLIFF_PACKETS, 0.25 * panel["bdp"], panel["bdp"])
         for buffer in dict.fromkeys(nearest(panel["measured"], value) for value in wanted):

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 
-from analysis.arithmetic.statistics import Bounds, Interval, PowerLaw, mean_interval, power_law
+from analysis.arithmetic.statistics import PowerLaw, mean_interval, power_law
 from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.papers import look
-from analysis.papers.facts import Fact, absent
+from analysis.papers.facts import Fact, by_algorithm
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
-from analysis.papers.series import bdp, pooled
+from analysis.papers.series import bdp, mean_window, pooled
 from analysis.papers.spang2021.artifact import Published
 from analysis.papers.spang2021.searches import NO_LEAST, NONEMPTY, USED, BufferBracket, least_buffers
 from analysis.theory import many_flows, single_flow
@@ -38,17 +38,14 @@ def prepare(runs: PaperRuns) -> Data:
     curves = {cc: _curve(runs, cc) for cc in runs.paper.algorithms}
     published = {} if runs.beside is None else _published(runs.beside)
     exact = next((curve["bdp"] for curve in curves.values() if "bdp" in curve), math.nan)
-    rows = []
-    for cc, curve in curves.items():
-        who = algorithms.name(cc)
-        if "absent" in curve:
-            rows.append(absent(curve["absent"], "drawn in the paper"))
-            continue
+    rows: list[Fact] = []
+    for cc, who, curve in by_algorithm(curves, rows, "drawn in the paper"):
         law = curve["law"]
         if law:
-            exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
             what = f"{who}: exponent of n, mean window of {LEAST_WINDOW:g} packets or more ({law.points} points)"
-            rows.append(Fact(what, PAPER if cc == "reno" else PAPER_OTHERS, -0.5, exponent, "", headline=cc == "reno"))
+            rows.append(
+                Fact(what, PAPER if cc == "reno" else PAPER_OTHERS, -0.5, law.exponent, "", headline=cc == "reno")
+            )
         rows += _many(cc, curve)
         for n, least in curve["points"].items():
             window = curve["windows"][n]
@@ -70,15 +67,14 @@ def prepare(runs: PaperRuns) -> Data:
 def _many(cc: str, curve: Data) -> list[Fact]:
     """The exponent from MANY flows on, and how often all flows lose together if they are few (2 to 2 MANY)."""
     law = curve["law_of_many"]
-    if law is None or law.exponent_low is None:
+    if law is None or law.exponent.low is None:
         return []
     together = {n: share for n, share in curve["together"].items() if 1 < n <= 2 * MANY and share is not None}
     shares = ", ".join(f"{share:.0%} with {n} flows" for n, share in together.items())
     why = f"share of the queue's excursions in which all flows lose: {shares}" if shares else ""
-    exponent = Interval(law.exponent, law.exponent_low, law.exponent_high, law.points)
     chosen = f"{law.points} points; this range was chosen after the points were known"
     what = f"{algorithms.name(cc)}: exponent of n from {MANY} flows on ({chosen})"
-    return [Fact(what, "", -0.5, exponent, "", why)]
+    return [Fact(what, "", -0.5, law.exponent, "", why)]
 
 
 def _fact(what: str, paper: str, predicted: float | None, least: BufferBracket, headline: bool = False) -> Fact:
@@ -103,7 +99,7 @@ def _curve(runs: PaperRuns, cc: str) -> Data:
     points = least_buffers(runs, NONEMPTY, cc)
     if not points:
         return {"absent": runs.absence(NONEMPTY.stem, cc)}
-    windows = {n: mean_interval(_mean_window(run) for run in least.runs_at_least) for n, least in points.items()}
+    windows = {n: mean_interval(mean_window(run) for run in least.runs_at_least) for n, least in points.items()}
     fitted = [
         n for n, window in windows.items() if points[n].is_known and window is not None and window.value >= LEAST_WINDOW
     ]
@@ -114,8 +110,8 @@ def _curve(runs: PaperRuns, cc: str) -> Data:
         "used": least_buffers(runs, USED, cc),
         "windows": windows,
         "fitted": fitted,
-        "law": _fit([points[n].bounds for n in fitted]),
-        "law_of_many": _fit([points[n].bounds for n in many]) if many != fitted else None,
+        "law": power_law([points[n].bounds for n in fitted]),
+        "law_of_many": power_law([points[n].bounds for n in many]) if many != fitted else None,
         "together": {n: _together(least.runs_at_least, n) for n, least in points.items()},
     }
 
@@ -127,18 +123,6 @@ def _together(runs: list[PaperRun], flows: int) -> float | None:
     except InputError:  # only the run's row in the run table is stored
         return None
     return float(counts[losers == flows].sum() / counts.sum()) if len(counts) else None
-
-
-def _mean_window(run: PaperRun) -> float | None:
-    total = run["in_flight_mean_packets"]
-    return None if total is None else total / run["flows"]
-
-
-def _fit(points: list[Bounds]) -> PowerLaw | None:
-    try:
-        return power_law(points)
-    except ValueError:  # too few points: the figure then has no line
-        return None
 
 
 def draw(data: Data) -> look.Figure:
@@ -218,9 +202,8 @@ def _draw_legend(ax: look.Axes, present: Data, missing: list[str], beside: bool)
 
 def power_text(law: PowerLaw) -> str:
     """n to its exponent, with the interval."""
-    text = f"n^({law.exponent:.2f})"
-    if law.exponent_low is not None and law.exponent_high is not None:
-        text += f", {law.exponent_low:.2f} to {law.exponent_high:.2f}"
+    exponent, low, high, _ = law.exponent
+    text = f"n^({exponent:.2f})" + (f", {low:.2f} to {high:.2f}" if low is not None and high is not None else "")
     return text.replace("-", "\u2212")
 
 

@@ -8,7 +8,7 @@ from analysis.figures import algorithms
 from analysis.figures.common import BLACK, GREY, Data
 from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.papers import look
-from analysis.papers.facts import Fact, absent
+from analysis.papers.facts import Fact, by_algorithm
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRun, PaperRuns
 from analysis.papers.series import Series, bdp, series
@@ -28,21 +28,15 @@ def prepare(runs: PaperRuns) -> Data:
     beside Theorem 7 for Delta = 1.
     """
     curves = runs.by_algorithm(SWEEPS[0], _curve, needs=("utilization_p01",))
-    rows = []
-    for cc, curve in curves.items():
-        who = algorithms.name(cc)
-        if "absent" in curve:
-            rows.append(absent(curve["absent"], "drawn in the paper"))
-            continue
+    rows: list[Fact] = []
+    for cc, who, curve in by_algorithm(curves, rows, "drawn in the paper"):
         free, root = curve["free"], curve["root"]
         if free:
-            exponent = Interval(free.exponent, free.exponent_low, free.exponent_high, free.points)
             what = f"{who}: exponent of 1 − u in n"
-            rows.append(Fact(what, "rate of 1/√n", -0.5, exponent, "", headline=cc == "reno"))
+            rows.append(Fact(what, "rate of 1/√n", -0.5, free.exponent, "", headline=cc == "reno"))
         if root:
-            factor = Interval(root.factor, root.factor_low, root.factor_high, root.points)
             what = f"{who}: c of 1 − u = c/√n (residuals of a factor {2.718281828**root.deviation:.2f})"
-            rows.append(Fact(what, "Δ; slightly underpredicted", 1.0, factor, ""))
+            rows.append(Fact(what, "Δ; slightly underpredicted", 1.0, root.factor, ""))
         theorem = measured_bound(curve)
         for n, u in curve["utilization"].items():
             delta = curve["delta"].get(n)
@@ -72,10 +66,7 @@ def _law(utilization: Series, floor: float, exponent: float | None) -> PowerLaw 
     """
     lost = {n: 1 - used.value for n, used in utilization.items()}
     points = [Bounds(n, share, share) for n, share in lost.items() if share >= floor]
-    try:
-        return power_law(points, exponent)
-    except ValueError:
-        return None
+    return power_law(points, exponent)
 
 
 def draw(data: Data) -> look.Figure:
