@@ -84,8 +84,8 @@ def _row_of_point(point: MapPoint) -> dict[str, object]:
         "senders": point.senders, "drops": point.drops, "rate_bps": point.rate_bps, "rtt_ns": point.mean_rtt_ns,
         "access_bps": point.access_bps, "capacity_ratio": point.gamma,
         "window_packets": point.window_packets, "bdp_packets": point.bdp,
-        "more_than_packets": point.low, "at_most_packets": point.high,
-        "more_than_bdp": point.low / point.bdp, "at_most_bdp": point.high / point.bdp,
+        "more_than_packets": point.bounds.low, "at_most_packets": point.bounds.high,
+        "more_than_bdp": point.bounds.low / point.bdp, "at_most_bdp": point.bounds.high / point.bdp,
         "buffers": point.buffers, "runs": len(point.runs), "source": point.sweeps,
         **{rule.column: rules.judge(rule, point) for rule in rules.RULES},
     }  # fmt: skip

@@ -64,9 +64,9 @@ def _panel(ax: Any, points: Sequence[MapPoint]) -> None:
         _line(ax, rule, shade, points, bdp)
     at: dict[int, int] = {}
     looks: dict[Look, list[tuple[float, MapPoint]]] = {}
-    for point in sorted(points, key=lambda point: point.is_two_sided):
-        place = at[point.flows] = at.get(point.flows, -1) + point.is_two_sided
-        sideways = (place + 1) // 2 * (1 if place % 2 else -1) if point.is_two_sided else 0
+    for point in sorted(points, key=lambda point: not point.bounds.censored):
+        place = at[point.flows] = at.get(point.flows, -1) + (not point.bounds.censored)
+        sideways = 0 if point.bounds.censored else (place + 1) // 2 * (1 if place % 2 else -1)
         looks.setdefault(_look(point), []).append((point.flows * DODGE**sideways, point))
     for look_of, placed in looks.items():
         _draw_points(ax, look_of, placed)
@@ -106,19 +106,19 @@ def _line(ax: Any, rule: MapRule, shade: str, points: Sequence[MapPoint], bdp: f
 def _look(point: MapPoint) -> Look:
     shade = algorithms.color(point.cc)
     face = shade if point.drops == DROPS_ON_ARRIVAL else "white"
-    arrow = 0 if point.is_two_sided else UP if math.isinf(point.high) else DOWN
+    arrow = UP if math.isinf(point.bounds.high) else DOWN if point.bounds.censored else 0
     return Look(shade, face, MARKERS[point.senders], arrow)
 
 
 def _draw_points(ax: Any, of: Look, placed: Sequence[tuple[float, MapPoint]]) -> None:
     """Draws points of one look, and their bars or arrows, with few artists: the picture is a file of the repository."""
-    x, y = [at for at, _ in placed], [point.middle for _, point in placed]
+    x, y = [at for at, _ in placed], [point.bounds.middle / point.bdp for _, point in placed]
     style: dict[str, Any] = {"color": of.shade, "markeredgewidth": 0.7, "linestyle": "", "zorder": 3}
     if of.arrow:
         ax.plot(x, y, of.marker, markerfacecolor=of.face, **style | {"markersize": 2.2, "alpha": 0.6})
         _arrows(ax, x, y, of.arrow, of.shade)
         return
-    low, high = [point.low / point.bdp for _, point in placed], [point.high / point.bdp for _, point in placed]
+    low, high = ([getattr(point.bounds, end) / point.bdp for _, point in placed] for end in ("low", "high"))
     ax.vlines(x, low, high, color=of.shade, linewidth=0.7, zorder=2)
     ax.plot(x, y, of.marker, markerfacecolor=of.face, **style)
 

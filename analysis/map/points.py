@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from analysis.arithmetic.statistics import Bounds
 from analysis.papers import published, registry
 from analysis.papers.least_buffer import bounds, by_buffer
 from analysis.papers.paper import NS3
@@ -51,9 +52,7 @@ CRITERIA = (
 
 
 class MapPoint(NamedTuple):
-    """The least buffer of one group is more than `low` and at most `high` packets. `low` is 0 if the smallest buffer
-    is not known to be too small; `high` is infinite if the largest buffer is not known to be enough.
-    """
+    """The `bounds` of the least buffer of one group, in packets (analysis/papers/least_buffer.py)."""
 
     criterion: Criterion
     paper: str
@@ -66,8 +65,7 @@ class MapPoint(NamedTuple):
     access_bps: int | None
     window_packets: int | None  # the flows' largest window, if it has a limit
     bdp: float  # C x mean RTT, packets
-    low: float
-    high: float
+    bounds: Bounds
     buffers: int
     runs: tuple[str, ...]  # their names
     sweeps: str
@@ -76,17 +74,6 @@ class MapPoint(NamedTuple):
     def gamma(self) -> float | None:
         """Output capacity / input capacity = rate / ACCESS; None without access links."""
         return self.rate_bps / self.access_bps if self.access_bps else None
-
-    @property
-    def is_two_sided(self) -> bool:
-        return self.low > 0 and not math.isinf(self.high)
-
-    @property
-    def middle(self) -> float:
-        """In BDP: the geometric mean of the bounds or, if only one bound is known, this bound."""
-        if self.is_two_sided:
-            return math.sqrt(self.low * self.high) / self.bdp
-        return (self.high if self.low <= 0 else self.low) / self.bdp
 
 
 def read(docs: Path, spreads: Spreads) -> list[MapPoint]:
@@ -166,7 +153,7 @@ def _point(criterion: Criterion, paper: str, rows: list[dict[str, Any]]) -> MapP
         return None  # no bound: undecided, or contradictions
     return MapPoint(
         criterion, paper, first["cc"], first["flows"], senders(first), first["mode"], first["rate_bps"],
-        first[MEAN_RTT], first["access_bps"], first["window_packets"], first[PIPE], bracket.low, bracket.high,
+        first[MEAN_RTT], first["access_bps"], first["window_packets"], first[PIPE], bracket,
         len(measured), tuple(row["run"] for row in rows), " ".join(sorted({row["sweep"] for row in rows})),
     )  # fmt: skip
 
@@ -193,5 +180,5 @@ def senders(row: Mapping[str, Any]) -> str:
 def _order(point: MapPoint) -> tuple[Any, ...]:
     return (
         CRITERIA.index(point.criterion), SENDERS.index(point.senders), point.flows, point.cc, point.paper, point.drops,
-        point.bdp, point.low, point.high, point.runs, point.sweeps,
+        point.bdp, point.bounds, point.runs, point.sweeps,
     )  # fmt: skip

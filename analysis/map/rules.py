@@ -47,9 +47,9 @@ def judge(rule: MapRule, point: MapPoint) -> str:
     Between the bounds no run decides (OPEN).
     """
     asked = max(round_up(rule.buffer(point.bdp, point.flows, window(point))), 1)
-    if asked >= point.high:
+    if asked >= point.bounds.high:
         return HELD
-    return TOO_SMALL if asked <= point.low else OPEN
+    return TOO_SMALL if asked <= point.bounds.low else OPEN
 
 
 class Region(NamedTuple):
