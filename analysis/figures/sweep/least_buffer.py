@@ -4,16 +4,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from analysis.figures import algorithms
 from analysis.figures.common import DISTINCT, GREY, Data, log_axis
 from analysis.figures.sweep import common
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from runs.stored_sweep import Stored
 
 CAPTION = (
     "The least buffer that meets the search's criterion, in BDP. A bar spans the interval in which the least buffer "
@@ -24,7 +18,7 @@ ALONG = {"flows": "flows", "rtt_ns": "base RTT (ns)", "rate_bps": "rate of the l
 OPEN = 1.35  # from the known bound to the arrow's tip, as a factor
 
 
-def prepare(sweep: Stored) -> Data | None:
+def prepare(sweep: common.Stored) -> Data | None:
     """Bounds in BDP by algorithm (and by mode if there are several), along the column of ALONG with most values. None
     if the search has no bound.
     """
@@ -48,7 +42,7 @@ def prepare(sweep: Stored) -> Data | None:
     }  # fmt: skip
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """One panel. Its vertical axis is logarithmic, because rules are powers of n."""
     figure, axes = common.new_figure(data, 1, 4.2)
     ax = axes[0, 0]

@@ -4,18 +4,12 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from analysis.figures.common import GREY, Data
 from analysis.figures.sweep import common
 from analysis.figures.sweep.common import PlottedMeasure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from runs.stored_sweep import Stored
 
 CAPTION = (
     "Queue depth at packet arrivals. Bars run from the 1st to the 99th percentile, hollow marks are medians; both are "
@@ -28,12 +22,12 @@ MEASURES = tuple(
 )
 
 
-def prepare(sweep: Stored) -> Data | None:
+def prepare(sweep: common.Stored) -> Data | None:
     """Three percentiles and the buffer of every valid run."""
     return common.measured(sweep, MEASURES)
 
 
-def draw(data: Data) -> Figure:
+def draw(data: Data) -> common.Figure:
     """One axis per panel."""
     figure, axes = common.new_figure(data, 1, 3.6)
     where = common.positions(data)
