@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from analysis.advise import estimates, rules
-from analysis.advise.estimates import Interval, Least, Outcome, Series
+from analysis.advise.estimates import Estimate, Least, Outcome, Series
 from analysis.advise.evidence import Evidence, EvidenceRun
 from analysis.advise.judge import Verdict, judge
 from analysis.advise.link import Link
@@ -44,7 +44,7 @@ class Measurement(NamedTuple):
     """
 
     lines: list[str]
-    interval: Interval | None
+    interval: Estimate | None
     carried_over: bool
     refused: str = ""
     needs_yes: bool = False
@@ -71,9 +71,9 @@ class Answer(NamedTuple):
     question: Question
     stored: list[Series]
     runs: Evidence
-    by_flows: dict[int, Interval]
-    least: Interval | None
-    least_mean: Interval | None
+    by_flows: dict[int, Estimate]
+    least: Estimate | None
+    least_mean: Estimate | None
     by_rule: RuleStart
     outcomes: dict[int, Outcome]
 
@@ -83,7 +83,7 @@ class Answer(NamedTuple):
         return self.by_rule.packets if self.least is None else upper(self.least)
 
 
-def upper(interval: Interval) -> int:
+def upper(interval: Estimate) -> int:
     return max(math.ceil(interval.high), 1)
 
 
@@ -104,7 +104,7 @@ def answer(question: Question, runs: Evidence) -> Answer:
     )  # fmt: skip
 
 
-def carried_over(given: Answer, bounded: Least) -> Interval:
+def carried_over(given: Answer, bounded: Least) -> Estimate:
     """The least buffer of the asked link, from stored runs and bounds that were measured on another link. Without
     enough stored runs, from the bounds alone, by the square root rule.
     """
@@ -113,7 +113,7 @@ def carried_over(given: Answer, bounded: Least) -> Interval:
         return interval
     factor = link.bdp / bounded.bdp * math.sqrt(bounded.flows / link.flows)
     high = factor * bounded.high if math.isfinite(bounded.high) else estimates.MOST_BDP * link.bdp
-    return Interval(high, factor * bounded.low, high)
+    return Estimate(high, factor * bounded.low, high)
 
 
 def start(link: Link, runs: Sequence[EvidenceRun]) -> RuleStart:
@@ -219,18 +219,18 @@ def outcome_text(outcome: Outcome) -> str:
     return "; ".join(filter(None, shown))
 
 
-def _percent(interval: Interval | None, what: str) -> str:
+def _percent(interval: Estimate | None, what: str) -> str:
     return _shown(interval, 100, " %", what)
 
 
-def _shown(interval: Interval | None, factor: float, unit: str, what: str) -> str:
+def _shown(interval: Estimate | None, factor: float, unit: str, what: str) -> str:
     if interval is None:
         return ""
     value, low, high = (f"{factor * each:.3g}" for each in interval)
     return f"{value}{unit} ({low} to {high}) {what}"
 
 
-def _span(link: Link, interval: Interval) -> str:
+def _span(link: Link, interval: Estimate) -> str:
     return f"{_with_time(link, max(math.floor(interval.low), 1))} to {_with_time(link, upper(interval))}"
 
 
@@ -248,7 +248,7 @@ def _least(given: Answer) -> str:
     return f"{text}."
 
 
-def _likely(link: Link, interval: Interval) -> str:
+def _likely(link: Link, interval: Estimate) -> str:
     return f"{_span(link, interval)}, most likely {max(round(interval.value), 1)}p"
 
 

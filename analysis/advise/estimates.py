@@ -50,8 +50,8 @@ class Least(NamedTuple):
     high: float
 
 
-class Interval(NamedTuple):
-    """An estimate, and the ends of its interval."""
+class Estimate(NamedTuple):
+    """A number that runs of other links say, and the ends of its interval; both are always known."""
 
     value: float
     low: float
@@ -61,10 +61,10 @@ class Interval(NamedTuple):
 class Outcome(NamedTuple):
     """What a buffer would give; None for a quantity that too few runs have."""
 
-    utilization_mean: Interval | None
-    utilization_p01: Interval | None
-    delay_p99_s: Interval | None
-    loss: Interval | None
+    utilization_mean: Estimate | None
+    utilization_p01: Estimate | None
+    delay_p99_s: Estimate | None
+    loss: Estimate | None
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def series(runs: Iterable[EvidenceRun]) -> list[Series]:
     return list(groups.values())
 
 
-def least(stored: Sequence[Series], link: Link, measure: str = P01, also: Sequence[Least] = ()) -> Interval | None:
+def least(stored: Sequence[Series], link: Link, measure: str = P01, also: Sequence[Least] = ()) -> Estimate | None:
     """The least buffer, in packets, with which `measure` (P01 or MEAN) is the link's utilization. `also`: bounds that
     were measured for this question. None without enough runs of the algorithm.
     """
@@ -127,7 +127,7 @@ def least(stored: Sequence[Series], link: Link, measure: str = P01, also: Sequen
             value, deviation = kriging.estimate(_of_bounds(known), measured, _place(link.flows, link.bdp))
             ends.append([packets * math.exp(value + step * deviation) for step in (0, -DEVIATIONS, DEVIATIONS)])
     # What is too small for a lower utilization is too small for this one, so that no end falls as UTIL rises.
-    return Interval(*(min(max(each), most) for each in zip(*ends, strict=True)))
+    return Estimate(*(min(max(each), most) for each in zip(*ends, strict=True)))
 
 
 def _known(stored: Sequence[Series], measure: str, utilization: float) -> dict[str, list[Least]]:
@@ -145,7 +145,7 @@ def outcome(stored: Sequence[Series], link: Link, buffer: float) -> Outcome:
     share = buffer * math.sqrt(link.flows) / link.bdp
     window = (link.bdp + buffer) / link.flows
 
-    def of(value: Callable[[Series, EvidenceRun], float | None], back: Callable[[float], float]) -> Interval | None:
+    def of(value: Callable[[Series, EvidenceRun], float | None], back: Callable[[float], float]) -> Estimate | None:
         places: dict[str, list[np.ndarray]] = {}
         values: dict[str, list[float]] = {}
         for one in stored:
@@ -162,7 +162,7 @@ def outcome(stored: Sequence[Series], link: Link, buffer: float) -> Outcome:
         measured = kriging.variogram(list(groups.values()))
         middle, deviation = kriging.estimate(groups[link.cc], measured, _place(link.flows, link.bdp))
         ends = sorted(back(middle + step * deviation) for step in (-DEVIATIONS, DEVIATIONS))
-        return Interval(back(middle), ends[0], ends[1])
+        return Estimate(back(middle), ends[0], ends[1])
 
     return Outcome(
         of(lambda _, run: _log_idle(run.utilization_mean), _used),

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from analysis.advise import rules
 from analysis.advise.brief import Answer
-from analysis.advise.estimates import Interval
+from analysis.advise.estimates import Estimate
 from analysis.advise.evidence import Evidence
 from analysis.advise.judge import NEAR, Verdict, span_of
 from analysis.advise.link import Link
@@ -99,7 +99,7 @@ def as_json(question: Question, rows: list[AdviceRow], runs: Evidence, answer: A
 def _answer_document(answer: Answer) -> dict[str, Any]:
     """Intervals as objects with `value`, `low` and `high`; null without enough runs."""
 
-    def plain(interval: Interval | None) -> dict[str, float] | None:
+    def plain(interval: Estimate | None) -> dict[str, float] | None:
         return interval and interval._asdict()
 
     return {

@@ -262,7 +262,7 @@ def is_whole(question: Question, share: Scaled) -> bool:
 def answer(before: Answer, share: Scaled, row: dict[str, Any]) -> Measurement:
     """The answer from a search's row of least_buffer.parquet."""
     from analysis.advise import brief
-    from analysis.advise.estimates import Interval, Least
+    from analysis.advise.estimates import Estimate, Least
 
     question, link = before.question, before.question.link
     low, high, runs = row["low_packets"], row["high_packets"], row["runs"]
@@ -277,7 +277,7 @@ def answer(before: Answer, share: Scaled, row: dict[str, Any]) -> Measurement:
     how = f"{runs} runs; the bounds with {SEEDS} seeds each{'; ' * bool(row['note'])}{row['note']}"
     if is_whole(question, share):
         text = f"Measured on your link, not scaled: {span} packets {keep} ({how})."
-        return brief.Measurement([text], Interval(high, low or 0, high), False)
+        return brief.Measurement([text], Estimate(high, low or 0, high), False)
     interval = brief.carried_over(before, Least(link.cc, share.flows, share.bdp, low or 0, high or math.inf))
     carried = [
         f"Measured, scaled to {size} (a window of {share.window:.3g} packets per flow; yours: "

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars
 
 from analysis.advise.brief import CHECK_WORDS, Measurement, upper, words
-from analysis.advise.estimates import Interval
+from analysis.advise.estimates import Estimate
 from analysis.wording.formats import duration, round_up, si
 from experiments.machine.host import Host
 from experiments.plan import cost
@@ -100,14 +100,14 @@ def try_on_link(
         for packets in together:
             if (of := used[packets]) is not None and of >= link.utilization:
                 return measurement._replace(
-                    lines=lines, interval=Interval(packets, too_small, packets), carried_over=False
+                    lines=lines, interval=Estimate(packets, too_small, packets), carried_over=False
                 )
             too_small = packets if of is not None else too_small
     lines.append(
         "No buffer was enough in a run of your link: take more than the buffer below, or ask for a lower UTIL."
     )
     most = max(upper(interval), too_small)
-    return measurement._replace(lines=lines, interval=Interval(most, too_small, most))
+    return measurement._replace(lines=lines, interval=Estimate(most, too_small, most))
 
 
 def _said(link: Link, packets: int, used: float | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analysis.advise import brief, evidence, parameters
-from analysis.advise.estimates import Interval
+from analysis.advise.estimates import Estimate
 from analysis.advise.evidence import Evidence
 from bufferscope.__main__ import main
 from experiments.commands import advise, advise_link
@@ -75,7 +75,7 @@ def test_answer__says_whether_and_how_the_link_was_scaled() -> None:
     share, _ = scale_of(rate="200mbit", rtt="10ms", flows="16")
     said = advise.answer(before(rate="200mbit", rtt="10ms", flows="16"), share, row(40, 50))
     assert said.lines[0].startswith("Measured on your link, not scaled: more than 40 and at most 50 packets keep ")
-    assert (said.interval, said.carried_over) == (Interval(50, 40, 50), False)
+    assert (said.interval, said.carried_over) == (Estimate(50, 40, 50), False)
     share, _ = scale_of(rate="10gbit", rtt="40ms", flows="500")
     earlier = before(rate="10gbit", rtt="40ms", flows="500")
     said = advise.answer(earlier, share, row(100, 175, "not finished"))
@@ -86,7 +86,7 @@ def test_answer__says_whether_and_how_the_link_was_scaled() -> None:
     assert earlier.least
     assert said.interval.high / said.interval.low < earlier.least.high / earlier.least.low  # the measurement counts
     without = brief.answer(earlier.question, Evidence([], 0, [], []))
-    assert advise.answer(without, share, row(100, 175)).interval == pytest.approx(Interval(1924, 1099, 1924), abs=1)
+    assert advise.answer(without, share, row(100, 175)).interval == pytest.approx(Estimate(1924, 1099, 1924), abs=1)
     more = advise.answer(earlier, share, row(2000, None))  # a lower bound counts, too
     assert "more than 2000 packets" in more.lines[0]
     assert more.interval
@@ -124,7 +124,7 @@ def test_taken__is_the_upper_end_of_what_was_measured() -> None:
         (True, "FLOWS", False),
         (False, "", False),
     ):
-        measured = brief.Measurement(["Measured."], Interval(300, 200, 477.2), carried_over, refused, needs_yes)
+        measured = brief.Measurement(["Measured."], Estimate(300, 200, 477.2), carried_over, refused, needs_yes)
         answer = before(rate="10gbit", rtt="40ms", flows="500")
         said = brief.lines(answer, advise._check_measured(answer.question, measured), measured)
         assert said[1].startswith("Take BUF=478p (or "), said
@@ -158,7 +158,7 @@ def test_link_itself__is_run_with_larger_buffers_until_one_is_enough(
     monkeypatch.setattr(advise_link, "_utilizations", run)
     for at_once in (1, 2):
         ran.clear()
-        found = brief.Measurement(["Measured."], Interval(478, 60, 5815.5), True)
+        found = brief.Measurement(["Measured."], Estimate(478, 60, 5815.5), True)
         limits = advise_link.Limits(runs, at_once, 60.0, "no run of your link itself, which would take about 2 h")
         said = advise_link.try_on_link(link, found, limits, Path("x"), probe)
         most = min(-(-tried // at_once) * at_once, runs)
