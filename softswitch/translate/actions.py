@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import re
-
 from .cfile import Function, block, function
 from .errors import BadProgram, Unsupported
 from .expressions import Code, Expressions, constant, mask, storage
@@ -80,10 +78,9 @@ class Actions:
         body = self.statements(primitives, params, where)
         if not body:
             return None
-        unused = [f"(void){name};" for name, _ in params if not any(_uses(line, name) for line in body)]
         made = function(
             self.program.functions.unique(action["name"]),
-            unused + body,
+            body,
             comment=f"{where} action {comment(action['name'])}",
             parameters=[f"{storage(bits)} {name}" for name, bits in params],
         )
@@ -377,7 +374,3 @@ def _is_one_if(lines: list[str]) -> bool:
         and lines[-1] == "}"
         and all(line.startswith(("\t", "} else ")) or not line for line in inner)
     )
-
-
-def _uses(line: str, name: str) -> bool:
-    return re.search(rf"\b{name}\b", line) is not None

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""C text: indented lines, and functions that take only the names of CONTEXT that they use."""
+"""C text: indented lines and functions."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-# Names that every generated function may use, and their types.
-CONTEXT = {"pipeline": "struct pipeline *", "packet": "struct packet *", "phv": "struct phv *"}
+# Every function of a packet has these parameters first. The functions are static: the compiler removes what a function
+# does not use.
+_CONTEXT = ("struct pipeline *pipeline", "struct packet *packet", "struct phv *phv")
 
 
 def indent(lines: list[str]) -> list[str]:
@@ -20,35 +20,25 @@ def block(opening: str, lines: list[str], closing: str = "}") -> list[str]:
 
 @dataclass(frozen=True)
 class Function:
-    """A static function. `context`: the names of CONTEXT that are its first parameters."""
+    """A static function of a packet."""
 
     name: str
-    context: tuple[str, ...]
+    head: str
     lines: tuple[str, ...]  # the whole text
 
-    def call(self, *arguments: str) -> str:
-        return f"{self.name}({', '.join([*self.context, *arguments])})"
-
-
-def called(functions: list[Function], lines: list[str]) -> list[str]:
-    """The text of all functions that `lines` call, directly or not, each before its callers."""
-    kept: list[Function] = []
-    text = "\n".join(lines)
-    for candidate in reversed(functions):
-        if re.search(rf"\b{candidate.name}\(", text):
-            kept.insert(0, candidate)
-            text += "\n".join(candidate.lines)
-    return [line for candidate in kept for line in candidate.lines]
+    def call(self, *arguments: str, packet: str = "packet") -> str:
+        return f"{self.name}({', '.join(['pipeline', packet, 'phv', *arguments])})"
 
 
 def function(
     name: str, body: list[str], comment: str = "", returns: str = "void", parameters: list[str] | None = None
 ) -> Function:
-    """Makes a function of `body`. Its first parameters are the names of CONTEXT that the body uses."""
-    text = re.sub(r"/\*.*?\*/", "", "\n".join(body))
-    context = tuple(word for word in CONTEXT if re.search(rf"(?<![.>])\b{word}\b(?!\s*\()", text))
-    declared = [CONTEXT[word] + word for word in context] + (parameters or [])
-    space = "" if returns.endswith("*") else " "
-    head = f"static {returns}{space}{name}({', '.join(declared) or 'void'})"
+    """Makes a function of `body`; `parameters` follow those that every function has."""
+    return plain_function(name, body, comment, returns, ", ".join([*_CONTEXT, *(parameters or [])]))
+
+
+def plain_function(name: str, body: list[str], comment: str, returns: str, parameters: str) -> Function:
+    """A static function with these parameters only."""
+    head = f"static {returns} {name}({parameters})"
     lines = [f"/* {comment} */"] if comment else []
-    return Function(name, context, (*lines, head, "{", *indent(body), "}", ""))
+    return Function(name, head, (*lines, head, "{", *indent(body), "}", ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from .cfile import Function, block, function
+from .cfile import Function, block, plain_function
 from .expressions import mask, storage
 from .program import HeaderField, Program
 
@@ -107,7 +107,5 @@ def accessors(program: Program, parsed: set[str], emitted: set[str]) -> list[Fun
             body = []
             for offset, chunk in chunks([("header->" + field.c_name, field.bits) for field in fields]):
                 body += make("at", offset, chunk)
-            if not body:
-                body = ["(void)header;", "(void)at;"]
-            made.append(function(prefix + c_type, body, parameters=[pointer.format(c_type)]))
+            made.append(plain_function(prefix + c_type, body, "", "void", pointer.format(c_type)))
     return made

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from . import queue_registers
 from .actions import Actions
-from .cfile import Function, block, called, function
+from .cfile import Function, block, function
 from .checksums import calculation, checksums, with_payload
 from .control import Control
 from .errors import BadProgram, ManyProblems, Unsupported
@@ -97,7 +97,7 @@ class _Translator:
             self._head(),
             structs(program),
             self._storage(),
-            called(functions, seam),
+            [line for made in functions for line in made.lines],
             seam,
             self.tables.descriptions(),
             self._descriptions(),
@@ -261,14 +261,13 @@ class _Translator:
                     kept.append(f"phv->{text}{member} = from->{text}{member};")
             if kept:
                 cases += [f"case {field_list['id']}:", *["\t" + line for line in kept], "\tbreak;"]
-        parse_call = parse.call().replace("(packet", "(copy").replace(", packet", ", copy")
         body = [
             "struct phv *phv = copy->phv;",
             "const struct phv *from = original->phv;",
             "",
             "copy->std = (struct intrinsic){ .ingress_port = from->port_in, .packet_length = from->length_in };",
             "if (kind == INSTANCE_INGRESS_CLONE) {",
-            f"\t{parse_call};",
+            f"\t{parse.call(packet='copy')};",
             "} else {",
             "\t*phv = *from;",
             "\tphv->truncate_bytes = UINT32_MAX;",
@@ -363,12 +362,4 @@ def _element(bits: int) -> str:
 
 
 def _public(signature: str, body: list[str], returns: str = "void ") -> list[str]:
-    text = "\n".join(body)
-    unused = []
-    if "pipeline *pipeline" in signature and "pipeline" not in text.replace("struct pipeline", ""):
-        unused = ["(void)pipeline;"]
-    if unused:
-        # Declarations, then statements.
-        at = body.index("") + 1 if "" in body else 0
-        body = [*body[:at], *unused, *body[at:]]
     return [returns + signature, "{", *["\t" + line if line else line for line in body], "}", ""]
