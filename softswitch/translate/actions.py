@@ -7,7 +7,7 @@ from .cfile import Function, block, function
 from .errors import BadProgram, Unsupported
 from .expressions import Code, Expressions, constant, mask, storage
 from .names import comment
-from .program import Json, Program
+from .program import Header, Json, Program
 
 _UNSUPPORTED = {
     "recirculate": ("recirculate", "a packet passes the pipeline once"),
@@ -16,9 +16,6 @@ _UNSUPPORTED = {
     "execute_meter": ("a meter", "compute the rate in registers"),
     "assert": ("assert", "it would stop the switch; test with simple_switch and take it out"),
     "assume": ("assume", "it would stop the switch; test with simple_switch and take it out"),
-    "push": ("push_front on a header stack", "give each header a name of its own"),
-    "pop": ("pop_front on a header stack", "give each header a name of its own"),
-    "assign_header_stack": ("a header stack", "give each header a name of its own"),
     "assign_union": ("a header union", "use separate headers, one of them valid"),
     "assign_union_stack": ("a header union", "use separate headers, one of them valid"),
     "assign_VL": ("a varbit field", "use headers of fixed length"),
@@ -196,7 +193,10 @@ class Actions:
     def _target(self, json: Json, where: str) -> tuple[str, int]:
         """The lvalue that a primitive writes: C text, bits."""
         if json["type"] != "field":
-            raise Unsupported(where, "writing to a header stack", "give each header a name of its own")
+            node = self.expressions.read(json, where)
+            if node.op != "leaf":
+                raise BadProgram(f"{where}: a value is assigned to {json['type']}")
+            return node.text, node.bits
         header, field = self.program.field(json["value"], where)
         if header.standard and field.name in _UNSUPPORTED_FIELDS:
             raise Unsupported(where, *_UNSUPPORTED_FIELDS[field.name])
@@ -206,9 +206,10 @@ class Actions:
         return self.expressions.assigned(self.expressions.read(json, where, params), bits, where)
 
     def _header(self, json: Json, where: str):
-        if json["type"] != "header":
-            raise Unsupported(where, "a header stack", "give each header a name of its own")
-        return self.program.header(json["value"], where)
+        header = self.expressions.read(json, where).header
+        if header is None:
+            raise BadProgram(f"{where}: {json['type']} in the place of a header")
+        return header
 
     def _op_assign(self, args: list[Json], params: list, where: str) -> list[str]:
         node = self.expressions.read(args[1], where, params)
@@ -228,7 +229,9 @@ class Actions:
         return [f"{target} = {self.expressions.assigned(node, bits, where).text};"]
 
     def _op_assign_header(self, args: list[Json], params: list, where: str) -> list[str]:
-        to, source = (self._header(arg, where) for arg in args)
+        return self._copy_header(*(self._header(arg, where) for arg in args))
+
+    def _copy_header(self, to: Header, source: Header) -> list[str]:
         # The fields of an invalid source are not copied.
         return if_else(
             Code(f"{source.c_text}.valid", "bool", True),
@@ -253,6 +256,23 @@ class Actions:
         if header.metadata:
             return []
         return [f"p4_remove_header(&{header.c_text}.valid, &phv->length, {header.bytes});"]
+
+    def _op_assign_header_stack(self, args: list[Json], params: list, where: str) -> list[str]:
+        to, source = (self.program.stack(arg["value"], where) for arg in args)
+        lines = [f"{to.next} = {source.next};"]
+        for pair in zip(to.elements, source.elements, strict=True):
+            lines += self._copy_header(*pair)
+        return lines
+
+    def _op_push(self, args: list[Json], params: list, where: str) -> list[str]:
+        return self._move("p4_push_front", args, where)
+
+    def _op_pop(self, args: list[Json], params: list, where: str) -> list[str]:
+        return self._move("p4_pop_front", args, where)
+
+    def _move(self, name: str, args: list[Json], where: str) -> list[str]:
+        stack, count = self.program.stack(args[0]["value"], where), int(args[1]["value"], 16)
+        return [f"{name}({stack.c_text}, sizeof({stack.c_text}[0]), {stack.size}, &{stack.next}, {count});"]
 
     def _array(self, json: Json, where: str) -> tuple[str, int, int]:
         if json["value"] not in self.arrays:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .errors import BadProgram, Unsupported
-from .program import MAX_BITS, Header, Json, Program
+from .program import MAX_BITS, Header, HeaderField, Json, Program, Stack
 
 _RANGES = {
     "uint64_t": (0, 2**64 - 1),
@@ -51,6 +51,7 @@ class Node:
     signed: bool = False
     narrow: bool = False  # standard metadata or `valid`: the leaf's C type may be narrower than uint64_t
     header: Header | None = field(default=None, compare=False)
+    stack: Stack | None = field(default=None, compare=False)
 
 
 def constant(value: int) -> Code:
@@ -102,23 +103,40 @@ class Expressions:
             return Node("leaf", high=mask(bits), text=text, bits=bits)
         if kind == "header":
             return Node("header", header=self.program.header(value, where))
-        if kind in ("stack_field", "header_stack"):
-            raise Unsupported(where, "a header stack", "give each header a name of its own")
+        if kind == "header_stack":
+            return Node("stack", stack=self.program.stack(value, where))
+        if kind == "stack_field":
+            last = self.program.stack(value[0], where).last()
+            return self._leaf_of(last, last.fields[value[1]])
         raise Unsupported(where, f"an operand of kind {kind}", "only fields, constants and arguments are")
 
     def _field(self, reference: Json, where: str) -> Node:
         if reference[1] == "$valid$":
             text = self.program.header(reference[0], where).c_text + ".valid"
             return Node("leaf", high=1, text=text, bits=1, narrow=True)
-        header, member = self.program.field(reference, where)
+        return self._leaf_of(*self.program.field(reference, where))
+
+    def _leaf_of(self, header: Header, member: HeaderField) -> Node:
         text = f"{header.c_text}.{member.c_name}"
         low, high = (-(2 ** (member.bits - 1)), mask(member.bits - 1)) if member.signed else (0, mask(member.bits))
         return Node("leaf", (), low, high, False, 0, text, member.bits, member.signed, header.standard)
 
     def _operation(self, value: Json, where: str, parameters: list[tuple[str, int]] | None) -> Node:
         op = value["op"]
-        if op in ("access_field", "dereference_stack", "dereference_header_stack", "last_stack_index", "size_stack"):
-            raise Unsupported(where, "a header stack", "give each header a name of its own")
+        if op in ("last_stack_index", "size_stack"):
+            stack = self.read(value["right"], where, parameters).stack
+            text = f"{stack.next} - (uint64_t)1" if op == "last_stack_index" else stack.next
+            return Node("leaf", high=mask(64), text=f"({text})", bits=64, narrow=True)
+        if op in ("dereference_stack", "dereference_header_stack"):
+            stack = self.read(value["left"], where, parameters).stack
+            index = self.assigned(self.read(value["right"], where, parameters), 64, where)
+            return Node("header", header=stack.at(f"p4_element({index.text}, {stack.size})"))
+        if op == "access_field":
+            header = self.read(value["left"], where, parameters).header
+            members = list(header.fields.values())
+            if value["right"] == len(members):
+                return Node("leaf", high=1, text=header.c_text + ".valid", bits=1, narrow=True)
+            return self._leaf_of(header, members[value["right"]])
         if op in ("valid_union", "access_union_header", "dereference_union_stack", "==u", "!=u"):
             raise Unsupported(where, "a header union", "use separate headers, one of them valid")
         names = ("cond", "left", "right") if op == "?" else ("left", "right")

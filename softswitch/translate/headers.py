@@ -78,7 +78,13 @@ def structs(program: Program) -> list[str]:
     for c_type, fields in dict.fromkeys((h.c_type, tuple(h.fields.values())) for h in instances(program)):
         header = any(not h.metadata for h in instances(program) if h.c_type == c_type)
         lines += [*struct(c_type, list(fields), header), ""]
-    members = [f"struct {h.c_type} {h.c_text.removeprefix('phv->')};" for h in instances(program)]
+    inside = {element.name for stack in program.stacks.values() for element in stack.elements}
+    members = [
+        f"struct {h.c_type} {h.c_text.removeprefix('phv->')};" for h in instances(program) if h.name not in inside
+    ]
+    for stack in program.stacks.values():
+        name = stack.c_text.removeprefix("phv->")
+        members += [f"struct {stack.elements[0].c_type} {name}[{stack.size}];", f"uint32_t {name}_next;"]
     state = [
         "uint32_t length_in;\t/* of the received frame; counters count it */",
         "uint32_t length;\t/* the same, plus headers added, minus headers removed: egress sees it */",

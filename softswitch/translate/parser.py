@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Translates each parser state to a C function that ends with a call of the next state's function. A packet that is too
+"""Translates each parser state to a C function that ends with a call of the next state's function. The states of a loop
+share one function and go from one to the next by goto. A packet that is too
 short, or a failed verify(), sets parser_error and ends parsing; headers parsed before remain valid, as in
 simple_switch.
 """
@@ -10,7 +11,10 @@ from .actions import Actions, if_else
 from .cfile import Function, block, function
 from .errors import BadProgram, Unsupported
 from .expressions import Code, Expressions, constant, mask, storage
-from .program import Header, Json, Program
+from .names import Names
+from .program import Json, Program
+
+MAX_STATES = 1 << 16  # of a loop that reads nothing: simple_switch never leaves it
 
 
 class Parser:
@@ -26,67 +30,113 @@ class Parser:
         if len(parsers) != 1:
             raise BadProgram(f"{len(parsers)} parsers, v1model has one")
         self.states = {state["name"]: state for state in parsers[0]["parse_states"]}
-        self._functions: dict[str, Function | None] = {}
+        self._calls: dict[
+            str, str
+        ] = {}  # state -> C that runs it and all that follow; a state that does nothing has none
+        self._labels: dict[str, str] = {}  # states of the loop that is being written
         self._bytes: dict[str | None, int] = {None: 0}
-        self._open: list[str] = []
         self._extracts: dict[str, Function] = {}
-        for state in self.states.values():
-            for op in state["parser_ops"]:
-                if op["op"] == "extract" and op["parameters"][0]["type"] == "regular":
-                    self.extracted.add(op["parameters"][0]["value"])
         self._start = parsers[0]["init_state"]
 
     def translate(self) -> None:
-        self._state(self._start)
+        for loop in self._components():
+            with self.program.collect():
+                if len(loop) == 1 and loop[0] not in self._following(loop[0]):
+                    self._single(loop[0])
+                else:
+                    self._loop(loop)
         self.max_bytes = self._bytes.get(self._start, 0)
-        made = self._functions.get(self._start)
-        self.start = [made.call() + ";"] if made else []
+        self.start = [self._calls[self._start] + ";"] if self._start in self._calls else []
 
-    def _state(self, name: str | None) -> Function | None:
-        """Writes the functions of a state's successors, then the state's own. None: the state does nothing."""
-        if name is None or name in self._functions:
-            return self._functions.get(name) if name else None
-        state = self.states[name]
-        where = self.program.lines.find(r"\bstate\s+", name)
-        if name in self._open:
-            loop = " -> ".join([*self._open[self._open.index(name) :], name])
-            problem = Unsupported(where, f"a loop in the parser ({loop})", "write one state per header")
-            self.program.problems.append(problem)
-            return None
-        self._open.append(name)
-        following = [transition["next_state"] for transition in state["transitions"]]
-        for next_name in following:
-            self._state(next_name)
-        self._open.pop()
-        self._functions[name] = None
-        self._bytes[name] = 0
-        with self.program.collect():
-            self._functions[name] = self._write(state, where)
-        behind = max((self._bytes.get(next_name, 0) for next_name in following), default=0)
+    def _following(self, name: str) -> list[str]:
+        return [way["next_state"] for way in self.states[name]["transitions"] if way["next_state"]]
+
+    def _components(self) -> list[list[str]]:
+        """The states that can be reached, successors first; the states of a loop together (Tarjan)."""
+        found: list[list[str]] = []
+        number: dict[str, int] = {}
+        low: dict[str, int] = {}
+        open_states: list[str] = []
+
+        def visit(name: str) -> None:
+            number[name] = low[name] = len(number)
+            open_states.append(name)
+            for following in self._following(name):
+                if following not in number:
+                    visit(following)
+                    low[name] = min(low[name], low[following])
+                elif following in open_states:
+                    low[name] = min(low[name], number[following])
+            if low[name] == number[name]:
+                at = open_states.index(name)
+                found.append(open_states[at:])
+                del open_states[at:]
+
+        if self._start:
+            visit(self._start)
+        return found
+
+    def _where(self, name: str) -> str:
+        return self.program.lines.find(r"\bstate\s+", name)
+
+    def _single(self, name: str) -> None:
+        state, where = self.states[name], self._where(name)
+        behind = max((self._bytes.get(following, 0) for following in self._following(name)), default=0)
         self._bytes[name] = self._read_bytes(state) + behind
-        return self._functions[name]
+        body = self._body(state, where)
+        if body[-1] == "return;":
+            body.pop()
+        if body:
+            made = self._function(name, body, f"{where} state {name}")
+            self._calls[name] = made.call()
 
-    def _write(self, state: Json, where: str) -> Function | None:
+    def _loop(self, loop: list[str]) -> None:
+        """One function for all states of a loop. If several of them are entered from outside, its parameter says which."""
+        outside = [name for name in self.states if name not in loop]
+        entered = {self._start, *(following for name in outside for following in self._following(name))}
+        entries = [name for name in loop if name in entered]
+        names = Names()
+        self._labels = {name: names.unique("state_" + name) for name in loop}
+        body = ["uint32_t states = 0;", ""]
+        if len(entries) > 1:
+            cases = [f"case {at}: goto {self._labels[name]};" for at, name in enumerate(entries) if at]
+            body += ["switch (entry) {", *cases, "}"]
+        loop.sort(key=lambda name: name != entries[0])
+        timeout = self.program.errors.get("ParserTimeout", 5)
+        for name in loop:
+            where = self._where(name)
+            body += [f"{self._labels[name]}:;\t/* {where} state {name} */"]
+            body += block(
+                f"if (++states > {MAX_STATES}) {{",
+                [f"packet->std.parser_error = {timeout};\t/* ParserTimeout */", "return;"],
+            )
+            body += self._body(self.states[name], where)
+        self._labels = {}
+        parameters = ["unsigned entry"] if len(entries) > 1 else []
+        made = self._function(entries[0], body, f"{self._where(entries[0])} loop of {', '.join(loop)}", parameters)
+        behind = max((self._bytes.get(following, 0) for name in loop for following in self._following(name)), default=0)
+        for name in loop:
+            self._bytes[name] = self._loop_bytes(loop) + behind
+        for at, name in enumerate(entries):
+            self._calls[name] = made.call(str(at)) if parameters else made.call()
+
+    def _function(self, name: str, body: list[str], comment: str, parameters: list[str] | None = None) -> Function:
+        made = function(self.program.functions.prefixed("parse_", name), body, comment, parameters=parameters)
+        self.made.append(made)
+        return made
+
+    def _body(self, state: Json, where: str) -> list[str]:
         body: list[str] = []
         for op in state["parser_ops"]:
             body += self._operation(op, self.program.where(op) if op.get("source_info") else where)
-        body += self._transition(state, where)
-        if not body:
-            return None
-        made = function(
-            self.program.functions.prefixed("parse_", state["name"]), body, comment=f"{where} state {state['name']}"
-        )
-        self.made.append(made)
-        return made
+        return body + self._transition(state, where)
 
     # Operations of a state
 
     def _operation(self, op: Json, where: str) -> list[str]:
         kind, parameters = op["op"], op["parameters"]
         if kind == "extract":
-            if parameters[0]["type"] != "regular":
-                raise Unsupported(where, "a header stack", "give each header a name of its own")
-            return [f"if (!{self._extract(self.program.header(parameters[0]['value'], where))})", "\treturn;"]
+            return [f"if (!{self._extract(parameters[0], where)})", "\treturn;"]
         if kind == "extract_VL":
             raise Unsupported(where, "a varbit field", "use headers of fixed length")
         if kind == "set":
@@ -101,29 +151,42 @@ class Parser:
             return self.actions.statements([parameters[0]], [], where)
         raise Unsupported(where, f"parser operation {kind}", "it is not one that p4c is known to emit")
 
-    def _extract(self, header: Header) -> str:
-        """The call that extracts a header; it returns whether the frame is long enough."""
-        if header.name not in self._extracts:
+    def _extract(self, parameter: Json, where: str) -> str:
+        """The call that extracts a header; it returns whether the frame is long enough and the stack has room."""
+        name = parameter["value"]
+        if parameter["type"] not in ("regular", "stack"):
+            raise Unsupported(where, "a header union", "use separate headers, one of them valid")
+        if name not in self._extracts:
+            stack = self.program.stack(name, where) if parameter["type"] == "stack" else None
+            header = stack.at(stack.next) if stack else self.program.header(name, where)
+            self.extracted |= {element.name for element in stack.elements} if stack else {name}
             body = [
                 "const uint8_t *at = packet->frame + packet->payload_offset;",
                 "",
+                *(
+                    self._failed(f"{stack.next} >= {stack.size}", "StackOutOfBounds", 3, "return false;")
+                    if stack
+                    else []
+                ),
                 *self._too_short(header.bytes, "return false;"),
                 f"packet->payload_offset += {header.bytes};",
                 f"{header.c_text}.valid = true;",
                 f"load_{header.c_type}(&{header.c_text}, at);",
+                *([f"{stack.next}++;"] if stack else []),
                 "return true;",
             ]
-            made = function(self.program.functions.prefixed("parse_header_", header.name), body, returns="bool")
-            self._extracts[header.name] = made
+            made = function(self.program.functions.prefixed("parse_header_", name), body, returns="bool")
+            self._extracts[name] = made
             self.made.append(made)
-        return self._extracts[header.name].call()
+        return self._extracts[name].call()
+
+    def _failed(self, condition: str, error: str, code: int, leave: str) -> list[str]:
+        """`code`: of the error in programs whose JSON has no list of errors."""
+        value = self.program.errors.get(error, code)
+        return block(f"if ({condition}) {{", [f"packet->std.parser_error = {value};\t/* {error} */", leave])
 
     def _too_short(self, needed: int | str, leave: str) -> list[str]:
-        error = self.program.errors.get("PacketTooShort", 1)
-        return block(
-            f"if (packet->frame_bytes - packet->payload_offset < {needed}) {{",
-            [f"packet->std.parser_error = {error};\t/* PacketTooShort */", leave],
-        )
+        return self._failed(f"packet->frame_bytes - packet->payload_offset < {needed}", "PacketTooShort", 1, leave)
 
     def _set(self, parameters: list[Json], where: str) -> list[str]:
         header, field = self.program.field(parameters[0]["value"], where)
@@ -163,24 +226,25 @@ class Parser:
     # Transitions
 
     def _go(self, name: str | None) -> list[str]:
-        made = self._functions.get(name) if name else None
-        return [made.call() + ";", "return;"] if made else ["return;"]
+        if name in self._labels:
+            return [f"goto {self._labels[name]};"]
+        return [self._calls[name] + ";", "return;"] if name in self._calls else ["return;"]
 
     def _transition(self, state: Json, where: str) -> list[str]:
         """The C takes the first transition that matches. Without a match the packet is accepted."""
         checks: list[str] = []
         keys: list[tuple[str, int]] = []  # C text and bits of each part of the key
         for part in state["transition_key"]:
-            if part["type"] == "field":
-                header, field = self.program.field(part["value"], where)
-                keys.append((f"{header.c_text}.{field.c_name}", field.bits))
+            if part["type"] in ("field", "stack_field"):
+                leaf = self.expressions.read(part, where)
+                keys.append((leaf.text, leaf.bits))
             elif part["type"] == "lookahead":
                 first, bits = part["value"]
                 lines, value = self._lookahead(first, bits, where)
                 checks += lines
                 keys.append((value, bits))
             else:
-                raise Unsupported(where, "a header stack", "give each header a name of its own")
+                raise Unsupported(where, "a header union", "use separate headers, one of them valid")
         cases: list[tuple[str, str | None]] = []
         default: str | None = None
         simple = len(keys) == 1 and keys[0][1] <= 64
@@ -198,8 +262,7 @@ class Parser:
         lines = list(checks)
         for text, next_state in cases:
             lines += block(f"if ({text}) {{", self._go(next_state))
-        tail = self._go(default)[:-1]
-        return lines + tail
+        return lines + self._go(default)
 
     def _switch(self, key: str, state: Json, default: str | None) -> list[str]:
         lines = [f"switch ({key}) {{"]
@@ -208,10 +271,9 @@ class Parser:
                 break
             value = constant(int(transition["value"], 16))
             lines += [f"case {value}:", *["\t" + line for line in self._go(transition["next_state"])]]
-        after = self._go(default)[:-1]
-        if after:
-            lines += ["default:", *["\t" + line for line in [*after, "return;"]]]
-        return [*lines, "}"]
+        if self._go(default) != ["return;"]:
+            lines += ["default:", *["\t" + line for line in self._go(default)]]
+        return [*lines, "}", "return;"]
 
     def _case(self, transition: Json, keys: list[tuple[str, int]]) -> str:
         """The condition of a transition. Value and mask concatenate the key's parts, each padded to whole bytes."""
@@ -230,6 +292,28 @@ class Parser:
                 tests.append(f"({text} & {constant(part_mask).text}) == {constant(part & part_mask).text}")
         return " && ".join(reversed(tests)) or "true"
 
+    def _loop_bytes(self, loop: list[str]) -> int:
+        """Upper bound of the bytes that a loop reads. It ends when a stack is full, or at the end of the frame."""
+        total = furthest = 0
+        stacks = {
+            op["parameters"][0]["value"]
+            for name in loop
+            for op in self.states[name]["parser_ops"]
+            if op["op"] == "extract" and op["parameters"][0]["type"] == "stack"
+        }
+        for name in loop:
+            state = self.states[name]
+            others = [
+                op for op in state["parser_ops"] if op["op"] != "extract" or op["parameters"][0]["type"] != "stack"
+            ]
+            furthest = max(furthest, self._read_bytes({**state, "parser_ops": others}))
+            if self._read_bytes({**state, "parser_ops": others, "transition_key": []}):
+                return 2**32
+        for name in stacks:
+            stack = self.program.stacks[name]
+            total += stack.size * stack.elements[0].bytes
+        return total + furthest
+
     def _read_bytes(self, state: Json) -> int:
         """Upper bound of the bytes that the state can read, without its successors."""
         consumed = furthest = 0
@@ -237,6 +321,8 @@ class Parser:
             first: Json = op["parameters"][0] if op["parameters"] else None
             if op["op"] == "extract" and first["type"] == "regular" and first["value"] in self.program.headers:
                 consumed += self.program.headers[first["value"]].bytes
+            elif op["op"] == "extract" and first["type"] == "stack" and first["value"] in self.program.stacks:
+                consumed += self.program.stacks[first["value"]].elements[0].bytes
             elif op["op"] == "advance":
                 # An advance by a field of the packet can reach the end of any frame.
                 known = first["type"] == "hexstr"

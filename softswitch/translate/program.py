@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,31 @@ class Header:
         return self.bits // 8
 
 
+@dataclass(frozen=True)
+class Stack:
+    """A header stack. `c_text` is the C array of its headers, `next` the C lvalue of the index to extract next."""
+
+    name: str
+    c_text: str
+    elements: tuple[Header, ...]
+
+    @property
+    def next(self) -> str:
+        return self.c_text + "_next"
+
+    @property
+    def size(self) -> int:
+        return len(self.elements)
+
+    def at(self, index: str) -> Header:
+        """The header at an index that is known only when the program runs."""
+        return replace(self.elements[0], name=f"{self.name}[]", c_text=f"{self.c_text}[{index}]")
+
+    def last(self) -> Header:
+        """The header that the parser extracted last."""
+        return self.at(f"p4_last({self.next})")
+
+
 class Program:
     def __init__(self, json: Json) -> None:
         if not isinstance(json, dict) or "pipelines" not in json or "header_types" not in json:
@@ -89,6 +114,7 @@ class Program:
         self.members = Names("valid", "length_in", "length", "truncate_bytes", "port_in", "exited", members=True)
         self.types: dict[str, tuple[str, dict[str, HeaderField]]] = {}
         self.headers: dict[str, Header] = {}
+        self.stacks: dict[str, Stack] = {}
         self._read_types()
         self._read_headers()
         self.unit_field = self._find_unit_field()
@@ -150,6 +176,11 @@ class Program:
             raise Unsupported(where, f"header {name}", "it is part of a header union")
         return self.headers[name]
 
+    def stack(self, name: str, where: str) -> Stack:
+        if name not in self.stacks:
+            raise Unsupported(where, f"stack {name}", "it is a stack of header unions")
+        return self.stacks[name]
+
     def _read_types(self) -> None:
         for header_type in self.json["header_types"]:
             names = Names("valid", members=True)
@@ -167,10 +198,11 @@ class Program:
             self.types[header_type["name"]] = (self.functions.unique(header_type["name"]), fields)
 
     def _read_headers(self) -> None:
+        places: dict[int, str] = {}  # header id of a stack's element -> its C text
         for stack in self.json.get("header_stacks", []):
-            where = self.lines.find(r"\]\s*", stack["name"].split(".")[-1], r"\s*;")
-            why = "give each header a name of its own"
-            self.problems.append(Unsupported(where, f"header stack {stack['name']}", why))
+            c_text = "phv->" + self.members.unique(stack["name"])
+            self.members.unique(stack["name"] + "_next")
+            places |= {number: f"{c_text}[{index}]" for index, number in enumerate(stack["header_ids"])}
         for union in self.json.get("header_unions", []):
             where = self.lines.find(r"\bheader_union\s+", union["union_type"])
             why = "use separate headers, one of them valid"
@@ -182,7 +214,11 @@ class Program:
                 fields = {name: field for name, field in fields.items() if STANDARD_FIELDS.get(name) == field.bits}
                 c_text = "packet->std"
             else:
-                c_text = "phv->" + self.members.unique(header["name"])
+                c_text = places.get(header["id"]) or "phv->" + self.members.unique(header["name"])
             self.headers[header["name"]] = Header(
                 header["name"], c_type, c_text, bool(header["metadata"]), standard, fields
             )
+        by_id = {header["id"]: self.headers[header["name"]] for header in self.json["headers"]}
+        for stack in self.json.get("header_stacks", []):
+            elements = tuple(by_id[number] for number in stack["header_ids"])
+            self.stacks[stack["name"]] = Stack(stack["name"], elements[0].c_text.removesuffix("[0]"), elements)

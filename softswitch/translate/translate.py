@@ -131,6 +131,7 @@ class _Translator:
             " */",
             '#include "p4_checksum.h"',
             '#include "p4_control.h"',
+            *(['#include "p4_stacks.h"'] if self.program.stacks else []),
             '#include "p4_state.h"',
             '#include "p4_tables.h"',
             '#include "p4_types.h"',
