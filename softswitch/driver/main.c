@@ -91,8 +91,8 @@ static int __init create_core(struct bsw_switch *owner, const struct core_config
 	owner->memory = vmalloc(bytes);
 	owner->executor.ports =
 		vzalloc(array_size(owner->executor.port_count, sizeof(*owner->executor.ports)));
-	owner->truesizes =
-		vzalloc(array_size(config->frame_bytes + PIPELINE_HEADROOM + 1, sizeof(*owner->truesizes)));
+	owner->truesizes = vzalloc(
+		array_size(config->frame_bytes + pipeline_headroom_bytes + 1, sizeof(*owner->truesizes)));
 	if (!owner->memory || !owner->executor.ports || !owner->truesizes) {
 		pr_err("allocating %zu MiB for %u packets: out of memory: give fewer %s.packets, or more "
 		       "mem=: no switch\n",

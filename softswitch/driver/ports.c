@@ -40,10 +40,10 @@ static struct sk_buff *make_body(struct sk_buff *skb, unsigned int head_bytes)
 
 	if (skb->len <= head_bytes || linear_bytes > head_bytes)
 		return NULL;
-	body = alloc_skb(NET_IP_ALIGN + PIPELINE_HEADROOM + head_bytes, GFP_ATOMIC);
+	body = alloc_skb(NET_IP_ALIGN + pipeline_headroom_bytes + head_bytes, GFP_ATOMIC);
 	if (!body)
 		return NULL;
-	skb_reserve(body, NET_IP_ALIGN + PIPELINE_HEADROOM);
+	skb_reserve(body, NET_IP_ALIGN + pipeline_headroom_bytes);
 	if (skb_zerocopy(body, skb, skb->len, linear_bytes) || !pskb_may_pull(body, head_bytes)) {
 		kfree_skb(body);
 		return NULL;

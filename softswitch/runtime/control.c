@@ -148,7 +148,7 @@ void control_program(const struct core *core, struct text *text)
 	text_put(text, "\n");
 	text_put_pair(text, "packets", core->config.packets);
 	text_put_pair(text, "frame_bytes", core->config.frame_bytes);
-	text_put_pair(text, "headroom", PIPELINE_HEADROOM);
+	text_put_pair(text, "headroom", pipeline_headroom_bytes);
 }
 
 static void stats_of_port(const struct core *core, struct text *text, uint32_t number)

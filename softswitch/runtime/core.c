@@ -218,7 +218,7 @@ uint64_t core_next_output_ns(const struct core *core)
 /* The number of the frame's bytes in the buffer; the others are in its body, if it has one. */
 static uint32_t resident_bytes(const struct core_packet *packet)
 {
-	const uint8_t *end = packet->buffer + PIPELINE_HEADROOM + packet->head_bytes;
+	const uint8_t *end = packet->buffer + packet->head_bytes;
 	uint32_t bytes = (uint32_t)(end - packet->packet.frame);
 
 	return bytes < packet->packet.frame_bytes ? bytes : packet->packet.frame_bytes;

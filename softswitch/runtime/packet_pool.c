@@ -22,14 +22,14 @@ static size_t phv_offset(void)
 
 static size_t buffer_offset(void)
 {
-	return phv_offset() + round_up(pipeline_phv_bytes, CACHE_LINE_BYTES);
+	return phv_offset() + round_up(pipeline_phv_bytes, CACHE_LINE_BYTES) + pipeline_headroom_bytes;
 }
 
 /* An odd number of cache lines: an even stride would map the same field of all packets to only a part of the cache sets.
  */
 static size_t packet_stride(const struct core_config *config)
 {
-	size_t bytes = buffer_offset() + PIPELINE_HEADROOM + config->frame_bytes;
+	size_t bytes = buffer_offset() + config->frame_bytes;
 
 	bytes = round_up(bytes, CACHE_LINE_BYTES);
 	return bytes / CACHE_LINE_BYTES % 2 ? bytes : bytes + CACHE_LINE_BYTES;
@@ -70,7 +70,7 @@ struct core_packet *packet_pool_get(struct core *core)
 	if (++core->packets_used > core->stats.packets_used_max)
 		core->stats.packets_used_max = core->packets_used;
 	packet->next = NULL;
-	packet->packet.frame = packet->buffer + PIPELINE_HEADROOM;
+	packet->packet.frame = packet->buffer;
 	packet->packet.payload_offset = 0;
 	memset(&packet->packet.std, 0, sizeof(packet->packet.std));
 	packet->packet.std.truncate_bytes = UINT32_MAX;

@@ -11,7 +11,8 @@
 struct core_packet {
 	struct packet packet;
 	struct core_packet *next;
-	uint8_t *buffer;     /* begins PIPELINE_HEADROOM bytes before the received frame */
+	uint8_t *
+		buffer; /* the received frame begins here, pipeline_headroom_bytes behind the packet's state */
 	uint32_t head_bytes; /* of the received frame that are in the buffer */
 	void *body;	     /* holds the other bytes; NULL: there are none */
 	uint64_t time_ns;    /* of its next event: arrival, departure, or output */

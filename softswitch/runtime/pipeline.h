@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 enum {
-	PIPELINE_HEADROOM = 256,  /* free bytes before every frame: headers may grow by this much */
 	PIPELINE_DROP_PORT = 511, /* v1model's egress_spec of a dropped packet */
 	PIPELINE_PORTS = 512,	  /* v1model's ports have 9 bits */
 };
@@ -55,7 +54,7 @@ struct intrinsic {
 
 /* One packet between arrival and departure. The core owns the memory; `phv` has pipeline_phv_bytes. */
 struct packet {
-	uint8_t *frame; /* has PIPELINE_HEADROOM free bytes before it when received */
+	uint8_t *frame; /* has pipeline_headroom_bytes free bytes before it when received */
 	uint32_t frame_bytes;
 	uint32_t payload_offset; /* set by the parser: the first byte of frame behind all headers */
 	struct intrinsic std;
@@ -67,6 +66,8 @@ struct pipeline; /* tables, registers, counters of one program */
 extern const char pipeline_program_name[];   /* base name of the P4 file */
 extern const char pipeline_program_digest[]; /* hex SHA-256 of the P4 sources without their comments */
 extern const uint32_t pipeline_phv_bytes;
+extern const uint32_t
+	pipeline_headroom_bytes; /* of all headers that the program may write; a multiple of 64 */
 extern const uint32_t pipeline_max_parse_bytes; /* no parser path reads further into a frame */
 extern const uint32_t pipeline_ns_per_tick;	/* the program's time unit: 1000 as on simple_switch, or 1 */
 

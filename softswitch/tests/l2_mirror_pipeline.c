@@ -47,6 +47,7 @@ struct phv {
 const char pipeline_program_name[] = "l2_mirror";
 const char pipeline_program_digest[] = "0000000000000000000000000000000000000000000000000000000000000000";
 const uint32_t pipeline_phv_bytes = sizeof(struct phv);
+const uint32_t pipeline_headroom_bytes = 256;
 const uint32_t pipeline_max_parse_bytes = PARSED_BYTES;
 const uint32_t pipeline_ns_per_tick = 1;
 

@@ -20,7 +20,7 @@ from .parser import Parser
 from .program import NS_PER_TICK, Json, Program
 from .tables import Tables
 
-HEADROOM_BYTES = 256  # PIPELINE_HEADROOM
+LEAST_HEADROOM_BYTES = 256
 UINT32_MAX = 2**32 - 1
 
 
@@ -218,10 +218,7 @@ class _Translator:
         """Writes the headers right before the payload, which does not move."""
         headers = [self.program.header(name, self.program.where(self.json["deparsers"][0])) for name in order]
         total = sum(header.bytes for header in headers)
-        if total > HEADROOM_BYTES:
-            where = self.program.where(self.json["deparsers"][0])
-            why = f"at most {HEADROOM_BYTES} bytes are possible"
-            self.program.problems.append(Unsupported(where, f"a deparser of {total} bytes of headers", why))
+        self.headroom = max(LEAST_HEADROOM_BYTES, (total + 63) // 64 * 64)
         lines = ["struct phv *phv = packet->phv;", "uint32_t header_bytes = 0;", "uint8_t *at;", ""]
         lines += checksums(self.program, self.expressions, self.actions.calculations, verify=False)
         for primitive in self.json["deparsers"][0].get("primitives", []):
@@ -340,6 +337,7 @@ class _Translator:
             f"const char pipeline_program_name[] = {string(word(self.program.base_name))};",
             f"const char pipeline_program_digest[] = {string(self.digest)};",
             "const uint32_t pipeline_phv_bytes = sizeof(struct phv);",
+            f"const uint32_t pipeline_headroom_bytes = {self.headroom};",
             f"const uint32_t pipeline_max_parse_bytes = {min(furthest, UINT32_MAX):#x};"
             if furthest >= UINT32_MAX
             else f"const uint32_t pipeline_max_parse_bytes = {furthest};",

@@ -141,3 +141,17 @@ def test_union_stack__is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureF
     path = program("unions", TYPES, {"head": "head_h"}, [state("start", [take])], [])
     assert translate([str(path), "--digest", "0" * 64, "-o", str(tmp_path / "out.c")]) == 1
     assert "unions.p4: a header union is not supported" in capsys.readouterr().err
+
+
+def test_headers__may_take_more_room_than_the_frame_had() -> None:
+    """384 bytes of headers leave before a frame of 2 bytes: the packet has room for all that the deparser can write."""
+    valid = [do("add_header", named("header", f"blocks[{at}]")) for at in range(6)]
+    path = program(
+        "room",
+        {"head_h": [("what", 16)], "block_h": [(name, 128) for name in "abcd"]},
+        {"head": "head_h"},
+        [state("start", [extract("head")])],
+        [assign(std("egress_spec"), number(2)), *valid, assign(field("blocks[5]", "d"), number(0xBEEF))],
+        stacks={"blocks": ("block_h", 6)},
+    )
+    assert Switch(path).send_one(b"\x12\x34") == b"\x12\x34" + bytes(6 * 64 - 2) + b"\xbe\xef"
