@@ -84,15 +84,19 @@ static size_t control_port(struct core *core, struct words *words, struct text *
 
 static size_t mirror_set(struct core *core, uint32_t number, struct words *words, struct text *text)
 {
-	struct setting settings[] = {{"truncate", 0, CORE_MAX_FRAME_BYTES, 0}};
+	struct setting settings[] = {{"truncate", 0, CORE_MAX_FRAME_BYTES, 0},
+				     {"group", 0, CORE_MAX_GROUP, 0}};
 	struct mirror_session *session;
 	uint64_t port;
 	size_t error;
 
-	if (!control_read_port(core, words, &port))
-		return request_refuse_word(text, "no such port", words,
-					   "one that the switch was started with");
-	error = request_settings(text, words, settings, 1, NULL);
+	if (!control_read_port(core, words, &port)) {
+		if (!words_is(words, "-"))
+			return request_refuse_word(text, "no such port", words,
+						   "one that the switch was started with, or - for none");
+		port = PIPELINE_DROP_PORT;
+	}
+	error = request_settings(text, words, settings, 2, NULL);
 	if (error)
 		return error;
 	session = mirror_add(core, number);
@@ -100,6 +104,7 @@ static size_t mirror_set(struct core *core, uint32_t number, struct words *words
 		return request_refuse(text, "too many mirror sessions: delete one");
 	session->port = (uint16_t)port;
 	session->truncate_bytes = settings[0].value ? (uint32_t)settings[0].value : UINT32_MAX;
+	session->group = (uint16_t)settings[1].value;
 	link_find_lookahead(core);
 	return request_accept(text);
 }
@@ -109,6 +114,7 @@ static size_t mirror_show(const struct mirror_session *session, struct text *tex
 	text_put(text, "ok\n");
 	text_put_pair(text, "port", session->port);
 	text_put_pair(text, "truncate", session->truncate_bytes == UINT32_MAX ? 0 : session->truncate_bytes);
+	text_put_pair(text, "group", session->group);
 	return text_end(text);
 }
 
@@ -122,7 +128,7 @@ static size_t control_mirror(struct core *core, struct words *words, struct text
 	if (!set && !show && !words_is(words, "delete"))
 		return request_refuse_word(
 			text, "unknown request mirror", words,
-			"mirror set SESSION PORT [truncate BYTES], mirror show SESSION, mirror "
+			"mirror set SESSION PORT [truncate BYTES] [group GROUP], mirror show SESSION, mirror "
 			"delete SESSION");
 	if (!words_next(words) || !words_number(words, &number) || number > UINT32_MAX)
 		return request_refuse_word(text, "mirror session", words, "a number of 32 bits");
@@ -171,8 +177,8 @@ static void stats_of_port(const struct core *core, struct text *text, uint32_t n
 }
 
 /* When the core is idle, rx_frames + clones = oversize + pool_exhausted + all drops except clone_drops + departed; lost
- * packets are among the departed. Exception: a clone for which the pool had no packet is in pool_exhausted and not in
- * clones.
+ * packets are among the departed. Exceptions: a clone or copy for which the pool had no packet is in pool_exhausted and
+ * not in clones or multicast_copies; a packet that is copied to a group is no longer counted, its copies are.
  */
 void control_stats(const struct core *core, struct text *text)
 {
@@ -184,8 +190,11 @@ void control_stats(const struct core *core, struct text *text)
 	text_put_pair(text, "arrivals_clamped", core->stats.arrivals_clamped);
 	text_put_pair(text, "clones", core->stats.clones);
 	text_put_pair(text, "clone_drops", core->stats.clone_drops);
+	text_put_pair(text, "multicast_copies", core->stats.multicast_copies);
 	text_put_pair(text, "multicast_drops", core->stats.multicast_drops);
 	text_put_pair(text, "port_unknown_drops", core->stats.port_unknown_drops);
+	text_put_pair(text, "recirculated", core->recirculation.packets);
+	text_put_pair(text, "recirculation_drops", core->recirculation.drops);
 	text_put_pair(text, "packets_used", core->packets_used);
 	text_put_pair(text, "packets_used_max", core->stats.packets_used_max);
 	text_put_pair(text, "virtual_time_ns", core->now_ns);
@@ -214,6 +223,10 @@ size_t core_control(struct core *core, const char *request, char *reply, size_t 
 		return jitter_control(core, &words, &text);
 	if (words_is(&words, "mirror"))
 		return control_mirror(core, &words, &text);
+	if (words_is(&words, "multicast"))
+		return multicast_control(core, &words, &text);
+	if (words_is(&words, "recirculation"))
+		return recirculation_control(core, &words, &text);
 	program = words_is(&words, "program");
 	stats = words_is(&words, "stats");
 	if ((program || stats) && words_next(&words))

@@ -151,25 +151,43 @@ int core_receive_from(struct core *core, uint64_t arrival_ns, uint16_t number, c
 	return receive(core, arrival_ns, number, copy, source, bytes, body);
 }
 
-/* Processes the earliest arrival: ingress, then the queue. An ingress clone is queued before its original, as on BMv2.
+static void clone_ingress(struct core *core, struct core_packet *packet)
+{
+	struct core_packet *clone = mirror_clone(core, packet, INSTANCE_INGRESS_CLONE);
+
+	if (clone)
+		mirror_send(core, clone, core->now_ns);
+}
+
+/* Processes the earliest arrival: ingress, again as long as ingress resubmits the packet, then the queue. An ingress
+ * clone is queued before its original, as on BMv2.
  */
 static void arrive(struct core *core)
 {
 	uint16_t port = core->arrivals.entries[0].packet->port;
 	struct core_packet *packet = heap_pop_lane(&core->arrivals, &core->ports[port].arrivals);
 	struct intrinsic *std = &packet->packet.std;
-	struct core_packet *clone;
 
 	core->now_ns = packet->time_ns;
 	std->ingress_global_timestamp = pipeline_ticks(core->now_ns) & CORE_TIME_MASK;
-	pipeline_ingress(core->pipeline, &packet->packet);
-	if (std->clone) {
-		clone = mirror_clone(core, packet, INSTANCE_INGRESS_CLONE);
-		if (clone)
-			traffic_enqueue(core, clone->packet.std.egress_spec, clone, core->now_ns);
+	if (likely(!packet->passes))
+		pipeline_ingress(core->pipeline, &packet->packet);
+	else
+		pipeline_ingress_again(core->pipeline, &packet->packet, INSTANCE_RECIRCULATED,
+				       std->again_fields);
+	if (std->clone)
+		clone_ingress(core, packet);
+	while (unlikely(std->again_fields)) {
+		if (!recirculation_passes_again(core, packet))
+			return;
+		pipeline_ingress_again(core->pipeline, &packet->packet, INSTANCE_RESUBMITTED,
+				       std->again_fields);
+		if (std->clone)
+			clone_ingress(core, packet);
 	}
 	if (unlikely(std->mcast_grp)) {
-		core->stats.multicast_drops++;
+		std->instance_type = INSTANCE_REPLICATED;
+		multicast_send(core, packet, std->mcast_grp, core->now_ns);
 		packet_pool_put(core, packet);
 	} else if (std->egress_spec == PIPELINE_DROP_PORT) {
 		core->ports[port].stats.ingress_drops++;
@@ -215,15 +233,6 @@ uint64_t core_next_output_ns(const struct core *core)
 	return heap_time_ns(&core->outputs);
 }
 
-/* The number of the frame's bytes in the buffer; the others are in its body, if it has one. */
-static uint32_t resident_bytes(const struct core_packet *packet)
-{
-	const uint8_t *end = packet->buffer + packet->head_bytes;
-	uint32_t bytes = (uint32_t)(end - packet->packet.frame);
-
-	return bytes < packet->packet.frame_bytes ? bytes : packet->packet.frame_bytes;
-}
-
 bool core_take_output(struct core *core, uint64_t until_ns, struct core_output *output)
 {
 	struct core_packet *packet;
@@ -238,7 +247,7 @@ bool core_take_output(struct core *core, uint64_t until_ns, struct core_output *
 		.departure_ns = packet->departure_ns,
 		.frame = packet->packet.frame,
 		.bytes = packet->packet.frame_bytes,
-		.frame_bytes = packet->body ? resident_bytes(packet) : packet->packet.frame_bytes,
+		.frame_bytes = packet->body ? packet_resident_bytes(packet) : packet->packet.frame_bytes,
 		.body_offset = packet->head_bytes,
 		.body = packet->body,
 		.port = port,

@@ -9,6 +9,8 @@
 #include "event_heap.h"
 #include "flow.h"
 #include "mirror.h"
+#include "multicast.h"
+#include "recirculation.h"
 #include "traffic_manager.h"
 
 #define CORE_TIME_MASK (((uint64_t)1 << 48) - 1)
@@ -18,7 +20,8 @@ struct core_stats {
 	uint64_t arrivals_clamped;
 	uint64_t clones;
 	uint64_t clone_drops; /* no such mirror session, or CORE_MAX_GENERATIONS reached */
-	uint64_t multicast_drops;
+	uint64_t multicast_copies;
+	uint64_t multicast_drops; /* packets and clones to a group without ports */
 	uint64_t port_unknown_drops;
 	uint64_t packets_used_max;
 };
@@ -39,6 +42,8 @@ struct core {
 	struct flow_table flows;
 	struct shared_link links[CORE_SHARED_LINKS + 1]; /* by number, from 1 */
 	struct mirror_session mirrors[CORE_MIRROR_SESSIONS];
+	struct multicast_group groups[CORE_MULTICAST_GROUPS];
+	struct recirculation recirculation;
 	struct core_stats stats;
 	struct port ports[PIPELINE_PORTS];
 

@@ -32,8 +32,7 @@ static uint32_t min32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Copies bytes of the received frame, from offset on. */
-static void copy_frame(const struct core *core, uint8_t *to, const struct core_packet *original,
+void mirror_read_frame(const struct core *core, uint8_t *to, const struct core_packet *original,
 		       uint32_t offset, uint32_t bytes)
 {
 	uint32_t end = min32(offset + bytes, original->head_bytes);
@@ -55,7 +54,7 @@ static void copy_bytes(const struct core *core, struct core_packet *copy, const 
 
 	if (kind == INSTANCE_INGRESS_CLONE && bytes < pipeline_max_parse_bytes)
 		bytes = min32(pipeline_max_parse_bytes, from->frame_bytes);
-	copy_frame(core, copy->packet.frame, original, skip, bytes);
+	mirror_read_frame(core, copy->packet.frame, original, skip, bytes);
 	copy->packet.frame_bytes = bytes;
 	copy->head_bytes = bytes;
 	copy->queue_bytes = skip + bytes;
@@ -78,7 +77,19 @@ struct core_packet *mirror_clone(struct core *core, const struct core_packet *or
 	copy_bytes(core, copy, original, kind, session->truncate_bytes);
 	pipeline_clone(core->pipeline, &original->packet, &copy->packet, kind, std->clone_fields);
 	copy->generation = original->generation + 1;
+	copy->passes = original->passes;
+	copy->group = session->group;
 	copy->packet.std.egress_spec = session->port;
 	core->stats.clones++;
 	return copy;
+}
+
+void mirror_send(struct core *core, struct core_packet *clone, uint64_t now_ns)
+{
+	if (unlikely(clone->group))
+		multicast_send(core, clone, clone->group, now_ns);
+	if (unlikely(clone->packet.std.egress_spec == PIPELINE_DROP_PORT))
+		packet_pool_put(core, clone);
+	else
+		traffic_enqueue(core, clone->packet.std.egress_spec, clone, now_ns);
 }

@@ -76,6 +76,7 @@ struct core_packet *packet_pool_get(struct core *core)
 	packet->packet.std.truncate_bytes = UINT32_MAX;
 	packet->flow_delay_ns = 0;
 	packet->generation = 0;
+	packet->passes = 0;
 	packet->body = NULL;
 	packet->back_to_back = false;
 	return packet;

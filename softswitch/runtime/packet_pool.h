@@ -23,12 +23,23 @@ struct core_packet {
 	uint32_t queue_bytes;	/* as counted in the queue and on the link */
 	uint16_t port;		/* of its arrival, queue or output */
 	uint8_t generation;	/* 0: received; a clone has one more than its original */
+	uint8_t passes;		/* times that it was resubmitted or recirculated */
+	uint16_t group;		/* of a clone: the multicast group of its session; 0: none */
 	bool in_lane;
 	bool back_to_back;
 };
 
 size_t packet_pool_bytes(const struct core_config *config);
 void packet_pool_init(struct core *core, uint8_t *memory);
+/* The number of the frame's bytes in the buffer; the others are in its body, if it has one. */
+static inline uint32_t packet_resident_bytes(const struct core_packet *packet)
+{
+	const uint8_t *end = packet->buffer + packet->head_bytes;
+	uint32_t bytes = (uint32_t)(end - packet->packet.frame);
+
+	return bytes < packet->packet.frame_bytes ? bytes : packet->packet.frame_bytes;
+}
+
 struct core_packet *packet_pool_get(struct core *core); /* NULL, counted: the pool is empty */
 void packet_pool_put(struct core *core, struct core_packet *packet);
 

@@ -21,6 +21,9 @@ enum instance_type {
 	INSTANCE_NORMAL = 0,
 	INSTANCE_INGRESS_CLONE = 1,
 	INSTANCE_EGRESS_CLONE = 2,
+	INSTANCE_RECIRCULATED = 4,
+	INSTANCE_REPLICATED = 5,
+	INSTANCE_RESUBMITTED = 6,
 };
 
 /* The fields of v1model's standard_metadata that programs may read, and the requests of the pipeline. Times are in ticks
@@ -44,12 +47,13 @@ struct intrinsic {
 	uint8_t checksum_error;
 	uint8_t parser_error;
 
-	/* Requests of the pipeline that ran last (ingress or egress). The core resets clone and truncate_bytes before
-	 * each pipeline. */
+	/* Requests of the pipeline that ran last (ingress or egress). The core resets clone,
+	 * truncate_bytes and again_fields before each pipeline. */
 	bool clone; /* to mirror session clone_session, keeping field list clone_fields */
 	uint32_t clone_session;
 	uint32_t clone_fields;
 	uint32_t truncate_bytes; /* UINT32_MAX: none */
+	uint32_t again_fields;	 /* resubmit or recirculate, keeping this field list; 0: no */
 };
 
 /* One packet between arrival and departure. The core owns the memory; `phv` has pipeline_phv_bytes. */
@@ -92,6 +96,12 @@ struct pipeline_queue_registers pipeline_queue_registers(struct pipeline *pipeli
 
 /* Parser, checksum verification, ingress. Reads packet->std.{ingress_port,packet_length,ingress_global_timestamp}. */
 void pipeline_ingress(struct pipeline *pipeline, struct packet *packet);
+
+/* The same for a packet that passes again, RESUBMITTED (the frame is as it was received) or RECIRCULATED (as it was
+ * deparsed). Metadata of field list `fields` is kept, the rest is zero, as in simple_switch: also ingress_port.
+ */
+void pipeline_ingress_again(struct pipeline *pipeline, struct packet *packet, enum instance_type kind,
+			    uint32_t fields);
 
 /* Egress control only. Reads packet->std.{egress_port,...,egress_global_timestamp}. */
 void pipeline_egress(struct pipeline *pipeline, struct packet *packet);

@@ -87,6 +87,7 @@ static void run_egress(struct core *core, struct core_packet *packet, uint64_t n
 	std->egress_global_timestamp = pipeline_ticks(now_ns) & CORE_TIME_MASK;
 	std->egress_spec = 0; /* egress sets it again to drop the packet */
 	std->clone = false;
+	std->again_fields = 0;
 	std->truncate_bytes = UINT32_MAX;
 	pipeline_egress(core->pipeline, &packet->packet);
 }
@@ -109,7 +110,8 @@ static void put_output(struct core *core, struct port *port, struct core_packet 
 }
 
 /* Processes the earliest departure. An egress clone is made before the deparser changes the frame. The clone is queued
- * at the same ns, after its original has left the queue.
+ * at the same ns, after its original has left the queue. A recirculated packet takes no time on this port's link, like a
+ * dropped one: it has a link of its own.
  */
 void traffic_depart(struct core *core)
 {
@@ -131,6 +133,9 @@ void traffic_depart(struct core *core)
 		if (port->drop_cost_permille)
 			charge_drop(core, port, packet);
 		packet_pool_put(core, packet);
+	} else if (unlikely(packet->packet.std.again_fields)) {
+		pipeline_deparse(core->pipeline, &packet->packet);
+		recirculation_send(core, packet, now_ns);
 	} else {
 		port->link = port->head_finish;
 		port->stats.departed++;
@@ -139,5 +144,5 @@ void traffic_depart(struct core *core)
 	}
 	start_next(core, port, now_ns);
 	if (clone)
-		traffic_enqueue(core, clone->packet.std.egress_spec, clone, now_ns);
+		mirror_send(core, clone, now_ns);
 }

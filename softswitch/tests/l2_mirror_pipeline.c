@@ -105,6 +105,15 @@ void pipeline_ingress(struct pipeline *pipeline, struct packet *packet)
 		request_clone(packet, phv);
 }
 
+void pipeline_ingress_again(struct pipeline *pipeline, struct packet *packet, enum instance_type kind,
+			    uint32_t fields)
+{
+	(void)kind;
+	(void)fields;
+	packet->std = (struct intrinsic){.packet_length = packet->frame_bytes};
+	pipeline_ingress(pipeline, packet);
+}
+
 void pipeline_egress(struct pipeline *pipeline, struct packet *packet)
 {
 	struct phv *phv = packet->phv;

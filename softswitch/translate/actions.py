@@ -10,8 +10,6 @@ from .names import comment
 from .program import Header, Json, Program
 
 _UNSUPPORTED = {
-    "recirculate": ("recirculate", "a packet passes the pipeline once"),
-    "resubmit": ("resubmit", "a packet passes the pipeline once"),
     "generate_digest": ("digest", "nothing is sent to the control plane; count in a register or a counter"),
     "execute_meter": ("a meter", "compute the rate in registers"),
     "assert": ("assert", "it would stop the switch; test with simple_switch and take it out"),
@@ -23,7 +21,6 @@ _UNSUPPORTED = {
 
 # Fields of standard metadata for features that the switch does not have. A program may only set them to 0.
 _UNSUPPORTED_FIELDS = {
-    "mcast_grp": ("multicast (standard_metadata.mcast_grp)", "mirror the packet, or send it to one port"),
     "priority": ("standard_metadata.priority", "a port has one queue"),
 }
 
@@ -50,6 +47,7 @@ class Actions:
         self.warnings: list[str] = []
         self.functions: dict[int, Function | None] = {}
         self.made: list[Function] = []
+        self.again: set[int] = set()  # field lists of packets that pass the pipeline again
         self._same: dict[str, Function | None] = {}
 
     def translate(self, action: Json) -> None:
@@ -319,13 +317,7 @@ class Actions:
 
     def _clone(self, args: list[Json], params: list, where: str) -> list[str]:
         session = self.expressions.read(args[0], where, params)
-        fields = self.expressions.read(args[1], where, params) if len(args) > 1 else None
-        if fields is not None and fields.op != "const":
-            raise Unsupported(where, "a clone whose field list varies", "give a constant index")
-        number = fields.value if fields is not None else 0
-        known = {entry["id"] for entry in self.program.json.get("field_lists", [])}
-        if number and number not in known:
-            raise BadProgram(f"{where}: no field list {number}")
+        number = self._field_list(args[1], where) if len(args) > 1 else 0
         return [
             "packet->std.clone = true;",
             f"packet->std.clone_session = {self.expressions.assigned(session, 15, where).text};",
@@ -334,6 +326,21 @@ class Actions:
 
     _op_clone_ingress_pkt_to_egress = _clone
     _op_clone_egress_pkt_to_egress = _clone
+
+    def _field_list(self, json: Json, where: str) -> int:
+        node = self.expressions.read(json, where)
+        known = {entry["id"] for entry in self.program.json.get("field_lists", [])}
+        if node.op != "const" or (node.value and node.value not in known):
+            raise BadProgram(f"{where}: no field list {json['value']}")
+        return node.value
+
+    def _again(self, args: list[Json], params: list, where: str) -> list[str]:
+        number = self._field_list(args[0], where)
+        self.again.add(number)
+        return [f"packet->std.again_fields = {number};"]
+
+    _op_resubmit = _again
+    _op_recirculate = _again
 
     def _op_truncate(self, args: list[Json], params: list, where: str) -> list[str]:
         value = self._value(args[0], 32, params, where)

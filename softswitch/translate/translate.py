@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from . import queue_registers
 from .actions import Actions
-from .cfile import Function, block, function
+from .cfile import Function, block, function, indent
 from .checksums import calculation, checksums, with_payload
 from .control import Control
 from .errors import BadProgram, ManyProblems, Unsupported
-from .expressions import Expressions
+from .expressions import Expressions, storage
 from .headers import accessors, instances, structs
 from .names import Names, comment, string, word
 from .parser import Parser
@@ -151,26 +151,26 @@ class _Translator:
     # The functions of pipeline.h
 
     def _seam(self, pipelines: dict[str, Json], order: list[str]) -> list[str]:
-        lines: list[str] = []
-        parse = self._parse_frame()
-        lines += parse.lines
+        start, parse = self._start_packet(), self._parse_frame()
+        lines = [*start.lines, *parse.lines]
         for name in ("ingress", "egress"):
             made = Control(self.program, self.expressions, self.actions, self.tables, pipelines[name]).function()
             lines += made.lines
-            lines += _public(
-                f"pipeline_{name}(struct pipeline *pipeline, struct packet *packet)",
-                self._run_ingress(parse, made) if name == "ingress" else self._run_egress(made),
-            )
+            if name == "ingress":
+                lines += self._run_ingress(start, parse, made)
+            else:
+                signature = "pipeline_egress(struct pipeline *pipeline, struct packet *packet)"
+                lines += _public(signature, self._run_egress(made))
         deparse = self._deparse(order)
         lines += _public("pipeline_deparse(struct pipeline *pipeline, struct packet *packet)", deparse)
         signature = (
             "pipeline_clone(struct pipeline *pipeline, const struct packet *original, struct packet *copy,\n"
             "\t\t    enum instance_type kind, uint32_t fields)"
         )
-        lines += _public(signature, self._clone(parse))
+        lines += _public(signature, self._clone(start, parse))
         return lines
 
-    def _parse_frame(self) -> Function:
+    def _start_packet(self) -> Function:
         errors = self.program.errors
         body = [
             "__builtin_memset(phv, 0, sizeof(*phv));",
@@ -181,24 +181,75 @@ class _Translator:
             f"packet->std.parser_error = {errors.get('NoError', 0)};",
             "packet->std.checksum_error = 0;",
             *self.unit,
+        ]
+        return function("start_packet", body, comment="No header is valid, all metadata is zero.")
+
+    def _parse_frame(self) -> Function:
+        body = [
             *self.parser.start,
             *checksums(self.program, self.expressions, self.actions.calculations, verify=True),
         ]
         return function("parse_frame", body, comment="Parser and checksum verification.")
 
-    def _run_ingress(self, parse: Function, control: Function) -> list[str]:
+    def _run_ingress(self, start: Function, parse: Function, control: Function) -> list[str]:
         std = "ingress_port", "packet_length", "ingress_global_timestamp"
-        return [
-            "struct phv *phv = packet->phv;",
-            "",
-            "packet->std = (struct intrinsic){",
-            *[f"\t.{name} = packet->std.{name}," for name in std],
-            "};",
+        run = [
             f"{parse.call()};",
             f"{control.call()};",
             "packet->std.instance_type = INSTANCE_NORMAL;",
             "packet->std.truncate_bytes = phv->truncate_bytes;",
         ]
+        first = [
+            "struct phv *phv = packet->phv;",
+            "",
+            "packet->std = (struct intrinsic){",
+            *[f"\t.{name} = packet->std.{name}," for name in std],
+            "};",
+            f"{start.call()};",
+            *run,
+        ]
+        signature = (
+            "pipeline_ingress_again(struct pipeline *pipeline, struct packet *packet, enum instance_type kind,\n"
+            "\t\t\t    uint32_t fields)"
+        )
+        restart = [
+            "packet->std = (struct intrinsic){ .instance_type = kind, .packet_length = packet->frame_bytes };",
+            f"{start.call()};",
+            "phv->port_in = port_in;",
+        ]
+        again = ["struct phv *phv = packet->phv;", "uint16_t port_in = phv->port_in;", ""]
+        if self.actions.again:
+            again += ["switch (fields) {"]
+            for number in sorted(self.actions.again):
+                kept = self._kept(number, set_by_the_switch=("instance_type", "packet_length"))
+                save = [f"{kind} kept_{at} = {text};" for at, (kind, text) in enumerate(kept)]
+                again += [f"case {number}: {{", *indent([*save, *([""] if save else []), *restart])]
+                again += indent([*[f"{text} = kept_{at};" for at, (_, text) in enumerate(kept)], "break;"])
+                again += ["}"]
+            again += ["}", *run]
+        return [
+            *_public("pipeline_ingress(struct pipeline *pipeline, struct packet *packet)", first),
+            *_public(
+                signature, again if self.actions.again else ["/* The program neither resubmits nor recirculates. */"]
+            ),
+        ]
+
+    def _absent(self, reference: Json) -> bool:
+        """A field of standard_metadata that the switch does not have: older lists name all of them."""
+        header = self.program.headers[reference[0]]
+        return header.standard and reference[1] not in header.fields
+
+    def _kept(self, number: int, set_by_the_switch: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+        """(C type, C lvalue) of each field of a field list."""
+        kept = []
+        for field_list in self.json.get("field_lists", []):
+            for element in field_list["elements"] if field_list["id"] == number else []:
+                if element["type"] != "field" or self._absent(element["value"]):
+                    continue
+                header, field = self.program.field(element["value"], self.program.where(field_list))
+                if not header.standard or field.name not in set_by_the_switch:
+                    kept.append((storage(field.bits), f"{header.c_text}.{field.c_name}"))
+        return kept
 
     def _run_egress(self, control: Function) -> list[str]:
         return [
@@ -242,21 +293,15 @@ class _Translator:
             "\tpacket->frame_bytes = phv->truncate_bytes;",
         ]
 
-    def _clone(self, parse: Function) -> list[str]:
+    def _clone(self, start: Function, parse: Function) -> list[str]:
         metadata = [header for header in instances(self.program) if header.metadata]
         cases: list[str] = []
         for field_list in self.json.get("field_lists", []):
-            kept: list[str] = []
-            for element in field_list["elements"]:
-                if element["type"] != "field":
-                    continue
-                header, field = self.program.field(element["value"], self.program.where(field_list))
-                member = f".{field.c_name}"
-                if header.standard:
-                    kept.append(f"copy->std{member} = original->std{member};")
-                elif header.metadata:
-                    text = header.c_text.removeprefix("phv->")
-                    kept.append(f"phv->{text}{member} = from->{text}{member};")
+            kept = [
+                f"{text.replace('packet->', 'copy->')} = "
+                f"{text.replace('packet->', 'original->').replace('phv->', 'from->')};"
+                for _, text in self._kept(field_list["id"])
+            ]
             if kept:
                 cases += [f"case {field_list['id']}:", *["\t" + line for line in kept], "\tbreak;"]
         body = [
@@ -265,6 +310,7 @@ class _Translator:
             "",
             "copy->std = (struct intrinsic){ .ingress_port = from->port_in, .packet_length = from->length_in };",
             "if (kind == INSTANCE_INGRESS_CLONE) {",
+            f"\t{start.call(packet='copy')};",
             f"\t{parse.call(packet='copy')};",
             "} else {",
             "\t*phv = *from;",

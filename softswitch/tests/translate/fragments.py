@@ -18,6 +18,7 @@ _STANDARD: Fields = [
     ("enq_timestamp", 32), ("enq_qdepth", 19), ("deq_timedelta", 32), ("deq_qdepth", 19),
     ("ingress_global_timestamp", 48), ("egress_global_timestamp", 48), ("mcast_grp", 16), ("egress_rid", 16),
     ("checksum_error", 1), ("parser_error", 32), ("priority", 3), ("_padding", 3),
+    ("clone_spec", 32),  # of an older v1model
 ]  # fmt: skip
 _ALIASES = {
     "queueing_metadata": ("enq_timestamp", "enq_qdepth", "deq_timedelta", "deq_qdepth"),
