@@ -41,12 +41,30 @@ static bool read_index(struct p4_request *request, const char *name, uint32_t si
 	return true;
 }
 
-static uint128_t register_value(const uint8_t *at, unsigned bytes)
+/* The largest element that a request can write; wider ones can be read. */
+#define WRITABLE_BITS 128u
+
+static unsigned min_unsigned(unsigned a, unsigned b)
 {
+	return a < b ? a : b;
+}
+
+/* An element is in memory with its least significant byte first. */
+static void put_element(struct text *text, const uint8_t *at, const struct p4_register_info *info)
+{
+	unsigned nibble = (info->bits + 3) / 4;
 	uint128_t value = 0;
 
-	__builtin_memcpy(&value, at, bytes);
-	return value;
+	if (info->bits <= WRITABLE_BITS) {
+		__builtin_memcpy(&value, at, info->element_bytes);
+		p4_put_value(text, value, info->bits > 64 ? info->bits : 32);
+		return;
+	}
+	while (nibble > 1 && !(at[(nibble - 1) / 2] >> (nibble - 1) % 2 * 4 & 15))
+		nibble--;
+	text_put(text, "0x");
+	while (nibble--)
+		text_put_bytes(text, &"0123456789abcdef"[at[nibble / 2] >> nibble % 2 * 4 & 15], 1);
 }
 
 static void control_register(struct p4_request *request)
@@ -79,7 +97,8 @@ static void control_register(struct p4_request *request)
 		return;
 	element = request->pipeline + info->offset + (size_t)index * info->element_bytes;
 	if (p4_next_word(request)) {
-		if (!p4_number_word(request, write ? info->name : "count", write ? info->bits : 32, &value))
+		if (!p4_number_word(request, write ? info->name : "count",
+				    write ? min_unsigned(info->bits, WRITABLE_BITS) : 32, &value))
 			return;
 	} else if (write) {
 		text_format(p4_error(request), "%s: a value is missing\n", info->name);
@@ -89,13 +108,13 @@ static void control_register(struct p4_request *request)
 		return;
 	text_put(&request->reply, "ok\n");
 	if (write) {
-		__builtin_memcpy(element, &value, info->element_bytes);
+		__builtin_memset(element, 0, info->element_bytes);
+		__builtin_memcpy(element, &value, min_unsigned(info->element_bytes, sizeof(value)));
 		return;
 	}
 	for (; value && index < info->size; value--, index++, element += info->element_bytes) {
 		text_format(&request->reply, "%u ", index);
-		p4_put_value(&request->reply, register_value(element, info->element_bytes),
-			     info->bits > 64 ? info->bits : 32);
+		put_element(&request->reply, element, info);
 		text_put(&request->reply, "\n");
 	}
 }

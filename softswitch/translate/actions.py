@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from .cfile import Function, block, function
 from .errors import BadProgram, Unsupported
-from .expressions import Code, Expressions, constant, mask, storage
+from .expressions import Code, Expressions, Node, constant, mask, storage
 from .names import comment
 from .program import Header, Json, Program
 
@@ -279,7 +279,7 @@ class Actions:
 
     def _index(self, json: Json, params: list, where: str) -> str:
         code = self.expressions.exact(self.expressions.read(json, where, params), where)
-        if "128" in code.type:
+        if code.type not in ("uint64_t", "int64_t"):
             raise Unsupported(where, "an index of more than 64 bits", "cast it to bit<32>")
         return code.text
 
@@ -288,8 +288,8 @@ class Actions:
         target, bits = self._target(args[0], where)
         node = self.expressions.read(args[2], where, params)
         index = self._index(args[2], params, where)
-        element = f"pipeline->{name}[{index}]"
-        value = f"{element} & {constant(mask(bits))}" if width > bits else element
+        element = Node("leaf", high=mask(width), text=f"pipeline->{name}[{index}]", bits=width, narrow=width < 64)
+        value = self.expressions.assigned(element, bits, where).text
         if node.low >= 0 and node.high < size:
             return [f"{target} = {value};"]
         return [f"if ({index} < {size})", f"\t{target} = {value};"]

@@ -7,7 +7,7 @@ from .actions import if_else
 from .cfile import Function, block, function
 from .errors import Unsupported
 from .expressions import Expressions, constant, mask
-from .headers import chunks, store
+from .headers import chunks, store, store_bits
 from .program import Json, Program
 
 # algorithm -> result bits. The custom CRCs have simple_switch's default parameters.
@@ -37,9 +37,10 @@ def _groups(program: Program, calculation: Json, where: str) -> list[Group]:
             continue
         if item["type"] == "hexstr":
             value = int(item["value"], 16) & mask(item["bitwidth"])
-            if item["bitwidth"] > 128:
-                raise Unsupported(where, f"a constant of {item['bitwidth']} bits", "at most 128 are possible")
-            valid, inputs = "", [(str(constant(value)), item["bitwidth"])]
+            text = str(constant(value))
+            if item["bitwidth"] > 128 >= value.bit_length():
+                text = f"p4_wide_from({text})"
+            valid, inputs = "", [(text, item["bitwidth"])]
         elif item["type"] == "header":
             header = program.header(item["value"], where)
             valid = f"{header.c_text}.valid"
@@ -79,7 +80,7 @@ def calculation(program: Program, json: Json) -> tuple[Function, int]:
             inner.append(f"count += {sum(bits for _, bits in inputs) // 8};")
         else:
             for text, bits in inputs:
-                inner += [f"p4_store_bits(bytes, count, {bits}, {text});", f"count += {bits};"]
+                inner += [store_bits("bytes", "count", bits, text), f"count += {bits};"]
         lines += block(f"if ({valid}) {{", inner) if valid else inner
     if not whole_bytes:
         lines.append("count = (count + 7) / 8;")

@@ -2,8 +2,9 @@
 """Expressions of compiled P4 as C expressions that give the same value.
 
 simple_switch computes with unbounded integers and truncates where the compiler inserted a cast. Here every node has the
-bounds of its value. A value is computed in the first type of _RANGES that holds all its possible values, or modulo 2^64
-or 2^128 if only its low bits matter (an assignment, an operand of `& 0xffff`).
+bounds of its value. A value is computed in the first type of _RANGES that holds all its possible values, else as a
+struct p4_wide (runtime/p4_wide.h), or modulo 2^64 or 2^128 if only its low bits matter (an assignment, an operand of
+`& 0xffff`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .errors import BadProgram, Unsupported
-from .program import MAX_BITS, Header, HeaderField, Json, Program, Stack
+from .program import Header, HeaderField, Json, Program, Stack
 
 _RANGES = {
     "uint64_t": (0, 2**64 - 1),
@@ -19,7 +20,8 @@ _RANGES = {
     "uint128_t": (0, 2**128 - 1),
     "int128_t": (-(2**127), 2**127 - 1),
 }
-_UNSIGNED = {64: "uint64_t", 128: "uint128_t"}
+WIDE = "struct p4_wide"
+_WIDE_OPERATORS = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
 _COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
 _MODULAR = {"+", "-", "*", "&", "|", "^"}  # low bits of the result depend only on the same bits of the operands
 
@@ -55,7 +57,12 @@ class Node:
 
 
 def constant(value: int) -> Code:
-    """A C constant of any size up to 128 bits."""
+    """A C constant of any size."""
+    if value < -(2**127):
+        return Code(f"p4_wide_not({constant(~value).text})", WIDE, plain=True, value=value)
+    if value >= 2**128:
+        words = ", ".join(f"{value >> at & mask(64):#x}" for at in range(0, value.bit_length(), 64))
+        return Code(f"(struct p4_wide){{ {{ {words} }} }}", WIDE, plain=True, value=value)
     if value < 0:
         text = f"-{constant(-value).text}" if value > -(2**63) else f"(int128_t){constant(value % 2**128)}"
         return Code(text, "int64_t" if value > -(2**63) else "int128_t", plain=False, value=value)
@@ -68,9 +75,23 @@ def mask(bits: int) -> int:
     return (1 << bits) - 1
 
 
+def _constant_node(value: int) -> Node:
+    return Node("const", low=value, high=value, value=value)
+
+
+def _signed_bits(low: int, high: int) -> int:
+    """Bits of the two's complement that holds all values from low to high."""
+    return max(high.bit_length(), (~low).bit_length() if low < 0 else 0) + 1
+
+
 def storage(bits: int) -> str:
-    """The C type of a field of `bits`."""
-    return "uint64_t" if bits <= 64 else "uint128_t"
+    """The C type of an unsigned value of `bits`."""
+    return "uint64_t" if bits <= 64 else "uint128_t" if bits <= 128 else WIDE
+
+
+def equal(left: str, right: str, bits: int) -> str:
+    """The C condition that two values of `bits` bits, in their storage types, are equal."""
+    return f"{left} == {right}" if bits <= 128 else f"!p4_wide_compare({left}, {right})"
 
 
 class Expressions:
@@ -164,8 +185,6 @@ class Expressions:
         if bounds[0] == bounds[1] and all(arg.op == "const" for arg in args):
             return Node("const", low=bounds[0], high=bounds[0], value=bounds[0])
         bits = args[1].value if op in ("two_comp_mod", "usat_cast", "sat_cast") else 0
-        if bits > MAX_BITS:
-            raise Unsupported(where, f"a cast to {bits} bits", f"at most {MAX_BITS} are possible")
         return Node(op, args, bounds[0], bounds[1], bits=bits)
 
     def _bounds(self, op: str, args: tuple[Node, ...], where: str) -> tuple[int, int]:
@@ -229,6 +248,8 @@ class Expressions:
             if inner.op == "b2d":
                 return self.boolean(inner.args[0], where)
             code = self.exact(inner, where)
+            if code.type == WIDE:
+                return Code(f"p4_wide_compare({code.text}, {self._convert(constant(0), WIDE)})", "bool", plain=True)
             return Code(code.bare or code.text, "bool", plain=code.plain or bool(code.bare))
         if node.op == "not":
             return Code(f"!{self.boolean(node.args[0], where)}", "bool", plain=True)
@@ -251,17 +272,28 @@ class Expressions:
             return self._same_header(left.header, right.header, node.op == "!=")
         if left.boolean:
             return Code(f"{self.boolean(left, where)} {node.op} {self.boolean(right, where)}", "bool")
-        kind = self._type(min(left.low, right.low), max(left.high, right.high), where)
+        kind = self._type(min(left.low, right.low), max(left.high, right.high))
         codes = [self.exact(left, where), self.exact(right, where)]
+        if kind == WIDE:
+            one, other = (self._convert(code, WIDE).text for code in codes)
+            return Code(f"p4_wide_compare({one}, {other}) {node.op} 0", "bool")
         if kind == "uint64_t" and any(code.value is not None for code in codes):
             codes = [Code(code.bare, kind, plain=True) if code.bare else code for code in codes]
         else:
             codes = [self._convert(code, kind) for code in codes]
         return Code(f"{codes[0]} {node.op} {codes[1]}", "bool")
 
+    def equals(self, leaf: Node, value: int, bits_that_count: int) -> str:
+        """The C condition that the bits of a leaf that count are those of a constant."""
+        if bits_that_count == mask(leaf.bits):
+            left = leaf
+        else:
+            left = Node("&", (leaf, _constant_node(bits_that_count)), 0, bits_that_count)
+        return self._comparison(Node("==", (left, _constant_node(value & bits_that_count)), boolean=True), "").text
+
     def _same_header(self, left: Header, right: Header, negated: bool) -> Code:
         fields = " && ".join(
-            f"{left.c_text}.{a.c_name} == {right.c_text}.{b.c_name}"
+            equal(f"{left.c_text}.{a.c_name}", f"{right.c_text}.{b.c_name}", a.bits)
             for a, b in zip(left.fields.values(), right.fields.values(), strict=True)
         )
         valid = f"{left.c_text}.valid == {right.c_text}.valid"
@@ -274,8 +306,12 @@ class Expressions:
             return self.boolean(node, where)
         if node.low >= 0 and node.high <= mask(bits):
             code = self.exact(node, where)
+            if bits > 128:
+                return self._convert(code, WIDE)
             return Code(code.bare, code.type, plain=True) if code.bare else code
         code = self.low_bits(node, bits, where)
+        if bits > 128:
+            return Code(f"p4_wide_mask({code.text}, {bits})", WIDE, plain=True)
         if code.value is not None:
             return constant(code.value & mask(bits))
         return Code(f"{code} & {constant(mask(bits))}", code.type) if bits not in (64, 128) else code
@@ -283,15 +319,15 @@ class Expressions:
     def exact(self, node: Node, where: str) -> Code:
         """The exact value, in the smallest type that holds all its possible values."""
         if node.op == "const":
-            self._type(node.low, node.high, where)
+            self._type(node.low, node.high)
             return constant(node.value)
         if node.op == "leaf":
             return self._leaf(node)
         if node.op == "b2d":
             inner = self.boolean(node.args[0], where)
             return Code(f"(uint64_t){inner}", "uint64_t", plain=True, bare=str(inner))
-        kind = self._type(node.low, node.high, where)
-        width = 128 if "128" in kind else 64
+        kind = self._type(node.low, node.high)
+        width = 128 if "128" in kind else 64 if kind != WIDE else _signed_bits(node.low, node.high)
         if node.op == "&":
             code = self._and(node, width, where)
             return self._convert(code, kind)
@@ -307,28 +343,30 @@ class Expressions:
             return Code(f"{cond} ? {left} : {right}", kind)
         if node.op in ("/", "%"):
             value, by = (self.exact(arg, where) for arg in node.args)
-            if "128" in value.type + by.type:
+            if not {value.type, by.type} <= {"uint64_t", "int64_t"}:
                 raise Unsupported(where, f"operator {node.op} on more than 64 bits", "divide narrower values")
             name = "p4_div64" if node.op == "/" else "p4_mod64"
             return Code(f"{name}({value.text}, {by.text})", "uint64_t", plain=True)
         return self._convert(self._cast(node, where), kind)
 
     def low_bits(self, node: Node, bits: int, where: str) -> Code:
-        """A value with the correct low `bits`: uint64_t for up to 64 bits, else uint128_t."""
-        width = 64 if bits <= 64 else 128
-        kind = _UNSIGNED[width]
+        """A value with the correct low `bits`, in the storage type of that many."""
+        kind = storage(bits)
+        self.reserve(bits)
         if node.op == "const":
-            return constant(node.value % 2**width)
+            return self._convert(constant(node.value % 2 ** (64 if bits <= 64 else max(bits, 128))), kind)
         if node.op == "leaf" and (bits <= node.bits or not node.signed):
             return self._convert(self._leaf(node) if node.narrow else Code(node.text, storage(node.bits), True), kind)
         if node.op == "&":
             return self._convert(self._and(node, bits, where), kind)
         if node.op in _MODULAR and len(node.args) == 2:
             left, right = (self.low_bits(arg, bits, where) for arg in node.args)
-            left, right = self._convert(left, kind), self._convert(right, kind)
-            return Code(f"{left} {node.op} {right}", kind)
+            return self._binary(node.op, self._convert(left, kind), self._convert(right, kind))
         if node.op == "-":
-            return Code(f"0 - {self._convert(self.low_bits(node.args[0], bits, where), kind)}", kind)
+            zero = constant(0) if kind != WIDE else self._convert(constant(0), WIDE)
+            return self._binary("-", zero, self._convert(self.low_bits(node.args[0], bits, where), kind))
+        if node.op == "~" and kind == WIDE:
+            return Code(f"p4_wide_not({self.low_bits(node.args[0], bits, where).text})", kind, plain=True)
         if node.op == "~":
             return Code(f"~{self._convert(self.low_bits(node.args[0], bits, where), kind)}", kind, plain=True)
         if node.op == "<<":
@@ -344,7 +382,7 @@ class Expressions:
     def _leaf(self, node: Node) -> Code:
         kind = storage(node.bits)
         if node.signed:
-            name = "p4_signed64" if node.bits <= 64 else "p4_signed128"
+            name = "p4_signed64" if node.bits <= 64 else "p4_signed128" if node.bits <= 128 else "p4_wide_signed"
             return Code(f"{name}({node.text}, {node.bits})", kind.removeprefix("u"), plain=True)
         if node.narrow:
             return Code(f"({kind}){node.text}", kind, plain=True, bare=node.text)
@@ -360,20 +398,30 @@ class Expressions:
         if right.low < 0 or (left.low >= 0 and left.high < right.high):
             left, right = right, left
         needed = min(bits, right.high.bit_length()) if right.low >= 0 else bits
-        kind = _UNSIGNED[64 if bits <= 64 else 128]
+        kind = storage(min(bits, 128))
         masked = self.low_bits(left, needed, where)
         masking = self.exact(right, where) if right.low >= 0 else self.low_bits(right, bits, where)
         if right.low >= 0 and right.high.bit_length() > 64 >= bits:
             masking = self.low_bits(right, bits, where)
         if "128" in masked.type + masking.type:
             kind = "uint128_t"
-        return Code(f"{self._convert(masked, kind)} & {self._convert(masking, kind)}", kind)
+        if WIDE in (masked.type, masking.type):
+            kind = WIDE
+        return self._binary("&", self._convert(masked, kind), self._convert(masking, kind))
+
+    def _binary(self, op: str, left: Code, right: Code) -> Code:
+        """An operator of _MODULAR on two values of the same type."""
+        if right.type == WIDE:
+            return Code(f"p4_wide_{_WIDE_OPERATORS[op]}({left.text}, {right.text})", WIDE, plain=True)
+        return Code(f"{left} {op} {right}", right.type)
 
     def _shift_left(self, node: Node, bits: int, where: str) -> Code:
         width = 64 if bits <= 64 else 128
-        kind = _UNSIGNED[width]
+        kind = storage(bits)
         value = self._convert(self.low_bits(node.args[0], bits, where), kind, force=True)
         amount = node.args[1]
+        if kind == WIDE:
+            return Code(f"p4_wide_shl({value.text}, {self._amount(amount, where)})", WIDE, plain=True)
         if amount.op == "const":
             return Code(f"{value} << {amount.value}", kind) if amount.value < width else constant(0)
         return Code(f"p4_shl{width}({value.text}, {self._amount(amount, where)})", kind, plain=True)
@@ -382,6 +430,8 @@ class Expressions:
         value = self.exact(node.args[0], where)
         width = 128 if "128" in value.type else 64
         amount = node.args[1]
+        if value.type == WIDE:
+            return Code(f"p4_wide_shr({value.text}, {self._amount(amount, where)})", WIDE, plain=True)
         if amount.op == "const" and amount.value < width:
             return Code(f"{value} >> {amount.value}", value.type)
         name = "p4_shr" if value.type.startswith("u") else "p4_sar"
@@ -390,7 +440,7 @@ class Expressions:
     def _amount(self, node: Node, where: str) -> str:
         """The number of bits to shift by, as uint64_t. A wider number is refused."""
         code = self.exact(node, where)
-        if "128" in code.type:
+        if code.type not in ("uint64_t", "int64_t"):
             raise Unsupported(where, "a shift by a value of more than 64 bits", "cast it to bit<8>")
         return code.text
 
@@ -402,6 +452,8 @@ class Expressions:
         if node.op == "two_comp_mod":
             width = 64 if bits <= 64 else 128
             code = self.low_bits(source, bits, where)
+            if bits > 128:
+                return Code(f"p4_wide_signed({code.text}, {bits})", WIDE, plain=True)
             return Code(f"p4_signed{width}({code.text}, {bits})", f"int{width}_t", plain=True)
         low, high = min(source.low, least), max(source.high, most)
         for width in (64, 128):
@@ -409,17 +461,32 @@ class Expressions:
                 value = self._convert(self.exact(source, where), f"int{width}_t")
                 bounds = f"{constant(least).text}, {constant(most).text}"
                 return Code(f"p4_clamp{width}({value.text}, {bounds})", f"int{width}_t", plain=True)
-        raise Unsupported(where, f"saturating arithmetic on {bits} bits", "at most 126 bits are possible")
+        self.reserve(_signed_bits(low, high))
+        parts = [
+            self._convert(code, WIDE).text for code in (self.exact(source, where), constant(least), constant(most))
+        ]
+        return Code(f"p4_wide_clamp({', '.join(parts)})", WIDE, plain=True)
 
-    def _type(self, low: int, high: int, where: str) -> str:
+    def reserve(self, bits: int) -> None:
+        """Makes struct p4_wide large enough for values of `bits` bits."""
+        if bits > 128:
+            self.program.wide_bits = max(self.program.wide_bits, bits + 1)
+
+    def _type(self, low: int, high: int) -> str:
         for kind, (least, most) in _RANGES.items():
             if low >= least and high <= most:
                 return kind
-        raise Unsupported(where, f"a value of more than {MAX_BITS} bits", "cast its operands to a narrower type")
+        self.reserve(_signed_bits(low, high))
+        return WIDE
 
     def _convert(self, code: Code, kind: str, force: bool = False) -> Code:
         if code.type == kind and not (force and code.value is not None):
             return code
+        if kind == WIDE and code.type != WIDE:
+            name = "p4_wide_from" if code.type.startswith("u") else "p4_wide_from_signed"
+            return Code(f"{name}({code.text})", WIDE, plain=True, value=code.value)
+        if code.type == WIDE and kind != WIDE:
+            return Code(f"({kind})p4_wide_low({code.text})", kind, plain=True)
         if code.value is not None and not force and kind in ("uint64_t", "int64_t") and 0 <= code.value < 2**31:
             return Code(code.text, kind, code.plain, code.value)
         return Code(f"({kind}){code}", kind, plain=True)

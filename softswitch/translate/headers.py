@@ -38,11 +38,22 @@ def _layout(base: str, offset: int, chunk: Chunk) -> tuple[str, int, list[tuple[
     return f"{base} + {offset}" if offset else base, bits if has_integer else 0, fields
 
 
+def store_bits(at: str, first: int | str, bits: int, text: str) -> str:
+    return f"{'p4_store_bits' if bits <= 128 else 'p4_wide_store'}({at}, {first}, {bits}, {text});"
+
+
+def load_bits(at: str, first: int, bits: int) -> str:
+    """The C value, in the storage type of `bits`."""
+    if bits > 128:
+        return f"p4_wide_load({at}, {first}, {bits})"
+    return f"({storage(bits)})p4_load_bits({at}, {first}, {bits})"
+
+
 def store(base: str, offset: int, chunk: Chunk) -> list[str]:
     """The C that writes a chunk at `base + offset`."""
     at, bits, fields = _layout(base, offset, chunk)
     if not bits:
-        return [f"p4_store_bits({at}, {first}, {size}, {text});" for text, size, first in fields]
+        return [store_bits(at, first, size, text) for text, size, first in fields]
     parts = []
     for text, size, first in fields:
         wide = f"(uint128_t){text}" if bits > 64 and size <= 64 else text
@@ -55,7 +66,7 @@ def load(base: str, offset: int, chunk: Chunk) -> list[str]:
     """The C that reads a chunk into its lvalues."""
     at, bits, fields = _layout(base, offset, chunk)
     if not bits:
-        return [f"{text} = ({storage(size)})p4_load_bits({at}, {first}, {size});" for text, size, first in fields]
+        return [f"{text} = {load_bits(at, first, size)};" for text, size, first in fields]
     value = f"p4_load{bits}({at})"
     if len(chunk) == 1:
         return [f"{chunk[0][0]} = {value};"]

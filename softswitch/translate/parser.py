@@ -10,7 +10,8 @@ from __future__ import annotations
 from .actions import Actions, if_else
 from .cfile import Function, block, function
 from .errors import BadProgram, Unsupported
-from .expressions import Code, Expressions, constant, mask, storage
+from .expressions import Code, Expressions, Node, constant, mask
+from .headers import load_bits
 from .names import Names
 from .program import Json, Program
 
@@ -195,15 +196,13 @@ class Parser:
         if source["type"] == "lookahead":
             first, bits = source["value"]
             lines, value = self._lookahead(first, bits, where)
-            cut = "" if bits <= field.bits else f" & {constant(mask(field.bits))}"
-            return [*lines, f"{target} = ({storage(field.bits)})({value}{cut});"]
+            leaf = Node("leaf", high=mask(bits), text=value, bits=bits)
+            return [*lines, f"{target} = {self.expressions.assigned(leaf, field.bits, where).text};"]
         return self.actions.statements([{"op": "assign", "parameters": parameters}], [], where)
 
     def _lookahead(self, first: int, bits: int, where: str) -> tuple[list[str], str]:
-        if bits > 128:
-            raise Unsupported(where, f"a lookahead of {bits} bits", "at most 128 are possible")
-        at = "packet->frame + packet->payload_offset"
-        return self._too_short((first + bits + 7) // 8, "return;"), f"p4_load_bits({at}, {first}, {bits})"
+        value = load_bits("packet->frame + packet->payload_offset", first, bits)
+        return self._too_short((first + bits + 7) // 8, "return;"), value
 
     def _advance(self, parameter: Json, in_bytes: bool, where: str) -> list[str]:
         error = self.program.errors.get("ParserInvalidArgument", self.program.errors.get("NoMatch", 2))
@@ -286,10 +285,9 @@ class Parser:
             part, part_mask = value & mask(bits), masks & mask(bits)
             value >>= (bits + 7) // 8 * 8
             masks >>= (bits + 7) // 8 * 8
-            if part_mask == mask(bits):
-                tests.append(f"{text} == {constant(part).text}")
-            elif part_mask:
-                tests.append(f"({text} & {constant(part_mask).text}) == {constant(part & part_mask).text}")
+            if part_mask:
+                leaf = Node("leaf", high=mask(bits), text=text, bits=bits)
+                tests.append(self.expressions.equals(leaf, part, part_mask))
         return " && ".join(reversed(tests)) or "true"
 
     def _loop_bytes(self, loop: list[str]) -> int:

@@ -41,8 +41,6 @@ STANDARD_FIELDS = {
     "priority": 3,
 }
 
-MAX_BITS = 128
-
 # This field of the metadata struct asks for time in ns (README.md). p4c flattens the struct: it calls the field
 # `metadata_t.ns_per_tick`, or, if the struct has structs in it, `metadata_t._ns_per_tick7`.
 _UNIT_FIELD = re.compile(r"[^.]+\.(ns_per_tick|_ns_per_tick\d+)")
@@ -110,6 +108,7 @@ class Program:
         self.source = json.get("program") or "program.p4"
         self.lines = SourceLines(self.source, Path())
         self.problems: list[Unsupported] = []
+        self.wide_bits = 0  # of the widest value, if more than 128
         self.functions = Names()  # of the C file: functions, and structs of header types
         self.members = Names("valid", "length_in", "length", "truncate_bytes", "port_in", "exited", members=True)
         self.types: dict[str, tuple[str, dict[str, HeaderField]]] = {}
@@ -190,10 +189,8 @@ class Program:
                 if bits == "*":
                     self.problems.append(Unsupported(where, f"varbit field {name}", "use headers of fixed length"))
                     bits = 8
-                elif bits > MAX_BITS and not name.startswith("_padding"):
-                    why = f"{bits} bits, at most {MAX_BITS} are possible"
-                    self.problems.append(Unsupported(where, f"field {name}", why))
-                    bits = 8
+                elif bits > 128:
+                    self.wide_bits = max(self.wide_bits, bits + 1)
                 fields[name] = HeaderField(name, names.unique(name), bits, bool(rest and rest[0]))
             self.types[header_type["name"]] = (self.functions.unique(header_type["name"]), fields)
 

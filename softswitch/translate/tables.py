@@ -141,6 +141,9 @@ class Tables:
         if json["target"][1] == "$valid$":
             return TableKey(name, kind, 1, at, [self.program.header(json["target"][0], where).c_text + ".valid"])
         header, member = self.program.field(json["target"], where)
+        if member.bits > 128:
+            construct = f"a key of {member.bits} bits in table {table['name']}"
+            raise Unsupported(where, construct, "at most 128 are possible")
         if kind == "range" and member.bits > 64:
             construct = f"a range of {member.bits} bits in table {table['name']}"
             raise Unsupported(where, construct, "at most 64 are possible")

@@ -13,7 +13,7 @@ from .cfile import Function, block, function, indent
 from .checksums import calculation, checksums, with_payload
 from .control import Control
 from .errors import BadProgram, ManyProblems, Unsupported
-from .expressions import Expressions, storage
+from .expressions import WIDE, Expressions, storage
 from .headers import accessors, instances, structs
 from .names import Names, comment, string, word
 from .parser import Parser
@@ -64,9 +64,7 @@ class _Translator:
         for array in self.json.get(kind, []):
             if array.get("is_direct"):
                 continue
-            if array.get("bitwidth", 64) > 128:
-                why = "at most 128 bits are possible"
-                self.program.problems.append(Unsupported(self.program.where(array), f"register {array['name']}", why))
+            self.expressions.reserve(array.get("bitwidth", 64))
             result[array["name"]] = (self.members.unique(array["name"]), array["size"], array.get("bitwidth", 64))
         return result
 
@@ -125,6 +123,8 @@ class _Translator:
         return functions
 
     def _head(self) -> list[str]:
+        words = (self.program.wide_bits + 63) // 64
+        wide = [f"#define P4_WIDE_WORDS {words}", '#include "p4_wide.h"'] if words > 2 else []
         return [
             "/* SPDX-License-Identifier: GPL-2.0 OR MIT",
             f" * {comment(self.program.source)}, compiled by p4c-bm2-ss and softswitch/translate: do not edit.",
@@ -135,6 +135,7 @@ class _Translator:
             '#include "p4_state.h"',
             '#include "p4_tables.h"',
             '#include "p4_types.h"',
+            *wide,
             '#include "pipeline.h"',
             "",
         ]
@@ -403,7 +404,7 @@ class _Translator:
 
 
 def _element(bits: int) -> str:
-    return next(f"uint{size}_t" for size in (8, 16, 32, 64, 128) if bits <= size or size == 128)
+    return next((f"uint{size}_t" for size in (8, 16, 32, 64, 128) if bits <= size), WIDE)
 
 
 def _public(signature: str, body: list[str], returns: str = "void ") -> list[str]:
