@@ -16,7 +16,6 @@ _UNSUPPORTED = {
     "assume": ("assume", "it would stop the switch; test with simple_switch and take it out"),
     "assign_union": ("a header union", "use separate headers, one of them valid"),
     "assign_union_stack": ("a header union", "use separate headers, one of them valid"),
-    "assign_VL": ("a varbit field", "use headers of fixed length"),
 }
 
 # Fields of standard metadata for features that the switch does not have. A program may only set them to 0.
@@ -245,7 +244,7 @@ class Actions:
             f"if (!{header.c_text}.valid) {{",
             [
                 f"{header.c_text} = (struct {header.c_type}){{ .valid = true }};",
-                f"phv->length += {header.bytes};",
+                f"phv->length += {header.bytes};",  # a varbit field is empty
             ],
         )
 
@@ -253,7 +252,14 @@ class Actions:
         header = self._header(args[0], where)
         if header.metadata:
             return []
-        return [f"p4_remove_header(&{header.c_text}.valid, &phv->length, {header.bytes});"]
+        return [f"p4_remove_header(&{header.c_text}.valid, &phv->length, {header.bytes_text});"]
+
+    def _op_assign_VL(self, args: list[Json], params: list, where: str) -> list[str]:
+        (to, target), (source, value) = (self.program.field(arg["value"], where) for arg in args)
+        left, right = f"{to.c_text}.{target.c_name}", f"{source.c_text}.{value.c_name}"
+        if target.varbit_bytes != value.varbit_bytes:
+            raise BadProgram(f"{where}: varbit fields of different lengths are assigned")
+        return [f"__builtin_memcpy({left}, {right}, sizeof({left}));", f"{left}_bytes = {right}_bytes;"]
 
     def _op_assign_header_stack(self, args: list[Json], params: list, where: str) -> list[str]:
         to, source = (self.program.stack(arg["value"], where) for arg in args)

@@ -8,7 +8,7 @@ from .cfile import Function, block, function
 from .errors import Unsupported
 from .expressions import Expressions, constant, mask
 from .headers import chunks, store, store_bits
-from .program import Json, Program
+from .program import HeaderField, Json, Program
 
 # algorithm -> result bits. The custom CRCs have simple_switch's default parameters.
 _ALGORITHMS = {
@@ -22,7 +22,8 @@ _ALGORITHMS = {
     "identity": 64,
 }
 
-# Consecutive inputs that share a validity condition: (condition or "", [(C text, bits)]).
+# Consecutive inputs that share a validity condition: (condition or "", [(C text, bits)]). A varbit field is a group of its
+# own, and has the most bytes that it can have as a negative number of bits.
 Group = tuple[str, list[tuple[str, int]]]
 
 
@@ -44,19 +45,24 @@ def _groups(program: Program, calculation: Json, where: str) -> list[Group]:
         elif item["type"] == "header":
             header = program.header(item["value"], where)
             valid = f"{header.c_text}.valid"
-            inputs = [(f"{header.c_text}.{field.c_name}", field.bits) for field in header.fields.values()]
+            inputs = [(f"{header.c_text}.{field.c_name}", _input_bits(field)) for field in header.fields.values()]
         elif item["type"] == "field":
             header, field = program.field(item["value"], where)
             valid = "" if header.metadata else f"{header.c_text}.valid"
             text = f"{header.c_text}.{field.c_name}"
-            inputs = [(f"(uint64_t){text}" if header.standard else text, field.bits)]
+            inputs = [(f"(uint64_t){text}" if header.standard else text, _input_bits(field))]
         else:
             raise Unsupported(where, f"an input of kind {item['type']} to a hash", "use fields, constants or headers")
-        if groups and groups[-1][0] == valid:
-            groups[-1][1].extend(inputs)
-        else:
-            groups.append((valid, list(inputs)))
+        for text, bits in inputs:
+            if groups and groups[-1][0] == valid and bits > 0 and groups[-1][1][-1][1] > 0:
+                groups[-1][1].append((text, bits))
+            else:
+                groups.append((valid, [(text, bits)]))
     return groups
+
+
+def _input_bits(field: HeaderField) -> int:
+    return -8 * field.varbit_bytes or field.bits
 
 
 def calculation(program: Program, json: Json) -> tuple[Function, int]:
@@ -66,7 +72,7 @@ def calculation(program: Program, json: Json) -> tuple[Function, int]:
         known = ", ".join(sorted(_ALGORITHMS))
         raise Unsupported(where, f"hash algorithm {json['algo']}", f"the soft switch has {known}")
     groups = _groups(program, json, where)
-    total = sum(bits for _, inputs in groups for _, bits in inputs)
+    total = sum(abs(bits) for _, inputs in groups for _, bits in inputs)
     whole_bytes = all(sum(bits for _, bits in inputs) % 8 == 0 for _, inputs in groups)
     body = [f"uint8_t bytes[{max((total + 7) // 8, 1)}]{'' if whole_bytes else ' = { 0 }'};", "size_t count = 0;"]
     if not total:
@@ -74,7 +80,12 @@ def calculation(program: Program, json: Json) -> tuple[Function, int]:
     lines: list[str] = []
     for valid, inputs in groups:
         inner: list[str] = []
-        if whole_bytes:
+        if inputs[0][1] < 0:
+            text = inputs[0][0]
+            if not whole_bytes:
+                raise Unsupported(where, "a varbit field in a hash beside fields of odd width", "hash whole bytes")
+            inner += [f"__builtin_memcpy(bytes + count, {text}, {text}_bytes);", f"count += {text}_bytes;"]
+        elif whole_bytes:
             for offset, chunk in chunks(inputs):
                 inner += store("bytes + count", offset, chunk)
             inner.append(f"count += {sum(bits for _, bits in inputs) // 8};")

@@ -89,9 +89,10 @@ def storage(bits: int) -> str:
     return "uint64_t" if bits <= 64 else "uint128_t" if bits <= 128 else WIDE
 
 
-def equal(left: str, right: str, bits: int) -> str:
-    """The C condition that two values of `bits` bits, in their storage types, are equal."""
-    return f"{left} == {right}" if bits <= 128 else f"!p4_wide_compare({left}, {right})"
+def _same_field(left: str, right: str, member: HeaderField) -> str:
+    if member.varbit_bytes:
+        return f"{left}_bytes == {right}_bytes && !__builtin_memcmp({left}, {right}, {left}_bytes)"
+    return f"{left} == {right}" if member.bits <= 128 else f"!p4_wide_compare({left}, {right})"
 
 
 class Expressions:
@@ -293,7 +294,7 @@ class Expressions:
 
     def _same_header(self, left: Header, right: Header, negated: bool) -> Code:
         fields = " && ".join(
-            equal(f"{left.c_text}.{a.c_name}", f"{right.c_text}.{b.c_name}", a.bits)
+            _same_field(f"{left.c_text}.{a.c_name}", f"{right.c_text}.{b.c_name}", a)
             for a, b in zip(left.fields.values(), right.fields.values(), strict=True)
         )
         valid = f"{left.c_text}.valid == {right.c_text}.valid"

@@ -79,7 +79,12 @@ def load(base: str, offset: int, chunk: Chunk) -> list[str]:
 
 
 def struct(c_name: str, fields: list[HeaderField], header: bool) -> list[str]:
-    members = [f"{storage(field.bits)} {field.c_name};\t/* {field.bits} bits */" for field in fields]
+    members: list[str] = []
+    for field in fields:
+        if field.varbit_bytes:
+            members += [f"uint8_t {field.c_name}[{field.varbit_bytes}];", f"uint32_t {field.c_name}_bytes;"]
+        else:
+            members.append(f"{storage(field.bits)} {field.c_name};\t/* {field.bits} bits */")
     return block(f"struct {c_name} {{", (["bool valid;"] if header else []) + (members or ["char nothing;"]), "};")
 
 
@@ -107,6 +112,10 @@ def structs(program: Program) -> list[str]:
     return [*lines, *block("struct phv {", members + state, "};"), ""]
 
 
+def _chunks(fields: tuple[HeaderField, ...]) -> list[tuple[int, Chunk]]:
+    return chunks([("header->" + field.c_name, field.bits) for field in fields])
+
+
 def instances(program: Program) -> list:
     """The header instances in struct phv."""
     return [header for header in program.headers.values() if not header.standard]
@@ -122,7 +131,18 @@ def accessors(program: Program, parsed: set[str], emitted: set[str]) -> list[Fun
         types = dict.fromkeys((h.c_type, tuple(h.fields.values())) for h in instances(program) if h.name in names)
         for c_type, fields in types:
             body = []
-            for offset, chunk in chunks([("header->" + field.c_name, field.bits) for field in fields]):
+            cut = next((at for at, field in enumerate(fields) if field.varbit_bytes), len(fields))
+            for offset, chunk in _chunks(fields[:cut]):
                 body += make("at", offset, chunk)
+            if cut < len(fields):
+                data, length = f"header->{fields[cut].c_name}", f"header->{fields[cut].c_name}_bytes"
+                offset = sum(field.bits for field in fields[:cut]) // 8
+                body += [
+                    *([f"at += {offset};"] if offset else []),
+                    f"__builtin_memcpy({f'{data}, at' if prefix == 'load_' else f'at, {data}'}, {length});",
+                ]
+                body += [f"at += {length};"] if fields[cut + 1 :] else []
+                for offset, chunk in _chunks(fields[cut + 1 :]):
+                    body += make("at", offset, chunk)
             made.append(plain_function(prefix + c_type, body, "", "void", pointer.format(c_type)))
     return made

@@ -139,7 +139,8 @@ class Parser:
         if kind == "extract":
             return [f"if (!{self._extract(parameters[0], where)})", "\treturn;"]
         if kind == "extract_VL":
-            raise Unsupported(where, "a varbit field", "use headers of fixed length")
+            bits = self.expressions.assigned(self.expressions.read(parameters[1], where), 32, where).text
+            return [f"if (!{self._extract(parameters[0], where, bits)})", "\treturn;"]
         if kind == "set":
             return self._set(parameters, where)
         if kind == "verify":
@@ -152,14 +153,25 @@ class Parser:
             return self.actions.statements([parameters[0]], [], where)
         raise Unsupported(where, f"parser operation {kind}", "it is not one that p4c is known to emit")
 
-    def _extract(self, parameter: Json, where: str) -> str:
-        """The call that extracts a header; it returns whether the frame is long enough and the stack has room."""
+    def _extract(self, parameter: Json, where: str, *varbit_bits: str) -> str:
+        """The call that extracts a header; it returns whether the frame is long enough and the stack has room.
+        varbit_bits: the C of the length of its varbit field.
+        """
         name = parameter["value"]
         if parameter["type"] not in ("regular", "stack"):
             raise Unsupported(where, "a header union", "use separate headers, one of them valid")
         if name not in self._extracts:
             stack = self.program.stack(name, where) if parameter["type"] == "stack" else None
             header = stack.at(stack.next) if stack else self.program.header(name, where)
+            needed, varbit = str(header.bytes), []
+            if header.varbit and varbit_bits:
+                needed = f"{header.bytes} + bits / 8"
+                varbit = [
+                    *self._failed("bits % 8", "ParserInvalidArgument", 6, "return false;"),
+                    *self._too_short(needed, "return false;"),
+                    *self._failed(f"bits / 8 > {header.varbit.varbit_bytes}", "HeaderTooShort", 4, "return false;"),
+                    f"{header.c_text}.{header.varbit.c_name}_bytes = (uint32_t)bits / 8;",
+                ]
             self.extracted |= {element.name for element in stack.elements} if stack else {name}
             body = [
                 "const uint8_t *at = packet->frame + packet->payload_offset;",
@@ -169,17 +181,22 @@ class Parser:
                     if stack
                     else []
                 ),
-                *self._too_short(header.bytes, "return false;"),
-                f"packet->payload_offset += {header.bytes};",
+                *(varbit or self._too_short(header.bytes, "return false;")),
+                f"packet->payload_offset += {needed};",
                 f"{header.c_text}.valid = true;",
                 f"load_{header.c_type}(&{header.c_text}, at);",
                 *([f"{stack.next}++;"] if stack else []),
                 "return true;",
             ]
-            made = function(self.program.functions.prefixed("parse_header_", name), body, returns="bool")
+            made = function(
+                self.program.functions.prefixed("parse_header_", name),
+                body,
+                returns="bool",
+                parameters=["uint64_t bits"] if varbit else [],
+            )
             self._extracts[name] = made
             self.made.append(made)
-        return self._extracts[name].call()
+        return self._extracts[name].call(*varbit_bits)
 
     def _failed(self, condition: str, error: str, code: int, leave: str) -> list[str]:
         """`code`: of the error in programs whose JSON has no list of errors."""
@@ -297,19 +314,17 @@ class Parser:
             op["parameters"][0]["value"]
             for name in loop
             for op in self.states[name]["parser_ops"]
-            if op["op"] == "extract" and op["parameters"][0]["type"] == "stack"
+            if _extracts_to_stack(op)
         }
         for name in loop:
             state = self.states[name]
-            others = [
-                op for op in state["parser_ops"] if op["op"] != "extract" or op["parameters"][0]["type"] != "stack"
-            ]
+            others = [op for op in state["parser_ops"] if not _extracts_to_stack(op)]
             furthest = max(furthest, self._read_bytes({**state, "parser_ops": others}))
             if self._read_bytes({**state, "parser_ops": others, "transition_key": []}):
                 return 2**32
         for name in stacks:
             stack = self.program.stacks[name]
-            total += stack.size * stack.elements[0].bytes
+            total += stack.size * stack.elements[0].max_bytes
         return total + furthest
 
     def _read_bytes(self, state: Json) -> int:
@@ -317,10 +332,10 @@ class Parser:
         consumed = furthest = 0
         for op in state["parser_ops"]:
             first: Json = op["parameters"][0] if op["parameters"] else None
-            if op["op"] == "extract" and first["type"] == "regular" and first["value"] in self.program.headers:
-                consumed += self.program.headers[first["value"]].bytes
-            elif op["op"] == "extract" and first["type"] == "stack" and first["value"] in self.program.stacks:
-                consumed += self.program.stacks[first["value"]].elements[0].bytes
+            if op["op"].startswith("extract") and first["type"] == "regular" and first["value"] in self.program.headers:
+                consumed += self.program.headers[first["value"]].max_bytes
+            elif op["op"].startswith("extract") and first["type"] == "stack" and first["value"] in self.program.stacks:
+                consumed += self.program.stacks[first["value"]].elements[0].max_bytes
             elif op["op"] == "advance":
                 # An advance by a field of the packet can reach the end of any frame.
                 known = first["type"] == "hexstr"
@@ -334,3 +349,7 @@ class Parser:
             if part["type"] == "lookahead":
                 furthest = max(furthest, consumed + (sum(part["value"]) + 7) // 8)
         return max(consumed, furthest)
+
+
+def _extracts_to_stack(op: Json) -> bool:
+    return op["op"].startswith("extract") and op["parameters"][0]["type"] == "stack"

@@ -51,8 +51,9 @@ NS_PER_TICK = 1000  # without this field: simple_switch's us
 class HeaderField:
     name: str
     c_name: str
-    bits: int
+    bits: int  # of a varbit field: 0
     signed: bool
+    varbit_bytes: int = 0  # the most that a varbit field can have
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,21 @@ class Header:
 
     @property
     def bytes(self) -> int:
+        """Without its varbit field."""
         return self.bits // 8
+
+    @property
+    def varbit(self) -> HeaderField | None:
+        return next((field for field in self.fields.values() if field.varbit_bytes), None)
+
+    @property
+    def max_bytes(self) -> int:
+        return self.bytes + (self.varbit.varbit_bytes if self.varbit else 0)
+
+    @property
+    def bytes_text(self) -> str:
+        """The C of its length now."""
+        return f"({self.bytes} + {self.c_text}.{self.varbit.c_name}_bytes)" if self.varbit else str(self.bytes)
 
 
 @dataclass(frozen=True)
@@ -184,12 +199,20 @@ class Program:
         for header_type in self.json["header_types"]:
             names = Names("valid", members=True)
             fields = {}
+            fixed = sum(bits for _, bits, *_ in header_type["fields"] if bits != "*")
+            before = 0
             for name, bits, *rest in header_type["fields"]:
-                where = self.lines.find(r"\b", name, r"\s*;")
                 if bits == "*":
-                    self.problems.append(Unsupported(where, f"varbit field {name}", "use headers of fixed length"))
-                    bits = 8
-                elif bits > 128:
+                    if before % 8:
+                        where = self.lines.find(r"\b", name, r"\s*;")
+                        why = f"it begins at bit {before}: put it at a whole byte"
+                        self.problems.append(Unsupported(where, f"varbit field {name}", why))
+                    c_name = names.unique(name)
+                    names.unique(name + "_bytes")
+                    fields[name] = HeaderField(name, c_name, 0, False, header_type["max_length"] - fixed // 8)
+                    continue
+                before += bits
+                if bits > 128:
                     self.wide_bits = max(self.wide_bits, bits + 1)
                 fields[name] = HeaderField(name, names.unique(name), bits, bool(rest and rest[0]))
             self.types[header_type["name"]] = (self.functions.unique(header_type["name"]), fields)

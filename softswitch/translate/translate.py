@@ -269,14 +269,14 @@ class _Translator:
     def _deparse(self, order: list[str]) -> list[str]:
         """Writes the headers right before the payload, which does not move."""
         headers = [self.program.header(name, self.program.where(self.json["deparsers"][0])) for name in order]
-        total = sum(header.bytes for header in headers)
+        total = sum(header.max_bytes for header in headers)
         self.headroom = max(LEAST_HEADROOM_BYTES, (total + 63) // 64 * 64)
         lines = ["struct phv *phv = packet->phv;", "uint32_t header_bytes = 0;", "uint8_t *at;", ""]
         lines += checksums(self.program, self.expressions, self.actions.calculations, verify=False)
         for primitive in self.json["deparsers"][0].get("primitives", []):
             with self.program.collect():
                 lines += self.actions.statements([primitive], [], self.program.where(primitive))
-        lines += [f"header_bytes += {h.c_text}.valid ? {h.bytes} : 0;" for h in headers]
+        lines += [f"header_bytes += {h.c_text}.valid ? {h.bytes_text} : 0;" for h in headers]
         lines += [
             "at = packet->frame + packet->payload_offset - header_bytes;",
             "packet->frame_bytes += header_bytes - packet->payload_offset;",
@@ -286,7 +286,7 @@ class _Translator:
         for header in headers:
             lines += block(
                 f"if ({header.c_text}.valid) {{",
-                [f"store_{header.c_type}(at, &{header.c_text});", f"at += {header.bytes};"],
+                [f"store_{header.c_type}(at, &{header.c_text});", f"at += {header.bytes_text};"],
             )
         return [
             *lines,
