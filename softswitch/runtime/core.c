@@ -61,7 +61,7 @@ struct core *core_create(void *memory, const struct core_config *config)
 
 	memset(core, 0, sizeof(*core));
 	core->config = *config;
-	core->pipeline = pipeline_create(at + layout.pipeline);
+	core->pipeline = pipeline_create(at + layout.pipeline, &core->now_ns);
 	core->arrivals.entries = (struct heap_entry *)(at + layout.arrivals);
 	core->departures.entries = (struct heap_entry *)(at + layout.departures);
 	core->outputs.entries = (struct heap_entry *)(at + layout.outputs);

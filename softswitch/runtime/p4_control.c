@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Dispatches a request by its first word, and answers requests for registers, counters and random numbers.
+ * Dispatches a request by its first word, and answers requests for registers, counters, meters and random numbers.
  */
 #include "p4_control.h"
 #include "p4_request.h"
@@ -39,6 +39,18 @@ static bool read_index(struct p4_request *request, const char *name, uint32_t si
 	}
 	*index = (uint32_t)value;
 	return true;
+}
+
+/* The same, or `all`. */
+static bool read_index_or_all(struct p4_request *request, const char *name, uint32_t size, uint32_t *index,
+			      bool *all)
+{
+	struct words ahead = request->words;
+
+	*all = words_next(&ahead) && words_is(&ahead, "all");
+	if (!*all)
+		return read_index(request, name, size, index);
+	return p4_next_word(request);
 }
 
 /* The largest element that a request can write; wider ones can be read. */
@@ -170,6 +182,77 @@ static void control_counter(struct p4_request *request)
 	}
 }
 
+static struct p4_meter *meter_at(struct p4_request *request, const struct p4_meter_info *info, uint32_t index)
+{
+	const struct p4_table_info *table;
+
+	if (!info->table)
+		return &((struct p4_meter *)(request->pipeline + info->offset))[index];
+	table = request->program->tables[info->table - 1];
+	return (struct p4_meter *)((uint8_t *)p4_row(p4_table_of(request, table), index, table->row_bytes) +
+				   info->offset);
+}
+
+/* Reads "RATE BURST RATE BURST", committed first. The buckets start full, as in simple_switch. */
+static bool read_meter(struct p4_request *request, struct p4_meter *meter)
+{
+	uint128_t value;
+
+	*meter = (struct p4_meter){.configured = true};
+	for (int rate = P4_METER_RATES; rate--;) {
+		struct p4_meter_bucket *bucket = &meter->buckets[rate];
+
+		p4_next_word(request);
+		if (!p4_number_word(request, "rate", 64, &value))
+			return false;
+		bucket->per_second = (uint64_t)value;
+		p4_next_word(request);
+		if (!p4_number_word(request, "burst", 62, &value))
+			return false;
+		bucket->burst = bucket->tokens = (uint64_t)value;
+	}
+	if (!p4_at_end(request))
+		return false;
+	if (meter->buckets[P4_METER_COMMITTED].per_second <= meter->buckets[P4_METER_PEAK].per_second &&
+	    meter->buckets[P4_METER_PEAK].per_second <= P4_METER_MAX_RATE)
+		return true;
+	text_put(p4_error(request),
+		 "meter: a rate is at most 10000000000 a second, and the committed rate at most "
+		 "the peak rate\n");
+	return false;
+}
+
+static void control_meter(struct p4_request *request)
+{
+	const struct p4_program_info *program = request->program;
+	const struct p4_meter_info *info;
+	struct p4_meter meter = {.configured = false};
+	uint32_t index = 0, size;
+	bool set, all;
+	int number;
+
+	if (!p4_next_word(request) ||
+	    !(words_is(&request->words, "set") || words_is(&request->words, "clear"))) {
+		text_put(p4_error(request),
+			 "meter: set NAME INDEX|all RATE BURST PEAK_RATE PEAK_BURST, or clear "
+			 "NAME INDEX|all\n");
+		return;
+	}
+	set = words_is(&request->words, "set");
+	number = read_name(request, "meter", program->meters, sizeof(*info), program->meter_count);
+	if (number < 0)
+		return;
+	info = &program->meters[number];
+	size = info->table ? p4_table_of(request, program->tables[info->table - 1])->used : info->size;
+	if (!read_index_or_all(request, info->name, size, &index, &all))
+		return;
+	if (set ? !read_meter(request, &meter) : !p4_at_end(request))
+		return;
+	for (size = all ? size : index + 1; index < size; index++)
+		*meter_at(request, info, index) = meter;
+	text_put(&request->reply, "ok\n");
+}
+
 static void control_random(struct p4_request *request)
 {
 	uint128_t seed;
@@ -197,6 +280,8 @@ size_t p4_control(const struct p4_program_info *program, void *pipeline, const c
 		control_register(&request);
 	} else if (words_is(&request.words, "counter")) {
 		control_counter(&request);
+	} else if (words_is(&request.words, "meter")) {
+		control_meter(&request);
 	} else if (words_is(&request.words, "random")) {
 		control_random(&request);
 	} else {

@@ -5,6 +5,7 @@
 #ifndef SOFTSWITCH_P4_STATE_H
 #define SOFTSWITCH_P4_STATE_H
 
+#include "p4_meter.h"
 #include "p4_tables.h"
 
 struct p4_counter {
@@ -28,13 +29,22 @@ struct p4_counter_info {
 	size_t offset;	/* of element 0 in struct pipeline; unused in a direct counter */
 };
 
+struct p4_meter_info {
+	const char *name;
+	uint32_t size;
+	uint32_t table; /* direct meter: index of its table + 1; else 0 */
+	size_t offset;	/* of element 0 in struct pipeline; of the meter in its row, if direct */
+};
+
 struct p4_program_info {
 	const struct p4_table_info *const *tables;
 	const struct p4_register_info *registers;
 	const struct p4_counter_info *counters;
+	const struct p4_meter_info *meters;
 	uint32_t table_count;
 	uint32_t register_count;
 	uint32_t counter_count;
+	uint32_t meter_count;
 	size_t random_offset; /* of the uint64_t state of random(), in struct pipeline */
 };
 

@@ -147,7 +147,9 @@ bool p4_table_set(struct p4_table *table, uint32_t action, uint32_t priority, co
 		__builtin_memmove((uint8_t *)row + info->row_bytes, row,
 				  (size_t)(table->used - 1 - at) * info->row_bytes);
 	}
-	row_fill(info, p4_row(table, at, info->row_bytes), action, priority, words);
+	row = p4_row(table, at, info->row_bytes);
+	__builtin_memset(row, 0, info->row_bytes);
+	row_fill(info, row, action, priority, words);
 	if (hashed(info))
 		bucket_add(table, at);
 	count_length(table, priority, 1);

@@ -59,7 +59,7 @@ struct p4_table_info {
 	size_t table_offset; /* of its struct p4_table in struct pipeline */
 };
 
-/* One entry. words: key, masks and arguments. Only ternary tables have masks; a range has its last value as its mask. */
+/* One entry. words: key, masks and arguments, then the state of a direct meter. Only ternary tables have masks; a range has its last value as its mask. */
 struct p4_row {
 	uint32_t action;   /* index into the table's actions; action_count: none */
 	uint32_t priority; /* ternary: priority; lpm: prefix length */
@@ -204,7 +204,7 @@ void p4_table_init(struct p4_table *table, const struct p4_table_info *info, voi
 /* The entry with this key (and masks, and prefix length) at any priority, or NULL. */
 struct p4_row *p4_table_find(struct p4_table *table, uint32_t length, const uint64_t *words);
 
-/* Adds an entry, or replaces the entry with the same key and resets its direct counter. words: key, masks and arguments,
+/* Adds an entry, or replaces the entry with the same key and resets its direct counter, not its meter. words: key, masks and arguments,
  * as in struct p4_row; the caller has already ANDed the value of each ternary and each lpm field with its mask.
  * priority: in lpm tables the prefix length, in exact tables 0. False: the table is full.
  */

@@ -82,8 +82,10 @@ static inline uint64_t pipeline_ticks(uint64_t time_ns)
 }
 
 size_t pipeline_memory_bytes(void);
-/* memory: pipeline_memory_bytes() bytes aligned to 16; used until the switch ends. */
-struct pipeline *pipeline_create(void *memory);
+/* memory: pipeline_memory_bytes() bytes aligned to 16. now_ns: the time of ingress or egress, for meters. Both are used
+ * until the switch ends.
+ */
+struct pipeline *pipeline_create(void *memory, const uint64_t *now_ns);
 
 /* The registers from which the program reads the queue lengths, with one element for each of PIPELINE_PORTS ports.
  * NULL: the program does not declare the register. The queues keep each element equal to the length of its queue.

@@ -56,8 +56,9 @@ size_t pipeline_memory_bytes(void)
 	return sizeof(struct pipeline);
 }
 
-struct pipeline *pipeline_create(void *memory)
+struct pipeline *pipeline_create(void *memory, const uint64_t *now_ns)
 {
+	(void)now_ns;
 	memset(memory, 0, sizeof(struct pipeline));
 	return memory;
 }

@@ -11,7 +11,6 @@ from .program import Header, Json, Program
 
 _UNSUPPORTED = {
     "generate_digest": ("digest", "nothing is sent to the control plane; count in a register or a counter"),
-    "execute_meter": ("a meter", "compute the rate in registers"),
     "assert": ("assert", "it would stop the switch; test with simple_switch and take it out"),
     "assume": ("assume", "it would stop the switch; test with simple_switch and take it out"),
     "assign_union": ("a header union", "use separate headers, one of them valid"),
@@ -40,8 +39,13 @@ class Actions:
     ) -> None:
         self.program = program
         self.expressions = expressions
-        self.arrays = arrays  # registers and counters: name -> (C name, size, bits)
+        self.arrays = arrays  # registers, counters and meters: name -> (C name, size, bits)
         self.filled = filled  # registers that the switch fills (queue_registers.py)
+        # What a packet takes of a meter: C text by name.
+        self.meter_units = {
+            meter["name"]: "phv->length_in" if meter["type"] == "bytes" else "1"
+            for meter in program.json.get("meter_arrays", [])
+        }
         self.calculations: dict[str, tuple[Function, int]] = {}
         self.warnings: list[str] = []
         self.functions: dict[int, Function | None] = {}
@@ -315,6 +319,13 @@ class Actions:
     def _op_count(self, args: list[Json], params: list, where: str) -> list[str]:
         name, size, _ = self._array(args[0], where)
         return [f"p4_count(pipeline->{name}, {size}, {self._index(args[1], params, where)}, phv->length_in);"]
+
+    def _op_execute_meter(self, args: list[Json], params: list, where: str) -> list[str]:
+        name, size, _ = self._array(args[0], where)
+        target, bits = self._target(args[2], where)
+        index = self._index(args[1], params, where)
+        color = f"p4_meter_color(&pipeline->{name}[{index}], *pipeline->now_ns, {self.meter_units[args[0]['value']]})"
+        return [f"if ({index} < {size})", f"\t{target} = {color};"]
 
     def _op_mark_to_drop(self, args: list[Json], params: list, where: str) -> list[str]:
         return ["packet->std.egress_spec = PIPELINE_DROP_PORT;", "packet->std.mcast_grp = 0;"]

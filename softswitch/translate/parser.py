@@ -14,6 +14,7 @@ from .expressions import Code, Expressions, Node, constant, mask
 from .headers import load_bits
 from .names import Names
 from .program import Json, Program
+from .tables import Tables
 
 MAX_STATES = 1 << 16  # of a loop that reads nothing: simple_switch never leaves it
 
@@ -21,10 +22,11 @@ MAX_STATES = 1 << 16  # of a loop that reads nothing: simple_switch never leaves
 class Parser:
     """`start` is the C call that parses a packet. `max_bytes`: no path reads further into a frame."""
 
-    def __init__(self, program: Program, expressions: Expressions, actions: Actions) -> None:
+    def __init__(self, program: Program, expressions: Expressions, actions: Actions, tables: Tables) -> None:
         self.program = program
         self.expressions = expressions
         self.actions = actions
+        self.tables = tables
         self.made: list[Function] = []
         self.extracted: set[str] = set()
         parsers = program.json["parsers"]
@@ -270,7 +272,12 @@ class Parser:
                 default = transition["next_state"]
                 break
             if kind == "parse_vset":
-                raise Unsupported(where, "value_set", "write the values in the select expression")
+                if transition["mask"] is not None:
+                    raise Unsupported(where, f"a mask for value set {transition['value']}", "mask the key")
+                simple = False
+                condition = self.tables.value_set(transition["value"], keys, where)
+                cases.append((condition, transition["next_state"]))
+                continue
             simple &= transition["mask"] is None
             cases.append((self._case(transition, keys), transition["next_state"]))
         if simple and cases and len({text for text, _ in cases}) == len(cases):

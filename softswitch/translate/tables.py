@@ -16,6 +16,8 @@ from .program import Json, Program
 _MATCHES = {"exact": "P4_EXACT", "lpm": "P4_LPM", "ternary": "P4_TERNARY", "range": "P4_RANGE"}
 MAX_ROW_WORDS = 192  # as in p4_table_control.c
 MAX_ENTRIES = 1 << 24
+MEMBER = -1  # id of the action of value sets
+METER_BYTES = 80  # struct p4_meter
 
 
 @dataclass
@@ -55,8 +57,13 @@ class MatchTable:
         return self.key_words * (2 if self.masked else 1)
 
     @property
-    def row_bytes(self) -> int:
+    def meter_offset(self) -> int:
+        """Of its direct meter in a row."""
         return 24 + 8 * (self.argument_start + self.argument_words)
+
+    @property
+    def row_bytes(self) -> int:
+        return self.meter_offset + (METER_BYTES if self.json.get("direct_meters") else 0)
 
     @property
     def buckets(self) -> int:
@@ -74,6 +81,8 @@ class Tables:
         self.names = names  # of members of struct pipeline
         self.tables: dict[str, MatchTable] = {}
         self.made: list[Function] = []
+        self.sets: list[Function] = []
+        program.actions[MEMBER] = {"name": "member", "runtime_data": [], "primitives": []}
 
     def read(self, pipeline: Json) -> None:
         """Adds the tables of one pipeline and the functions that apply them."""
@@ -91,8 +100,6 @@ class Tables:
         where = self.program.where(json)
         if json.get("type", "simple") != "simple":
             raise Unsupported(where, f"table {json['name']} with an action profile", "use the actions themselves")
-        if json.get("direct_meters"):
-            raise Unsupported(where, f"direct meter of table {json['name']}", "compute the rate in registers")
         if json.get("support_timeout"):
             raise Unsupported(where, f"idle timeout of table {json['name']}", "delete entries from the control plane")
         if json.get("max_size", 0) > MAX_ENTRIES:
@@ -209,6 +216,9 @@ class Tables:
         lines += ["", f"row = {call};"]
         if table.branches == "hit":
             lines.append("hit = row != NULL;")
+        meter = table.json.get("direct_meters")
+        if meter:
+            lines += ["if (row)", "\t" + self._meter(table, meter)]
         default = f"row = p4_default_row(table, {table.size}, {table.row_bytes});"
         if table.json.get("with_counters"):
             lines += block("if (row) {", ["row->packets++;", "row->bytes += phv->length_in;"], "} else {")
@@ -216,6 +226,49 @@ class Tables:
         else:
             lines += ["if (!row)", "\t" + default]
         return lines
+
+    def _meter(self, table: MatchTable, name: str) -> str:
+        """Only an entry has a meter: a miss leaves the result as it is, as in simple_switch."""
+        meter = next(meter for meter in self.program.json["meter_arrays"] if meter["name"] == name)
+        header, member = self.program.field(meter["result_target"], table.where)
+        state = f"(struct p4_meter *)((uint8_t *)row + {table.meter_offset})"
+        units = self.actions.meter_units[name]
+        return f"{header.c_text}.{member.c_name} = p4_meter_color({state}, *pipeline->now_ns, {units});"
+
+    def value_set(self, name: str, keys: list[tuple[str, int]], where: str) -> str:
+        """The C condition that a parser's key, (C text, bits) of each part, is in a value set: an exact table whose only
+        action is `member`.
+        """
+        set_json = next(item for item in self.program.json["parse_vsets"] if item["name"] == name)
+        widths = [bits for _, bits in keys]
+        if max(widths) > 128:
+            raise Unsupported(where, f"a value set of {max(widths)} bits", "at most 128 are possible")
+        table = self.tables.get(name)
+        if table is None:
+            parts, at = [], 0
+            for number, bits in enumerate(widths):
+                words = [f"part_{number}_{word}" for word in range((bits + 63) // 64)]
+                parts.append(TableKey(f"part_{number}", "exact", bits, at, words))
+                at += len(words)
+            json = {"name": name, "max_size": set_json.get("max_size") or 1024, "next_tables": {}}
+            table = MatchTable(json, where, self.names.unique(name), parts, at, "exact", [MEMBER], 0, False)
+            table.argument_at[MEMBER] = []
+            texts = [text for key in parts for text in key.texts]
+            body = [
+                f"const struct p4_table *table = &pipeline->table_{table.name};",
+                f"const uint64_t key[{at}] = {{ {', '.join(texts)} }};",
+                "",
+                f"return p4_find_exact(table, key, {at}, {table.buckets}, {table.row_bytes}) != NULL;",
+            ]
+            function_name = self.program.functions.prefixed("apply_", name)
+            parameters = [f"uint64_t {text}" for text in texts]
+            table.apply = function(function_name, body, f"{where} value set {comment(name)}", "bool", parameters)
+            self.sets.append(table.apply)
+            self.tables[name] = table
+        if [key.bits for key in table.keys] != widths:
+            raise Unsupported(where, f"value set {name} for keys of different widths", "use one set for each")
+        assert table.apply is not None
+        return table.apply.call(*(word for text, bits in keys for word in _words(text, bits)))
 
     def _run(self, table: MatchTable) -> list[str]:
         lines = []

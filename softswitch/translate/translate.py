@@ -51,11 +51,12 @@ class _Translator:
         self.expressions = Expressions(self.program)
         self.registers = self._arrays("register_arrays")
         self.counters = self._arrays("counter_arrays")
-        arrays = {**self.registers, **self.counters}
+        self.meters = self._arrays("meter_arrays")
+        arrays = {**self.registers, **self.counters, **self.meters}
         self.filled = queue_registers.find(self.program, json.get("register_arrays", []))
         self.actions = Actions(self.program, self.expressions, arrays, set(self.filled))
         self.tables = Tables(self.program, self.actions, self.members)
-        self.parser = Parser(self.program, self.expressions, self.actions)
+        self.parser = Parser(self.program, self.expressions, self.actions, self.tables)
         unit = self.program.unit_field
         self.unit = [f"{unit} = 1;\t/* all stamps are in ns */"] if unit else []
 
@@ -87,6 +88,7 @@ class _Translator:
         functions = [
             *accessors(program, self.parser.extracted, set(order)),
             *hashes,
+            *self.tables.sets,
             *self.parser.made,
             *self.actions.made,
             *self.tables.made,
@@ -107,8 +109,10 @@ class _Translator:
     def _refuse_externs(self) -> None:
         problems = self.program.problems
         for meter in self.json.get("meter_arrays", []):
-            why = "compute the rate in registers"
-            problems.append(Unsupported(self.program.where(meter), f"meter {meter['name']}", why))
+            if meter["rate_count"] != 2:
+                why = "v1model's meters have two"
+                construct = f"meter {meter['name']} with {meter['rate_count']} rates"
+                problems.append(Unsupported(self.program.where(meter), construct, why))
         for extern in self.json.get("extern_instances", []):
             why = "it is not part of v1model"
             problems.append(Unsupported(self.program.where(extern), f"extern {extern['name']}", why))
@@ -142,9 +146,12 @@ class _Translator:
 
     def _storage(self) -> list[str]:
         members = ["uint64_t random;\t/* state of random() */"]
+        if self.json.get("meter_arrays"):
+            members.append("const uint64_t *now_ns;")
         for name, size, bits in self.registers.values():
             members.append(f"{_element(bits)} {name}[{size}];")
         members += [f"struct p4_counter {name}[{size}];" for name, size, _ in self.counters.values()]
+        members += [f"struct p4_meter {name}[{size}];" for name, size, _ in self.meters.values()]
         members += self.tables.members()
         text = "/* Registers, counters and tables. */"
         return [text, *block("struct pipeline {", members, "};"), ""]
@@ -348,10 +355,22 @@ class _Translator:
                 c_name, size, _ = self.counters[counter["name"]]
                 rows.append(f"{{ {name}, {size}, 0, offsetof(struct pipeline, {c_name}) }},")
         lines += [*block("static const struct p4_counter_info counter_infos[] = {", rows or ["{ 0 },"], "};"), ""]
+        meters = []
+        for meter in self.json.get("meter_arrays", []):
+            name = string(word(meter["name"]))
+            if not meter["is_direct"]:
+                c_name, size, _ = self.meters[meter["name"]]
+                meters.append(f"{{ {name}, {size}, 0, offsetof(struct pipeline, {c_name}) }},")
+            elif meter["binding"] in visible:
+                offset = self.tables.tables[meter["binding"]].meter_offset
+                meters.append(f"{{ {name}, 0, {visible.index(meter['binding']) + 1}, {offset} }},")
+        if meters:
+            lines += [*block("static const struct p4_meter_info meter_infos[] = {", meters, "};"), ""]
         values = {
             "tables": "table_infos",
             "registers": "register_infos",
             "counters": "counter_infos",
+            **({"meters": "meter_infos", "meter_count": len(meters)} if meters else {}),
             "table_count": len(visible),
             "register_count": len(items),
             "counter_count": len(rows),
@@ -369,6 +388,7 @@ class _Translator:
             "struct pipeline *pipeline = memory;",
             "",
             "__builtin_memset(pipeline, 0, sizeof(*pipeline));",
+            *(["pipeline->now_ns = now_ns;"] if self.json.get("meter_arrays") else []),
             *self.tables.initialisation(),
             *[f"pipeline->{member}[0] = 1;" for name, member in filled.items() if name == queue_registers.FLAG],
             "return pipeline;",
@@ -391,7 +411,7 @@ class _Translator:
             f"const uint32_t pipeline_ns_per_tick = {1 if self.unit else NS_PER_TICK};",
             "",
             *_public("pipeline_memory_bytes(void)", ["return sizeof(struct pipeline);"], "size_t "),
-            *_public("pipeline_create(void *memory)", create, "struct pipeline *"),
+            *_public("pipeline_create(void *memory, const uint64_t *now_ns)", create, "struct pipeline *"),
             *_public(
                 "pipeline_queue_registers(struct pipeline *pipeline)", registers, "struct pipeline_queue_registers "
             ),
