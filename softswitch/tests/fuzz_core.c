@@ -46,8 +46,9 @@ static char vocabulary[] =
 	"report silent send_to send_to_collector arrivals arrival_drops admitted_packets "
 	"queue_packets queue_bytes queue_registers_filled ingress_card_seq random seed  \n "
 	"schedule steps opportunities start loss good bad to_bad to_good jitter "
+	"multicast recirculation group meter all "
 	"\x01\x7f\xff %s%n 1000 200000000 1e9 1_000";
-static const char *words[108];
+static const char *words[113];
 static size_t word_count;
 
 static void split_words(void)

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from .core_driver import ROOT, make
+from .translate import test_meters, test_passes, test_stacks, test_varbit, test_wide
 
 PROGRAMS = {  # of tests/translate, with requests that fit them
     "checksums": [],
@@ -35,13 +36,28 @@ PROGRAMS = {  # of tests/translate, with requests that fit them
         "counter read exact_hits",
     ],
 }
+FRAGMENTS = {  # written by test modules
+    "stacks": (test_stacks.write, []),
+    "passes": (
+        test_passes.write,
+        ["multicast set 4 1 11 2 12", "mirror set 5 1 group 4", "recirculation set rate 1000000000 delay 10"],
+    ),
+    "wide": (test_wide.write, ["register write table 1 0x123"]),
+    "varbit": (test_varbit.write, []),
+    "meters": (
+        test_meters.write,
+        ["meter set rates all 1000 500 2000 800", "table set kinds 0 0 = member", "table set by_port 0 = pass"],
+    ),
+}
+PROGRAMS |= {name: requests for name, (_, requests) in FRAGMENTS.items()}
 
 
 @pytest.mark.parametrize(("pipeline", "seed"), [("test", 1), ("p4", 1), ("p4", 2), *((name, 1) for name in PROGRAMS)])
 def test_core__survives_random_requests_and_frames(pipeline: str, seed: int) -> None:
     name, words = ("softswitch" if pipeline == "p4" else f"softswitch-{pipeline}"), [f"PIPELINE={pipeline}"]
     if pipeline in PROGRAMS:
-        json = ROOT / f"softswitch/tests/translate/programs/build/{pipeline}.json"
+        committed = ROOT / f"softswitch/tests/translate/programs/build/{pipeline}.json"
+        json = FRAGMENTS[pipeline][0]() if pipeline in FRAGMENTS else committed
         words = [
             f"P4_JSON={json}",
             f"PROGRAM_OBJ={ROOT}/build/obj/{name}-sanitize",

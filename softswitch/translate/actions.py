@@ -206,12 +206,6 @@ class Actions:
     def _value(self, json: Json, bits: int, params: list, where: str) -> Code:
         return self.expressions.assigned(self.expressions.read(json, where, params), bits, where)
 
-    def _header(self, json: Json, where: str):
-        header = self.expressions.read(json, where).header
-        if header is None:
-            raise BadProgram(f"{where}: {json['type']} in the place of a header")
-        return header
-
     def _op_assign(self, args: list[Json], params: list, where: str) -> list[str]:
         node = self.expressions.read(args[1], where, params)
         if (
@@ -230,7 +224,7 @@ class Actions:
         return [f"{target} = {self.expressions.assigned(node, bits, where).text};"]
 
     def _op_assign_header(self, args: list[Json], params: list, where: str) -> list[str]:
-        return self._copy_header(*(self._header(arg, where) for arg in args))
+        return self._copy_header(*(self.expressions.header(arg, where) for arg in args))
 
     def _copy_header(self, to: Header, source: Header) -> list[str]:
         # The fields of an invalid source are not copied.
@@ -241,7 +235,7 @@ class Actions:
         )
 
     def _op_add_header(self, args: list[Json], params: list, where: str) -> list[str]:
-        header = self._header(args[0], where)
+        header = self.expressions.header(args[0], where)
         if header.metadata:
             return []
         return block(
@@ -253,7 +247,7 @@ class Actions:
         )
 
     def _op_remove_header(self, args: list[Json], params: list, where: str) -> list[str]:
-        header = self._header(args[0], where)
+        header = self.expressions.header(args[0], where)
         if header.metadata:
             return []
         return [f"p4_remove_header(&{header.c_text}.valid, &phv->length, {header.bytes_text});"]
@@ -322,7 +316,7 @@ class Actions:
 
     def _op_execute_meter(self, args: list[Json], params: list, where: str) -> list[str]:
         name, size, _ = self._array(args[0], where)
-        target, bits = self._target(args[2], where)
+        target, _ = self._target(args[2], where)
         index = self._index(args[1], params, where)
         color = f"p4_meter_color(&pipeline->{name}[{index}], *pipeline->now_ns, {self.meter_units[args[0]['value']]})"
         return [f"if ({index} < {size})", f"\t{target} = {color};"]

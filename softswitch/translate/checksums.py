@@ -22,8 +22,8 @@ _ALGORITHMS = {
     "identity": 64,
 }
 
-# Consecutive inputs that share a validity condition: (condition or "", [(C text, bits)]). A varbit field is a group of its
-# own, and has the most bytes that it can have as a negative number of bits.
+# Consecutive inputs that share a validity condition: (condition or "", [(C text, bits)]). A varbit field is a group of
+# its own; the most bits that it can have are there as a negative number.
 Group = tuple[str, list[tuple[str, int]]]
 
 

@@ -132,6 +132,18 @@ class Expressions:
             return self._leaf_of(last, last.fields[value[1]])
         raise Unsupported(where, f"an operand of kind {kind}", "only fields, constants and arguments are")
 
+    def header(self, json: Json, where: str, parameters: list[tuple[str, int]] | None = None) -> Header:
+        header = self.read(json, where, parameters).header
+        if header is None:
+            raise BadProgram(f"{where}: {json['type']} in the place of a header")
+        return header
+
+    def _stack(self, json: Json, where: str) -> Stack:
+        stack = self.read(json, where).stack
+        if stack is None:
+            raise BadProgram(f"{where}: {json['type']} in the place of a header stack")
+        return stack
+
     def _field(self, reference: Json, where: str) -> Node:
         if reference[1] == "$valid$":
             text = self.program.header(reference[0], where).c_text + ".valid"
@@ -146,15 +158,15 @@ class Expressions:
     def _operation(self, value: Json, where: str, parameters: list[tuple[str, int]] | None) -> Node:
         op = value["op"]
         if op in ("last_stack_index", "size_stack"):
-            stack = self.read(value["right"], where, parameters).stack
+            stack = self._stack(value["right"], where)
             text = f"{stack.next} - (uint64_t)1" if op == "last_stack_index" else stack.next
             return Node("leaf", high=mask(64), text=f"({text})", bits=64, narrow=True)
         if op in ("dereference_stack", "dereference_header_stack"):
-            stack = self.read(value["left"], where, parameters).stack
+            stack = self._stack(value["left"], where)
             index = self.assigned(self.read(value["right"], where, parameters), 64, where)
             return Node("header", header=stack.at(f"p4_element({index.text}, {stack.size})"))
         if op == "access_field":
-            header = self.read(value["left"], where, parameters).header
+            header = self.header(value["left"], where, parameters)
             members = list(header.fields.values())
             if value["right"] == len(members):
                 return Node("leaf", high=1, text=header.c_text + ".valid", bits=1, narrow=True)

@@ -94,7 +94,7 @@ class Parser:
             self._calls[name] = made.call()
 
     def _loop(self, loop: list[str]) -> None:
-        """One function for all states of a loop. If several of them are entered from outside, its parameter says which."""
+        """One function for all states of a loop. If several are entered from outside, its parameter says which."""
         outside = [name for name in self.states if name not in loop]
         entered = {self._start, *(following for name in outside for following in self._following(name))}
         entries = [name for name in loop if name in entered]
@@ -175,14 +175,11 @@ class Parser:
                     f"{header.c_text}.{header.varbit.c_name}_bytes = (uint32_t)bits / 8;",
                 ]
             self.extracted |= {element.name for element in stack.elements} if stack else {name}
+            full = f"{stack.next} >= {stack.size}" if stack else ""
             body = [
                 "const uint8_t *at = packet->frame + packet->payload_offset;",
                 "",
-                *(
-                    self._failed(f"{stack.next} >= {stack.size}", "StackOutOfBounds", 3, "return false;")
-                    if stack
-                    else []
-                ),
+                *(self._failed(full, "StackOutOfBounds", 3, "return false;") if stack else []),
                 *(varbit or self._too_short(header.bytes, "return false;")),
                 f"packet->payload_offset += {needed};",
                 f"{header.c_text}.valid = true;",
@@ -190,12 +187,9 @@ class Parser:
                 *([f"{stack.next}++;"] if stack else []),
                 "return true;",
             ]
-            made = function(
-                self.program.functions.prefixed("parse_header_", name),
-                body,
-                returns="bool",
-                parameters=["uint64_t bits"] if varbit else [],
-            )
+            parameters = ["uint64_t bits"] if varbit else []
+            c_name = self.program.functions.prefixed("parse_header_", name)
+            made = function(c_name, body, returns="bool", parameters=parameters)
             self._extracts[name] = made
             self.made.append(made)
         return self._extracts[name].call(*varbit_bits)

@@ -236,8 +236,8 @@ class Tables:
         return f"{header.c_text}.{member.c_name} = p4_meter_color({state}, *pipeline->now_ns, {units});"
 
     def value_set(self, name: str, keys: list[tuple[str, int]], where: str) -> str:
-        """The C condition that a parser's key, (C text, bits) of each part, is in a value set: an exact table whose only
-        action is `member`.
+        """The C condition that a parser's key, (C text, bits) of each part, is in a value set. The set is an exact
+        table whose only action is `member`.
         """
         set_json = next(item for item in self.program.json["parse_vsets"] if item["name"] == name)
         widths = [bits for _, bits in keys]
@@ -250,7 +250,7 @@ class Tables:
                 words = [f"part_{number}_{word}" for word in range((bits + 63) // 64)]
                 parts.append(TableKey(f"part_{number}", "exact", bits, at, words))
                 at += len(words)
-            json = {"name": name, "max_size": set_json.get("max_size") or 1024, "next_tables": {}}
+            json: Json = {"name": name, "max_size": set_json.get("max_size") or 1024, "next_tables": {}}
             table = MatchTable(json, where, self.names.unique(name), parts, at, "exact", [MEMBER], 0, False)
             table.argument_at[MEMBER] = []
             texts = [text for key in parts for text in key.texts]
