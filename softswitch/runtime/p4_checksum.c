@@ -36,6 +36,33 @@ uint32_t p4_crc32(uint32_t crc, const uint8_t *at, size_t bytes)
 	return ~crc;
 }
 
+static uint32_t reflect(uint32_t value, unsigned bits)
+{
+	uint32_t result = 0;
+
+	for (unsigned bit = 0; bit < bits; bit++)
+		result = result << 1 | (value >> bit & 1);
+	return result;
+}
+
+uint32_t p4_crc_custom(const struct p4_crc *crc, unsigned bits, uint32_t remainder, const uint8_t *at,
+		       size_t bytes)
+{
+	uint32_t top = (uint32_t)1 << (bits - 1);
+
+	for (; bytes; bytes--, at++) {
+		remainder ^= (crc->reflect_data ? reflect(*at, 8) : *at) << (bits - 8);
+		for (int bit = 0; bit < 8; bit++)
+			remainder = remainder & top ? remainder << 1 ^ crc->polynomial : remainder << 1;
+	}
+	return remainder & (top | (top - 1));
+}
+
+uint32_t p4_crc_custom_end(const struct p4_crc *crc, unsigned bits, uint32_t remainder)
+{
+	return (crc->reflect_remainder ? reflect(remainder, bits) : remainder) ^ crc->final;
+}
+
 uint16_t p4_xor16(uint16_t value, size_t before, const uint8_t *at, size_t bytes)
 {
 	for (; bytes; bytes--, before++)

@@ -42,6 +42,20 @@ uint16_t p4_crc16(uint16_t crc, const uint8_t *at, size_t bytes);
 /* crc: 0 at the start. CRC-32/ISO-HDLC, as in zlib and Ethernet. */
 uint32_t p4_crc32(uint32_t crc, const uint8_t *at, size_t bytes);
 
+/* A CRC whose parameters requests can set: crc16_custom and crc32_custom. */
+struct p4_crc {
+	uint32_t polynomial; /* without its highest term */
+	uint32_t initial;
+	uint32_t final; /* exclusive or */
+	bool reflect_data;
+	bool reflect_remainder;
+};
+
+/* bits: 16 or 32. remainder: initial at the start. Bit by bit: the parameters can change at any time. */
+uint32_t p4_crc_custom(const struct p4_crc *crc, unsigned bits, uint32_t remainder, const uint8_t *at,
+		       size_t bytes);
+uint32_t p4_crc_custom_end(const struct p4_crc *crc, unsigned bits, uint32_t remainder);
+
 /* The exclusive or of 16-bit words. before: number of bytes so far. */
 uint16_t p4_xor16(uint16_t value, size_t before, const uint8_t *at, size_t bytes);
 

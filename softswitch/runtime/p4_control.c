@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * Dispatches a request by its first word, and answers requests for registers, counters, meters and random numbers.
+ * Dispatches a request by its first word, and answers requests for registers, counters, meters, CRCs and random numbers.
  */
 #include "p4_control.h"
 #include "p4_request.h"
@@ -253,6 +253,41 @@ static void control_meter(struct p4_request *request)
 	text_put(&request->reply, "ok\n");
 }
 
+static void control_crc(struct p4_request *request)
+{
+	const struct p4_program_info *program = request->program;
+	static const char *const names[] = {"polynomial", "initial", "final", "reflect_data",
+					    "reflect_remainder"};
+	uint128_t values[sizeof(names) / sizeof(names[0])];
+	const struct p4_crc_info *info;
+	int number;
+
+	if (!p4_next_word(request) || !words_is(&request->words, "set")) {
+		text_put(p4_error(request), "crc: set NAME POLYNOMIAL INITIAL FINAL REFLECT_DATA "
+					    "REFLECT_REMAINDER, the last two 0 or 1\n");
+		return;
+	}
+	number = read_name(request, "crc", program->crcs, sizeof(*info), program->crc_count);
+	if (number < 0)
+		return;
+	info = &program->crcs[number];
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		p4_next_word(request);
+		if (!p4_number_word(request, names[i], i < 3 ? info->bits : 1, &values[i]))
+			return;
+	}
+	if (!p4_at_end(request))
+		return;
+	*(struct p4_crc *)(request->pipeline + info->offset) = (struct p4_crc){
+		.polynomial = (uint32_t)values[0],
+		.initial = (uint32_t)values[1],
+		.final = (uint32_t)values[2],
+		.reflect_data = values[3],
+		.reflect_remainder = values[4],
+	};
+	text_put(&request->reply, "ok\n");
+}
+
 static void control_random(struct p4_request *request)
 {
 	uint128_t seed;
@@ -282,6 +317,8 @@ size_t p4_control(const struct p4_program_info *program, void *pipeline, const c
 		control_counter(&request);
 	} else if (words_is(&request.words, "meter")) {
 		control_meter(&request);
+	} else if (words_is(&request.words, "crc")) {
+		control_crc(&request);
 	} else if (words_is(&request.words, "random")) {
 		control_random(&request);
 	} else {

@@ -5,6 +5,7 @@
 #ifndef SOFTSWITCH_P4_STATE_H
 #define SOFTSWITCH_P4_STATE_H
 
+#include "p4_checksum.h"
 #include "p4_meter.h"
 #include "p4_tables.h"
 
@@ -36,15 +37,23 @@ struct p4_meter_info {
 	size_t offset;	/* of element 0 in struct pipeline; of the meter in its row, if direct */
 };
 
+struct p4_crc_info {
+	const char *name;
+	uint32_t bits;
+	size_t offset; /* of its struct p4_crc in struct pipeline */
+};
+
 struct p4_program_info {
 	const struct p4_table_info *const *tables;
 	const struct p4_register_info *registers;
 	const struct p4_counter_info *counters;
 	const struct p4_meter_info *meters;
+	const struct p4_crc_info *crcs;
 	uint32_t table_count;
 	uint32_t register_count;
 	uint32_t counter_count;
 	uint32_t meter_count;
+	uint32_t crc_count;
 	size_t random_offset; /* of the uint64_t state of random(), in struct pipeline */
 };
 

@@ -10,7 +10,7 @@ from .expressions import Expressions, constant, mask
 from .headers import chunks, store, store_bits
 from .program import HeaderField, Json, Program
 
-# algorithm -> result bits. The custom CRCs have simple_switch's default parameters.
+# algorithm -> result bits.
 _ALGORITHMS = {
     "csum16": 16,
     "cksum16": 16,
@@ -20,6 +20,12 @@ _ALGORITHMS = {
     "crc32_custom": 32,
     "xor16": 16,
     "identity": 64,
+}
+
+# The parameters with which a CRC starts, as in simple_switch, in the order of struct p4_crc.
+CUSTOM_CRCS = {
+    "crc16_custom": "0x8005, 0, 0, true, true",
+    "crc32_custom": "0x04c11db7, 0xffffffff, 0xffffffff, true, true",
 }
 
 # Consecutive inputs that share a validity condition: (condition or "", [(C text, bits)]). A varbit field is a group of
@@ -65,8 +71,10 @@ def _input_bits(field: HeaderField) -> int:
     return -8 * field.varbit_bytes or field.bits
 
 
-def calculation(program: Program, json: Json) -> tuple[Function, int]:
-    """The C function of a calculation, and the width of its result. Fields of invalid headers are left out."""
+def calculation(program: Program, json: Json, crc: str) -> tuple[Function, int]:
+    """The C function of a calculation, and the width of its result. Fields of invalid headers are left out.
+    crc: the C lvalue of the parameters of a custom CRC.
+    """
     where = program.where(json)
     if json["algo"] not in _ALGORITHMS:
         known = ", ".join(sorted(_ALGORITHMS))
@@ -95,7 +103,7 @@ def calculation(program: Program, json: Json) -> tuple[Function, int]:
         lines += block(f"if ({valid}) {{", inner) if valid else inner
     if not whole_bytes:
         lines.append("count = (count + 7) / 8;")
-    lines += _result(json["algo"], with_payload(json))
+    lines += _result(json["algo"], with_payload(json), crc)
     if json["algo"] in ("csum16", "cksum16"):
         body.append("struct p4_csum16 sum = { 0 };")
     name = program.functions.prefixed("compute_", json["name"])
@@ -103,15 +111,21 @@ def calculation(program: Program, json: Json) -> tuple[Function, int]:
     return made, _ALGORITHMS[json["algo"]]
 
 
-def _result(algorithm: str, payload: bool) -> list[str]:
+def _result(algorithm: str, payload: bool, crc: str) -> list[str]:
     rest, rest_bytes = "packet->frame + packet->payload_offset", "packet->frame_bytes - packet->payload_offset"
     if algorithm in ("csum16", "cksum16"):
         lines = ["p4_csum16_add(&sum, bytes, count);"]
         if payload:
             lines.append(f"p4_csum16_add(&sum, {rest}, {rest_bytes});")
         return [*lines, "return p4_csum16_end(&sum);"]
+    if algorithm in CUSTOM_CRCS:
+        head = f"&{crc}, {_ALGORITHMS[algorithm]}"
+        value = f"p4_crc_custom({head}, {crc}.initial, bytes, count)"
+        if payload:
+            value = f"p4_crc_custom({head}, {value}, {rest}, {rest_bytes})"
+        return [f"return p4_crc_custom_end({head}, {value});"]
     if algorithm.startswith("crc"):
-        name = "p4_" + algorithm.removesuffix("_custom")
+        name = "p4_" + algorithm
         value = f"{name}(0, bytes, count)"
         return [f"return {name}({value}, {rest}, {rest_bytes});" if payload else f"return {value};"]
     name = "p4_" + algorithm

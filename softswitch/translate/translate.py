@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from . import queue_registers
 from .actions import Actions
 from .cfile import Function, block, function, indent
-from .checksums import calculation, checksums, with_payload
+from .checksums import CUSTOM_CRCS, calculation, checksums, with_payload
 from .control import Control
 from .errors import BadProgram, ManyProblems, Unsupported
 from .expressions import WIDE, Expressions, storage
@@ -52,6 +52,8 @@ class _Translator:
         self.registers = self._arrays("register_arrays")
         self.counters = self._arrays("counter_arrays")
         self.meters = self._arrays("meter_arrays")
+        custom = [item for item in json.get("calculations", []) if item["algo"] in CUSTOM_CRCS]
+        self.crcs = {item["name"]: self.members.unique("crc_" + item["name"]) for item in custom}
         arrays = {**self.registers, **self.counters, **self.meters}
         self.filled = queue_registers.find(self.program, json.get("register_arrays", []))
         self.actions = Actions(self.program, self.expressions, arrays, set(self.filled))
@@ -121,7 +123,7 @@ class _Translator:
         functions: list[Function] = []
         for json in self.json.get("calculations", []):
             with self.program.collect():
-                made, bits = calculation(self.program, json)
+                made, bits = calculation(self.program, json, f"pipeline->{self.crcs.get(json['name'], '')}")
                 self.actions.calculations[json["name"]] = (made, bits)
                 functions.append(made)
         return functions
@@ -152,6 +154,7 @@ class _Translator:
             members.append(f"{_element(bits)} {name}[{size}];")
         members += [f"struct p4_counter {name}[{size}];" for name, size, _ in self.counters.values()]
         members += [f"struct p4_meter {name}[{size}];" for name, size, _ in self.meters.values()]
+        members += [f"struct p4_crc {name};" for name in self.crcs.values()]
         members += self.tables.members()
         text = "/* Registers, counters and tables. */"
         return [text, *block("struct pipeline {", members, "};"), ""]
@@ -366,11 +369,20 @@ class _Translator:
                 meters.append(f"{{ {name}, 0, {visible.index(meter['binding']) + 1}, {offset} }},")
         if meters:
             lines += [*block("static const struct p4_meter_info meter_infos[] = {", meters, "};"), ""]
+        calculations = {item["name"]: item["algo"] for item in self.json.get("calculations", [])}
+        crcs = [
+            f"{{ {string(word(name))}, {16 if calculations[name] == 'crc16_custom' else 32}, "
+            f"offsetof(struct pipeline, {c_name}) }},"
+            for name, c_name in self.crcs.items()
+        ]
+        if crcs:
+            lines += [*block("static const struct p4_crc_info crc_infos[] = {", crcs, "};"), ""]
         values = {
             "tables": "table_infos",
             "registers": "register_infos",
             "counters": "counter_infos",
             **({"meters": "meter_infos", "meter_count": len(meters)} if meters else {}),
+            **({"crcs": "crc_infos", "crc_count": len(crcs)} if crcs else {}),
             "table_count": len(visible),
             "register_count": len(items),
             "counter_count": len(rows),
@@ -389,6 +401,11 @@ class _Translator:
             "",
             "__builtin_memset(pipeline, 0, sizeof(*pipeline));",
             *(["pipeline->now_ns = now_ns;"] if self.json.get("meter_arrays") else []),
+            *[
+                f"pipeline->{self.crcs[item['name']]} = (struct p4_crc){{ {CUSTOM_CRCS[item['algo']]} }};"
+                for item in self.json.get("calculations", [])
+                if item["name"] in self.crcs
+            ],
             *self.tables.initialisation(),
             *[f"pipeline->{member}[0] = 1;" for name, member in filled.items() if name == queue_registers.FLAG],
             "return pipeline;",
