@@ -10,10 +10,17 @@
 #include "losses.h"
 #include "options.h"
 #include "socket.h"
-#include "status.h"
 #include "writer.h"
 
 #include "lib/clock_offset.h"
+
+/* The line of JSON that --status prints now and then on stdout. */
+struct status {
+	bool on;
+	uint64_t every_ns;
+	uint64_t started_ns, last_ns; /* CLOCK_MONOTONIC */
+	uint64_t last_received;
+};
 
 struct collector {
 	const struct options *options;
@@ -42,5 +49,20 @@ void collector_run(struct collector *collector);
 
 /* Writes the last block and closes everything. Returns 0, or -errno if a receive call or writing failed. */
 int collector_close(struct collector *collector);
+
+/* status.c */
+void status_open(struct status *status, bool on, uint64_t every_ms, uint64_t now_ns);
+
+/* While nothing arrives there is one line per second at most. */
+bool status_is_due(const struct status *status, uint64_t received, uint64_t now_ns);
+
+/* Never waits for a slow reader: skips the line if the pipe has no room for it. */
+void status_show(struct collector *collector);
+
+/* summary.c: the account of a run as JSON: datagrams received, stored, and lost at each place. Call after
+ * collector_close. The file is complete or absent (rename). If it cannot be written, the summary goes to
+ * stderr.
+ */
+int summary_write(const char *path, const struct collector *collector);
 
 #endif

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "address.h"
-#include "layout.h"
 #include "lib/clock_ns.h"
 #include "lib/options.h"
 #include "lib/report.h"

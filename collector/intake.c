@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "layout.h"
 #include "lib/clock_ns.h"
 
 static bool is_postcard(struct intake *intake, const uint8_t *bytes, uint32_t length)

@@ -9,7 +9,6 @@
 #include "options.h"
 #include "lib/commit.h"
 #include "lib/report.h"
-#include "summary.h"
 
 const char *const program_name = "collector";
 

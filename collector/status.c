@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // The status line. The receive thread writes it, so it must not block.
-#include "status.h"
-
 #include <inttypes.h>
 #include <poll.h>
 #include <stddef.h>

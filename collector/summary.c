@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The summary as JSON. Its keys are fixed, and its values are numbers and booleans, so nothing needs quoting.
-#include "summary.h"
+#include "collect.h"
 
 #include <errno.h>
 #include <inttypes.h>
