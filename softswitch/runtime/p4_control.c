@@ -76,7 +76,7 @@ static void put_element(struct text *text, const uint8_t *at, const struct p4_re
 		nibble--;
 	text_put(text, "0x");
 	while (nibble--)
-		text_put_bytes(text, &"0123456789abcdef"[at[nibble / 2] >> nibble % 2 * 4 & 15], 1);
+		text_format(text, "%.*s", 1, &"0123456789abcdef"[at[nibble / 2] >> nibble % 2 * 4 & 15]);
 }
 
 static void control_register(struct p4_request *request)
