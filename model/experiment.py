@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from fractions import Fraction
 from typing import Annotated, Any, Self
 
 from pydantic import Field
@@ -17,6 +18,7 @@ from controlplane.policy import MARKING_MODES, WATCHED_MODES
 from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
 from hosts.tune.tcp_options import OPTIONS
+from lib import link_dynamics
 from lib.frames import LEAST_IP_BYTES, MOST_IP_BYTES
 from model.groups import TRAFFIC, AnyGroup, Datagrams, Finite, Group, Long, Programs
 from model.record import NotNegative, Positive, Record, Several, checked, one_of
@@ -25,6 +27,7 @@ SPEC_VERSION = 1
 SOFT, IMPORTED = "soft", "imported"  # targets: our own switch, and a switch of an unknown kind
 OF_A_REPETITION = {"repetition", "extra_delays_ns", "machines", "tc_at"}
 NOT_OF_A_POINT = {"name", "buffer_given", "seed", "reps", "repetition", "extra_delays_ns"}
+Chance = Annotated[float, Field(ge=0, le=1)]
 Mtu = Annotated[int, Field(ge=LEAST_IP_BYTES, le=MOST_IP_BYTES)]
 TcpOptions = Annotated[
     dict[str, int | str], checked(lambda values: values.keys() == OPTIONS.keys(), f"a mapping of {', '.join(OPTIONS)}")
@@ -38,6 +41,26 @@ class Source(Record):
     file: str
     sha256: str
     text: str | None = None
+
+
+class Loss(Record):
+    """Random loss behind the queue: the probabilities of link_dynamics.Loss."""
+
+    to_bad: Chance = 0.0
+    to_good: Chance = 1.0
+    in_bad: Chance = 1.0
+    in_good: Chance = 0.0
+
+    @property
+    def of_link(self) -> link_dynamics.Loss:
+        return link_dynamics.Loss(*map(Fraction, (self.to_bad, self.to_good, self.in_bad, self.in_good)))
+
+
+class Jitter(Record):
+    """Random delay behind the queue, from 0 to `most_ns`."""
+
+    most_ns: NotNegative
+    distribution: Annotated[str, one_of(*link_dynamics.DISTRIBUTIONS)] = link_dynamics.DISTRIBUTIONS[0]
 
 
 class Offloads(Record):
@@ -88,6 +111,8 @@ class Experiment(Record):
     congestion_sources: Several[Source] = ()
     cc_parameters: dict[str, str] | None = None  # algorithm.parameter -> value; None: the kernel's defaults
     drop_cost_permille: Positive | None = None
+    loss: Loss | None = None  # `loss` and `jitter` are behind the bottleneck's queue, towards the receiver
+    jitter: Jitter | None = None
     # Of one repetition.
     repetition: Positive = 1
     extra_delays_ns: Several[int] = ()  # of each flow, in addition to RTT; empty: none
@@ -210,6 +235,11 @@ class Experiment(Record):
     def packet_ns(self) -> float:
         """Time of a full packet on the bottleneck link."""
         return self.wire_bytes * 8e9 / self.rate_bps
+
+    @property
+    def jitter_ns(self) -> int:
+        """The most delay that jitter adds to a packet."""
+        return self.jitter.most_ns if self.jitter else 0
 
     @property
     def in_virtual_time(self) -> bool:

@@ -161,6 +161,8 @@ QUANTITIES: tuple[Quantity, ...] = (
     *_settings(str, "ecn", path=""),
     *_settings(int, "ack_delay_ns", path=""),
     *_settings(str, "groups", path=""),
+    *_settings(float, "link_loss", path=""),
+    Quantity("jitter_ns", int, path="spec.jitter.most_ns"),
     _number("utilization_mean", "utilization.mean", "mean over the measurement window", SHARE, title="utilization",
             line="utilization", label=" mean", listed="utilization (mean)", mean="utilization"),
     _number("utilization_p01", "utilization.p01", "1st percentile of utilization over windows of ten RTTs", SHARE,
@@ -193,6 +195,8 @@ QUANTITIES: tuple[Quantity, ...] = (
            line="marks", label=" packets"),
     _number("mark_fraction", "marks", "marked packets over arrivals", SMALL_SHARE, share_of="arrivals", column=False,
             line="marks", label=" of all"),
+    _count("link_lost", "link_lost", "packets that the link lost behind the queue in the measurement window",
+           line="lost by link", label=" packets"),
     _number("jain_index", "jain_index", "fairness of the flows' goodput, 1 is equal", INDEX, title="Jain",
             line="fairness", label=" (Jain: 1 is equal)", mean="Jain"),
     _number("delta", "almost_fairness.delta", "windows, from the 1st to the 99th percentile, are within a factor of Δ "
@@ -233,8 +237,8 @@ QUANTITIES: tuple[Quantity, ...] = (
 )  # fmt: skip
 BY_NAME = {quantity.name: quantity for quantity in QUANTITIES}
 TERMINAL = (
-    "utilization", "delay", "queue", "theory", "goodput", "fairness", "drops", "marks", "postcards", "trace",
-    "lateness", "kept rate", "delay line", "rate error",
+    "utilization", "delay", "queue", "theory", "goodput", "fairness", "drops", "marks", "lost by link",
+    "postcards", "trace", "lateness", "kept rate", "delay line", "rate error",
 )  # fmt: skip
 LINES = {line: [quantity for quantity in QUANTITIES if quantity.line == line] for line in TERMINAL}
 SINGLE = TERMINAL[TERMINAL.index("postcards") :]  # lines for a single repetition only

@@ -86,6 +86,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "offloads": None if spec.imported else "off" if spec.offloads is None else "on",
         **group_columns.of_experiment(spec),
         **_tcp(spec),
+        "link_loss": float(spec.loss.of_link.mean) if spec.loss else None,
         "ledger_missing": sum(lost) if all(is_number(value) for value in lost) else None,
         "wall_s": _wall_s(environment.get("phases_s")),
     }  # fmt: skip

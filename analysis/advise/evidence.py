@@ -28,7 +28,8 @@ MEASURED = ("utilization_mean", "utilization_p01", "queue_nonempty_fraction", "d
 COLUMNS = (
     "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", *MEASURED,
 )  # fmt: skip
-HELD_BACK = ("window_packets", "access_bps")  # set if something besides congestion control limits the senders
+# Set if something besides the queue and congestion control limits the senders.
+HELD_BACK = ("window_packets", "access_bps", "link_loss", "jitter_ns")
 # Settings of hosts and switch that differ between runs of the same link.
 SETTING = tuple(
     name

@@ -11,6 +11,7 @@ import numpy as np
 from analysis.figures import canvas
 from analysis.measure import group_results
 from analysis.wording.formats import count, number, si
+from analysis.wording.link_text import changes_text
 from analysis.wording.traffic_text import traffic_text
 from lib import units
 from lib.frames import ETHERNET_BYTES
@@ -37,7 +38,7 @@ BLACK, GREY, LABEL_RED = "#000000", "#6A6A6A", "#B84A00"
 SHADE = "#F2F2F2"  # background of a part that is not measured, or not needed
 DISTINCT = (BLUE, ORANGE, GREEN, PURPLE, BROWN, RED, BLACK, OLIVE)
 LINES = (*DISTINCT, SKY, GREY)
-TEXTS = (BLUE, GREEN, BLACK, GREY, LABEL_RED, "#B00000")
+TEXTS = (BLUE, GREEN, BLACK, GREY, LABEL_RED, BROWN, "#B00000")
 
 Data = dict[str, Any]
 
@@ -47,8 +48,9 @@ def run_facts(a: Analysis) -> Data:
     spec = a.run.experiment
     buffer = spec.buffer_packets
     text = (
-        f"{traffic_text(spec)}, {si(spec.rate_bps, 'b/s')}, RTT {si(spec.rtt_ns / 1e9, 's')}, "
-        f"buffer {count(buffer, 'packet')} ({number(buffer / spec.bdp_packets, 3)} BDP), {spec.mode}"
+        f"{traffic_text(spec)}, {si(spec.rate_bps, 'b/s')}, RTT {si(spec.rtt_ns / 1e9, 's')}"
+        f"{changes_text(spec)}, buffer {count(buffer, 'packet')} ({number(buffer / spec.bdp_packets, 3)} BDP), "
+        f"{spec.mode}"
     )
     return {
         "text": text,

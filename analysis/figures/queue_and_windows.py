@@ -9,10 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.figures import bands, canvas, common
-from analysis.figures.common import BLACK, BLUE, GREY, LABEL_RED, ORANGE, RED, Data
+from analysis.figures.common import BLACK, BLUE, BROWN, GREY, LABEL_RED, ORANGE, RED, Data
 from analysis.measure.flow_distribution import MANY_FLOWS
+from analysis.read.link_loss import NAME as LINK_LOST
 
 BAND_COLUMNS = 400
+LOST_HEIGHT = 0.93  # of the marks of packets that the link lost, as a share of the depth axis; drops are above
 ROOM_ON_PHONE = 1.22  # on a phone: top of the depth axis / the larger of buffer and largest depth
 
 
@@ -27,6 +29,7 @@ def prepare(a: common.Analysis) -> Data:
     end = facts["end_s"]
     arrival_s = common.seconds(a, a.queue["enqueue_mono_ns"])
     drops = arrival_s[(a.queue["flags"] & wire.POSTCARD.const["POSTCARD_DROPPED"]) != 0]
+    lost = {"lost": common.thin_drops(arrival_s[a.queue[LINK_LOST]], end)} if LINK_LOST in a.queue else {}
     groups = experiment_groups(a.run, a.trace)
     many = len(groups) > MANY_FLOWS
     chosen = [] if many else groups
@@ -36,6 +39,7 @@ def prepare(a: common.Analysis) -> Data:
         "facts": facts,
         "depth": common.envelope(arrival_s, a.queue["depth_packets"], 0, end),
         "drops": common.thin_drops(drops, end),
+        **lost,
         "aggregate": common.envelope(window_s, a.windows.in_flight_packets, 0, end),
         "cwnd": common.envelope(window_s, a.windows.cwnd_packets, 0, end),
         "flows": [
@@ -98,10 +102,12 @@ def _draw_queue(ax: common.Axes, data: Data) -> None:
     ax.set_ylim(0, top)
     if buffer:
         common.level(ax, buffer, f"buffer {facts['unit'].text(buffer)}")
-    if len(data["drops"]):
-        height = np.full(len(data["drops"]), top * 0.965)
-        ax.plot(data["drops"], height, "|", color=RED, markersize=5, markeredgewidth=0.7, rasterized=len(height) > 500)
-        canvas.note(ax, top, "drops", LABEL_RED)
+    marks = [("drops", top, RED, LABEL_RED), ("lost", top * LOST_HEIGHT, BROWN, BROWN)]
+    for name, at, color, of_text in marks:
+        if len(times := data.get(name, ())):
+            height = np.full(len(times), at - top * 0.035)
+            ax.plot(times, height, "|", color=color, markersize=5, markeredgewidth=0.7, rasterized=len(times) > 500)
+            canvas.note(ax, at, name if name == "drops" else "lost by link", of_text)
     common.in_unit(ax.yaxis, facts)
     ax.set_ylabel(f"queue depth ({facts['unit'].name})")
 

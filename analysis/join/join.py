@@ -24,6 +24,7 @@ from analysis.arithmetic.by_flow import Axis, ByFlow
 from analysis.arithmetic.unwrap import group_starts, near32, unwrap32
 from analysis.join.retransmits import Retransmits, match, pieces
 from analysis.join.trace_by_flow import TraceByFlow, estimate_in_flight, trace_by_flow
+from analysis.read.link_loss import delivered
 from analysis.read.load import Run
 from analysis.read.raw import Columns, known
 from wire import wire
@@ -156,7 +157,7 @@ def _packets(
     axis = Axis.of(np.minimum.reduceat(seq, starts), np.maximum.reduceat(seq_end, starts))
     start, end = axis.at(group, seq), axis.at(group, seq_end)
     retransmission, reordered, skipped = sequence.order(start, end, starts)
-    left = np.flatnonzero(((queue["flags"][rows] & CARD["POSTCARD_DROPPED"]) == 0) & (payload > 0))
+    left = np.flatnonzero(delivered(queue, rows) & (payload > 0))
 
     result.seq[at], result.payload_bytes[at] = seq, payload
     result.new_bytes[at[left]] = sequence.new_bytes(start[left], payload[left])

@@ -14,7 +14,8 @@ import numpy as np
 
 from analysis.arithmetic.unwrap import group_starts, spans, unwrap32
 from analysis.join.retransmits import segments_of
-from analysis.read.documents import Sent, total, total_of
+from analysis.read import link_loss
+from analysis.read.documents import LINE_PORT, Sent, total, total_of
 from analysis.read.load import Run
 from analysis.read.raw import Columns
 from analysis.read.target_limits import rules
@@ -94,7 +95,7 @@ def ledger(run: Run) -> Entries:
         entries["stranger_datagrams"] = collector.stranger_datagrams
     if said.environment.tcp_memory_pressures is not None:
         entries["tcp_memory_pressures"] = total_of(said.environment.tcp_memory_pressures)
-    return entries | _sink_entries(run, has_hosts) | _finite_entries(run) | _path_entries(run) | {
+    return entries | _sink_entries(run, has_hosts) | _finite_entries(run) | _path_entries(run) | _loss_entries(run) | {
         "postcards_missing": missing,
         "postcards_duplicate": duplicates,
     }  # fmt: skip
@@ -189,6 +190,17 @@ def _finite_entries(run: Run) -> Entries:
     }
 
 
+def _loss_entries(run: Run) -> Entries:
+    """Packets that the link lost behind the queue, on purpose: by the switch's count, and by the postcards of a switch
+    whose draws can be repeated. Empty without LOSS.
+    """
+    if run.experiment.loss is None:
+        return {}
+    switch, mask = run.documents.switch, run.postcards.get(link_loss.NAME)
+    rows = {} if switch.line else {"link_lost_rows": None if mask is None else int(np.count_nonzero(mask))}
+    return {"link_lost": switch.links.stats.get(f"port.{switch.link_port}.lost"), **rows}
+
+
 def _path_entries(run: Run) -> Entries:
     """Frames at every station in both directions since the start of the traffic, for a target that does not count its
     losses. If a delay line follows the target, the delay line is a station, too. Empty for the soft switch, which
@@ -218,12 +230,22 @@ def _path_entries(run: Run) -> Entries:
         "frames_sent": sent,
         "frames_at_switch": total((arrivals, counted("unknown_hosts"))),
         "frames_admitted": _difference(dropped, arrivals),
-        "frames_delivered": delivered,
+        **(
+            {"frames_delivered": delivered}
+            if run.experiment.loss is None
+            else {"frames_delivered_or_lost": total((delivered, _lost_in_traffic(run)))}
+        ),
         "replies_sent": replies_sent,
         "replies_delivered": replies_delivered,
         "postcards_at_switch": counted("postcards_made"),
         "postcards_on_the_wire": kernel("collector/eth0")[1],
     }
+
+
+def _lost_in_traffic(run: Run) -> int | None:
+    """Packets that the delay line lost since the start of the traffic."""
+    switch, name = run.documents.switch, f"port.{LINE_PORT}.lost"
+    return _difference(*(state.stats.get(name) if state else None for state in (switch.before.line, switch.line)))
 
 
 def _difference(before: int | None, after: int | None) -> int | None:
@@ -263,6 +285,7 @@ _CHAINS: tuple[tuple[tuple[str, str], ...], ...] = (
         ("frames_admitted", "frames were admitted and not dropped by the switch's program"),
         ("frames_at_line", "came to the delay line behind it"),
         ("frames_delivered", "came to the receiver"),
+        ("frames_delivered_or_lost", "came to the receiver or were lost by the delay line"),
     ),
     (
         ("replies_sent", "frames left the receiver"),
@@ -272,6 +295,10 @@ _CHAINS: tuple[tuple[tuple[str, str], ...], ...] = (
     (
         ("postcards_at_switch", "postcards were made by the switch"),
         ("postcards_on_the_wire", "frames came to the collector"),
+    ),
+    (
+        ("link_lost", "packets were lost by the link behind the queue"),
+        ("link_lost_rows", "postcards are of lost packets"),
     ),
     (("datagrams_sent", "datagrams were sent"), ("datagrams_queued", "came to the queue")),
     (("datagrams_departed", "datagrams left the queue"), ("datagrams_received", "were received")),
@@ -284,12 +311,12 @@ _COUNTERS = {
         "tcp_memory_pressures": "times the hosts' TCP ran short of memory and shrank socket buffers: run fewer flows "
         "at once, or raise net.ipv4.tcp_mem",
         "frames_sent": "", "frames_delivered": "", "replies_sent": "", "replies_delivered": "",
-        "postcards_on_the_wire": "",
+        "postcards_on_the_wire": "", "frames_delivered_or_lost": "",
     },
     "switch": {
         "switch_packets": "", "postcards_sent": "", "frames_at_switch": "", "frames_admitted": "",
         "frames_at_line": "", "replies_at_line": "", "postcards_at_switch": "", "refused_packets": "",
-        "refused_packets_deflected": "",
+        "refused_packets_deflected": "", "link_lost": "", "link_lost_rows": "",
         "ring_drops": "frames were dropped by the kernel before the switch read its rings: lower RATE, or leave the "
         "switch more CPU time",
         "tx_errors": "frames could not be handed to the kernel: see logs/, lower RATE",

@@ -92,6 +92,12 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
             f"settings: the switch's own queue holds {at.limit_packets} packets, no more than the policy's "
             f"{spec.buffer_packets}: it may drop silently"
         )
+    link = switch.links.settings.get(str(switch.link_port), Port())
+    chances = spec.loss.of_link.settings() if spec.loss else dict.fromkeys(("good", "bad", "to_bad", "to_good"), 0)
+    asked_of_link = {f"loss_{name}": value for name, value in chances.items()} | {"jitter_most": spec.jitter_ns}
+    for name, value in asked_of_link.items():
+        if value != (had := getattr(link, name) or 0):
+            reasons.append(f"settings: the link had {name} {had}, spec.yaml asks for {value}")
     asked = 0 if spec.delay == "tc" else spec.idle_rtt_ns
     if delay_ns != asked and has_links:
         where = "where netem delays, the switch must not" if spec.delay == "tc" else "the base RTT"

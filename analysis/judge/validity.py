@@ -153,11 +153,11 @@ def _path_reasons(run: Run, utilization: dict[str, float | None], late_us: float
         reasons += [reason] if reason else []
     elif least is not None and expected is not None:
         allowed_ns = max(MAX_IDLE_RTT_ERROR * asked, MAX_IDLE_RTT_ERROR_NS)
-        if abs(least - expected) > allowed_ns:
+        if not -allowed_ns <= least - expected <= allowed_ns + run.experiment.jitter_ns:
             reasons.append(
                 f"{Area.DELAY}: the idle path's RTT was {least / 1e6:.3f} ms instead of {expected / 1e6:.3f} ms "
-                f"({asked / 1e6:.3f} ms and an echo's own time); allowed is an "
-                f"error of {allowed_ns / 1e6:.3f} ms: check where the delay is set"
+                f"({asked / 1e6:.3f} ms and an echo's own time); allowed is an error of {allowed_ns / 1e6:.3f} ms"
+                f"{' beside the jitter' * bool(run.experiment.jitter)}: check where the delay is set"
             )
     else:
         reasons += run.documents.unsaid("idle_rtt", ["min_ns"], "the path's delay is unknown; see logs/")

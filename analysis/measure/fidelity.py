@@ -12,7 +12,7 @@ import numpy as np
 
 from analysis.measure import wall_clock
 from analysis.measure.virtual_time_limits import inexact
-from analysis.read.documents import Environment, Histogram, SwitchState
+from analysis.read.documents import LINE_PORT, Environment, Histogram, SwitchState
 from analysis.read.load import Run
 from analysis.read.postcards import admitted
 from analysis.read.recount import Recount
@@ -28,7 +28,6 @@ MIN_RATE_GAPS = 100
 MAX_CLAMPED_FRACTION = 1e-3  # of the switch's arrivals: clamped arrivals have wrong times, and so wrong depths
 NOT_SIMULATED = dict.fromkeys(("lateness_us", "rate_error_fraction"), "simulated frames are on time by construction")
 PERCENTS = {"p50": 50.0, "p99": 99.0, "p999": 99.9}
-LINE_PORT = 2  # the delay line's port to the receiver: LINE_TO_RECEIVER of experiments/spec/topology.py
 MOST_GAPS = 1000  # listed spans in which depths may be too low
 POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # departure to receive stamp; a lone CPU can stall for seconds
 

@@ -16,6 +16,8 @@ from analysis.arithmetic.reproducible_sums import dot
 from analysis.join.join import Segments
 from analysis.join.trace_by_flow import TraceByFlow
 from analysis.read.flows import Flow
+from analysis.read.link_loss import NAME as LINK_LOST
+from analysis.read.link_loss import delivered
 from analysis.read.load import Run
 from analysis.read.postcards import NO_DATA_BYTES, admitted, busiest, dropped, queue_keys, wire_bytes
 from analysis.read.raw import Columns
@@ -255,15 +257,19 @@ def _time_mean_depth(queue: Columns, window: Window) -> float | None:
 
 
 def counts(queue: Columns, window: Window) -> dict[str, int | float | None]:
-    """Arrivals, drops and marks in the measurement window; the share of drops, and of arrivals at a non-empty queue."""
+    """Arrivals, drops and marks in the measurement window, with LOSS also the packets that the link lost behind the
+    queue; the share of drops, and of arrivals at a non-empty queue.
+    """
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     flags, depth = queue["flags"][rows], queue["depth_packets"][rows]
     arrivals = len(flags)
+    of_link = {"link_lost": int(np.count_nonzero(queue[LINK_LOST][rows]))} if LINK_LOST in queue else {}
     drops = int(np.count_nonzero(flags & CARD["POSTCARD_DROPPED"]))
     return {
         "arrivals": arrivals,
         "drops": drops,
         "marks": int(np.count_nonzero(flags & CARD["POSTCARD_CE_MARKED"])),
+        **of_link,
         "drop_fraction": drops / arrivals if arrivals else None,
         "queue_nonempty_fraction": int(np.count_nonzero(depth)) / arrivals if arrivals else None,
     }
@@ -282,7 +288,9 @@ def queue_delay(queue: Columns, window: Window) -> dict[str, float | None]:
 
 @dataclass
 class Goodput:
-    """TCP payload that left the queue for the first time, and the payload of datagrams beside TCP."""
+    """TCP payload that left the queue for the first time, and the payload of datagrams beside TCP. No packet
+    that the link lost counts.
+    """
 
     bits_per_flow: np.ndarray  # int64, by flow number, in the measurement window
     departure_ns: np.ndarray  # of every packet with new payload, ascending
@@ -346,7 +354,7 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
     useful = np.flatnonzero((segments.new_bytes > 0) & counted[flow])
     rows, payload = segments.rows[useful], segments.new_bytes[useful]
     if run.experiment.datagrams and not run.experiment.open_loop:
-        sent = np.flatnonzero(of_datagrams(run)[queue["flow"]] & ~dropped(queue))
+        sent = np.flatnonzero(of_datagrams(run)[queue["flow"]] & delivered(queue))
         headers = np.where(run.flows.is_ipv4, IPV4_BYTES, IPV6_BYTES)[queue["flow"][sent]] + ETHERNET_BYTES + UDP_BYTES
         rows = np.concatenate((rows, sent))
         payload = np.concatenate((payload, queue["packet_bytes"][sent].astype(np.int64) - headers))

@@ -17,6 +17,7 @@ from analysis.measure.depth_over_time import BATCHES, time_mean
 from analysis.measure.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.measure.metrics import Columns, Window, arrivals_in, of_datagrams
 from analysis.read.documents import Sent, total
+from analysis.read.link_loss import delivered
 from analysis.read.load import Run
 from analysis.read.postcards import dropped, wire_bytes
 from analysis.theory import batch_queues, packet_sizes, queues, short_flows
@@ -96,14 +97,17 @@ def _of_bursts(bursts: tuple[int, ...], load: float, buffer: int, mean_service_n
 
 
 def datagrams(run: Run, queue: Columns) -> dict[str, int | None]:
-    """Datagrams of the experiment at each station, over the whole run. None: not recorded."""
+    """Datagrams of the experiment at each station, over the whole run. None: not recorded. Those that the link lost
+    behind the queue have not departed; which, nobody knows behind a delay line.
+    """
     mask = of_datagrams(run)[queue["flow"]]
     sink, sent = run.documents.traffic_sink, _sent(run)
     reads = [None] if sink.flows is None else [flow.reads for flow in sink.flows if flow.protocol != "tcp"]
+    departed = {"datagrams_departed": int(np.count_nonzero(mask & delivered(queue)))}
     return {
         "datagrams_sent": total(group.datagrams for group in sent),
         "datagrams_queued": int(np.count_nonzero(mask)),
-        "datagrams_departed": int(np.count_nonzero(mask & ~dropped(queue))),
+        **({} if run.experiment.loss and run.documents.switch.line else departed),
         "datagrams_received": total(reads),
         "datagrams_unsent": total(group.unsent for group in sent),
         "datagrams_sink_drops": sink.datagrams_dropped,

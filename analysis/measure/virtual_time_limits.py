@@ -82,11 +82,11 @@ def inexact(run: Run, facts: dict[str, Any]) -> list[str]:
 
 def idle_rtt_reason(run: Run, least: float, expected: int) -> str | None:
     """One line if the idle RTT (ns) is shorter than expected, or longer than allowed."""
-    allowed, more = limits(run), least - expected
-    if 0 <= more <= allowed.idle_rtt_ns:
+    allowed, more, jitter_ns = limits(run), least - expected, run.experiment.jitter_ns
+    if 0 <= more <= allowed.idle_rtt_ns + jitter_ns:
         return None
     return (
         f"delay: an echo on the idle path took {least:.0f} ns; allowed in virtual time are {expected} ns (the RTT and "
         f"the echo's time on the bottleneck), to the ns, and up to {allowed.idle_rtt_ns} ns more "
-        f"{allowed.idle_rtt_why}: check where the delay is set"
+        f"{allowed.idle_rtt_why}{f' and {jitter_ns} ns of jitter' * bool(jitter_ns)}: check where the delay is set"
     )

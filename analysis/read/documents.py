@@ -22,6 +22,7 @@ from lib import regular
 from lib.terminal import one_line
 
 LONGEST_FACT = 160  # characters of a value that a page shows as a fact
+LINE_PORT = 2  # the delay line's port to the receiver: LINE_TO_RECEIVER of experiments/spec/topology.py
 RERUN = "run the experiment again"
 OTHER_VERSION = "it is of another version or damaged"
 
@@ -93,6 +94,12 @@ class Port(Record):
     rate_pps: Count | None = None
     delay: Count | None = None
     limit_packets: Count | None = None
+    loss_seed: Count | None = None  # `loss_*` and `jitter_*` of a port that ever had one of them
+    loss_good: Count | None = None
+    loss_bad: Count | None = None
+    loss_to_bad: Count | None = None
+    loss_to_good: Count | None = None
+    jitter_most: Count | None = None
 
 
 class SwitchState(Record):
@@ -137,6 +144,11 @@ class Switch(SwitchState):
     def links(self) -> SwitchState:
         """The state with our soft switch's statistics: of the delay line, if there is one."""
         return self.line or self
+
+    @property
+    def link_port(self) -> int | None:
+        """The port of `links` towards the receiver."""
+        return LINE_PORT if self.line else self.bottleneck_port
 
 
 class Collector(Record):

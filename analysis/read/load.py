@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.read import documents, imported, program_flows, recount, switch_clock
+from analysis.read import documents, imported, link_loss, program_flows, recount, switch_clock
 from analysis.read.documents import Documents, IdleRtt
 from analysis.read.flows import MAX_FLOWS, WORDS, FiveTuple, Flow, Flows, FlowTable, flow_type
 from analysis.read.postcards import NO_DATA_BYTES, admitted, misspaced
@@ -110,6 +110,10 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     clock = recounted = None
     if free:
         clock, recounted = _placed(postcards, tcp, spec, said)
+    if spec.loss and not said.switch.line:
+        port = said.switch.bottleneck_port
+        mask = link_loss.lost(postcards, port, said.switch.settings.get(str(port), documents.Port()))
+        postcards |= {} if mask is None else {link_loss.NAME: mask}
     if not tcp_raw.present:
         problems.append(f"{TCP_FILE}: missing, so no windows are known; run the experiment again")
     raw = {"postcards": postcards_raw, "tcp": tcp_raw}

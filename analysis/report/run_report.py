@@ -110,7 +110,10 @@ def captions(summary: dict[str, Any]) -> dict[str, str]:
         more["queue_and_windows"] = CAPTIONS["queue_and_windows"].split(" The queue follows", 1)[0] + (
             " Windows are those of long flows: finite flows are not traced."
         )
-    return CAPTIONS | of_many | more
+    texts = CAPTIONS | of_many | more
+    if summary.get("link_lost") is not None:
+        texts["queue_and_windows"] += " Brown marks are packets that the link lost behind the queue."
+    return texts
 
 
 def kept_up(summary: dict[str, Any]) -> str:

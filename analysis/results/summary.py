@@ -81,6 +81,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         "arrivals": counts["arrivals"],
         "drops": counts["drops"],
         "marks": counts["marks"],
+        **{name: counts[name] for name in ("link_lost",) if name in counts},
         "drop_fraction": counts["drop_fraction"],
         "jain_index": None if rates is None else metrics.jain_index(rates),
         "in_flight_from": a.trace.in_flight_from,

@@ -43,7 +43,7 @@ def test_row__has_the_numbers_of_the_summary(tmp_path, summary):
     assert {name for name, value in row.items() if value is None} <= {
         "sweep", "ecn_threshold_packets", "access_bps", "lateness_max_us", "application_goodput_p01_bps",
         "nic_rate_bps", "coalesce_us", "finite_cc", "load", "users", "flow_sizes", "window_packets",
-        "rtts_ns", "access_links", "ack_delay_ns", "groups",
+        "rtts_ns", "access_links", "ack_delay_ns", "groups", "link_loss", "jitter_ns", "link_lost",
     }  # fmt: skip
     for name, value in {
         "run": "20260101T000000Z-a/rep-1", "repetition": 1, "attempt": 1, "kept": "all",
@@ -61,7 +61,7 @@ def test_row__has_the_numbers_of_the_summary(tmp_path, summary):
 
 def test_quantities__are_at_their_paths_in_recorded_summaries():
     summaries = [json.loads(path.read_text()) for path in RECORDED.glob("*/summary.json")]
-    of_some_runs = ("spec.", "environment.", "open_loop.", "rate.", "fidelity.line.")
+    of_some_runs = ("spec.", "environment.", "open_loop.", "rate.", "fidelity.line.", "link_lost")
     measured = [each for each in QUANTITIES if each.path and not each.path.startswith(of_some_runs)]
     assert len({each.name for each in QUANTITIES}) == len(QUANTITIES)
     assert [each.name for each in measured if all(each.of(summary) is None for summary in summaries)] == []

@@ -39,6 +39,7 @@ from experiments.spec.traffic import (
 )
 from hosts.traffic.flow_settings import span_ns
 from hosts.traffic.transfers import draw, server_ports
+from lib.link_dynamics import Jitter
 from model import paths
 from model.experiment import Experiment
 from model.groups import Datagrams, Finite, Long
@@ -81,7 +82,7 @@ def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> Ru
     flows = _flows(spec, processes, extra_ns)
     finite = finite_ports(spec, repetition)
     sized = sizes(spec)
-    settings = _settings(spec, flows, processes, finite)
+    settings = _settings(spec, repetition, flows, processes, finite)
     return RunPlan(
         title=f"repetition {repetition} of {spec.reps}" if spec.reps > 1 else spec.name,
         target=spec.target,
@@ -98,7 +99,7 @@ def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> Ru
             connect_ns=spec.connect_ns,
             unmeasured_ns=spec.start_spread_ns + spec.warmup_ns,
             traffic_ns=spec.traffic_ns,
-            round_trip_ns=spec.rtt_ns + (spec.rtt_spread_ns or 0),
+            round_trip_ns=spec.farthest_rtt_ns,
             tick_s=cost.tick_s(spec),
             repetition_s=cost.repetition_s(spec),
             analysis_s=cost.analysis_s(spec),
@@ -240,7 +241,7 @@ def _access_bps(spec: Resolved, group: Long | Datagrams) -> int:
 
 
 def _settings(
-    spec: Resolved, flows: tuple[Flow, ...], processes: list[FlowProcess], finite: list[range]
+    spec: Resolved, repetition: int, flows: tuple[Flow, ...], processes: list[FlowProcess], finite: list[range]
 ) -> SwitchSettings:
     """The switches' settings. With DELAY=tc the links have no delay: netem on one host has the whole RTT."""
     forth_ns, back_ns = (0, 0) if spec.delay == "tc" else (spec.least_forth_ns, spec.least_back_ns)
@@ -260,7 +261,16 @@ def _settings(
         shared_links_bps=paths.links_bps(spec),
         nic_rate_bps=(spec.offloads and spec.offloads.nic_rate_bps) or 0,
         drop_cost_permille=spec.drop_cost_permille or 0,
+        loss=spec.loss.of_link if spec.loss else None,
+        loss_seed=_link_seed(spec, repetition, "loss"),
+        jitter=Jitter(spec.jitter.most_ns, spec.jitter.distribution) if spec.jitter else None,
+        jitter_seed=_link_seed(spec, repetition, "jitter"),
     )
+
+
+def _link_seed(spec: Resolved, repetition: int, what: str) -> int:
+    """64 bits, which the switch draws from."""
+    return random.Random(f"{what} {spec.seed} {repetition}").getrandbits(64)
 
 
 def _flow_settings(flow: Flow) -> dict[str, int]:
@@ -421,7 +431,7 @@ def _setup(
     seed: int,
 ) -> dict[str, Any]:
     """The playbooks' variables. Options that depend on the experiment are here, all others in the roles."""
-    window_rtt_share = (spec.rtt_ns + (spec.rtt_spread_ns or 0)) / spec.rtt_ns
+    window_rtt_share = spec.farthest_rtt_ns / spec.rtt_ns
     window_packets = spec.bdp_packets * window_rtt_share + spec.buffer_packets
     # The ports of long flows and datagrams; without both, a port on which nobody listens. Finite flows are not traced.
     # The tracer takes one range of ports, so programs are traced only if there are no finite flows.

@@ -43,7 +43,7 @@ def sizes(spec: Resolved) -> Sizes:
     """The memory of one repetition."""
     frame_bytes = max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + FRAME_EXTRA_BYTES
     ring_mib = _trace_ring_mib(spec)
-    windows = spec.bdp_packets * (spec.rtt_ns + (spec.rtt_spread_ns or 0)) // spec.rtt_ns + spec.buffer_packets
+    windows = spec.bdp_packets * spec.farthest_rtt_ns // spec.rtt_ns + spec.buffer_packets
     windows += min(spec.access_queues_packets, spec.pool_packets)
     with_sack = (spec.tcp or LINUX)["sack"] == "on"
     each = SEGMENTS_PER_WINDOW_PACKET if with_sack else SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK

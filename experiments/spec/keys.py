@@ -16,6 +16,7 @@ from controlplane.policy import WATCHED_MODES
 from controlplane.targets import RUN_TARGETS
 from experiments.spec import congestion
 from experiments.spec.cc_parameters import read_parameters
+from experiments.spec.link_changes import read_jitter, read_loss
 from experiments.spec.offloads import OffloadKeys
 from experiments.spec.pacing import PacingKeys
 from experiments.spec.paths import MOST_ACCESS_LINKS, MOST_PATHS, read_rtts
@@ -39,6 +40,7 @@ from lib.errors import BadValue, SpecError
 from lib.keys import BOTH, GROUP, SWEEP, Keys, field, parse, table
 from lib.quantities import Buffer, Duration, Rate, Time, TimeOrRtts
 from lib.values import SIX_DECIMALS, number, whole_number
+from model.experiment import Jitter, Loss
 
 SPEC_VERSION = 1
 MOST_REPS, MOST_SEED = 1000, 2**32 - 1
@@ -181,6 +183,14 @@ class RunKeys(Keys):
     buf: Buffer = field(
         "buffer of the bottleneck: 1bdp, 166p (packets), 300kB (frames of MTU + 14 bytes; k is 1000), 250us",
         default="1bdp")
+    loss: Loss | None = field(
+        "random loss of packets behind the bottleneck's queue: 0.001, or bursts:P:R[:BAD[:GOOD]] (Gilbert-Elliott: the "
+        "probabilities to leave the good and the bad state after a packet, and to lose a packet in the bad (1) and the "
+        "good state (0))", read_loss, values=("0.001", "bursts:0.001:0.2"))
+    jitter: Jitter | None = field(
+        "random delay of packets behind the bottleneck's queue, without reordering: 2ms (uniform from 0 to 2 ms), or "
+        "normal:2ms (mean 1 ms, cut off at 0 and 2 ms, which are three standard deviations away)", read_jitter,
+        values=("2ms", "normal:2ms"))
     mtu: int = field("largest IP packet in bytes, 576 to 9000", whole_number(576, 9000, _MTU_WHY), "1500")
     duration: Duration = field("measured time, after WARMUP: seconds (20s) or RTTs (1000rtt)", default="1000rtt")
     # Covers slow start with its losses, and most of the first sawtooth in the slowest case of the defaults: the window

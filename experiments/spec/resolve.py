@@ -99,6 +99,10 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
               "with TARGET=soft")  # fmt: skip
     if spec.switch == "ns3":
         _check_simulator(spec, errors, wrong)
+    if testbed and delay == "tc" and not can.links:
+        for key in [key for key in ("loss", "jitter") if getattr(spec, key)]:
+            wrong(key, "needs the soft switch, or another switch with our delay line behind it; allowed: DELAY=switch, "
+                  "where the inventory has a delay line")  # fmt: skip
 
     def refused(key: str, problem: str) -> None:
         if not errors.keys() & {key, "target"}:
@@ -151,6 +155,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         ),
         cc_parameters=spec.cc_parameters,
         drop_cost_permille=_drop_cost(spec, switch, can, errors, wrong),
+        loss=spec.loss,
+        jitter=spec.jitter,
     )
     if resolved.flows > MAX_FLOWS and not errors.keys() & {"cc", "flows"}:
         wrong("groups" if spec.groups else "flows", f"has {resolved.flows} flows; allowed: {MAX_FLOWS} in a run, long "
@@ -171,11 +177,12 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     if resolved.pacing_of_host == pacing.FQ and any(group.pacing is None for group in resolved.with_settings):
         wrong("groups", "has groups without PACING=fq, but the sender's qdisc fq paces all flows; allowed: fq for all "
               "groups")  # fmt: skip
-    if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & {"buf", "rate", "rtt", "rtts", "rtt_spread"}:
+    of_pool = {"buf", "rate", "rtt", "rtts", "rtt_spread", "jitter"}
+    if resolved.pool_bytes > MAX_POOL_BYTES and not errors.keys() & of_pool:
         wrong(
             "buf",
             f"makes the switch hold {resolved.pool_packets} packets, {resolved.pool_bytes >> 20} MiB; allowed: "
-            f"{MAX_POOL_BYTES >> 20} MiB for the buffer and the packets in flight, RATE x (RTT + RTT_SPREAD)",
+            f"{MAX_POOL_BYTES >> 20} MiB for the buffer and the packets in flight, RATE x (RTT + RTT_SPREAD + JITTER)",
         )
     if errors:
         known = [key for key in KEYS if key in errors]
@@ -305,6 +312,8 @@ def _check_simulator(spec: Spec, errors: dict[str, BadValue], wrong: Wrong) -> N
             "marks at departure, which is not simulated; allowed: tail-drop, ecn, egress-threshold",
         ),
         ("delay", spec.delay == "tc", "needs netem, which no simulated host has; allowed: switch"),
+        ("loss", spec.loss is not None, "is not simulated; allowed: 0"),
+        ("jitter", spec.jitter is not None, "is not simulated; allowed: 0ns"),
         (
             "buf",
             spec.buf.dimension == "bytes",

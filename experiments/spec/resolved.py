@@ -26,6 +26,7 @@ POOL_MARGIN = 8192
 MOST_BURST = 1 << 16  # packets beyond a full buffer and full links
 # On the wire: a SYN with all its options, and the ACK of a SYN-ACK.
 HANDSHAKE_WIRE_BYTES = 98 + 90
+MOST_SYNS, UNCONNECTED = 4, 0.001  # that were lost, of a flow; expected number of flows that lose more
 LEAST_CONNECT_INTERVAL_NS = 100_000  # between two SYNs, for a machine in real time
 
 
@@ -85,6 +86,11 @@ class Resolved(Experiment):
         ]
         return self._bottleneck_rtt_ns + max(waits_ns, default=0)
 
+    @property
+    def farthest_rtt_ns(self) -> int:
+        """RTT of the farthest flow through empty queues, with all jitter."""
+        return self.rtt_ns + (self.rtt_spread_ns or 0) + self.jitter_ns
+
     def _sharing(self, group: Group) -> int:
         """The most long flows that share one access link of the group; 1 without shared links, or for finite flows."""
         if not group.access_links or not isinstance(group, Long):
@@ -95,7 +101,7 @@ class Resolved(Experiment):
     def _bottleneck_rtt_ns(self) -> int:
         """RTT of the farthest flow through a full buffer, without its access queue."""
         queue_ns = self.buffer_packets * self.wire_bytes * 8 * 10**9 // self.rate_bps
-        return self.rtt_ns + (self.rtt_spread_ns or 0) + queue_ns
+        return self.farthest_rtt_ns + queue_ns
 
     @property
     def access_buffer_bytes(self) -> int | None:
@@ -155,7 +161,17 @@ class Resolved(Experiment):
         """Time that epoll needs before the start to connect all flows: the SYNs, and some round trips."""
         if self.generator != "epoll":
             return 0
-        return self.flows * self.connect_interval_ns + 3 * (self.rtt_ns + (self.rtt_spread_ns or 0))
+        return self.flows * self.connect_interval_ns + 3 * self.farthest_rtt_ns + self._syn_timeouts_ns
+
+    @property
+    def _syn_timeouts_ns(self) -> int:
+        """With LOSS, time for SYNs that are sent again: so many that hardly a flow still waits, up to MOST_SYNS."""
+        if self.loss is None:
+            return 0
+        chance, again = self.loss.of_link.mean, 1
+        while again < MOST_SYNS and self.flows * chance**again > UNCONNECTED:
+            again += 1
+        return (2**again - 1) * 10**9
 
     @property
     def packets(self) -> int:
@@ -178,7 +194,7 @@ class Resolved(Experiment):
         """The number of packets that the switch has memory for: a full buffer, packets on its links, and arriving
         bursts. Access queues get at most the rest of MAX_POOL_BYTES. If the pool overflows, the run is not valid.
         """
-        in_flight = Fraction(self.rate_bps * (self.rtt_ns + (self.rtt_spread_ns or 0)), 8 * 10**9 * self.wire_bytes)
+        in_flight = Fraction(self.rate_bps * self.farthest_rtt_ns, 8 * 10**9 * self.wire_bytes)
         ahead = max(self.buffer_packets, self.ecn_threshold_packets or 0) + units.nearest(in_flight)
         least = POOL_MARGIN + ahead + min(3 * ahead, MOST_BURST)  # postcards and their copies count, too
         queued = 8 * self.access_queues_packets // 7  # clones have an eighth of the pool

@@ -57,6 +57,15 @@ def test_ports__are_distinct_and_reserved(given: dict[str, str], flows: int) -> 
     assert plan.setup["client_ports"] == f"{FIRST_CLIENT_PORT}-{LAST_CLIENT_PORT}"
 
 
+def test_link__loss_draws_from_a_stream_of_its_own() -> None:
+    plans = [plan_run(resolved(rtt_spread="2ms", **more), 2) for more in ({}, {"loss": "bursts:0.001:0.2"})]
+    assert plans[0].traffic == plans[1].traffic
+    assert plans[0].settings.flow_settings == plans[1].settings.flow_settings
+    assert plans[0].settings.loss is None
+    seeds = [plan_run(resolved(loss="0.1", seed=seed), rep).settings.loss_seed for seed in (1, 2) for rep in (1, 2)]
+    assert len({*seeds, plans[1].settings.jitter_seed}) == 5
+
+
 def test_extra_delays__spread_evenly_and_differently_for_each_seed_and_repetition() -> None:
     spec = resolved(rtt_spread="3ms", flows=4)
     delays = [run_plan.extra_delays_ns(spec, repetition) for repetition in range(1, 9)]

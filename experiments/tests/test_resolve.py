@@ -20,7 +20,7 @@ from hosts.traffic import draws
 from hosts.tune.tcp_options import LINUX, PAPER
 from lib.errors import SpecError
 from lib.frames import WIRE_EXTRA_BYTES
-from model.experiment import Offloads
+from model.experiment import Jitter, Loss, Offloads
 from model.groups import Long
 from runs import run_table
 
@@ -44,6 +44,10 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         for given, packets in (("1bdp", 163), ("0.25bdp", 41), ("0.5bdp", 81), ("1.5bdp", 244), ("0.0001bdp", 1),
                                ("166p", 166), ("6.152ms", 100), ("1us", 1))
     ),
+    ({"loss": "0.1%", "jitter": "normal:2ms"},
+     {"loss": Loss(in_good=0.001), "jitter": Jitter(most_ns=2 * MS, distribution="normal")}),
+    ({"loss": "bursts:0.001:0.2", "jitter": "0ms"}, {"loss": Loss(to_bad=0.001, to_good=0.2), "jitter": None}),
+    ({"loss": "0"}, {"loss": None, "connect_ns": 16 * 100_000 + 30 * MS}),
     ({"buf": "300kB"}, {"threshold_bytes": 300_000, "buffer_packets": 198}),
     ({"clock": "real", "duration": "1.2s", "warmup": "0.9s"}, {"traffic_ns": 3 * S}),  # iperf3: whole seconds
     ({"cc": "cubic:300,bbr:2", "rtt": "1.2ms", "duration": "100rtt", "start_spread": "10rtt"},
