@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Traces of a link's rate: reads users' files, and makes traces of our own.
+"""Makes traces of a link's rate, in the formats of lib/link_trace.py.
 
     python -m experiments.spec.link_trace satellite sky.csv --rate 100mbit --duration 120s --seed 1
-
-Two formats. CSV: lines `seconds,bits per second`, perhaps after a line `time_s,rate_bps`; the rate holds from this time
-on, and the first time is the start. Mahimahi: lines with a whole number of ms since the start, one for each opportunity
-to send 1500 bytes of IP packets; the list repeats after its last line.
 
 Both models are random walks with published structure and freely chosen sizes. They make traces of the kind, not
 measurements of a network. The same seed gives the same bytes.
@@ -16,23 +12,14 @@ from __future__ import annotations
 import argparse
 import math
 import random
-import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from pathlib import Path
 
-from lib import files, regular, units, values
+from lib import files, units, values
 from lib.errors import fail
-from lib.frames import wire_bytes_of_ip
-from lib.link_dynamics import LEAST_BPS, OPPORTUNITY_BYTES, RateSchedule
-
-MOST_FILE_BYTES = 64 << 20
-HEADER = "time_s,rate_bps"
-MS, SECOND = 10**6, 10**9  # ns
-_DECIMAL = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?")
-_WHOLE = re.compile(r"[0-9]{1,15}")
+from lib.link_dynamics import LEAST_BPS, RateSchedule
+from lib.link_trace import MS, SECOND, csv_text, mahimahi_text
 
 # A satellite in low orbit: links are assigned anew every 15 s (Starlink: Tanveer et al. 2023, Mohan et al. 2024).
 EPOCH_NS, SATELLITE_TICK_NS = 15 * SECOND, 100 * MS
@@ -45,72 +32,6 @@ OUTAGE_CHANCE, OUTAGE_NS = 0.3, (20 * MS, 200 * MS)  # of an epoch, at its start
 CELLULAR_TICK_NS = 20 * MS
 BROWNIAN_SHARE = 0.4  # of the mean, per square root of a second
 ESCAPES_PER_S = 1
-
-
-def read(path: Path) -> RateSchedule:
-    """A trace in either format. Raises ValueError; the message continues a sentence that begins with the file."""
-    try:
-        text = regular.read_bytes(path, MOST_FILE_BYTES).decode("ascii")
-    except OSError as error:
-        raise ValueError(f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"is not text; allowed: lines of {HEADER}, or of ms as in Mahimahi's traces") from None
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    if lines and lines[0][1].replace(" ", "") == HEADER:
-        del lines[0]
-    if not lines:
-        raise ValueError(f"is empty; allowed: lines of {HEADER}, or of ms as in Mahimahi's traces")
-    return _csv(lines) if "," in lines[0][1] else _mahimahi(lines)
-
-
-def _csv(lines: list[tuple[int, str]]) -> RateSchedule:
-    entries: list[tuple[int, int]] = []
-    first = Fraction(0)
-    for number, line in lines:
-        words = [word.strip() for word in line.split(",")]
-        if len(words) != 2 or not all(map(_DECIMAL.fullmatch, words)):
-            raise ValueError(f"line {number}, {line[:40]!r}, is not a time and a rate; allowed: as in 0.25,200000000")
-        seconds, rate_bps = map(Fraction, words)
-        first = seconds if not entries else first
-        at_ns = units.nearest((seconds - first) * SECOND)
-        if entries and at_ns <= entries[-1][0]:
-            raise ValueError(f"line {number}, {line[:40]!r}, is not later than the line before; allowed: rising times")
-        entries.append((at_ns, units.nearest(rate_bps)))
-    return RateSchedule(tuple(entries))
-
-
-def _mahimahi(lines: list[tuple[int, str]]) -> RateSchedule:
-    """An opportunity at 0 is one at the last time, where the list repeats: at the start itself no packet is there."""
-    counts: Counter[int] = Counter()
-    last_ms = 0
-    for number, line in lines:
-        if not _WHOLE.fullmatch(line):
-            raise ValueError(f"line {number}, {line[:40]!r}, is not a whole number of ms; allowed: as in 125")
-        if int(line) < last_ms:
-            raise ValueError(f"line {number}, {line[:40]!r}, is before {last_ms} ms; allowed: times that do not fall")
-        last_ms = int(line)
-        counts[last_ms] += 1
-    if not last_ms:
-        raise ValueError("has only times of 0 ms; allowed: a last time above 0, after which the list repeats")
-    counts[last_ms] += counts.pop(0, 0)
-    return RateSchedule(tuple((ms * MS, count) for ms, count in counts.items()), opportunities=True)
-
-
-def csv_text(schedule: RateSchedule) -> str:
-    """The file of a schedule of steps."""
-    lines = (f"{at_ns // SECOND}.{at_ns % SECOND:09},{rate_bps}\n" for at_ns, rate_bps in schedule.entries)
-    return f"{HEADER}\n{''.join(lines)}"
-
-
-def mahimahi_text(schedule: RateSchedule, duration_ns: int) -> str:
-    """Opportunities with the mean rate of a schedule of steps: each as soon as its 1538 wire bytes could be sent."""
-    bits = 8 * wire_bytes_of_ip(OPPORTUNITY_BYTES)
-    lines, sent = [], 0
-    for ms in range(1, duration_ns // MS + 1):
-        possible = schedule.bits_possible(0, ms * MS) // bits
-        lines += [f"{ms}\n"] * (possible - sent)
-        sent = possible
-    return "".join(lines)
 
 
 def satellite(mean_bps: int, duration_ns: int, seed: int) -> RateSchedule:
