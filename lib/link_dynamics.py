@@ -67,6 +67,14 @@ class RateSchedule:
         """
         return self._bits_until(to_ns) - self._bits_until(from_ns)
 
+    def peak_bps(self, width_ns: int) -> Fraction:
+        """The largest rate of steps; of opportunities that over any time of `width_ns`, in IP bits/s."""
+        if not self.opportunities:
+            return Fraction(max(rate_bps for _, rate_bps in self.entries))
+        starts = zip(self._times_ns, self._before, strict=False)
+        most = max(self._bits_until(at_ns + width_ns - 1) - before for at_ns, before in starts)
+        return most * 10**9 / width_ns
+
     def _bits_until(self, since_ns: int) -> Fraction:
         if since_ns <= 0:
             return Fraction(0)

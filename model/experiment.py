@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated, Any, Self
 
 from pydantic import Field
@@ -18,7 +19,7 @@ from controlplane.policy import MARKING_MODES, WATCHED_MODES
 from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
 from hosts.tune.tcp_options import OPTIONS
-from lib import link_dynamics
+from lib import link_dynamics, link_trace
 from lib.frames import LEAST_IP_BYTES, MOST_IP_BYTES
 from model.groups import TRAFFIC, AnyGroup, Datagrams, Finite, Group, Long, Programs
 from model.record import NotNegative, Positive, Record, Several, checked, one_of
@@ -28,6 +29,7 @@ SOFT, IMPORTED = "soft", "imported"  # targets: our own switch, and a switch of 
 OF_A_REPETITION = {"repetition", "extra_delays_ns", "machines", "tc_at"}
 NOT_OF_A_POINT = {"name", "buffer_given", "seed", "reps", "repetition", "extra_delays_ns"}
 Chance = Annotated[float, Field(ge=0, le=1)]
+Step = Annotated[tuple[NotNegative, NotNegative], Field(strict=False)]  # ns since the traffic's start, wire bits/s
 Mtu = Annotated[int, Field(ge=LEAST_IP_BYTES, le=MOST_IP_BYTES)]
 TcpOptions = Annotated[
     dict[str, int | str], checked(lambda values: values.keys() == OPTIONS.keys(), f"a mapping of {', '.join(OPTIONS)}")
@@ -35,12 +37,16 @@ TcpOptions = Annotated[
 
 
 class Source(Record):
-    """A user's own congestion control. `text` is a file of its own beside spec.yaml."""
+    """A user's own congestion control, or trace of a rate. `text` is a file of its own beside spec.yaml."""
 
     name: str
     file: str
     sha256: str
     text: str | None = None
+
+    @property
+    def without_text(self) -> Source:
+        return Source(name=self.name, file=self.file, sha256=self.sha256)
 
 
 class Loss(Record):
@@ -90,7 +96,7 @@ class Experiment(Record):
     delay: Annotated[str, one_of("switch", "tc")] | None = None
     mode: Annotated[str, one_of(*WATCHED_MODES)]
     groups: Several[AnyGroup]  # by `number`; groups of one number in the order long, finite, datagrams, programs
-    rate_bps: Positive
+    rate_bps: Positive  # of a changing rate the first; of opportunities the mean, with packets of the MTU
     rate_pps: Positive | None = None  # the rate in full packets, rounded, on a target that counts packets
     rtt_ns: Positive  # the least of all groups: the unit of BUF, DURATION and WARMUP
     mtu_bytes: Mtu
@@ -111,6 +117,9 @@ class Experiment(Record):
     congestion_sources: Several[Source] = ()
     cc_parameters: dict[str, str] | None = None  # algorithm.parameter -> value; None: the kernel's defaults
     drop_cost_permille: Positive | None = None
+    rate_steps: Several[Step] | None = None  # of a rate that changes; or
+    rate_trace: Source | None = None
+    bdp_rate_bps: Positive | None = None  # converts BDPs and times of the buffer; None: rate_bps
     loss: Loss | None = None  # `loss` and `jitter` are behind the bottleneck's queue, towards the receiver
     jitter: Jitter | None = None
     # Of one repetition.
@@ -216,9 +225,35 @@ class Experiment(Record):
         return group.ecn == "on" if group.ecn else self.mode in MARKING_MODES
 
     def without_texts(self) -> Self:
-        """Without the texts of the users' own congestion controls, which a run has as files."""
-        sources = (Source(name=each.name, file=each.file, sha256=each.sha256) for each in self.congestion_sources)
-        return self.model_copy(update={"congestion_sources": tuple(sources)})
+        """Without the texts of the user's own files, which a run has as files."""
+        texts = {
+            "congestion_sources": tuple(source.without_text for source in self.congestion_sources),
+            "rate_trace": self.rate_trace and self.rate_trace.without_text,
+        }
+        return self.model_copy(update={name: value for name, value in texts.items() if value})
+
+    @property
+    def rate_changes(self) -> bool:
+        return bool(self.rate_steps or self.rate_trace)
+
+    @cached_property
+    def rate_schedule(self) -> link_dynamics.RateSchedule | None:
+        """The rate from the start of the traffic on, if it changes. Needs the text of a trace."""
+        if self.rate_trace:
+            return link_trace.parse(self.rate_trace.text or "")
+        return link_dynamics.RateSchedule(self.rate_steps) if self.rate_steps else None
+
+    @property
+    def bdp_bps(self) -> int:
+        """The rate of the BDP, in which the buffer is measured."""
+        return self.bdp_rate_bps or self.rate_bps
+
+    @property
+    def no_theory(self) -> str | None:
+        """Why the literature's predictions do not hold for this link; None if they may."""
+        if self.rate_changes:
+            return "the rate changes, and the predictions are for a constant rate"
+        return "the link loses packets, and by the predictions only a full buffer does" if self.loss else None
 
     @property
     def point(self) -> str:

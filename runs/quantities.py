@@ -161,6 +161,7 @@ QUANTITIES: tuple[Quantity, ...] = (
     *_settings(str, "ecn", path=""),
     *_settings(int, "ack_delay_ns", path=""),
     *_settings(str, "groups", path=""),
+    *_settings(str, "rate_changes", path=""),
     *_settings(float, "link_loss", path=""),
     Quantity("jitter_ns", int, path="spec.jitter.most_ns"),
     _number("utilization_mean", "utilization.mean", "mean over the measurement window", SHARE, title="utilization",

@@ -86,6 +86,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "offloads": None if spec.imported else "off" if spec.offloads is None else "on",
         **group_columns.of_experiment(spec),
         **_tcp(spec),
+        "rate_changes": _rate_changes(spec),
         "link_loss": float(spec.loss.of_link.mean) if spec.loss else None,
         "ledger_missing": sum(lost) if all(is_number(value) for value in lost) else None,
         "wall_s": _wall_s(environment.get("phases_s")),
@@ -316,6 +317,13 @@ def _tcp(spec: Experiment) -> dict[str, Any]:
         return dict.fromkeys(("profile", *LINUX))
     values = spec.tcp or LINUX
     return {"profile": profile(values)} | values
+
+
+def _rate_changes(spec: Experiment) -> str | None:
+    """The steps of a rate as 0s:200000000,10s:50000000, or the trace's file; None of a constant rate."""
+    if spec.rate_trace:
+        return spec.rate_trace.file
+    return _joined(f"{at_ns / 1e9:g}s:{bps}" for at_ns, bps in spec.rate_steps or ())
 
 
 def _joined(values: Iterable[Any]) -> str | None:

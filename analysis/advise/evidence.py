@@ -39,7 +39,7 @@ SETTING = tuple(
 # Optional columns: the first three identify a run that several sweeps made.
 ALSO = (
     "clock", "seed", "repetition", "sweep", *SETTING, *HELD_BACK, "depth_p99_packets", "arrivals", "drops",
-    "rtt_spread_ns", "spec",
+    "rtt_spread_ns", "spec", "rate_changes",
 )  # fmt: skip
 
 
@@ -168,6 +168,8 @@ def _run(row: Mapping[str, Any]) -> EvidenceRun | None:
     if str(row.get("sweep") or "").endswith(NS3):  # another TCP: no evidence for Linux's
         return None
     if row.get("pacing") not in (None, "", "off") or any(_number(row.get(name)) for name in HELD_BACK):
+        return None
+    if row.get("rate_changes"):
         return None
     if row["valid"] is not True or not long_flows or not usable or not cc or "," in cc:
         return None

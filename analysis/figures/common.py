@@ -10,8 +10,9 @@ import numpy as np
 
 from analysis.figures import canvas
 from analysis.measure import group_results
+from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS
 from analysis.wording.formats import count, number, si
-from analysis.wording.link_text import changes_text
+from analysis.wording.link_text import changes_text, rate_text
 from analysis.wording.traffic_text import traffic_text
 from lib import units
 from lib.frames import ETHERNET_BYTES
@@ -48,7 +49,7 @@ def run_facts(a: Analysis) -> Data:
     spec = a.run.experiment
     buffer = spec.buffer_packets
     text = (
-        f"{traffic_text(spec)}, {si(spec.rate_bps, 'b/s')}, RTT {si(spec.rtt_ns / 1e9, 's')}"
+        f"{traffic_text(spec)}, {rate_text(spec)}, RTT {si(spec.rtt_ns / 1e9, 's')}"
         f"{changes_text(spec)}, buffer {count(buffer, 'packet')} ({number(buffer / spec.bdp_packets, 3)} BDP), "
         f"{spec.mode}"
     )
@@ -60,7 +61,8 @@ def run_facts(a: Analysis) -> Data:
         "buffer": buffer,
         "flows": sum(entry.is_tcp for entry in a.run.traffic) or sum(group.flows for group in spec.long),
         "open_loop": spec.traffic == OPEN_LOOP,
-        "rules": spec.traffic not in (OPEN_LOOP, PROGRAM),  # the rules are for long flows
+        "rules": spec.traffic not in (OPEN_LOOP, PROGRAM) and not spec.no_theory,  # the rules are for long flows
+        **rate_facts(a),
         "windows": spec.traffic != OPEN_LOOP and bool(not spec.program or len(a.windows.mono_ns)),
         "warmup_s": (a.window.start_ns - a.window.traffic_start_ns) / 1e9,
         "end_s": (a.window.end_ns - a.window.traffic_start_ns) / 1e9,
@@ -71,6 +73,16 @@ def run_facts(a: Analysis) -> Data:
 def _changes_s(spec: Experiment) -> list[float]:
     """START and STOP of all groups, in s since traffic started."""
     return sorted({ns / 1e9 for group in spec.flow_groups for ns in group.times_ns.values()})
+
+
+def rate_facts(a: Analysis) -> Data:
+    """`rate`, only of a rate that changes: from which second on which rate in Mb/s, and which BDP in packets held."""
+    rate, spec = a.run.rate, a.run.experiment
+    if rate.schedule is None:
+        return {}
+    times_ns, bps = rate.curve(a.window.traffic_start_ns, a.window.end_ns, UTILIZATION_WINDOW_RTTS * spec.rtt_ns)
+    packet_bits = 8 * (spec.mtu_bytes if rate.schedule.opportunities else spec.wire_bytes)
+    return {"rate": (seconds(a, times_ns), bps / 1e6, bps * spec.rtt_ns / 1e9 / packet_bits)}
 
 
 class AxisUnit(NamedTuple):
@@ -96,7 +108,7 @@ def unit_of(spec: Experiment) -> AxisUnit:
         "packets": PACKETS,
         "bdp": AxisUnit("BDP", spec.bdp_packets),
         "bytes": AxisUnit("kB", 1000 / (spec.mtu_bytes + ETHERNET_BYTES)),
-        "time": AxisUnit("ms", spec.rate_bps / (8e3 * spec.wire_bytes)),
+        "time": AxisUnit("ms", spec.bdp_bps / (8e3 * spec.wire_bytes)),
     }[given.dimension]
 
 

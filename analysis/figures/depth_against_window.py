@@ -42,12 +42,13 @@ def draw(data: Data) -> common.Figure:
     ax.plot(data["window"], data["depth"], ".", color=BLUE, markersize=2, alpha=0.5, rasterized=True)
     most = float(max(data["window"].max(), facts["bdp"] + facts["buffer"]))
     top = max(facts["buffer"], float(data["depth"].max())) * 1.12
-    ax.plot([0, facts["bdp"], facts["bdp"] + top], [0, 0, top], color=GREY, linewidth=1, linestyle="--",
-            label="depth = window - BDP")  # fmt: skip
+    if "rate" not in facts:  # with a rate that changes there is no one BDP
+        ax.plot([0, facts["bdp"], facts["bdp"] + top], [0, 0, top], color=GREY, linewidth=1, linestyle="--",
+                label="depth = window - BDP")  # fmt: skip
+        ax.legend(loc="upper left", frameon=False, fontsize=8)
     ax.set_xlim(min(float(data["window"].min()), facts["bdp"]) * 0.95, most * 1.03)
     ax.set_ylim(0, top)
     common.level(ax, facts["buffer"], "buffer")
-    ax.legend(loc="upper left", frameon=False, fontsize=8)
     common.in_unit(ax.xaxis, facts)
     common.in_unit(ax.yaxis, facts)
     return figure

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.figures import canvas, common
-from analysis.figures.common import DISTINCT, GREY, Data
+from analysis.figures.common import BLACK, DISTINCT, GREY, Data
 from analysis.wording.formats import si
 
 MOST_BINS = 400
@@ -62,7 +62,8 @@ def draw(data: Data) -> common.Figure:
     figure, (ax,) = common.new_figure(facts, 3.4)
     common.shade_warmup(ax, facts)
     ax.set_xlim(0, max(facts["end_s"], 1e-9))
-    ax.set_ylim(0, data["rate_bps"] * 1.1 / 1e6)
+    changes = facts.get("rate")
+    ax.set_ylim(0, 1.1 * (float(changes[1].max()) if changes else data["rate_bps"] / 1e6))
     ax.set_xlabel("time since traffic started (s)")
     ax.set_ylabel("on the wire (Mb/s)")
     for rates, name, color in zip(data["rates"], data["names"], DISTINCT, strict=False):
@@ -73,5 +74,9 @@ def draw(data: Data) -> common.Figure:
         canvas.legend(ax, "beside")
     else:
         common.say(ax, "no flow came to the queue")
-    common.level(ax, data["rate_bps"] / 1e6, si(data["rate_bps"], "b/s"))
+    if changes:
+        ax.step(*changes[:2], where="post", color=BLACK, linewidth=0.9, linestyle="--")
+        canvas.note(ax, float(changes[1][-1]), "rate", BLACK)
+    else:
+        common.level(ax, data["rate_bps"] / 1e6, si(data["rate_bps"], "b/s"))
     return figure

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.figures import bands, canvas, common
-from analysis.figures.common import BLACK, BLUE, BROWN, GREY, LABEL_RED, ORANGE, RED, Data
+from analysis.figures.common import BLACK, BLUE, BROWN, GREEN, GREY, LABEL_RED, ORANGE, RED, Data
 from analysis.measure.flow_distribution import MANY_FLOWS
 from analysis.read.link_loss import NAME as LINK_LOST
 
@@ -98,7 +98,8 @@ def _draw_queue(ax: common.Axes, data: Data) -> None:
     deepest = data["depth"][1].max(initial=0)
     buffer = common.buffer_shown(facts, deepest)
     # On a phone the buffer's label stands above its line: the marks of drops need room above the label.
-    top = max(buffer or 0, deepest) * (ROOM_ON_PHONE if canvas.is_phone(ax.figure) else 1.12) + 0.5
+    room = 1.12 + 0.06 * bool(len(data.get("lost", ())))
+    top = max(buffer or 0, deepest) * (ROOM_ON_PHONE if canvas.is_phone(ax.figure) else room) + 0.5
     ax.set_ylim(0, top)
     if buffer:
         common.level(ax, buffer, f"buffer {facts['unit'].text(buffer)}")
@@ -110,6 +111,21 @@ def _draw_queue(ax: common.Axes, data: Data) -> None:
             canvas.note(ax, at, name if name == "drops" else "lost by link", of_text)
     common.in_unit(ax.yaxis, facts)
     ax.set_ylabel(f"queue depth ({facts['unit'].name})")
+    if "rate" in facts:
+        _draw_rate(ax, facts)
+
+
+def _draw_rate(ax: common.Axes, facts: Data) -> None:
+    """The rate in force, on an axis at the right."""
+    times, mbps, _ = facts["rate"]
+    right = ax.twinx()
+    right.step(times, mbps, where="post", color=GREEN, linewidth=0.9)
+    right.set_ylim(0, max(float(mbps.max()), 1e-9) * 1.12)
+    right.tick_params(axis="y", colors=GREEN, direction="in", pad=-8)  # outside are the notes on the queue
+    for label in right.get_yticklabels():
+        label.set_horizontalalignment("right")
+    right.text(1.012, 0.35, "rate (Mb/s)", rotation=90, color=GREEN, transform=right.transAxes, va="center")
+    right.spines[["top", "left"]].set_visible(False)
 
 
 def _draw_total(ax: common.Axes, data: Data) -> None:
@@ -119,12 +135,19 @@ def _draw_total(ax: common.Axes, data: Data) -> None:
         ax.step(*data["aggregate"], where="post", color=ORANGE, linewidth=0.6, label="packets in flight")
         canvas.legend(ax, "upper right", columns=2)
         # In slow start, windows can be far larger than later. So only values after the warm-up set the scale.
-        high = max(_highest([data["cwnd"], data["aggregate"]], facts), facts["bdp"] + facts["buffer"])
+        most_bdp = float(facts["rate"][2].max()) if "rate" in facts else facts["bdp"]
+        high = max(_highest([data["cwnd"], data["aggregate"]], facts), most_bdp + facts["buffer"])
         ax.set_ylim(0, high * 1.15)
     else:
         common.say(ax, "no trace of the windows")
-    both = facts["bdp"] + facts["buffer"]
-    common.two_levels(ax, (facts["bdp"], "BDP", GREY), (both, "BDP + buffer", BLACK))
+    if "rate" in facts:
+        times, _, bdp = facts["rate"]
+        for added, text, color in ((0, "BDP", GREY), (facts["buffer"], "BDP + buffer", BLACK)):
+            ax.step(times, bdp + added, where="post", color=color, linewidth=0.9, linestyle="--")
+            canvas.note(ax, float(bdp[-1]) + added, text, color)
+    else:
+        both = facts["bdp"] + facts["buffer"]
+        common.two_levels(ax, (facts["bdp"], "BDP", GREY), (both, "BDP + buffer", BLACK))
     common.in_unit(ax.yaxis, facts)
     ax.set_ylabel(f"aggregate window ({facts['unit'].name})")
 

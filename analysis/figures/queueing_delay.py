@@ -24,7 +24,8 @@ def prepare(a: common.Analysis) -> Data:
     shares = np.linspace(0, 100, POINTS)
     cuts = np.percentile(delay_ms, [*shares, *PERCENTS], method="inverted_cdf") if len(delay_ms) else np.empty(0)
     spec = a.run.experiment
-    full_ms = spec.buffer_packets * spec.wire_bytes * 8e3 / spec.rate_bps
+    # How long a full buffer waits has no single answer if the rate changes.
+    full_ms = None if spec.rate_changes else spec.buffer_packets * spec.wire_bytes * 8e3 / spec.rate_bps
     return {
         "facts": common.run_facts(a), "shares": shares, "delays": cuts[:POINTS], "named": cuts[POINTS:],
         "full_ms": full_ms,
@@ -41,7 +42,7 @@ def draw(data: Data) -> common.Figure:
         return figure
     ax.plot(data["delays"], data["shares"], color=BLUE, linewidth=1.3, drawstyle="steps-post")
     most = float(data["delays"][-1])
-    is_near = data["full_ms"] <= most * 1.5
+    is_near = data["full_ms"] is not None and data["full_ms"] <= most * 1.5
     ax.set_xlim(0, max(1.25 * max(most, data["full_ms"] if is_near else 0), 1e-6))
     ax.set_ylim(0, 106)
     if is_near:

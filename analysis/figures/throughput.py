@@ -12,6 +12,7 @@ import numpy as np
 from analysis.figures import algorithms, canvas, common
 from analysis.figures.common import Data
 from analysis.measure import group_results
+from analysis.measure.metrics import mean_rate_bps
 
 MOST_STEPS = 200
 STYLES = ("-", "--", "-.", ":")
@@ -43,6 +44,7 @@ def prepare(a: common.Analysis) -> Data:
     return {
         "facts": facts, "kinds": kinds, "step_s": step_s, "mbps": bits / step_s / 1e6, "flows": each,
         "rate_mbps": a.run.experiment.rate_bps / 1e6,
+        **({"mean_mbps": mean_rate_bps(a.run, a.window) / 1e6} if a.run.rate.schedule else {}),
     }  # fmt: skip
 
 
@@ -68,13 +70,16 @@ def draw(data: Data) -> common.Figure:
         left.plot(times, mbps, label=f"{len(rates)} {algorithms.name(kind)}", **look)
         shares = np.arange(len(rates) + 1) * 100 / max(len(rates), 1)
         right.step([0, *rates], shares, where="post", **look)
-    left.set_ylim(0, data["rate_mbps"] * 1.06)
+    changes = data["facts"].get("rate")
+    if changes:
+        left.step(*changes[:2], where="post", color=common.GREY, linewidth=0.9, linestyle=":", label="rate")
+    left.set_ylim(0, (float(changes[1].max()) if changes else data["rate_mbps"]) * 1.06)
     left.set_xlim(0, max(data["facts"]["end_s"], 1e-9))
     canvas.legend(left, columns=4, line=2)
     flows = sum(map(len, data["flows"].values()))
-    fair = data["rate_mbps"] / flows
+    fair = data["mean_mbps" if changes else "rate_mbps"] / flows
     right.axvline(fair, color=common.GREY, linewidth=0.9, linestyle=":")
     right.set_xlim(0, max([fair, *(float(rates.max()) for rates in data["flows"].values() if len(rates))]) * 1.08)
     right.set_ylim(0, 106)
-    right.set_title(f"dotted: rate / {flows} flows", fontsize=9, loc="left")
+    right.set_title(f"dotted: {'mean ' * bool(changes)}rate / {flows} flows", fontsize=9, loc="left")
     return figure

@@ -33,7 +33,7 @@ def prepare(a: common.Analysis) -> Data:
             middle, a.link.utilization(starts, width) * 100, facts["warmup_s"], facts["end_s"] + 1e-9
         )
     predicted = None
-    if len(a.run.traffic) == 1 and not a.run.traffic[0].program:
+    if len(a.run.traffic) == 1 and not a.run.traffic[0].program and not spec.no_theory:
         bdp = single_flow.bdp_packets(spec.rate_bps, rtt_ns, spec.wire_bytes)
         predicted = single_flow.min_utilization(a.run.traffic[0].cc or "", spec.buffer_packets, bdp)
     return {
@@ -58,10 +58,10 @@ def draw(data: Data) -> common.Figure:
     if not data["long"].size:
         common.say(ax, "the measurement window is shorter than 10 RTTs")
         return figure
-    least = data["short"][1].min()
+    least = np.nanmin(data["short"][1])  # an outage has no utilization
     if data["predicted"] is not None:
         least = min(least, data["predicted"] * 100)
-    most = float(data["long"][1].max())
+    most = float(np.nanmax(data["long"][1]))
     top = most if most > WRONG_RATE_PERCENT else 100.0
     room = max(top - least, MIN_ROOM_PERCENT)
     bottom = max(top - 1.14 * room, 0)

@@ -69,8 +69,9 @@ def draw(data: Data) -> common.Figure:
         alpha=0.85,
     )
     right.set_xlim(0, share.max() * 1.05)
-    left.axhline(fair, color=BLACK, linewidth=0.9, linestyle="--")
-    common.level(right, fair, f"(BDP + B)/n\n= {fair:.4g}")
+    if "rate" not in facts:  # with a rate that changes there is no one BDP
+        left.axhline(fair, color=BLACK, linewidth=0.9, linestyle="--")
+        common.level(right, fair, f"(BDP + B)/n\n= {fair:.4g}")
     return figure
 
 

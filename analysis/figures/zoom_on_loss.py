@@ -26,6 +26,10 @@ def prepare(a: common.Analysis) -> Data:
     if moment is None:
         return data
     start, end = moment - BEFORE_RTTS * a.rtt_max_ns, moment + AFTER_RTTS * a.rtt_max_ns
+    if "rate" in facts:  # the BDP of the rate in force
+        times_s, _, bdp = facts["rate"]
+        at = np.searchsorted(times_s, (moment - a.window.traffic_start_ns) / 1e9, side="right") - 1
+        facts["bdp"] = float(bdp[max(at, 0)])
     data["span_ms"] = ((start - moment) / 1e6, (end - moment) / 1e6)
     data["queue"], data["drops"], losers = _queue(a, moment, start, end)
     groups = experiment_groups(a.run, a.trace)

@@ -56,11 +56,11 @@ def analyse(
     segments, trace = join(run, queue)
 
     window = metrics.measurement_window(run, queue)
-    link = metrics.LinkUsage(queue, spec.rate_bps)
+    link = metrics.LinkUsage(queue, run.rate)
     utilization = metrics.utilization(link, window, rtt_ns)
     good = metrics.goodput(run, queue, segments, window)
     windows = metrics.aggregate_window(run, trace)
-    rtt_max_ns = longest_rtt_ns(rtt_ns, spec.buffer_packets, spec.wire_bytes, spec.rate_bps)
+    rtt_max_ns = longest_rtt_ns(rtt_ns, spec.buffer_packets, spec.wire_bytes, metrics.mean_rate_bps(run, window))
     events = loss_events(queue, link, windows, window, rtt_ns, rtt_max_ns)
 
     entries = ledger_module.ledger(run)

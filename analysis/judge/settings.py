@@ -93,6 +93,12 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
             f"{spec.buffer_packets}: it may drop silently"
         )
     link = switch.links.settings.get(str(switch.link_port), Port())
+    if schedule := run.rate.schedule:
+        asked_of_rate = (len(schedule.entries), int(schedule.opportunities))
+        if (at.schedule_entries, at.schedule_opportunities) != asked_of_rate or not at.schedule_start:
+            reasons.append(f"settings: port {port} did not have the schedule of its rate that spec.yaml asks for")
+    elif at.schedule_entries:
+        reasons.append(f"settings: the rate of port {port} changed, spec.yaml asks for {spec.rate_bps} bit/s")
     chances = spec.loss.of_link.settings() if spec.loss else dict.fromkeys(("good", "bad", "to_bad", "to_good"), 0)
     asked_of_link = {f"loss_{name}": value for name, value in chances.items()} | {"jitter_most": spec.jitter_ns}
     for name, value in asked_of_link.items():
@@ -230,11 +236,15 @@ def _mark_reasons(run: Run, marked: np.ndarray, to_mark: np.ndarray, threshold: 
     return reasons
 
 
+def _misspaced(run: Run, queue: Columns) -> int:
+    return run.rate.misspaced(queue) if run.rate.schedule else misspaced(queue, run.experiment.rate_bps)
+
+
 def _spacing_reasons(run: Run, queue: Columns) -> list[str]:
     wrong = 0
     if run.experiment.mode not in EGRESS_MODES:
         misspaced_by_clock = None if run.clock is None else run.clock.misspaced
-        wrong = misspaced(queue, run.experiment.rate_bps) if misspaced_by_clock is None else misspaced_by_clock
+        wrong = _misspaced(run, queue) if misspaced_by_clock is None else misspaced_by_clock
     if not wrong:
         return []
     return [

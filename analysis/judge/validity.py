@@ -167,6 +167,8 @@ def _path_reasons(run: Run, utilization: dict[str, float | None], late_us: float
     allowed, window_s = rules(run).max_utilization, utilization["window_s"]
     if not rules(run).exact_time and late_us and window_s:
         allowed += late_us / 1e6 / window_s  # the packets that waited for a late one follow it at once
+    if run.rate.schedule and run.rate.schedule.opportunities and window_s:  # a packet counts whole at its end
+        allowed += 8 * run.experiment.mtu_bytes / (run.experiment.rate_bps * window_s)
     if most > allowed:
         reasons.append(
             f"link: a utilization of {most:.2%} in one window, which is impossible (allowed are {allowed:.2%}): the "

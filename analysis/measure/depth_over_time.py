@@ -58,7 +58,7 @@ def of_slow_start(run: Run, queue: Columns, window: Window, mss_bytes: np.ndarra
     and initial window. None unless the only traffic is Poisson arrivals of flows of one size (a whole number of
     segments), at a load below 1.
     """
-    packets = _flow_packets(run.experiment, mss_bytes)
+    packets = None if run.experiment.rate_changes else _flow_packets(run.experiment, mss_bytes)
     if packets is None:
         return None
     (group,) = run.experiment.finite

@@ -20,7 +20,7 @@ from analysis.measure.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_perce
 from analysis.measure.finite_flow_paths import NO_PATH, path_of_records
 from analysis.measure.metrics import Columns, Window, percentiles
 from analysis.read.load import Run
-from analysis.read.postcards import dropped, wire_bytes
+from analysis.read.postcards import dropped
 from model.groups import CLOSED_LOOP, Finite
 from model.paths import paths
 from runs.verdict import Area
@@ -257,11 +257,11 @@ def _spread(values: np.ndarray) -> dict[str, Any]:
 
 
 def _offered(run: Run, queue: Columns, window: Window, packets: np.ndarray) -> float | None:
-    """Bits on the wire that arrived at the queue, drops included, as a share of the link's capacity."""
+    """Bits that arrived at the queue, drops included, as a share of the link's capacity."""
     came = queue["enqueue_mono_ns"]
     inside = packets & (came >= window.start_ns) & (came < window.end_ns)
-    capacity = run.experiment.rate_bps * window.length_ns / 1e9
-    return float(8 * int(wire_bytes(queue["packet_bytes"][inside]).sum()) / capacity) if capacity else None
+    capacity = run.rate.capacity_bits(window.start_ns, window.length_ns)
+    return float(8 * int(run.rate.link_bytes(queue["packet_bytes"][inside]).sum()) / capacity) if capacity else None
 
 
 def _open_mean(records: Columns, window: Window) -> float | None:

@@ -23,7 +23,6 @@ from analysis.measure.metrics import (
     jain_index,
 )
 from analysis.read.load import Run
-from analysis.read.postcards import wire_bytes
 from analysis.wording.formats import si
 from model.groups import Group
 
@@ -96,13 +95,14 @@ def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[d
 
     @cache
     def in_part(part: Window) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[float | None]]:
-        """Group, flags and wire bytes of each packet that arrived in a part of the window; bits of each flow number;
-        goodput of each group.
+        """Group, flags and bytes on the link of each packet that arrived in a part of the window; bits of each flow
+        number; goodput of each group.
         """
         rows = arrivals_in(queue, part.start_ns, part.end_ns)
         bits, seconds = np.append(good.bits_in(part), 0).astype(np.float64), part.length_ns / 1e9
         rates = [float(bits[of_flow == place].sum()) / seconds if seconds else None for place in range(len(listed))]
-        return of_flow[queue["flow"][rows]], queue["flags"][rows], wire_bytes(queue["packet_bytes"][rows]), bits, rates
+        size = run.rate.link_bytes(queue["packet_bytes"][rows])
+        return of_flow[queue["flow"][rows]], queue["flags"][rows], size, bits, rates
 
     unsaid = set() if run.experiment.has_own_settings else {*Group.model_fields} - {"start_ns", "stop_ns"}
     result = []
@@ -115,6 +115,8 @@ def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[d
         drops = int(np.count_nonzero(mine & ((flags & CARD["POSTCARD_DROPPED"]) != 0)))
         flows = [entry.number for entry, index in zip(run.traffic, entries, strict=True) if index == place]
         capacity = run.experiment.rate_bps * (part.length_ns / 1e9)
+        if run.rate.schedule:
+            capacity = run.rate.capacity_bits(part.start_ns, part.length_ns)
         there = {"present_s": [(ns - window.traffic_start_ns) / 1e9 for ns in (part.start_ns, part.end_ns)]}
         result.append(
             {

@@ -32,7 +32,7 @@ class LossEvent:
     window_after_packets: int | None  # minimum in the aftermath
 
 
-def longest_rtt_ns(rtt_ns: int, buffer_packets: int, wire_bytes: int, rate_bps: int) -> int:
+def longest_rtt_ns(rtt_ns: int, buffer_packets: int, wire_bytes: int, rate_bps: float) -> int:
     """Base RTT plus the time that a full buffer of packets of `wire_bytes` takes to drain."""
     return rtt_ns + round(buffer_packets * wire_bytes * 8e9 / rate_bps)
 

@@ -18,8 +18,9 @@ from analysis.join.trace_by_flow import TraceByFlow
 from analysis.read.flows import Flow
 from analysis.read.link_loss import NAME as LINK_LOST
 from analysis.read.link_loss import delivered
+from analysis.read.link_rate import LinkRate
 from analysis.read.load import Run
-from analysis.read.postcards import NO_DATA_BYTES, admitted, busiest, dropped, queue_keys, wire_bytes
+from analysis.read.postcards import NO_DATA_BYTES, admitted, busiest, dropped, queue_keys
 from analysis.read.raw import Columns
 from lib.frames import (
     ETHERNET_BYTES,
@@ -141,18 +142,19 @@ def arrivals_in(queue: Columns, start_ns: int, end_ns: int) -> slice:
 
 
 class LinkUsage:
-    """The bits that left the queue on the wire, as a function of time. A packet's bits are spread evenly over its
-    transmission, which ends at enqueue + sojourn and takes wire bits / rate.
+    """The bits that left the queue on the wire, as a function of time. A packet's bits are spread over its
+    transmission, which ends at enqueue + sojourn, as the rate then was; with delivery opportunities, whose bits are
+    those of IP packets, they all leave at its end.
     """
 
-    def __init__(self, queue: Columns, rate_bps: int) -> None:
+    def __init__(self, queue: Columns, rate: LinkRate) -> None:
         sent = ~dropped(queue)
         ends = (queue["enqueue_mono_ns"] + queue["sojourn_ns"])[sent]
-        sizes = wire_bytes(queue["packet_bytes"][sent])
+        sizes = rate.link_bytes(queue["packet_bytes"][sent])
         if (ends[1:] < ends[:-1]).any():
             order = np.argsort(ends, kind="stable")
             ends, sizes = ends[order], sizes[order]
-        self.rate_bps = rate_bps
+        self.rate = rate
         self.departure_ns = ends
         self.bytes_before = np.zeros(len(ends) + 1, dtype=np.int64)
         np.cumsum(sizes, out=self.bytes_before[1:])
@@ -164,14 +166,29 @@ class LinkUsage:
         going = np.flatnonzero(done < len(self.departure_ns))
         packet = done[going]
         packet_bits = (self.bytes_before[packet + 1] - self.bytes_before[packet]) * 8.0
-        left_bits = (self.departure_ns[packet] - times_ns[going]) * (self.rate_bps / 1e9)
+        left_ns = self.departure_ns[packet] - times_ns[going]
+        left_bits = (
+            self.rate.bits(times_ns[going], left_ns) if self.rate.schedule else left_ns * (self.rate.rate_bps / 1e9)
+        )
+        if self.rate.schedule and self.rate.schedule.opportunities:
+            left_bits = packet_bits
         bits[going] += np.clip(packet_bits - left_bits, 0, packet_bits)
         return bits
 
     def utilization(self, start_ns: np.ndarray, width_ns: int) -> np.ndarray:
-        """Share of the rate used in [start, start + width), for each start (float64)."""
+        """Share of the rate used in [start, start + width), for each start (float64); NaN in an outage."""
         bits = self.bits_until(start_ns + width_ns) - self.bits_until(start_ns)
-        return bits / (self.rate_bps * width_ns / 1e9)
+        capacity = self.rate.bits(start_ns, width_ns)
+        return np.divide(bits, capacity, out=np.full(len(bits), np.nan), where=capacity > 0)
+
+
+def mean_rate_bps(run: Run, window: Window) -> float:
+    """The rate of the link; of a rate that changes the mean over the measurement window, in bits on the wire."""
+    rate, spec = run.rate, run.experiment
+    if rate.schedule is None or window.length_ns <= 0:
+        return spec.rate_bps
+    of_wire = spec.wire_bytes / spec.mtu_bytes if rate.schedule.opportunities else 1.0
+    return max(rate.capacity_bits(window.start_ns, window.length_ns) * 1e9 / window.length_ns * of_wire, 1.0)
 
 
 def sliding_starts(window: Window, width_ns: int, step_ns: int) -> np.ndarray:
@@ -183,11 +200,14 @@ def sliding_starts(window: Window, width_ns: int, step_ns: int) -> np.ndarray:
 
 
 def utilization_windows(link: LinkUsage, window: Window, rtt_ns: int) -> np.ndarray:
-    """Utilization of each sliding window of 10 base RTTs, one every RTT; empty if the measurement was shorter."""
+    """Utilization of each sliding window of 10 base RTTs, one every RTT, without windows in an outage; empty if the
+    measurement was shorter.
+    """
     width = UTILIZATION_WINDOW_RTTS * rtt_ns
     if window.length_ns < width:
         return np.empty(0)
-    return link.utilization(sliding_starts(window, width, rtt_ns), width)
+    values = link.utilization(sliding_starts(window, width, rtt_ns), width)
+    return values[~np.isnan(values)]
 
 
 def utilization(link: LinkUsage, window: Window, rtt_ns: int) -> dict[str, float | None]:

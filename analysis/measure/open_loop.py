@@ -19,7 +19,7 @@ from analysis.measure.metrics import Columns, Window, arrivals_in, of_datagrams
 from analysis.read.documents import Sent, total
 from analysis.read.link_loss import delivered
 from analysis.read.load import Run
-from analysis.read.postcards import dropped, wire_bytes
+from analysis.read.postcards import dropped
 from analysis.theory import batch_queues, packet_sizes, queues, short_flows
 from hosts.traffic.open_loop import flow_packets
 from model.experiment import Experiment
@@ -52,10 +52,10 @@ class Model:
 
 def model(spec: Experiment) -> Model | None:
     """The queue that theory/ predicts for a run. None without a prediction: arrivals that are not Poisson, other
-    traffic, a limit in bytes or at departure, or a load without steady state.
+    traffic, a limit in bytes or at departure, a load without steady state, or a rate that changes.
     """
     traffic = spec.open_loop
-    if traffic is None or traffic.arrivals != "poisson":
+    if traffic is None or traffic.arrivals != "poisson" or spec.rate_changes:
         return None
     sizes, load, buffer = traffic.sizes, traffic.load, spec.buffer_packets
     services, probabilities = packet_sizes.service_times(sizes, spec.mtu_bytes, spec.rate_bps)
@@ -151,8 +151,8 @@ def compare(run: Run, traffic: Datagrams, queue: Columns, window: Window) -> dic
     expected = model(run.experiment)
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
     depth = queue["depth_packets"][rows]
-    offered_bits = int(wire_bytes(queue["packet_bytes"][rows]).sum()) * 8
-    capacity_bits = run.experiment.rate_bps * window.length_ns / 1e9
+    offered_bits = int(run.rate.link_bytes(queue["packet_bytes"][rows]).sum()) * 8
+    capacity_bits = run.rate.capacity_bits(window.start_ns, window.length_ns)
     drops = np.count_nonzero(dropped(queue)[rows])
     over_time = {}
     if flow_packets(traffic.sizes) is not None:

@@ -94,7 +94,10 @@ class Port(Record):
     rate_pps: Count | None = None
     delay: Count | None = None
     limit_packets: Count | None = None
-    loss_seed: Count | None = None  # `loss_*` and `jitter_*` of a port that ever had one of them
+    schedule_entries: Count | None = None  # of a port that ever had a schedule, loss or jitter, as the next ones
+    schedule_opportunities: Count | None = None
+    schedule_start: TimeNs | None = None
+    loss_seed: Count | None = None
     loss_good: Count | None = None
     loss_bad: Count | None = None
     loss_to_bad: Count | None = None

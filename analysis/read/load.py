@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.read import documents, imported, link_loss, program_flows, recount, switch_clock
+from analysis.read import documents, imported, link_loss, link_rate, program_flows, recount, switch_clock
 from analysis.read.documents import Documents, IdleRtt
 from analysis.read.flows import MAX_FLOWS, WORDS, FiveTuple, Flow, Flows, FlowTable, flow_type
 from analysis.read.postcards import NO_DATA_BYTES, admitted, misspaced
@@ -51,6 +51,7 @@ class Run:
 
     directory: Path
     experiment: Experiment
+    rate: link_rate.LinkRate
     documents: Documents
     problems: list[str]  # one line for each missing file, unreadable or unusable document, or ignored flow
     raw: dict[str, RawFile]
@@ -117,7 +118,10 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     if not tcp_raw.present:
         problems.append(f"{TCP_FILE}: missing, so no windows are known; run the experiment again")
     raw = {"postcards": postcards_raw, "tcp": tcp_raw}
-    run = Run(directory, spec, said, problems, raw, postcards, tcp, flows.tuples(), depths=depths)
+    bottleneck = said.switch.settings.get(str(said.switch.bottleneck_port), documents.Port())
+    start_ns = bottleneck.schedule_start or said.traffic.start_mono_ns or 0
+    rate = link_rate.of(spec, directory, start_ns)
+    run = Run(directory, spec, rate, said, problems, raw, postcards, tcp, flows.tuples(), depths=depths)
     run.clock, run.recount = clock, recounted
     run.not_as_recorded = [str(difference) for difference in damage]
     if has_own_sink:

@@ -44,7 +44,7 @@ def describe(repetition: Path) -> dict[str, Any]:
     start_switch_ns = (window[0] - (read_switch(repetition).clock_offset_ns or 0)) % TURN
     has_start = not is_free(spec)
     known = {
-        "rate_bps": spec.rate_bps, "rtt_ns": spec.rtt_ns, "mtu_bytes": spec.mtu_bytes,
+        "rate_bps": None if spec.rate_changes else spec.rate_bps, "rtt_ns": spec.rtt_ns, "mtu_bytes": spec.mtu_bytes,
         "mode": spec.mode, "buffer_packets": spec.buffer_packets,
         "ecn_threshold_packets": spec.ecn_threshold_packets,
         "algorithm": groups[0].cc if len(groups) == 1 else None,

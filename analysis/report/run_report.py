@@ -18,6 +18,7 @@ from analysis.report.page.figure import embed
 from analysis.report.page.glossary import terms
 from analysis.wording import verdict_text
 from analysis.wording.formats import number
+from analysis.wording.link_text import changes_text, rate_text
 from analysis.wording.traffic_text import group_text, sizes_text, traffic_text, transfers_text
 from model.experiment import SOFT, Experiment
 from runs import verdict
@@ -83,6 +84,8 @@ def render(
         max_flows=MAX_FLOWS_LISTED,
         flow_quantities=FLOWS,
         mix=traffic_text(experiment),
+        link=rate_text(experiment),
+        changes=changes_text(experiment),
         sizes=sizes_text(experiment.open_loop.sizes) if experiment.open_loop else "",
         group_names=[group_text(group, experiment.has_own_settings) for group in experiment.flow_groups],
         finite_names=[transfers_text(group) for group in experiment.finite],
@@ -111,6 +114,10 @@ def captions(summary: dict[str, Any]) -> dict[str, str]:
             " Windows are those of long flows: finite flows are not traced."
         )
     texts = CAPTIONS | of_many | more
+    if summary["spec"].get("rate_steps") or summary["spec"].get("rate_trace"):
+        texts["queue_and_windows"] += " The green line is the rate in force; the BDP follows it."
+        for name in ("depth_against_window", "window_distribution"):  # without the lines that need one BDP
+            texts[name] = texts[name].split(" In the fluid")[0].split(" The dashed line")[0]
     if summary.get("link_lost") is not None:
         texts["queue_and_windows"] += " Brown marks are packets that the link lost behind the queue."
     return texts

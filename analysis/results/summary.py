@@ -154,6 +154,7 @@ def _rate(a: Analysis) -> dict[str, Any]:
     kept_bps = None if pps is None else pps * 8 * spec.wire_bytes
     return {
         "asked_bps": spec.rate_bps,
+        **({"mean_bps": metrics.mean_rate_bps(a.run, a.window)} if spec.rate_changes else {}),
         "kept_pps": pps,
         "kept_bps_of_full_packets": kept_bps,
         "rounding_error_fraction": None if kept_bps is None else kept_bps / spec.rate_bps - 1,
@@ -226,7 +227,7 @@ def _spread(values: list[float | None]) -> dict[str, float | None]:
 
 
 def _bdp_packets(spec: Experiment) -> float:
-    return single_flow.bdp_packets(spec.rate_bps, spec.rtt_ns, spec.wire_bytes)
+    return single_flow.bdp_packets(spec.bdp_bps, spec.rtt_ns, spec.wire_bytes)
 
 
 def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
@@ -236,7 +237,9 @@ def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
         "min_utilization_after": _spread([event.min_utilization for event in a.events]),
         "min_utilization_10rtt_after": _spread([event.min_utilization_10rtt for event in a.events]),
         "flows_losing_per_rtt": flows_losing_per_rtt(a.queue, a.window, a.run.experiment.rtt_ns),
-        "flows_losing_per_rtt_bound": many_flows.flows_seeing_loss(bdp, flows, delta) if flows and delta else None,
+        "flows_losing_per_rtt_bound": many_flows.flows_seeing_loss(bdp, flows, delta)
+        if flows and delta and not a.run.experiment.no_theory
+        else None,
         "longest_rtt_ns": a.rtt_max_ns,
         "list": [
             {
@@ -259,12 +262,17 @@ def _loss(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
 def _rules(a: Analysis, flows: int, delta: float | None) -> dict[str, Any]:
     """The literature's buffers and predictions (theory/) for this rate, least RTT, buffer and number of long flows.
 
-    `not_counted` names the other kinds of traffic of the run.
+    `not_counted` names the other kinds of traffic of the run. `absent` is the reason if the link is one for which the
+    literature predicts nothing. The BDP of a rate that changes is that of BDP_OF.
     """
     spec = a.run.experiment
     others = [kind for kind in dict.fromkeys(group.kind for group in spec.flow_groups) if kind != LONG]
     bdp = _bdp_packets(spec)
     buffer = spec.buffer_packets
+    ratio = {"bdp_packets_exact": bdp, "buffer_over_bdp": buffer / bdp}
+    if spec.no_theory:
+        names = ("sqrt_n_packets", "almost_fair_packets", "almost_fair_utilization")
+        return ratio | dict.fromkeys(names) | {"single_flow": [], "absent": spec.no_theory}
     used = {group.cc for group in spec.long}
     return {
         "bdp_packets_exact": bdp,

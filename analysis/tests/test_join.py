@@ -17,6 +17,7 @@ from analysis.join.join import NONE, join
 from analysis.judge.analyse import analyse
 from analysis.read.documents import Documents
 from analysis.read.flows import FiveTuple, Flows
+from analysis.read.link_rate import LinkRate
 from analysis.read.load import Run
 from analysis.read.raw import IN_FLIGHT
 from analysis.results.summary import MAX_FLOWS, summarize
@@ -162,7 +163,7 @@ def _run(seed: int, flows: int, packets: int, records: int, unknown: tuple[str, 
     tuples = [FiveTuple.tcp(*pair, number, 5201) for number, pair in enumerate(ends)]
     words = Flows(np.array([flow.words() for flow in tuples], dtype=np.uint64).T)
     spec = Experiment.model_construct(rtt_ns=SPAN_NS // 20, mtu_bytes=1500)
-    return Run(Path(), spec, Documents(), [], {}, {}, tcp, words), queue
+    return Run(Path(), spec, LinkRate(1), Documents(), [], {}, {}, tcp, words), queue
 
 
 def _compare(run: Run, queue: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from analysis.measure import metrics
 from analysis.measure.loss import flows_losing_per_rtt
 from analysis.read.documents import Documents, Traffic
+from analysis.read.link_rate import LinkRate
 from analysis.read.postcards import misspaced
 from analysis.results.summary import summarize
 from analysis.tests import simulate
@@ -200,7 +201,7 @@ def test_link__counts_short_frames_as_the_shortest():
             "sojourn_ns": np.full(100, 8 * wire_bytes * 10, dtype=np.int64),  # at 100 Mb/s
             "packet_bytes": np.full(100, frame_bytes, dtype=np.uint16),
         }
-        used = metrics.LinkUsage(queue, 100_000_000).utilization(np.array([0]), 100_000_000)
+        used = metrics.LinkUsage(queue, LinkRate(100_000_000)).utilization(np.array([0]), 100_000_000)
         assert used[0] == pytest.approx(wire_bytes * 8 / 100_000)
         assert misspaced(queue | {"depth_packets": np.zeros(100, dtype=np.uint32)}, 100_000_000) == 0
 

@@ -7,6 +7,7 @@ import pytest
 from analysis.measure import metrics
 from analysis.measure.loss import longest_rtt_ns, loss_events
 from analysis.measure.queue_drain import drained_fraction
+from analysis.read.link_rate import LinkRate
 from analysis.tests import simulate
 from model.experiment import Experiment
 from model.groups import Long
@@ -36,7 +37,7 @@ def _drained(queue, buffer_packets, cc):
     groups = tuple(Long(cc=name, flows=1) for name in cc)
     spec = Experiment.model_construct(groups=groups, rtt_ns=RTT_NS, buffer_packets=buffer_packets)
     longest_ns = longest_rtt_ns(RTT_NS, buffer_packets, WIRE_BYTES, RATE_BPS)
-    link = metrics.LinkUsage(queue, RATE_BPS)
+    link = metrics.LinkUsage(queue, LinkRate(RATE_BPS))
     events = loss_events(queue, link, NO_WINDOWS, WINDOW, RTT_NS, longest_ns)
     return drained_fraction(queue, WINDOW, events, spec, BDP)
 

@@ -185,7 +185,8 @@ def test_exports_and_what_ifs__have_the_runs_times_and_depths(
     assert sorted(exported) == sorted(queued)
     assert np.array_equal(queue.arrivals(directory, told.queue)["arrival_ns"], told.queue["enqueue_mono_ns"])
     soft = Path(shutil.copytree(source("virtual"), tmp_path / "soft/rep-1"))
-    (_, of_chip), (_, of_soft) = (what_if(at, queue.Setting.of(told.run.experiment), {}) for at in (directory, soft))
+    setting = queue.Setting.of(told.run.experiment, told.run.rate)
+    (_, of_chip), (_, of_soft) = (what_if(at, setting, {}) for at in (directory, soft))
     drops = "drops_of_the_whole_run"
     assert of_chip["run_measures"][drops] == of_chip["whatif_measures"][drops]
     for name in ("utilization", "queue_depth_packets"):

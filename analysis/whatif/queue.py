@@ -17,6 +17,7 @@ import numpy as np
 
 from analysis.exporting import pcapng
 from analysis.exporting.packets import packet_headers, packet_kinds
+from analysis.read.link_rate import LinkRate
 from analysis.read.postcards import PostcardArrivals, queue_keys
 from analysis.read.raw import Columns
 from analysis.wording.formats import si
@@ -34,6 +35,7 @@ IPV4_TYPE, IPV6_TYPE, OTHER_TYPE = 0x0800, 0x86DD, 0x88B5
 UDP_HEADERS_BYTES = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES
 COPY_BYTES = 256
 DRAIN_EVERY = 256  # arrivals between takes: outputs occupy the core's packet pool until they are taken
+ENTRIES_A_REQUEST = 1000
 FOREVER_NS = 1 << 62
 
 
@@ -41,17 +43,17 @@ FOREVER_NS = 1 << 62
 class Setting:
     """A queue, by the parameters of spec.yaml."""
 
-    rate_bps: int
+    rate: LinkRate
     mode: str
     buffer_packets: int
     threshold_bytes: int | None  # the buffer, if it is in bytes
     ecn_threshold: int | None  # in the buffer's unit
 
     @classmethod
-    def of(cls, spec: Experiment) -> Setting:
+    def of(cls, spec: Experiment, rate: LinkRate) -> Setting:
         in_bytes = spec.threshold_bytes
         ecn = spec.ecn_threshold_bytes if in_bytes else spec.ecn_threshold_packets
-        return cls(spec.rate_bps, spec.mode, spec.buffer_packets, in_bytes, ecn)
+        return cls(rate, spec.mode, spec.buffer_packets, in_bytes, ecn)
 
     def policy(self) -> str:
         """The action of table queue_policy (p4src/shared/queue_policy.p4) with its arguments."""
@@ -65,7 +67,8 @@ class Setting:
     def text(self) -> str:
         limit = f"{self.threshold_bytes} bytes" if self.threshold_bytes else f"{self.buffer_packets} packets"
         ecn = f" (marks from {self.ecn_threshold or 'half of it'})" if self.mode == "ecn" else ""
-        return f"{limit}, {self.mode}{ecn}, {si(self.rate_bps, 'b/s')}"
+        changes = ", then its schedule" * (self.rate.schedule is not None)
+        return f"{limit}, {self.mode}{ecn}, {si(self.rate.rate_bps, 'b/s')}{changes}"
 
 
 def arrivals(repetition: Path, recorded: Columns) -> dict[str, np.ndarray]:
@@ -125,7 +128,10 @@ def _core(setting: Setting, packets: dict[str, np.ndarray]) -> Core:
     pool = min(1 << 24, 2 * deepest + 8 * DRAIN_EVERY + 65536)
     frame = max(int(packets["packet_bytes"].max()) + 1, 256)
     try:
-        core = Core("p4", ports=(SENDER, BOTTLENECK, COLLECTOR), packets=pool, frame_bytes=frame)
+        entries = setting.rate.schedule.entries if setting.rate.schedule else ()
+        core = Core(
+            "p4", ports=(SENDER, BOTTLENECK, COLLECTOR), packets=pool, frame_bytes=frame, rate_entries=len(entries)
+        )
     except (BuildError, OSError) as error:
         first = next((line for line in str(error).splitlines() if "rror" in line), str(error))[:160]
         raise InputError(f"the switch core cannot be built: {first}; allowed: a machine with gcc and make") from None
@@ -133,7 +139,8 @@ def _core(setting: Setting, packets: dict[str, np.ndarray]) -> Core:
         raise InputError(f"no memory for a switch that holds {pool} packets of {frame} bytes; free some") from None
     try:
         core.set(
-            f"port set {BOTTLENECK} rate {setting.rate_bps} delay 0",
+            f"port set {BOTTLENECK} rate {setting.rate.rate_bps} delay 0",
+            *_schedule(setting.rate),
             f"mirror set 1 {COLLECTOR} truncate {COPY_BYTES}",
             f"table set forward {DESTINATION_MAC:#x} = send_to {BOTTLENECK}",
             f"table set postcards {BOTTLENECK} = report 1 1",
@@ -143,6 +150,17 @@ def _core(setting: Setting, packets: dict[str, np.ndarray]) -> Core:
     except Refused as error:
         raise InputError(f"the switch cannot have this queue ({setting.text()}): {error}") from None
     return core
+
+
+def _schedule(rate: LinkRate) -> list[str]:
+    """The requests for a rate that changes (docs/control-protocol.md)."""
+    if rate.schedule is None:
+        return []
+    kind = "opportunities" if rate.schedule.opportunities else "steps"
+    words = [f"{at_ns} {value}" for at_ns, value in rate.schedule.entries]
+    parts = [words[at : at + ENTRIES_A_REQUEST] for at in range(0, len(words), ENTRIES_A_REQUEST)]
+    requests = [f"schedule {kind} {BOTTLENECK} {' '.join(part)}" for part in parts]
+    return [*requests, f"schedule start {BOTTLENECK} {rate.start_ns}"]
 
 
 def _heads(packets: dict[str, np.ndarray]) -> tuple[dict[int, tuple[np.ndarray, np.ndarray]], list[tuple[int, int]]]:

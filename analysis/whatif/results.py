@@ -17,6 +17,7 @@ from analysis.figures import common
 from analysis.measure import metrics
 from analysis.read import complete_run
 from analysis.read.documents import Environment
+from analysis.read.link_rate import LinkRate
 from analysis.read.load import Run
 from analysis.read.postcards import dropped
 from analysis.read.raw import Columns
@@ -65,12 +66,12 @@ def _what_if(
         "caveat": CAVEAT,
         "run": f"{repetition.parent.name}/{repetition.name}",
         "asked": asked,
-        "setting": {"run": queue.Setting.of(run.experiment).text(), "whatif": setting.text()},
+        "setting": {"run": queue.Setting.of(run.experiment, run.rate).text(), "whatif": setting.text()},
         "packets": len(recorded["flags"]),
         "ecn_capable_packets": int(np.count_nonzero(recorded["flags"] & CARD["POSTCARD_ECT"])),
         "same_as_the_run": _same(recorded, replayed),
-        "run_measures": measures(run, recorded, window, run.experiment.rate_bps),
-        "whatif_measures": measures(run, replayed, window, setting.rate_bps),
+        "run_measures": measures(run, recorded, window, run.rate),
+        "whatif_measures": measures(run, replayed, window, setting.rate),
     }
     name = _next(repetition, place)
     with files.scratch(SCRATCH, place) as made:
@@ -102,9 +103,9 @@ def _page(repetition: Path, environment: Environment, new: dict[str, Any]) -> di
         raise InputError(f"{repetition}: its report cannot list the what-if: {fault}; nothing was written") from None
 
 
-def measures(run: Run, cards: Columns, window: metrics.Window, rate_bps: int) -> dict[str, Any]:
+def measures(run: Run, cards: Columns, window: metrics.Window, rate: LinkRate) -> dict[str, Any]:
     """Measures over the run's measurement window, as defined for its summary (analysis/README.md)."""
-    link = metrics.LinkUsage(cards, rate_bps)
+    link = metrics.LinkUsage(cards, rate)
     return {
         **metrics.counts(cards, window),
         "queue_depth_packets": metrics.queue_depth(cards, window),
@@ -142,7 +143,7 @@ def _draw(
         "warmup_s": (window.start_ns - start) / 1e9,
         "end_s": (window.end_ns - start) / 1e9,
     }
-    own_setting = queue.Setting.of(run.experiment)
+    own_setting = queue.Setting.of(run.experiment, run.rate)
     own_buffer = None if own_setting.threshold_bytes else own_setting.buffer_packets
     panels = [
         (f"as it was: {own_setting.text()}", own_buffer, recorded),

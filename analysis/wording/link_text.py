@@ -6,6 +6,18 @@ from __future__ import annotations
 from analysis.wording.formats import si
 from model.experiment import Experiment
 
+MOST_STEPS = 4  # that are named
+
+
+def rate_text(spec: Experiment) -> str:
+    """The rate; of one that changes the first rates, or the file."""
+    first = si(spec.rate_bps, "b/s")
+    if spec.rate_trace:
+        return f"the trace {spec.rate_trace.file}"
+    steps = (spec.rate_steps or ())[1:]
+    named = [f"{si(bps, 'b/s') if bps else 'none'} from {si(at_ns / 1e9, 's')}" for at_ns, bps in steps[:MOST_STEPS]]
+    return ", ".join([first, *named, *["..."] * (len(steps) > MOST_STEPS)])
+
 
 def changes_text(spec: Experiment) -> str:
     """Loss and jitter behind the queue, each after a comma; "" without."""

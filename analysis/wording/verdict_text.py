@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from analysis.wording import algorithm_names
 from analysis.wording.formats import count, si
+from analysis.wording.link_text import rate_text
 from analysis.wording.traffic_text import sizes_text, transfers_text
 from lib import units
 from model.experiment import Experiment
@@ -55,7 +56,7 @@ def sentence(summary: Summary) -> str:
     """Who used how much of the link with which buffer, and whether the queue emptied."""
     spec = verdict.experiment(summary)
     used, nonempty = summary["utilization"].get("mean"), summary.get("queue_nonempty_fraction")
-    link = si(spec.rate_bps, "b/s")
+    link = f"a changing rate ({rate_text(spec)})" if spec.rate_changes else rate_text(spec)
     said = f"used {percent_below_all(used)} of {link}" if used is not None else f"sent through {link}"
     queue = ""
     if nonempty is not None:

@@ -26,7 +26,7 @@ from lib.terminal import one_line
 from model.experiment import OF_A_REPETITION, Experiment, Source
 from model.record import problems
 from runs import record
-from runs.names import REPETITION_NAME, SPEC_FILE
+from runs.names import RATE_DIRECTORY, REPETITION_NAME, SPEC_FILE
 from runs.quantities import at
 from runs.spec_file import check_name, load_spec, repetitions
 from virtual.kernel.digests import read_json
@@ -72,11 +72,10 @@ def _resolved(repetition: Path, stored: Experiment) -> Resolved:
     known = stored.model_dump(exclude_unset=True, exclude=OF_A_REPETITION)
     if stored.congestion_sources:
         known["congestion_sources"] = [
-            source.model_copy(
-                update={"text": _text(repetition / congestion.DIRECTORY / Path(source.file).name, source)}
-            )
-            for source in stored.congestion_sources
+            _with_text(repetition / congestion.DIRECTORY, source) for source in stored.congestion_sources
         ]
+    if stored.rate_trace:
+        known["rate_trace"] = _with_text(repetition / RATE_DIRECTORY, stored.rate_trace)
     try:
         if not NAME.fullmatch(stored.name or ""):
             raise InputError(f"{repetition / SPEC_FILE}: name is not that of a run, so it cannot be repeated")
@@ -85,15 +84,16 @@ def _resolved(repetition: Path, stored: Experiment) -> Resolved:
         raise InputError(f"{repetition / SPEC_FILE}: {problems(error)}, so it cannot be repeated") from None
 
 
-def _text(path: Path, source: Source) -> str:
-    """The source of a user's own congestion control, as it was in the run. Raises InputError."""
+def _with_text(directory: Path, source: Source) -> Source:
+    """A user's own file as it was in the run. Raises InputError."""
+    path = directory / Path(source.file).name
     try:
         text = regular.read_text(path)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({one_line(error)}); the run needs this congestion control") from None
+        raise InputError(f"{path}: cannot be read ({one_line(error)}); the run needs this file") from None
     if hashlib.sha256(text.encode()).hexdigest() != source.sha256:
-        raise InputError(f"{path}: is not the congestion control of the run: its SHA-256 is not that in {SPEC_FILE}")
-    return text
+        raise InputError(f"{path}: is not the file of the run: its SHA-256 is not that in {SPEC_FILE}")
+    return source.model_copy(update={"text": text})
 
 
 def compared(run: Path, spec: Resolved) -> tuple[list[str], list[str]]:

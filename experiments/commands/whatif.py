@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.spec.keys import KEYS
+from experiments.spec.link_changes import STEADY
 from lib.errors import BadValue, InputError, RunError, SpecError, fail
 from lib.exit_codes import Exit, of_parts
 from lib.keys import Keys, field
@@ -32,7 +33,7 @@ class WhatIfKeys(Keys):
     buf: Buffer | None = _as_in_the_run("buf")
     mode: str | None = _as_in_the_run("mode")
     ecn_threshold: Buffer | None = _as_in_the_run("ecn_threshold")
-    rate: Rate | None = _as_in_the_run("rate")
+    rate: Rate | None = field("what-if: a constant rate of the bottleneck link (default: as in the run)", STEADY)
 
 
 def given(asked: WhatIfKeys) -> dict[str, str]:
@@ -56,7 +57,7 @@ def whatif(run: Path, asked: WhatIfKeys, words: dict[str, str]) -> int:
             for line in results.lines(directory, summary):
                 say(line)
             spec = load_spec(repetition)
-            if text := with_senders.line(spec, setting.rate_bps, setting.mode, setting.buffer_packets, PUBLISHED):
+            if text := with_senders.line(spec, setting.rate, setting.mode, setting.buffer_packets, PUBLISHED):
                 say(f"  {text}")
             verdict.say_doubts(repetition)
             statuses.append(Exit.DONE)
@@ -69,12 +70,17 @@ def whatif(run: Path, asked: WhatIfKeys, words: dict[str, str]) -> int:
 
 def _setting(repetition: Path, asked: WhatIfKeys) -> Setting:
     """The queue of the run, with the given parameters replaced."""
+    from analysis.read import link_rate
+    from analysis.read.documents import read_switch
     from analysis.whatif.queue import Setting
     from runs.spec_file import load_spec
 
-    spec = load_spec(repetition)
-    recorded = Setting.of(spec)
-    rate = asked.rate.bps if asked.rate else recorded.rate_bps
+    spec, switch = load_spec(repetition), read_switch(repetition)
+    start_ns = at.schedule_start if (at := switch.settings.get(str(switch.bottleneck_port))) else None
+    own = link_rate.of(spec, repetition, start_ns or 0)
+    recorded = Setting.of(spec, own)
+    link = link_rate.LinkRate(asked.rate.bps) if asked.rate else own
+    rate = asked.rate.bps if asked.rate else spec.bdp_bps
     bdp = Fraction(rate * spec.rtt_ns, 8 * 10**9 * spec.wire_bytes)
     packets, in_bytes = recorded.buffer_packets, recorded.threshold_bytes
     if asked.buf:
@@ -94,4 +100,4 @@ def _setting(repetition: Path, asked: WhatIfKeys) -> Setting:
             problem = "is more than the buffer; allowed: up to it"
         if problem:
             raise SpecError([BadValue("ECN_THRESHOLD", str(asked.ecn_threshold), problem)])
-    return Setting(rate, mode, packets, in_bytes, ecn)
+    return Setting(link, mode, packets, in_bytes, ecn)

@@ -29,7 +29,7 @@ from hosts.traffic import idle_rtt, user_program
 from lib import syscalls
 from lib.errors import RunError
 from runs import results
-from runs.names import SPEC_FILE
+from runs.names import RATE_DIRECTORY, SPEC_FILE
 
 # The order in which daemons are stopped. If nothing failed, the switches have been drained before and stop_sinks has
 # ended the sinks, so nothing is left to record. A congestion control is removed last, after its sockets. Stopping a
@@ -125,7 +125,8 @@ def write_spec(plan: RunPlan, directory: Path) -> None:
     from experiments.spec import congestion
 
     (directory / SPEC_FILE).write_text(yaml.safe_dump(dict(plan.stored_spec), sort_keys=False))
-    congestion.write(plan.congestion_sources, directory)
+    congestion.write(plan.congestion_sources, directory / congestion.DIRECTORY)
+    congestion.write(plan.rate_trace, directory / RATE_DIRECTORY)
 
 
 def measure_idle_rtt(directory: Path) -> None:

@@ -88,6 +88,7 @@ def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> Ru
         target=spec.target,
         stored_spec=_stored(spec, repetition, extra_ns).dump(),
         congestion_sources=[source.dump() for source in spec.congestion_sources or ()],
+        rate_trace=[spec.rate_trace.dump()] if spec.rate_trace else [],
         congestion_controls=_congestion_controls(spec),
         cc_parameters=spec.cc_parameters or {},
         network=network(spec),
@@ -261,6 +262,7 @@ def _settings(
         shared_links_bps=paths.links_bps(spec),
         nic_rate_bps=(spec.offloads and spec.offloads.nic_rate_bps) or 0,
         drop_cost_permille=spec.drop_cost_permille or 0,
+        rate_schedule=spec.rate_schedule,
         loss=spec.loss.of_link if spec.loss else None,
         loss_seed=_link_seed(spec, repetition, "loss"),
         jitter=Jitter(spec.jitter.most_ns, spec.jitter.distribution) if spec.jitter else None,
@@ -432,7 +434,7 @@ def _setup(
 ) -> dict[str, Any]:
     """The playbooks' variables. Options that depend on the experiment are here, all others in the roles."""
     window_rtt_share = spec.farthest_rtt_ns / spec.rtt_ns
-    window_packets = spec.bdp_packets * window_rtt_share + spec.buffer_packets
+    window_packets = spec.most_bdp_packets * window_rtt_share + spec.buffer_packets
     # The ports of long flows and datagrams; without both, a port on which nobody listens. Finite flows are not traced.
     # The tracer takes one range of ports, so programs are traced only if there are no finite flows.
     traced_ports = f"{FIRST_SERVER_PORT}-{FIRST_SERVER_PORT + max(len(processes), 1) - 1}"

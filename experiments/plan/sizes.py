@@ -43,7 +43,7 @@ def sizes(spec: Resolved) -> Sizes:
     """The memory of one repetition."""
     frame_bytes = max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + FRAME_EXTRA_BYTES
     ring_mib = _trace_ring_mib(spec)
-    windows = spec.bdp_packets * spec.farthest_rtt_ns // spec.rtt_ns + spec.buffer_packets
+    windows = spec.most_bdp_packets * spec.farthest_rtt_ns // spec.rtt_ns + spec.buffer_packets
     windows += min(spec.access_queues_packets, spec.pool_packets)
     with_sack = (spec.tcp or LINUX)["sack"] == "on"
     each = SEGMENTS_PER_WINDOW_PACKET if with_sack else SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK
@@ -97,4 +97,4 @@ def _trace_read_ms(spec: Resolved, ring_mib: int) -> int:
 
 def _trace_mib_a_second(spec: Resolved) -> float:
     """The rate of a trace with four events per packet."""
-    return 4 * spec.rate_bps / (8 * spec.wire_bytes) * TRACE_EVENT_BYTES / (1 << 20)
+    return 4 * spec.peak_bps / (8 * spec.wire_bytes) * TRACE_EVENT_BYTES / (1 << 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.wording.link_text import changes_text
+from analysis.wording.link_text import changes_text, rate_text
 from analysis.wording.traffic_text import sizes_text, traffic_text
 from experiments.spec.resolved import Resolved
 from lib import units
@@ -27,9 +27,10 @@ def headline(spec: Resolved, directory: Path) -> str:
     shared = spec.shared
     links = f"{shared.access_links} access links of" if shared.access_links else "each flow behind"
     access = "" if shared.access_bps is None else f", {links} {units.show(shared.access_bps, 'rate')}"
+    rate = rate_text(spec) if spec.rate_changes else units.show(spec.rate_bps, "rate")
     unit = "" if spec.threshold_bytes is None else f", {spec.threshold_bytes} bytes"
     return (
-        f"{clock}: {groups} at {units.show(spec.rate_bps, 'rate')}, {units.show(spec.rtt_ns, 'time')}{access}"
+        f"{clock}: {groups} at {rate}, {units.show(spec.rtt_ns, 'time')}{access}"
         f"{changes_text(spec)}: "
         f"BDP {spec.bdp_packets} packets, buffer {spec.buffer_packets} ({spec.buffer_given}{unit}), {spec.mode}, "
         f"{spec.traffic_ns / 1e9:g} {seconds} of traffic{f' x {spec.reps}' if spec.reps > 1 else ''} -> {directory}"

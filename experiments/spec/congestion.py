@@ -74,8 +74,8 @@ def in_spec(sources: Iterable[Source]) -> tuple[Source, ...]:
     return tuple(sorted(sources, key=lambda source: source.name))
 
 
-def write(sources: Iterable[Mapping[str, str]], repetition: Path) -> None:
-    """Copies the sources into the directory of a repetition."""
+def write(sources: Iterable[Mapping[str, str]], directory: Path) -> None:
+    """Copies the sources into a directory, which is made."""
     for source in sources:
-        (repetition / DIRECTORY).mkdir(exist_ok=True)
-        (repetition / DIRECTORY / source["file"]).write_text(source["text"])
+        directory.mkdir(exist_ok=True)
+        (directory / source["file"]).write_text(source["text"])

@@ -16,7 +16,7 @@ from controlplane.policy import WATCHED_MODES
 from controlplane.targets import RUN_TARGETS
 from experiments.spec import congestion
 from experiments.spec.cc_parameters import read_parameters
-from experiments.spec.link_changes import read_jitter, read_loss
+from experiments.spec.link_changes import STEADY, read_jitter, read_loss, read_rate
 from experiments.spec.offloads import OffloadKeys
 from experiments.spec.pacing import PacingKeys
 from experiments.spec.paths import MOST_ACCESS_LINKS, MOST_PATHS, read_rtts
@@ -133,10 +133,8 @@ def _version(value: object) -> int:
     return int(str(value))
 
 
-_RATE_WHY = "below, a packet of 1500 bytes takes over 0.19 s; above, this machine's time stamps are too coarse"
 _RTT_WHY = "below, the switch's own lateness is larger"
 _MTU_WHY = "bytes; every IPv4 host must accept 576, and jumbo frames end at 9000"
-_RATE = Rate.within("64kbit", "100gbit", _RATE_WHY)
 _RTT = Time.within("100us", "10s", _RTT_WHY)
 _DELAY = Time.within("0ns", "10s")
 _UP_TO_AN_HOUR = TimeOrRtts.within("0ns", "3600s")
@@ -158,7 +156,14 @@ class RunKeys(Keys):
         "number of long flows; with open-loop traffic, of 5-tuples (default 16; 1 for open-loop traffic beside other "
         "traffic; if CC is a mix, the sum of its numbers)",
         whole_number(1, MAX_FLOWS, "as many client ports are reserved"), scope=GROUP, kinds=(LONG, OPEN_LOOP))
-    rate: Rate = field("rate of the bottleneck link: kbit, mbit, gbit, or K, M, G", _RATE, "200mbit")
+    rate: Rate = field(
+        "rate of the bottleneck link: kbit, mbit, gbit, or K, M, G; or a rate that changes, with times since the start "
+        "of the traffic: 200mbit,10s:50mbit,20s:200mbit (0kbit is an outage), or trace:FILE (CSV or Mahimahi; "
+        "docs/changing-links.md)",
+        read_rate, "200mbit")
+    bdp_of: Rate | None = field(
+        "with a RATE that changes: the rate by which BDPs and times of BUF and ECN_THRESHOLD become packets (default: "
+        "the first rate; of a trace of Mahimahi the mean)", STEADY)
     rtt: Time = field("round-trip time without queueing: us, ms, s", _RTT, "10ms", scope=BOTH)
     rtt_spread: Time = field(
         "flows get 0 to this much more RTT, in even steps that SEED deals to the flows (16 for finite flows)",
@@ -173,7 +178,7 @@ class RunKeys(Keys):
     access: Rate | None = field(
         "rate of each long flow's own link before the bottleneck, data direction: 5mbit; with ACCESS_LINKS, the rate "
         "of each link that flows share (default: no such link, a flow sends as fast as its host can)",
-        _RATE, scope=GROUP, kinds=TCP)
+        STEADY, scope=GROUP, kinds=TCP)
     access_links: int | None = field(
         "number of links before the bottleneck; each has the rate ACCESS, and several flows share it",
         whole_number(1, MOST_ACCESS_LINKS), scope=GROUP, kinds=TCP)

@@ -1,16 +1,95 @@
 # SPDX-License-Identifier: MIT
-"""Keys of a bottleneck link that changes: LOSS and JITTER behind the queue. lib/link_dynamics.py has their meaning."""
+"""Keys of a bottleneck link that changes: a RATE with steps or of a trace, LOSS and JITTER behind the queue.
+lib/link_dynamics.py has their meaning.
+"""
 
 from __future__ import annotations
 
-from lib.link_dynamics import DISTRIBUTIONS
-from lib.quantities import Time
+import hashlib
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from lib import link_trace, units
+from lib.frames import wire_bytes_of_ip
+from lib.link_dynamics import DISTRIBUTIONS, RateSchedule
+from lib.quantities import Rate, Time
 from lib.values import number
-from model.experiment import Jitter, Loss
+from model.experiment import Jitter, Loss, Source
 
 LOSS_FORM = "bursts:P:R[:BAD[:GOOD]]"
+RATE_WHY = "below, a packet of 1500 bytes takes over 0.19 s; above, this machine's time stamps are too coarse"
+STEPS_FORM = "200mbit,10s:50mbit,20s:200mbit"
+TRACE = "trace:"
+STEADY = Rate.within("64kbit", "100gbit", RATE_WHY)
+_SINCE = Time.within("0ns", "86400s")
 _CHANCE, _LOSS = number("0", "1", percent=True), number("0", "0.5", percent=True)
 _JITTER = Time.within("0ns", "10s")
+
+
+class ChangingRate(Rate):
+    """`amount` is the first rate above 0; of opportunities the mean in IP bits/s."""
+
+    shown: str
+    schedule: RateSchedule
+    trace: Source | None
+
+    @classmethod
+    def of(cls, text: str, schedule: RateSchedule, trace: Source | None = None) -> ChangingRate:
+        first = next(rate for _, rate in schedule.entries if rate)
+        mean = schedule.rate_at(0) if schedule.opportunities else Fraction(first)
+        rate = cls(STEADY(f"{units.nearest(mean)}bit").text)
+        rate.shown, rate.schedule, rate.trace = text, schedule, trace
+        return rate
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+def read_rate(value: object) -> Rate:
+    """A constant rate, or a ChangingRate."""
+    text = str(value).strip()
+    if text.lower().startswith(TRACE):
+        return _trace(text, Path(text[len(TRACE) :]).expanduser())
+    first, *later = text.split(",")
+    if not later:
+        return STEADY(value)
+    entries = [(0, STEADY(first).bps)]
+    for word in later:
+        time, colon, rate = word.strip().partition(":")
+        if not colon:
+            raise ValueError(f"cannot be read at {word!r}; allowed: steps as in {STEPS_FORM}")
+        bps = Rate(rate)
+        entries.append((_SINCE(time).ns, STEADY(rate).bps if bps.amount else 0))
+    return ChangingRate.of(text, RateSchedule(tuple(entries)))
+
+
+def _trace(given: str, path: Path) -> Rate:
+    try:
+        text = link_trace.read(path)
+        schedule = link_trace.parse(text)
+        source = Source(name=path.stem, file=path.name, sha256=hashlib.sha256(text.encode()).hexdigest(), text=text)
+        return ChangingRate.of(given, schedule, source)
+    except ValueError as error:
+        raise ValueError(f"names {path}: {error}") from None
+
+
+def fastest_bps(rate: Rate) -> int:
+    """The largest rate; of opportunities the mean."""
+    if isinstance(rate, ChangingRate) and not rate.schedule.opportunities:
+        return units.nearest(rate.schedule.peak_bps(1))
+    return rate.bps
+
+
+def resolve(rate: Rate, mtu: int) -> tuple[int, dict[str, Any]]:
+    """The rate at the start in wire bits/s (of opportunities the mean, with packets of `mtu` bytes), and the fields of
+    an experiment that a changing rate has.
+    """
+    if not isinstance(rate, ChangingRate):
+        return rate.bps, {}
+    wire_share = Fraction(wire_bytes_of_ip(mtu), mtu) if rate.schedule.opportunities else 1
+    rate_bps = units.nearest(rate.amount * wire_share)
+    return rate_bps, {"rate_trace": rate.trace} if rate.trace else {"rate_steps": rate.schedule.entries}
 
 
 def read_loss(value: object) -> Loss | None:

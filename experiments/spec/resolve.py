@@ -20,6 +20,7 @@ from experiments.spec import (
     cc_parameters,
     congestion,
     groups,
+    link_changes,
     offloads,
     pacing,
     paths,
@@ -37,6 +38,7 @@ from lib import units
 from lib.errors import BadValue, SpecError
 from lib.frames import wire_bytes_of_ip
 from lib.keys import Wrong
+from lib.quantities import Rate
 from model import paths as model_paths
 from model.experiment import SPEC_VERSION
 from model.groups import Datagrams, Finite, Long, Programs
@@ -65,12 +67,14 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         what = "is part of the virtual-time kernel" if spec.switch == "driver" else "simulates its time"
         wrong("switch", f"{what}; allowed: process, or {spec.switch} with CLOCK=virtual")
     can = TARGETS[spec.target].capabilities
+    fastest_bps, (rate_bps, changes) = link_changes.fastest_bps(spec.rate), link_changes.resolve(spec.rate, spec.mtu)
+    spec = spec.model_copy(update={"rate": Rate(f"{rate_bps}bit")}) if changes else spec
     entries = groups.entries(spec, given, errors, wrong)
     spec = spec.model_copy(update={"traffic": groups.traffic(entries)})
     without_tcp_flows = spec.traffic == transfers.PROGRAM or (spec.traffic == transfers.OPEN_LOOP and len(entries) == 1)
     generator = None if without_tcp_flows else _generator(spec, clock, errors, wrong)
     switch = spec.switch or ("driver" if clock == "virtual" and can.exact_time else "process")
-    wire_bytes, rate_bps = wire_bytes_of_ip(spec.mtu), spec.rate.bps
+    wire_bytes, bdp_bps = wire_bytes_of_ip(spec.mtu), spec.bdp_of.bps if spec.bdp_of and changes else rate_bps
     testbed = host.testbed or capabilities.on_testbed(can)
     delay = spec.delay or capabilities.default_delay(can, testbed)
     tcp = tcp_options.resolve(spec, spec.switch, wrong)
@@ -99,6 +103,11 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
               "with TARGET=soft")  # fmt: skip
     if spec.switch == "ns3":
         _check_simulator(spec, errors, wrong)
+    if changes and not (can.links and switch != "ns3" and not testbed) and "rate" not in errors:
+        wrong("rate", "changes, which needs the soft switch in the lab of one machine; allowed: one rate, or neither "
+              "TARGET, SWITCH=ns3 nor INVENTORY")  # fmt: skip
+    if spec.bdp_of and not changes:
+        wrong("bdp_of", "has no meaning with a constant RATE; allowed: with a RATE that changes")
     if testbed and delay == "tc" and not can.links:
         for key in [key for key in ("loss", "jitter") if getattr(spec, key)]:
             wrong(key, "needs the soft switch, or another switch with our delay line behind it; allowed: DELAY=switch, "
@@ -110,7 +119,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
 
     capabilities.refuse(spec, clock, wire_bytes, can, testbed, refused)
     groups.collect(entries, errors)
-    bdp = Fraction(rate_bps * rtt_ns, 8 * 10**9 * wire_bytes)
+    bdp = Fraction(bdp_bps * rtt_ns, 8 * 10**9 * wire_bytes)
     if not errors.keys() & {"duration", "rtt"} and duration_ns < UTILIZATION_WINDOW_RTTS * rtt_ns:
         wrong("duration", f"is too short; allowed: {UTILIZATION_WINDOW_RTTS} RTTs or more, the window of utilization")
     elif not errors.keys() & {"duration", "warmup", "rtt"} and duration_ns + warmup_ns > MAX_TRAFFIC_NS:
@@ -120,8 +129,8 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     finite = [group for group in traffic if isinstance(group, Finite)]
     start_spread_ns = spread_ns if long else 0
     transfers.refuse_too_many(tuple(finite), start_spread_ns + warmup_ns + duration_ns, wrong)
-    buffer_packets, threshold_bytes = spec.buf.threshold(bdp, rate_bps, wire_bytes, spec.mtu)
-    ecn = ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, wire_bytes, errors, wrong)
+    buffer_packets, threshold_bytes = spec.buf.threshold(bdp, bdp_bps, wire_bytes, spec.mtu)
+    ecn = ecn_threshold(spec, buffer_packets, threshold_bytes, bdp, bdp_bps, wire_bytes, errors, wrong)
     resolved = Resolved(
         spec_version=SPEC_VERSION,
         name=spec.name or _name(traffic),
@@ -149,12 +158,14 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
         seed=spec.seed,
         reps=spec.reps,
         tcp=tcp,
-        offloads=offloads.resolve(spec, given, clock, switch, where.testbed, rate_bps, wrong),
+        offloads=offloads.resolve(spec, given, clock, switch, where.testbed, fastest_bps, wrong),
         congestion_sources=congestion.in_spec(
             {group.source for entry in entries for group in entry.spec.cc if group.source}
         ),
         cc_parameters=spec.cc_parameters,
         drop_cost_permille=_drop_cost(spec, switch, can, errors, wrong),
+        **changes,
+        bdp_rate_bps=None if bdp_bps == rate_bps else bdp_bps,
         loss=spec.loss,
         jitter=spec.jitter,
     )

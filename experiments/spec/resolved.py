@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated
 
 from experiments.spec import access
@@ -86,6 +87,32 @@ class Resolved(Experiment):
         ]
         return self._bottleneck_rtt_ns + max(waits_ns, default=0)
 
+    @cached_property
+    def peak_bps(self) -> int:
+        """The largest rate over one RTT, in wire bits/s."""
+        schedule = self.rate_schedule
+        return math.ceil(schedule.peak_bps(self.rtt_ns) * self._wire_share) if schedule else self.rate_bps
+
+    @cached_property
+    def mean_bps(self) -> int:
+        """The mean rate over the traffic, in wire bits/s."""
+        schedule = self.rate_schedule
+        if not schedule:
+            return self.rate_bps
+        return max(1, int(schedule.bits_possible(0, self.traffic_ns) * self._wire_share * 10**9 / self.traffic_ns))
+
+    @property
+    def _wire_share(self) -> Fraction:
+        """Wire bits per bit of the schedule, with full packets."""
+        of_ip = self.rate_schedule and self.rate_schedule.opportunities
+        return Fraction(self.wire_bytes, self.mtu_bytes) if of_ip else Fraction(1)
+
+    @property
+    def most_bdp_packets(self) -> int:
+        """The BDP at the peak of the rate."""
+        peak = units.nearest(Fraction(self.peak_bps * self.rtt_ns, 8 * 10**9 * self.wire_bytes))
+        return max(self.bdp_packets, peak) if self.rate_changes else self.bdp_packets
+
     @property
     def farthest_rtt_ns(self) -> int:
         """RTT of the farthest flow through empty queues, with all jitter."""
@@ -100,7 +127,8 @@ class Resolved(Experiment):
     @property
     def _bottleneck_rtt_ns(self) -> int:
         """RTT of the farthest flow through a full buffer, without its access queue."""
-        queue_ns = self.buffer_packets * self.wire_bytes * 8 * 10**9 // self.rate_bps
+        rate_bps = min(self.rate_bps, self.mean_bps) if self.rate_changes else self.rate_bps
+        queue_ns = self.buffer_packets * self.wire_bytes * 8 * 10**9 // rate_bps
         return self.farthest_rtt_ns + queue_ns
 
     @property
@@ -122,13 +150,13 @@ class Resolved(Experiment):
         """
         if self.clock != "virtual" or self.flows < 2 or self.program:
             return None
-        window_packets = -(-(self.bdp_packets + self.buffer_packets) // self.flows)
+        window_packets = -(-(self.most_bdp_packets + self.buffer_packets) // self.flows)
         few = max(LEAST_UNSENT_BYTES, min(UNSENT_BYTES, MOST_UNSENT_BYTES // self.flows))
         return max(few, WINDOWS_UNSENT * window_packets * self.mtu_bytes)
 
     def socket_buffer_bytes(self, access_bps: int) -> int:
         """Most bytes of the buffer of a socket whose flow has an access link of this rate."""
-        return access.socket_buffer_bytes(access_bps, self.rate_bps, self._bottleneck_rtt_ns, self.mtu_bytes)
+        return access.socket_buffer_bytes(access_bps, self.peak_bps, self._bottleneck_rtt_ns, self.mtu_bytes)
 
     def access_packets(self, access_bps: int | None) -> int:
         """Most packets of a flow in the queue of an access link of this rate."""
@@ -186,7 +214,8 @@ class Resolved(Experiment):
         sizes = (group.sizes for group in self.datagrams)
         mean_bytes = min((means.get(of_group, self.wire_bytes) for of_group in sizes), default=self.wire_bytes)
         offered_bps = sum(group.offered_bps() for group in self.finite)
-        rate_bps = self.rate_bps if self.flows or self.program else min(self.rate_bps, int(offered_bps) + 1)
+        mean_bps = self.mean_bps
+        rate_bps = mean_bps if self.flows or self.program else min(mean_bps, int(offered_bps) + 1)
         return rate_bps * self.traffic_ns // (8 * 10**9 * mean_bytes)
 
     @property
@@ -194,7 +223,7 @@ class Resolved(Experiment):
         """The number of packets that the switch has memory for: a full buffer, packets on its links, and arriving
         bursts. Access queues get at most the rest of MAX_POOL_BYTES. If the pool overflows, the run is not valid.
         """
-        in_flight = Fraction(self.rate_bps * self.farthest_rtt_ns, 8 * 10**9 * self.wire_bytes)
+        in_flight = Fraction(self.peak_bps * self.farthest_rtt_ns, 8 * 10**9 * self.wire_bytes)
         ahead = max(self.buffer_packets, self.ecn_threshold_packets or 0) + units.nearest(in_flight)
         least = POOL_MARGIN + ahead + min(3 * ahead, MOST_BURST)  # postcards and their copies count, too
         queued = 8 * self.access_queues_packets // 7  # clones have an eighth of the pool

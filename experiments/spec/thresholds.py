@@ -11,7 +11,7 @@ from lib.keys import Wrong
 
 
 def ecn_threshold(
-    spec: Spec, buffer_packets: int, buffer_bytes: int | None, bdp: Fraction, wire_bytes: int,
+    spec: Spec, buffer_packets: int, buffer_bytes: int | None, bdp: Fraction, bdp_bps: int, wire_bytes: int,
     errors: dict[str, BadValue], wrong: Wrong,
 ) -> tuple[int | None, int | None]:  # fmt: skip
     """The marking threshold, in packets and, if BUF is in bytes, in bytes. (None, None) if MODE is not ecn.
@@ -25,7 +25,7 @@ def ecn_threshold(
         return None, None
     if spec.ecn_threshold is None:
         return max(1, buffer_packets // 2), None if buffer_bytes is None else max(1, buffer_bytes // 2)
-    packets, in_bytes = spec.ecn_threshold.threshold(bdp, spec.rate.bps, wire_bytes, spec.mtu)
+    packets, in_bytes = spec.ecn_threshold.threshold(bdp, bdp_bps, wire_bytes, spec.mtu)
     if errors.keys() & {"ecn_threshold", "buf", "rate", "rtt", "mtu"}:
         return packets, in_bytes
     if (in_bytes is None) != (buffer_bytes is None):

@@ -48,6 +48,11 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
      {"loss": Loss(in_good=0.001), "jitter": Jitter(most_ns=2 * MS, distribution="normal")}),
     ({"loss": "bursts:0.001:0.2", "jitter": "0ms"}, {"loss": Loss(to_bad=0.001, to_good=0.2), "jitter": None}),
     ({"loss": "0"}, {"loss": None, "connect_ns": 16 * 100_000 + 30 * MS}),
+    ({"rate": "200mbit,6s:50mbit,9s:0mbit,9.5s:100mbit", "duration": "10s"},
+     {"rate_bps": 200_000_000, "buffer_packets": 163, "peak_bps": 200_000_000, "mean_bps": 133_305_578,
+      "rate_steps": ((0, 200_000_000), (6 * S, 50_000_000), (9 * S, 0), (9_500 * MS, 100_000_000))}),
+    ({"rate": "50mbit,6s:200mbit", "bdp_of": "100mbit"},
+     {"bdp_packets": 81, "buffer_packets": 81, "most_bdp_packets": 163}),
     ({"buf": "300kB"}, {"threshold_bytes": 300_000, "buffer_packets": 198}),
     ({"clock": "real", "duration": "1.2s", "warmup": "0.9s"}, {"traffic_ns": 3 * S}),  # iperf3: whole seconds
     ({"cc": "cubic:300,bbr:2", "rtt": "1.2ms", "duration": "100rtt", "start_spread": "10rtt"},

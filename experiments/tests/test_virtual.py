@@ -13,7 +13,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
+import numpy as np
 import pytest
 
 from analysis.read.raw import load_postcards
@@ -23,6 +25,7 @@ from experiments.lab import virtual as virtual_lab
 from experiments.machine.host import CHECKOUT
 from experiments.tests.conftest import wait_for
 from runs.results import record
+from softswitch.tests.fifo_model import fifo, stepped
 
 pytestmark = [
     pytest.mark.long,
@@ -37,6 +40,7 @@ SHORT = (
     "DURATION=0.4s",
     "WARMUP=0.2s",
 )
+WITHOUT_RATE = tuple(word for word in SHORT if not word.startswith("RATE="))
 LONG = ("CLOCK=virtual", "CC=reno", "FLOWS=2", "RATE=1gbit", "DURATION=600s", "YES=1")
 NOBODY = 65534
 
@@ -290,3 +294,66 @@ def test_executors__give_the_same_packets(first: Path, tmp_path: Path) -> None:
     apart_ns = abs(kernel["enqueue_mono_ns"] - process["enqueue_mono_ns"])
     assert apart_ns.max() < 2000
     assert apart_ns[len(apart_ns) // 10 :].max() <= 10
+
+
+def cards(results: Path) -> tuple[dict[str, np.ndarray], int]:
+    """The postcards of the bottleneck by arrival, and the start of its rate's schedule."""
+    repetition = results / "latest/rep-1"
+    start_ns = json.loads((repetition / "switch.json").read_text())["settings"]["2"]["schedule_start"]
+    columns = load_postcards(repetition / "postcards.bsp")[0]
+    return columns | {"left": columns["enqueue_mono_ns"] + columns["sojourn_ns"]}, start_ns
+
+
+def test_run__a_link_that_changes_is_exact_and_every_lost_packet_is_known(tmp_path: Path) -> None:
+    """Steps of the rate with an outage, loss and jitter, under long and finite flows: departures as of an independent
+    model, and the run repeats from its directory.
+    """
+    words = (
+        *WITHOUT_RATE,
+        "RATE=50mbit,0.25s:20mbit,0.3s:0mbit,0.32s:40mbit",
+        "BDP_OF=40mbit",
+        "TRAFFIC=long,finite",
+        "LOAD=0.2",
+    )
+    words += ("FINITE_CC=reno", "LOSS=bursts:0.002:0.3", "JITTER=normal:1ms")
+    summary: Any = run(tmp_path, *words)
+    assert summary["valid"], summary["reasons"]
+    ledger, spec = summary["ledger"], summary["spec"]
+    assert ledger["link_lost"] == ledger["link_lost_rows"] >= summary["link_lost"] > 0
+    assert spec["buffer_packets"] == 13
+    queue, start_ns = cards(tmp_path)
+    steps = [(0, 50_000_000), *((start_ns + at_ns, bps) for at_ns, bps in spec["rate_steps"])]
+    packets = list(zip(queue["enqueue_mono_ns"].tolist(), queue["packet_bytes"].tolist(), strict=True))
+    fates = fifo(packets, stepped(steps), admits=lambda index, packets, _: packets < 13)
+    assert [fate.departure_ns or arrival for fate, (arrival, _) in zip(fates, packets, strict=True)] == queue[
+        "left"
+    ].tolist()
+    for at_ns in (250_000_000, 320_000_000):
+        assert ((queue["enqueue_mono_ns"] < start_ns + at_ns) & (queue["left"] > start_ns + at_ns)).any()
+    run(tmp_path / "again", f"SPEC={tmp_path}/latest/rep-1")
+    assert raw(tmp_path / "again/latest/rep-1") == raw(tmp_path / "latest/rep-1")
+
+
+def test_run__a_mahimahi_trace_sends_the_bytes_of_its_opportunities(tmp_path: Path) -> None:
+    trace = tmp_path / "cell.down"
+    trace.write_text("".join(f"{ms}\n" * (ms % 5) for ms in range(1, 150)))
+    summary: Any = run(tmp_path, *WITHOUT_RATE, f"RATE=trace:{trace}", "BUF=100p", drawn=True)
+    assert summary["valid"], summary["reasons"]
+    assert 0.9 < summary["utilization"]["mean"] <= 1
+    queue, start_ns = cards(tmp_path)
+    traffic = (queue["enqueue_mono_ns"] > start_ns) & (queue["sojourn_ns"] > 0)
+    came, left, size = (queue[name][traffic] for name in ("enqueue_mono_ns", "left", "packet_bytes"))
+    assert set(((left - start_ns) % 1_000_000).tolist()) == {0}
+    backlogged = 0
+    for ms in range(1, 601):
+        at_ns, turn = start_ns + 1_000_000 * ms, (ms - 1) % 149 + 1
+        sent, waits = size[left == at_ns], (came < at_ns) & (left > at_ns)
+        assert sum(sent - 14) <= 1500 * (turn % 5) + (0 if waits.any() else 1500)
+        if waits.any() and (sent == 1514).all():
+            backlogged += 1
+            assert len(sent) == turn % 5, ms
+    assert backlogged > 100
+    trace.unlink()
+    assert main(["replay", f"RUN={tmp_path}/latest/rep-1"]) == 0
+    assert main(["replay", f"RUN={tmp_path}/latest/rep-1", f"BUF={summary['buffer_packets']}p"]) == 0
+    assert json.loads((tmp_path / "latest/rep-1/whatif-1/summary.json").read_text())["same_as_the_run"] is True
