@@ -25,7 +25,7 @@ QUANTILES = 257  # of a normal jitter
 
 @dataclass(frozen=True)
 class RateSchedule:
-    """The rate of a link from the start of the traffic on: pairs (ns since the start, value), in rising order.
+    """The rate of a link from a start on: pairs (ns since the start, value), in rising order.
 
     Steps: from this time on the rate is `value` wire bits per second, 0 for an outage. The first step is at 0, the last
     holds for ever. Opportunities, as in a trace of Mahimahi: at this time IP packets of up to `value` times 1500 bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The rate of the bottleneck's link over time: constant, or by a schedule since the start of the traffic. With delivery
+"""The rate of the bottleneck's link over time: constant, or by a schedule. With delivery
 opportunities all bits are those of IP packets, else bits on the wire; a packet that shares opportunities with others
 counts at its departure.
 """

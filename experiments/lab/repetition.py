@@ -154,7 +154,7 @@ def carry_traffic(
             start_server(program, user, directory)
     start_ns = kernel.traffic_start_ns()
     if run_plan.settings.rate_schedule:
-        switches.scheduled().start_schedule(BOTTLENECK, start_ns)
+        switches.scheduled().start_schedule(BOTTLENECK, start_ns + run_plan.settings.schedule_after_ns)
     with contextlib.ExitStack() as running, with_the_servers_words():
         if plan.user:
             progress.phase("starting the client")

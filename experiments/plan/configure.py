@@ -47,8 +47,10 @@ class SwitchSettings:
     shared_links_bps: Mapping[int, int] = field(default_factory=dict)  # access links that flows share, by number
     nic_rate_bps: int = 0  # at which the sender's NIC spaces bursts; 0: without limit
     drop_cost_permille: int = 0  # share of its transmission time that a packet dropped at departure takes
-    # Of the bottleneck's link towards the receiver. `rate_schedule` begins with the traffic; rate_bps holds before.
+    # Of the bottleneck's link towards the receiver. `rate_schedule` begins `schedule_after_ns` after the common start
+    # of the traffic, with WARMUP; rate_bps holds before.
     rate_schedule: RateSchedule | None = None
+    schedule_after_ns: int = 0
     loss: Loss | None = None
     jitter: Jitter | None = None
     loss_seed: int = 0  # 64 bits, likewise jitter_seed

@@ -37,6 +37,7 @@ from experiments.spec.traffic import (
     TrafficPlan,
     UserProgram,
 )
+from hosts.traffic.epoll_flows import drawn_offsets_ns
 from hosts.traffic.flow_settings import span_ns
 from hosts.traffic.transfers import draw, server_ports
 from lib.link_dynamics import Jitter
@@ -263,11 +264,18 @@ def _settings(
         nic_rate_bps=(spec.offloads and spec.offloads.nic_rate_bps) or 0,
         drop_cost_permille=spec.drop_cost_permille or 0,
         rate_schedule=spec.rate_schedule,
+        schedule_after_ns=_warmup_after_ns(spec, repetition),
         loss=spec.loss.of_link if spec.loss else None,
         loss_seed=_link_seed(spec, repetition, "loss"),
         jitter=Jitter(spec.jitter.most_ns, spec.jitter.distribution) if spec.jitter else None,
         jitter_seed=_link_seed(spec, repetition, "jitter"),
     )
+
+
+def _warmup_after_ns(spec: Resolved, repetition: int) -> int:
+    """When WARMUP begins, after the common start of the traffic: with the last long flow."""
+    flows = sum(group.flows for group in spec.long)
+    return max(drawn_offsets_ns(_seed(spec, repetition), spec.start_spread_ns, flows), default=0)
 
 
 def _link_seed(spec: Resolved, repetition: int, what: str) -> int:

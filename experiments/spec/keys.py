@@ -158,7 +158,7 @@ class RunKeys(Keys):
         whole_number(1, MAX_FLOWS, "as many client ports are reserved"), scope=GROUP, kinds=(LONG, OPEN_LOOP))
     rate: Rate = field(
         "rate of the bottleneck link: kbit, mbit, gbit, or K, M, G; or a rate that changes, with times since the start "
-        "of the traffic: 200mbit,10s:50mbit,20s:200mbit (0kbit is an outage), or trace:FILE (CSV or Mahimahi; "
+        "of WARMUP: 200mbit,10s:50mbit,20s:200mbit (0kbit is an outage), or trace:FILE (CSV or Mahimahi; "
         "docs/changing-links.md)",
         read_rate, "200mbit")
     bdp_of: Rate | None = field(

@@ -337,7 +337,7 @@ def test_run__a_link_that_changes_is_exact_and_every_lost_packet_is_known(tmp_pa
 def test_run__a_mahimahi_trace_sends_the_bytes_of_its_opportunities(tmp_path: Path) -> None:
     trace = tmp_path / "cell.down"
     trace.write_text("".join(f"{ms}\n" * (ms % 5) for ms in range(1, 150)))
-    summary: Any = run(tmp_path, *WITHOUT_RATE, f"RATE=trace:{trace}", "BUF=100p", drawn=True)
+    summary: Any = run(tmp_path, *WITHOUT_RATE, f"RATE=trace:{trace}", "BUF=100p", "START_SPREAD=0s", drawn=True)
     assert summary["valid"], summary["reasons"]
     assert 0.9 < summary["utilization"]["mean"] <= 1
     queue, start_ns = cards(tmp_path)

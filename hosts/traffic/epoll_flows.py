@@ -23,11 +23,14 @@ RECORDS = "flows.bsf"
 LONG_FLOWS = -1
 
 
+def drawn_offsets_ns(seed: int, spread_ns: int, flows: int) -> list[int]:
+    """Delay of each long flow after the start, drawn uniformly from 0..spread_ns."""
+    draw = random.Random(f"starts {seed}")
+    return [draw.randint(0, spread_ns) if spread_ns else 0 for _ in range(flows)]
+
+
 def offsets_ns(plan: LongFlowsPlan) -> list[int]:
-    """Delay of each long flow after the start, drawn uniformly from 0..start_spread_ns with the plan's seed."""
-    draw = random.Random(f"starts {plan.seed}")
-    count = sum(process.flows for process in plan.processes)
-    return [draw.randint(0, plan.start_spread_ns) if plan.start_spread_ns else 0 for _ in range(count)]
+    return drawn_offsets_ns(plan.seed, plan.start_spread_ns, sum(process.flows for process in plan.processes))
 
 
 def flow_lines(plan: LongFlowsPlan) -> Iterator[str]:
