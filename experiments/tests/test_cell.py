@@ -171,6 +171,7 @@ def test_sigkill__leaves_nothing(moment: str, delay_ms: int) -> None:
 @pytest.mark.skipif(not leftovers.TRACER.exists(), reason="not built: build/tcp_trace (make build)")
 def test_sigkill__leaves_no_instance_of_tracefs(tmp_path: Path) -> None:
     """The tracer's own remover is in the cell and ends with it. The kernel keeps the instance."""
+    subprocess.run(leftovers.REMOVE_INSTANCES, check=True)  # the tracer would take the name of a stale one
     subprocess.run(["mount", "-t", "tracefs", "tracefs", tmp_path], check=True)
     try:
         before = names(f"{tmp_path}/instances")

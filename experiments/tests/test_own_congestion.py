@@ -63,7 +63,7 @@ def test_resolve__takes_the_text_and_keeps_its_digest_in_the_run(tmp_path: Path)
     (stored,) = plan.stored_spec["congestion_sources"]
     assert stored == {"name": "mycc", "file": "mycc.c", "sha256": stored["sha256"]}
     assert Experiment.model_validate(plan.stored_spec).point == given.point
-    congestion.write(plan.congestion_sources, tmp_path)
+    congestion.write(plan.congestion_sources, tmp_path / congestion.DIRECTORY)
     assert (tmp_path / "congestion/mycc.c").read_text() == "int before;"
     assert "congestion_sources" not in resolved(cc="cubic").dump()
 
