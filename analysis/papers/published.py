@@ -28,11 +28,11 @@ KEPT = "published"  # in the column `kept` of a published run's row
 FIGURES = "figures"  # the column "3;5a;table1"; empty for runs that no figure was drawn from
 SEPARATOR = ";"
 MOST_BYTES = 500_000  # of a sweep's file: everybody who clones the repository downloads it
-# The spec has the spread of the RTTs, and a link that changes. The delays became columns after most of these runs; their
-# depths are published.
+# The spec has the spread of the RTTs, and a link that changes. The delays became columns after most of these runs;
+# their depths are published.
 NOT_IN_A_ROW = (
-    "kept", "summary_mtime_ns", "rtt_spread_ns", "queue_delay_p50_ns", "queue_delay_p99_ns", "rate_changes", "link_loss",
-    "jitter_ns", "link_lost",
+    "kept", "summary_mtime_ns", "rtt_spread_ns", "queue_delay_p50_ns", "queue_delay_p99_ns", "rate_changes",
+    "link_loss", "jitter_ns", "link_lost",
 )  # fmt: skip
 ROW = {name: kind for name, kind in run_table.SCHEMA.items() if name not in NOT_IN_A_ROW}
 _INTEGERS = pl.List(pl.Int64)
