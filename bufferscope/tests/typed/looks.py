@@ -75,8 +75,10 @@ def experiment(clone: Clone, done: Done, given: Words) -> None:
         assert found["valid"] or found["clock"] == "real"  # late, because the machine is busy
         in_range(found)
         assert found["clock"] == given.get("clock", found["clock"])
-        if "rate" in given:
-            assert spec["rate_bps"] == units.parse(given["rate"], ("rate",)).amount
+        if "rate" in given and not given["rate"].startswith("trace:"):
+            first, *steps = given["rate"].split(",")
+            assert spec["rate_bps"] == units.parse(first, ("rate",)).amount
+            assert bool(spec.get("rate_steps")) == bool(steps)
         if "buf" in given:
             assert (
                 abs(packets(given, "buf", found["bdp_packets"]) - found["buffer_packets"])
