@@ -79,10 +79,10 @@ def test_experiments__start_in_the_order_in_which_they_came(holder: Holder) -> N
         assert line(waiting[-1]).startswith(f"waiting for {before} (pid {waiting[-2].pid}, ")
     for ending, following in zip(waiting, [*waiting[1:], None], strict=True):
         ending.communicate("")
-        said = line(following) if following else "in\n"
-        while said.startswith("waiting for "):  # its turn has come, its processor is not free yet
-            said = line(following)
-        assert said == "in\n"
+        if following:
+            while (said := line(following)).startswith("waiting for "):
+                pass  # its turn has come, its processor is not free yet
+            assert said == "in\n"
 
 
 def test_experiment__whose_predecessors_were_killed_does_not_wait_for_them(holder: Holder) -> None:
