@@ -29,7 +29,7 @@ SOFT, IMPORTED = "soft", "imported"  # targets: our own switch, and a switch of 
 OF_A_REPETITION = {"repetition", "extra_delays_ns", "machines", "tc_at"}
 NOT_OF_A_POINT = {"name", "buffer_given", "seed", "reps", "repetition", "extra_delays_ns"}
 Chance = Annotated[float, Field(ge=0, le=1)]
-Step = Annotated[tuple[NotNegative, NotNegative], Field(strict=False)]  # ns since the traffic's start, wire bits/s
+Step = Annotated[tuple[NotNegative, NotNegative], Field(strict=False)]  # ns since the start of WARMUP, wire bits/s
 Mtu = Annotated[int, Field(ge=LEAST_IP_BYTES, le=MOST_IP_BYTES)]
 TcpOptions = Annotated[
     dict[str, int | str], checked(lambda values: values.keys() == OPTIONS.keys(), f"a mapping of {', '.join(OPTIONS)}")
@@ -238,7 +238,7 @@ class Experiment(Record):
 
     @cached_property
     def rate_schedule(self) -> link_dynamics.RateSchedule | None:
-        """The rate from the start of the traffic on, if it changes. Needs the text of a trace."""
+        """The rate from the start of WARMUP on, if it changes. Needs the text of a trace."""
         if self.rate_trace:
             return link_trace.parse(self.rate_trace.text or "")
         return link_dynamics.RateSchedule(self.rate_steps) if self.rate_steps else None

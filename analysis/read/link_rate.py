@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The rate of the bottleneck's link over time: constant, or by a schedule. With delivery
-opportunities all bits are those of IP packets, else bits on the wire; a packet that shares opportunities with others
-counts at its departure.
+"""The rate of the bottleneck's link over time: constant, or by a schedule. With delivery opportunities all bits are
+those of IP packets, else bits on the wire; a packet that shares opportunities with others counts at its departure.
 """
 
 from __future__ import annotations

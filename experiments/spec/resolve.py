@@ -72,7 +72,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     entries = groups.entries(spec, given, errors, wrong)
     spec = spec.model_copy(update={"traffic": groups.traffic(entries)})
     without_tcp_flows = spec.traffic == transfers.PROGRAM or (spec.traffic == transfers.OPEN_LOOP and len(entries) == 1)
-    generator = None if without_tcp_flows else _generator(spec, clock, errors, wrong)
+    generator = None if without_tcp_flows else _generator(spec, clock, bool(changes), errors, wrong)
     switch = spec.switch or ("driver" if clock == "virtual" and can.exact_time else "process")
     wire_bytes, bdp_bps = wire_bytes_of_ip(spec.mtu), spec.bdp_of.bps if spec.bdp_of and changes else rate_bps
     testbed = host.testbed or capabilities.on_testbed(can)
@@ -211,14 +211,18 @@ def _ack_delay_ns(
     return ack_delay.resolve(spec, min(entry.rtts_ns[0] for entry in heirs or entries), delay, wrong)
 
 
-def _generator(spec: Spec, clock: str, errors: dict[str, BadValue], wrong: Wrong) -> str:
+def _generator(spec: Spec, clock: str, rate_changes: bool, errors: dict[str, BadValue], wrong: Wrong) -> str:
     """The program that sends TCP flows: iperf3 or epoll."""
     lacks = [kind for kind in transfers.kinds(spec.traffic) if kind != transfers.LONG]
-    timed = bool(spec.start or spec.stop)
+    timed = bool(spec.start or spec.stop or rate_changes)
     generator = spec.generator or ("epoll" if lacks or spec.groups or timed else DEFAULT_GENERATOR[clock])
     if generator == "iperf3" and (lacks or spec.groups or timed) and not errors.keys() & {"generator", "traffic"}:
         lacking = {transfers.OPEN_LOOP: "no datagrams", transfers.PROGRAM: "no flows beside programs"}
-        of_flows = lacking.get(lacks[0], "no finite flows") if lacks else "no START and STOP"
+        of_flows = (
+            lacking.get(lacks[0], "no finite flows")
+            if lacks
+            else "no exact start, from which START, STOP and a RATE that changes count"
+        )
         what = "no groups" if spec.groups else of_flows
         wrong("generator", f"has {what}; allowed: epoll")
     if generator == "iperf3" and clock == "virtual" and not errors.keys() & {"generator", "clock"}:

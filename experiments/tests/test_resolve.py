@@ -82,6 +82,7 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"ecn": "on"}, {"with_ecn": True}),
     ({"ack_delay": "10ms"}, {"least_back_ns": 10 * MS}),
     ({"rtts": "50ms,20ms,120ms"}, {"rtt_ns": 20 * MS, "rtt_spread_ns": 100 * MS}),
+    ({"clock": "real", "rate": "20mbit,1s:10mbit"}, {"generator": "epoll", "rate_bps": 20_000_000}),
     ({"access": "1gbit"}, {"access_bps": 10**9}),  # faster than the bottleneck
     ({"clock": "real", "target": "tofino", "offloads": "on"}, {"offloads": Offloads()}),
     ({"offloads": "on"}, {"offloads": Offloads(nic_rate_bps=10**10, coalesce_us=20)}),
