@@ -69,23 +69,26 @@ def _bands(a: common.Analysis, groups: list[tuple[common.Flow, np.ndarray]], end
 
 
 def draw(data: Data) -> common.Figure:
-    """Three axes with one time axis. Open-loop traffic, and the user's programs without a trace, have no windows: their
-    figure has only the first axes.
+    """Three axes with one time axis, and one for a rate that changes. Open-loop traffic, and the user's programs
+    without a trace, have no windows: their figure has only the axes of the queue.
     """
     facts = data["facts"]
-    if not facts["windows"]:
-        figure, axes = common.new_figure(facts, 3.2)
-    else:
-        figure, axes = common.new_figure(facts, 7.2, 3, sharex=True, height_ratios=(1.15, 1, 1))
+    ratios = (1.15, *((0.45,) if "rate" in facts else ()), *((1, 1) if facts["windows"] else ()))
+    inches = 3.2 if not facts["windows"] else 7.2
+    figure, axes = common.new_figure(
+        facts, inches + 1.2 * ("rate" in facts), len(ratios), sharex=True, height_ratios=ratios
+    )
     for ax in axes:
         common.shade_warmup(ax, facts)
     _draw_queue(axes[0], data)
+    if "rate" in facts:
+        _draw_rate(axes[1], facts)
     if facts["windows"]:
-        _draw_total(axes[1], data)
+        _draw_total(axes[-2], data)
         if "bands" in data:
-            _draw_bands(axes[2], data)
+            _draw_bands(axes[-1], data)
         else:
-            _draw_each(axes[2], data)
+            _draw_each(axes[-1], data)
     axes[-1].set_xlim(0, max(facts["end_s"], 1e-9))
     axes[-1].set_xlabel("time since traffic started (s); grey: warm-up, not measured")
     figure.align_ylabels()
@@ -111,21 +114,14 @@ def _draw_queue(ax: common.Axes, data: Data) -> None:
             canvas.note(ax, at, name if name == "drops" else "lost by link", of_text)
     common.in_unit(ax.yaxis, facts)
     ax.set_ylabel(f"queue depth ({facts['unit'].name})")
-    if "rate" in facts:
-        _draw_rate(ax, facts)
 
 
 def _draw_rate(ax: common.Axes, facts: Data) -> None:
-    """The rate in force, on an axis at the right."""
+    """The rate in force."""
     times, mbps, _ = facts["rate"]
-    right = ax.twinx()
-    right.step(times, mbps, where="post", color=GREEN, linewidth=0.9)
-    right.set_ylim(0, max(float(mbps.max()), 1e-9) * 1.12)
-    right.tick_params(axis="y", colors=GREEN, direction="in", pad=-8)  # outside are the notes on the queue
-    for label in right.get_yticklabels():
-        label.set_horizontalalignment("right")
-    right.text(1.012, 0.35, "rate (Mb/s)", rotation=90, color=GREEN, transform=right.transAxes, va="center")
-    right.spines[["top", "left"]].set_visible(False)
+    ax.step(times, mbps, where="post", color=GREEN, linewidth=0.9)
+    ax.set_ylim(0, max(float(mbps.max()), 1e-9) * 1.12)
+    ax.set_ylabel("rate (Mb/s)")
 
 
 def _draw_total(ax: common.Axes, data: Data) -> None:

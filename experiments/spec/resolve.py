@@ -106,6 +106,10 @@ def resolve(given: Mapping[str, object], host: Host) -> Resolved:
     if changes and not (can.links and switch != "ns3" and not testbed) and "rate" not in errors:
         wrong("rate", "changes, which needs the soft switch in the lab of one machine; allowed: one rate, or neither "
               "TARGET, SWITCH=ns3 nor INVENTORY")  # fmt: skip
+    last_ns = max((at_ns for at_ns, _ in changes.get("rate_steps", ())), default=0)
+    if is_known and last_ns and last_ns >= warmup_ns + duration_ns and "rate" not in errors:
+        wrong("rate", f"has a step at {units.show(last_ns, 'time')}, when the traffic has ended; allowed: times below "
+              f"WARMUP + DURATION, {units.show(warmup_ns + duration_ns, 'time')}")  # fmt: skip
     if spec.bdp_of and not changes:
         wrong("bdp_of", "has no meaning with a constant RATE; allowed: with a RATE that changes")
     if testbed and delay == "tc" and not can.links:
