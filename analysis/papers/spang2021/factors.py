@@ -36,7 +36,7 @@ PROPERTIES: tuple[tuple[tuple[str, ...], Any, str, Callable[[Any], str]], ...] =
     (("drop_cost_permille",), 280, "a drop takes {} ‰ of a packet time", str),
     (("delay",), "tc", "delay in the links", str),
     (("offloads", "nic_rate_bps"), 20 * 10**9, "NIC of {}", lambda rate_bps: si(rate_bps, "b/s")),
-    (("access_bps",), None, "each flow sends at {} beside the others", lambda rate_bps: si(rate_bps, "b/s")),
+    (("shared", "access_bps"), None, "each flow sends at {} beside the others", lambda rate_bps: si(rate_bps, "b/s")),
     (("offloads", "coalesce_us"), 125, "received frames wait {}", lambda us: si(us / 1e6, "s")),
     (("tcp", "comp_sack_slack_ns"), 0, "SACK timer's slack {}", lambda ns: si(ns / 1e9, "s")),
     (("warmup_ns",), 333_600_000, "warm-up of {}", lambda ns: si(ns / 1e9, "s")),
@@ -57,7 +57,7 @@ def changes(spec: Experiment) -> str:
             continue  # a packet that is dropped on arrival takes no link time
         value: Any = spec
         for key in path:
-            value = value.get(key) if isinstance(value, dict) else getattr(value, key, None)
+            value = value.get(key) if isinstance(value, dict) else value and getattr(value, key)
         if value != usual:
             usual_of_linux = tcp_options.LINUX[path[1]] if path[0] == "tcp" else 0
             words.append(text.format(written(usual_of_linux if value is None else value)))
