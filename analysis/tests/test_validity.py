@@ -81,7 +81,10 @@ FAULTS = [
     ("collector", ("received",), lambda n: n - 2, ["were received by the collector (-2)", "stored"]),
     ("collector", ("stored",), lambda n: n + 1, ["stored by the collector (+1)", "read from postcards.bsp (-1)"]),
     ("collector", ("kernel_drops",), 5, ["5 postcards were dropped in the collector's socket"]),
-    ("collector", ("bad_version",), 4, ["4 datagrams to the collector were not postcards"]),
+    *(
+        ("collector", (name,), 4, ["4 datagrams to the collector were not postcards"])
+        for name in ("bad_version", "short", "trailing")
+    ),
     ("collector", ("write_errors",), 1, ["1 writes of the collector failed"]),
     ("collector", ("host_drops",), {"interface": 2, "backlog": 1}, ["3 datagrams were dropped by the"]),
     ("collector", ("host_drops",), {}, ["does not say collector_host_drops"]),
@@ -93,6 +96,7 @@ FAULTS = [
     ("environment", ("frames_lost_in_backlog", "sender/eth0"), 2, ["2 frames were lost by the kernel between"]),
     ("environment", ("frames_lost_in_backlog",), {}, ["does not say backlog_drops"]),
     ("idle_rtt", ("min_ns",), 10_600_000, ["RTT was 10.600 ms instead of "]),
+    ("idle_rtt", ("min_ns",), 9_400_000, ["RTT was 9.400 ms instead of "]),
     ("traffic", ("groups", 0, "exit_status"), 1, ["iperf3 of the reno group ended with status 1"]),
     ("traffic", ("errors",), ["unable to connect:\nno route", "x"], ["unable to connect: no route (and 1 more)"]),
     ("traffic", ("errors",), None, ["does not say errors"]),
