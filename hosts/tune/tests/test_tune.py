@@ -264,7 +264,9 @@ def test_offloads__groups_and_fixed_features_are_not_saved():
     states = {"tx-checksum-ipv4": "off", "tx-checksum-sctp": "on", "gro": "on", "lro": "off"}
     assert offloads.single_states(features) == states
     assert (features["rx"].fixed, features["tx"].group, features["tx"].fixed) == (True, True, False)
-    assert offloads.parse(text.replace("sctp: on", "sctp: on [fixed]"))["tx"].fixed  # all of it that is on
+    one_fixed = text.replace("sctp: on", "sctp: on [fixed]")
+    assert offloads.parse(one_fixed)["tx"].fixed  # all of it that is on
+    assert not offloads.parse(one_fixed.replace("ipv4: off", "ipv4: on"))["tx"].fixed
 
 
 def test_tcp_options__rack_off_is_refused_where_it_has_no_effect():
