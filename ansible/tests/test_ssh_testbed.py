@@ -82,7 +82,9 @@ class Machines:
             state = self.on(host, "sh", "-c", "ls -A /var/lib/bufferscope").split()
             neighbours = self.on(host, "ip", "neigh", "show", "nud", "permanent").splitlines()
             settings = [name for name in state if name != "lease.lock"]
-            if problems := ours + runs + settings + neighbours:
+            qdiscs = self.on(host, "tc", "qdisc", "show").splitlines()
+            silenced = [line for line in qdiscs if "blackhole" in line]
+            if problems := ours + runs + settings + neighbours + silenced:
                 found[host] = "; ".join(problems)
         return found
 
@@ -159,6 +161,9 @@ def test_experiment__over_ssh_has_all_its_packets_and_leaves_nothing(testbed: Ma
     assert summary["drops"] > 0
     environment = json.loads((repetition / "environment.json").read_text())
     assert set(environment["hosts"]) == set(testbed.hosts)
+    tuned = [line for line in (repetition / "logs/ansible.log").read_text().splitlines() if "are applied" in line]
+    for host in ("sender", "receiver"):  # by prepare.yml, and by silence.yml
+        assert sum(line.startswith(f"changed  {host}: ") for line in tuned) == 2
     assert testbed.left() == {}
 
     # The switch's clock: every computed time is within the stated uncertainty of the true time.

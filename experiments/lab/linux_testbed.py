@@ -18,7 +18,7 @@ from controlplane.switch import Collector
 from controlplane.targets import TARGETS
 from experiments.lab import machines, repetition
 from experiments.lab.progress import RunProgress
-from experiments.lab.testbed import Hosts, InventoryLab, Testbed, played, socket_of
+from experiments.lab.testbed import QUIET, Hosts, InventoryLab, Testbed, played, socket_of
 from experiments.plan.configure import IN_THE_LAB, POSTCARD_PORT, Attached, SwitchSettings, configure
 from experiments.plan.repetition_plan import RunPlan
 from experiments.plan.switches import Switches
@@ -44,7 +44,7 @@ class LinuxTestbedLab(InventoryLab):
             progress.phase("measuring the idle path, carrying the traffic")
             play("traffic")
             repetition.drain(switches, plan.durations.round_trip_ns)
-            play("stop", run_groups="receivers")  # before counting: connections that close still send packets
+            play(*QUIET, run_groups="receivers")  # before counting: connections that close still send packets
             repetition.drain(switches, plan.durations.round_trip_ns)
             results.write_json(directory / "switch.json", switches.state() | {"before": before})
             return {"program": switches.about(), **programs, **hosts.describe()}

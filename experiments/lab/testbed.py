@@ -46,6 +46,7 @@ from runs.names import REPETITION
 EXPECTED_OVERHEAD_S = 30.0
 DRAIN_S = 2.0
 IDLE_SAMPLES = 20
+QUIET = ("stop", "silence")  # playbooks before the last drain: no frame may come after the counters are read
 TC_AT = "receiver-egress"  # as in ansible/playbooks/group_vars/all.yml
 MOST_SHARE = 2  # limit of the bytes of a run's files, as a multiple of their estimate
 SMALL_FILES_BYTES = 64 << 20  # for logs and documents, in addition
@@ -186,7 +187,7 @@ class TestbedLab(InventoryLab):
             hosts = Hosts(testbed, HOSTS)
             progress.phase("measuring the idle path, carrying the traffic")
             play("traffic")
-            play("stop", run_groups="receivers")  # before counting: connections that close still send packets
+            play(*QUIET, run_groups="receivers")  # before counting: connections that close still send packets
             _drain(switch)
             results.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
             return {"program": asdict(switch.program()), **hosts.describe()}

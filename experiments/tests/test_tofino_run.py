@@ -131,7 +131,7 @@ def test_run__ends_with_a_valid_summary_and_puts_the_policy_back(
 ) -> None:
     before = chip.switch.policy(as_tofino.PORT)
     played = run(chip, tmp_path, monkeypatch)
-    assert list(played.policies) == [("prepare", "start"), ("traffic",), ("stop",)]
+    assert list(played.policies) == [("prepare", "start"), ("traffic",), ("stop", "silence"), ("stop",)]
     assert played.policies["traffic",] == TailDrop(12 * -(-1536 // as_tofino.CELL_BYTES[CHIP]), Unit.CELLS)
     assert chip.switch.policy(as_tofino.PORT) == before
     assert chip.switch.postcards(as_tofino.PORT) is None

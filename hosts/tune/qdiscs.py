@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The root qdisc of an interface: fq, which keeps each TCP segment until the departure time that follows from its
-flow's pacing rate (net/sched/sch_fq.c), or the kernel's default.
+flow's pacing rate (net/sched/sch_fq.c), blackhole, which discards each frame, or the kernel's default.
 """
 
 from __future__ import annotations
@@ -8,22 +8,31 @@ from __future__ import annotations
 import json
 from typing import NoReturn
 
+from hosts.tune import login
 from hosts.tune.commands import CommandError, TuneError, run
 
 FQ = "fq"
+BLACKHOLE = "blackhole"
 DEFAULT = ""  # the kernel's choice for a new interface, and after `tc qdisc del`
 # fq's default limits (10,000 packets, 100 per flow) are below large windows: packets would be lost before the switch.
-LIMITS = ("limit", "1000000", "flow_limit", "100000")
+WORDS = {FQ: ("limit", "1000000", "flow_limit", "100000"), BLACKHOLE: ()}
 
 
 def read(interface: str) -> str | None:
-    """FQ if the root qdisc is fq; DEFAULT if the kernel chose it (handle 0:). None: somebody set another qdisc, which
-    `write` cannot restore. Raises TuneError.
+    """DEFAULT if the kernel chose the root qdisc (handle 0:), else the kind of WORDS that it has. None: somebody set
+    another qdisc, which `write` cannot restore. Raises TuneError.
     """
     entries = _roots(interface)
-    if any(entry["kind"] == FQ for entry in entries):
-        return FQ
-    return DEFAULT if all(entry["handle"] == "0:" for entry in entries) else None
+    if all(entry["handle"] == "0:" for entry in entries):
+        return DEFAULT
+    return next((entry["kind"] for entry in entries if entry["kind"] in WORDS), None)
+
+
+def may_discard(interface: str, former: str | None) -> bool:
+    """Whether BLACKHOLE may take the place of the qdisc that the host had, `former`: undo can restore the kernel's
+    default alone, and a host never discards the frames of the login over which it is reached.
+    """
+    return former == DEFAULT and interface not in login.interfaces()
 
 
 def refuse(interface: str) -> NoReturn:
@@ -45,7 +54,7 @@ def _roots(interface: str) -> list[dict[str, str]]:
 
 def write(interface: str, kind: str) -> None:
     """Raises TuneError if the kernel lacks fq, or refuses."""
-    words = ("replace", "dev", interface, "root", FQ, *LIMITS) if kind == FQ else ("del", "dev", interface, "root")
+    words = ("replace", "dev", interface, "root", kind, *WORDS[kind]) if kind else ("del", "dev", interface, "root")
     try:
         run("tc", "qdisc", *words)
     except CommandError as error:

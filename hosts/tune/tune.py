@@ -106,6 +106,9 @@ def plan_qdiscs(options: argparse.Namespace, saved: dict[str, str]) -> dict[str,
         if wanted is None:
             continue
         present = qdiscs.read(interface)
+        discards = wanted == qdiscs.BLACKHOLE
+        if discards and (present is None or not qdiscs.may_discard(interface, saved.get(interface, present))):
+            continue
         if present is None:
             qdiscs.refuse(interface)
         if present != wanted:
@@ -336,7 +339,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     change.add_argument("--offloads", choices=("off", "on"), default="off", help="on: as before the first apply")
     change.add_argument("--rx-usecs", type=parse_usecs, help="us that a received frame waits for others")
-    change.add_argument("--qdisc", choices=(qdiscs.FQ,), help="root qdisc: fq paces every TCP flow")
+    change.add_argument(
+        "--qdisc",
+        choices=tuple(qdiscs.WORDS),
+        help="root qdisc: fq paces every TCP flow, blackhole discards all frames",
+    )
     change.add_argument(
         "--pacing-percent", type=parse_percent, help="rate of paced flows, in percent of a window per RTT"
     )

@@ -3,6 +3,7 @@
 
 import json
 import re
+import sys
 
 import pytest
 
@@ -130,6 +131,36 @@ def test_tune__fq_is_set_and_removed_and_a_qdisc_of_the_user_is_refused(pair, st
     pair.run("a", *users)
     tune(pair, "undo", "--state", state)
     assert kinds() == ["pfifo"]
+
+
+@pytest.mark.software
+def test_tune__blackhole_discards_frames_until_undo_but_never_those_of_a_login(pair, state, apply):
+    def is_reached():
+        return pair.run("a", "ping", "-c1", "-W1", "10.77.0.2", check=False).returncode == 0
+
+    words = [*apply, "--qdisc", "blackhole"]
+    tune(pair, *apply)
+    assert tune(pair, *words)["after"] == {"eth0 qdisc": "blackhole"}
+    assert not is_reached()
+    assert tune(pair, *words)["changed"] is False
+    tune(pair, "undo", "--state", state)
+    assert is_reached()
+
+    program = " ".join(map(str, [sys.executable, "-m", "hosts.tune.tune", *words]))
+    pair.run("a", "ip", "link", "add", "bridge", "type", "bridge")
+    for interface in ("eth0", "bridge"):  # the login's interface, then the one above
+        pair.run("a", "ip", "address", "replace", "10.88.0.1/24", "dev", interface)
+        pair.run("a", "ip", "link", "set", interface, "up")
+        for client, server, changed in (("10.88.0.2", "10.88.0.1", False), ("192.0.2.1", "192.0.2.2", True)):
+            login = ["env", f"SSH_CONNECTION={client} 40000 {server} 22", "sh", "-c"]  # sudo unsets it
+            done = pair.run("a", *login, f"env -u SSH_CONNECTION {program}; exit $?")
+            assert ("eth0 qdisc" in json.loads(done.stdout)["after"]) == changed, (interface, client)
+            tune(pair, "undo", "--state", state)
+        pair.run("a", "ip", "address", "flush", "dev", "eth0")
+        pair.run("a", "ip", "link", "set", "eth0", "master", "bridge")
+
+    pair.run("a", "tc", "qdisc", "replace", "dev", "eth0", "root", "handle", "7:", "pfifo", "limit", 99)
+    assert "eth0 qdisc" not in tune(pair, *words)["after"]
 
 
 @pytest.mark.software
