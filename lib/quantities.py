@@ -35,7 +35,7 @@ class _Quantity(units.Quantity):
         return lambda value: cls(read(value).text)
 
     @property
-    def whole(self) -> int:
+    def base_units(self) -> int:
         """The amount in base units."""
         return units.integer(self)
 
@@ -45,7 +45,7 @@ class Rate(_Quantity):
 
     @property
     def bps(self) -> int:
-        return self.whole
+        return self.base_units
 
 
 class Time(_Quantity):
@@ -53,14 +53,14 @@ class Time(_Quantity):
 
     @property
     def ns(self) -> int:
-        return self.whole
+        return self.base_units
 
 
 class TimeOrRtts(_Quantity):
     dimensions = ("time", "rtt")
 
     def ns(self, rtt_ns: int) -> int:
-        return units.nearest(self.amount * rtt_ns) if self.dimension == "rtt" else self.whole
+        return units.nearest(self.amount * rtt_ns) if self.dimension == "rtt" else self.base_units
 
 
 class Duration(TimeOrRtts):
@@ -80,7 +80,7 @@ class Window(_Quantity):
     is_positive = True
 
     def in_bytes(self, mtu_bytes: int) -> int:
-        return self.whole * (mtu_bytes if self.dimension == "packets" else 1)
+        return self.base_units * (mtu_bytes if self.dimension == "packets" else 1)
 
 
 class Buffer(_Quantity):
@@ -94,10 +94,10 @@ class Buffer(_Quantity):
         at least 1.
         """
         if self.dimension == "packets":
-            return self.whole, None
+            return self.base_units, None
         packets = {
             "bytes": self.amount / (mtu + ETHERNET_BYTES),
             "bdp": self.amount * bdp,
             "time": self.amount * rate_bps / (8 * 10**9 * wire_bytes),
         }[self.dimension]
-        return max(1, units.nearest(packets)), self.whole if self.dimension == "bytes" else None
+        return max(1, units.nearest(packets)), self.base_units if self.dimension == "bytes" else None

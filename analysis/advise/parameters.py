@@ -139,7 +139,7 @@ class Question(Keys):
     def check(self, wrong: Wrong) -> None:
         if self.buf and self.is_about_transfers:
             wrong("buf", "has no meaning here; allowed: without INPUT and FLOW_SIZES")
-        if self.package.whole < self.sram.whole:
+        if self.package.base_units < self.sram.base_units:
             wrong("package", "is less than SRAM; allowed: as much or more")
         if self.link.flow_packets and self.link.flow_packets[-1][0] > LARGEST_FLOW_PACKETS:
             wrong("flow_sizes", f"has a size that is too large; allowed: up to {LARGEST_FLOW_PACKETS}p")
@@ -167,7 +167,7 @@ class Question(Keys):
 
     @property
     def limits(self) -> MemoryLimits:
-        return MemoryLimits(float(self.sram.whole), float(self.package.whole))
+        return MemoryLimits(float(self.sram.base_units), float(self.package.base_units))
 
     @property
     def buffer_packets(self) -> int | None:

@@ -27,7 +27,7 @@ class InputColumn(NamedTuple):
     read: Callable[[pl.Expr], pl.Expr]
 
 
-def whole(name: str, bits: int) -> InputColumn:
+def integer(name: str, bits: int) -> InputColumn:
     """An integer from 0."""
     return InputColumn(name, f"a whole number from 0 to {(1 << bits) - 1}", lambda text: _bounded(text, 10, bits))
 

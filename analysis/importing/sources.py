@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from analysis.importing import captures, tables, text, write
-from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, joined_cards, typed, whole
+from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, integer, joined_cards, typed
 from analysis.judge.settings import POLICY_OF_MODE
 from analysis.read import run_description
 from analysis.read.postcards import busiest, queue_keys
@@ -358,7 +358,7 @@ def _renamed(frame: pl.DataFrame, where: str, **names: str) -> pl.DataFrame:
 
 def _depths(frame: pl.DataFrame, where: str) -> Depths:
     names = ("queue_depth_packets", "count")
-    values = typed(frame, [decimal(names[0]), whole(names[1], 32)], where)
+    values = typed(frame, [decimal(names[0]), integer(names[1], 32)], where)
     return Depths(frame.select(names), np.asarray(values[names[0]]), np.asarray(values[names[1]]))
 
 
@@ -389,7 +389,7 @@ def _experiment(
     of_cards = {} if cards is None else _of_postcards(cards)
     mode = asked.mode or config.text("action", _action) or config.text("mode", _mode) or of_cards.get("mode")
     mtu = _first(mtu, of_cards.get("mtu_bytes"))
-    rate, rtt, limit = asked.rate and asked.rate.bps, asked.rtt and asked.rtt.ns, asked.buf and asked.buf.whole
+    rate, rtt, limit = asked.rate and asked.rate.bps, asked.rtt and asked.rtt.ns, asked.buf and asked.buf.base_units
     conditions = write.Conditions(
         rate_bps=_first(rate, config.number("rate_bps", 1, 10**15, whole=True), ARTIFACT_RATE_BPS),
         rtt_ns=_first(rtt, config.number("rtt_ns", 1000, 10**12, whole=True), ARTIFACT_RTT_NS),

@@ -25,10 +25,10 @@ from analysis.importing.fields import (
     Events,
     addresses,
     hexadecimal,
+    integer,
     seconds,
     text,
     typed,
-    whole,
 )
 from lib import regular
 from lib.errors import InputError
@@ -137,13 +137,13 @@ def probes(frame: pl.DataFrame, where: str) -> Events:
     is_hexadecimal = (
         frame.select(pl.col("snd_nxt").str.starts_with("0x").fill_null(True).all()).item() if has_numbers else True
     )
-    number = hexadecimal if is_hexadecimal else whole  # a table has decimal numbers
+    number = hexadecimal if is_hexadecimal else integer  # a table has decimal numbers
     values = typed(
         frame,
         [
-            seconds("time"), whole("data_len", 32), number("snd_nxt", 32), number("snd_una", 32), whole("snd_cwnd", 32),
-            whole("ssthresh", 32), whole("snd_wnd", 32), whole("rcv_wnd", 32), whole("srtt", 32),
-            text("src", rf"(?:{ADDRESS}):\d{{1,5}}", "address:port"),
+            seconds("time"), integer("data_len", 32), number("snd_nxt", 32), number("snd_una", 32),
+            integer("snd_cwnd", 32), integer("ssthresh", 32), integer("snd_wnd", 32), integer("rcv_wnd", 32),
+            integer("srtt", 32), text("src", rf"(?:{ADDRESS}):\d{{1,5}}", "address:port"),
             text("dest", rf"(?:{ADDRESS}):\d{{1,5}}", "address:port"),
         ],
         where,
@@ -163,7 +163,7 @@ def probes(frame: pl.DataFrame, where: str) -> Events:
             pl.col("text").str.extract(r"^(.*):\d+$", 1).alias("address"),
             pl.col("text").str.extract(r":(\d+)$", 1).alias("port"),
         )
-        port = np.asarray(typed(parts.with_columns(frame[LINE]), [whole("port", 16)], where)["port"])
+        port = np.asarray(typed(parts.with_columns(frame[LINE]), [integer("port", 16)], where)["port"])
         ends.append((parts["address"], port))
     (src, src_port), (dst, dst_port) = ends
     ends_ = addresses(src, dst, (src_port, dst_port), where, frame[LINE])
@@ -187,7 +187,7 @@ def retransmits(frame: pl.DataFrame, where: str) -> Events:
     address = "an IP address"
     values = typed(
         frame,
-        [seconds("time"), whole("sport", 16), whole("dport", 16), text("saddr", ADDRESS, address),
+        [seconds("time"), integer("sport", 16), integer("dport", 16), text("saddr", ADDRESS, address),
          text("daddr", ADDRESS, address)],
         where,
     )  # fmt: skip
@@ -255,8 +255,8 @@ def cards(frame: pl.DataFrame, where: str) -> Cards:
         [
             seconds("time"), text("ipv4_src_addr", ipv4, "an IPv4 address"),
             text("ipv4_dst_addr", ipv4, "an IPv4 address"),
-            whole("src_port", 16), whole("dst_port", 16), whole("seq_no", 32), whole("ack_no", 32),
-            whole("queue_depth_cells", 32), whole("was_dropped", 3), whole("egress_port", 16),
+            integer("src_port", 16), integer("dst_port", 16), integer("seq_no", 32), integer("ack_no", 32),
+            integer("queue_depth_cells", 32), integer("was_dropped", 3), integer("egress_port", 16),
         ],
         where,
     )  # fmt: skip

@@ -93,7 +93,7 @@ def test_words__are_read_alike_in_every_form() -> None:
 def test_model__has_typed_values_and_all_errors_at_once() -> None:
     asked = read(Asked, {"run": "a", "flow_sizes": "14p"}, [])
     assert (asked.run, asked.with_, asked.force) == (Path("a"), None, False)
-    assert (str(asked.flow_sizes), asked.flow_sizes and asked.flow_sizes.whole) == ("14p", 14)
+    assert (str(asked.flow_sizes), asked.flow_sizes and asked.flow_sizes.base_units) == ("14p", 14)
     assert pickle.loads(pickle.dumps(asked)) == asked
     for words, wrong in (
         ({}, ["RUN"]),

@@ -43,9 +43,9 @@ class LinuxTestbedLab(InventoryLab):
             switches.reset_lateness()
             progress.phase("measuring the idle path, carrying the traffic")
             play("traffic")
-            repetition.drain(switches, plan.durations.round_trip_ns)
+            repetition.wait_until_idle(switches, plan.durations.round_trip_ns)
             play(*QUIET, run_groups="receivers")  # before counting: connections that close still send packets
-            repetition.drain(switches, plan.durations.round_trip_ns)
+            repetition.wait_until_idle(switches, plan.durations.round_trip_ns)
             results.write_json(directory / "switch.json", switches.state() | {"before": before})
             return {"program": switches.about(), **programs, **hosts.describe()}
 

@@ -29,9 +29,9 @@ class RunProgress(Terminal):
         """Corrects the expected duration: `left_s` from now."""
         self.expected_s = time.monotonic() - self.begin_s + left_s
 
-    def sample(self, sample: RunState, what: str = "traffic") -> None:
+    def show_state(self, state: RunState, what: str = "traffic") -> None:
         """Shows the state of the traffic."""
-        self._show(f"{self.title}: {what}", describe(sample), always=False)
+        self._show(f"{self.title}: {what}", describe(state), always=False)
 
     def _show(self, head: str, detail: str, always: bool) -> None:
         elapsed_s = time.monotonic() - self.begin_s
@@ -40,12 +40,12 @@ class RunProgress(Terminal):
         self.write(elapsed_s / self.expected_s, f"{head}, {clock}", detail, plain, always)
 
 
-def describe(sample: RunState) -> str:
+def describe(state: RunState) -> str:
     """One line: throughput, queue, drops, postcards, trace, lateness."""
     return (
-        f"{sample.throughput_bps / 1e6:.1f} Mb/s, queue {sample.depth_packets} packets, "
-        f"{sample.drops} drops so far, "
-        f"postcards {sample.postcards_received} ({sample.postcards_missing} missing), "
-        f"trace {sample.trace_records} ({sample.trace_lost} lost), "
-        f"late p99 {sample.lateness_p99_us:.0f} us"
+        f"{state.throughput_bps / 1e6:.1f} Mb/s, queue {state.depth_packets} packets, "
+        f"{state.drops} drops so far, "
+        f"postcards {state.postcards_received} ({state.postcards_missing} missing), "
+        f"trace {state.trace_records} ({state.trace_lost} lost), "
+        f"late p99 {state.lateness_p99_us:.0f} us"
     )

@@ -41,7 +41,7 @@ DAEMONS = (
 USER_SERVER = "user_server"  # the server of TRAFFIC=program
 STOP_S = 10.0
 ABORT_S = 3.0  # for each program, if the run has failed already
-DRAIN_S = 5.0  # most time that drain waits beyond the quiet time
+DRAIN_S = 5.0  # most time that wait_until_idle waits beyond the quiet time
 # TCP_DELACK_MAX of include/net/tcp.h. If the full queue dropped the RST of an ended flow, the receiver sends its last
 # ACK when this timer expires. The sender answers with another RST, and the ledger must count this packet, too.
 DELAYED_ACK_S = 0.2
@@ -86,7 +86,7 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                 world["load"]["after"] = environment.load()
                 progress.phase("draining the switch, closing files")
                 with timed(phases, "drain"):
-                    drain(switches, plan.durations.round_trip_ns)
+                    wait_until_idle(switches, plan.durations.round_trip_ns)
                     stop_sinks(switches, plan.durations.round_trip_ns, kernel)
                     kernel.align()
                     world["frames_lost_in_backlog"] = interface_losses.lost(namespaces)
@@ -163,7 +163,7 @@ def carry_traffic(
         for sender in senders:
             while not sender.ended_within(wait_s):
                 wait_s = kernel.tick_s
-                progress.sample(sampler.take())
+                progress.show_state(sampler.take())
                 check_programs(directory, (USER_SERVER, *DAEMONS) if plan.user else DAEMONS)
     if plan.user and (errors := stop_program(USER_SERVER, STOP_S)):
         raise RunError(*errors)
@@ -206,7 +206,7 @@ def check_programs(directory: Path, names: tuple[str, ...]) -> None:
         )
 
 
-def drain(switches: Switches, round_trip_ns: int) -> None:
+def wait_until_idle(switches: Switches, round_trip_ns: int) -> None:
     """Waits until the queue is empty and no frame has passed the switches for two round trips and the longest delay of
     an ACK.
     """
@@ -232,7 +232,7 @@ def stop_sinks(switches: Switches, round_trip_ns: int, kernel: Kernel) -> None:
     if errors := [error for name in SINKS for error in stop_program(name, STOP_S)]:
         raise RunError(*errors)
     kernel.silence_hosts()
-    drain(switches, round_trip_ns)
+    wait_until_idle(switches, round_trip_ns)
 
 
 def stop() -> None:

@@ -188,7 +188,7 @@ class TestbedLab(InventoryLab):
             progress.phase("measuring the idle path, carrying the traffic")
             play("traffic")
             play(*QUIET, run_groups="receivers")  # before counting: connections that close still send packets
-            _drain(switch)
+            _wait_for_postcards(switch)
             results.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
             return {"program": asdict(switch.program()), **hosts.describe()}
 
@@ -382,7 +382,7 @@ def converted(policy: Policy, switch: Switch, conversion: Conversion) -> Policy:
     return replace(policy, threshold=depth(policy.threshold), unit=units[0])
 
 
-def _drain(switch: Switch) -> None:
+def _wait_for_postcards(switch: Switch) -> None:
     """Waits until every packet has its postcard, DRAIN_S at most: the ledger counts missing postcards."""
     deadline = time.monotonic() + DRAIN_S
     while packets_waiting(switch.counters()) and time.monotonic() < deadline:

@@ -178,7 +178,7 @@ def show(progress: RunProgress, durations: Durations, message: dict[str, Any], p
         if left_s is not None:
             progress.expect(left_s + slow * durations.analysis_s)
         part = "warm-up" if at_s < durations.unmeasured_ns / 1e9 else "traffic"
-        progress.sample(RunState(**message["sample"]), f"{part}, {at_s:.4g} of {traffic_s:g} virtual s")
+        progress.show_state(RunState(**message["sample"]), f"{part}, {at_s:.4g} of {traffic_s:g} virtual s")
 
 
 class Pace:

@@ -151,9 +151,9 @@ class _Progress:
     def phase(self, text: str) -> None:
         self.speaker.say(phase=text)
 
-    def sample(self, sample: RunState) -> None:
+    def show_state(self, state: RunState) -> None:
         traffic_s = max(0.0, round(time.monotonic() - self.start_mono_ns / 1e9, 6))
-        self.speaker.say(sample=asdict(sample), traffic_s=traffic_s)
+        self.speaker.say(sample=asdict(state), traffic_s=traffic_s)
 
 
 if __name__ == "__main__":

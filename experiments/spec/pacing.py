@@ -52,7 +52,7 @@ def resolve(
             wrong(key, "needs Linux; allowed: off, linux, exact with SWITCH=ns3")
     return {
         "pacing": None if keys.pacing == "off" else keys.pacing,
-        "window_packets": keys.window and keys.window.whole,
+        "window_packets": keys.window and keys.window.base_units,
     }
 
 

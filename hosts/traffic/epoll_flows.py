@@ -167,7 +167,7 @@ def describe(
         entries = [by_port[port] for port in ports if port in by_port]
         groups.append(
             {
-                **process.described(),
+                **process.document(),
                 "exit_status": status,
                 "report": REPORT,
                 "started_mono_ns": min((entry["started_mono_ns"] for entry in entries), default=0),

@@ -142,7 +142,7 @@ def describe(
         by_port = received_by_port(result)
         groups.append(
             {
-                **process.described(),
+                **process.document(),
                 "exit_status": client.child.returncode,
                 "iperf3_json": client.result.name,
                 "bits_per_second_received": received,

@@ -34,7 +34,7 @@ class Process:
     first_client_port: int
     settings: FlowSettings = NO_SETTINGS
 
-    def described(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """For traffic.json."""
         names = ("group", "cc", "flows", "server_port", "first_client_port")
         return {name: getattr(self, name) for name in names}
