@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +125,15 @@ def write_spec(plan: RunPlan, directory: Path) -> None:
     from experiments.spec import congestion
 
     (directory / SPEC_FILE).write_text(yaml.safe_dump(dict(plan.stored_spec), sort_keys=False))
-    congestion.write(plan.congestion_sources, directory / congestion.DIRECTORY)
-    congestion.write(plan.rate_trace, directory / RATE_DIRECTORY)
+    write_files(plan.congestion_sources, directory / congestion.DIRECTORY)
+    write_files(plan.rate_trace, directory / RATE_DIRECTORY)
+
+
+def write_files(files: Iterable[Mapping[str, str]], directory: Path) -> None:
+    """Writes files that the user gave (fields of a model.experiment.Source) into a directory, which is made."""
+    for file in files:
+        directory.mkdir(exist_ok=True)
+        (directory / file["file"]).write_text(file["text"])
 
 
 def measure_idle_rtt(directory: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from experiments.machine.host import Host
@@ -72,10 +72,3 @@ def problem(source: Source, host: Host, clock: str, where: str) -> str | None:
 def in_spec(sources: Iterable[Source]) -> tuple[Source, ...]:
     """The sources as a field of the experiment."""
     return tuple(sorted(sources, key=lambda source: source.name))
-
-
-def write(sources: Iterable[Mapping[str, str]], directory: Path) -> None:
-    """Copies the sources into a directory, which is made."""
-    for source in sources:
-        directory.mkdir(exist_ok=True)
-        (directory / source["file"]).write_text(source["text"])

@@ -17,6 +17,7 @@ import pytest
 from analysis.measure.group_results import group_of_flows
 from analysis.read.load import load
 from analysis.read.raw import load_tcp
+from experiments.lab import repetition
 from experiments.lab import virtual as virtual_lab
 from experiments.machine.host import CHECKOUT, Host
 from experiments.plan import bpf_programs
@@ -63,7 +64,7 @@ def test_resolve__takes_the_text_and_keeps_its_digest_in_the_run(tmp_path: Path)
     (stored,) = plan.stored_spec["congestion_sources"]
     assert stored == {"name": "mycc", "file": "mycc.c", "sha256": stored["sha256"]}
     assert Experiment.model_validate(plan.stored_spec).point == given.point
-    congestion.write(plan.congestion_sources, tmp_path / congestion.DIRECTORY)
+    repetition.write_files(plan.congestion_sources, tmp_path / congestion.DIRECTORY)
     assert (tmp_path / "congestion/mycc.c").read_text() == "int before;"
     assert "congestion_sources" not in resolved(cc="cubic").dump()
 
