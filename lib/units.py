@@ -3,7 +3,8 @@
 
 A quantity is a decimal number and a unit, with no space between: `200mbit`, `10ms`, `300kb`, `166p`, `0.5bdp`. Units
 are case-insensitive. Amounts are fractions, so the text becomes an integer without a rounding error. What has one
-meaning only is read (`100G` of a rate, `1.5e6`), what means bits to some and bytes to others is refused (`100gbps`).
+meaning only is read (`100G` of a rate, `1.5e6`), what means bits to some and bytes to others is refused (`100gbps`,
+`Mb`). Sizes in lower case (`300kb`) are bytes, as to tc.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ EXAMPLES = {
 
 PREFIXES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}  # alone: of a rate or a count
 # bps: bytes per second to tc, bits per second to the industry.
-_EITHER = re.compile(r"([kmgt]?)(?:bps|b/s)")
+_EITHER = re.compile(r"([kmgt]?)b(ps|/s)?")
+_SIZE_OF_EITHER = re.compile("([KMG])b")
 
-_QUANTITY = re.compile(r"([+-]?)([0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE]\+?[0-9]{1,2})?)([A-Za-z][A-Za-z/]{0,7})?")
+_QUANTITY = re.compile(r"([+-]?)([0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?)([A-Za-z][A-Za-z/]{0,7})?")
 _UNIT_OF = {unit: (dimension, factor) for dimension, units in DIMENSIONS.items() for unit, factor in units.items()}
 
 
@@ -71,10 +73,13 @@ def parse(value: object, dimensions: tuple[str, ...]) -> Quantity:
     unit = ALIASES.get(spelled.lower(), spelled.lower())
     if dimensions == ("rate",) and unit in PREFIXES:
         unit += "bit"
-    if either := _EITHER.fullmatch(unit):
+    if (either := _EITHER.fullmatch(unit)) and (either[2] or dimensions == ("rate",)):
         bits = f"{either[1]}bit"
         as_bytes = show(int(8 * Fraction(number) * _UNIT_OF[bits][1]), "rate")
         raise ValueError(f"means bits to some and bytes to others; write {number}{bits} for bits, {as_bytes} for bytes")
+    if "bytes" in dimensions and (either := _SIZE_OF_EITHER.fullmatch(spelled)):
+        of_bits, as_bytes = (f"{text}{either[1]}B" for text in (f"{float(Fraction(number) / 8):.12g}", number))
+        raise ValueError(f"means bits to some and bytes to others; write {of_bits} for bits, {as_bytes} for bytes")
     if not unit:
         raise ValueError(f"is a number without a unit; allowed: {allowed(dimensions)}")
     dimension, factor = _UNIT_OF.get(unit, (None, 0))

@@ -63,11 +63,11 @@ def number(
     within = f"above {low} to below {high}" if open_ends else f"{low} to {high}"
     form = f"allowed: {within}" + (", or percent as in 99%" if percent else "")
     kind = f"number of at most {_IN_WORDS[decimals]} decimals" if decimals in _IN_WORDS else "decimal number"
-    pattern = re.compile(rf"([+-]?[0-9]{{1,18}}(?:\.[0-9]{{1,{decimals}}})?)({'%?' if percent else ''})")
+    pattern = re.compile(rf"([+-]?[0-9]{{1,18}}(?:\.[0-9]{{1,18}})?(?:[eE][+-]?[0-9]{{1,2}})?)({'%?' * percent})")
 
     def read(value: object) -> Fraction:
         match = pattern.fullmatch(str(value).strip())
-        if isinstance(value, bool) or not match:
+        if isinstance(value, bool) or not match or (Fraction(match[1]) * 10**decimals).denominator != 1:
             raise ValueError(f"is not a {kind}; {form}")
         amount = Fraction(match[1]) / (100 if match[2] else 1)
         if not least <= amount <= most or (open_ends and amount in (least, most)):

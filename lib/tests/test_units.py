@@ -12,6 +12,7 @@ AMOUNTS = {
     "rate": {
         "200mbit": 200_000_000, "200Mbit": 200_000_000, "1.5gbit": 1_500_000_000, "64kbit": 64_000,
         "0.1gbit": 100_000_000, "1000000bit": 1_000_000, "100G": 10**11, "1.5e6bit": 1_500_000, "2Mbit/s": 2_000_000,
+        "1e-3gbit": 1_000_000,
     },
     "time": {"10ms": 10**7, "250us": 250_000, "1s": 10**9, "0.3ms": 300_000, "17ns": 17, "2secs": 2 * 10**9},
     "bytes": {
@@ -45,11 +46,16 @@ def test_parse__refuses_values_that_are_no_time() -> None:
 
 def test_parse__refuses_letters_that_mean_bits_or_bytes() -> None:
     """The two spellings that it offers are read, and are a factor of 8 apart."""
-    for text in ("100gbps", "100Gbps", "100GB/s", "2.5mbps"):
+    for text in ("100gbps", "100Gbps", "100GB/s", "2.5mbps", "100Mb", "2.5MB"):
         with pytest.raises(ValueError, match="bits to some and bytes to others") as error:
             units.parse(text, ("rate",))
         bits, of_bytes = (word for word in str(error.value).replace(",", "").split() if word.endswith("bit"))
         assert units.parse(of_bytes, ("rate",)).amount == 8 * units.parse(bits, ("rate",)).amount
+    for text in ("20Mb", "0.5Gb"):
+        with pytest.raises(ValueError, match="bits to some and bytes to others") as error:
+            units.parse(text, ("bdp", "bytes"))
+        of_bits, in_bytes = (word for word in str(error.value).replace(",", "").split() if word.endswith("B"))
+        assert units.parse(in_bytes, ("bytes",)).amount == 8 * units.parse(of_bits, ("bytes",)).amount
     with pytest.raises(ValueError, match="unknown unit 'k'"):  # 1000 or 1024 bytes, or packets
         units.parse("20k", ("bytes", "packets"))
 

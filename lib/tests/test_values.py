@@ -17,6 +17,7 @@ def test_readers__give_the_typed_value() -> None:
         (whole_number(0, 9), 7, 7),
         (whole_number(-9, 9), "-7", -7),
         (number("0", "1"), "0.1", Fraction(1, 10)),
+        (number("0", "1", decimals=3), "1e-3", Fraction(1, 1000)),
         (number("0", "1", percent=True), "99%", Fraction(99, 100)),
         (choice("reno", "cubic"), "Reno", "reno"),
     ):
@@ -36,6 +37,7 @@ def test_readers__name_the_problem_and_the_allowed_values() -> None:
         (whole_number(1, 9), [1], "is not a whole number"),
         (number("0", "1"), "50%", "is not a decimal number; allowed: 0 to 1$"),
         (number("0", "1", decimals=6), "0.1234567", "is not a number of at most six decimals"),
+        (number("0", "1", decimals=6), "1e-7", "is not a number of at most six decimals"),
         (number("0", "1", percent=True), "101%", "is out of bounds; allowed: 0 to 1, or percent as in 99%"),
         (SHARE, "1", "is out of bounds; allowed: above 0 to below 1"),
         (SHARE, "0." + "9" * 18, "cannot be distinguished from 1; allowed: above 0 to below 1"),
