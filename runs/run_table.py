@@ -64,8 +64,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
     """The row of one repetition; None for values that were not measured or have a wrong type. Raises ValueError if
     `summary` is not a summary.
     """
-    verdict.check(summary)
-    spec = verdict.experiment(summary)
+    spec = verdict.check(summary)
     imported = summary.get("imported") is not None  # from another tool's captures, without a ledger
     lost = [at(summary, f"ledger.{name}") for name in ("postcards_missing", "tcp_events_lost")]
     documents = {**summary, "environment": environment}

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from lib import regular
 from lib.terminal import complain, one_line
@@ -33,42 +33,40 @@ class Area(StrEnum):
         return f"{self}: " in reasons
 
 
+class Summary(BaseModel):
+    """The values that every reader of a summary needs."""
+
+    reasons: list[Any] | None = None
+    utilization: dict[str, Any]
+    spec: Experiment
+
+
 class Misplaced(record.Damaged):
     """The directory of a sweep's job holds the run of another job."""
 
 
 def read(repetition: Path) -> dict[str, Any]:
-    """The summary: it has a spec and a utilization, its reasons, if any, are a list, and it is of this job. Raises
-    ValueError with the problem, OSError.
-    """
+    """The summary: `check` accepts it, and it is of this job. Raises ValueError with the problem, OSError."""
     try:
         summary = json.loads(regular.read_text(repetition / SUMMARY))
     except RecursionError:
         raise ValueError("is nested too deep") from None
     if damage := record.damage(repetition, derived=[SUMMARY]):
         raise record.Damaged(str(damage[0]))
-    if not isinstance(summary, dict):
-        raise ValueError("is not a summary: it is not a JSON object")
-    check(summary)
-    job, name = repetition.parent, summary["spec"].get("name")
-    is_job = job.parent.name == SWEEP_RUNS and isinstance(name, str) and JOB_NAME.fullmatch(name)
-    if is_job and name != job.name:
+    job, name = repetition.parent, check(summary).name or ""
+    if job.parent.name == SWEEP_RUNS and JOB_NAME.fullmatch(name) and name != job.name:
         raise Misplaced(
             f"is the run of job {name[:100]!a}, not of {job.name}; move it to its own directory, or remove it"
         )
-    return summary
+    return dict(summary)
 
 
-def check(summary: Mapping[str, Any]) -> None:
-    """Raises ValueError if the summary cannot be used."""
-    if not isinstance(summary.get("spec"), dict) or not isinstance(summary.get("utilization"), dict):
-        raise ValueError("is not a summary: it has no spec or no utilization")
-    if not isinstance(summary.get("reasons") or [], list):
-        raise ValueError("is not a summary: its reasons are not a list")
+def check(summary: object) -> Experiment:
+    """The experiment of a summary. Raises ValueError if the summary cannot be used."""
     try:
-        experiment(summary)
+        return Summary.model_validate(summary).spec
     except ValidationError as error:
-        raise ValueError(f"has the spec of another version: {problems(error)}") from None
+        raise ValueError(f"is not a summary of this version: {problems(error)}") from None
 
 
 def experiment(summary: Mapping[str, Any]) -> Experiment:

@@ -114,7 +114,7 @@ def captions(summary: dict[str, Any]) -> dict[str, str]:
             " Windows are those of long flows: finite flows are not traced."
         )
     texts = CAPTIONS | of_many | more
-    if summary["spec"].get("rate_steps") or summary["spec"].get("rate_trace"):
+    if verdict.experiment(summary).rate_changes:
         texts["queue_and_windows"] += " The green line is the rate in force; the BDP follows it."
         for name in ("depth_against_window", "window_distribution"):  # without the lines that need one BDP
             texts[name] = texts[name].split(" In the fluid")[0].split(" The dashed line")[0]

@@ -148,10 +148,10 @@ def test_summary__that_cannot_be_read_is_a_row_of_a_run_that_is_not_valid(tmp_pa
     shutil.copytree(known_runs("two_flows").directory, directory)
     for text, said in (
         ('{"valid": true,', "summary.json cannot be read: "),
-        ("[1]", "is not a JSON object"),
-        ('{"valid": true}', "it has no spec or no utilization"),
-        ('{"valid": true, "spec": {}, "utilization": {}, "reasons": 3}', "its reasons are not a list"),
-        ('{"valid": true, "spec": {}, "utilization": {}}', "has the spec of another version: spec_version is missing"),
+        ("[1]", "is not a summary of this version: must be a valid dictionary"),
+        ('{"valid": true}', "utilization is missing; spec is missing"),
+        ('{"valid": true, "spec": {}, "utilization": {}, "reasons": 3}', "reasons must be a valid list, is 3"),
+        ('{"valid": true, "spec": {}, "utilization": {}}', "this version: spec.spec_version is missing"),
         ("[" * 100_000, "is nested too deep"),
     ):
         (directory / "summary.json").write_text(text)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from analysis.wording import verdict_text
 from analysis.wording.verdict_text import Share
 from lib.terminal import complain, say
+from runs import verdict
 from runs.quantities import BY_NAME, EACH_REPETITION, LINES, RATE_BPS, SINGLE, Unit
 
 FRACTION = Unit("{:.1f} %", 100)  # of the goodput
@@ -40,8 +41,7 @@ def outcome(number: int, summary: dict[str, Any], repetition: Path) -> Outcome:
     values |= {f"share.{share.cc}": share.fraction for share in shares if share.fraction is not None}
     return Outcome(
         number, values, shares, verdict_text.sentence(summary), valid,
-        [] if valid else [str(reason) for reason in summary.get("reasons") or ["the summary gives no reason"]],
-        [] if valid else verdict_text.still_true(summary), repetition / "report.html",
+        verdict.reasons(summary), [] if valid else verdict_text.still_true(summary), repetition / "report.html",
     )  # fmt: skip
 
 
