@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Answers requests for ports, mirror sessions, `program` and `stats`. flow_control.c answers requests for flows and
- * links, dynamics_control.c those for links that change during a run, the pipeline all
- * others. A request changes nothing before all of it is read and checked.
+ * links, dynamics_control.c those for links that change during a run, scheduler.c, multicast.c and recirculation.c those
+ * for their parts, the pipeline all others. A request changes nothing before all of it is read and checked.
  */
 #include "control.h"
 #include "core_state.h"
@@ -9,7 +9,6 @@
 #include "freestanding.h"
 #include "request.h"
 
-#define MAX_LIMIT     ((1ull << 40) - 1)
 #define MAX_DROP_COST 1000
 
 struct port *control_read_port(struct core *core, struct words *words, uint64_t *number)
@@ -26,8 +25,8 @@ static size_t port_set(struct core *core, struct port *port, struct words *words
 		{"rate", REQUEST_MIN_RATE_BPS, REQUEST_MAX_RATE_BPS, port->rate_bps},
 		{"delay", 0, REQUEST_MAX_DELAY_NS, port->delay_ns},
 		{"access", REQUEST_MIN_RATE_BPS, REQUEST_MAX_RATE_BPS, port->access_bps},
-		{"limit_packets", 0, MAX_LIMIT, limits.packets},
-		{"limit_bytes", 0, MAX_LIMIT, limits.bytes},
+		{"limit_packets", 0, REQUEST_MAX_LIMIT, limits.packets},
+		{"limit_bytes", 0, REQUEST_MAX_LIMIT, limits.bytes},
 		{"drop_cost", 0, MAX_DROP_COST, port->drop_cost_permille},
 	};
 	size_t error = request_settings(text, words, settings, sizeof(settings) / sizeof(settings[0]), NULL);
@@ -193,6 +192,7 @@ void control_stats(const struct core *core, struct text *text)
 	text_put_pair(text, "multicast_copies", core->stats.multicast_copies);
 	text_put_pair(text, "multicast_drops", core->stats.multicast_drops);
 	text_put_pair(text, "port_unknown_drops", core->stats.port_unknown_drops);
+	text_put_pair(text, "priority_drops", core->stats.priority_drops);
 	text_put_pair(text, "recirculated", core->recirculation.packets);
 	text_put_pair(text, "recirculation_drops", core->recirculation.drops);
 	text_put_pair(text, "packets_used", core->packets_used);
@@ -211,6 +211,8 @@ size_t core_control(struct core *core, const char *request, char *reply, size_t 
 		return request_refuse(&text, "empty request: see docs/control-protocol.md");
 	if (words_is(&words, "port"))
 		return control_port(core, &words, &text);
+	if (words_is(&words, "queue"))
+		return scheduler_control(core, &words, &text);
 	if (words_is(&words, "flow"))
 		return flow_control(core, &words, &text);
 	if (words_is(&words, "link"))

@@ -12,6 +12,8 @@ enum {
 	CLONE_SHARE = 8,
 	/* Longer than the headers that our program parses, and than a postcard's clone. */
 	LEAST_HEAD_BYTES = 256,
+	/* In the heap: one of each port, or one of each queue if the scheduler is bmv2. */
+	MAX_DEPARTURES = PIPELINE_PORTS + CORE_SCHEDULED_PORTS * CORE_PORT_QUEUES,
 };
 
 static size_t part(size_t *total, size_t bytes)
@@ -35,7 +37,7 @@ static struct layout layout_of(const struct core_config *config)
 	layout.core = part(&layout.bytes, sizeof(struct core));
 	layout.pipeline = part(&layout.bytes, pipeline_memory_bytes());
 	layout.arrivals = part(&layout.bytes, config->packets * entry_bytes);
-	layout.departures = part(&layout.bytes, PIPELINE_PORTS * entry_bytes);
+	layout.departures = part(&layout.bytes, MAX_DEPARTURES * entry_bytes);
 	layout.outputs = part(&layout.bytes, config->packets * entry_bytes);
 	layout.flows = part(&layout.bytes, flow_table_bytes(config->flows));
 	layout.rate_entries = part(&layout.bytes, config->rate_entries * sizeof(struct rate_entry));
@@ -66,9 +68,10 @@ struct core *core_create(void *memory, const struct core_config *config)
 	core->departures.entries = (struct heap_entry *)(at + layout.departures);
 	core->outputs.entries = (struct heap_entry *)(at + layout.outputs);
 	registers = pipeline_queue_registers(core->pipeline);
-	for (uint32_t port = 0; port < PIPELINE_PORTS; port++)
-		queue_init(&core->ports[port].queue, registers.packets ? &registers.packets[port] : NULL,
-			   registers.bytes ? &registers.bytes[port] : NULL);
+	for (uint32_t port = 0; port < PIPELINE_PORTS; port++) {
+		queue_init(&core->ports[port].queue);
+		queue_set_registers(&core->ports[port].queue, &registers, port, 0);
+	}
 	flow_table_init(&core->flows, at + layout.flows, config->flows);
 	core->rate_entries = (struct rate_entry *)(at + layout.rate_entries);
 	packet_pool_init(core, at + layout.packets);

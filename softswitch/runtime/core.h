@@ -91,7 +91,8 @@ int core_receive_from(struct core *core, uint64_t arrival_ns, uint16_t port, cor
 
 /* Processes every event up to and including until_ns, in the order of virtual time. At equal times departures come
  * before arrivals: a packet that arrives at t does not see a packet whose last bit leaves at t. Departures of the same
- * ns keep the order in which they were scheduled, arrivals of the same ns the order in which they were received.
+ * ns keep the order in which they were scheduled (scheduler bmv2: the highest queue's first), arrivals of the same ns
+ * the order in which they were received.
  */
 void core_advance(struct core *core, uint64_t until_ns);
 uint64_t core_next_event_ns(const struct core *core); /* CORE_NEVER_NS: no event */

@@ -11,6 +11,7 @@
 #include "mirror.h"
 #include "multicast.h"
 #include "recirculation.h"
+#include "scheduler.h"
 #include "traffic_manager.h"
 
 #define CORE_TIME_MASK (((uint64_t)1 << 48) - 1)
@@ -23,6 +24,7 @@ struct core_stats {
 	uint64_t multicast_copies;
 	uint64_t multicast_drops; /* packets and clones to a group without ports */
 	uint64_t port_unknown_drops;
+	uint64_t priority_drops; /* the priority has no queue */
 	uint64_t packets_used_max;
 };
 
@@ -32,7 +34,7 @@ struct core {
 	uint64_t next_seq;
 	uint64_t lookahead_ns;
 	struct event_heap arrivals;
-	struct event_heap departures; /* the heads of all queues */
+	struct event_heap departures; /* packets in transmission; scheduler bmv2: the oldest of each queue */
 	struct event_heap outputs;
 
 	struct core_packet *free_packets;
@@ -46,6 +48,7 @@ struct core {
 	struct recirculation recirculation;
 	struct core_stats stats;
 	struct port ports[PIPELINE_PORTS];
+	struct scheduler schedulers[CORE_SCHEDULED_PORTS + 1]; /* by number, from 1 */
 
 	struct dynamics dynamics[CORE_DYNAMIC_PORTS + 1]; /* by number, from 1 */
 	uint8_t dynamics_used;

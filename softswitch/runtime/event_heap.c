@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * A binary heap of packets by (time, sequence number), with lanes in front: see struct event_heap. A push cannot fail:
- * the heap of departures has room for one packet of each port, the other heaps for every packet of the pool.
+ * the heap of departures has room for all that can be in transmission at once, the other heaps for every packet of the
+ * pool.
  */
 #include "event_heap.h"
 #include "freestanding.h"

@@ -33,17 +33,18 @@ struct intrinsic {
 	uint16_t ingress_port; /* 9 bits */
 	uint16_t egress_spec;
 	uint16_t egress_port;
+	uint8_t qid; /* at egress: the number of the queue that the packet was in */
 	uint32_t instance_type;
 	uint32_t packet_length; /* of the frame; at egress after headers were added and removed */
 	uint32_t enq_timestamp; /* wraps every 4.3 s if ticks are ns, every 71 min if they are us */
-	uint32_t enq_qdepth;	/* 19 bits; packets in the queue on enqueue, without this one */
+	uint32_t enq_qdepth;	/* 19 bits; packets in its queue on enqueue, without this one */
 	uint32_t deq_timedelta; /* ticks in the queue and on the link */
 	uint32_t deq_qdepth;	/* packets that remain in the queue */
 	uint64_t ingress_global_timestamp; /* 48 bits */
 	uint64_t egress_global_timestamp;
 	uint16_t mcast_grp;
 	uint16_t egress_rid;
-	uint8_t priority;
+	uint8_t priority; /* chooses one of the port's queues */
 	uint8_t checksum_error;
 	uint8_t parser_error;
 
@@ -87,12 +88,14 @@ size_t pipeline_memory_bytes(void);
  */
 struct pipeline *pipeline_create(void *memory, const uint64_t *now_ns);
 
-/* The registers from which the program reads the queue lengths, with one element for each of PIPELINE_PORTS ports.
- * NULL: the program does not declare the register. The queues keep each element equal to the length of its queue.
+/* The registers from which the program reads the queue lengths, with `queues` cells for each of PIPELINE_PORTS ports: cell
+ * port * queues + qid is kept equal to the length of that queue. With one cell a port, it has the length of all queues of
+ * the port together. NULL: the program does not declare the register.
  */
 struct pipeline_queue_registers {
 	uint32_t *packets;
 	uint32_t *bytes;
+	uint32_t queues;
 };
 struct pipeline_queue_registers pipeline_queue_registers(struct pipeline *pipeline);
 

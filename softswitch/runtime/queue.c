@@ -3,11 +3,21 @@
  */
 #include "queue.h"
 
-void queue_init(struct queue *queue, uint32_t *packets_register, uint32_t *bytes_register)
+void queue_init(struct queue *queue)
 {
 	*queue = (struct queue){0};
-	queue->packets_register = packets_register ? packets_register : &queue->no_register;
-	queue->bytes_register = bytes_register ? bytes_register : &queue->no_register;
+	queue_set_registers(queue, NULL, 0, 0);
+}
+
+void queue_set_registers(struct queue *queue, const struct pipeline_queue_registers *registers, uint32_t port,
+			 uint32_t qid)
+{
+	bool exists = registers && qid < registers->queues;
+	uint32_t at = exists ? port * registers->queues + qid : 0;
+
+	queue->packets_register =
+		exists && registers->packets ? &registers->packets[at] : &queue->no_register;
+	queue->bytes_register = exists && registers->bytes ? &registers->bytes[at] : &queue->no_register;
 }
 
 void queue_set_limits(struct queue *queue, struct queue_limits limits)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * A queue: packets in order, length, limits and counters. Callers use functions only and touch no field, so another
- * queue discipline, a second queue or a scheduler needs no change in the callers. Functions of the packet path are
- * inline.
+ * A queue: packets in order, length, limits and counters. Callers use functions only and touch no field. Functions of the
+ * packet path are inline. A port with several queues has a scheduler (scheduler.h).
  *
  * FIFO: a chain through the packets. The head remains in the queue during its transmission.
  */
@@ -33,8 +32,11 @@ struct queue {
 	uint32_t no_register; /* written instead of a register that the program does not have */
 };
 
-/* The queue keeps the program's registers equal to its length. NULL: the program has no such register. */
-void queue_init(struct queue *queue, uint32_t *packets_register, uint32_t *bytes_register);
+/* An empty queue without limits. */
+void queue_init(struct queue *queue);
+/* From now on the queue keeps the registers' cells of queue `qid` of the port equal to its length. NULL: none. */
+void queue_set_registers(struct queue *queue, const struct pipeline_queue_registers *registers, uint32_t port,
+			 uint32_t qid);
 
 void queue_set_limits(struct queue *queue, struct queue_limits limits);
 struct queue_limits queue_get_limits(const struct queue *queue);
@@ -54,11 +56,33 @@ static inline bool queue_fits(const struct queue *queue, const struct core_packe
 	return !queue->limits.bytes || queue->bytes + packet->queue_bytes <= queue->limits.bytes;
 }
 
+static inline void queue_count_drop(struct queue *queue)
+{
+	queue->counters.drops++;
+}
+
+/* The packet counts in the queue's length from now on. */
+static inline void queue_count_in(struct queue *queue, const struct core_packet *packet)
+{
+	queue->packets++;
+	queue->bytes += packet->queue_bytes;
+	if (queue->packets > queue->counters.max_packets)
+		queue->counters.max_packets = queue->packets;
+	queue_show_length(queue);
+}
+
+static inline void queue_count_out(struct queue *queue, const struct core_packet *packet)
+{
+	queue->packets--;
+	queue->bytes -= packet->queue_bytes;
+	queue_show_length(queue);
+}
+
 /* False: a limit refused the packet; the drop is counted. */
 static inline bool queue_enqueue(struct queue *queue, struct core_packet *packet)
 {
 	if (unlikely(!queue_fits(queue, packet))) {
-		queue->counters.drops++;
+		queue_count_drop(queue);
 		return false;
 	}
 	packet->next = NULL;
@@ -67,11 +91,7 @@ static inline bool queue_enqueue(struct queue *queue, struct core_packet *packet
 	else
 		queue->head = packet;
 	queue->tail = packet;
-	queue->packets++;
-	queue->bytes += packet->queue_bytes;
-	if (queue->packets > queue->counters.max_packets)
-		queue->counters.max_packets = queue->packets;
-	queue_show_length(queue);
+	queue_count_in(queue, packet);
 	return true;
 }
 
@@ -87,9 +107,7 @@ static inline struct core_packet *queue_dequeue(struct queue *queue)
 	struct core_packet *packet = queue->head;
 
 	queue->head = packet->next;
-	queue->packets--;
-	queue->bytes -= packet->queue_bytes;
-	queue_show_length(queue);
+	queue_count_out(queue, packet);
 	return packet;
 }
 

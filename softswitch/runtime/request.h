@@ -11,6 +11,7 @@
 #define REQUEST_MIN_RATE_BPS 1000ull
 #define REQUEST_MAX_RATE_BPS 1000000000000000ull
 #define REQUEST_MAX_DELAY_NS 3600000000000ull
+#define REQUEST_MAX_LIMIT    ((1ull << 40) - 1) /* of a queue, in packets or bytes */
 
 struct setting {
 	const char *name;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * One queue for each port. The head of the queue is in transmission and counts as queued until its last bit has left.
- * Egress runs at that moment, so egress and arrivals see the same length.
+ * Ports and their links. The head of a port's queue is in transmission and counts as queued until its last bit has left.
+ * Egress runs at that moment, so egress and arrivals see the same length. A port with several queues transmits the packet
+ * that its scheduler chooses when the link becomes free.
  */
 #include "traffic_manager.h"
 #include "core_state.h"
@@ -19,27 +20,33 @@ static __attribute__((__noinline__)) bool serve_dynamic(const struct core *core,
 			  link_wire_bits(packet->queue_bytes) * permille / 1000, finish);
 }
 
-/* Schedules the departure of the head. The head's transmission starts when the link becomes free, or when the head was
- * enqueued if that is later. If egress dropped the previous packet, that packet took no link time (or only the port's
- * drop_cost of it), so the link became free earlier. If the head's transmission would be over by now, the head
+/* Schedules the departure of the packet that takes the link next. Its transmission starts when the link becomes free, or
+ * when the packet was enqueued if that is later. If egress dropped the previous packet, that packet took no link time (or
+ * only the port's drop_cost of it), so the link became free earlier. If the transmission would be over by now, the packet
  * departs now.
  */
-static void start_next(struct core *core, struct port *port, uint64_t now_ns)
+static void transmit(struct core *core, struct port *port, struct core_packet *packet, uint64_t now_ns)
 {
-	struct core_packet *head = queue_peek(&port->queue);
-
-	if (!head)
-		return;
 	if (unlikely(port->dynamics))
-		head->back_to_back = serve_dynamic(core, port, head, 1000, now_ns, &port->head_finish);
+		packet->back_to_back = serve_dynamic(core, port, packet, 1000, now_ns, &port->head_finish);
 	else
-		head->back_to_back = link_serve(&port->link, port->rate_bps, head->enqueue_ns,
-						link_wire_bits(head->queue_bytes), &port->head_finish);
+		packet->back_to_back = link_serve(&port->link, port->rate_bps, packet->enqueue_ns,
+						  link_wire_bits(packet->queue_bytes), &port->head_finish);
 	if (port->head_finish.free_ns < now_ns)
 		port->head_finish = (struct link_clock){now_ns, 0};
-	head->time_ns = port->head_finish.free_ns;
-	head->seq = core->next_seq++;
-	heap_push(&core->departures, head);
+	packet->time_ns = port->head_finish.free_ns;
+	packet->seq = core->next_seq++;
+	heap_push(&core->departures, packet);
+}
+
+static inline void transmit_next(struct core *core, struct port *port, uint64_t now_ns)
+{
+	struct core_packet *head = likely(!port->scheduler)
+					   ? queue_peek(&port->queue)
+					   : scheduler_next(&core->schedulers[port->scheduler]);
+
+	if (head)
+		transmit(core, port, head, now_ns);
 }
 
 /* The link stays idle for a share of a dropped packet's transmission time, as on a Tofino: there egress drops packets
@@ -50,20 +57,16 @@ static void charge_drop(const struct core *core, struct port *port, const struct
 	serve_dynamic(core, port, packet, port->drop_cost_permille, core->now_ns, &port->link);
 }
 
-void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *packet, uint64_t now_ns)
+/* Puts a packet into one of the port's queues. False: a limit refused it, and it is gone. */
+static inline bool admit(struct core *core, struct port *port, struct queue *queue, uint16_t number,
+			 struct core_packet *packet, uint64_t now_ns)
 {
-	struct port *port = &core->ports[number % PIPELINE_PORTS];
-	uint32_t depth_packets = queue_packets(&port->queue);
 	struct intrinsic *std = &packet->packet.std;
+	uint32_t depth_packets = queue_packets(queue);
 
-	if (unlikely(!port->attached)) {
-		core->stats.port_unknown_drops++;
+	if (unlikely(!queue_enqueue(queue, packet))) {
 		packet_pool_put(core, packet);
-		return;
-	}
-	if (unlikely(!queue_enqueue(&port->queue, packet))) {
-		packet_pool_put(core, packet);
-		return;
+		return false;
 	}
 	if (unlikely(!port->carries_data && !packet->generation)) {
 		port->carries_data = true;
@@ -74,8 +77,54 @@ void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *pac
 	std->egress_port = number;
 	std->enq_timestamp = (uint32_t)pipeline_ticks(now_ns);
 	std->enq_qdepth = depth_packets & 0x7ffff;
-	if (!depth_packets)
-		start_next(core, port, now_ns);
+	return true;
+}
+
+static __attribute__((__noinline__)) void enqueue_scheduled(struct core *core, struct port *port,
+							    uint16_t number, struct core_packet *packet,
+							    uint64_t now_ns)
+{
+	struct scheduler *scheduler = &core->schedulers[port->scheduler];
+	struct intrinsic *std = &packet->packet.std;
+	struct queue *queue;
+
+	if (!scheduler_classify(scheduler, std->priority, &std->qid)) {
+		core->stats.priority_drops++;
+		packet_pool_put(core, packet);
+		return;
+	}
+	queue = &scheduler->queues[std->qid].queue;
+	if (!queue_fits(&port->queue, packet)) {
+		queue_count_drop(queue);
+		queue_count_drop(&port->queue);
+		packet_pool_put(core, packet);
+		return;
+	}
+	if (!admit(core, port, queue, number, packet, now_ns)) {
+		queue_count_drop(&port->queue);
+		return;
+	}
+	scheduler_queued(core, scheduler, packet);
+	if (queue_packets(&port->queue) == 1)
+		transmit_next(core, port, now_ns);
+}
+
+void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *packet, uint64_t now_ns)
+{
+	struct port *port = &core->ports[number % PIPELINE_PORTS];
+
+	if (unlikely(!port->attached)) {
+		core->stats.port_unknown_drops++;
+		packet_pool_put(core, packet);
+		return;
+	}
+	if (unlikely(port->scheduler)) {
+		enqueue_scheduled(core, port, number, packet, now_ns);
+		return;
+	}
+	packet->packet.std.qid = 0;
+	if (admit(core, port, &port->queue, number, packet, now_ns) && queue_packets(&port->queue) == 1)
+		transmit(core, port, packet, now_ns);
 }
 
 static void run_egress(struct core *core, struct core_packet *packet, uint64_t now_ns, uint32_t left_packets)
@@ -119,11 +168,17 @@ void traffic_depart(struct core *core)
 	struct port *port = &core->ports[packet->port];
 	uint64_t now_ns = packet->time_ns;
 	struct core_packet *clone = NULL;
+	uint32_t left_packets;
 	bool dropped;
 
 	core->now_ns = now_ns;
-	queue_dequeue(&port->queue);
-	run_egress(core, packet, now_ns, queue_packets(&port->queue));
+	if (likely(!port->scheduler)) {
+		queue_dequeue(&port->queue);
+		left_packets = queue_packets(&port->queue);
+	} else {
+		left_packets = scheduler_remove(core, &core->schedulers[port->scheduler], packet);
+	}
+	run_egress(core, packet, now_ns, left_packets);
 	dropped = packet->packet.std.egress_spec == PIPELINE_DROP_PORT;
 	if (packet->packet.std.clone)
 		clone = mirror_clone(core, packet, INSTANCE_EGRESS_CLONE);
@@ -142,7 +197,7 @@ void traffic_depart(struct core *core)
 		pipeline_deparse(core->pipeline, &packet->packet);
 		put_output(core, port, packet, now_ns);
 	}
-	start_next(core, port, now_ns);
+	transmit_next(core, port, now_ns);
 	if (clone)
 		mirror_send(core, clone, now_ns);
 }

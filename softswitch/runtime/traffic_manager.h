@@ -21,12 +21,13 @@ struct port {
 	bool attached;
 	bool carries_data; /* a packet other than a clone has been queued here */
 	uint8_t dynamics;  /* number of its struct dynamics, from 1; 0: none */
+	uint8_t scheduler; /* number of its struct scheduler, from 1; 0: it has one queue */
 	uint64_t rate_bps; /* 0: unlimited; access_bps likewise */
 	uint64_t delay_ns;
 	uint64_t access_bps;
 	uint64_t drop_cost_permille; /* a packet that egress drops takes this share of its link time */
 
-	struct queue queue; /* its head is in transmission */
+	struct queue queue; /* its head is in transmission; with a scheduler it only counts (scheduler.h) */
 	struct link_clock link;
 	struct link_clock head_finish; /* exact end of the head's transmission */
 	struct link_clock access;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * A pipeline written by hand, for tests of the core. It forwards 02:bf:..:NN to port NN, drops other destinations, and
  * mirrors to session 1 on request. A clone leaves as a record of the packet's v1model metadata. In frames of type
- * 0x88b5 (local experiments) byte 14 requests special treatment.
+ * 0x88b5 (local experiments) byte 14 requests special treatment; its upper half is the priority.
  *
  * Control: `test mirror MASK` (1: every packet in ingress, 2: in egress, 4: copies are mirrored again).
  */
@@ -19,14 +19,16 @@ enum {
 	ASK_ABSENT_SESSION = 8,
 	SESSION = 1,
 	PARSED_BYTES = 15,
-	RECORD_BYTES = 80,
+	ASK_PRIORITY_SHIFT = 4,
+	QUEUES = 8, /* of a port, in the registers */
+	RECORD_BYTES = 82,
 	FIELD_LIST = 7,
 };
 
 struct pipeline {
 	uint64_t mirror;
-	uint32_t queue_packets[PIPELINE_PORTS];
-	uint32_t queue_bytes[PIPELINE_PORTS];
+	uint32_t queue_packets[PIPELINE_PORTS * QUEUES];
+	uint32_t queue_bytes[PIPELINE_PORTS * QUEUES];
 };
 
 /* The length of a packet's queue, as in the registers. */
@@ -65,12 +67,14 @@ struct pipeline *pipeline_create(void *memory, const uint64_t *now_ns)
 
 struct pipeline_queue_registers pipeline_queue_registers(struct pipeline *pipeline)
 {
-	return (struct pipeline_queue_registers){pipeline->queue_packets, pipeline->queue_bytes};
+	return (struct pipeline_queue_registers){pipeline->queue_packets, pipeline->queue_bytes, QUEUES};
 }
 
-static struct length length_of(const struct pipeline *pipeline, uint16_t port)
+static struct length length_of(const struct pipeline *pipeline, uint16_t port, uint8_t qid)
 {
-	return (struct length){pipeline->queue_packets[port], pipeline->queue_bytes[port]};
+	uint32_t at = port * QUEUES + qid % QUEUES;
+
+	return (struct length){pipeline->queue_packets[at], pipeline->queue_bytes[at]};
 }
 
 static void parse(struct packet *packet)
@@ -100,7 +104,8 @@ void pipeline_ingress(struct pipeline *pipeline, struct packet *packet)
 	packet->std.egress_spec = phv->parsed[5];
 	if (phv->parsed[0] != 0x02 || phv->parsed[1] != 0xbf || phv->asked & ASK_INGRESS_DROP)
 		packet->std.egress_spec = PIPELINE_DROP_PORT;
-	phv->at_ingress = length_of(pipeline, packet->std.egress_spec);
+	packet->std.priority = phv->asked >> ASK_PRIORITY_SHIFT;
+	phv->at_ingress = length_of(pipeline, packet->std.egress_spec, packet->std.priority);
 	packet->std.mcast_grp = phv->asked & ASK_MULTICAST ? 1 : 0;
 	if (pipeline->mirror & MIRROR_INGRESS)
 		request_clone(packet, phv);
@@ -121,7 +126,7 @@ void pipeline_egress(struct pipeline *pipeline, struct packet *packet)
 	bool copy = packet->std.instance_type != INSTANCE_NORMAL;
 
 	if (!copy)
-		phv->at_egress = length_of(pipeline, packet->std.egress_port);
+		phv->at_egress = length_of(pipeline, packet->std.egress_port, packet->std.qid);
 	if (!copy && phv->asked & ASK_EGRESS_DROP)
 		packet->std.egress_spec = PIPELINE_DROP_PORT;
 	if (pipeline->mirror & (copy ? MIRROR_COPIES : MIRROR_EGRESS))
@@ -162,6 +167,7 @@ static void write_record(struct packet *packet, const struct phv *phv)
 	at = put(at, phv->at_ingress.bytes, 4);
 	at = put(at, phv->at_egress.packets, 4);
 	at = put(at, phv->at_egress.bytes, 4);
+	at = put(at, std->qid, 2);
 	packet->frame_bytes = RECORD_BYTES;
 }
 

@@ -15,11 +15,11 @@ from .fifo_model import Fate, fifo
 INGRESS_DROP, EGRESS_DROP, MULTICAST, ABSENT_SESSION = 1, 2, 4, 8
 MIRROR_INGRESS, MIRROR_EGRESS, MIRROR_COPIES = 1, 2, 4
 ENOBUFS, EMSGSIZE, ENODEV = -105, -90, -19
-RECORD = struct.Struct(">HHHIIIIIQQIIIIII")
+RECORD = struct.Struct(">HHHIIIIIQQIIIIIIH")
 RECORD_NAMES = (
     "kind", "ingress_port", "egress_port", "packet_length", "enq_qdepth", "deq_qdepth",
     "enq_timestamp", "deq_timedelta", "ingress_ns", "egress_ns", "fields", "copied",
-    "found_packets", "found_bytes", "left_packets", "left_bytes",
+    "found_packets", "found_bytes", "left_packets", "left_bytes", "qid",
 )  # fmt: skip
 
 

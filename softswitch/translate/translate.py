@@ -415,7 +415,9 @@ class _Translator:
             for name, member in queue_registers.LENGTHS.items()
             if name in filled
         ]
-        registers = [*block("return (struct pipeline_queue_registers){", lengths or ["0"], "};")]
+        sizes = [self.registers[full][1] for full, name in self.filled.items() if name in queue_registers.LENGTHS]
+        lengths.append(f".queues = {max(sizes, default=0) // queue_registers.PORTS},")
+        registers = [*block("return (struct pipeline_queue_registers){", lengths, "};")]
         control = ["return p4_control(&program_info, pipeline, request, reply, reply_bytes);"]
         return [
             f"const char pipeline_program_name[] = {string(word(self.program.base_name))};",

@@ -77,6 +77,8 @@ def test_queue_registers__of_another_form_or_written_are_refused(
     ):
         program["register_arrays"] = [array if array is not register else {**array, **change} for array in arrays]
         assert said(program, tmp_path, capsys).startswith(place + named)
+    program["register_arrays"] = [array if array is not register else {**array, "size": 4096} for array in arrays]
+    assert "declare register<bit<32>>(4096) queue_bytes" in said(program, tmp_path, capsys)
     program["register_arrays"] = arrays
     read = next(
         primitive
