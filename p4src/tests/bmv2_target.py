@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from controlplane import bmv2_client
 from controlplane.bmv2 import Bmv2Switch
@@ -44,8 +45,9 @@ class Bmv2:
     ports: PacketPorts
     control: Bmv2Switch
 
-    def __init__(self, program: Path = JSON) -> None:
-        self._program = program
+    def __init__(self, program: Path = JSON, *options: str) -> None:
+        """`options`: of simple_switch itself."""
+        self._program, self._options = program, options
         self._directory = tempfile.TemporaryDirectory()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -71,6 +73,7 @@ class Bmv2:
         command += ["--thrift-port", ADDRESS.rpartition(":")[2]]
         # The default in /tmp is shared by all switches of the machine.
         command += ["--notifications-addr", f"ipc://{self._directory.name}/notifications.ipc", str(self._program)]
+        command += ["--", *self._options] if self._options else []
         log_path = Path(self._directory.name, "log")
         with log_path.open("wb") as log:
             self._process = subprocess.Popen(
@@ -97,6 +100,11 @@ class Bmv2:
                 self._process.kill()
                 self._process.wait()
         self._process = None
+
+    @property
+    def thrift(self) -> Any:
+        """The calls that only simple_switch has."""
+        return self.control._client.simple_switch
 
     def client(self) -> Bmv2Switch:
         return inside(self._links.namespace, lambda: Bmv2Switch(ADDRESS))

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from .core_driver import ROOT, make
-from .translate import test_meters, test_passes, test_stacks, test_varbit, test_wide
+from .translate import test_meters, test_passes, test_queues, test_stacks, test_varbit, test_wide
 
 PROGRAMS = {  # of tests/translate, with requests that fit them
     "checksums": [],
@@ -42,6 +42,10 @@ FRAGMENTS = {  # written by test modules
         test_passes.write,
         ["multicast set 4 1 11 2 12", "mirror set 5 1 group 4", "recirculation set rate 1000000000 delay 10"],
     ),
+    "queues": (
+        test_queues.write,
+        ["queue scheduler 2 bmv2 queues 32", "queue set 2 all rate 100000", "queue scheduler 2 drr queues 8"],
+    ),
     "wide": (test_wide.write, ["register write table 1 0x123"]),
     "varbit": (test_varbit.write, []),
     "meters": (
@@ -68,7 +72,7 @@ def test_core__survives_random_requests_and_frames(pipeline: str, seed: int) -> 
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     stats = dict(line.split() for line in done.stdout.splitlines() if " " in line)
-    registers = {"p4": 2, "test": 2}.get(pipeline, 0)
+    registers = {"p4": 2, "test": 2, "queues": 1}.get(pipeline, 0)
     assert int(stats["registers_checked"]) == 5000 * 3 * registers
     # else nearly all input was refused
     assert int(stats["clones"]) + sum(int(stats[f"port.{port}.departed"]) for port in (1, 2, 3)) > 100

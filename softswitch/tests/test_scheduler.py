@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: MIT
 """Several queues at a port: order and times of departures to the ns, lengths, limits; against models that share nothing
-with the switch (scheduler_model.py).
+with the switch (scheduler_model.py), and against simple_switch.
 """
 
 from __future__ import annotations
 
 import random
+import time
 from collections import defaultdict
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
+
+from p4src.tests import bmv2_target
 
 from .core_driver import Core, departures, frame_to, wire_bits
 from .scheduler_model import Arrival, Departure, paced, round_robin, shared_link, strict
 from .test_core import EGRESS_DROP, MIRROR_EGRESS, record
+from .translate.conftest import Switch
+from .translate.test_queues import Head, write
 
 QUEUES = 8
 PRIORITY = 16  # times the priority: the upper half of the byte in which a frame asks for special treatment
@@ -180,3 +186,52 @@ def test_requests__about_queues_name_the_mistake() -> None:
     core.set(*(f"queue scheduler {port} strict" for port in range(3, 10)))
     assert "8 ports have a scheduler already" in core.control("queue scheduler 10 strict")[0]
     core.set("queue scheduler 9 fifo", "queue scheduler 10 strict")
+
+
+# simple_switch
+
+RATES_PPS = (4, 8, 7, 0)
+BMV2_LIMIT = 6
+# Milliseconds and priority. Priority 5 has no queue. No two packets leave within 20 ms of each other.
+SENT_MS = [
+    (0, 0),
+    (30, 1),
+    (60, 2),
+    *[(90, priority) for priority in (2, 0, 1, 1, 2, 0, 1, 1, 1, 1, 1)],
+    (95, 5),
+    (120, 3),
+]
+
+
+@pytest.mark.software
+def test_bmv2__departs_in_the_order_of_simple_switch_with_its_lengths() -> None:
+    if reason := bmv2_target.why_not():
+        pytest.skip(f"bmv2: {reason}")
+    program = write()
+    frames = [(at_ms, Head(priority).pack()) for at_ms, priority in SENT_MS]
+    core = Switch(program)
+    core.set("queue scheduler 2 bmv2 queues 4", f"queue set 2 all limit_packets {BMV2_LIMIT}")
+    core.set(*(f"queue set 2 {queue} rate {rate}" for queue, rate in enumerate(RATES_PPS)))
+    for at_ms, frame in frames:
+        assert core.receive(10**9 + at_ms * 10**6, 1, frame) == 0
+    ours = core.run()
+    assert min(after.departure_ns - before.departure_ns for before, after in pairwise(ours)) > 20_000_000
+
+    with bmv2_target.Bmv2(program, "--priority-queues", "4") as bmv2:
+        for queue, rate in enumerate(RATES_PPS):
+            bmv2.thrift.set_egress_priority_queue_depth(2, queue, BMV2_LIMIT)
+            bmv2.thrift.set_egress_priority_queue_rate(2, queue, rate)
+        time.sleep(0.3)  # longer than each queue's gap
+        start_s = time.monotonic()
+        for at_ms, frame in frames:
+            time.sleep(max(0.0, start_s + at_ms / 1000 - time.monotonic()))
+            bmv2.ports.send(1, frame)
+        theirs: list[tuple[int, bytes]] = []
+        end_s = start_s + 3
+        while len(theirs) < len(ours) and time.monotonic() < end_s:
+            theirs += bmv2.ports.until(end_s)
+        theirs += bmv2.ports.receive(0.2)
+    assert len(ours) < len(frames)
+    assert [Head.unpack(frame) for _, frame in theirs] == [
+        Head.unpack(output.frame)._replace(found=0) for output in ours
+    ]

@@ -17,11 +17,6 @@ _UNSUPPORTED = {
     "assign_union_stack": ("a header union", "use separate headers, one of them valid"),
 }
 
-# Fields of standard metadata for features that the switch does not have. A program may only set them to 0.
-_UNSUPPORTED_FIELDS = {
-    "priority": ("standard_metadata.priority", "a port has one queue"),
-}
-
 
 class _NotNested(Exception):
     """The jumps of an action do not nest as if and else do."""
@@ -199,8 +194,6 @@ class Actions:
                 raise BadProgram(f"{where}: a value is assigned to {json['type']}")
             return node.text, node.bits
         header, field = self.program.field(json["value"], where)
-        if header.standard and field.name in _UNSUPPORTED_FIELDS:
-            raise Unsupported(where, *_UNSUPPORTED_FIELDS[field.name])
         return f"{header.c_text}.{field.c_name}", field.bits
 
     def _value(self, json: Json, bits: int, params: list, where: str) -> Code:
@@ -208,14 +201,6 @@ class Actions:
 
     def _op_assign(self, args: list[Json], params: list, where: str) -> list[str]:
         node = self.expressions.read(args[1], where, params)
-        if (
-            args[0]["type"] == "field"
-            and args[0]["value"][0] == "standard_metadata"
-            and node.op == "const"
-            and node.value == 0
-        ):
-            header, field = self.program.field(args[0]["value"], where)
-            return [f"{header.c_text}.{field.c_name} = 0;"]
         target, bits = self._target(args[0], where)
         if target == self.program.unit_field and node.op == "const" and node.value != 1:
             construct = f"setting the metadata's ns_per_tick to {node.value}"

@@ -38,8 +38,10 @@ STANDARD_FIELDS = {
     "egress_rid": 16,
     "checksum_error": 1,
     "parser_error": 32,
-    "priority": 3,
 }
+# These two are as wide as the v1model in use has them: priority has 3 bits, or 5 in changed ones, which also have qid.
+QUEUE_FIELDS = ("priority", "qid")
+MAX_QUEUE_BITS = 8
 
 # This field of the metadata struct asks for time in ns (README.md). p4c flattens the struct: it calls the field
 # `metadata_t.ns_per_tick`, or, if the struct has structs in it, `metadata_t._ns_per_tick7`.
@@ -54,6 +56,13 @@ class HeaderField:
     bits: int  # of a varbit field: 0
     signed: bool
     varbit_bytes: int = 0  # the most that a varbit field can have
+
+
+def _is_supported(field: HeaderField) -> bool:
+    """Whether the switch has this field of standard metadata."""
+    if field.name in QUEUE_FIELDS:
+        return field.bits <= MAX_QUEUE_BITS
+    return STANDARD_FIELDS.get(field.name) == field.bits
 
 
 @dataclass(frozen=True)
@@ -231,7 +240,7 @@ class Program:
             c_type, fields = self.types[header["header_type"]]
             standard = header["name"] == "standard_metadata"
             if standard:
-                fields = {name: field for name, field in fields.items() if STANDARD_FIELDS.get(name) == field.bits}
+                fields = {name: field for name, field in fields.items() if _is_supported(field)}
                 c_text = "packet->std"
             else:
                 c_text = places.get(header["id"]) or "phv->" + self.members.unique(header["name"])

@@ -13,15 +13,15 @@ from softswitch.library import BUILD
 Json = Any
 Fields = list[tuple[str, Any]]  # name, bits ("*": varbit)
 
-_STANDARD: Fields = [
+STANDARD: Fields = [
     ("ingress_port", 9), ("egress_spec", 9), ("egress_port", 9), ("instance_type", 32), ("packet_length", 32),
     ("enq_timestamp", 32), ("enq_qdepth", 19), ("deq_timedelta", 32), ("deq_qdepth", 19),
     ("ingress_global_timestamp", 48), ("egress_global_timestamp", 48), ("mcast_grp", 16), ("egress_rid", 16),
-    ("checksum_error", 1), ("parser_error", 32), ("priority", 3), ("_padding", 3),
+    ("checksum_error", 1), ("parser_error", 32), ("priority", 3),
     ("clone_spec", 32),  # of an older v1model
 ]  # fmt: skip
 _ALIASES = {
-    "queueing_metadata": ("enq_timestamp", "enq_qdepth", "deq_timedelta", "deq_qdepth"),
+    "queueing_metadata": ("enq_timestamp", "enq_qdepth", "deq_timedelta", "deq_qdepth", "qid"),
     "intrinsic_metadata": (
         "ingress_global_timestamp", "egress_global_timestamp", "mcast_grp", "egress_rid", "priority",
     ),
@@ -113,16 +113,19 @@ def program(
     metadata: Fields | None = None,
     stacks: dict[str, tuple[str, int]] | None = None,
     tables: list[Json] | None = None,
+    standard: Fields = STANDARD,
     **others: Any,
 ) -> Path:
     """Writes a program and returns its path. Headers and stacks leave in the order given. `tables` (of ingress) run
-    before the primitives of ingress. `others`: further members of the JSON.
+    before the primitives of ingress. `standard`: the fields of standard_metadata. `others`: further members of the
+    JSON.
     """
-    all_types = {"scalars_0": metadata or [("unused", 8)], "standard_metadata": _STANDARD, **types}
+    all_types = {"scalars_0": metadata or [("unused", 8)], "standard_metadata": standard, **types}
     sizes = {kind: sum(bits for _, bits in fields if bits != "*") for kind, fields in all_types.items()}
     header_types = []
     for number_, (kind, fields) in enumerate(all_types.items()):
-        fields = fields + ([("_padding_0", -sizes[kind] % 8)] if kind == "scalars_0" and sizes[kind] % 8 else [])
+        padding = -sizes[kind] % 8 if kind not in types else 0
+        fields = fields + ([("_padding_0", padding)] if padding else [])
         json_type = {
             "name": kind,
             "id": number_,
@@ -178,7 +181,10 @@ def program(
         "meter_arrays": [], "counter_arrays": [], "register_arrays": [], "calculations": [], "learn_lists": [],
         "actions": actions, "pipelines": pipelines, "checksums": [], "force_arith": [], "extern_instances": [],
         "field_aliases": [
-            [f"{prefix}.{f}", ["standard_metadata", f]] for prefix, fields in _ALIASES.items() for f in fields
+            [f"{prefix}.{f}", ["standard_metadata", f]]
+            for prefix, fields in _ALIASES.items()
+            for f in fields
+            if f in dict(standard)
         ],
         "program": f"{name}.p4",
         "__meta__": {"version": [2, 23], "compiler": "https://github.com/p4lang/p4c"},
