@@ -36,6 +36,7 @@ struct port {
 	struct lane outputs;  /* to be sent here, by due time */
 	struct port_stats stats;
 };
+_Static_assert(!(sizeof(struct port) & (sizeof(struct port) - 1)), "a power of 2: a shift finds a port");
 
 void traffic_enqueue(struct core *core, uint16_t port, struct core_packet *packet, uint64_t now_ns);
 void traffic_depart(struct core *core);
