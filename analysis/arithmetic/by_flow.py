@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -25,6 +26,41 @@ def order_by_flow(flow: np.ndarray) -> np.ndarray:
         high = (flow >> flow.dtype.type(DIGIT_BITS)).astype(np.uint16)
         order = order[np.argsort(high[order], kind="stable")]
     return order
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The rows of a slab by flow. A group is a flow that has rows; rows of one flow keep their order."""
+
+    rows: np.ndarray  # of the slab, sorted by flow
+    starts: np.ndarray  # of each group in `rows`
+    ends: np.ndarray
+    flow: np.ndarray  # flow number of each group
+
+    @classmethod
+    def of(cls, flow: np.ndarray) -> Groups:
+        """Groups the rows of a slab by its column `flow`."""
+        rows = order_by_flow(flow)
+        return cls.of_sorted(rows, flow[rows])
+
+    @classmethod
+    def of_sorted(cls, rows: np.ndarray, flow: np.ndarray) -> Groups:
+        """Groups rows that are sorted by `flow`, the flow of each."""
+        starts = np.flatnonzero(np.append(True, flow[1:] != flow[:-1])) if len(flow) else np.empty(0, dtype=np.int64)
+        return cls(rows, starts, np.append(starts[1:], len(flow))[: len(starts)], flow[starts])
+
+    @cached_property
+    def number(self) -> np.ndarray:
+        """The group of each of `rows`."""
+        return self.spread(np.arange(len(self.starts)))
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """A value of each group, for each of `rows`."""
+        return np.repeat(values, self.ends - self.starts)
+
+    def only(self, mask: np.ndarray) -> Groups:
+        """Keeps those of `rows` for which `mask` is true."""
+        return self.of_sorted(self.rows[mask], self.spread(self.flow)[mask])
 
 
 @dataclass(frozen=True)
@@ -65,18 +101,6 @@ class ByFlow:
         """Keeps the rows for which `mask` is true. `mask` has a value for each row of the table."""
         keep = mask[self.rows]
         return ByFlow(self.rows[keep], np.concatenate(([0], np.cumsum(keep)))[self.starts])
-
-    def batches(self, most_rows: int, most_flows: int) -> Iterator[tuple[int, int]]:
-        """(first flow, flow after the last) of batches of whole flows, which together have all rows. A batch has at
-        most `most_flows` flows, and at most `most_rows` rows unless it is a single flow.
-        """
-        first = 0
-        while first < len(self):
-            fits = int(np.searchsorted(self.starts, self.starts[first] + most_rows, side="right")) - 1
-            last = min(max(fits, first + 1), first + most_flows, len(self))
-            if self.starts[first] < self.starts[last]:
-                yield first, last
-            first = last
 
 
 @dataclass(frozen=True)

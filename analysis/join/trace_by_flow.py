@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.arithmetic.by_flow import ByFlow
 from analysis.read.load import Run
-from analysis.read.raw import known
+from analysis.read.raw import Columns, known
 from lib.frames import IPV4_BYTES, IPV6_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
 
 PACKETS_OUT, SEQUENCE_NUMBERS = "packets_out", "snd_nxt - snd_una"  # sources of packets in flight
@@ -34,11 +34,15 @@ def trace_by_flow(run: Run) -> TraceByFlow:
     """The trace by flow, before `estimate_in_flight`."""
     tcp = run.tcp
     rows = ByFlow.of(tcp["flow"], len(run.flows))
-    counted = known(tcp, "in_flight_packets")
-    usable = (counted | known(tcp, "snd_nxt", "snd_una")) & known(tcp, "cwnd_packets")
+    counted, usable = known(tcp, "in_flight_packets"), window_known(tcp)
     windows = rows if usable.all() else rows.only(usable)
     source = (PACKETS_OUT if counted[usable].all() else SEQUENCE_NUMBERS) if usable.any() else None
     return TraceByFlow(rows, windows, tcp["in_flight_packets"], source)
+
+
+def window_known(tcp: Columns) -> np.ndarray:
+    """Mask of the records that know cwnd, and the packets in flight or what these are estimated from."""
+    return (known(tcp, "in_flight_packets") | known(tcp, "snd_nxt", "snd_una")) & known(tcp, "cwnd_packets")
 
 
 def estimate_in_flight(run: Run, trace: TraceByFlow, largest_payload: np.ndarray) -> None:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.arithmetic.by_flow import Axis, order_by_flow
-from analysis.arithmetic.sequence import groups
-from analysis.arithmetic.unwrap import group_starts, unwrap32
+from analysis.arithmetic.by_flow import Axis, Groups
+from analysis.arithmetic.unwrap import unwrap32
 from analysis.measure.loss import longest_rtt_ns
 from analysis.measure.metrics import Columns, Window, arrivals_in, of_experiment
 from analysis.read import imported
@@ -53,11 +52,11 @@ def _hole_reasons(run: Run, queue: Columns) -> list[str]:
     """
     rows = of_experiment(run)[queue["flow"]] & ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0)
     rows = np.flatnonzero(rows & (queue["packet_bytes"] > NO_DATA_BYTES))
-    rows = rows[order_by_flow(queue["flow"][rows])]
     if not len(rows):
         return []
-    starts = group_starts(queue["flow"][rows])
-    group, seq = groups(starts, len(rows)), unwrap32(queue["tcp_seq"][rows], starts)
+    by_flow = Groups.of(queue["flow"][rows])
+    rows, starts, group = rows[by_flow.rows], by_flow.starts, by_flow.number
+    seq = unwrap32(queue["tcp_seq"][rows], starts)
     begin = Axis.of(np.minimum.reduceat(seq, starts), np.maximum.reduceat(seq, starts)).at(group, seq)
     distinct, first = np.unique(begin, return_index=True)
     result = []

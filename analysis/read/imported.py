@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis.arithmetic.by_flow import Axis, order_by_flow
+from analysis.arithmetic.by_flow import Axis, Groups
 from analysis.arithmetic.reproducible_sums import percentile
-from analysis.arithmetic.sequence import groups
-from analysis.arithmetic.unwrap import group_starts, unwrap32
+from analysis.arithmetic.unwrap import unwrap32
 from lib import regular
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
@@ -65,9 +64,9 @@ def _packet_bytes(cards: dict[str, np.ndarray], mtu_bytes: int) -> np.ndarray:
     most = full_payload(mtu_bytes)
     if not len(cards["flow"]):
         return np.empty(0, dtype=np.int64)
-    rows = order_by_flow(cards["flow"])
-    starts = group_starts(cards["flow"][rows])
-    seq, group = unwrap32(cards["tcp_seq"][rows], starts), groups(starts, len(rows))
+    by_flow = Groups.of(cards["flow"])
+    rows, starts, group = by_flow.rows, by_flow.starts, by_flow.number
+    seq = unwrap32(cards["tcp_seq"][rows], starts)
     axis = Axis.of(np.minimum.reduceat(seq, starts), np.maximum.reduceat(seq, starts) + most)
     begins, which = np.unique(axis.at(group, seq), return_inverse=True)
     payload = np.empty(len(rows), dtype=np.int64)

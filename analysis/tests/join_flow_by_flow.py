@@ -110,37 +110,27 @@ def _header_bytes(frame_bytes: np.ndarray, seq: np.ndarray, control: np.ndarray,
 
 def _order(seq: np.ndarray, seq_end: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     """Pure ACKs are neither late nor timely. Any other packet is late if it starts below the highest byte so far, else
-    timely. A late packet is reordered if no timely packet contains its first byte and no earlier late packet has the
-    same start. Every other late packet is a retransmission.
+    timely. A late packet is reordered if no earlier packet contains its first byte, else a retransmission.
     """
     high, skipped = int(seq[0]), 0
-    timely: list[int] = []
-    late: list[int] = []
+    retransmission, reordered = np.zeros(len(seq), dtype=bool), np.zeros(len(seq), dtype=bool)
+    came: set[int] = set()
     for row, (start, end) in enumerate(zip(seq.tolist(), seq_end.tolist(), strict=True)):
         skipped += start > high
-        if end > start:
-            (late if start < high else timely).append(row)
+        if end > start and start < high:
+            retransmission[row], reordered[row] = start in came, start not in came
+        came.update(range(start, end))
         high = max(high, end)
-    retransmission, reordered = np.zeros(len(seq), dtype=bool), np.zeros(len(seq), dtype=bool)
-    filled: set[int] = set()
-    for row in late:
-        before = [other for other in timely if seq[other] <= seq[row]]
-        in_hole = not before or seq[row] >= seq_end[before[-1]]
-        reordered[row] = in_hole and int(seq[row]) not in filled
-        retransmission[row] = not reordered[row]
-        if in_hole:
-            filled.add(int(seq[row]))
     return retransmission, reordered, skipped
 
 
 def _new_bytes(seq: np.ndarray, payload: np.ndarray) -> np.ndarray:
+    left: set[int] = set()
     result = np.zeros(len(seq), dtype=np.int64)
-    covered = None
-    for row in np.argsort(seq, kind="stable"):
-        start, end = int(seq[row]), int(seq[row] + payload[row])
-        covered = start if covered is None else covered
-        result[row] = max(end - max(start, covered), 0)
-        covered = max(covered, end)
+    for row, (start, length) in enumerate(zip(seq.tolist(), payload.tolist(), strict=True)):
+        before = len(left)
+        left.update(range(start, start + length))
+        result[row] = len(left) - before
     return result
 
 

@@ -192,8 +192,7 @@ def test_join__of_all_flows_at_once_is_the_join_of_each(monkeypatch):
         _compare(*_run(3, flows=5, packets=packets, records=records))
     for unknown in (("snd_una",), ("packets_out",), ("packets_out", "mss_bytes"), ("cwnd_packets",)):
         _compare(*_run(7, flows=30, packets=1500, records=900, unknown=unknown))
-    monkeypatch.setattr(join_module, "BATCH_ROWS", 50)
-    monkeypatch.setattr(join_module, "BATCH_FLOWS", 7)
+    monkeypatch.setattr(join_module, "SLAB_PACKETS", 50)
     for seed in range(100, 103):
         _compare(*_run(seed, flows=60, packets=1500, records=900))
 
