@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +26,11 @@ from analysis.arithmetic.sequence import Coverage, HeaderBytes, Unwrapped
 from analysis.arithmetic.unwrap import near32
 from analysis.join.retransmits import Retransmits, match, pieces
 from analysis.join.trace_by_flow import TraceByFlow, estimate_in_flight, trace_by_flow, window_known
+from analysis.read.columns import ColumnFile, Columns, rows_of, slabs, until
+from analysis.read.link_loss import NAME as LINK_LOST
 from analysis.read.link_loss import delivered
 from analysis.read.load import Run
-from analysis.read.raw import Columns, known
+from analysis.read.raw import known
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -56,23 +59,11 @@ class Segments:
     retransmits_unmatched: int = 0  # traced retransmitted segments without a packet in the queue
     retransmits_untold: int = 0  # retransmit records without sequence numbers, which cannot match a packet
 
-    @classmethod
-    def empty(cls, rows: np.ndarray, flows: int) -> Segments:
-        def column(dtype: type, value: int = 0) -> np.ndarray:
-            return np.full(len(rows), value, dtype=dtype)
 
-        return cls(
-            rows,
-            seq=column(np.int64),
-            payload_bytes=column(np.uint16),
-            new_bytes=column(np.uint16),
-            retransmission=column(bool),
-            reordered=column(bool),
-            trace_row=column(ROW, NONE),
-            ack_row=column(ROW, NONE),
-            retransmit_row=column(ROW, NONE),
-            header_bytes=np.zeros(flows + 1, dtype=np.uint8),
-        )
+COLUMNS = {
+    "rows": np.int64, "seq": np.int64, "payload_bytes": np.uint16, "new_bytes": np.uint16, "retransmission": np.bool_,
+    "reordered": np.bool_, "trace_row": ROW, "ack_row": ROW, "retransmit_row": ROW,
+}  # fmt: skip
 
 
 @dataclass
@@ -80,11 +71,11 @@ class _Packets:
     """TCP packets of a slab, sorted by flow, then by arrival."""
 
     groups: Groups
-    at: np.ndarray  # position in Segments
     came: np.ndarray
     seq: np.ndarray  # unwrapped
     end: np.ndarray  # of each packet's bytes
     once: np.ndarray  # mask of first transmissions of data that left the queue
+    again: np.ndarray  # mask of retransmissions
 
 
 @dataclass
@@ -100,10 +91,10 @@ class _Open:
     def none(cls) -> _Open:
         return cls(*np.empty((4, 0), dtype=np.int64))
 
-    def and_of(self, packets: _Packets) -> _Open:
-        """These, and the packets of a slab that wait for their first ACK."""
-        once = packets.once
-        new = packets.groups.spread(packets.groups.flow)[once], packets.end[once], packets.came[once], packets.at[once]
+    def and_of(self, packets: _Packets, first: int) -> _Open:
+        """These, and the packets of a slab that wait for their first ACK; Segments has the slab from `first` on."""
+        once, groups = packets.once, packets.groups
+        new = groups.spread(groups.flow)[once], packets.end[once], packets.came[once], first + groups.rows[once]
         return _Open(*(np.concatenate(pair) for pair in zip(vars(self).values(), new, strict=True)))
 
     def only(self, mask: np.ndarray) -> _Open:
@@ -112,42 +103,58 @@ class _Open:
 
 def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
     """Joins the postcards of one queue (columns sorted by enqueue_mono_ns) with the trace of `run`."""
-    tcp, flows = run.tcp, len(run.flows)
+    flows = len(run.flows) + 1
     trace = trace_by_flow(run)
-    rows = np.flatnonzero(queue["flags"] & CARD["POSTCARD_HAS_TCP"])
-    result = Segments.empty(rows, flows)
-    slabs = list(_slabs(queue["enqueue_mono_ns"][rows], tcp["mono_ns"]))
-    headers, first = HeaderBytes(flows + 1), _First(flows + 1)
-    for packets, _ in slabs:
-        of_slab = rows[packets]
-        groups = Groups.of(queue["flow"][of_slab])
-        sorted_rows = of_slab[groups.rows]
-        control = (queue["tcp_flags"][sorted_rows] & (TCP_SYN | TCP_FIN)) != 0
-        first.add(groups, headers.seen, queue["tcp_seq"][sorted_rows], queue["enqueue_mono_ns"][sorted_rows])
-        headers.add(groups, queue["tcp_seq"][sorted_rows], queue["packet_bytes"][sorted_rows].astype(np.int64), control)
+    headers, first, last_ack_row = HeaderBytes(flows), _First(flows), np.full(flows, NONE)
+    for part in slabs(len(queue["flags"])):
+        cards = _tcp_cards(queue, part)
+        groups = Groups.of(cards["flow"])
+        cards = {name: column[groups.rows] for name, column in cards.items()}
+        control = (cards["tcp_flags"] & (TCP_SYN | TCP_FIN)) != 0
+        first.add(groups, headers.seen, cards["tcp_seq"], cards["enqueue_mono_ns"])
+        headers.add(groups, cards["tcp_seq"], cards["packet_bytes"].astype(np.int64), control)
+    for part in slabs(len(run.tcp["flow"])):
+        acks = part.start + np.flatnonzero(_acks(rows_of(run.tcp, part)))
+        last_ack_row[run.tcp["flow"][acks]] = acks  # NumPy keeps the last of several assignments to one flow
     header = headers.result(np.append(run.flows.is_ipv4, True))
-    result.header_bytes[:] = header
-    joined = _Join(run, queue, result, header, first, headers.seen)
-    for packets, records in slabs:
-        joined.add(packets, records)
+    file = ColumnFile(run.directory, {name: np.dtype(kind) for name, kind in COLUMNS.items()}, len(queue["flags"]))
+    joined = _Join(file, header, first, headers.seen, last_ack_row)
+    for packets, records in _slabs(queue["enqueue_mono_ns"], run.tcp["mono_ns"]):
+        joined.add(_tcp_cards(queue, packets), packets.start, rows_of(run.tcp, records), records.start)
+    columns: dict[str, Any] = dict(file.columns())
+    result = Segments(**columns, header_bytes=header.astype(np.uint8), skipped=joined.skipped)
+    result.retransmits_untold = joined.retransmits_untold
     result.retransmits_unmatched = match(joined.copies, joined.records, run.experiment.rtt_ns, result.retransmit_row)
     estimate_in_flight(run, trace, joined.largest_payload)
     return result, trace
 
 
+def _tcp_cards(queue: Columns, part: slice) -> Columns:
+    """The TCP packets among some rows of the queue; `row` counts from the first of these rows."""
+    names = ("flags", "flow", "tcp_seq", "tcp_flags", "packet_bytes", "enqueue_mono_ns", LINK_LOST)
+    cards = rows_of({name: queue[name] for name in names if name in queue}, part)
+    rows = np.flatnonzero(cards["flags"] & CARD["POSTCARD_HAS_TCP"])
+    return {"row": rows} | {name: column[rows] for name, column in cards.items()}
+
+
+def _acks(tcp: Columns) -> np.ndarray:
+    """Mask of the records of ACKs that know snd_una."""
+    return known(tcp, "snd_una") & (tcp["event"] == EVENT["TCP_EVENT_PROBE"])
+
+
 def _slabs(came: np.ndarray, traced: np.ndarray) -> Iterator[tuple[slice, slice]]:
-    """(packets, records) of each slab, as slices of their arrival times and of the records' times. A slab has the
-    records up to its last packet, and no two slabs have packets of the same ns. The last slab has all later records.
+    """(packets, records) of each slab, as slices of their times. A slab has the records up to its last packet, and no
+    two slabs have packets of the same ns. The last slab has all later records.
     """
-    if (traced[1:] < traced[:-1]).any() or (came[1:] < came[:-1]).any():
-        raise AssertionError("rows to join by time are not in time order")
     packets = records = 0
     while packets < len(came) or records < len(traced):
-        last = min(packets + SLAB_PACKETS, len(came)) - 1
-        end = int(np.searchsorted(came, came[last], side="right")) if len(came) else 0
-        until = int(np.searchsorted(traced, came[last], side="right")) if end < len(came) else len(traced)
-        yield slice(packets, end), slice(records, until)
-        packets, records = end, until
+        end, last = len(came), len(traced)
+        if packets + SLAB_PACKETS < len(came):
+            ns = int(came[packets + SLAB_PACKETS - 1])
+            end = until(came, packets + SLAB_PACKETS, ns)
+            last = until(traced, records, ns) if end < len(came) else last
+        yield slice(packets, end), slice(records, last)
+        packets, records = end, last
 
 
 class _First:
@@ -164,128 +171,131 @@ class _First:
 
 
 class _Join:
-    """The join's state between two slabs. Arrays by flow number have `flow` in their names or are stated so."""
+    """The join's state between two slabs: what it knows of each flow, by flow number, and the open segments."""
 
     def __init__(
-        self, run: Run, queue: Columns, result: Segments, header: np.ndarray, first: _First, has_packets: np.ndarray
+        self, file: ColumnFile, header: np.ndarray, first: _First, has_packets: np.ndarray, last_ack_row: np.ndarray
     ) -> None:
-        tcp, flows = run.tcp, len(header)
-        self._tcp, self._queue, self._result = tcp, queue, result
-        self._header, self._first, self._has_packets = header, first, has_packets  # by flow, as all below but _open
+        flows = len(header)
+        self._file, self._header, self._first = file, header, first
+        self._has_packets, self._last_ack_row = has_packets, last_ack_row
         self._numbers, self._arrived, self._left = Unwrapped(flows), Coverage(flows), Coverage(flows)
         self._una, self._origin = Unwrapped(flows), np.zeros(flows, dtype=np.int64)
         self._window_row, self._ack_row = np.full(flows, NONE), np.full(flows, NONE)  # of the latest records
+        self._ack_ns = np.zeros(flows, dtype=np.int64)
         self._reached = np.full(flows, np.iinfo(np.int64).min)  # the highest snd_una of ACKs
         self._open = _Open.none()
-        self._has_una = known(tcp, "snd_una")
-        self._is_retransmit = tcp["event"] == EVENT["TCP_EVENT_RETRANSMIT"]
-        self._has_bytes = self._is_retransmit & known(tcp, "snd_una", "event_seq", "data_bytes", "mss_bytes")
-        self._has_window = window_known(tcp)
-        acks = np.flatnonzero(self._has_una & ~self._is_retransmit)
-        self._last_ack_row = np.full(flows, NONE)
-        self._last_ack_row[tcp["flow"][acks]] = acks  # NumPy keeps the last of several assignments to one flow
         self.largest_payload = np.zeros(flows, dtype=np.int64)
         self.copies, self.records = Retransmits(), Retransmits()
+        self.skipped = self.retransmits_untold = 0
 
-    def add(self, packets: slice, records: slice) -> None:
-        """Joins a slab: rows of Segments, and of Run.tcp."""
+    def add(self, cards: Columns, first_row: int, tcp: Columns, first_record: int) -> None:
+        """Joins a slab: its TCP packets, the row of the queue from which their `row` counts, its trace records, and the
+        row of Run.tcp at which they begin.
+        """
         before = self._numbers.last.copy()  # sequence numbers of the flows' last packets before this slab
-        cards = self._packets(packets)
-        traced = Groups.of(self._tcp["flow"][records])
-        traced_rows = traced.rows + records.start
-        self._latest(cards, traced.only(self._has_window[traced_rows]), records)
-        told = self._has_packets[traced.spread(traced.flow)] & self._is_retransmit[traced_rows]
-        self._result.retransmits_untold += int(np.count_nonzero(told & ~self._has_bytes[traced_rows]))
-        with_una = traced.only(self._has_una[traced_rows] & self._has_packets[traced.spread(traced.flow)])
-        una = self._snd_una(cards, with_una, records, before)
-        rows = with_una.rows + records.start
-        self._retransmits(rows, una)
-        is_ack = self._tcp["event"][rows] == EVENT["TCP_EVENT_PROBE"]
-        waiting = self._covered(self._open.and_of(cards), with_una.only(is_ack), una[is_ack], records)
-        self._open = waiting.only(self._last_ack_row[waiting.flow] >= records.stop)
+        packets, columns = self._packets(cards)
+        traced = Groups.of(tcp["flow"])
+        self._latest(packets, traced.only(window_known(tcp)[traced.rows]), tcp, first_record, columns)
+        at = self._file.rows
+        none = np.full(len(cards["row"]), NONE, dtype=ROW)
+        self._file.append(columns | {"rows": cards["row"] + first_row, "ack_row": none, "retransmit_row": none})
 
-    def _packets(self, packets: slice) -> _Packets:
-        """The packets of a slab. Fills their sequence numbers, payloads and order into the result."""
-        queue, result = self._queue, self._result
-        groups = Groups.of(queue["flow"][result.rows[packets]])
-        at = groups.rows + packets.start
-        rows = result.rows[at]
-        flow = groups.spread(groups.flow)
-        seq = self._numbers.add(groups, queue["tcp_seq"][rows])
-        control = queue["tcp_flags"][rows] & (TCP_SYN | TCP_FIN)
-        payload = np.maximum(queue["packet_bytes"][rows].astype(np.int64) - self._header[flow], 0)
+        retransmits = tcp["event"] == EVENT["TCP_EVENT_RETRANSMIT"]
+        sent = retransmits & known(tcp, "snd_una", "event_seq", "data_bytes", "mss_bytes")
+        has_packets = self._has_packets[tcp["flow"]]
+        self.retransmits_untold += int(np.count_nonzero(has_packets & retransmits & ~sent))
+        with_una = traced.only((has_packets & known(tcp, "snd_una"))[traced.rows])
+        una = self._snd_una(packets, with_una, tcp, before)
+        self._retransmits(tcp, with_una.rows, una, sent[with_una.rows], first_record)
+        flow, again = packets.groups.spread(packets.groups.flow), packets.again
+        self.copies.add(flow[again], packets.seq[again], packets.came[again], at + packets.groups.rows[again])
+        is_ack = ~retransmits[with_una.rows]
+        waiting = self._open.and_of(packets, at)
+        waiting = self._covered(waiting, with_una.only(is_ack), una[is_ack], tcp["mono_ns"], first_record)
+        self._open = waiting.only(self._last_ack_row[waiting.flow] >= first_record + len(tcp["flow"]))
+
+    def _packets(self, cards: Columns) -> tuple[_Packets, Columns]:
+        """The packets of a slab by flow, and their columns in the order of arrival."""
+        groups = Groups.of(cards["flow"])
+        rows, flow = groups.rows, groups.spread(groups.flow)
+        seq = self._numbers.add(groups, cards["tcp_seq"][rows])
+        control = cards["tcp_flags"][rows] & (TCP_SYN | TCP_FIN)
+        payload = np.maximum(cards["packet_bytes"][rows].astype(np.int64) - self._header[flow], 0)
         payload[(control & TCP_SYN) != 0] = 0  # a SYN has no data, but longer options than in `header`
         end = seq + payload + (control != 0)
         arrived = self._arrived.add(groups, seq, end)
-        retransmission = arrived.late & ~arrived.fills
-        left = delivered(queue, rows) & (payload > 0)
-        covered = self._left.add(groups.only(left), seq[left], (seq + payload)[left])
-        result.seq[at], result.payload_bytes[at] = seq, payload
-        result.new_bytes[at[left]] = covered.new_bytes
-        result.retransmission[at], result.reordered[at] = retransmission, arrived.fills
-        result.skipped += arrived.skipped
-        if len(at):
+        again = arrived.late & ~arrived.fills
+        left = delivered(cards, rows) & (payload > 0)
+        new_bytes = np.zeros(len(rows), dtype=np.int64)
+        new_bytes[left] = self._left.add(groups.only(left), seq[left], (seq + payload)[left]).new_bytes
+        self.skipped += arrived.skipped
+        if len(rows):
             largest = np.maximum.reduceat(payload, groups.starts)
             self.largest_payload[groups.flow] = np.maximum(self.largest_payload[groups.flow], largest)
-        came = queue["enqueue_mono_ns"][rows]
-        self.copies.add(flow[retransmission], seq[retransmission], came[retransmission], at[retransmission])
-        return _Packets(groups, at, came, seq, end, left & ~retransmission)
+        columns = {
+            "seq": seq, "payload_bytes": payload, "new_bytes": new_bytes, "retransmission": again,
+            "reordered": arrived.fills,
+        }  # fmt: skip
+        packets = _Packets(groups, cards["enqueue_mono_ns"][rows], seq, end, left & ~again, again)
+        return packets, {name: _in_order(groups, values) for name, values in columns.items()}
 
-    def _latest(self, packets: _Packets, windows: Groups, records: slice) -> None:
-        """For each packet, the flow's last record at or before its arrival of those that know the window."""
+    def _latest(self, packets: _Packets, windows: Groups, tcp: Columns, first_record: int, columns: Columns) -> None:
+        """Adds `trace_row`: for each packet, the flow's last record at or before its arrival of those that know the
+        window.
+        """
         flow = packets.groups.spread(packets.groups.flow)
-        row = self._window_row[flow]
-        of_record, count = windows.spread(windows.flow), records.stop - records.start
+        row, of_record, count = self._window_row[flow], windows.spread(windows.flow), len(tcp["flow"])
         if len(of_record):
             # The number of records at or before the arrival has fewer bits than the arrival, so a key cannot overflow.
-            earlier = np.searchsorted(self._tcp["mono_ns"][records], packets.came, side="right")
+            earlier = np.searchsorted(tcp["mono_ns"], packets.came, side="right")
             keys = of_record.astype(np.int64) * (count + 1) + windows.rows
             before = np.searchsorted(keys, flow.astype(np.int64) * (count + 1) + earlier) - 1
             in_slab = (before >= 0) & (of_record[before] == flow)
-            row = np.where(in_slab, windows.rows[before] + records.start, row)
-            self._window_row[windows.flow] = windows.rows[windows.ends - 1] + records.start
-        self._result.trace_row[packets.at] = row
+            row = np.where(in_slab, windows.rows[before] + first_record, row)
+            self._window_row[windows.flow] = windows.rows[windows.ends - 1] + first_record
+        columns["trace_row"] = _in_order(packets.groups, row)
 
-    def _snd_una(self, packets: _Packets, traced: Groups, records: slice, before: np.ndarray) -> np.ndarray:
+    def _snd_una(self, packets: _Packets, traced: Groups, tcp: Columns, before: np.ndarray) -> np.ndarray:
         """snd_una of trace records, unwrapped to the same origin as the sequence numbers of their flows' packets. The
         first snd_una of a flow becomes the value nearest to the last sequence number that arrived before the record;
         `before` has these of earlier slabs.
         """
         new = ~self._una.seen[traced.flow]
-        una = self._una.add(traced, self._tcp["snd_una"][records][traced.rows])
+        una = self._una.add(traced, tcp["snd_una"][traced.rows])
         flow, starts = traced.flow[new], traced.starts[new]
         if len(flow):
-            begins = self._tcp["mono_ns"][records][traced.rows[starts]]
+            begins = tcp["mono_ns"][traced.rows[starts]]
             reference = np.where(self._first.came[flow] > begins, self._first.seq[flow], before[flow])
             groups = packets.groups
             if len(groups.flow):
                 here = np.minimum(np.searchsorted(groups.flow, flow), len(groups.flow) - 1)
-                until = np.full(len(groups.flow), np.iinfo(np.int64).min)
-                until[here] = np.where(groups.flow[here] == flow, begins, until[here])
-                arrived = np.add.reduceat(packets.came <= groups.spread(until), groups.starts, dtype=np.int64)
+                last_ns = np.full(len(groups.flow), np.iinfo(np.int64).min)
+                last_ns[here] = np.where(groups.flow[here] == flow, begins, last_ns[here])
+                arrived = np.add.reduceat(packets.came <= groups.spread(last_ns), groups.starts, dtype=np.int64)
                 last = packets.seq[groups.starts + np.maximum(arrived - 1, 0)]
                 is_here = (groups.flow[here] == flow) & (arrived[here] > 0)
                 reference = np.where(is_here, last[here], reference)
             self._origin[flow] = near32(una[starts], reference) - una[starts]
         return una + traced.spread(self._origin[traced.flow])
 
-    def _retransmits(self, rows: np.ndarray, una: np.ndarray) -> None:
-        """The segments of the retransmit records among `rows` of Run.tcp."""
-        sent = self._has_bytes[rows]
-        rows, una = rows[sent], una[sent]
-        begin = una + (self._tcp["event_seq"][rows] - self._tcp["snd_una"][rows]).view(np.int32)
-        seq, ns, row = pieces(self._tcp, rows, begin)
-        self.records.add(self._tcp["flow"][row], seq, ns, row)
+    def _retransmits(
+        self, tcp: Columns, rows: np.ndarray, una: np.ndarray, sent: np.ndarray, first_record: int
+    ) -> None:
+        """The segments of the retransmit records, `sent`, among some rows of the slab's trace."""
+        rows = rows[sent]
+        begin = una[sent] + (tcp["event_seq"][rows] - tcp["snd_una"][rows]).view(np.int32)
+        seq, ns, row = pieces(tcp, rows, begin)
+        self.records.add(tcp["flow"][row], seq, ns, row + first_record)
 
-    def _covered(self, waiting: _Open, acks: Groups, una: np.ndarray, records: slice) -> _Open:
+    def _covered(self, waiting: _Open, acks: Groups, una: np.ndarray, times: np.ndarray, first_record: int) -> _Open:
         """Fills in the record of the ACK that first covered each segment's last byte; returns the rest of `waiting`."""
         if not len(una):
             return waiting
         starts, flow = acks.starts, acks.flow
-        earlier = np.maximum(self._reached[flow], np.minimum.reduceat(una, starts) - 1)
-        axis = Axis.of(
-            np.minimum(np.minimum.reduceat(una, starts), earlier), np.maximum(np.maximum.reduceat(una, starts), earlier)
-        )
+        least, most = np.minimum.reduceat(una, starts), np.maximum.reduceat(una, starts)
+        earlier = np.maximum(self._reached[flow], least - 1)
+        axis = Axis.of(np.minimum(least, earlier), np.maximum(most, earlier))
         reached = axis.at(acks.number, una)
         reached[starts] = np.maximum(reached[starts], axis.at(np.arange(len(starts)), earlier))
         np.maximum.accumulate(reached, out=reached)
@@ -296,11 +306,21 @@ class _Join:
         is_past = past < acks.ends[group]
         chosen, past, group = chosen[is_past], past[is_past], group[is_past]
         # The ACK is the record before, which for a flow's first record of the slab is of an earlier slab.
-        row = np.where(past > starts[group], acks.rows[past - 1] + records.start, self._ack_row[flow[group]])
-        older = self._tcp["mono_ns"][row] < waiting.came[chosen]  # it acknowledged another copy
-        self._result.ack_row[waiting.at[chosen]] = np.where(older, NONE, row)
-        self._reached[flow] = reached[acks.ends - 1] - axis.offset
-        self._ack_row[flow] = acks.rows[acks.ends - 1] + records.start
+        record = acks.rows[past - 1]
+        in_slab = past > starts[group]
+        row = np.where(in_slab, record + first_record, self._ack_row[flow[group]])
+        row[np.where(in_slab, times[record], self._ack_ns[flow[group]]) < waiting.came[chosen]] = NONE  # another copy's
+        self._file.columns()["ack_row"][waiting.at[chosen]] = row
+        last = acks.rows[acks.ends - 1]
+        self._reached[flow], self._ack_row[flow] = reached[acks.ends - 1] - axis.offset, last + first_record
+        self._ack_ns[flow] = times[last]
         is_open = np.ones(len(waiting.at), dtype=bool)
         is_open[chosen] = False
         return waiting.only(is_open)
+
+
+def _in_order(groups: Groups, values: np.ndarray) -> np.ndarray:
+    """Values of `groups.rows` in the order of arrival."""
+    result = np.empty_like(values)
+    result[groups.rows] = values
+    return result

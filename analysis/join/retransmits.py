@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from analysis.read.raw import Columns
+from analysis.read.columns import Columns
 
 
 @dataclass

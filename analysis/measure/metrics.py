@@ -15,12 +15,13 @@ from analysis.arithmetic.by_flow import ByFlow
 from analysis.arithmetic.reproducible_sums import dot
 from analysis.join.join import Segments
 from analysis.join.trace_by_flow import TraceByFlow
+from analysis.read.columns import ColumnFile, kinds, rows_of, slabs
 from analysis.read.flows import Flow
 from analysis.read.link_loss import NAME as LINK_LOST
 from analysis.read.link_loss import delivered
 from analysis.read.link_rate import LinkRate
 from analysis.read.load import Run
-from analysis.read.postcards import NO_DATA_BYTES, admitted, busiest, dropped, queue_keys
+from analysis.read.postcards import NO_DATA_BYTES, admitted, dropped, queue_keys
 from analysis.read.raw import Columns
 from lib.frames import (
     ETHERNET_BYTES,
@@ -121,15 +122,26 @@ def bottleneck(run: Run) -> tuple[int | None, Columns]:
     """The bottleneck's port, and the postcards of its queue: the queue with the most postcards at the port that
     switch.json names; without such a name, of all queues.
     """
-    postcards = run.postcards
-    keys, port = queue_keys(postcards), run.documents.switch.bottleneck_port
-    mask = np.ones(len(keys), dtype=bool) if port is None else postcards["egress_port"] == port
-    mask[mask] = busiest(keys[mask])
-    if port is None:
-        port = int(postcards["egress_port"][mask.argmax()]) if len(keys) else None
-    if mask.all():
-        return port, postcards
-    return port, {name: column[mask] for name, column in postcards.items()}
+    postcards, port = run.postcards, run.documents.switch.bottleneck_port
+    counts: dict[int, int] = {}
+    for part in slabs(len(postcards["flags"])):
+        cards = rows_of(postcards, part)
+        of_port = slice(None) if port is None else cards["egress_port"] == port
+        for key, count in zip(*np.unique(queue_keys(cards)[of_port], return_counts=True), strict=True):
+            counts[int(key)] = counts.get(int(key), 0) + int(count)
+    chosen = max(counts, key=lambda key: (counts[key], -key), default=0)
+    if counts.get(chosen, 0) == len(postcards["flags"]):
+        queue = postcards
+    else:
+        file = ColumnFile(run.directory, kinds(postcards), counts.get(chosen, 0))
+        for part in slabs(len(postcards["flags"])):
+            cards = rows_of(postcards, part)
+            of_queue = queue_keys(cards) == chosen
+            file.append({name: column[of_queue] for name, column in cards.items()})
+        queue = file.columns()
+    if port is None and counts:
+        port = int(queue["egress_port"][0])
+    return port, queue
 
 
 def arrivals_in(queue: Columns, start_ns: int, end_ns: int) -> slice:

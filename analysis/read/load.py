@@ -15,16 +15,17 @@ from pathlib import Path
 import numpy as np
 
 from analysis.read import documents, imported, link_loss, link_rate, program_flows, recount, switch_clock
+from analysis.read.columns import Columns, rows_of
 from analysis.read.documents import Documents, IdleRtt
 from analysis.read.flows import MAX_FLOWS, WORDS, FiveTuple, Flow, Flows, FlowTable, flow_type
 from analysis.read.postcards import NO_DATA_BYTES, admitted, misspaced
 from analysis.read.raw import (
-    Columns,
     RawFile,
     load_flows,
     load_goodput,
     load_postcards,
     load_tcp,
+    numbered,
     read_postcards,
     sort_postcards,
 )
@@ -98,6 +99,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
         free = switch_clock.is_free(spec)
         if free:
             postcards, postcard_flows, postcards_raw = read_postcards(directory / POSTCARDS_FILE)
+            postcards = rows_of(postcards, slice(None))
         else:
             offset_ns = said.switch.clock_offset_ns or 0
             postcards, postcard_flows, postcards_raw = load_postcards(directory / POSTCARDS_FILE, offset_ns)
@@ -107,7 +109,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
         imported.complete(spec, postcards)
         depths = imported.load_depths(directory)
     flows = postcard_flows
-    _merge(postcards, flows, tcp, tcp_flows)
+    _merge(directory, postcards, flows, tcp, tcp_flows)
     clock = recounted = None
     if free:
         clock, recounted = _placed(postcards, tcp, spec, said)
@@ -154,12 +156,13 @@ def damage_of(directory: Path) -> list[Damage]:
     return damage
 
 
-def _merge(postcards: Columns, flows: FlowTable, tcp: Columns, tcp_flows: FlowTable) -> None:
+def _merge(directory: Path, postcards: Columns, flows: FlowTable, tcp: Columns, tcp_flows: FlowTable) -> None:
     """One numbering for both files: `flows`, then the flows that only the trace has, which are added. In place."""
     numbers = np.append(flows.numbers(tcp_flows.tuples().words), np.uint32(MAX_FLOWS))
     kind = flow_type(len(flows))
-    tcp["flow"] = numbers[np.minimum(tcp["flow"], len(tcp_flows))].astype(kind)
-    postcards["flow"] = postcards["flow"].astype(kind, copy=False)
+    tcp["flow"] = numbered(tcp["flow"], numbers, kind, directory)
+    if postcards["flow"].dtype != kind:
+        postcards["flow"] = numbered(postcards["flow"], None, kind, directory)
 
 
 def _placed(

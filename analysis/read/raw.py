@@ -1,27 +1,30 @@
 # SPDX-License-Identifier: MIT
 """Raw files as columns.
 
-Memory-mapped blocks of postcards and of trace records are decoded one by one into the final arrays, and decoded pages
-are given back to the kernel: these two files cost the memory of their columns alone. Damage is counted and never
+Memory-mapped blocks of postcards and of trace records are decoded one by one into a file of columns (columns.py), and
+decoded pages are given back to the kernel: these two files cost the memory of some blocks. Damage is counted and never
 raises: all records before the damage are used. A file of an unknown version raises InputError.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from analysis.arithmetic.unwrap import switch_time
+from analysis.read.columns import ColumnFile, Columns, kinds, slabs, sort, sort_file
 from analysis.read.flows import PROTOCOL_NUMBERS, WORDS, FlowTable, flow_type
 from lib.errors import InputError
 from wire import wire
 
-FORGET_BYTES = 64 << 20  # decoded pages are given back to the kernel in steps of this size
-Columns = dict[str, np.ndarray]
+# Postcards by arrival; those of the same ns by depth: a later packet finds more.
+BY_ARRIVAL = ("enqueue_mono_ns", "depth_packets")
+FORGET_BYTES = 16 << 20  # decoded pages are given back to the kernel in steps of this size
 
 
 @dataclass
@@ -91,10 +94,7 @@ def read_postcards(path: Path) -> tuple[Columns, FlowTable, RawFile]:
     unknown version.
     """
     raw = RawFile(path.name)
-    names = [name for name in _POSTCARD.names or () if name not in _POSTCARD_NOT_COLUMNS]
-    columns, flows = _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], _POSTCARD, names, raw)
-    columns["rx_mono_ns"] = columns["rx_mono_ns"].view(np.int64)
-    columns["sojourn_ns"] = columns["sojourn_ns"].view(np.int64)
+    columns, flows = _read_postcards(path, raw, lambda columns: columns)
     return columns, flows, raw
 
 
@@ -102,34 +102,47 @@ def load_postcards(path: Path, clock_offset_ns: int = 0) -> tuple[Columns, FlowT
     """Postcards as `read_postcards` has them, sorted by enqueue_mono_ns (int64, CLOCK_MONOTONIC), which replaces
     enqueue_switch_ns. `clock_offset_ns` is CLOCK_MONOTONIC minus the switch's clock.
     """
-    columns, flows, raw = read_postcards(path)
-    columns["enqueue_mono_ns"] = switch_time(columns.pop("enqueue_switch_ns"), columns["rx_mono_ns"], clock_offset_ns)
-    sort_postcards(columns)
-    return columns, flows, raw
+
+    def placed(columns: Columns) -> Columns:
+        times = switch_time(columns.pop("enqueue_switch_ns"), columns["rx_mono_ns"], clock_offset_ns)
+        return columns | {"enqueue_mono_ns": times}
+
+    raw = RawFile(path.name)
+    columns, flows = _read_postcards(path, raw, placed)
+    return sort_file(path.parent, columns, *BY_ARRIVAL), flows, raw
+
+
+def _read_postcards(path: Path, raw: RawFile, derive: Callable[[Columns], Columns]) -> tuple[Columns, FlowTable]:
+    def signed(columns: Columns) -> Columns:
+        return derive(columns | {name: columns[name].view(np.int64) for name in ("rx_mono_ns", "sojourn_ns")})
+
+    names = [name for name in _POSTCARD.names or () if name not in _POSTCARD_NOT_COLUMNS]
+    return _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], _POSTCARD, names, raw, signed)
 
 
 def sort_postcards(columns: Columns) -> None:
-    """Sorts by enqueue_mono_ns, in place. Postcards of the same ns are sorted by depth: a later packet finds more."""
-    _sort(columns, "enqueue_mono_ns", "depth_packets")
+    """Sorts columns in memory by enqueue_mono_ns, in place."""
+    columns.update(sort(columns, *BY_ARRIVAL))
 
 
-def load_tcp(path: Path) -> tuple[dict[str, np.ndarray], FlowTable, RawFile]:
+def load_tcp(path: Path) -> tuple[Columns, FlowTable, RawFile]:
     """Trace records sorted by mono_ns (int64); columns as in wire/tcp_record.def, `flow` and `in_flight_packets`
     (int32). Empty if there is no file. A column is meaningful in the records where `known` is true.
 
     In flight = packets_out - sacked_out - lost_out + retrans_out (include/net/tcp.h, tcp_packets_in_flight).
     Raises InputError for an unknown version.
     """
+
+    def with_flight(columns: Columns) -> Columns:
+        in_flight = columns["packets_out"].view(np.int32) + columns["retrans_out"].view(np.int32)
+        in_flight -= columns["sacked_out"].view(np.int32)
+        in_flight -= columns["lost_out"].view(np.int32)
+        return columns | {"mono_ns": columns["mono_ns"].view(np.int64), "in_flight_packets": in_flight}
+
     raw = RawFile(path.name)
     names = [name for name in _TCP.names or () if name not in _TCP_NOT_COLUMNS]
-    columns, flows = _read(path, wire.BLOCK.const["BLOCK_TCP"], _TCP, names, raw)
-    columns["mono_ns"] = columns["mono_ns"].view(np.int64)
-    in_flight = columns["packets_out"].view(np.int32) + columns["retrans_out"].view(np.int32)
-    in_flight -= columns["sacked_out"].view(np.int32)
-    in_flight -= columns["lost_out"].view(np.int32)
-    columns["in_flight_packets"] = in_flight
-    _sort(columns, "mono_ns")
-    return columns, flows, raw
+    columns, flows = _read(path, wire.BLOCK.const["BLOCK_TCP"], _TCP, names, raw, with_flight)
+    return sort_file(path.parent, columns, "mono_ns"), flows, raw
 
 
 def load_goodput(path: Path) -> tuple[Columns, RawFile]:
@@ -139,8 +152,7 @@ def load_goodput(path: Path) -> tuple[Columns, RawFile]:
     records, raw = _load_small(path, wire.BLOCK.const["BLOCK_GOODPUT"], wire.STORED_GOODPUT_RECORD)
     columns = _columns(records)
     columns["interval_mono_ns"] = columns["interval_mono_ns"].view(np.int64)
-    _sort(columns, "interval_mono_ns")
-    return columns, raw
+    return sort(columns, "interval_mono_ns"), raw
 
 
 def load_flows(path: Path, flows: FlowTable) -> tuple[Columns, RawFile]:
@@ -153,8 +165,7 @@ def load_flows(path: Path, flows: FlowTable) -> tuple[Columns, RawFile]:
         if name.endswith(("_ns", "_bytes", "_us")) and columns[name].dtype == np.uint64:
             columns[name] = columns[name].view(np.int64)
     columns["flow"] = flows.find(_flow_words(records)).astype(np.int64)
-    _sort(columns, "syn_mono_ns")
-    return columns, raw
+    return sort(columns, "syn_mono_ns"), raw
 
 
 def _load_small(path: Path, kind: int, record: np.dtype) -> tuple[np.ndarray, RawFile]:
@@ -190,32 +201,39 @@ def _flow_words(records: np.ndarray) -> np.ndarray:
 
 
 def _read(
-    path: Path, kind: int, layout: np.dtype, names: list[str], raw: RawFile
-) -> tuple[dict[str, np.ndarray], FlowTable]:
-    """Decodes a raw file into one array per column, in the file's order. Fills `raw`."""
-    flows = FlowTable()
+    path: Path, kind: int, layout: np.dtype, names: list[str], raw: RawFile, derive: Callable[[Columns], Columns]
+) -> tuple[Columns, FlowTable]:
+    """Decodes a raw file to a file of columns, in its order; `derive` gets the columns of each block. Fills `raw`."""
+    flows, file = FlowTable(), None
     raw.present = path.is_file()
     raw.size_bytes = path.stat().st_size if raw.present else 0
-    capacity = raw.size_bytes // layout.itemsize  # an upper bound: pages that are never written cost no memory
-    columns = {name: np.empty(capacity, dtype=layout[name].newbyteorder("=")) for name in names}
-    columns["flow"] = np.empty(capacity, dtype=np.uint32)
-    end = 0
-    for block in _blocks(path, kind, raw):
-        records = np.frombuffer(block.payload, dtype=layout)
-        if "version" in (layout.names or ()):
+    for block in chain(_blocks(path, kind, raw), (None,)):  # the last one is empty, so that there are columns
+        records = np.frombuffer(block.payload if block else b"", dtype=layout)
+        if block and "version" in (layout.names or ()):
             readable = records["version"] == block.header["record_version"]
             if not readable.all():
                 raw.bad_records += len(records) - int(readable.sum())
                 records = records[readable]
-        start, end = end, end + len(records)
-        for name in names:
-            columns[name][start:end] = records[name]
-            if name in _WIDE:
-                columns[name][start:end] &= _WIDE[name]
-        columns["flow"][start:end] = flows.numbers(_flow_words(records))
-    raw.records = end
-    columns["flow"] = columns["flow"][:end].astype(flow_type(len(flows)))
-    return {name: column[:end] for name, column in columns.items()}, flows
+        decoded = {name: records[name].astype(layout[name].newbyteorder("=")) for name in names}
+        for name in decoded.keys() & _WIDE.keys():
+            decoded[name] &= _WIDE[name]
+        decoded = derive(decoded | {"flow": flows.numbers(_flow_words(records))})
+        if file is None:
+            file = ColumnFile(path.parent, kinds(decoded), raw.size_bytes // layout.itemsize)
+        file.append(decoded)
+    assert file is not None
+    raw.records = file.rows
+    columns = file.columns()
+    return columns | {"flow": numbered(columns["flow"], None, flow_type(len(flows)), path.parent)}, flows
+
+
+def numbered(flow: np.ndarray, numbers: np.ndarray | None, kind: type, directory: Path) -> np.ndarray:
+    """A column of flow numbers as another type, after replacing each number by the one at its place in `numbers`."""
+    file = ColumnFile(directory, {"flow": np.dtype(kind)}, len(flow))
+    for rows in slabs(len(flow)):
+        values = flow[rows] if numbers is None else numbers[np.minimum(flow[rows], len(numbers) - 1)]
+        file.append({"flow": values.astype(kind)})
+    return file.columns()["flow"]
 
 
 def _blocks(path: Path, kind: int, raw: RawFile) -> Iterator[wire.Block]:
@@ -251,20 +269,3 @@ def _blocks(path: Path, kind: int, raw: RawFile) -> Iterator[wire.Block]:
 def _signed(value: int) -> int:
     value &= (1 << 64) - 1
     return value - (1 << 64) if value >> 63 else value
-
-
-def _sort(columns: Columns, by: str, then: str | None = None) -> None:
-    """Sorts all columns in place by column `by`, ties by column `then`, else stable in the file's order."""
-    times = columns[by]
-    step = np.diff(times)
-    if (step < 0).any():
-        order = np.argsort(times, kind="stable")
-        for name in columns:
-            columns[name] = columns[name][order]
-        step = np.diff(columns[by])
-    if then is None or not (step == 0).any():
-        return
-    tied = np.flatnonzero(np.append(step == 0, False) | np.append(False, step == 0))
-    order = tied[np.lexsort((columns[then][tied], columns[by][tied]))]
-    for name in columns:
-        columns[name][tied] = columns[name][order]

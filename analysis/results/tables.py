@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import DTypeLike
+from polars.io.plugins import register_io_source
 
 from analysis.join.join import NONE, Segments
 from analysis.join.trace_by_flow import TraceByFlow
 from analysis.read import imported
+from analysis.read.columns import Columns, rows_of, slabs
 from analysis.read.flows import MAX_FLOWS, Flows
 from analysis.read.load import Run
-from analysis.read.raw import Columns, known
+from analysis.read.raw import known
 from wire import wire
 
 CARD = wire.POSTCARD.const
@@ -33,23 +35,33 @@ MOST_CATEGORIES = 0xFFFF  # from this many flows on, 5-tuples are text instead o
 FIRST_COLUMNS = ("enqueue_mono_ns", "mono_ns", "rx_mono_ns", "flow")
 
 
+Part = Mapping[str, np.ndarray | pl.Series]  # some rows of a table
+
+
 def write_raw_tables(directory: Path, run: Run) -> None:
     """Writes postcards.parquet and tcp.parquet, the raw records. Raises OSError, for example if the disk is full."""
-    write_table(directory / "postcards.parquet", card_columns(run), run.flows)
-    write_table(directory / "tcp.parquet", tcp_columns(run.tcp), run.flows)
+    cards = len(run.postcards["flow"])
+    write_table(directory / "postcards.parquet", cards, lambda rows: card_columns(run, rows), run.flows)
+    some_unknown = any(run.tcp["unknown_fields"][rows].any() for rows in slabs(len(run.tcp["flow"])))
+    records = len(run.tcp["flow"])
+    write_table(directory / "tcp.parquet", records, lambda rows: tcp_columns(run.tcp, rows, some_unknown), run.flows)
 
 
 def write_joined(directory: Path, run: Run, queue: Columns, segments: Segments, trace: TraceByFlow) -> None:
     """Writes joined.parquet. Raises OSError, for example if the disk is full."""
-    write_table(directory / "joined.parquet", joined_columns(run, queue, segments, trace), run.flows)
+
+    def part(rows: slice) -> Part:
+        return joined_columns(run, queue, segments, trace, rows)
+
+    write_table(directory / "joined.parquet", len(segments.rows), part, run.flows)
 
 
-def card_columns(run: Run) -> Mapping[str, np.ndarray | pl.Series]:
-    """The postcards; columns that an imported run does not have are null."""
+def card_columns(run: Run, rows: slice = slice(None)) -> Part:
+    """Rows of the postcards; columns that an imported run does not have are null."""
     missing = imported.unavailable(run.experiment)
+    part = rows_of(run.postcards, rows)
     return {
-        name: nulls(name, len(values), values.dtype) if name in missing else values
-        for name, values in run.postcards.items()
+        name: nulls(name, len(values), values.dtype) if name in missing else values for name, values in part.items()
     }
 
 
@@ -58,37 +70,38 @@ def nulls(name: str, rows: int, kind: DTypeLike) -> pl.Series:
     return pl.Series(name, np.zeros(rows, dtype=kind)).set(pl.repeat(True, rows, eager=True), None)
 
 
-def tcp_columns(tcp: Columns) -> dict[str, np.ndarray | pl.Series]:
-    """The trace; unknown fields are null."""
-    some_unknown = tcp["unknown_fields"].any()
+def tcp_columns(tcp: Columns, rows: slice = slice(None), some_unknown: bool = True) -> Part:
+    """Rows of the trace; unknown fields are null. `some_unknown`: whether any row of the trace has unknown fields."""
+    part = rows_of(tcp, rows)
     return {
-        name: pl.Series(name, values).set(pl.Series(~known(tcp, name)), None) if some_unknown else values
-        for name, values in tcp.items()
+        name: pl.Series(name, values).set(pl.Series(~known(part, name)), None) if some_unknown else values
+        for name, values in part.items()
         if name != "unknown_fields"
     }
 
 
-def joined_columns(
-    run: Run, queue: Columns, segments: Segments, trace: TraceByFlow
-) -> dict[str, np.ndarray | pl.Series]:
-    """The joined table. A trace field is null if the packet has no trace record, or if the record lacks the field."""
-    rows = segments.rows
-    whole = len(rows) == len(queue["flags"])
+def joined_columns(run: Run, queue: Columns, segments: Segments, trace: TraceByFlow, part: slice = slice(None)) -> Part:
+    """Rows of the joined table. A trace field is null if the packet has no trace record, or if the record lacks the
+    field.
+    """
+    rows = segments.rows[part]
 
     def card(name: str) -> np.ndarray:
-        return queue[name] if whole else queue[name][rows]
+        return queue[name][rows]
 
     def traced(name: str, at: np.ndarray) -> pl.Series:
         values = trace.in_flight if name == "in_flight_packets" else run.tcp[name]
         missing = at == NONE
         if not len(values):
             return pl.Series(name, np.zeros(len(at), dtype=values.dtype)).set(pl.Series(missing), None)
+        at = np.maximum(at, 0)
         if name != "in_flight_packets":  # known for every record: estimated if the record lacks it
-            missing = missing | ~known(run.tcp, name)[np.maximum(at, 0)]
-        return pl.Series(name, values[np.maximum(at, 0)]).set(pl.Series(missing), None)
+            missing = missing | ~known({"unknown_fields": run.tcp["unknown_fields"][at]}, name)
+        return pl.Series(name, values[at]).set(pl.Series(missing), None)
 
     came, flags = card("enqueue_mono_ns"), card("flags")
     unknown_sojourn = nulls("sojourn_ns", len(rows), np.int64)
+    trace_row, ack_row = segments.trace_row[part], segments.ack_row[part]
     return {
         "enqueue_mono_ns": came,
         "flow": card("flow"),
@@ -98,22 +111,22 @@ def joined_columns(
         "depth_packets": card("depth_packets"),
         "dropped": (flags & CARD["POSTCARD_DROPPED"]) != 0,
         "ce_marked": (flags & CARD["POSTCARD_CE_MARKED"]) != 0,
-        "seq": segments.seq,
-        "payload_bytes": segments.payload_bytes,
-        "new_bytes": segments.new_bytes,
-        "retransmission": segments.retransmission,
-        "reordered": segments.reordered,
-        "trace_age_ns": (pl.Series(came) - traced("mono_ns", segments.trace_row)).alias("trace_age_ns"),
-        "cwnd_packets": traced("cwnd_packets", segments.trace_row),
-        "in_flight_packets": traced("in_flight_packets", segments.trace_row),
-        "srtt_us": traced("srtt_us", segments.trace_row),
-        "ca_state": traced("ca_state", segments.trace_row),
-        "packet_rtt_ns": (traced("mono_ns", segments.ack_row) - pl.Series(came)).alias("packet_rtt_ns"),
-        "retransmit_mono_ns": traced("mono_ns", segments.retransmit_row).alias("retransmit_mono_ns"),
+        "seq": segments.seq[part],
+        "payload_bytes": segments.payload_bytes[part],
+        "new_bytes": segments.new_bytes[part],
+        "retransmission": segments.retransmission[part],
+        "reordered": segments.reordered[part],
+        "trace_age_ns": (pl.Series(came) - traced("mono_ns", trace_row)).alias("trace_age_ns"),
+        "cwnd_packets": traced("cwnd_packets", trace_row),
+        "in_flight_packets": traced("in_flight_packets", trace_row),
+        "srtt_us": traced("srtt_us", trace_row),
+        "ca_state": traced("ca_state", trace_row),
+        "packet_rtt_ns": (traced("mono_ns", ack_row) - pl.Series(came)).alias("packet_rtt_ns"),
+        "retransmit_mono_ns": traced("mono_ns", segments.retransmit_row[part]).alias("retransmit_mono_ns"),
     }
 
 
-def table(columns: Mapping[str, np.ndarray | pl.Series], flows: Flows) -> pl.DataFrame:
+def table(columns: Part, flows: Flows, texts: Sequence[str]) -> pl.DataFrame:
     """The columns in file order, with the 5-tuple of each row's flow unless there are MAX_FLOWS flows or more.
 
     An Enum stores each 5-tuple once, but every reader of the file must read the whole list of 5-tuples. From
@@ -123,21 +136,33 @@ def table(columns: Mapping[str, np.ndarray | pl.Series], flows: Flows) -> pl.Dat
     first = [name for name in FIRST_COLUMNS if name in columns]
     frame = pl.DataFrame(dict(columns)).select(pl.col(first), pl.exclude(first))
     if len(flows) < MOST_CATEGORIES:
-        frame = frame.with_columns(five_tuple=pl.col("flow").cat.to(pl.Enum(flows.texts())))
+        frame = frame.with_columns(five_tuple=pl.col("flow").cat.to(pl.Enum(texts)))
     elif len(flows) < MAX_FLOWS:
-        frame = frame.with_columns(five_tuple=pl.Series(flows.texts()).gather(frame["flow"]))
+        frame = frame.with_columns(five_tuple=pl.Series(texts).gather(frame["flow"]))
     return frame
 
 
-def write_table(path: Path, columns: Mapping[str, np.ndarray | pl.Series], flows: Flows) -> None:
-    """Writes columns and their flows' 5-tuples to a Parquet file. Raises OSError, for example if the disk is full."""
-    write_frame(path, table(columns, flows))
+def write_table(path: Path, rows: int, part: Callable[[slice], Part], flows: Flows) -> None:
+    """Writes the rows of a table and their flows' 5-tuples to a Parquet file, `part` by part. Raises OSError, for
+    example if the disk is full.
+    """
+    texts = flows.texts() if len(flows) < MAX_FLOWS else []
+
+    def frames(*options: object) -> Iterator[pl.DataFrame]:
+        return (table(part(rows), flows, texts) for rows in slabs(rows, ROW_GROUP))
+
+    empty = table(part(slice(0, 0)), flows, texts)
+    _write(path, register_io_source(frames, schema=empty.schema) if rows else empty.lazy())
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
     """Writes a Parquet file. Raises OSError, for example if the disk is full."""
+    _write(path, frame.lazy())
+
+
+def _write(path: Path, frame: pl.LazyFrame) -> None:
     try:
-        frame.write_parquet(path, compression="zstd", compression_level=ZSTD_LEVEL, row_group_size=ROW_GROUP)
+        frame.sink_parquet(path, compression="zstd", compression_level=ZSTD_LEVEL, row_group_size=ROW_GROUP)
     except pl.exceptions.ComputeError as error:  # polars has the errno only in the text of its exception
         code = re.search(r"\(os error (\d+)\)", str(error))
         if code is None:

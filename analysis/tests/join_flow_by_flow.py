@@ -9,11 +9,12 @@ data classes with analysis/join/join.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from analysis.arithmetic.unwrap import near32
-from analysis.join.join import NONE, Segments
+from analysis.join.join import COLUMNS, NONE, Segments
 from analysis.join.retransmits import Retransmits, match
 from analysis.read.flows import FiveTuple
 from analysis.read.load import Run
@@ -41,7 +42,10 @@ def join_flow_by_flow(run: Run, queue: Columns) -> Expected:
     traces = {int(flow): np.flatnonzero(tcp["flow"] == flow) for flow in np.unique(tcp["flow"])}
     windows = {flow: rows[usable[rows]] for flow, rows in traces.items() if usable[rows].any()}
     rows = np.flatnonzero(queue["flags"] & CARD["POSTCARD_HAS_TCP"])
-    result = Segments.empty(rows, len(run.flows))
+    columns: dict[str, Any] = {
+        name: np.full(len(rows), NONE if name.endswith("_row") else 0, dtype=kind) for name, kind in COLUMNS.items()
+    }
+    result = Segments(**columns | {"rows": rows}, header_bytes=np.zeros(len(run.flows) + 1, dtype=np.uint8))
     copies, records = Retransmits(), Retransmits()
     largest: dict[int, int] = {}
     for flow in np.unique(queue["flow"][rows]).tolist():

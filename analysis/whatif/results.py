@@ -16,11 +16,11 @@ import polars as pl
 from analysis.figures import common
 from analysis.measure import metrics
 from analysis.read import complete_run
+from analysis.read.columns import Columns, rows_of
 from analysis.read.documents import Environment
 from analysis.read.link_rate import LinkRate
 from analysis.read.load import Run
 from analysis.read.postcards import dropped
-from analysis.read.raw import Columns
 from analysis.results.summary import plain
 from analysis.results.tables import write_frame
 from analysis.whatif import CAVEAT, figure, queue, stored
@@ -124,6 +124,7 @@ def _same(recorded: Columns, replayed: Columns) -> bool:
 
 
 def _frame(recorded: Columns, replayed: Columns) -> pl.DataFrame:
+    recorded = rows_of(recorded, slice(None))
     columns: dict[str, np.ndarray] = {name: recorded[name] for name in ("enqueue_mono_ns", "flow", "packet_bytes")}
     for suffix, cards in (("", replayed), ("_run", recorded)):
         columns |= {f"{name}{suffix}": cards[name] for name in SAME}

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""Columns in files against arrays in memory."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.read import columns
+from analysis.read.columns import ColumnFile, kinds, sort, sort_file
+
+
+def _in_file(directory: Path, arrays: dict[str, np.ndarray], step: int) -> columns.Columns:
+    rows = len(arrays["ns"])
+    file = ColumnFile(directory, kinds(arrays), rows)
+    for part in columns.slabs(rows, step):
+        file.append(columns.rows_of(arrays, part))
+    return file.columns()
+
+
+def test_column__acts_like_an_array(tmp_path: Path) -> None:
+    values = np.arange(1000, dtype=np.uint32)[::-1].copy()
+    (column,) = _in_file(tmp_path, {"ns": values}, 300).values()
+    rows = np.array([3, 999, 3])
+    for same in (lambda a: a[10:20], lambda a: a[::-7], lambda a: a[rows], lambda a: a[a > 990], lambda a: a[-1],
+                 lambda a: a & 3, lambda a: 2 * a, lambda a: np.diff(a), lambda a: a.max(), lambda a: a == values,
+                 lambda a: np.searchsorted(-1 * a.astype(np.int64), -rows)):  # fmt: skip
+        assert np.array_equal(same(column), same(values))
+        assert np.asarray(same(column)).dtype == np.asarray(same(values)).dtype
+    column[rows] = [1, 2, 3]
+    values[rows] = [1, 2, 3]
+    assert np.array_equal(column, values)
+    assert (list(tmp_path.iterdir()), len(column)) == ([], 1000)
+
+
+@pytest.mark.parametrize("most_apart", [0, 3, 40, 5000], ids="{} rows apart".format)
+def test_sort__in_a_file_is_the_sort_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_apart: int
+) -> None:
+    """Times ascend, but for rows that are up to so many rows out of place, and some are equal."""
+    monkeypatch.setattr(columns, "SLAB_ROWS", 64)
+    monkeypatch.setattr(columns, "SAMPLE_ROWS", 8)
+    random = np.random.default_rng(most_apart)
+    for rows in (0, 1, 200, 3000):
+        ns = (np.arange(rows) + random.integers(0, most_apart + 1, rows)) // 3
+        arrays = {"ns": ns, "depth": random.integers(0, 4, rows).astype(np.uint16), "row": np.arange(rows)}
+        for then in (None, "depth"):
+            expected = sort(dict(arrays), "ns", then)
+            assert (expected["ns"][1:] >= expected["ns"][:-1]).all()
+            found = sort_file(tmp_path, _in_file(tmp_path, arrays, 100), "ns", then)
+            assert all(np.array_equal(found[name], expected[name]) for name in arrays)
