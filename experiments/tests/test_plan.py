@@ -38,11 +38,11 @@ def setup(**given: object) -> Any:
 
 def test_processes__never_more_flows_than_iperf3_carries_and_no_port_twice() -> None:
     processes = run_plan.flow_processes(resolved(**REAL, cc="cubic:300,bbr:128,reno:1"), 1)
-    assert [(p.cc, p.flows) for p in processes] == [
+    assert [(p.group.cc, p.flows) for p in processes] == [
         ("cubic", 128), ("cubic", 128), ("cubic", 44), ("bbr", 128), ("reno", 1)]  # fmt: skip
     assert [p.server_port for p in processes] == list(range(5201, 5206))
     processes = run_plan.flow_processes(resolved(cc="cubic:300,bbr:2"), 1)
-    assert [(p.cc, p.flows, p.server_port) for p in processes] == [("cubic", 300, 5201), ("bbr", 2, 5202)]
+    assert [(p.group.cc, p.flows, p.server_port) for p in processes] == [("cubic", 300, 5201), ("bbr", 2, 5202)]
 
 
 @pytest.mark.parametrize(("given", "flows"), [({}, MAX_FLOWS), (REAL, MOST_IPERF3_FLOWS)])
