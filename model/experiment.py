@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Self
@@ -20,7 +21,7 @@ from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
 from hosts.tune.tcp_options import OPTIONS
 from lib import link_dynamics, link_trace
-from lib.frames import LEAST_IP_BYTES, MOST_IP_BYTES
+from lib.frames import ETHERNET_BYTES, LEAST_IP_BYTES, MOST_IP_BYTES
 from model.groups import TRAFFIC, AnyGroup, Datagrams, Finite, Group, Long, Programs
 from model.record import NotNegative, Positive, Record, Several, checked, one_of
 
@@ -161,10 +162,15 @@ class Experiment(Record):
         return tuple(group for group in self.groups if not isinstance(group, Datagrams))
 
     @property
+    def kinds(self) -> list[str]:
+        """The kinds of all groups, in the order of TRAFFIC."""
+        used = {group.kind for group in self.groups}
+        return [kind for kind in TRAFFIC if kind in used]
+
+    @property
     def traffic(self) -> str:
         """The kinds of all groups, with commas: long,finite."""
-        used = {group.kind for group in self.groups}
-        return ",".join(kind for kind in TRAFFIC if kind in used)
+        return ",".join(self.kinds)
 
     @property
     def open_loop(self) -> Datagrams | None:
@@ -224,6 +230,16 @@ class Experiment(Record):
         """Whether the TCP flows of the group ask for ECN."""
         return group.ecn == "on" if group.ecn else self.mode in MARKING_MODES
 
+    @property
+    def with_ecn(self) -> bool:
+        """Whether any TCP flow asks for ECN."""
+        return any(map(self.ecn_of, self.with_settings))
+
+    @property
+    def pacing_of_host(self) -> str | None:
+        """The kind of pacing, one for all groups that are paced."""
+        return next((group.pacing for group in self.with_settings if group.pacing), None)
+
     def without_texts(self) -> Self:
         """Without the texts of the user's own files, which a run has as files."""
         texts = {
@@ -242,6 +258,18 @@ class Experiment(Record):
         if self.rate_trace:
             return link_trace.parse(self.rate_trace.text or "")
         return link_dynamics.RateSchedule(self.rate_steps) if self.rate_steps else None
+
+    @property
+    def wire_share(self) -> Fraction:
+        """Wire bits per bit of the schedule, with full packets."""
+        of_ip = self.rate_schedule and self.rate_schedule.opportunities
+        return Fraction(self.wire_bytes, self.mtu_bytes) if of_ip else Fraction(1)
+
+    @cached_property
+    def peak_bps(self) -> int:
+        """The largest rate over one RTT, in wire bits/s."""
+        schedule = self.rate_schedule
+        return math.ceil(schedule.peak_bps(self.rtt_ns) * self.wire_share) if schedule else self.rate_bps
 
     @property
     def bdp_bps(self) -> int:
@@ -265,6 +293,11 @@ class Experiment(Record):
         digests do.
         """
         return self.without_texts().model_dump(mode="json", exclude_defaults=True, exclude=NOT_OF_A_POINT)
+
+    @property
+    def frame_bytes(self) -> int:
+        """A full frame as the switch counts it: Ethernet header included, FCS not."""
+        return self.mtu_bytes + ETHERNET_BYTES
 
     @property
     def packet_ns(self) -> float:

@@ -41,7 +41,7 @@ class Group(Record):
 
     number: NotNegative = 0
     start_ns: Positive | None = None
-    stop_ns: Positive | None = None
+    stop_ns: NotNegative | None = None
     rtt_ns: Positive | None = None  # the least
     rtt_spread_ns: NotNegative | None = None  # the largest less the least
     rtts_ns: Several[Positive] | None = None  # of classes of flows

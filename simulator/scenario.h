@@ -29,7 +29,7 @@ struct scenario_flow {
 	uint32_t source;	 /* IPv4 in host order; 0: the sender's first address */
 };
 
-enum { MOST_ACCESS_LINKS = 1000 }; // as in experiments/spec/paths.py
+enum { MOST_ACCESS_LINKS = 1000 }; // as in experiments/spec/transfers.py
 
 struct scenario {
 	const char *sender, *receiver; /* IPv4 */

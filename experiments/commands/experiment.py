@@ -15,7 +15,7 @@ from lib.terminal import complain, say
 from lib.words import PATHS
 
 if TYPE_CHECKING:
-    from experiments.spec.resolved import Resolved
+    from model.experiment import Experiment
 
 
 class Options(Keys):
@@ -98,7 +98,7 @@ def show(words: dict[str, Any], errors: list[BadValue]) -> int:
     return 0
 
 
-def _repeated(run: Path, words: dict[str, Any], errors: list[BadValue]) -> tuple[Resolved, int]:
+def _repeated(run: Path, words: dict[str, Any], errors: list[BadValue]) -> tuple[Experiment, int]:
     """The experiment of a stored run, and the number of its first repetition. Raises SpecError, InputError."""
     from experiments.commands import repeat
 
@@ -110,7 +110,7 @@ def _repeated(run: Path, words: dict[str, Any], errors: list[BadValue]) -> tuple
 
 def _resolve(
     words: dict[str, Any], file: str, errors: list[BadValue], only_show: bool = False, inventory: str = ""
-) -> Resolved:
+) -> Experiment:
     """The experiment of file and words together. Raises SpecError with the errors of both, and `errors`."""
     from experiments.lab import ns3
     from experiments.lab import virtual as virtual_lab

@@ -12,19 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from analysis.read import complete_run
 from controlplane.identity import committed_digest
 from experiments.lab import own_kernel
 from experiments.setup import environment
 from experiments.spec import congestion
-from experiments.spec.resolved import Resolved
 from lib import regular
 from lib.errors import BadValue, InputError
 from lib.terminal import one_line
 from model.experiment import OF_A_REPETITION, Experiment, Source
-from model.record import problems
 from runs import record
 from runs.names import RATE_DIRECTORY, REPETITION_NAME, SPEC_FILE
 from runs.quantities import at
@@ -33,6 +29,7 @@ from virtual.kernel.digests import read_json
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 SHOWN = 12  # digits of a digest
+OF_A_RUN = ("switch", "delay", "buffer_given", "start_spread_ns", "seed", "reps")  # an import may lack these
 
 
 def stored(file: str) -> Path | None:
@@ -43,7 +40,7 @@ def stored(file: str) -> Path | None:
     return path if file and path.is_dir() else None
 
 
-def read(run: Path, words: Mapping[str, object], errors: list[BadValue]) -> tuple[Resolved, int]:
+def read(run: Path, words: Mapping[str, object], errors: list[BadValue]) -> tuple[Experiment, int]:
     """The experiment of a stored run or repetition, and the number of its first repetition. Adds an error for each of
     `words`. Raises InputError.
     """
@@ -67,8 +64,8 @@ def read(run: Path, words: Mapping[str, object], errors: list[BadValue]) -> tupl
     return _resolved(first, stored).model_copy(update={"reps": reps}), stored.repetition
 
 
-def _resolved(repetition: Path, stored: Experiment) -> Resolved:
-    """The experiment without what a repetition adds."""
+def _resolved(repetition: Path, stored: Experiment) -> Experiment:
+    """The experiment without what a repetition adds. Raises InputError if it lacks what every run has."""
     known = stored.model_dump(exclude_unset=True, exclude=OF_A_REPETITION)
     if stored.congestion_sources:
         known["congestion_sources"] = [
@@ -76,12 +73,11 @@ def _resolved(repetition: Path, stored: Experiment) -> Resolved:
         ]
     if stored.rate_trace:
         known["rate_trace"] = _with_text(repetition / RATE_DIRECTORY, stored.rate_trace)
-    try:
-        if not NAME.fullmatch(stored.name or ""):
-            raise InputError(f"{repetition / SPEC_FILE}: name is not that of a run, so it cannot be repeated")
-        return Resolved.model_validate(known)
-    except ValidationError as error:
-        raise InputError(f"{repetition / SPEC_FILE}: {problems(error)}, so it cannot be repeated") from None
+    if not NAME.fullmatch(stored.name or ""):
+        raise InputError(f"{repetition / SPEC_FILE}: name is not that of a run, so it cannot be repeated")
+    if lacks := [f"{name} is missing" for name in OF_A_RUN if getattr(stored, name) is None]:
+        raise InputError(f"{repetition / SPEC_FILE}: {'; '.join(lacks)}, so it cannot be repeated")
+    return Experiment.model_validate(known)
 
 
 def _with_text(directory: Path, source: Source) -> Source:
@@ -96,7 +92,7 @@ def _with_text(directory: Path, source: Source) -> Source:
     return source.model_copy(update={"text": text})
 
 
-def compared(run: Path, spec: Resolved) -> tuple[list[str], list[str]]:
+def compared(run: Path, spec: Experiment) -> tuple[list[str], list[str]]:
     """(what is the same as in the run, what differs) of all that its numbers depend on, in words. Builds the kernel of
     users' own congestion controls. Raises RunError.
     """
@@ -120,7 +116,7 @@ def compared(run: Path, spec: Resolved) -> tuple[list[str], list[str]]:
     return same, different
 
 
-def _virtual_machine(spec: Resolved) -> dict[str, Any]:
+def _virtual_machine(spec: Experiment) -> dict[str, Any]:
     if spec.clock != "virtual" or spec.switch == "ns3":
         return {}
     return {"kernel": read_json(own_kernel.kernel_of(spec.congestion_sources) / "kernel.json")}

@@ -6,13 +6,12 @@ from __future__ import annotations
 from controlplane.targets import TARGETS
 from experiments.lab.interface import Lab
 from experiments.setup.deploy import inventory_of
-from experiments.spec import capabilities
-from experiments.spec.resolved import Resolved
+from model.experiment import Experiment
 
 
-def choose(spec: Resolved, inventory: str = "") -> Lab:
+def choose(spec: Experiment, inventory: str = "") -> Lab:
     """The lab of an experiment. Only a testbed has an `inventory`. Raises RunError if the inventory cannot be used."""
-    always = capabilities.on_testbed(TARGETS[spec.target].capabilities)
+    always = TARGETS[spec.target].capabilities.front_panel
     if inventory or always:
         from experiments.lab import linux_testbed, testbed
 

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from experiments.machine import reservation as machine
 from experiments.setup import missing
-from experiments.spec.resolved import Resolved
+from model.experiment import Experiment
 
 
 class Lab(ABC):
     """The defaults are those of a lab that needs this machine for itself."""
 
-    def __init__(self, spec: Resolved) -> None:
+    def __init__(self, spec: Experiment) -> None:
         self.spec = spec
         self.slow = 1.0  # this machine's time divided by the reference machine's time (machine_speed.py)
 
@@ -41,7 +41,7 @@ class Lab(ABC):
         time; none if repetitions run one after the other. Without `wait`, raises RunError if other experiments have the
         processors.
         """
-        with machine.for_real_time(machine.NAME, machine.Asking(self.spec.name, wait)):
+        with machine.for_real_time(machine.NAME, machine.Asking(self.spec.name or "", wait)):
             yield []
 
     @abstractmethod
@@ -56,6 +56,6 @@ class ParallelLab(Lab):
 
     @contextmanager
     def processors(self, wait: bool = True) -> Iterator[list[int]]:
-        asking = machine.Asking(self.spec.name, wait)
-        with machine.for_virtual_time(machine.NAME, self.spec.reps, asking) as numbers:
+        asking = machine.Asking(self.spec.name or "", wait)
+        with machine.for_virtual_time(machine.NAME, self.spec.reps or 1, asking) as numbers:
             yield numbers

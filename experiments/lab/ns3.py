@@ -23,13 +23,13 @@ from experiments.machine.host import Host
 from experiments.plan.repetition_plan import RunPlan
 from experiments.plan.run_plan import plan_run
 from experiments.setup import environment
-from experiments.spec.resolved import Resolved
 from experiments.spec.topology import RECEIVER, SENDER
 from hosts.traffic import epoll_flows
 from hosts.traffic.plan import LongFlowsPlan, parse
 from hosts.tune.tcp_options import LINUX
 from lib import syscalls
 from lib.errors import RunError
+from model.experiment import Experiment
 from runs import results
 
 SIMULATOR = host.BUILD / "simulator"
@@ -72,7 +72,7 @@ class Ns3Lab(ParallelLab):
         results.record(directory, world(plan, outcome, wall_s))
 
 
-def options(spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, directory: Path) -> list[str]:
+def options(spec: Experiment, plan: RunPlan, flows: LongFlowsPlan, directory: Path) -> list[str]:
     """The command line of the simulator, without its name."""
     marks_from = spec.ecn_threshold_packets
     numbers = {
@@ -81,7 +81,7 @@ def options(spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, directory: Path
         "ack-delay-ns": plan.settings.back_ns,
         "mtu": spec.mtu_bytes,
         "threshold-packets": spec.buffer_packets if marks_from is None else marks_from,
-        "limit-packets": spec.buffer_packets if spec.mode == "ecn" else spec.pool_packets,
+        "limit-packets": spec.buffer_packets if spec.mode == "ecn" else plan.sizes.pool_packets,
         "start-mono-ns": START_MONO_NS,
         "duration-ns": flows.duration_ns,
         "drain-ns": flows.drain_ns + spec.rtt_ns + 10**9,
@@ -95,8 +95,8 @@ def options(spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, directory: Path
         "pacing": spec.shared.pacing or "off", "mode": spec.mode, "directory": directory,
     }  # fmt: skip
     bound = {"window-packets": spec.shared.window_packets} if spec.shared.window_packets else {}
-    if spec.access_buffer_bytes:  # the queue of an access link has no limit: the socket buffer bounds it
-        bound["socket-bytes"] = spec.access_buffer_bytes // LINUX_MEMORY_PER_BYTE
+    if bytes_of_memory := plan.setup.get("tune_buffer_bytes"):  # the only limit of an access link's queue
+        bound["socket-bytes"] = bytes_of_memory // LINUX_MEMORY_PER_BYTE
     return [f"--{name}={value}" for name, value in (numbers | texts | bound).items()]
 
 
@@ -142,7 +142,7 @@ def simulate(words: list[str], flows: str, directory: Path, processor: int | Non
 
 
 def documents(
-    spec: Resolved, plan: RunPlan, flows: LongFlowsPlan, outcome: dict[str, Any]
+    spec: Experiment, plan: RunPlan, flows: LongFlowsPlan, outcome: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """The JSON files of a repetition, keyed by their names without .json. Fields about programs that a simulation does
     not have are left out.

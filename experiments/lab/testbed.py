@@ -35,11 +35,11 @@ from experiments.plan.switches import packets_waiting, plain
 from experiments.setup import environment, missing, playbooks
 from experiments.setup.deploy import read_inventory
 from experiments.spec import disk
-from experiments.spec.resolved import Resolved
 from experiments.spec.topology import INTERFACE, LINE
 from hosts.lease import RUNTIME, Neighbour
 from lib.errors import RunError
 from lib.units import Quantity, parse
+from model.experiment import Experiment
 from runs import results
 from runs.names import REPETITION
 
@@ -142,7 +142,7 @@ def _is_address(text: Any) -> bool:
 class InventoryLab(Lab):
     """The lab of the machines of an inventory."""
 
-    def __init__(self, spec: Resolved, testbed: Testbed) -> None:
+    def __init__(self, spec: Experiment, testbed: Testbed) -> None:
         super().__init__(spec)
         self.testbed = testbed
 
@@ -205,7 +205,7 @@ def write_spec(plan: RunPlan, testbed: Testbed, directory: Path, by_netem: bool)
 
 @contextmanager
 def played(
-    spec: Resolved, plan: RunPlan, directory: Path, testbed: Testbed, addresses: Mapping[str, str]
+    spec: Experiment, plan: RunPlan, directory: Path, testbed: Testbed, addresses: Mapping[str, str]
 ) -> Iterator[Callable[..., None]]:
     """Reserves and prepares the machines, and starts programs. At the end, even after a failure, stops the programs,
     fetches their files and restores the machines. `addresses` are the destination and the source of postcards.

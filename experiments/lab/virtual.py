@@ -24,9 +24,9 @@ from experiments.plan.run_plan import plan_run
 from experiments.plan.sizes import sizes
 from experiments.setup import environment, playbooks, setup_cache
 from experiments.spec import cc_parameters
-from experiments.spec.resolved import Resolved
 from lib import owner
 from lib.errors import RunError
+from model.experiment import Experiment
 from runs import results
 from virtual import RUN_DIRECTORY, memory, offers
 from virtual.kernel import choice, config
@@ -140,7 +140,7 @@ def machine_job(plan: RunPlan, directory: Path, processor: int | None, kernel: P
     )
 
 
-def refused_parameters(spec: Resolved, kernel: Path) -> list[str]:
+def refused_parameters(spec: Experiment, kernel: Path) -> list[str]:
     """A line for the first parameter of `spec` that is malformed, that `kernel` lacks, or that `kernel` does not
     accept.
     """

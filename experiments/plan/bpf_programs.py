@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.machine import host
-from experiments.spec.resolved import Resolved
 from hosts.congestion_bpf import objects
+from model.experiment import Experiment
 
 MOST_NAME = 15  # TCP_CA_NAME_MAX is 16 with the zero
 DIGITS = string.digits + string.ascii_lowercase
@@ -55,7 +55,7 @@ class Programs:
 NO_PROGRAMS = Programs()
 
 
-def texts(spec: Resolved) -> dict[str, tuple[str, str]]:
+def texts(spec: Experiment) -> dict[str, tuple[str, str]]:
     """Name -> file and text of each algorithm of `spec` that must be loaded as BPF."""
     given = {source.name: (source.file, source.text or "") for source in spec.congestion_sources or ()}
     known, own_sources = host.in_kernel(), objects.own_sources()
@@ -64,7 +64,7 @@ def texts(spec: Resolved) -> dict[str, tuple[str, str]]:
     return given | {name: (own_sources[name].name, own_sources[name].read_text()) for name in lacking}
 
 
-def load_and_check(spec: Resolved) -> list[str]:
+def load_and_check(spec: Experiment) -> list[str]:
     """Compiles the algorithms of `spec` and has the kernel verify them; returns a line for each problem."""
     try:
         wanted = _objects(spec)
@@ -75,13 +75,13 @@ def load_and_check(spec: Resolved) -> list[str]:
     return []
 
 
-def programs(spec: Resolved, repetition: int) -> Programs:
+def programs(spec: Experiment, repetition: int) -> Programs:
     """The BPF programs of a repetition. Raises ObjectError."""
     wanted = _objects(spec)
     return Programs(wanted, {name: kernel_name(name, repetition, place) for place, name in enumerate(wanted)})
 
 
-def _objects(spec: Resolved) -> dict[str, Path]:
+def _objects(spec: Experiment) -> dict[str, Path]:
     wanted = texts(spec)
     if len(wanted) > MOST_PROGRAMS:
         raise objects.ObjectError(f"{len(wanted)} algorithms as BPF; allowed: {MOST_PROGRAMS} in a run")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 
-from experiments.spec.resolved import Resolved
+from experiments.spec import demand
+from model.experiment import Experiment
 from runs.thinned import KEEP, OF_PACKETS, removes
 
 SETUP_S = 3.2  # the plan; boot, set-up and end of the machine and its hosts
@@ -28,12 +29,12 @@ SUMMARY_S = 0.5  # analysis of a run that keeps neither packet tables nor figure
 SUMMARY_PACKET_S = 2e-6
 
 
-def traffic_s(spec: Resolved) -> float:
+def traffic_s(spec: Experiment) -> float:
     """Wall time of the traffic, without set-up and analysis."""
     more_s = PROCESS_PACKET_S if spec.switch == "process" else 0.0
     more_s += OTHER_PACKET_S if spec.target != "soft" else 0.0
-    of_driver_s = driver_traffic_s(spec.packets, spec.frame_bytes, spec.flows_at_once, spec.traffic_ns / 1e9)
-    return of_driver_s + spec.packets * more_s
+    packets, flows = demand.data_packets(spec), spec.flows + demand.open_finite_flows(spec)
+    return driver_traffic_s(packets, spec.frame_bytes, flows, demand.traffic_ns(spec) / 1e9) + packets * more_s
 
 
 def driver_traffic_s(packets: float, frame_bytes: int, flows: int, virtual_s: float) -> float:
@@ -41,24 +42,24 @@ def driver_traffic_s(packets: float, frame_bytes: int, flows: int, virtual_s: fl
     return packets * (PACKET_S + BYTE_S * frame_bytes) + FLOW_S * flows + VIRTUAL_S * virtual_s
 
 
-def tick_s(spec: Resolved) -> float:
+def tick_s(spec: Experiment) -> float:
     """Virtual time between two progress reports. The interval must depend on the spec only: each report changes the
     machine's schedule, and the same spec must give the same bytes.
     """
     looks = max(LEAST_LOOKS, math.ceil(traffic_s(spec) / LOOK_EVERY_S))
-    return spec.traffic_ns / 1e9 / looks
+    return demand.traffic_ns(spec) / 1e9 / looks
 
 
-def analysis_s(spec: Resolved, keep: str = KEEP[0]) -> float:
+def analysis_s(spec: Experiment, keep: str = KEEP[0]) -> float:
     """Wall time of the analysis of a repetition that a sweep will thin to `keep`."""
     if removes(keep, OF_PACKETS[0]):
-        return SUMMARY_S + SUMMARY_PACKET_S * spec.packets
-    return ANALYSIS_S + ANALYSIS_PACKET_S * spec.packets
+        return SUMMARY_S + SUMMARY_PACKET_S * demand.data_packets(spec)
+    return ANALYSIS_S + ANALYSIS_PACKET_S * demand.data_packets(spec)
 
 
-def repetition_s(spec: Resolved, slow: float = 1.0, keep: str = KEEP[0]) -> float:
+def repetition_s(spec: Experiment, slow: float = 1.0, keep: str = KEEP[0]) -> float:
     """Wall time of the whole repetition. In real time a slow machine prolongs the analysis only."""
-    recorded_s = (spec.connect_ns + spec.traffic_ns) / 1e9 + REAL_OVERHEAD_S
+    recorded_s = (demand.connect_ns(spec) + demand.traffic_ns(spec)) / 1e9 + REAL_OVERHEAD_S
     return slow * analysis_s(spec, keep) + (
         slow * (SETUP_S + traffic_s(spec)) if spec.clock == "virtual" else recorded_s
     )

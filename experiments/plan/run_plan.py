@@ -25,8 +25,7 @@ from experiments.plan.configure import TCP, SwitchSettings
 from experiments.plan.repetition_plan import Durations, RunPlan
 from experiments.plan.sizes import sizes
 from experiments.plan.switches import BOTTLENECK
-from experiments.spec import capabilities, pacing, programs, tcp_options, topology
-from experiments.spec.resolved import Resolved
+from experiments.spec import demand, pacing, programs, tcp_options, topology
 from experiments.spec.topology import HOSTS, RECEIVER, SENDER, Network
 from experiments.spec.traffic import (
     CLIENT_PORT_OFFSETS,
@@ -73,11 +72,11 @@ class FlowProcess(NamedTuple):
         return {name: getattr(self, name) for name in names}
 
 
-def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> RunPlan:
+def plan_run(spec: Experiment, repetition: int, bpf: Programs = NO_PROGRAMS) -> RunPlan:
     """The plan of repetition `repetition` (from 1), with the BPF programs of a run in real time."""
     of = _Repetition(spec, repetition, bpf)
     return RunPlan(
-        title=f"repetition {repetition} of {spec.reps}" if spec.reps > 1 else spec.name,
+        title=f"repetition {repetition} of {spec.reps}" if (spec.reps or 1) > 1 else spec.name or "",
         target=spec.target,
         stored_spec=of.stored.dump(),
         congestion_sources=[source.dump() for source in spec.congestion_sources or ()],
@@ -90,21 +89,21 @@ def plan_run(spec: Resolved, repetition: int, bpf: Programs = NO_PROGRAMS) -> Ru
         setup=of.setup(),
         sizes=of.sizes,
         durations=Durations(
-            connect_ns=spec.connect_ns,
+            connect_ns=demand.connect_ns(spec),
             unmeasured_ns=of.start_spread_ns + spec.warmup_ns,
             traffic_ns=of.traffic_ns,
-            round_trip_ns=spec.farthest_rtt_ns,
+            round_trip_ns=demand.farthest_rtt_ns(spec),
             tick_s=cost.tick_s(spec),
             repetition_s=cost.repetition_s(spec),
             analysis_s=cost.analysis_s(spec),
         ),
-        machine_seed=spec.seed * 1_000_003 + repetition,
+        machine_seed=(spec.seed or 0) * 1_000_003 + repetition,
         kernel_names=dict(bpf.names),
         kernel_parameters=pacing.kernel_parameters(spec.pacing_of_host),
     )
 
 
-def network(spec: Resolved) -> Network:
+def network(spec: Experiment) -> Network:
     """The namespaces of the lab, and their links."""
     soft = spec.target == "soft"
     return Network(
@@ -117,25 +116,25 @@ def network(spec: Resolved) -> Network:
     )
 
 
-def inventory_groups(spec: Resolved) -> list[str]:
+def inventory_groups(spec: Experiment) -> list[str]:
     """The groups of the inventory that take part in the run."""
     can = TARGETS[spec.target].capabilities
-    line = [] if can.links or capabilities.on_testbed(can) else [LINES]
+    line = [] if can.links or can.front_panel else [LINES]
     return [spec.target, *line, "collectors", "senders", "receivers"]
 
 
-def queue(spec: Resolved, port: int) -> Queue:
+def queue(spec: Experiment, port: int) -> Queue:
     """The queue of a port, if the switch has its own queues. The queue's limit is far above the policy's threshold:
     only the P4 program drops, and it reports every drop. The ports of postcards and ACKs have no rate.
     """
     if port != BOTTLENECK:
-        return Queue(limit_packets=spec.pool_packets)
+        return Queue(limit_packets=demand.pool_packets(spec))
     if spec.rate_pps is not None:
-        return Queue(rate_pps=spec.rate_pps, limit_packets=spec.pool_packets)
-    return Queue(rate_bps=spec.rate_bps, limit_packets=spec.pool_packets)
+        return Queue(rate_pps=spec.rate_pps, limit_packets=demand.pool_packets(spec))
+    return Queue(rate_bps=spec.rate_bps, limit_packets=demand.pool_packets(spec))
 
 
-def policy(spec: Resolved) -> Policy:
+def policy(spec: Experiment) -> Policy:
     """The queue policy of the bottleneck: in bytes if BUF is in bytes, else in packets."""
     in_bytes = spec.threshold_bytes is not None
     unit = Unit.BYTES if in_bytes else Unit.PACKETS
@@ -149,17 +148,17 @@ def policy(spec: Resolved) -> Policy:
     return TailDrop(buffer, unit)
 
 
-def flow_processes(spec: Resolved, repetition: int) -> list[FlowProcess]:
+def flow_processes(spec: Experiment, repetition: int) -> list[FlowProcess]:
     """The processes of the traffic. SEED and `repetition` select the client ports, and so the flows' hashes."""
     first_port = FIRST_CLIENT_PORT + random.Random(f"ports {spec.seed} {repetition}").randrange(CLIENT_PORT_OFFSETS)
     result: list[FlowProcess] = []
-    for group, flows in spec.process_flows:
+    for group, flows in demand.process_flows(spec):
         result.append(FlowProcess(group, flows, FIRST_SERVER_PORT + len(result), first_port))
         first_port += flows
     return result
 
 
-def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
+def extra_delays_ns(spec: Experiment, repetition: int) -> list[int]:
     """Each flow's delay beyond RTT: even steps from 0 to RTT_SPREAD, shuffled among the flows by SEED and repetition.
 
     Random draws would change the distribution of RTTs between repetitions. With even steps only the assignment of RTTs
@@ -183,10 +182,10 @@ def extra_delays_ns(spec: Resolved, repetition: int) -> list[int]:
 class _Repetition:
     """The parts of a repetition's plan, and what they share."""
 
-    def __init__(self, spec: Resolved, repetition: int, bpf: Programs) -> None:
+    def __init__(self, spec: Experiment, repetition: int, bpf: Programs) -> None:
         self.spec, self.repetition, self.bpf = spec, repetition, bpf
-        self.seed = spec.seed << 16 | repetition  # of the traffic
-        self.start_spread_ns, self.traffic_ns = spec.start_spread_ns, spec.traffic_ns
+        self.seed = (spec.seed or 0) << 16 | repetition  # of the traffic
+        self.start_spread_ns, self.traffic_ns = spec.start_spread_ns or 0, demand.traffic_ns(spec)
         self.sizes = sizes(spec)
         self.processes = flow_processes(spec, repetition)
         self.finite = list(zip(spec.finite, self._finite_ports(), strict=True))
@@ -323,7 +322,7 @@ class _Repetition:
         spec = self.spec
         if not spec.has_own_settings:
             return group.times_ns
-        buffer_bytes = spec.socket_buffer_bytes(group.access_bps) if group.access_bps else 0
+        buffer_bytes = demand.socket_buffer_bytes(spec, group.access_bps) if group.access_bps else 0
         return {
             **pacing.options(group.pacing, group.window_packets, spec.clock),
             **_given(buffer_bytes=buffer_bytes),
@@ -339,9 +338,9 @@ class _Repetition:
                 "duration_ns": spec.warmup_ns + spec.duration_ns,
                 "start_spread_ns": self.start_spread_ns,
                 "seed": self.seed,
-                "connect_interval_ns": spec.connect_interval_ns,
+                "connect_interval_ns": demand.connect_interval_ns(spec),
                 # The sockets stay open for the ACKs of the last measured packets.
-                "drain_ns": spec.longest_rtt_ns,
+                "drain_ns": demand.longest_rtt_ns(spec),
             }
         groups = [
             {"cc": process.group.cc, **process.ports(), **self._own_options(process.group)}
@@ -372,9 +371,9 @@ class _Repetition:
     def setup(self) -> dict[str, Any]:
         """The playbooks' variables. Options that depend on the experiment are here, all others in the roles."""
         spec, sized, bpf = self.spec, self.sizes, self.bpf
-        window_rtt_share = spec.farthest_rtt_ns / spec.rtt_ns
-        window_packets = spec.most_bdp_packets * window_rtt_share + spec.buffer_packets
-        buffer_bytes, unsent_bytes = spec.access_buffer_bytes, spec.unsent_bytes
+        window_rtt_share = demand.farthest_rtt_ns(spec) / spec.rtt_ns
+        window_packets = demand.most_bdp_packets(spec) * window_rtt_share + spec.buffer_packets
+        buffer_bytes, unsent_bytes = demand.access_buffer_bytes(spec), demand.unsent_bytes(spec)
         # The ports of long flows and datagrams; without both, a port on which nobody listens. Finite flows are not
         # traced. The tracer takes one range of ports, so programs are traced only if there are no finite flows.
         traced_ports = f"{FIRST_SERVER_PORT}-{FIRST_SERVER_PORT + max(len(self.processes), 1) - 1}"

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 from experiments.plan.repetition_plan import Sizes
-from experiments.spec import programs, topology
-from experiments.spec.resolved import POOL_PACKET_BYTES, Resolved
+from experiments.spec import demand, programs, topology
 from hosts.tune.tcp_options import LINUX
+from model.experiment import Experiment
 
 FRAME_EXTRA_BYTES = 18  # Ethernet header and a VLAN tag
 BODY_BYTES = 1280  # of a packet in a driver, beside the pool: the skb that holds the sender's pages
@@ -39,26 +39,29 @@ SWITCH_RINGS_MIB = 3 * 64  # if the switch is a process
 OTHER_SWITCH_MIB = 256  # a switch that is not ours: BMv2's threads and Thrift, and our control plane's modules
 
 
-def sizes(spec: Resolved) -> Sizes:
+def sizes(spec: Experiment) -> Sizes:
     """The memory of one repetition."""
     frame_bytes = max(spec.mtu_bytes, topology.COLLECTOR_MTU_BYTES) + FRAME_EXTRA_BYTES
     ring_mib = _trace_ring_mib(spec)
-    windows = spec.most_bdp_packets * spec.farthest_rtt_ns // spec.rtt_ns + spec.buffer_packets
-    windows += min(spec.access_queues_packets, spec.pool_packets)
+    windows = demand.most_bdp_packets(spec) * demand.farthest_rtt_ns(spec) // spec.rtt_ns + spec.buffer_packets
+    pool_packets, open_flows = demand.pool_packets(spec), demand.open_finite_flows(spec)
+    windows += min(demand.access_queues_packets(spec), pool_packets)
     with_sack = (spec.tcp or LINUX)["sack"] == "on"
     each = SEGMENTS_PER_WINDOW_PACKET if with_sack else SEGMENTS_PER_WINDOW_PACKET_WITHOUT_SACK
     unsent = UNSENT_PER_WINDOW_PACKET * windows
-    if spec.unsent_bytes is not None:
-        unsent = spec.flows * -(-spec.unsent_bytes // spec.mtu_bytes)
+    if (unsent_bytes := demand.unsent_bytes(spec)) is not None:
+        unsent = spec.flows * -(-unsent_bytes // spec.mtu_bytes)
     tcp_bytes = (each * windows + unsent) * (spec.wire_bytes + SEGMENT_BYTES)
-    tcp_bytes += (spec.flows + _open_flows(spec)) * FLOW_TCP_BYTES
-    if spec.access_buffer_bytes is not None:
-        tcp_bytes = min(tcp_bytes, spec.flows_at_once * (SOCKETS * spec.access_buffer_bytes + FLOW_TCP_BYTES))
-    pool_bytes = spec.pool_packets * (frame_bytes + POOL_PACKET_BYTES)
+    tcp_bytes += (spec.flows + open_flows) * FLOW_TCP_BYTES
+    if (buffer_bytes := demand.access_buffer_bytes(spec)) is not None:
+        tcp_bytes = min(tcp_bytes, (spec.flows + open_flows) * (SOCKETS * buffer_bytes + FLOW_TCP_BYTES))
+    pool_bytes = pool_packets * (frame_bytes + demand.POOL_PACKET_BYTES)
     rings_mib = ring_mib + (SWITCH_RINGS_MIB if spec.switch == "process" else 0)
-    other_bytes = pool_bytes + windows * BODY_BYTES + spec.flows * FLOW_BYTES + _finite_bytes(spec)
+    # Of finite flows also the sockets that are open at the same time, without TCP's buffers.
+    finite_bytes = int(demand.finite_flows(spec) * FINITE_FLOW_BYTES + open_flows * FLOW_BYTES)
+    other_bytes = pool_bytes + windows * BODY_BYTES + spec.flows * FLOW_BYTES + finite_bytes
     return Sizes(
-        pool_packets=spec.pool_packets,
+        pool_packets=pool_packets,
         frame_bytes=frame_bytes,
         trace_ring_mib=ring_mib,
         trace_read_ms=_trace_read_ms(spec, ring_mib),
@@ -71,23 +74,12 @@ def sizes(spec: Resolved) -> Sizes:
     )
 
 
-def _finite_bytes(spec: Resolved) -> int:
-    """Memory of all finite flows, and of the sockets that are open at the same time, without TCP's buffers."""
-    planned = sum(group.flows(spec.traffic_ns) for group in spec.finite)
-    return int(planned * FINITE_FLOW_BYTES + _open_flows(spec) * FLOW_BYTES)
-
-
-def _open_flows(spec: Resolved) -> int:
-    """The most finite flows that are open at the same time."""
-    return math.ceil(sum(group.open_flows(spec.traffic_ns) for group in spec.finite))
-
-
-def _trace_ring_mib(spec: Resolved) -> int:
+def _trace_ring_mib(spec: Experiment) -> int:
     """A ring with room for the events of TRACER_PERIOD_S, four per packet: a power of two from 16 to 1024 MiB."""
     return min(1024, max(16, 1 << math.ceil(math.log2(max(_trace_mib_a_second(spec) * TRACER_PERIOD_S, 1)))))
 
 
-def _trace_read_ms(spec: Resolved, ring_mib: int) -> int:
+def _trace_read_ms(spec: Experiment, ring_mib: int) -> int:
     """The interval at which a tracer in virtual time empties its ring: as long as the ring and MOST_TRACER_PERIOD_S
     allow, because each reading wakes a process.
     """
@@ -95,6 +87,6 @@ def _trace_read_ms(spec: Resolved, ring_mib: int) -> int:
     return int(1000 * max(period_s, TRACER_PERIOD_S))
 
 
-def _trace_mib_a_second(spec: Resolved) -> float:
+def _trace_mib_a_second(spec: Experiment) -> float:
     """The rate of a trace with four events per packet."""
     return 4 * spec.peak_bps / (8 * spec.wire_bytes) * TRACE_EVENT_BYTES / (1 << 20)

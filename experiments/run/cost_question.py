@@ -13,21 +13,22 @@ from analysis.wording.formats import duration, si
 from experiments.machine import machine_speed
 from experiments.plan import cost
 from experiments.spec import disk
-from experiments.spec.resolved import Resolved
 from lib.errors import RunError
 from lib.terminal import say
+from model.experiment import Experiment
 
 ASK_S = 600.0
 ASK_BYTES = 5 * 10**9
 
 
-def ask(spec: Resolved, at_once: int, yes: bool) -> float:
+def ask(spec: Experiment, at_once: int, yes: bool) -> float:
     """Prints the expected time and disk space. Returns how slow this machine is (machine_speed.py). Raises RunError if
     time or disk space need the user's yes and do not get it.
     """
-    slow = machine_speed.slowness(min(at_once, spec.reps))
-    rounds = math.ceil(spec.reps / max(at_once, 1))
-    alone_s, size = cost.repetition_s(spec) * rounds, disk.expected_bytes(spec) * spec.reps
+    reps = spec.reps or 1
+    slow = machine_speed.slowness(min(at_once, reps))
+    rounds = math.ceil(reps / max(at_once, 1))
+    alone_s, size = cost.repetition_s(spec) * rounds, disk.expected_bytes(spec) * reps
     of_disk = f"{si(float(size), 'B')} of disk"
     expected = f"about {duration(cost.repetition_s(spec, slow) * rounds)} and {of_disk}"
     say(f"expected: {expected}{machine_speed.explained(slow)}")

@@ -23,10 +23,10 @@ from experiments.run.side_by_side import run_each
 from experiments.run.terminal_headline import headline, took
 from experiments.run.terminal_results import Outcome, outcome, show_all, show_one
 from experiments.spec import disk
-from experiments.spec.resolved import Resolved
 from lib import owner
 from lib.errors import Interrupted, RunError
 from lib.terminal import complain, say
+from model.experiment import Experiment
 from runs import results
 from runs.aborted import Cause
 from runs.verdict import Area
@@ -36,7 +36,7 @@ PROCESSES_MIB = 128  # of Python, beside each repetition that is recorded
 
 
 def run(
-    spec: Resolved, results_directory: Path, inventory: str = "", yes: bool = False, wait: bool = True,
+    spec: Experiment, results_directory: Path, inventory: str = "", yes: bool = False, wait: bool = True,
     in_virtual_time: Callable[[], str | None] = lambda: None, first: int = 1,
 ) -> int:  # fmt: skip
     """Runs the whole experiment, on a testbed if `inventory` is given or the target needs a testbed. Returns the exit
@@ -54,7 +54,7 @@ def run(
             for repetition in results.unanalysed(results_directory):
                 complain(f"note: {repetition} was recorded but not analysed: {results.replay_command(repetition)}")
             check_room(lab, results_directory, len(processors))
-            directory = results.create(results_directory, spec.name, time.time())
+            directory = results.create(results_directory, spec.name or "", time.time())
             until_the_end.enter_context(results.running(directory))
         say(headline(spec, directory))
         try:
@@ -90,7 +90,7 @@ def check_room(lab: Lab, directory: Path, at_once: int, beside_mib: int = PROCES
 
 def repeat_all(lab: Lab, directory: Path, processors: list[int], first: int = 1) -> list[Outcome]:
     """Records and analyses every repetition, from number `first`. Several processors record in parallel."""
-    numbers = list(range(first, first + lab.spec.reps))
+    numbers = list(range(first, first + (lab.spec.reps or 1)))
     outcomes = []
     if len(processors) > 1:
         begin = time.monotonic()
@@ -129,15 +129,18 @@ def record(lab: Lab, number: int, repetition: Path, processor: int | None = None
         raise
 
 
-def conclude(spec: Resolved, number: int, repetition: Path, begin_s: float, analyst: Analyst | None = None) -> Outcome:
+def conclude(
+    spec: Experiment, number: int, repetition: Path, begin_s: float, analyst: Analyst | None = None
+) -> Outcome:
     """Analyses a repetition, in the waiting process if there is one. Shows its results and the time since `begin_s`.
     With several repetitions shows only one line.
     """
-    of = f" repetition {number} of {spec.reps}" if spec.reps > 1 else ""
+    reps = spec.reps or 1
+    of = f" repetition {number} of {reps}" if reps > 1 else ""
     print(f"analysing{of}", flush=True)
     result = outcome(number, analyst.analyse() if analyst else analyse(repetition), repetition)
     time_taken = took(spec, time.monotonic() - begin_s)
-    if spec.reps == 1:
+    if reps == 1:
         show_one(result, time_taken)
     else:
         say(f"  {'valid' if result.valid else 'NOT VALID'}, after {time_taken}")

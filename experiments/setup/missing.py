@@ -13,8 +13,8 @@ from controlplane import bmv2_client
 from controlplane.switch import SwitchError
 from controlplane.targets import TARGETS
 from experiments.machine import cell, host, p4_program
-from experiments.spec.resolved import Resolved
 from lib.errors import RunError
+from model.experiment import Experiment
 from virtual import PATH
 
 BTF = Path("/sys/kernel/btf/vmlinux")
@@ -33,7 +33,7 @@ TOOLS = {
 }
 
 
-def of(spec: Resolved, in_the_lab: bool = True) -> list[str]:
+def of(spec: Experiment, in_the_lab: bool = True) -> list[str]:
     """Everything that `spec` needs and this host lacks, one line each with what to do; empty if nothing. Without
     `in_the_lab` the run's hosts are other machines, whose programs are not checked here.
     """
@@ -69,7 +69,7 @@ def programs(target: str) -> list[str]:
     ]
 
 
-def _clients(spec: Resolved) -> list[str]:
+def _clients(spec: Experiment) -> list[str]:
     """A line if this machine lacks the modules that reach the target."""
     if spec.target != "bmv2":
         return []

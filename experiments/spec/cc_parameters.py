@@ -8,7 +8,7 @@ In real time a parameter would apply to the whole machine and change other conne
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from virtual.kernel import config
 
@@ -36,20 +36,6 @@ def read_parameters(value: object) -> dict[str, str]:
             raise ValueError(f"sets {name} twice; allowed: once")
         result[name] = match[3]
     return result
-
-
-def problem(given: Mapping[str, str], clock: str, where: str, used: Collection[str]) -> str | None:
-    """Why the parameters cannot be set, as the `problem` of a BadValue. `where` names SWITCH=ns3 or a testbed, which do
-    not run our kernel, and is else empty; `used` are the algorithms of the flows.
-    """
-    if where:
-        return f"sets modules of the virtual-time kernel; {where} has none; allowed: with CLOCK=virtual in the lab"
-    if clock != "virtual":
-        return "would change all connections of this machine; allowed: with CLOCK=virtual only"
-    unused = [name for name in given if name.split(".")[0] not in used]
-    if unused:
-        return f"sets {unused[0]}, but no flow has that congestion control; allowed: parameters of {', '.join(used)}"
-    return None
 
 
 def module(algorithm: str) -> str:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
-from experiments.machine.host import Host
 from lib import regular
 from model.experiment import Source
-from virtual.kernel import config
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,14}")
 MOST_BYTES = 1 << 20
@@ -51,24 +48,3 @@ def read(word: str) -> Source:
     except OSError as error:
         raise ValueError(f"names {word}, which cannot be read: {error.strerror}; give the path of a C file") from None
     return Source(name=name, file=path.name, sha256=hashlib.sha256(content).hexdigest(), text=text)
-
-
-def problem(source: Source, host: Host, clock: str, where: str) -> str | None:
-    """Why this source cannot run; continues a sentence that begins with the value. `where` names SWITCH=ns3 or a
-    testbed, which cannot run a user's congestion control, and is else empty.
-    """
-    if where:
-        return f"names a file, which {where} cannot run; allowed: the name of an algorithm, as in cubic"
-    taken = {*config.OF_LINUX, *config.OURS, *(host.congestion_controls or ())}
-    if source.name in taken:
-        return f"names {source.file}, but {source.name} exists already; allowed: a file with another name"
-    if clock == "virtual" and source.file.endswith(BPF):
-        return f"names {source.file}, which is BPF, and the virtual-time kernel has none; allowed: with CLOCK=real only"
-    if clock == "real" and host.bpf_lacks:
-        return f"names a file, which in real time needs {host.bpf_lacks}; allowed: with CLOCK=virtual"
-    return None
-
-
-def in_spec(sources: Iterable[Source]) -> tuple[Source, ...]:
-    """The sources as a field of the experiment."""
-    return tuple(sorted(sources, key=lambda source: source.name))

@@ -16,7 +16,7 @@ from lib.errors import RunError
 from lib.terminal import located
 
 if TYPE_CHECKING:
-    from experiments.spec.resolved import Resolved
+    from model.experiment import Experiment
 
 # If less is free, the run stops while files can still be closed properly. The reserve has room for one second of blocks
 # of postcards and trace, at the rates that this machine can carry, and for the summaries.
@@ -32,41 +32,43 @@ IPERF3_STREAM_BYTES = 128 << 10  # of a stream's buffer, a file in TMPDIR
 TRACED_SHARE, EXPECTED_DERIVED_SHARE, EXPECTED_REST_BYTES = 0.55, 0.3, 3 * 10**6
 
 
-def estimate_bytes(spec: Resolved) -> int:
+def estimate_bytes(spec: Experiment) -> int:
     """The most bytes that one repetition writes: a postcard and a trace record for each packet of a full link and for
     the packets of each finite flow's handshake and end, the tables derived from these records, logs and figures.
     """
+    from experiments.spec import demand
     from wire.formats import BLOCK, POSTCARD, TCP_RECORD
 
     record_bytes = POSTCARD.length + BLOCK.const["BLOCK_STAMP_BYTES"] + TCP_RECORD.length
-    packets = spec.packets + LEAST_FLOW_PACKETS * _finite_flows(spec)
+    # `data_packets` counts full packets, so tiny flows have more.
+    packets = demand.data_packets(spec) + LEAST_FLOW_PACKETS * demand.finite_flows(spec)
     return int(packets * record_bytes * (1 + DERIVED_SHARE)) + LOGS_AND_FIGURES_BYTES
 
 
-def expected_bytes(spec: Resolved) -> int:
+def expected_bytes(spec: Experiment) -> int:
     """The bytes that one repetition is expected to write; `estimate_bytes` is the bound."""
+    from experiments.spec import demand
     from wire import wire
 
     record_bytes = wire.POSTCARD.length + wire.BLOCK.const["BLOCK_STAMP_BYTES"]
     traced_bytes = TRACED_SHARE * wire.TCP_RECORD.length if spec.long else 0.0
-    return int(spec.packets * (record_bytes + traced_bytes) * (1 + EXPECTED_DERIVED_SHARE)) + EXPECTED_REST_BYTES
+    raw_bytes = demand.data_packets(spec) * (record_bytes + traced_bytes)
+    return int(raw_bytes * (1 + EXPECTED_DERIVED_SHARE)) + EXPECTED_REST_BYTES
 
 
-def kept_bytes(spec: Resolved, keep: str) -> int:
+def kept_bytes(spec: Experiment, keep: str) -> int:
     """The most bytes that remain of a repetition after thinning (experiments/sweep/thin.py)."""
+    from experiments.spec import demand
+
     if keep == "summary":
         return SUMMARY_BYTES
     if keep == "flows":
-        return SUMMARY_BYTES + int(max(spec.packets / LEAST_FLOW_PACKETS, _finite_flows(spec)) * FLOW_ROW_BYTES)
+        flows = max(demand.data_packets(spec) / LEAST_FLOW_PACKETS, demand.finite_flows(spec))
+        return SUMMARY_BYTES + int(flows * FLOW_ROW_BYTES)
     everything = estimate_bytes(spec)
     if keep == "tables":
         return int((everything - LOGS_AND_FIGURES_BYTES) * DERIVED_SHARE / (1 + DERIVED_SHARE)) + LOGS_AND_FIGURES_BYTES
     return everything
-
-
-def _finite_flows(spec: Resolved) -> float:
-    """Expected number of finite flows. `packets` counts full packets of data, so tiny flows have more packets."""
-    return sum(group.flows(spec.traffic_ns) for group in spec.finite)
 
 
 def free_bytes(directory: Path) -> int:
@@ -75,9 +77,9 @@ def free_bytes(directory: Path) -> int:
     return figures.f_bavail * figures.f_frsize
 
 
-def shortage(spec: Resolved, directory: Path) -> str | None:
+def shortage(spec: Experiment, directory: Path) -> str | None:
     """The message for the user if `directory` cannot hold all repetitions; None if it can."""
-    needed, free = estimate_bytes(spec) * spec.reps + RESERVE_BYTES, free_bytes(directory)
+    needed, free = estimate_bytes(spec) * (spec.reps or 1) + RESERVE_BYTES, free_bytes(directory)
     if needed <= free:
         return None
     return (
@@ -86,7 +88,7 @@ def shortage(spec: Resolved, directory: Path) -> str | None:
     )
 
 
-def temporary_shortage(spec: Resolved) -> str | None:
+def temporary_shortage(spec: Experiment) -> str | None:
     """The message for the user if iperf3's clients have no room for temporary files; None if they have."""
     if spec.generator != "iperf3":
         return None

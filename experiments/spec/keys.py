@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The parameters of an experiment as a user gives them, each checked by itself. Rules between keys are in resolve.py.
+"""The parameters of an experiment as a user gives them, each checked by itself. Rules between keys are in rules.py.
 
 The same keys come from `KEY=VALUE` words (make, any case), long options (`--rtt-spread 2ms`) and YAML files.
 """
@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 from controlplane.policy import WATCHED_MODES
 from controlplane.targets import RUN_TARGETS
-from experiments.spec import congestion
+from experiments.spec import congestion, transfers
 from experiments.spec.cc_parameters import read_parameters
 from experiments.spec.link_changes import STEADY, read_jitter, read_loss, read_rate
 from experiments.spec.offloads import OffloadKeys
 from experiments.spec.pacing import PacingKeys
-from experiments.spec.paths import MOST_ACCESS_LINKS, MOST_PATHS, read_rtts
 from experiments.spec.programs import ProgramKeys
 from experiments.spec.tcp_options import TcpKeys
 from experiments.spec.traffic import MAX_FLOWS
@@ -40,11 +39,9 @@ from lib.errors import BadValue, SpecError
 from lib.keys import BOTH, GROUP, SWEEP, Keys, field, parse, table
 from lib.quantities import Buffer, Duration, Rate, Time, TimeOrRtts
 from lib.values import SIX_DECIMALS, number, whole_number
-from model.experiment import Jitter, Loss
+from model.experiment import SPEC_VERSION, Jitter, Loss
 
-SPEC_VERSION = 1
 MOST_REPS, MOST_SEED = 1000, 2**32 - 1
-STREAMS_PER_PROCESS = 128  # iperf3's own limit
 MOST_GROUPS = 64
 GENERATORS = ("iperf3", "epoll")
 
@@ -82,7 +79,7 @@ def _groups(value: object) -> tuple[GivenGroup, ...]:
 
 
 def _listed(value: object) -> tuple[dict[str, str], ...]:
-    """The groups of a file, each a mapping of text. Their keys are checked in groups.py."""
+    """The groups of a file, each a mapping of text. words.py reads their keys."""
     form = "allowed: only in a file (SPEC=...), a list of lines such as `- {cc: cubic, flows: 20, rtt: 20ms}`"
     if not isinstance(value, list) or not value:
         raise ValueError(f"is not a list of groups; {form}")
@@ -171,7 +168,7 @@ class RunKeys(Keys):
     rtts: tuple[Time, ...] | None = field(
         "the RTT of each class of flows, 30ms,50ms,120ms, instead of RTT and RTT_SPREAD; SEED deals the flows to the "
         "classes evenly. The least RTT is the unit of BUF, DURATION and WARMUP",
-        read_rtts(_RTT), scope=GROUP, kinds=TCP)
+        transfers.read_rtts(_RTT), scope=GROUP, kinds=TCP)
     ack_delay: Time | None = field(
         "propagation delay of the ACK direction; the data direction has the rest of RTT: 0ns to RTT (default half of "
         "RTT each)", _DELAY, scope=BOTH)
@@ -181,10 +178,11 @@ class RunKeys(Keys):
         STEADY, scope=GROUP, kinds=TCP)
     access_links: int | None = field(
         "number of links before the bottleneck; each has the rate ACCESS, and several flows share it",
-        whole_number(1, MOST_ACCESS_LINKS), scope=GROUP, kinds=TCP)
+        whole_number(1, transfers.MOST_ACCESS_LINKS), scope=GROUP, kinds=TCP)
     servers: int | None = field(
         "number of paths of finite flows: path k has link k mod ACCESS_LINKS and RTT k mod the number of RTTs "
-        "(default: a path for each pair of link and RTT)", whole_number(1, MOST_PATHS), scope=GROUP, kinds=KINDS)
+        "(default: a path for each pair of link and RTT)",
+        whole_number(1, transfers.MOST_PATHS), scope=GROUP, kinds=KINDS)
     buf: Buffer = field(
         "buffer of the bottleneck: 1bdp, 166p (packets), 300kB (frames of MTU + 14 bytes; k is 1000), 250us",
         default="1bdp")
@@ -301,10 +299,12 @@ KEYS = table(Spec)
 
 
 def validate(given: Mapping[str, object]) -> tuple[Spec, dict[str, BadValue]]:
-    """The spec, and the errors by key. A wrong key gets its default, so that the other keys can be checked."""
+    """The spec, and the errors by key. A wrong key gets its default, so that the other keys can be checked. Raises
+    SpecError for a wrong spec_version: in a newer version the other keys may have another meaning.
+    """
     spec, errors = parse(Spec, given)
-    if "spec_version" in errors:  # in a newer version the other keys may have another meaning
-        return Spec(), {"spec_version": errors["spec_version"]}
+    if "spec_version" in errors:
+        raise SpecError([errors["spec_version"]])
     return spec or Spec(), errors
 
 

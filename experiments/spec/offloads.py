@@ -9,9 +9,7 @@ machines' NICs do all this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from lib.keys import Keys, Wrong, field
+from lib.keys import Keys, field
 from lib.quantities import Rate, Time
 from model.experiment import Offloads
 
@@ -43,27 +41,13 @@ class OffloadKeys(Keys):
     # fmt: on
 
 
-def resolve(
-    keys: OffloadKeys, given: Mapping[str, object], clock: str, switch: str, testbed: bool, rate_bps: int,
-    wrong: Wrong,
-) -> Offloads | None:  # fmt: skip
-    """None without offloads. On a testbed the NICs have their own rate and waiting time. Calls `wrong` with each key
-    whose value is not possible.
-    """
+def resolve(keys: OffloadKeys, testbed: bool, rate_bps: int) -> Offloads | None:
+    """None without offloads. On a testbed the NICs have their own rate and waiting time."""
     if keys.offloads == "off":
-        for key in ("nic_rate", "coalesce"):
-            if key in given:
-                wrong(key, "has no meaning here; allowed: with OFFLOADS=on only")
         return None
     if testbed:
-        for key in ("nic_rate", "coalesce"):
-            if key in given:
-                wrong(key, "is a property of the NICs of a testbed; allowed: only in virtual time")
         return Offloads()
-    if clock != "virtual" or switch != "driver":
-        wrong("offloads", "needs NICs: virtual ones (CLOCK=virtual, SWITCH=driver) or those of a testbed; allowed: off")
     nic_rate_bps = keys.nic_rate.bps if keys.nic_rate else max(LEAST_NIC_RATE_BPS, NIC_RATE_PER_RATE * rate_bps)
-    if nic_rate_bps <= rate_bps and keys.nic_rate is not None:
-        wrong("nic_rate", "does not exceed RATE: packets would queue in the NIC; allowed: more than RATE")
-    coalesce_ns = keys.coalesce.ns if keys.coalesce else DEFAULT_COALESCE_NS
-    return Offloads(nic_rate_bps=nic_rate_bps, coalesce_us=coalesce_ns // 1000)
+    return Offloads(
+        nic_rate_bps=nic_rate_bps, coalesce_us=(keys.coalesce.ns if keys.coalesce else DEFAULT_COALESCE_NS) // 1000
+    )

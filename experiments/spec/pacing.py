@@ -9,11 +9,10 @@ time a BPF program (hosts/congestion_bpf/window.bpf.c).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from experiments.spec.transfers import TCP
-from lib.keys import GROUP, Keys, Wrong, field
+from lib.keys import GROUP, Keys, field
 from lib.quantities import Packets
 
 POISSON, FQ = "poisson", "fq"
@@ -33,27 +32,6 @@ class PacingKeys(Keys):
         "most packets in a flow's congestion window, whatever its congestion control: 32p (default: no bound)",
         Packets.within("1p", "1000000p"), scope=GROUP, kinds=TCP)
     # fmt: on
-
-
-def resolve(
-    keys: PacingKeys, given: Mapping[str, object], clock: str, switch: str, testbed: bool, bpf_lacks: str, wrong: Wrong,
-) -> dict[str, Any]:  # fmt: skip
-    """The values in the resolved spec; None: no pacing, no bound. Calls `wrong` for each impossible key."""
-    for key in PacingKeys.model_fields:
-        if key not in given or (key == "pacing" and keys.pacing == "off"):
-            continue
-        if testbed:
-            wrong(key, "is set only in the lab's kernels; allowed: not on a testbed")
-        elif key == "pacing" and keys.pacing == POISSON and clock == "real":
-            wrong(key, "needs the virtual-time kernel; allowed: with CLOCK=virtual only")
-        elif key == "window" and clock == "real" and bpf_lacks:
-            wrong(key, f"in real time needs {bpf_lacks}; allowed: with CLOCK=virtual")
-        elif key == "pacing" and keys.pacing in (POISSON, FQ) and switch == "ns3":
-            wrong(key, "needs Linux; allowed: off, linux, exact with SWITCH=ns3")
-    return {
-        "pacing": None if keys.pacing == "off" else keys.pacing,
-        "window_packets": keys.window and keys.window.base_units,
-    }
 
 
 def options(pacing: str | None, window_packets: int | None, clock: str) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from typing import Any
 
 from experiments.spec import congestion
 from experiments.spec.topology import RECEIVER, SENDER
-from experiments.spec.transfers import PROGRAM, kinds
+from experiments.spec.transfers import PROGRAM
 from hosts.traffic.user_program import CLIENT, SERVER
-from lib.keys import Keys, Wrong, field
+from lib.keys import Keys, field
 from model.groups import Programs
 
 PORT = 1443  # of the server; below the ports of long and finite flows (experiments/spec/traffic.py)
@@ -86,36 +86,28 @@ class ProgramKeys(Keys):
     # fmt: on
 
 
-def resolve(spec: Any, cc: str | None, wrong: Wrong) -> dict[str, Any] | None:
-    """The values of Programs of `spec` (experiments/spec/keys.py), without settings; None without TRAFFIC=program.
-    `cc` is CC if CC names one congestion control. Calls `wrong` with each key whose value is not possible.
-    """
-    if PROGRAM not in kinds(spec.traffic):
-        return None
-    directory = Path(spec.directory or ".").absolute()
-    if not directory.is_dir():
-        wrong("directory", "is not a directory; allowed: one that exists")
-    commands = {}
-    for key, command in ((SERVER, spec.server), (CLIENT, spec.client)):
-        commands[key] = [] if command is None else [_found(command[0], directory), *command[1:]]
-        if command is None:
-            wrong(key, f"is missing; allowed: the {key} and its arguments, with TRAFFIC={PROGRAM}")
-        elif not commands[key][0]:
-            where = "not an executable file, seen from DIRECTORY" if "/" in command[0] else "not in PATH"
-            wrong(key, f"names the program {command[0]!r}, which is {where}; allowed: an executable file")
-    if spec.program_cc is None and cc is None:
-        wrong("program_cc", "is missing; CC names several; allowed: the congestion control of the programs' TCP")
+def resolve(keys: ProgramKeys, cc: str | None) -> dict[str, Any]:
+    """The values of Programs, without settings. `cc` is CC if CC names one congestion control."""
+    within = directory(keys)
+    commands = {
+        key: [found(command[0], within), *command[1:]] if command else []
+        for key, command in ((SERVER, keys.server), (CLIENT, keys.client))
+    }
     return {
-        "kind": PROGRAM, **commands, "server_at": spec.server_at or SENDER.name, "directory": str(directory),
-        "port": PORT, "cc": spec.program_cc or cc,
+        "kind": PROGRAM, **commands, "server_at": keys.server_at or SENDER.name, "directory": str(within),
+        "port": PORT, "cc": keys.program_cc or cc,
     }  # fmt: skip
 
 
-def _found(program: str, directory: Path) -> str:
-    """The path of a program, as a shell in `directory` would find it; '' if there is none."""
+def directory(keys: ProgramKeys) -> Path:
+    return Path(keys.directory or ".").absolute()
+
+
+def found(program: str, within: Path) -> str:
+    """The path of a program, as a shell in the directory `within` would find it; '' if there is none."""
     if "/" not in program:
         return shutil.which(program) or ""
-    path = directory / program
+    path = within / program
     return str(path) if path.is_file() and os.access(path, os.X_OK) else ""
 
 

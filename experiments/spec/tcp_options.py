@@ -13,7 +13,7 @@ from typing import Any
 from experiments.spec.transfers import PROGRAM, TCP
 from hosts.tune.port_routes import OPTIONS as OF_PORTS
 from hosts.tune.tcp_options import LINUX, MOST_SLACK, OPTIONS, PROFILES
-from lib.keys import BOTH, RUN, Keys, Wrong, field
+from lib.keys import BOTH, RUN, Keys, field
 from lib.quantities import Time
 from lib.values import whole_number
 
@@ -59,31 +59,27 @@ LINUX_ONLY: dict[str, int | str | None] = {
 }  # fmt: skip
 
 
-def resolve(keys: TcpKeys, switch: str | None, wrong: Wrong) -> dict[str, int | str] | None:
-    """Every option's value; None if all are Linux's own. Calls `wrong` with each key whose value is not possible."""
-    named = {key: value for key in KEYS[1:] if (value := getattr(keys, key)) is not None}
-    values = dict(PROFILES[keys.profile])
-    for key, value in named.items():
-        values[_option(key)] = value.ns if key == "comp_sack_slack" else value
+def given(keys: TcpKeys) -> dict[str, Any]:
+    """The keys that override the profile."""
+    return {key: value for key in KEYS[1:] if (value := getattr(keys, key)) is not None}
+
+
+def resolve(keys: TcpKeys, switch: str | None) -> dict[str, int | str] | None:
+    """Every option's value; None if all are Linux's own."""
+    named = {option(key): value.ns if key == "comp_sack_slack" else value for key, value in given(keys).items()}
+    values = dict(PROFILES[keys.profile]) | named
     if values["sack"] == "off":
-        for key in NEED_SACK:
-            if key in named and named[key] != "off":
-                wrong(key, f"needs SACK, which {_who(named, keys)} switches off; allowed: with SACK=on only")
         values |= {"rack": "off", "tlp": "off"}
     if values == LINUX:
         return None
-    if switch == "ns3":
-        for key in sorted(named.keys() & LINUX_ONLY.keys()):
-            if values[_option(key)] != LINUX_ONLY[key]:
-                wrong(key, f"is an option of Linux's TCP; ns-3 lacks it; allowed: {_without(key)} with SWITCH=ns3")
-        return values | {_option(key): value for key, value in LINUX_ONLY.items() if value is not None}
-    return values
+    lacking = LINUX_ONLY if switch == "ns3" else {}
+    return values | {option(key): value for key, value in lacking.items() if value is not None}
 
 
 def of_group(keys: TcpKeys, of_run: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options that a group of flows has in place of the run's, by name. All others belong to the whole host."""
-    given = {key: getattr(keys, key) for key in OF_PORTS}
-    return {key: value for key, value in given.items() if value not in (None, (of_run or LINUX)[key])}
+    own = {key: getattr(keys, key) for key in OF_PORTS}
+    return {key: value for key, value in own.items() if value not in (None, (of_run or LINUX)[key])}
 
 
 def words_of_ports(ports: range, of_group: Mapping[str, Any], of_run: Mapping[str, Any] | None) -> str:
@@ -96,13 +92,5 @@ def words_of_ports(ports: range, of_group: Mapping[str, Any], of_run: Mapping[st
     return f"{ports.start}-{ports[-1]}:" + ",".join(f"{key}={value}" for key, value in values.items())
 
 
-def _without(key: str) -> str:
-    return f"no {key.upper()}" if LINUX_ONLY[key] is None else f"{key.upper()}={LINUX_ONLY[key]}"
-
-
-def _option(key: str) -> str:
+def option(key: str) -> str:
     return "comp_sack_slack_ns" if key == "comp_sack_slack" else key
-
-
-def _who(named: Mapping[str, object], keys: TcpKeys) -> str:
-    return "SACK=off" if "sack" in named else f"PROFILE={keys.profile}"

@@ -24,7 +24,7 @@ from lib.errors import RunError
 SWITCH = "switch"  # the soft switch; another target's switch is called TARGET_switch
 LINE = "line"
 INTERFACE = "eth0"
-SUBNET_BITS = 16  # the sender may have 1000 more addresses (experiments/spec/paths.py)
+SUBNET_BITS = 16  # the sender may have 1000 more addresses (experiments/spec/transfers.py)
 IPV6_MIN_MTU_BYTES = 1280  # RFC 8200 section 5
 POSTCARD_SOURCE = "10.78.0.1"
 COLLECTOR_MTU_BYTES = 1500

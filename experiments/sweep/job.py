@@ -17,13 +17,13 @@ from pathlib import Path
 from experiments.lab.choice import choose
 from experiments.run import runner
 from experiments.run.analysis_process import analyse
-from experiments.spec.resolved import Resolved
 from experiments.sweep import plan
 from experiments.sweep.thin import thin
 from lib import files, owner, syscalls
 from lib.errors import Interrupted, RunError
 from lib.keys import Keys, field
 from lib.terminal import say
+from model.experiment import Experiment
 from runs import results
 from runs.aborted import Cause
 from runs.job_state import State, look, make_room
@@ -63,7 +63,7 @@ def run(directory: Path, name: str) -> int:
         return 1
 
 
-def _run(spec: Resolved, run_directory: Path, keep: str) -> int:
+def _run(spec: Experiment, run_directory: Path, keep: str) -> int:
     repetition = run_directory / REPETITION
     state = look(run_directory).state
     if state is not State.VALID:

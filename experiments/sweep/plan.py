@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 from experiments.machine.host import Host
 from experiments.spec.resolve import resolve
-from experiments.spec.resolved import Resolved
 from experiments.sweep.spec import Point, Sweep
 from lib.errors import BadValue, RunError, SpecError
 from lib.terminal import counted, one_line
+from model.experiment import Experiment
 from runs import plan_file
 from runs.names import PLAN
 
@@ -37,7 +37,7 @@ class Job(NamedTuple):
     id: str
     point: Point
     repetition: int
-    spec: Resolved
+    spec: Experiment
 
 
 def jobs(sweep: Sweep, probe: Callable[[str], Host]) -> list[Job]:
@@ -83,12 +83,12 @@ def offered(sweep: Sweep, probe: Callable[[str], Host]) -> Sweep:
 
 def check(
     sweep: Sweep, points: Iterable[Point], probe: Callable[[str], Host], more: Point | None = None
-) -> list[tuple[Point, Resolved]]:
+) -> list[tuple[Point, Experiment]]:
     """Each point as an experiment, with `more` parameters. Raises one SpecError that lists each error once.
 
     `probe` returns the host for a clock, and is called once for each clock.
     """
-    checked: list[tuple[Point, Resolved]] = []
+    checked: list[tuple[Point, Experiment]] = []
     errors: dict[tuple[str, str, str], BadValue] = {}
     known = cache(probe)
     for point in points:
@@ -112,7 +112,7 @@ def describe(point: Point) -> str:
     return " ".join(f"{key}={value}" for key, value in point.items()) or "the only point"
 
 
-def repetition(sweep: Sweep, point: Point, spec: Resolved, number: int) -> Job:
+def repetition(sweep: Sweep, point: Point, spec: Experiment, number: int) -> Job:
     """The job of repetition `number` (from 1) of a point."""
     seeded = spec.model_copy(update={"seed": seed(sweep.seed, number), "reps": 1})
     name = job_id(seeded, number)
@@ -123,7 +123,7 @@ def seed(of_sweep: int, number: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{of_sweep} {number}".encode()).digest()[:4], "big")
 
 
-def job_id(spec: Resolved, number: int) -> str:
+def job_id(spec: Experiment, number: int) -> str:
     """A readable and stable name: the same parameters and seed always give the same name."""
 
     flows = "-".join(re.sub(r"[^a-z0-9]", "-", group.cc) for group in spec.long)[:40] or spec.traffic
@@ -170,6 +170,5 @@ def read_job(directory: Path, name: str) -> tuple[Job, str]:
     entry = content["jobs"].get(name)
     if content.get("format_version") != FORMAT_VERSION or entry is None:
         raise RunError(f"{path} has no job {name}")
-    return Job(name, entry["point"], entry["repetition"], Resolved.model_validate(entry["spec"])), content["sweep"][
-        "keep"
-    ]
+    spec = Experiment.model_validate(entry["spec"])
+    return Job(name, entry["point"], entry["repetition"], spec), content["sweep"]["keep"]

@@ -25,6 +25,7 @@ from experiments.plan.sizes import sizes
 from experiments.run import runner
 from experiments.run.analysis_process import user_problem
 from experiments.spec import disk
+from experiments.spec.demand import pool_packets
 from experiments.sweep import engine, needs, plan, remote_labs, slurm
 from experiments.sweep.engines import PARALLEL, SLURM
 from experiments.sweep.plan import Job
@@ -321,7 +322,7 @@ def how_many(jobs: list[Job], asked: int | None, away: bool = False) -> int:
     if away:
         return asked or 0
     at_once = asked or len(os.sched_getaffinity(0))
-    largest = max((job.spec for job in jobs), key=lambda spec: spec.pool_packets * spec.frame_bytes)
+    largest = max((job.spec for job in jobs), key=lambda spec: pool_packets(spec) * spec.frame_bytes)
     lab = choose(largest)
     while at_once > 1 and lab.memory_shortage(at_once, runner.PROCESSES_MIB):
         at_once -= 1

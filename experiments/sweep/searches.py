@@ -17,7 +17,6 @@ import polars
 
 from experiments.machine.host import Host
 from experiments.plan import cost
-from experiments.spec.resolved import Resolved
 from experiments.sweep import plan
 from experiments.sweep.plan import Job
 from experiments.sweep.rounds import Round
@@ -25,6 +24,7 @@ from experiments.sweep.search import TriedBuffer, least_buffer, next_steps, step
 from experiments.sweep.spec import Point, Search, Sweep
 from lib import files
 from lib.errors import BadValue, SpecError
+from model.experiment import Experiment
 from runs.quantities import CRITERIA
 from runs.run_table import KEY, mix
 from runs.stored_sweep import SEARCHED, SEARCHED_SCHEMA
@@ -37,7 +37,7 @@ class PointSearch:
     """The search of one point between two buffers, in packets. `spec` is the experiment with the smaller buffer."""
 
     point: Point
-    spec: Resolved
+    spec: Experiment
     low: int
     high: int
     jobs: dict[tuple[int, int], Job] = field(default_factory=dict)  # (packets, repetition) -> the job

@@ -7,13 +7,13 @@ import pytest
 
 from experiments.machine.host import Host
 from experiments.spec.resolve import resolve
-from experiments.spec.resolved import Resolved
 from lib.errors import SpecError
+from model.experiment import Experiment
 
 HOST = Host(("bbr", "cubic", "reno"), netem=True, clock="virtual", kernel="a test's kernel")
 
 
-def resolved(host: Any = HOST, **given: object) -> Resolved:
+def resolved(host: Any = HOST, **given: object) -> Experiment:
     return resolve(given, host)
 
 

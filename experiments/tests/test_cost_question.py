@@ -14,11 +14,11 @@ from experiments.machine import machine_speed
 from experiments.machine.host import Host
 from experiments.plan import cost
 from experiments.run import cost_question
-from experiments.spec import disk
+from experiments.spec import demand, disk
 from experiments.spec.resolve import resolve
-from experiments.spec.resolved import Resolved
 from lib import inherited
 from lib.errors import RunError
+from model.experiment import Experiment
 from virtual.kernel import config
 from wire.formats import POSTCARD
 
@@ -29,7 +29,7 @@ SMALL = {"cc": "cubic", "flows": "4", "rate": "100mbit", "rtt": "10ms", "duratio
 LARGE = {"cc": "reno", "flows": "2", "rate": "1gbit", "rtt": "10ms", "duration": "1.5s", "warmup": "0.5s"}
 
 
-def resolved(**given: object) -> Resolved:
+def resolved(**given: object) -> Experiment:
     return resolve(given, HOST)
 
 
@@ -64,8 +64,8 @@ def test_disk__has_room_for_the_temporary_files_of_iperf3(monkeypatch: pytest.Mo
 
 def test_disk__of_tiny_flows_has_room_for_the_packets_of_each_flow() -> None:
     spec = resolved(traffic="finite", cc="reno", sizes="fixed:100b", rate="20mbit", rtt="10ms", duration="20s")
-    flows = spec.finite[0].flows(spec.traffic_ns)
-    assert flows > spec.packets
+    flows = spec.finite[0].flows(demand.traffic_ns(spec))
+    assert flows > demand.data_packets(spec)
     assert disk.estimate_bytes(spec) > flows * disk.LEAST_FLOW_PACKETS * POSTCARD.length
 
 

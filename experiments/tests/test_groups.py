@@ -19,10 +19,10 @@ from controlplane.soft import SourceAddress, SourcePort
 from experiments.lab import virtual as virtual_lab
 from experiments.plan import run_plan
 from experiments.spec.keys import load_yaml
-from experiments.spec.resolved import Resolved
 from experiments.tests.resolving import resolved
 from experiments.tests.test_transfers import repetition
 from experiments.tests.test_virtual import run
+from model.experiment import Experiment
 from model.paths import paths
 
 pytestmark = pytest.mark.long  # all of it uses one dear fixture
@@ -62,7 +62,7 @@ def given(directory: Path, text: str = SPEC) -> dict[str, Any]:
 
 def test_plan__no_two_groups_share_a_port_or_an_address_and_each_has_its_delays(tmp_path: Path) -> None:
     spec = resolved(**given(tmp_path))
-    assert Resolved.model_validate(json.loads(json.dumps(spec.dump()))) == spec
+    assert Experiment.model_validate(json.loads(json.dumps(spec.dump()))) == spec
     plan = run_plan.plan_run(spec, 1)
     flows, options = plan.traffic.flows, plan.traffic.options
     assert len({(flow.src_port, flow.dst_port) for flow in flows}) == len(flows) == 5

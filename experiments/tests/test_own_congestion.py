@@ -24,7 +24,6 @@ from experiments.plan import bpf_programs
 from experiments.plan.run_plan import plan_run
 from experiments.spec import cc_parameters, congestion
 from experiments.spec.resolve import resolve
-from experiments.spec.resolved import Resolved
 from experiments.tests.conftest import MARK, faults, wait_for
 from experiments.tests.test_run import ended, software, started
 from experiments.tests.test_virtual import raw, run
@@ -42,7 +41,7 @@ def host(clock: str, bpf_lacks: str = "") -> Host:
     return Host(("cubic", "dctcp", "reno", "reno_1w"), netem=True, clock=clock, bpf_lacks=bpf_lacks)
 
 
-def resolved(clock: str = "virtual", **given: object) -> Resolved:
+def resolved(clock: str = "virtual", **given: object) -> Experiment:
     return resolve({"clock": clock, **given}, host(clock))
 
 
@@ -59,7 +58,7 @@ def test_resolve__takes_the_text_and_keeps_its_digest_in_the_run(tmp_path: Path)
     given = resolved(cc=f"{file}:2,cubic:3")
     file.write_text("int after;")
     assert [(group.cc, group.flows) for group in given.long] == [("mycc", 2), ("cubic", 3)]
-    assert Resolved.model_validate(given.dump()) == given
+    assert Experiment.model_validate(given.dump()) == given
     plan = plan_run(given, 1)
     (stored,) = plan.stored_spec["congestion_sources"]
     assert stored == {"name": "mycc", "file": "mycc.c", "sha256": stored["sha256"]}

@@ -13,9 +13,9 @@ from controlplane.switch import Queue
 from experiments.plan import run_plan
 from experiments.plan.run_plan import plan_run
 from experiments.plan.switches import BOTTLENECK
-from experiments.spec import topology
+from experiments.spec import demand, topology
 from experiments.spec.pacing import PACING
-from experiments.spec.resolve import MOST_IPERF3_FLOWS
+from experiments.spec.rules import MOST_IPERF3_FLOWS
 from experiments.spec.traffic import FIRST_CLIENT_PORT, LAST_CLIENT_PORT, MAX_FLOWS
 from experiments.tests.resolving import problems, resolved
 from hosts import bmv2
@@ -104,7 +104,7 @@ def test_options__of_pacing_windows_and_nics_reach_programs_hosts_and_kernel() -
         assert plan.setup["congestion_control_windows"] == ["1-65535=32"]
     assert plan_run(resolved(offloads="on", nic_rate="300mbit"), 1).settings.nic_rate_bps == 3 * 10**8
     few = resolved(flows=4, rate="1435mbit")
-    assert setup(flows=4, rate="1435mbit")["tune_unsent_bytes"] == few.unsent_bytes
+    assert setup(flows=4, rate="1435mbit")["tune_unsent_bytes"] == demand.unsent_bytes(few)
     assert "tune_unsent_bytes" not in setup(flows=1)
 
 
@@ -120,7 +120,7 @@ def test_paths__of_finite_flows_are_classes_of_rtts_and_links() -> None:
     assert len({path.src_addr for path in paths(spec)}) == 4
     plan = plan_run(spec, 1)
     assert plan.settings.shared_links_bps == {1: ACCESS_BPS, 2: ACCESS_BPS}
-    assert spec.pool_packets > resolved(**finite, rtts="20ms,50ms").pool_packets
+    assert demand.pool_packets(spec) > demand.pool_packets(resolved(**finite, rtts="20ms,50ms"))
 
 
 def test_servers__take_links_and_rtts_in_turn() -> None:
@@ -174,8 +174,8 @@ def test_policy__is_in_the_unit_that_was_given() -> None:
 def test_bmv2__has_a_queue_deeper_than_any_threshold_and_a_delay_line() -> None:
     for buffer in ("1bdp", "5000p", "3000kB"):
         spec = resolved(**BMV2, buf=buffer)
-        assert run_plan.queue(spec, BOTTLENECK) == Queue(rate_pps=4064, limit_packets=spec.pool_packets)
-        assert spec.pool_packets > 4 * spec.buffer_packets
+        assert run_plan.queue(spec, BOTTLENECK) == Queue(rate_pps=4064, limit_packets=demand.pool_packets(spec))
+        assert demand.pool_packets(spec) > 4 * spec.buffer_packets
     assert run_plan.queue(spec, topology.SENDER.port).rate_pps is None
     assert run_plan.network(resolved(**REAL)) == topology.Network(1500)
     assert run_plan.network(spec).namespaces == ("bmv2_switch", "line", "sender", "receiver", "collector")

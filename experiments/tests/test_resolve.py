@@ -12,15 +12,16 @@ import pytest
 
 from experiments.machine.host import OF_TESTBED, Host
 from experiments.plan.sizes import sizes
+from experiments.spec import demand
 from experiments.spec.keys import KEYS, load_yaml
-from experiments.spec.resolve import MOST_IPERF3_FLOWS, resolve
-from experiments.spec.resolved import MAX_POOL_BYTES, Resolved
+from experiments.spec.resolve import resolve
+from experiments.spec.rules import MOST_IPERF3_FLOWS
 from experiments.tests.resolving import HOST, problems, resolved
 from hosts.traffic import draws
 from hosts.tune.tcp_options import LINUX, PAPER
 from lib.errors import SpecError
 from lib.frames import WIRE_EXTRA_BYTES
-from model.experiment import Jitter, Loss, Offloads
+from model.experiment import Experiment, Jitter, Loss, Offloads
 from model.groups import Long
 from runs import run_table
 
@@ -67,11 +68,11 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
      {"setup_ns": S + 2 * 8 * (10 * MS + 163 * 1538 * 8 * 5), "traffic_ns": 14 * S}),
     ({"traffic": "open-loop", "load": "0.95", "sizes": "bimodal", "flows": 4, "duration": "1s", "warmup": "1ms"},
      {"long": (), "generator": None, "flows": 4, "traffic_ns": 1_001 * MS, "load": 0.95, "sizes": "bimodal",
-      "arrivals": "poisson", "name": "open-loop-bimodal", "connect_ns": 0, "packets": 200_200_000 // (8 * 811)}),
+      "arrivals": "poisson", "name": "open-loop-bimodal", "connect_ns": 0, "data_packets": 200_200_000 // (8 * 811)}),
     ({"traffic": "open-loop"}, {"load": 0.8, "sizes": "fixed", "arrivals": "poisson", "flows": 16}),
     ({"traffic": "open-loop", "arrivals": "periodic:4p:20"}, {"arrivals": "periodic:4p:20"}),  # 16 flows / 0.8
     ({"traffic": "open-loop", "sizes": "bursts:14p"},
-     {"name": "open-loop-bursts-14p", "packets": resolved(traffic="open-loop").packets}),
+     {"name": "open-loop-bursts-14p", "data_packets": demand.data_packets(resolved(traffic="open-loop"))}),
     ({"traffic": "open-loop,long", "cc": "reno", "flows": "3", "load": "0.5", "arrivals": "cbr"},
      {"flows": 4, "open_loop": None, "name": "reno3-open-loop-fixed"}),
     ({"mode": "ecn"}, {"ecn_threshold_packets": 81, "with_ecn": True, "ecn": None}),
@@ -114,9 +115,10 @@ def test_resolve__values_are_in_si_units_and_survive_a_file() -> None:
     wrong = []
     for given, expected in CASES:
         spec = resolved(**given)
-        assert Resolved.model_validate(json.loads(json.dumps(spec.dump()))) == spec, given
+        assert Experiment.model_validate(json.loads(json.dumps(spec.dump()))) == spec, given
         both = (spec, spec.open_loop or spec.shared)
         found = {name: next((getattr(each, name) for each in both if hasattr(each, name)), None) for name in expected}
+        found |= {name: getattr(demand, name)(spec) for name in expected if hasattr(demand, name)}
         wrong += [] if found == expected else [(given, found)]
     assert wrong == []
 
@@ -153,6 +155,7 @@ REFUSED: list[tuple[dict[str, Any], set[str]]] = [
     ({"rtt": "1s", "duration": "9s"}, {"DURATION"}),
     ({"duration": "82799s", "warmup": "2s"}, {"DURATION"}),
     ({"rate": "100gbit", "rtt": "1s"}, {"BUF"}),
+    *(({key: f"{10**16}{unit}"}, {key.upper()}) for key, unit in (("buf", "bdp"), ("duration", "rtt"))),
     ({"clock": "real", "flows": MOST_IPERF3_FLOWS + 1}, {"FLOWS"}),
     ({"clock": "real", "cc": f"reno:{MOST_IPERF3_FLOWS},cubic:1"}, {"CC"}),
     ({"pacing": "linux", "window": "32p", "clock": "real", "target": "tofino"}, {"PACING", "WINDOW"}),
@@ -221,18 +224,19 @@ def test_resolve__load_counts_every_bit_of_a_connection(tmp_path: Path) -> None:
 def test_pool__has_room_for_full_access_queues_up_to_its_bound() -> None:
     without, few, many = (resolved(flows=flows, **access) for flows, access in (
         (100, {}), (100, {"access": "5mbit"}), (10_000, {"access": "5mbit"})))  # fmt: skip
-    room = (few.pool_packets - without.pool_packets) * 7 // 8  # clones have an eighth of the pool
-    assert room == pytest.approx(100 * few.access_packets(few.shared.access_bps), abs=2)
-    assert few.access_packets(few.shared.access_bps) * few.mtu_bytes > (few.access_buffer_bytes or 0) >= 128 << 10
+    room = (demand.pool_packets(few) - demand.pool_packets(without)) * 7 // 8  # clones have an eighth of the pool
+    queued = demand.access_packets(few, few.shared.access_bps)
+    assert room == pytest.approx(100 * queued, abs=2)
+    assert queued * few.mtu_bytes > (demand.access_buffer_bytes(few) or 0) >= 128 << 10
     serial_ns = (1514 + WIRE_EXTRA_BYTES) * 8 * S // 5_000_000
-    assert few.longest_rtt_ns == without.longest_rtt_ns + few.access_packets(few.shared.access_bps) * serial_ns
-    assert many.pool_packets > few.pool_packets
-    assert many.pool_bytes <= MAX_POOL_BYTES
+    assert demand.longest_rtt_ns(few) == demand.longest_rtt_ns(without) + queued * serial_ns
+    assert demand.pool_packets(many) > demand.pool_packets(few)
+    assert demand.pool_bytes(many) <= demand.MAX_POOL_BYTES
     real = {"clock": "real", "generator": "epoll", "flows": 100}
     assert sizes(resolved(**real, access="5mbit")).tcp_mib > sizes(resolved(**real)).tcp_mib
-    alone, shared = resolved(flows=32, access="5mbit"), resolved(flows=32, access="5mbit", access_links=1)
-    idle_ns = resolved(flows=32).longest_rtt_ns
-    assert shared.longest_rtt_ns - idle_ns == pytest.approx(32 * (alone.longest_rtt_ns - idle_ns), rel=1e-6)
+    idle, alone, shared = (demand.longest_rtt_ns(resolved(flows=32, **access)) for access in (
+        {}, {"access": "5mbit"}, {"access": "5mbit", "access_links": "1"}))  # fmt: skip
+    assert shared - idle == pytest.approx(32 * (alone - idle), rel=1e-6)
 
 
 def test_run_table__has_every_option_of_tcp() -> None:

@@ -15,14 +15,14 @@ from experiments.plan.run_plan import READ_BY_ROLES, READ_WITH_NETEM, plan_run
 from experiments.setup import playbooks, setup_cache, steps
 from experiments.setup.steps import SetupStep
 from experiments.spec.resolve import resolve
-from experiments.spec.resolved import Resolved
 from lib.errors import RunError
+from model.experiment import Experiment
 from virtual import RUN_DIRECTORY
 
 HOST = Host(("cubic", "reno"), netem=True)
 
 
-def planned(tmp_path: Path, spec: Resolved) -> list[SetupStep]:
+def planned(tmp_path: Path, spec: Experiment) -> list[SetupStep]:
     tmp_path.mkdir(exist_ok=True)
     return playbooks.plan(("prepare", "start"), plan_run(spec, 1).variables(RUN_DIRECTORY), tmp_path / "log", tmp_path)
 
@@ -89,7 +89,7 @@ def test_plan__that_is_known_is_not_asked_again(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(setup_cache, "DIRECTORY", tmp_path / "plans")
     spec = resolve({"clock": "virtual"}, HOST)
 
-    def asked(spec: Resolved) -> list[SetupStep]:
+    def asked(spec: Experiment) -> list[SetupStep]:
         return setup_cache.plan(
             ("prepare", "start"), plan_run(spec, 1).variables(RUN_DIRECTORY), tmp_path / "log", tmp_path
         )

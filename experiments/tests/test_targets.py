@@ -17,13 +17,13 @@ from experiments.machine import host
 from experiments.machine.host import CHECKOUT, Host
 from experiments.setup import deploy, missing
 from experiments.spec.resolve import resolve
-from experiments.spec.resolved import Resolved
 from experiments.tests.conftest import faults
+from model.experiment import Experiment
 
 BMV2 = {"target": "bmv2", "rate": "50mbit", "rtt": "20ms", "flows": "4"}
 
 
-def bmv2(**more: str) -> Resolved:
+def bmv2(**more: str) -> Experiment:
     return resolve(BMV2 | more, Host(("cubic", "reno"), netem=True))
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from experiments.machine.host import CHECKOUT, Host
-from experiments.spec.resolved import Resolved
 from experiments.sweep import plan
 from experiments.sweep.spec import Sweep, read
 from experiments.sweep.tests.conftest import probe
 from lib.errors import RunError, SpecError
+from model.experiment import Experiment
 from virtual.kernel.config import OF_LINUX, OURS
 
 SHIPPED = sorted((CHECKOUT / "experiments/specs").glob("*/*.yaml"))
@@ -97,13 +97,13 @@ def test_shipped_sweeps__can_be_planned() -> None:
 
 
 def test_shipped_sweeps__in_real_time_are_the_same_in_packets_and_rtts() -> None:
-    def planned(file: Path, words: dict[str, object], smoke: bool, controls: tuple[str, ...]) -> dict[str, Resolved]:
+    def planned(file: Path, words: dict[str, object], smoke: bool, controls: tuple[str, ...]) -> dict[str, Experiment]:
         sweep = plan.offered(read(file, words, smoke), lambda clock: Host(controls, True, clock))
         found = plan.check(sweep, sweep.points, lambda clock: Host(controls, True, clock))
         return {plan.describe(point): spec for point, spec in found}
 
-    def in_packets(spec: Resolved) -> tuple[object, ...]:
-        times = (spec.duration_ns, spec.warmup_ns, spec.start_spread_ns)
+    def in_packets(spec: Experiment) -> tuple[object, ...]:
+        times = (spec.duration_ns, spec.warmup_ns, spec.start_spread_ns or 0)
         return spec.buffer_packets, spec.bdp_packets, spec.generator, *(time / spec.rtt_ns for time in times)
 
     for file, smoke in itertools.product(SHIPPED, (False, True)):
