@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +15,7 @@ from controlplane.policy import TailDrop, Unit
 from p4src.tests.under_test import POSTCARD_HEADERS_BYTES, RATE_BPS, RECEIVER_PORT, SENDER_PORT, SoftCore
 from wire.wire import POSTCARD
 
-from .core_driver import BUILD, ROOT, make
+from .core_driver import BUILD, COVERAGE, ROOT, make
 from .fifo_model import fifo
 from .test_flows import udp
 
@@ -67,3 +70,18 @@ def test_freestanding__core_and_pipeline_need_no_libc(pipeline: str, compiler: s
     where = f"{BUILD}/obj/{compiler}"
     program = f"PIPELINE={pipeline}" if pipeline in ("test", "p4") else f"P4_JSON={PROGRAMS / pipeline}.json"
     make(program, f"CC={compiler}", f"OBJ={where}", f"PROGRAM_OBJ={where}/{pipeline}", "freestanding")
+
+
+@pytest.mark.skipif(bool(COVERAGE), reason="the objects of coverage are elsewhere")
+def test_objects__know_their_headers_in_a_checkout_that_was_moved(tmp_path: Path) -> None:
+    make()
+    words = ["-C", "softswitch", "P4_JSON=../p4src/build/bufferscope.json"]
+    for name in ("softswitch", "lib", "p4src/build", "build/obj/softswitch"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    for path in (tmp_path / "build").rglob("*"):
+        path.touch()
+    build = ["make", "-n", *words, str(tmp_path / "build/obj/softswitch/core.o")]
+    run = functools.partial(subprocess.run, build, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "is up to date" in run().stdout
+    (tmp_path / "softswitch/runtime/link.h").write_text("changed")
+    assert "runtime/core.c" in run().stdout
