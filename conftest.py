@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""For all tests: a test that takes long is in the long ring; and SIGINT and SIGHUP are restored, so that these signals
-can end the programs that tests start. A shell's background job ignores SIGINT, a job under nohup(1) ignores SIGHUP, and
-child processes inherit ignored signals.
+"""For all tests: a test that takes long is in the long ring; a test is skipped without what its markers need; and
+SIGINT and SIGHUP are restored, so that these signals can end the programs that tests start. A shell's background job
+ignores SIGINT, a job under nohup(1) ignores SIGHUP, and child processes inherit ignored signals.
 """
 
 import json
+import os
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
 LONG_S = 2
-DURATIONS = Path(__file__).parent / ".ci/durations.json"  # of tests, by STORE=1 (.ci/test)
+CHECKOUT = Path(__file__).parent
+DURATIONS = CHECKOUT / ".ci/durations.json"  # of tests, by STORE=1 (.ci/test)
+NEEDS = {  # marker -> whether this machine has what the tests need
+    "software": (os.geteuid() == 0 and shutil.which("ip"), "needs root and iproute2, to make network namespaces"),
+    "virtual": ((CHECKOUT / "build/virtual/linux").exists(), "build/virtual/linux is missing: make kernel"),
+}
 
 
 def pytest_configure() -> None:
@@ -26,6 +33,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid in stored:
             item.add_marker("long")
+        for marker, (is_there, reason) in NEEDS.items():
+            if item.get_closest_marker(marker) and not is_there:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def long_s() -> dict[str, float]:
