@@ -5,8 +5,6 @@ Every table, key, field, action and width is checked. Rates and hysteresis are r
 This is not a model of the chip: nothing is forwarded and no queue fills.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Switches for the tests: the compiled program in the core, simple_switch, the fake, and a Tofino in memory."""
-
-from __future__ import annotations
+"""Switches for the tests: the compiled program in the core, simple_switch, and a Tofino in memory."""
 
 from collections.abc import Iterator
 
@@ -10,7 +8,7 @@ import pytest
 from controlplane import lock
 from controlplane.program import Switch
 from controlplane.tests.bfrt_memory import Device, MemoryTables
-from controlplane.tests.fake import MEMORIES, FakeSwitch
+from controlplane.tests.local import CONNECTIONS, LocalSwitch, connect
 from controlplane.tofino import TofinoSwitch
 from p4src.tests.bmv2_target import Bmv2, why_not
 from p4src.tests.under_test import CoreControl
@@ -50,10 +48,9 @@ def bmv2(running_bmv2: Bmv2) -> Switch:
 
 
 @pytest.fixture
-def fake() -> Iterator[FakeSwitch]:
-    with FakeSwitch("test") as client:
-        yield client
-    del MEMORIES["test"]
+def local() -> Iterator[LocalSwitch]:
+    yield connect("test")
+    CONNECTIONS.clear()
 
 
 @pytest.fixture
@@ -66,7 +63,7 @@ def tofino2() -> TofinoSwitch:
     return TofinoSwitch("memory", MemoryTables(Device("tf2")))
 
 
-EVERY_SWITCH = ["soft", "fake", "tofino1", "tofino2", pytest.param("bmv2", marks=pytest.mark.software)]
+EVERY_SWITCH = ["soft", "tofino1", "tofino2", pytest.param("bmv2", marks=pytest.mark.software)]
 
 
 @pytest.fixture(params=EVERY_SWITCH)

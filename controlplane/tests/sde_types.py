@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The fields of the Tofino SDE's tables that the control plane uses, with their types (controlplane/sde_tables.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 of BMv2's client are tested without a simple_switch.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from functools import partial
@@ -18,10 +16,9 @@ from controlplane.bmv2 import Bmv2Switch
 from controlplane.desired import desired
 from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
 from controlplane.spec import validate
-from controlplane.switch import Collector, Count, Queue, SwitchError
+from controlplane.switch import Queue, SwitchError
 from controlplane.targets import connect
 from controlplane.tests.test_spec import EXAMPLE
-from hosts.tests.patience import SECONDS, wait_until
 from lib import strict_yaml
 from p4src.tests.bmv2_target import Bmv2, why_not
 
@@ -46,30 +43,6 @@ def stop_and_ask(lab: Bmv2, switch: Bmv2Switch, _: object) -> None:
 @pytest.mark.software
 @pytest.mark.skipif(bool(why_not()), reason=f"bmv2: {why_not()}")
 class TestRunning:
-    def test_frames__are_forwarded_counted_and_reported(self, bmv2: Bmv2Switch, running_bmv2: Bmv2) -> None:
-        bmv2.set_collector(Collector(3, "02:bf:00:00:01:03", "02:bf:00:00:00:03", "10.78.0.1", "10.78.0.2", 5577, 5577))
-        bmv2.set_policy(2, TailDrop(5))
-        bmv2.set_postcards(2, 7)
-        bmv2.set_queue(2, Queue(rate_pps=2, limit_packets=10))
-        bmv2.set_forwarding("02:bf:00:00:00:02", 2)
-        for _ in range(8):
-            running_bmv2.ports.send(1, FRAME)
-            time.sleep(0.01)
-        wait_until(lambda: bmv2.counters()["arrivals"] == {2: Count(8, 800)})
-        drops = bmv2.counters()["arrival_drops"]
-        assert drops
-        passed: list[bytes] = []
-        while len(passed) < 8 - drops[2].packets:
-            received = running_bmv2.ports.receive(SECONDS)
-            assert received
-            passed += [frame for port, frame in received if port == 2]
-        assert passed == [FRAME] * (8 - drops[2].packets)
-        assert bmv2.target_counters()["port.2.queued_or_lost_packets"] == 0
-        bmv2.set_policy(2, Unwatched())
-        bmv2.set_postcards(2, None)
-        bmv2.delete_forwarding("02:bf:00:00:00:02")
-        bmv2.set_queue(2, Queue())
-
     def test_registers__that_are_not_there_are_refused(self, bmv2: Bmv2Switch) -> None:
         for name, index, value, says in (
             ("admitted_bytes", 7, 2**32, "register admitted_bytes, index 7: value 4294967296 does not fit in 32 bits"),

@@ -4,8 +4,6 @@
 BMv2 needs seconds to start, so the tests share one simple_switch, and each test restores its settings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The client against the compiled program: the switch core answers requests behind a socket."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

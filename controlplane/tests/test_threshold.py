@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Thresholds in every unit, on switches that compare packets and bytes, and on one that compares cells."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The tofino backend on tables in memory: mapping of queues, settings of the traffic manager, ports, refusals."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Links of a switch under test, and frames through packet sockets, one for each port of the switch."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import select

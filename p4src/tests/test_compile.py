@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Calling p4c: digests over all included files, normalised paths, errors."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

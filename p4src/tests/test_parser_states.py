@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A compiler is refused if the parser in its assembly cannot tell packets apart."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

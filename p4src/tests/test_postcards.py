@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Postcards have the specified bytes, and every packet has exactly one postcard."""
+"""Postcards have the specified bytes, and every packet has exactly one postcard and one place in the histogram."""
 
+import bisect
+import collections
 import json
 
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from controlplane.policy import TailDrop, Unit
+from controlplane.policy import TailDrop, Unit, Unwatched
 from p4src.tests import frames
 from p4src.tests.under_test import COLLECTOR_PORT, RECEIVER_PORT, ROOT, SENDER_PORT, SWITCH_ID
-from wire.wire import POLICY, POSTCARD
+from wire.wire import DEPTH_BUCKETS, POLICY, POSTCARD
 
+DEEPEST = 2**32 - 1
 VECTORS = json.loads((ROOT / "wire/vectors/postcard.json").read_text())
 
 
@@ -86,7 +89,7 @@ def test_calibration__a_prime_number_of_packets_gives_as_many_postcards(switch):
     for at_ingress in (False, True):
         stream = [card.card_seq for card in cards if card.has("AT_INGRESS") == at_ingress]
         assert stream == list(range(len(stream)))
-        assert len(stream) > 100 or not switch.control.capabilities.exact_time
+        assert len(stream) > 100
     assert len(switch.frames_to(RECEIVER_PORT)) == sum(not card.has("DROPPED") for card in cards)
     assert switch.counter("arrivals", RECEIVER_PORT) == 1009
     assert switch.counter("postcards_made", COLLECTOR_PORT) == 1009
@@ -118,3 +121,32 @@ def test_sojourn__of_more_than_32_bits_fits(switch):
     switch.send(0, SENDER_PORT, frames.tcp())
     (card,) = switch.postcards()
     assert card.sojourn_ns == (1514 + 24) * 8 * 1_000_000
+
+
+def histogram(switch):
+    """Packets of each bucket that is not empty."""
+    switch.outputs()
+    buckets = switch.control.histogram(RECEIVER_PORT)
+    assert tuple(lowest for lowest, _ in buckets) == DEPTH_BUCKETS
+    return {number: packets for number, (_, packets) in enumerate(buckets) if packets}
+
+
+def bucket_of(depth):
+    return bisect.bisect_right(DEPTH_BUCKETS, depth) - 1
+
+
+def test_buckets__begin_at_their_lowest_depth_and_the_deepest_has_no_end(switch):
+    switch.policy(TailDrop(DEEPEST))
+    expected: collections.Counter[int] = collections.Counter()
+    depths = {max(lowest + more, 0) for lowest in DEPTH_BUCKETS for more in (-1, 0, 1)} | {DEEPEST - 15}
+    frame = frames.tcp(60)
+    for number, depth in enumerate(sorted(depths), 1):
+        switch.preset("admitted_packets", depth)
+        switch.preset("departed_packets", 0)
+        switch.send(number * 100_000, SENDER_PORT, frame)
+        switch.outputs()
+        expected[bucket_of(depth)] += 1
+    switch.policy(Unwatched())
+    switch.send(10**9, SENDER_PORT, frame)
+    assert histogram(switch) == expected == collections.Counter(bucket_of(c.depth_packets) for c in switch.postcards())
+    assert len(expected) == len(DEPTH_BUCKETS)

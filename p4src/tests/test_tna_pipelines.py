@@ -5,8 +5,6 @@ traffic manager between them is made for the test (programs/tna_pipelines.p4). T
 In this traffic manager every packet takes three cells, and reaches its queue 400 ns after its arrival.
 """
 
-from __future__ import annotations
-
 import bisect
 import collections
 import random

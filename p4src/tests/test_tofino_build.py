@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The committed Tofino output is not stale."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -44,23 +44,31 @@ class Postcard:
         return bool(self.fields["flags"] & POSTCARD.const[f"POSTCARD_{flag}"])
 
 
+class Connection:
+    """Requests to a core of this process. The connection counts the requests that change settings."""
+
+    def __init__(self, core: Core) -> None:
+        self.core, self.writes = core, 0
+        self.writes_left: int | None = None  # the connection is lost once, after this many writes
+
+    def exchange(self, request: bytes) -> bytes:
+        if {b"set", b"default", b"delete"} & {*request.split()[1:2]}:
+            if self.writes_left == 0:
+                self.writes_left = None
+                raise ConnectionResetError("lost the connection")
+            self.writes_left = self.writes_left and self.writes_left - 1
+            self.writes += 1
+        return "\n".join(self.core.control(request.decode())).encode()
+
+    def close(self) -> None:
+        pass
+
+
 class CoreControl(SoftSwitch):
     """SoftSwitch whose requests the core answers directly."""
 
     def __init__(self, core: Core) -> None:
-        self.path = self.address = "this process"
-        self._transport = _Call(core)
-
-
-class _Call:
-    def __init__(self, core: Core) -> None:
-        self._core = core
-
-    def exchange(self, request: bytes) -> bytes:
-        return "\n".join(self._core.control(request.decode())).encode()
-
-    def close(self) -> None:
-        pass
+        super().__init__("this process", Connection(core))
 
 
 class SoftCore:

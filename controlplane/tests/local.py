@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+"""The target `local`: our compiled program in this process. Connections to one address reach the same core."""
+
+from controlplane.soft import SoftSwitch
+from controlplane.targets import SOFT, TARGETS, Target
+from p4src.tests.under_test import Connection
+from softswitch.tests.core_driver import Core
+
+TARGETS["local"] = Target(__name__, "any name", SOFT)
+CONNECTIONS: dict[str, Connection] = {}
+
+
+class LocalSwitch(SoftSwitch):
+    target = "local"
+
+    @property
+    def connection(self) -> Connection:
+        return CONNECTIONS[self.address]
+
+
+def connect(address: str) -> LocalSwitch:
+    if address not in CONNECTIONS:
+        CONNECTIONS[address] = Connection(Core("p4"))
+    return LocalSwitch(address, CONNECTIONS[address])
