@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Two namespaces with a veth between them, always removed. Tests marked software are skipped without root."""
+"""Two namespaces with a veth between them, always removed."""
 
 import itertools
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,16 +11,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 _number = itertools.count()
-
-
-def may_make_namespaces() -> bool:
-    return os.geteuid() == 0 and shutil.which("ip") is not None
-
-
-@pytest.fixture(autouse=True)
-def _root_for_software_tests(request):
-    if request.node.get_closest_marker("software") and not may_make_namespaces():
-        pytest.skip("needs root and iproute2, to make network namespaces")
 
 
 class HostPair:

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from analysis.read.raw import load_tcp
-from experiments.lab import virtual as virtual_lab
 from experiments.tests.test_virtual import run
 from runs.names import TCP_FILE
 from wire.wire import TCP_RECORD
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
+    pytest.mark.virtual,
 ]
 RATE_BPS, RTT_S = 20_000_000, 0.02
 PAYLOAD_SHARE = 1448 / 1538  # payload per byte on the wire: the pacing rate counts payload

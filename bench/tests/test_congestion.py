@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from bench.window_laws import RECOVERY, beginnings, dctcp_alphas, flows, growth, reactions, reduction
-from experiments.lab import virtual as virtual_lab
 from experiments.tests.test_virtual import run
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
+    pytest.mark.virtual,
 ]
 REPETITION = Path("latest/rep-1")
 

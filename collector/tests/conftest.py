@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Builds the binaries, and ends the collectors that a test started."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

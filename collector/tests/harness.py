@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Drives the collector: starts it, sends to it, stops it, reads its files and output."""
 
-from __future__ import annotations
-
-import contextlib
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -15,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from hosts.tests.patience import wait_until
+from hosts.tests.processes import free_port, state
 from wire.wire import BLOCK, POSTCARD, STORED_POSTCARD, read_blocks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,14 +50,6 @@ def whole_bytes(path: Path) -> int:
     return sum(BLOCK.length + len(block.payload) for block in blocks(path))
 
 
-def free_port() -> int:
-    """A free port below the default net.ipv4.ip_local_port_range, so the kernel assigns it to no other socket."""
-    while True:
-        with contextlib.suppress(OSError), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
-            probe.bind(("::", random.randrange(10_000, 32_000)))
-            return probe.getsockname()[1]
-
-
 class Running:
     """A collector that listens; `output` and `summary_path` are its files, `stop()` gives its summary."""
 
@@ -97,7 +86,7 @@ class Running:
             sender.bind((source, 0))
             for index, datagram in enumerate(datagrams):
                 sender.sendto(datagram, (to, self.port))
-                if index % 100 == 99 and self._state() != "T":
+                if index % 100 == 99 and state(self.pid) != "T":
                     self.wait_until_read()
 
     def wait_until_read(self) -> None:
@@ -109,13 +98,10 @@ class Running:
         rows = [line.split() for table in tables for line in table]
         return sum(int(row[4].split(":")[1], 16) for row in rows if int(row[1].split(":")[1], 16) == self.port)
 
-    def _state(self) -> str:
-        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
-
     def deliver(self, number: int) -> None:
         os.kill(self.pid, number)
         if number == signal.SIGSTOP:
-            wait_until(lambda: self._state() == "T")
+            wait_until(lambda: state(self.pid) == "T")
 
     def stop(self, number: int = signal.SIGTERM, status: int = 0) -> dict:
         self.deliver(number)

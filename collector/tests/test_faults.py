@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Losses, garbage, full disks, kills and wrong options are counted and reported, and never damage stored postcards."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -22,14 +20,13 @@ from collector.tests.harness import (
     Running,
     blocks,
     card,
-    free_port,
     make,
     postcards,
     records,
     wait_until,
     whole_bytes,
 )
-from hosts.tests.privileges import privileges_of
+from hosts.tests.processes import free_port, privileges_of, refused
 from wire.wire import BLOCK, POSTCARD, STORED_POSTCARD
 
 NOBODY, CAP_DAC_OVERRIDE = 65534, 1
@@ -229,21 +226,14 @@ def test_collector__summary_that_cannot_be_written_goes_to_stderr(build, tmp_pat
     assert json.loads(account)["received"] == 0
 
 
-def refused(build: Path, *arguments: object) -> str:
-    """The one line with which the collector refuses to start."""
-    done = subprocess.run([build / "collector", *map(str, arguments)], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), (arguments, done.stderr)
-    return done.stderr
-
-
 def test_options__that_are_wrong_are_refused_in_one_line(sanitized):
     here = ["--listen", ":5577", "--discard"]
     for address in (":0", ":65536", "5577", "localhost:5577", "::1:5577", "[::1:5577", "[::1%nosuchif]:5577", "[]:5577",
                     "[10.0.0.1]:5577", "1.2.3:5577", "x" * 500 + ":5577", "192.0.2.1:5577"):  # fmt: skip
-        assert "listen" in refused(sanitized, "--listen", address, "--discard")
+        assert "listen" in refused(sanitized / "collector", "--listen", address, "--discard")
     for address in ("10.0.0.1:5577", "localhost", "fd00::1", "[fd00::1", "0.0.0.0", "255.255.255.255", "224.0.0.1",
                     "[::]", "[ff02::1]", "[::ffff:0.0.0.0]"):  # fmt: skip
-        assert "--from" in refused(sanitized, *here, "--from", address)
+        assert "--from" in refused(sanitized / "collector", *here, "--from", address)
     for arguments, says in (
         ([], "--listen"),
         (["--listen", ":5577"], "--output FILE and --summary FILE"),
@@ -256,7 +246,7 @@ def test_options__that_are_wrong_are_refused_in_one_line(sanitized):
         ([*here, "--buffers", "1"], "--buffers"),
         ([*here, "--receive-buffer", "64M"], "--receive-buffer"),
     ):
-        assert says in refused(sanitized, *arguments)
+        assert says in refused(sanitized / "collector", *arguments)
 
 
 def test_collector__refuses_what_is_taken_or_missing_and_leaves_nothing(start, sanitized, tmp_path):
@@ -265,7 +255,7 @@ def test_collector__refuses_what_is_taken_or_missing_and_leaves_nothing(start, s
 
     def line(port=0, output=other / "postcards.bsp", summary=other / "collector.json") -> str:
         listen = ["--listen", f":{port or free_port()}"]
-        return refused(sanitized, *listen, "--output", output, "--summary", summary)
+        return refused(sanitized / "collector", *listen, "--output", output, "--summary", summary)
 
     assert "Address already in use" in line(start(sanitized).port)
     for missing in ("output", "summary"):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gaps, duplicates and reordering against a model that keeps every received number."""
 
-from __future__ import annotations
-
 import random
 import struct
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Postcards are stored as sent, byte for byte, with the kernel's stamp and in whole blocks."""
 
-from __future__ import annotations
-
 import json
 import random
 import signal

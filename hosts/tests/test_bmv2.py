@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """simple_switch as a program of a run: error messages when it cannot start; start and stop in a namespace."""
 
-from __future__ import annotations
-
 import select
 import shutil
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Messages pass whole, in both directions; anything else ends the relay. With --tcp the relay copies bytes."""
 
-from __future__ import annotations
-
 import io
 import socket
 import subprocess

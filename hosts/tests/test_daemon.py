@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Programs that outlive the task that started them: readiness, exit status, and clean-up."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -16,6 +14,7 @@ import pytest
 
 from hosts import daemon
 from hosts.tests.patience import wait_until
+from hosts.tests.processes import state
 
 # A well-behaved program: ready at once, exits with 0 on SIGTERM.
 GOOD = [
@@ -131,10 +130,10 @@ def test_stop__ends_children_too(runtime: Path) -> None:
     stubborn = child("trap '' TERM; sleep 60 & echo child $!; echo ready; wait; sleep 60")
     with pytest.raises(daemon.DaemonError, match=r"did not end within 0.2 s of SIGTERM and was killed"):
         daemon.stop("program", runtime, timeout_s=0.2)
-    wait_until(lambda: ended(stubborn))
+    wait_until(lambda: state(stubborn) == "Z")
     left = child("sleep 60 & echo child $!; trap 'exit 0' TERM; echo ready; while :; do sleep 0.02; done")
     assert daemon.stop("program", runtime)["children_killed"]
-    wait_until(lambda: ended(left))
+    wait_until(lambda: state(left) == "Z")
 
 
 def test_stop__without_its_keeper_the_program_ends_and_the_lost_status_is_reported(runtime: Path) -> None:
@@ -142,7 +141,7 @@ def test_stop__without_its_keeper_the_program_ends_and_the_lost_status_is_report
     os.kill(json.loads((runtime / "program.json").read_text())["keeper_pid"], signal.SIGKILL)
     with pytest.raises(daemon.DaemonError, match="exit status is unknown, since its keeper was killed"):
         daemon.stop("program", runtime)
-    wait_until(lambda: ended(pid))
+    wait_until(lambda: state(pid) == "Z")
 
 
 def test_stop__never_signals_a_process_that_only_has_the_same_pid(runtime: Path) -> None:
@@ -159,11 +158,3 @@ def test_stop__never_signals_a_process_that_only_has_the_same_pid(runtime: Path)
         other.kill()
         other.wait()
     assert pid != other.pid
-
-
-def ended(pid: int) -> bool:
-    """Whether the process has ended. A zombie that init has not reaped yet counts as ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The lease that reserves a host for a run: its end, and the clean-up of the host."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -115,7 +113,6 @@ def test_lease__whose_runner_was_killed_cleans_what_a_late_task_starts(tmp_path:
 
 
 @pytest.mark.software
-@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
 def test_neighbour__forgets_connections_that_no_program_has(tmp_path: Path) -> None:
     """The side that closes first stays in TIME_WAIT. Until TIME_WAIT ends, iperf3 cannot bind to the port again."""
     script = """

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Shared by tests of the core: the core itself (softswitch/library.py), and frames for the hand-written pipeline."""
 
-from __future__ import annotations
-
 from lib.frames import LEAST_FRAME_BYTES, WIRE_EXTRA_BYTES
 from softswitch.library import BUILD, COVERAGE, NEVER_NS, ROOT, Core, SentFrame, library, make
 

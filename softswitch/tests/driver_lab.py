@@ -13,7 +13,6 @@ import random
 import socket
 import struct
 import subprocess
-import sys
 import time
 import traceback
 from pathlib import Path
@@ -25,6 +24,7 @@ from controlplane.switch import Collector, SwitchError
 from hosts.tune import bursts, offloads, tune
 from lib.tests.namespace import inside
 from p4src.tests.packet_ports import run
+from virtual import RUN_DIRECTORY
 from wire.wire import POSTCARD
 
 from .core_driver import BUILD
@@ -299,7 +299,7 @@ def main() -> None:
         result = experiments() if Path("/sys/class/net/bsw1").exists() else without_switch()
     except BaseException:
         result = {"failed": traceback.format_exc()}
-    Path(sys.argv[1]).write_text(json.dumps(result))
+    (RUN_DIRECTORY / "output").write_text(json.dumps(result))
 
 
 if __name__ == "__main__":

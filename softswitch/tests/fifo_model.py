@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """An independent model of one queue and its link: exact fractions, a list, nothing shared with the switch."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

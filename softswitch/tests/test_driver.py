@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The switch as a driver of the virtual-time kernel: driver_lab.py runs the experiments, the tests judge them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -10,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from virtual.kernel.tests.booted import boot
+from virtual.machine import START_REALTIME_NS
 from wire.wire import POSTCARD
 
 from .core_driver import make, wire_bits
-from .user_mode import KERNEL, MISSING, boot
 
-pytestmark = pytest.mark.skipif(not KERNEL.exists(), reason=MISSING)
+pytestmark = pytest.mark.virtual
 LAB = "softswitch.tests.driver_lab"
 PACKETS = 1024
 CLONE_SHARE = 8  # of runtime/core.c
@@ -28,10 +27,9 @@ VARYING = re.compile(
 
 
 def lab(directory: Path, *parameters: str) -> tuple[dict[str, Any], str]:
-    console = boot(directory, LAB, *(f"bufferscope_switch.{parameter}" for parameter in parameters))
-    output = directory / "output"
-    assert output.exists(), console
-    outcome = json.loads(output.read_text())
+    of_driver = dict(f"bufferscope_switch.{parameter}".split("=") for parameter in parameters)
+    console = boot(directory, LAB, parameters=of_driver)
+    outcome = json.loads((directory / "output").read_text())
     assert "failed" not in outcome, outcome["failed"]
     return outcome, console
 
@@ -84,9 +82,11 @@ def test_burst__packets_above_the_threshold_are_dropped_and_reported(outcome: di
     assert departures == [first_ns + step_ns * (number + 1) for number in range(10)]
     assert [number for number, _ in outcome["burst"]["received"]] == list(range(10))
     received = [ns for _, ns in outcome["burst"]["received"]]
-    assert received == [10**18 + departure_ns + 1_000_000 for departure_ns in departures]
+    assert received == [START_REALTIME_NS + departure_ns + 1_000_000 for departure_ns in departures]
     # A postcard arrives in the ns in which its packet departs or is dropped.
-    assert [card["rx_ns"] - 10**18 - card["enqueue_switch_ns"] - card["sojourn_ns"] for card in cards] == [0] * 30
+    assert [card["rx_ns"] - card["enqueue_switch_ns"] - card["sojourn_ns"] for card in cards] == [
+        START_REALTIME_NS
+    ] * 30
 
 
 def test_overload__a_full_pool_refuses_frames_and_says_so(outcome: dict[str, Any]) -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Links that change during a run: rates by a schedule, to the ns, and loss and jitter against their distributions."""
 
-from __future__ import annotations
-
 import random
 from bisect import bisect_right
 from collections import Counter

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The core's settings of single flows, source ports and source addresses: delays and access links, to the ns."""
 
-from __future__ import annotations
-
 import random
 import struct
 

@@ -3,8 +3,6 @@
 address and undefined-behaviour sanitizers.
 """
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The compiled P4 program in the core: the postcards it emits against the independent model of a queue."""
 
-from __future__ import annotations
-
 import functools
 import random
 import shutil

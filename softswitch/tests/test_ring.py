@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The real binary between real network namespaces."""
 
-from __future__ import annotations
-
-import os
 import pwd
 import random
 import shutil
@@ -21,14 +18,12 @@ import pytest
 from controlplane.policy import TailDrop
 from controlplane.switch import Collector, SwitchError
 from hosts.tests.patience import SECONDS, wait_until
+from hosts.tests.processes import privileges_of, refused
 
 from .core_driver import BUILD, make
 from .ring_lab import HOSTS, Lab, Switch, command, mac
 
-pytestmark = [
-    pytest.mark.software,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: packet sockets and network namespaces"),
-]
+pytestmark = pytest.mark.software
 
 
 @pytest.fixture(scope="module")
@@ -155,31 +150,25 @@ def test_end__is_clean_and_kill_leaves_nothing_that_matters(lab: Lab, tmp_path: 
         assert control.about()["ports"] == "1 2 3"
 
 
-def refused(lab: Lab, *words: str) -> str:
-    """The line of error of a start that must fail."""
-    done = subprocess.run([*command(lab), *words], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    return done.stderr
-
-
 def test_start__what_is_in_the_way_is_named_and_stays(lab: Lab, switch: Switch, tmp_path: Path) -> None:
-    message = refused(lab, "--control", str(switch.control_path), "--port", "1=port1")
+    message = refused(*command(lab), "--control", str(switch.control_path), "--port", "1=port1")
     assert f"{switch.control_path}: in use" in message
     with switch.client() as control:
         assert control.about()["name"] == "bufferscope"
     path = tmp_path / "s"
-    assert "opening absent: " in refused(lab, "--control", str(path), "--port", "1=port1", "--port", "2=absent")
+    words = [*command(lab), "--control", path, "--port", "1=port1"]
+    assert "opening absent: " in refused(*words, "--port", "2=absent")
     assert not path.exists()
     path.write_text("precious")
-    assert f"{path}: exists and is not a socket" in refused(lab, "--control", str(path), "--port", "1=port1")
-    assert "has more than 107 characters" in refused(lab, "--control", f"/{'x' * 107}", "--port", "1=port1")
+    assert f"{path}: exists and is not a socket" in refused(*words)
+    assert "has more than 107 characters" in refused(*command(lab), "--control", f"/{'x' * 107}", "--port", "1=port1")
     assert path.read_text() == "precious"
 
 
 def test_start__offloads_are_refused(lab: Lab, tmp_path: Path) -> None:
     lab.set_offload(2, "gro", True)
     try:
-        message = refused(lab, "--control", str(tmp_path / "s"), "--port", "1=port1", "--port", "2=port2")
+        message = refused(*command(lab), "--control", str(tmp_path / "s"), "--port", "1=port1", "--port", "2=port2")
         assert "ethtool -K port2 gro off" in message
         with Switch(lab, "--allow-offloads"):
             pass
@@ -202,12 +191,8 @@ def test_start__without_privilege_is_an_error() -> None:
 
 def test_drop_user__keeps_nothing_and_forwards(lab: Lab) -> None:
     with Switch(lab, "--drop-user", "nobody") as switch, switch.client() as control:
-        status = Path(f"/proc/{switch.process.pid}/status").read_text()
-        fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-        nobody = str(pwd.getpwnam("nobody").pw_uid)
-        assert fields["Uid"].split() == [nobody] * 4
-        assert fields["Groups"].split() == []
-        assert {int(fields[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {0}
+        assert privileges_of(switch.process.pid) == ({pwd.getpwnam("nobody").pw_uid}, 0)
+        assert "\nGroups:\t\n" in Path(f"/proc/{switch.process.pid}/status").read_text().replace(" \n", "\n")
         control.set_forwarding(mac(2), 2)
         frames = [ethernet(2, 0x88B5, bytes(60))] * 3
         assert exchange(lab, *frames) == frames

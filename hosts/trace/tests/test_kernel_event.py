@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from hosts.trace.tests.tracing import PEER, PROBE, RETRANSMIT, ROOT, TRACER, check_exchange
-from softswitch.tests import user_mode
+from virtual import RUN_DIRECTORY
+from virtual.kernel.tests.booted import SCRIPT, boot
 from wire.wire import BLOCK, STORED_TCP_RECORD, read_blocks
 
+pytestmark = pytest.mark.virtual
 PORT, OTHER_PORT = 6000, 6001
 # Two namespaces. During the bulk transfer the path to "b" loses 2 % of the packets.
-INIT = """#!/bin/sh
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin
-mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t tmpfs tmpfs /run; mkdir /run/netns
+COMMANDS = """\
 exec >{out}/console 2>&1
 ip netns add a; ip netns add b
 ip link add eth0 netns a type veth peer name eth0 netns b
@@ -39,20 +39,17 @@ ip netns exec a {python} {peer} send 10.77.0.2 {port} 2000000 >{out}/bulk
 ip netns exec a cat /proc/net/snmp >{out}/snmp
 kill $tracer; wait $tracer; echo $? >{out}/status
 stat -Lc %i /run/netns/a >{out}/inode
-mount -t tracefs tracefs /sys/kernel/tracing; ls /sys/kernel/tracing/instances >{out}/instances
-sync; {python} -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
+ls /sys/kernel/tracing/instances >{out}/instances
 """
 
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
-    if not user_mode.KERNEL.exists():
-        pytest.skip(user_mode.MISSING)
     subprocess.run(["make", "-s", "-C", ROOT / "hosts"], check=True)
     out = tmp_path_factory.mktemp("lab")
-    names = {"out": out, "python": sys.executable, "peer": PEER, "tracer": TRACER}
-    boot = user_mode.run(out, INIT.format(port=PORT, other_port=OTHER_PORT, **names))
-    assert (out / "status").exists(), boot[-2000:]
+    names = {"out": RUN_DIRECTORY, "python": sys.executable, "peer": PEER, "tracer": TRACER}
+    (out / SCRIPT).write_text(COMMANDS.format(port=PORT, other_port=OTHER_PORT, **names))
+    boot(out)
     assert (out / "status").read_text().strip() == "0", (out / "console").read_text()
     return out
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from hosts.tests.patience import SECONDS, planned_ns, wait_until
-from hosts.tests.privileges import privileges_of
+from hosts.tests.processes import privileges_of
 from hosts.traffic import child
 from hosts.traffic.tests.test_epoll_flows import group, running, sending
 

@@ -6,7 +6,6 @@ bounded. Each failure is one line.
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from hosts.tests.patience import SECONDS, wait_until
+from hosts.tests.processes import free_port, state
 from hosts.traffic import user_program
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="runs programs as other users, which needs root")
@@ -78,9 +78,8 @@ def test_client__runs_without_rights_and_sees_only_its_environment(tmp_path: Pat
 def test_client__that_lasts_is_ended_with_its_children_at_the_end(tmp_path: Path, run: Run) -> None:
     code = "import subprocess, time; c = subprocess.Popen(['sleep', '99']); print(c.pid, flush=True); time.sleep(99)"
     assert run(code, duration_ns=1_500_000_000, alone=True) == (0, "")
-    child = (tmp_path / "client.stdout").read_text().strip()
-    state = Path(f"/proc/{child}/stat")
-    wait_until(lambda: not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z")
+    child = int((tmp_path / "client.stdout").read_text())
+    wait_until(lambda: state(child) == "Z")
     assert (outcome(tmp_path)["ended_by"], outcome(tmp_path)["signal"]) == ("duration", signal.SIGTERM)
     traffic = json.loads((tmp_path / "traffic.json").read_text())
     assert traffic["end_mono_ns"] - traffic["start_mono_ns"] == 1_500_000_000
@@ -133,9 +132,3 @@ def test_server__is_ready_when_it_listens_and_ends_when_told(tmp_path: Path, kin
         server.terminate()
         assert server.wait(SECONDS) == 0
     assert outcome(tmp_path, "server")["ended_by"] == "stop"
-
-
-def free_port() -> int:
-    with socket.socket() as tcp:
-        tcp.bind(("127.0.0.1", 0))
-        return int(tcp.getsockname()[1])

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Translated programs in the switch's core."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -53,5 +51,6 @@ class Switch(Core):
 
 @pytest.fixture
 def switch(request: pytest.FixtureRequest) -> Switch:
-    """The program that the test module names in PROGRAM, in a new core."""
-    return Switch(compiled(request.module.PROGRAM)[0])
+    """The program that the test module names in PROGRAM, or writes, in a new core."""
+    module = request.module
+    return Switch(module.write() if hasattr(module, "write") else compiled(module.PROGRAM)[0])

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Small programs in the form in which p4c-bm2-ss writes them, each for one construct of v1model."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Committed JSON is up to date, translated C compiles freestanding, and errors name construct and line."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Hash algorithms against known vectors and Python, checksums verified and updated as v1model says."""
 
-from __future__ import annotations
-
 import random
 import struct
 import zlib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Clones, truncation, lengths, registers, counters and random numbers, as simple_switch has them."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 

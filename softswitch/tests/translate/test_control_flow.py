@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Control flow that nested ifs cannot express: a node with several predecessors is written once and reached by goto."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path
@@ -14,6 +12,7 @@ from softswitch.translate.errors import ManyProblems
 from softswitch.translate.translate import translate
 
 from .conftest import Switch, compiled
+from .fragments import assign, do, field, meta, number, op
 
 
 def switch_of(program: dict, path: Path) -> tuple[str, Switch]:
@@ -23,19 +22,9 @@ def switch_of(program: dict, path: Path) -> tuple[str, Switch]:
     return translate(program, "0" * 64).c_text, Switch(path)
 
 
-def less(field: str, value: int) -> dict:
-    return {
-        "type": "expression",
-        "value": {
-            "op": "<",
-            "left": {"type": "field", "value": ["key", field]},
-            "right": {"type": "hexstr", "value": hex(value)},
-        },
-    }
-
-
-def condition(name: str, field: str, true_next: str | None, false_next: str | None) -> dict:
-    return {"name": name, "id": 0, "expression": less(field, 1), "true_next": true_next, "false_next": false_next}
+def condition(name: str, key: str, true_next: str | None, false_next: str | None) -> dict:
+    expression = op("<", field("key", key), number(1))
+    return {"name": name, "id": 0, "expression": expression, "true_next": true_next, "false_next": false_next}
 
 
 # Conditions on a, b and c; `x` sets flags, `y` adds to wide.
@@ -92,19 +81,12 @@ def test_control__follows_the_graph(tmp_path: Path) -> None:
         assert (out[2] == 9, out[18] == 1) == ("x" in visited, "y" in visited), values
 
 
-def jump(target: int) -> dict:
-    return {"op": "_jump", "parameters": [{"type": "hexstr", "value": hex(target)}]}
+def unless(name: str, value: int, target: int) -> dict:
+    return do("_jump_if_zero", op("<", field("packet", name), number(value)), number(target))
 
 
-def unless(field: str, value: int, target: int) -> dict:
-    test = less(field, value)
-    test["value"]["left"]["value"] = ["packet", field]
-    return {"op": "_jump_if_zero", "parameters": [test, {"type": "hexstr", "value": hex(target)}]}
-
-
-def assign(field: str, value: int) -> dict:
-    target = {"type": "field", "value": ["scalars", f"metadata_t.{field}"]}
-    return {"op": "assign", "parameters": [target, {"type": "hexstr", "value": hex(value)}]}
+def put(name: str, value: int) -> dict:
+    return assign(meta(f"metadata_t.{name}"), number(value))
 
 
 def with_action(primitives: list[dict]) -> dict:
@@ -114,8 +96,8 @@ def with_action(primitives: list[dict]) -> dict:
     action["primitives"] = primitives
     text = json.dumps(program)
     fields = [name for name, *_ in program["header_types"][0]["fields"]]
-    for field in ("double", "a_b"):
-        text = text.replace(f'"metadata_t.{field}"', json.dumps(next(name for name in fields if field in name)))
+    for own in ("double", "a_b"):
+        text = text.replace(f'"metadata_t.{own}"', json.dumps(next(name for name in fields if own in name)))
     return json.loads(text)
 
 
@@ -125,11 +107,11 @@ def with_action(primitives: list[dict]) -> dict:
         pytest.param(
             [
                 unless("static", 1, 4),
-                assign("a_b", 0x10),
+                put("a_b", 0x10),
                 unless("phv", 1, 5),
-                jump(6),
-                assign("a_b", 0x20),
-                assign("double", 0x55),
+                do("_jump", number(6)),
+                put("a_b", 0x20),
+                put("double", 0x55),
             ],
             True,
             {(0, 0): b"\x00\x10", (0, 1): b"\x55\x10", (1, 0): b"\x55\x20", (1, 1): b"\x55\x20"},
@@ -139,10 +121,10 @@ def with_action(primitives: list[dict]) -> dict:
             [
                 unless("static", 1, 5),
                 unless("phv", 1, 3),
-                jump(6),
-                assign("double", 0x55),
-                jump(6),
-                assign("double", 0x66),
+                do("_jump", number(6)),
+                put("double", 0x55),
+                do("_jump", number(6)),
+                put("double", 0x66),
             ],
             False,
             {(0, 0): b"\x00\x00", (0, 1): b"\x55\x00", (1, 0): b"\x66\x00", (1, 1): b"\x66\x00"},
@@ -162,4 +144,4 @@ def test_action__follows_the_jumps_of_its_primitives(
 
 def test_action__with_a_loop_is_refused() -> None:
     with pytest.raises(ManyProblems, match="a loop in an action is not supported by the soft switch"):
-        translate(with_action([assign("double", 1), unless("phv", 9, 4), assign("a_b", 2), jump(1)]), "0" * 64)
+        translate(with_action([put("double", 1), unless("phv", 9, 4), put("a_b", 2), do("_jump", number(1))]), "0" * 64)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """CRCs with parameters of the user's, against the check values of Ross Williams' and Greg Cook's catalogue."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -45,8 +43,7 @@ def write() -> Path:
 
 
 @pytest.mark.parametrize("bits", CHECKS)
-def test_custom_crc__has_the_parameters_of_the_last_request(bits: int) -> None:
-    switch = Switch(write())
+def test_custom_crc__has_the_parameters_of_the_last_request(switch: Switch, bits: int) -> None:
     for at, (parameters, check) in enumerate(CHECKS[bits].items()):
         if at:
             switch.set(f"crc set sum{bits} {parameters}")
@@ -54,8 +51,7 @@ def test_custom_crc__has_the_parameters_of_the_last_request(bits: int) -> None:
         assert int.from_bytes(out[9:13] if bits == 16 else out[13:17], "big") == check, parameters
 
 
-def test_requests__about_crcs_name_the_mistake() -> None:
-    switch = Switch(write())
+def test_requests__about_crcs_name_the_mistake(switch: Switch) -> None:
     for text, named_ in {
         "crc": "set NAME POLYNOMIAL",
         "crc set sum 1 1 1 1 1": "is unknown or ambiguous: the program has sum16, sum32",

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Every operation against Python's integers, for random operands and for the ends of their ranges."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Meters, of an array and of a table, and the value sets of a parser."""
 
-from __future__ import annotations
-
 from pathlib import Path
-
-import pytest
 
 from .conftest import Switch
 from .fragments import assign, cut, do, extract, field, meta, named, number, program, state, std
@@ -55,11 +51,6 @@ def write() -> Path:
             },
         ],
     )  # fmt: skip
-
-
-@pytest.fixture
-def switch() -> Switch:
-    return Switch(write())
 
 
 def send(switch: Switch, at_ns: int, index: int = 0, size: int = 100, kind: int = 0, part: int = 0) -> tuple[int, ...]:

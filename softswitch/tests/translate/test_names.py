@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Names that are reserved in C, conditions inside actions, headers compared and copied."""
 
-from __future__ import annotations
-
 from softswitch.translate.names import Names, comment, string
 
 from .conftest import Switch

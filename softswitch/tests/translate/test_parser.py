@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Parsing and deparsing to the byte, parser errors, and frames that are cut or random."""
 
-from __future__ import annotations
-
 import random
 
 from .conftest import Switch

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Packets that pass the pipeline again (resubmitted, recirculated) or as several (multicast, clones to groups)."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -69,11 +67,6 @@ def write() -> Path:
         metadata=[("kept", 16)],
         field_lists=[{"id": 1, "name": "field_list1", "elements": [meta("kept"), std("clone_spec")]}],
     )
-
-
-@pytest.fixture
-def switch() -> Switch:
-    return Switch(write())
 
 
 def frame(what: int, group: int = 0, payload: bytes = b"payload") -> bytes:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Header stacks, and loops in the parser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -10,23 +8,7 @@ import pytest
 from softswitch.translate.__main__ import main as translate
 
 from .conftest import Switch
-from .fragments import (
-    ERRORS,
-    assign,
-    cut,
-    do,
-    extract,
-    field,
-    is_,
-    meta,
-    named,
-    number,
-    op,
-    program,
-    state,
-    std,
-    when,
-)  # fmt: skip
+from .fragments import ERRORS, assign, cut, do, extract, field, is_, meta, named, number, op, program, state, std, when
 
 TYPES = {"head_h": [("what", 8), ("count", 8), ("result", 16)], "tag_h": [("kind", 8), ("value", 8)]}
 LAST = {"type": "stack_field", "value": ["tags", "kind"]}
@@ -83,11 +65,6 @@ def write() -> Path:
         metadata=[("seen", 8)],
         stacks={"tags": ("tag_h", 3), "others": ("tag_h", 3)},
     )  # fmt: skip
-
-
-@pytest.fixture
-def switch() -> Switch:
-    return Switch(write())
 
 
 def frame(what: int, *tags: int, count: int = 0, result: int = 0) -> bytes:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Tables against models in Python: exact, lpm, ternary, mixtures, const entries, defaults, counters, exit."""
 
-from __future__ import annotations
-
 import random
 
 from .conftest import Switch

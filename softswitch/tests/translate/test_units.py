@@ -3,8 +3,6 @@
 also in clones.
 """
 
-from __future__ import annotations
-
 import struct
 
 from softswitch.library import Core

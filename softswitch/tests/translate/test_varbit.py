@@ -1,30 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Headers with a varbit field: parsed, copied, compared, hashed, removed, deparsed."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 
-import pytest
-
 from .conftest import Switch
-from .fragments import (
-    ERRORS,
-    assign,
-    cut,
-    do,
-    extract,
-    field,
-    is_,
-    named,
-    number,
-    op,
-    program,
-    state,
-    std,
-    when,
-)  # fmt: skip
+from .fragments import ERRORS, assign, cut, do, extract, field, is_, named, number, op, program, state, std, when
 
 REMOVE, COPY, COMPARE, HASH, MOVE = range(1, 6)
 MAX_BYTES = 12
@@ -78,11 +59,6 @@ def write() -> Path:
              "input": [field("options", "kind"), data, field("options", "mark")]}
         ],
     )  # fmt: skip
-
-
-@pytest.fixture
-def switch() -> Switch:
-    return Switch(write())
 
 
 def frame(what: int, data: bytes, result: int = 0, length: int = 0, words: int | None = None) -> bytes:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Values of more than 128 bits: arithmetic, registers, hashes, selects."""
 
-from __future__ import annotations
-
 import random
 import zlib
 from pathlib import Path
@@ -90,11 +88,6 @@ def write() -> Path:
             }
         ],
     )  # fmt: skip
-
-
-@pytest.fixture
-def switch() -> Switch:
-    return Switch(write())
 
 
 def frame(what: int, a: int = 0, b: int = 0, by: int = 0, result: int = 0) -> bytes:

@@ -4,8 +4,6 @@
 virtual.init runs this module as its job. It writes observed.json to the job's directory.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import itertools

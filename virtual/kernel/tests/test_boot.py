@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Boots the built kernel: is time exact to the ns, and does the same seed give the same run?"""
 
-import contextlib
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,16 +12,12 @@ from typing import Any
 import pytest
 
 from hosts.tests.patience import wait_until
+from hosts.tests.processes import processes
 from virtual import offers
 from virtual.kernel import config
-from virtual.kernel.build import BUILD
-from virtual.machine import MachineJob, VirtualMachine
+from virtual.kernel.tests.booted import KERNEL, boot
 
-KERNEL = BUILD / "linux"
-CHECKOUT = Path(__file__).parents[3]
-
-pytestmark = pytest.mark.skipif(not KERNEL.exists(), reason=f"{KERNEL} is missing: make kernel")
-
+pytestmark = pytest.mark.virtual
 
 Observe = Callable[[Path, int], dict[str, Any]]
 
@@ -35,21 +29,15 @@ def observe(tmp_path_factory: pytest.TempPathFactory) -> Observe:
     source = Path(__file__).with_name("registers.c")
     subprocess.run(["gcc", "-O1", "-march=native", "-Wall", "-Wextra", "-o", registers, source, "-pthread"], check=True)
 
-    def boot(directory: Path, seed: int) -> dict[str, Any]:
-        (directory / "logs").mkdir(parents=True)
+    def observed(directory: Path, seed: int) -> dict[str, Any]:
+        directory.mkdir(exist_ok=True)
         (directory / "registers").hardlink_to(registers)
-        init = [sys.executable, "-m", "virtual.init", "virtual.kernel.tests.inside"]
-        console = directory / "logs/console.log"
-        unused = {"unused.directory": str(directory)}  # lets the command line's length depend on the directory
-        job = MachineJob(
-            KERNEL, init, directory, console, 256, seed, parameters=unused, environment={"PYTHONPATH": str(CHECKOUT)}
-        )
-        with VirtualMachine(job) as machine:
-            assert list(machine.messages())[-1] == {"end": 0}
+        # The parameter lets the command line's length depend on the directory.
+        boot(directory, "virtual.kernel.tests.inside", seed, {"unused.directory": str(directory)})
         content: dict[str, Any] = json.loads((directory / "observed.json").read_text())
         return content
 
-    return boot
+    return observed
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +47,12 @@ def first(observe: Observe, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 def gone(session: int) -> bool:
     """Whether all processes of a session have ended. Zombies have ended, even if the host has not reaped them yet."""
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            state, _, _, its_session = file.read_text().rpartition(")")[2].split()[:4]
-            if int(its_session) == session and state not in "ZX":
-                return False
-    return True
+
+    def is_left(stat: bytes) -> bool:
+        state, _, _, its_session = stat.rpartition(b")")[2].split()[:4]
+        return int(its_session) == session and state not in b"ZX"
+
+    return not processes("stat", is_left)
 
 
 def test_kernel__killed_in_its_first_5_ms_leaves_no_process() -> None:

@@ -21,7 +21,7 @@ import pytest
 
 from bufferscope.__main__ import main
 from hosts.tests.patience import wait_until
-from virtual.kernel import build, cache, command, compile, config, patches, stage
+from virtual.kernel import build, cache, command, config, patches, stage
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import BuildProgress
 
@@ -390,17 +390,6 @@ def test_interrupted__half_a_kernel_is_never_used(setting: Setting, number: int)
     kernel = setting.build()
     assert kernel["version"] == "6.0.1-test"
     assert b"half" not in (setting.directory / "linux").read_bytes()
-
-
-def test_mark__of_a_killed_make_discards_the_objects(tmp_path: Path) -> None:
-    objects = tmp_path / "obj"
-    objects.mkdir()
-    (objects / "half.o").write_text("half")
-    compile.fresh_objects(objects)
-    assert (objects / "half.o").exists()
-    (objects / compile.MARK).touch()
-    compile.fresh_objects(objects)
-    assert list(objects.iterdir()) == []
 
 
 def test_two_at_once__the_second_waits_unless_its_kernel_is_finished_or_its_tree_another(setting: Setting) -> None:
