@@ -1,21 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""A cell with the lab's network, and ansible-playbook inside it, as in a run."""
-
-from __future__ import annotations
+"""Plays playbooks with the repository's configuration."""
 
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import pytest
-
-from experiments.spec import topology
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ANSIBLE = CHECKOUT / "ansible"
@@ -79,71 +71,3 @@ def deploy_here(directory: Path, group: str, **more: object) -> Played:
     }
     playbook = ANSIBLE / "playbooks/deploy.yml"
     return play("-i", directory / "hosts.json", playbook, variables=variables | more)
-
-
-@dataclass
-class Cell:
-    """Private PID, mount and network namespaces with the lab's network; everything in it ends with the fixture."""
-
-    pid: int
-
-    @property
-    def prefix(self) -> tuple[str, ...]:
-        return ("nsenter", f"--target={self.pid}", "--mount", "--net", "--pid", f"--wd={CHECKOUT}", "--")
-
-    def run(self, *command: str, netns: str | None = None) -> str:
-        inside = ("nsenter", f"--net=/run/netns/{netns}", "--") if netns else ()
-        result = subprocess.run(
-            [*self.prefix, *inside, *command], capture_output=True, text=True, timeout=TIMEOUT_S, check=True
-        )
-        return result.stdout
-
-    def play(self, playbook: str, limit: str = "all", **variables: object) -> Played:
-        path = ANSIBLE / "playbooks" / f"{playbook}.yml"
-        return play("--limit", limit, path, prefix=self.prefix, variables=variables)
-
-
-@pytest.fixture(scope="session")
-def cell() -> Iterator[Cell]:
-    if os.geteuid() != 0:
-        pytest.skip("needs root: makes network namespaces")
-    unshare = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    process = subprocess.Popen(
-        [*unshare, sys.executable, str(ANSIBLE / "tests/lab_init.py")],
-        cwd=CHECKOUT,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
-    (init,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    yield Cell(int(init))
-    process.stdin.close()
-    process.wait(timeout=60)
-
-
-@pytest.fixture
-def run_variables(cell: Cell, tmp_path: Path) -> dict[str, Any]:
-    """The variables of a repetition, as the runner passes them. Each test has a new runtime_dir in the cell's /run."""
-    cell.run("mkdir", f"/run/{tmp_path.name}")
-    return {
-        "run_dir": str(tmp_path),
-        "logs_dir": str(tmp_path / "logs"),
-        "runtime_dir": f"/run/{tmp_path.name}",
-        "python": sys.executable,
-        "checkout": str(CHECKOUT),
-        "collector_address": topology.COLLECTOR.ipv4,
-        "collector_source": topology.POSTCARD_SOURCE,
-        "spec": {
-            "groups": [{"cc": "cubic", "flows": 16}],
-            "mode": "tail-drop",
-            "delay": "switch",
-            "generator": "iperf3",
-            "rtt_ns": 10_000_000,
-            "mtu_bytes": 1500,
-            "bdp_packets": 163,
-            "buffer_packets": 163,
-        },
-    }

@@ -14,8 +14,6 @@ with the command. A kill of this process alone does not end the command. Needs r
 With --line, a delay line stands behind the switch: switch p2 --- p1 line p2 --- eth0 receiver.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

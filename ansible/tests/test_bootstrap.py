@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """bootstrap.sh names all missing Debian packages to an ordinary user in one line, before it changes anything."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

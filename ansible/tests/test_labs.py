@@ -3,8 +3,6 @@
 second one changes nothing, and a sweep refuses a lab at another commit until the next deploy.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

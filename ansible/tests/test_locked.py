@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """make and bootstrap.sh wait while another make has the checkout's lock, and say so. Two makes at once both succeed."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
@@ -14,22 +12,16 @@ from pathlib import Path
 import pytest
 
 from ansible.tests.conftest import CHECKOUT
+from bufferscope.tests.typed.clone import make_clone
 from experiments.tests.conftest import wait_for
-
-PARTS = ("Makefile", "ansible/*.sh", "collector", "hosts", "lib", "p4src", "softswitch", "wire")
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of the files that `make build` needs, without build/."""
-    files = subprocess.run(
-        ["git", "-C", CHECKOUT, "ls-files", "-z", *PARTS], capture_output=True, text=True, check=True
-    ).stdout
-    for name in files.rstrip("\0").split("\0"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(CHECKOUT / name, tmp_path / name)
-    (tmp_path / ".venv").symlink_to(CHECKOUT / ".venv")
-    return tmp_path
+    """A clone without build/."""
+    path = make_clone(tmp_path).path
+    (path / ".venv").symlink_to(CHECKOUT / ".venv")
+    return path
 
 
 @contextmanager

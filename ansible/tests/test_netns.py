@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The connection plugin: a task runs in the right namespace, and a name never becomes a path or a shell command."""
 
-from __future__ import annotations
-
 import json
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ansible.tests.conftest import Cell, Played, play
+from ansible.tests.conftest import Played, play
+from experiments.machine import cell
+from experiments.spec import topology
 
 INVENTORY = """
 all:
@@ -31,26 +33,30 @@ PLAY = """
 """
 
 
-def _play(tmp_path: Path, host: str, cell: Cell | None = None, **variables: object) -> Played:
+def _play(tmp_path: Path, host: str, **variables: object) -> Played:
     (tmp_path / "hosts.yml").write_text(INVENTORY.format(host=host))
     (tmp_path / "play.yml").write_text(PLAY.format(source=tmp_path / "hosts.yml", destination=tmp_path / "copied"))
-    prefix = cell.prefix if cell else ()
-    return play("-vv", "-i", tmp_path / "hosts.yml", tmp_path / "play.yml", prefix=prefix, variables=variables)
+    return play("-vv", "-i", tmp_path / "hosts.yml", tmp_path / "play.yml", variables=variables)
 
 
 @pytest.mark.software
-def test_netns__runs_tasks_in_the_namespace_of_its_name_and_copies_on_this_machine(cell: Cell, tmp_path: Path) -> None:
+def test_netns__runs_tasks_in_the_namespace_of_its_name_and_copies_on_this_machine(tmp_path: Path) -> None:
     """`ip netns exec` would hide the mounts below /sys, such as tracefs and bpffs, which the tracer needs."""
-    cell.run("mount", "-t", "tmpfs", "canary", "/sys/fs/cgroup")
-    played = _play(tmp_path, "switch", cell)
-    assert (played.status, played.changed) == (0, 1), played.stderr
+
+    def work() -> list[Any]:
+        topology.build(topology.Network(1500))
+        subprocess.run(["mount", "-t", "tmpfs", "canary", "/sys/fs/cgroup"], check=True)
+        both = _play(tmp_path, "switch"), _play(tmp_path, "switch", ansible_netns="collector")
+        return [[played.status, played.changed, played.stdout + played.stderr] for played in both]
+
+    (*first, switch), (*second, collector) = cell.run(work)
+    assert first == [0, 1], switch
     words = ("to_sender", "to_receiver", "to_collector", "canary /sys/fs/cgroup")
-    assert [word for word in words if word not in played.stdout] == []
+    assert [word for word in words if word not in switch] == []
     assert (tmp_path / "copied").read_text() == (tmp_path / "hosts.yml").read_text()
-    played = _play(tmp_path, "switch", cell, ansible_netns="collector")
-    assert (played.status, played.changed) == (0, 0), played.stderr  # the copy is there
-    assert "eth0@" in played.stdout
-    assert "to_sender" not in played.stdout
+    assert second == [0, 0], collector  # the copy is there
+    assert "eth0@" in collector
+    assert "to_sender" not in collector
 
 
 def test_netns__a_missing_namespace_is_one_sentence(tmp_path: Path) -> None:

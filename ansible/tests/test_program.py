@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The action plugin: arguments arrive unchanged, and output without an answer is a failure."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -3,11 +3,8 @@
 directory with an SDE's layout and stand-ins for compiler and driver. The tests test the role, not the stand-ins.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +14,7 @@ from typing import Any
 import pytest
 
 from ansible.tests.conftest import CHECKOUT, Played, deploy_here
+from hosts.tests.processes import free_port
 
 ASSEMBLY = CHECKOUT / "p4src/tests/assembly"  # from compilers with and without p4c's parser fault
 COMPILER = """#!/bin/sh
@@ -51,12 +49,6 @@ server = socket.create_server(("127.0.0.1", int(options["--bfrt-grpc-port"])))
 while True:
     server.accept()[0].close()
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
