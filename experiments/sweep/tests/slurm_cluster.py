@@ -3,17 +3,17 @@
 with configuration, keys and state in a directory of the test. Each node has one processor.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from hosts.tests.patience import wait_until
+from hosts.tests.processes import free_port, state
 
 NODES = ("one", "two")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol")
@@ -62,7 +62,7 @@ class Cluster:
 
     def __init__(self, home: Path, most: int) -> None:
         self.home = home
-        ports = dict(zip(("controller", *NODES), _free_ports(1 + len(NODES)), strict=True))
+        ports = {name: free_port() for name in ("controller", *NODES)}
         (home / "slurm.conf").write_text(CONFIGURATION.format(home=home, most=most, **ports))
         (home / "state").mkdir()
         key = home / "munge.key"
@@ -109,7 +109,7 @@ class Cluster:
             with contextlib.suppress(OSError, ValueError):
                 pid = int((self.home / f"{name}.pid").read_text())
                 os.kill(pid, signal.SIGTERM)
-                _wait_for(pid)
+                wait_until(lambda pid=pid: state(pid) == "Z", START_S)
 
     def _run(self, *command: str, check: bool = True) -> str:
         done = subprocess.run(
@@ -132,16 +132,6 @@ def cluster(home: Path, most: int = 1001) -> Iterator[Cluster]:
         made.stop()
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
 def _kill_tree(root: int) -> None:
     """SIGKILL to a process and all its descendants, children first. A parent that survived would clean up."""
     for task in Path(f"/proc/{root}/task").glob("*"):
@@ -150,9 +140,3 @@ def _kill_tree(root: int) -> None:
                 _kill_tree(int(child))
     with contextlib.suppress(ProcessLookupError):
         os.kill(root, signal.SIGKILL)
-
-
-def _wait_for(pid: int) -> None:
-    deadline = time.monotonic() + START_S
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Sweeps on other machines: the variables of an inventory, and a whole sweep over a real sshd on loopback."""
 
-import contextlib
 import json
 import os
-import random
+import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +17,7 @@ from experiments.lab import virtual as virtual_lab
 from experiments.machine.host import CHECKOUT
 from experiments.sweep import remote_labs as labs
 from experiments.tests.conftest import wait_for
+from hosts.tests.processes import free_port, processes
 from lib.errors import RunError
 from runs import run_table
 
@@ -49,7 +48,7 @@ def test_labs__are_those_of_the_group_with_what_ssh_needs(tmp_path: Path) -> Non
     assert (one.checkout, two.checkout) == ("/srv/lab", "/srv/lab")
 
 
-def test_labs__take_no_word_that_a_shell_could_read_otherwise(tmp_path: Path) -> None:
+def test_labs__take_no_word_that_a_shell_could_read_otherwise() -> None:
     for name, value, word in (
         ("ansible_host", "a;touch x", "'a;touch x'"),
         ("ansible_host", "-oProxyCommand=x", "'-oProxyCommand=x'"),
@@ -57,9 +56,8 @@ def test_labs__take_no_word_that_a_shell_could_read_otherwise(tmp_path: Path) ->
         ("lab_checkout", "/a b", "'/a b'"),
         ("ansible_ssh_common_args", "-o 'ProxyCommand=a b'", "'ProxyCommand=a b'"),
     ):
-        with pytest.raises(RunError) as refused:
-            labs.load(inventory(tmp_path, {"one": {name: value}}))
-        assert f"{word} cannot be used" in str(refused.value)
+        with pytest.raises(RunError, match=re.escape(f"{word} cannot be used")):
+            labs._lab("one", {name: value}, Path("inventory"))
 
 
 def test_inventory__without_usable_labs_is_refused(tmp_path: Path) -> None:
@@ -72,14 +70,6 @@ def test_inventory__without_usable_labs_is_refused(tmp_path: Path) -> None:
         labs.load(inventory(tmp_path, {}))
     with pytest.raises(RunError, match="one path for all of them"):
         labs.load(inventory(tmp_path, {"one": {"lab_checkout": "/a"}, "two": {"lab_checkout": "/b"}}))
-
-
-def free_port() -> int:
-    """A free port outside net.ipv4.ip_local_port_range, so that the kernel does not give it to another program."""
-    while True:
-        with contextlib.suppress(OSError), socket.socket() as taken:
-            taken.bind(("127.0.0.1", random.randrange(10_000, 32_000)))
-            return int(taken.getsockname()[1])
 
 
 @pytest.fixture
@@ -118,21 +108,9 @@ def loopback(tmp_path: Path) -> Iterator[Path]:
         sshd.communicate(timeout=60)
 
 
-def at_work(name: str) -> list[str]:
+def at_work(name: str) -> list[int]:
     """The running processes of the jobs whose names begin with `name`."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if (
-            b"bufferscope" in words
-            and b"job" in words
-            and any(word.startswith(f"NAME={name}".encode()) for word in words)
-        ):
-            found.append(process.name)
-    return found
+    return processes("cmdline", lambda text: b"\0job\0" in text and f"\0NAME={name}".encode() in text)
 
 
 def test_sweep__on_another_machine_comes_back_whole(loopback: Path, tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """ENGINE=slurm on a real Slurm of two nodes on this machine (slurm_cluster.py)."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
@@ -12,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments.lab import virtual as virtual_lab
 from experiments.machine.host import CHECKOUT
 from experiments.sweep.tests import slurm_cluster
 from experiments.sweep.tests.slurm_cluster import Cluster
@@ -34,7 +31,7 @@ pytestmark = [
     pytest.mark.software,
     pytest.mark.long,
     pytest.mark.skipif(bool(slurm_cluster.missing()), reason=f"Slurm is not installed: {slurm_cluster.missing()}"),
-    pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
+    pytest.mark.virtual,
 ]
 
 

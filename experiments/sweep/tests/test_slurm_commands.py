@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The calls of Slurm's commands by ENGINE=slurm. Stand-ins answer here; test_slurm.py uses the real commands."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

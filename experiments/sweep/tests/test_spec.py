@@ -49,12 +49,6 @@ def test_words__replace_base_parameters_and_extend_the_name(write_spec: Write) -
     assert "did you mean RATE" in errors(file, {"rat": "1"})[0]
 
 
-def test_smoke__replaces_key_by_key(write_spec: Write) -> None:
-    sweep = read(write_spec(), {}, smoke=True)
-    assert (sweep.reps, sweep.base["rate"], sweep.base["rtt"], sweep.name) == (1, "50mbit", "4ms", "small-smoke")
-    assert [point["flows"] for point in sweep.points] == ["2", "2", "2"]
-
-
 def test_smoke__of_a_file_without_a_short_version_makes_one(write_spec: Write) -> None:
     text = "name: a\nreps: 5\nbase: {buf: 1bdp, duration: 9000rtt}\ngrid: {flows: ['1', '2', '4', '8'], cc: [reno]}\n"
     sweep = read(write_spec(text=text), {}, smoke=True)

@@ -1,19 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""The state of a job from its directory, its attempts, the files that KEEP keeps, and the time left of a sweep."""
+"""The state of a job from its directory or from a published run, its attempts, and the files that KEEP keeps."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import polars
 import pytest
 
 from analysis.read.load import load
+from experiments.run import runner
 from experiments.spec.resolve import resolve
+from experiments.sweep import plan
+from experiments.sweep.progress import SweepProgress
+from experiments.sweep.published import NONE, Published
 from experiments.sweep.rounds import Attempts
+from experiments.sweep.run import Watch
+from experiments.sweep.spec import Sweep
 from experiments.sweep.tests.conftest import VALID, probe
 from experiments.sweep.thin import thin
 from lib.errors import InputError
+from runs import results
 from runs.job_state import JobState, State, look, make_room
+from runs.names import ABORTED, REPETITION, SUMMARY, SWEEP_RUNS
+from runs.run_table import SCHEMA
 from runs.thinned import kept
 
 
@@ -135,3 +146,59 @@ def test_replay__of_a_thinned_repetition_says_why_it_cannot_be(tmp_path: Path) -
     thin(repetition, "summary")
     with pytest.raises(InputError, match=r"raw files were removed .* \(kept: summary\)"):
         load(repetition)
+
+
+def test_published_run__does_its_job_until_the_job_has_a_run_of_its_own(small: Sweep, tmp_path: Path) -> None:
+    """Whatever the name of the published run."""
+    jobs = plan.jobs(small, probe)
+    first = jobs[0]
+    row = {
+        "run": "small/runs/of-another-name-r1/rep-1", "sweep": "small", "point": first.spec.point,
+        "seed": first.spec.seed, "repetition": first.repetition, "valid": True,
+    }  # fmt: skip
+    published = Published(polars.DataFrame([row], schema=SCHEMA))
+
+    def done(by: Published, sweep: str = "small") -> list[plan.Job]:
+        return [job for job in jobs if by.state(tmp_path / sweep / "runs" / job.id, job).state is State.VALID]
+
+    assert done(published) == [first]
+    assert done(published, "other") == done(NONE) == []
+    assert done(Published(polars.DataFrame([row | {"valid": False}], schema=SCHEMA))) == []
+
+    own = tmp_path / "small/runs" / first.id / "rep-1"
+    own.mkdir(parents=True)
+    (own / "summary.json").write_text(json.dumps(VALID | {"valid": False}))
+    assert done(published) == []
+    known = polars.DataFrame([row | {"run": "small/runs/mine/rep-1", "valid": False}], schema=SCHEMA)
+    assert published.beside(known).equals(known)
+    assert published.beside(known.clear())["run"].to_list() == [row["run"]]
+
+
+BEHIND_S = 1_000_000_000  # mtime of the files, by the clock of a lab without NTP
+
+
+def ended(own: Path, file: str, content: object, at_s: float) -> None:
+    (own / REPETITION).mkdir(parents=True)
+    (own / REPETITION / file).write_text(json.dumps(content))
+    os.utime(own / REPETITION / file, (at_s, at_s))
+
+
+def test_job__of_a_lab_whose_clock_is_behind_counts_as_finished(small: Sweep, tmp_path: Path) -> None:
+    first, second, third, *_ = jobs = plan.jobs(small, probe)[:4]
+    owns = {job.id: tmp_path / SWEEP_RUNS / job.id for job in jobs}
+    ended(owns[first.id], SUMMARY, VALID | {"valid": False, "reasons": ["late"]}, BEHIND_S)
+    progress = SweepProgress("x", 1)
+    watch = Watch(jobs, tmp_path, tmp_path, progress, runner.Ending(), lambda job: 1.0)
+    watch()
+    assert (progress.done, len(watch.left)) == (0, 4)  # files of an earlier attempt do not end a new attempt
+
+    make_room(owns[first.id])
+    ended(owns[first.id], SUMMARY, VALID, BEHIND_S)
+    ended(owns[second.id], ABORTED, "no room", BEHIND_S)
+    with results.running(Path(owns[second.id])):
+        watch()
+        assert second.id in watch.left
+    (owns[third.id] / REPETITION).mkdir(parents=True)
+    watch()
+    assert (progress.done, progress.not_valid) == (2, 1)
+    assert set(watch.left) == {third.id, jobs[3].id}

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from analysis.tests import damages
-from experiments.lab import virtual as virtual_lab
 from experiments.machine import host
 from experiments.machine.host import CHECKOUT
 from experiments.sweep import engine
 from experiments.tests.conftest import MARK, wait_for
+from hosts.tests.processes import processes
 from lib import files
 from lib.errors import RunError
 from runs import run_table
@@ -37,21 +37,13 @@ def command(file: Path, results: Path, *words: str) -> list[str]:
     return [sys.executable, "-m", "bufferscope", "sweep", f"SPEC={file}", f"RESULTS={results}", *words]
 
 
-def processes_of(directory: Path) -> list[str]:
+def processes_of(directory: Path) -> list[int]:
     """Processes of the sweep in `directory` that these tests started."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "environ").read_bytes().split(b"\0")
-            alive = (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        except OSError:
-            continue
-        if MARK in words and f"BUFFERSCOPE_SWEEP={directory}".encode() in words and alive:
-            found.append(process.name)
-    return found
+    own = {MARK, f"BUFFERSCOPE_SWEEP={directory}".encode()}
+    return processes("environ", lambda text: own <= set(text.split(b"\0")))
 
 
-@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+@pytest.mark.virtual
 def test_sweep__killed_and_stopped_resumes_with_the_same_command(tmp_path: Path) -> None:
     file, results = tmp_path / "tiny.yaml", tmp_path / "results"
     file.write_text(TINY)
