@@ -13,6 +13,7 @@ import pytest
 
 from experiments.machine import reservation as machine
 from experiments.run import analysis_process
+from hosts.tests.processes import processes
 
 # Every process of the tests inherits this variable. Other users' experiments on this host do not have it.
 os.environ["BUFFERSCOPE_TESTS"] = str(os.getpid())
@@ -38,12 +39,10 @@ def world() -> dict[str, set[str]]:
     """
     own = Path("/proc/self/ns/pid").readlink()
     inside = set()
-    for process in Path("/proc").glob("[0-9]*"):
+    for pid in processes("environ", lambda text: MARK in text.split(b"\0")):
         with contextlib.suppress(OSError):  # the process has just ended
-            is_zombie = (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
-            is_ours = MARK in (process / "environ").read_bytes().split(b"\0")
-            if is_ours and not is_zombie and (process / "ns/pid").readlink() != own:
-                inside.add(process.name)
+            if Path(f"/proc/{pid}/ns/pid").readlink() != own:
+                inside.add(str(pid))
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout.splitlines()
     return {
         "processes": inside,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""advise MEASURE=1: the scaling of a link, the sentences about the result, and a whole measurement."""
+"""advise MEASURE=1: the scaling of a link, and the sentences about the result."""
 
 import itertools
 import re
@@ -14,7 +14,6 @@ from analysis.advise.evidence import Evidence
 from bufferscope.__main__ import main
 from experiments.commands import advise, advise_link
 from experiments.commands.advise import LEAST_WINDOW, RUN_SHARE, Scaled, run_cost_s, scaled
-from experiments.lab import virtual as virtual_lab
 from experiments.machine.host import CHECKOUT, Host
 from experiments.spec.resolve import resolve
 from experiments.sweep import run as sweep_run
@@ -198,21 +197,3 @@ def test_budget__is_a_time(capsys: pytest.CaptureFixture[str]) -> None:
     for given in ("59s", "2", "x", "1000000s"):
         assert main(["advise", "RATE=1gbit", "RTT=10ms", "FLOWS=9", "MEASURE=1", f"BUDGET={given}"]) == 1
         assert f"BUDGET={given} " in capsys.readouterr().err
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="no virtual-time kernel (make kernel)")
-def test_measure__finds_a_buffer_that_the_next_experiment_takes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    link = ["RATE=20mbit", "RTT=10ms", "FLOWS=2", "CC=reno"]
-    assert main(["advise", *link, "UTIL=0.95", "MEASURE=1", f"RESULTS={tmp_path}"]) == 0
-    said = capsys.readouterr().out
-    assert "Measured on your link, not scaled" in said
-    found = re.search(r"Take BUF=(\d+)p", said)
-    assert found
-    words = ["experiment", "CLOCK=virtual", *link, f"BUF={found[1]}p", "DURATION=200rtt", f"RESULTS={tmp_path}"]
-    assert main(words) == 0
-    used = re.search(r"2 Reno flows used ([0-9.]+) %", capsys.readouterr().out)
-    assert used
-    assert float(used[1]) >= 95

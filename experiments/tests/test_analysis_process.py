@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The process that waits until a repetition is recorded, and then analyses it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

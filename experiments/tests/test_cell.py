@@ -18,7 +18,6 @@ from lib.errors import Interrupted, RunError
 
 pytestmark = [
     pytest.mark.software,
-    pytest.mark.skipif(os.geteuid() != 0, reason="a cell needs root"),
     pytest.mark.usefixtures("unchanged_world"),
 ]
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The offset between two clocks, from readings that take time."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from bufferscope.__main__ import main
-from experiments.lab import virtual as virtual_lab
 from experiments.machine import machine_speed
 from experiments.machine.host import Host
 from experiments.plan import cost
@@ -92,7 +91,7 @@ class Sampled(threading.Thread):
         return statistics.median(sample.processor for sample in self.samples)
 
 
-@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="no virtual-time kernel (make kernel)")
+@pytest.mark.virtual
 @pytest.mark.parametrize(
     "given", [pytest.param(SMALL, id="small"), pytest.param(LARGE, id="large", marks=pytest.mark.long)]
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """make figures: its parameters, the order of sweeps, and figures that short sweeps measure."""
 
-import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -10,18 +10,15 @@ from typing import Any
 
 import pytest
 
-from analysis.papers import publish, registry
+from analysis.papers import registry
 from analysis.papers.document import DrawnFigure
 from analysis.papers.paper import Paper
 from analysis.papers.paper import sweeps as sweeps_of
-from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.spang2021 import PAPER
 from experiments.commands import figures
-from experiments.lab import virtual as virtual_lab
 from experiments.machine import host
 from experiments.machine.host import CHECKOUT, Host
-from experiments.spec.resolve import resolve
-from experiments.sweep import plan, run, spec
+from experiments.sweep import run
 from experiments.sweep.spec import Sweep
 from lib import keys
 from lib.errors import RunError, SpecError
@@ -68,11 +65,6 @@ def test_words__are_all_checked_before_anything_runs(tmp_path: Path) -> None:
     assert asked.output == tmp_path / "figures/spang2021-smoke"
     assert [figure.name for figure in asked.figures] == ["figure_05a", "figure_05b"]
     assert (asked.options.results, asked.options.at_once, asked.options.attempts) == (tmp_path, 3, None)
-
-
-def bdp_packets(sweep: Sweep, host: Host) -> int:
-    given = {"buf": "1bdp"} | sweep.given(sweep.points[0])  # a search gives no buffer
-    return resolve(given, host).bdp_packets
 
 
 def probe(clock: str) -> Host:
@@ -153,83 +145,50 @@ def test_draw__is_refused_while_another_command_draws_there(monkeypatch: pytest.
     assert figures.draw(asked) == 0
 
 
-measures = [
-    pytest.mark.skipif(not host.tool("parallel"), reason="GNU parallel missing: apt-get install parallel"),
-    pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
-]
-
-
 def make_figures(results: Path, *words: str, paper: Paper = PAPER) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bufferscope", "figures", f"PAPER={paper.key}", f"RESULTS={results}", *words]
     return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
 
 
-class TestMeasured:
-    pytestmark = measures
+@pytest.mark.virtual
+@pytest.mark.skipif(not host.tool("parallel"), reason="GNU parallel missing: apt-get install parallel")
+@pytest.mark.long
+@pytest.mark.parametrize("paper", registry.installed().values(), ids=registry.installed())
+def test_smoke__is_measured_once_and_drawn_from_what_is_stored(tmp_path: Path, paper: Paper) -> None:
+    """All figures of one paper, and a figure of each kind of traffic of the others."""
+    chosen = {"appenzeller2004": "10", "enachescu2006": "6", "prasad2007": "13"}.get(paper.key, "")
+    words = ["SMOKE=1", *([f"FIGURE={chosen}"] if chosen else [])]
+    figures_ = paper.choose(chosen) if chosen else paper.figures
+    done = make_figures(tmp_path, *words, paper=paper)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # Runs in real time would take too long here, so the figure that compares both clocks lacks them.
+    assert done.stderr == ("" if chosen else "no valid run for clocks\n")
+    assert done.stdout.count(" runs are valid -> ") == len(sweeps_of(figures_))
+    pictures = tmp_path / "figures" / paper.output_name(smoke=True)
+    assert {path.stem for path in pictures.glob("*.png")} == {figure.name for figure in figures_}
+    page = pictures / paper.page_name
+    if chosen:
+        assert not page.exists()  # only all figures make a page
+        return
+    assert page.read_text().count("\n## ") == len(figures_) + 2
+    picture = pictures / "figure_09.png"
+    (summary,) = tmp_path.glob("spang2021-four-flows-smoke/runs/*/rep-1/summary.json")
+    measured, drawn = summary.stat().st_mtime_ns, picture.read_bytes()
+    picture.unlink()
+    again = make_figures(tmp_path, "SMOKE=1", "FIGURE=9")
+    assert again.returncode == 0, again.stderr
+    assert (summary.stat().st_mtime_ns, picture.read_bytes()) == (measured, drawn)
+    whole = make_figures(tmp_path, "FIGURE=9", "DRAW=only")
+    assert whole.returncode == 2
+    assert "no valid run for figure_09" in whole.stderr
 
-    @pytest.mark.long
-    @pytest.mark.parametrize("paper", registry.installed().values(), ids=registry.installed())
-    def test_smoke__is_measured_once_and_drawn_from_what_is_stored(self, tmp_path: Path, paper: Paper) -> None:
-        """All figures of one paper, and a figure of each kind of traffic of the others."""
-        chosen = {"appenzeller2004": "10", "enachescu2006": "6", "prasad2007": "13"}.get(paper.key, "")
-        words = ["SMOKE=1", *([f"FIGURE={chosen}"] if chosen else [])]
-        figures_ = paper.choose(chosen) if chosen else paper.figures
-        done = make_figures(tmp_path, *words, paper=paper)
-        assert done.returncode == 0, done.stdout + done.stderr
-        # Runs in real time would take too long here, so the figure that compares both clocks lacks them.
-        assert done.stderr == ("" if chosen else "no valid run for clocks\n")
-        assert done.stdout.count(" runs are valid -> ") == len(sweeps_of(figures_))
-        pictures = tmp_path / "figures" / paper.output_name(smoke=True)
-        assert {path.stem for path in pictures.glob("*.png")} == {figure.name for figure in figures_}
-        page = pictures / paper.page_name
-        if chosen:
-            assert not page.exists()  # only all figures make a page
-            return
-        assert page.read_text().count("\n## ") == len(figures_) + 2
-        picture = pictures / "figure_09.png"
-        (summary,) = tmp_path.glob("spang2021-four-flows-smoke/runs/*/rep-1/summary.json")
-        measured, drawn = summary.stat().st_mtime_ns, picture.read_bytes()
-        picture.unlink()
-        again = make_figures(tmp_path, "SMOKE=1", "FIGURE=9")
-        assert again.returncode == 0, again.stderr
-        assert (summary.stat().st_mtime_ns, picture.read_bytes()) == (measured, drawn)
-        whole = make_figures(tmp_path, "FIGURE=9", "DRAW=only")
-        assert whole.returncode == 2
-        assert "no valid run for figure_09" in whole.stderr
 
-
-def test_show__counts_published_runs_and_leaves_the_results_alone(
+def test_show__counts_published_runs_and_makes_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Published runs count as done. A run in the results directory takes precedence over the published run."""
-    paper = registry.find("enachescu2006")
-    (stem,) = sweeps_of(paper.choose("6"))
-    sweep = plan.offered(spec.read(paper.specs / f"{stem}.yaml", {}, False), probe)
-    jobs = [job for job in plan.jobs(sweep, probe) if job.repetition == 1]
-    other, results = tmp_path / "other", tmp_path / "results"
-    for job in jobs[:5]:
-        name = f"named-otherwise-{job.id}"
-        make_summary(
-            other / sweep.name, job._replace(id=name, spec=job.spec.model_copy(update={"name": name})), valid=True
-        )
-    publish.publish_runs(PaperRuns(paper, other), {}, tmp_path / "docs" / paper.published_name)
-    make_summary(results / sweep.name, jobs[0], valid=False)
-    monkeypatch.setattr(figures, "DOCS", tmp_path / "docs")
     monkeypatch.setattr(figures, "prober", lambda build, ns3: probe)
-    before = sorted(results.rglob("*"))
-    words = {"paper": paper.key, "figure": "6", "results": str(results), "show": "1", "reps": "1", "attempts": "2"}
-    for more, done in ({}, 0), ({"runs": "published"}, 4):
-        assert figures.run_command(keys.read(figures.Asked, words | more, [])) == 0
-        said = capsys.readouterr().out
-        assert (f", {done} done; " in said) == bool(done), said
-    assert sorted(results.rglob("*")) == before
-
-
-def make_summary(sweep: Path, job: plan.Job, *, valid: bool) -> None:
-    """Writes two files of a job's run: the summary with its verdict, and the mark of KEEP=summary."""
-    repetition = sweep / "runs" / job.id / "rep-1"
-    repetition.mkdir(parents=True)
-    verdict = {"valid": valid, "reasons": [] if valid else ["queue: lost a packet"], "utilization": {}}
-    (repetition / "summary.json").write_text(json.dumps(verdict | {"spec": job.spec.dump()}))
-    (repetition / "environment.json").write_text("{}")
-    (repetition / "THINNED").write_text("summary")
+    for more, are_done in ([], False), (["RUNS=published"], True):
+        words = ["PAPER=enachescu2006", "FIGURE=6", f"RESULTS={tmp_path}", "SHOW=1", *more]
+        assert figures.run_command(read(words)) == 0
+        assert bool(re.search(r", \d+ done; ", capsys.readouterr().out)) == are_done
+    assert list(tmp_path.iterdir()) == []

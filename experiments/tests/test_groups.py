@@ -16,7 +16,6 @@ from analysis.measure import finite_flows
 from analysis.measure.group_results import group_of_flows
 from analysis.read.load import Run, load
 from controlplane.soft import SourceAddress, SourcePort
-from experiments.lab import virtual as virtual_lab
 from experiments.plan import run_plan
 from experiments.spec.keys import load_yaml
 from experiments.tests.resolving import resolved
@@ -27,7 +26,6 @@ from model.paths import paths
 
 pytestmark = pytest.mark.long  # all of it uses one dear fixture
 
-virtual = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 MS = 1_000_000
 WINDOW, RATE_BPS, ACCESS_BPS = 8, 20_000_000, 2_000_000
 SPEC = """
@@ -125,7 +123,7 @@ def loaded(recorded: Path) -> Run:
     return load(recorded)
 
 
-@virtual
+@pytest.mark.virtual
 def test_run__accounts_for_each_group_apart(summary: dict[str, Any]) -> None:
     assert summary["reasons"] == []
     groups = summary["groups"]
@@ -147,9 +145,11 @@ def test_run__accounts_for_each_group_apart(summary: dict[str, Any]) -> None:
     assert ledger["flows_begun"] == ledger["flow_rows"]
     classes = [[entry["rtt_ns"] for entry in group.get("by_rtt", ())] for group in summary["finite_flows"]]
     assert classes == [[10 * MS, 20 * MS], []]
+    cycles = [group["littles_law"]["cycle_error_fraction"] for group in summary["finite_flows"]]
+    assert [abs(error) < most for error, most in zip(cycles, (0.15, 0.01), strict=True)] == [True, True], cycles
 
 
-@virtual
+@pytest.mark.virtual
 def test_run__each_group_has_its_own_ecn_window_pace_and_acks(summary: dict[str, Any], loaded: Run) -> None:
     """The trace has a record for each ACK that the sender receives."""
     marks = [group["marks"] for group in summary["groups"]]
@@ -161,7 +161,7 @@ def test_run__each_group_has_its_own_ecn_window_pace_and_acks(summary: dict[str,
     assert share[0] < 0.75 < 0.95 < share[1], share
 
 
-@virtual
+@pytest.mark.virtual
 def test_run__finite_flows_of_one_group_begin_with_three_segments_and_have_four_in_flight(
     recorded: Path, loaded: Run
 ) -> None:
@@ -178,7 +178,7 @@ def test_run__finite_flows_of_one_group_begin_with_three_segments_and_have_four_
     assert max(in_a_round_trip) == 4
 
 
-@virtual
+@pytest.mark.virtual
 def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> None:
     """For each long flow, the time from the SYN's departure to the ACK's arrival is the group's RTT, plus the ACK's
     transmission time on the access link, if the group has one. The time from the ACK's departure to the sink is the RTT
@@ -201,23 +201,13 @@ def test_run__each_direction_has_its_own_delay(recorded: Path, loaded: Run) -> N
         assert first_ns - left_ns[rows[1]] == forth_ns + 1
 
 
-@virtual
-def test_run__finite_flows_have_the_rtt_of_their_group(recorded: Path, loaded: Run) -> None:
-    """The RTT is the time from SYN to SYN-ACK minus the SYN's sojourn time. The access link of group 4 adds the SYN's
-    transmission time.
-    """
-    flows = pl.read_parquet(recorded / "flows.parquet").drop_nulls("base_rtt_ns")
-    flows = flows.filter(pl.col("connected_mono_ns") > 0, pl.col("retransmits") == 0)
-    cards = loaded.postcards
-    syn = np.flatnonzero((cards["tcp_flags"] & 2) != 0)
-    sojourn_ns = np.zeros(len(cards["flow"]) + 1, dtype=np.int64)
-    sojourn_ns[cards["flow"][syn]] = cards["sojourn_ns"][syn]
-    took_ns = (flows["connected_mono_ns"] - flows["syn_mono_ns"]).to_numpy() - sojourn_ns[flows["flow"].to_numpy()]
-    group = group_of_flows(loaded)[flows["flow"].to_numpy()]
-    for place, rtt_ns in ((3, 10 * MS), (3, 20 * MS), (4, 15 * MS)):
-        mine = took_ns[(group == place) & (flows["base_rtt_ns"] == rtt_ns).to_numpy()]
-        assert len(mine) >= 5
-        assert rtt_ns <= mine.min() < rtt_ns + (MS if place == 4 else 10)
+@pytest.mark.virtual
+def test_run__users_think_from_the_end_of_their_flows(recorded: Path) -> None:
+    flows = pl.read_parquet(recorded / "flows.parquet").filter(pl.col("group") == 1).sort("user", "syn_mono_ns")
+    thinks = (pl.col("syn_mono_ns") - pl.col("ended_mono_ns").shift()).over("user")
+    gaps_ns = flows.select(thinks).to_series().drop_nulls()
+    assert len(gaps_ns) > 5
+    assert 100 * MS <= gaps_ns.min() <= gaps_ns.max() < 100 * MS + 1000
 
 
 TIMES = """
@@ -235,7 +225,7 @@ groups:
 """
 
 
-@virtual
+@pytest.mark.virtual
 def test_times__each_group_is_there_from_its_start_to_its_stop_and_nothing_misreads_it(tmp_path: Path) -> None:
     given(tmp_path, TIMES)
     run(tmp_path / "results", f"SPEC={tmp_path / 'groups.yaml'}")  # which checks that the run is valid

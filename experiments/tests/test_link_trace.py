@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Traces of a link's rate: files are read exactly or refused, and our own have the properties of their models."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

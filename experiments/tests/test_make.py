@@ -7,9 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from bufferscope.__main__ import main
 from experiments.machine.host import CHECKOUT
 
 MAKEFILE = f"""
@@ -19,7 +16,7 @@ show:
 """
 
 
-def test_made__are_the_words_of_the_command_line(tmp_path: Path) -> None:
+def test_made__are_the_words_of_the_command_line_and_nothing_of_the_environment(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(MAKEFILE)
     for words, expected in (
         ((), []),
@@ -28,8 +25,9 @@ def test_made__are_the_words_of_the_command_line(tmp_path: Path) -> None:
         (("BUF=", "V=1", "PYTHON=python3"), ["BUF="]),
     ):
         done = subprocess.run(
-            ["make", "--no-print-directory", *words, "show"], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
+            ["make", "--no-print-directory", *words, "show"], cwd=tmp_path, capture_output=True, text=True, check=True,
+            env=os.environ | {"FLOWS": "1", "CC": "reno"},
+        )  # fmt: skip
         assert sorted(json.loads(done.stdout)) == sorted(expected), words
     assert not (tmp_path / "x").exists()
 
@@ -63,16 +61,3 @@ def test_makefile__names_a_goal_that_does_not_exist_and_has_a_locale() -> None:
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "C.UTF-8\n")
     assert "experimen is neither a target nor a file" in done.stderr
-
-
-def test_made__takes_nothing_from_the_environment_and_parameters_say_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "Makefile").write_text(MAKEFILE)
-    done = subprocess.run(
-        ["make", "--no-print-directory", "RTT=10ms", "show"], cwd=tmp_path, capture_output=True, text=True, check=True,
-        env=os.environ | {"FLOWS": "1", "CC": "reno"},
-    )  # fmt: skip
-    assert json.loads(done.stdout) == ["RTT=10ms"]
-    assert main(["parameters"]) == 0
-    assert "FLOWS=1 make experiment) sets no key." in capsys.readouterr().out

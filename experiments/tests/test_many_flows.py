@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from experiments.lab import virtual as virtual_lab
 from experiments.spec.traffic import MAX_FLOWS
 from experiments.tests.conftest import faults
 from experiments.tests.test_run import ended, software, started
@@ -15,7 +14,7 @@ from experiments.tests.test_virtual import run
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
+@pytest.mark.virtual
 def test_virtual__run_of_10000_flows_is_whole(tmp_path: Path) -> None:
     words = ("CLOCK=virtual", "CC=reno", f"FLOWS={MAX_FLOWS}", "RATE=1gbit", "RTT=20ms", "RTT_SPREAD=5ms")
     summary: dict[str, Any] = run(tmp_path, *words, "WARMUP=0s", "DURATION=0.2s")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The published map agrees with the committed tables, and PAPER=all refuses every parameter that it would ignore."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.map import build, points

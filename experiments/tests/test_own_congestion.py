@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Users' own congestion controls and their parameters: resolved, refused, and run in virtual and in real time."""
 
-from __future__ import annotations
-
-import contextlib
 import json
 import os
 import re
@@ -28,7 +25,8 @@ from experiments.tests.conftest import MARK, faults, wait_for
 from experiments.tests.test_run import ended, software, started
 from experiments.tests.test_virtual import raw, run
 from hosts.congestion_bpf import objects
-from lib.errors import RunError, SpecError
+from hosts.tests.processes import processes
+from lib.errors import SpecError
 from model.experiment import Experiment
 
 TEMPLATE = CHECKOUT / "hosts/congestion/template/mycc.c"
@@ -108,13 +106,7 @@ def test_parameters__of_the_kernel_are_compared_as_the_kernel_prints_them() -> N
     assert "no flow has" in problem(cc="reno", cc_parameters="cubic.beta=800")
 
 
-@pytest.fixture
-def in_virtual_time() -> None:
-    if not virtual_lab.KERNEL.exists():
-        pytest.skip("build/virtual/linux missing: make kernel")
-
-
-@pytest.mark.usefixtures("in_virtual_time")
+@pytest.mark.virtual
 def test_a_mix__of_an_own_a_built_in_and_a_paced_algorithm_is_valid_in_virtual_time(tmp_path: Path) -> None:
     """The arrivals at the switch show which group is paced: under 2 % of a paced flow's gaps are shorter than 1 us. The
     user's algorithm has more parameters than fit into one message of the virtual machine, as BBRv2 has (50).
@@ -158,7 +150,7 @@ def groups_of(results: Path) -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("in_virtual_time")
+@pytest.mark.virtual
 def test_ours__send_the_same_packets_as_linux_byte_for_byte(tmp_path: Path) -> None:
     names = ("scalable", "highspeed", "dctcp")
     for name in names:
@@ -177,7 +169,7 @@ def test_ours__send_the_same_packets_as_linux_byte_for_byte(tmp_path: Path) -> N
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("in_virtual_time")
+@pytest.mark.virtual
 def test_an_algorithm__that_stops_or_does_not_compile_has_a_reason(tmp_path: Path) -> None:
     text = TEMPLATE.read_text()
     limited = "if (!tcp_is_cwnd_limited(sk))"
@@ -229,7 +221,7 @@ class TestRealTime:
             assert wait_for(lambda: bool(registered() - before) or runner.poll() is not None, seconds=120)
             assert runner.poll() is None, ended(runner)
             assert not program or wait_for(lambda: bool(of_tests(program)), seconds=60)
-            os.kill(of_tests(program)[0] if program else runner.pid, signal.SIGKILL)
+            os.kill(of_tests(program).pop() if program else runner.pid, signal.SIGKILL)
             status, _, errors = ended(runner)
         finally:
             runner.kill()
@@ -241,25 +233,11 @@ class TestRealTime:
             assert list(tmp_path.glob("*/rep-1/ABORTED"))
         assert wait_for(lambda: not registered() - before, seconds=60)
 
-    def test_preflight__refuses_what_the_verifier_refuses(self, tmp_path: Path) -> None:
-        file = tmp_path / "writes.c"
-        file.write_text(TEMPLATE.read_text().replace("flow->losses++;", "tcp_sk(sk)->snd_cwnd_clamp = 2;"))
-        spec = resolved("real", cc=str(file))
-        (line,) = bpf_programs.load_and_check(spec)
-        assert re.match(r"CC: writes\.bpf\.o: the kernel refuses it: writes\.c:\d+: ", line)
-        (tmp_path / "writes.c").write_text("nonsense")
-        with pytest.raises((RunError, objects.ObjectError), match=r"writes\.c:1:1: error"):
-            bpf_programs.programs(resolved("real", cc=str(file)), 1)
 
-
-def of_tests(program: str) -> list[int]:
-    """The pids of those processes of `program` that these tests have started."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # the process has just ended
-            if (process / "comm").read_text().strip() == program and MARK in (process / "environ").read_bytes():
-                found.append(int(process.name))
-    return found
+def of_tests(program: str) -> set[int]:
+    """The processes of `program` that these tests have started."""
+    named = processes("comm", lambda text: text == f"{program}\n".encode())
+    return {*named} & {*processes("environ", lambda text: MARK in text)}
 
 
 def registered() -> set[str]:

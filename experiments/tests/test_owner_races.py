@@ -22,7 +22,7 @@ from analysis.tests import campaign, foreign, imports, simulate, sweeps
 from bufferscope.__main__ import main
 from lib import owner
 
-pytestmark = [pytest.mark.software, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+pytestmark = pytest.mark.software
 USER = 65534  # nobody
 RUN, SWEEP, FIGURES = "results/run/rep-1", "results/sweep", "results/figures/spang2021-smoke"
 # Of each command: its words, and the names below the directories of `results` that it writes.

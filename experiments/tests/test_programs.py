@@ -12,13 +12,11 @@ import polars as pl
 import pytest
 
 from bufferscope.__main__ import main
-from experiments.lab import virtual as virtual_lab
 from experiments.machine.host import CHECKOUT
 from experiments.plan.run_plan import plan_run
 from experiments.tests.resolving import resolved
 from experiments.tests.test_virtual import run
 
-virtual = pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel")
 LINK = ("CLOCK=virtual", "RATE=20mbit", "RTT=10ms", "DURATION=6s")
 BYTES = 1_500_000
 SERVER = f"""{sys.executable} -I -c '
@@ -66,7 +64,7 @@ def repetition(results: Path) -> tuple[Path, dict[str, Any]]:
     return directory, json.loads((directory / "summary.json").read_text())
 
 
-@virtual
+@pytest.mark.virtual
 def test_tcp_programs__are_flows_of_the_postcards_and_end_the_traffic(tmp_path: Path) -> None:
     run(tmp_path, *LINK, *TCP, "CC=htcp", drawn=True)  # root's only, in real time
     directory, summary = repetition(tmp_path)
@@ -87,7 +85,7 @@ def test_tcp_programs__are_flows_of_the_postcards_and_end_the_traffic(tmp_path: 
     assert (directory / "figures/program_rates.png").exists()
 
 
-@virtual
+@pytest.mark.virtual
 @pytest.mark.long
 def test_quic_beside_long_flows__shares_the_bottleneck_and_gives_the_same_bytes_again(tmp_path: Path) -> None:
     words = ("TRAFFIC=long,program", "CC=reno", "FLOWS=2", "WARMUP=1s", *QUIC)
@@ -107,7 +105,7 @@ def test_quic_beside_long_flows__shares_the_bottleneck_and_gives_the_same_bytes_
     assert summary["measured_s"] == 6  # the client's end does not end the long flows
 
 
-@virtual
+@pytest.mark.virtual
 @pytest.mark.long
 def test_program__that_fails_ends_the_run_with_its_last_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

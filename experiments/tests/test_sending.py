@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""How senders send, seen at the switch and in the trace of runs in virtual time: PACING, WINDOW, OFFLOADS, COALESCE,
-and SIZES of bursts. (Options of TCP, access links: test_groups.py, test_transfers.py.)
+"""How senders send, seen at the switch and in the trace of runs in virtual time: PACING, WINDOW, OFFLOADS and
+COALESCE. (Options of TCP, access links: test_groups.py, test_transfers.py.)
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Callable
@@ -14,7 +12,6 @@ import pytest
 from scipy import stats
 
 from analysis.read.raw import load_postcards, load_tcp
-from analysis.theory import short_flows
 from experiments.lab import virtual as virtual_lab
 from experiments.tests.test_virtual import run
 from model.experiment import Offloads
@@ -23,7 +20,7 @@ from virtual import offers
 from wire.wire import TCP_RECORD
 
 pytestmark = [
-    pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
+    pytest.mark.virtual,
     pytest.mark.long,
 ]
 PROBE = TCP_RECORD.const["TCP_EVENT_PROBE"]
@@ -164,31 +161,3 @@ def test_offloads__send_super_segments_at_the_rate_of_the_nic_and_merge_what_com
         assert ("rx-usecs: 300" in interface["coalescing"]) == (offload == "on")
     summary = json.loads((runs["merged"] / "summary.json").read_text())
     assert summary["fidelity"]["lateness_us"]["max"] == 0
-
-
-def test_bursts__come_whole_and_their_queue_is_the_theorys(tmp_path: Path) -> None:
-    words = (
-        "CLOCK=virtual", "TRAFFIC=open-loop", "SIZES=bursts:14p", "LOAD=0.6", "FLOWS=5", "RATE=80mbit", "RTT=5ms",
-        "BUF=1000p", "WARMUP=0.2s", "DURATION=6s",
-    )  # fmt: skip
-    summary = run(tmp_path, *words)
-    assert summary["valid"], summary["reasons"]
-    found = summary["open_loop"]
-    assert isinstance(found, dict)
-    for name in ("mean_depth_packets", "time_mean_depth_packets"):
-        depth = found[name]
-        assert abs(depth["measured"] - depth["theory"]) < 4 * depth["standard_error"], name
-        assert depth["standard_error"] < 0.08 * depth["theory"], name
-    expected = short_flows.mean_depth(0.6, short_flows.slow_start_bursts(14))
-    assert found["time_mean_depth_packets"]["theory"] == pytest.approx(expected)
-    assert found["depth_distance"] < 0.03
-
-    cards = load_postcards(tmp_path / "latest/rep-1/postcards.bsp")[0]
-    of_sender = cards["packet_bytes"] == 1514
-    came, flow = cards["enqueue_mono_ns"][of_sender], cards["flow"][of_sender]
-    # A reading of the clock takes 1 ns, so packets of a burst are some ns apart; bursts are 1.2 ms apart on average.
-    starts = np.flatnonzero(np.r_[True, (np.diff(came) > 100) | (np.diff(flow) != 0)])
-    sizes, counts = np.unique(np.diff(starts), return_counts=True)
-    whole = np.isin(sizes, (2, 4, 8))
-    assert counts[whole].sum() > 0.995 * counts.sum()  # two bursts of a flow may coincide
-    assert counts[whole] / counts.sum() == pytest.approx([1 / 3] * 3, abs=4 / 3 / np.sqrt(counts.sum()))

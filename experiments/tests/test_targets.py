@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Targets other than the soft switch: what they need, their deployment, and runs on BMv2."""
 
-from __future__ import annotations
-
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from bufferscope.__main__ import main
-from experiments.lab import virtual
 from experiments.machine import host
 from experiments.machine.host import CHECKOUT, Host
 from experiments.setup import deploy, missing
@@ -82,7 +78,6 @@ def test_deploy__repeats_after_the_targets_program_changed(monkeypatch: pytest.M
 
 
 @pytest.mark.software
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")
 @pytest.mark.skipif(not host.tool("simple_switch"), reason="no simple_switch on the PATH (docs/target-bmv2.md)")
 def test_run__on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
     words = [f"{key.upper()}={value}" for key, value in BMV2.items()]
@@ -116,7 +111,7 @@ def test_run__on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
 
 
 @pytest.mark.serial
-@pytest.mark.skipif(not virtual.KERNEL.exists(), reason="no virtual-time kernel (make kernel)")
+@pytest.mark.virtual
 @pytest.mark.skipif(not host.tool("simple_switch"), reason="no simple_switch on the PATH (docs/target-bmv2.md)")
 def test_run__on_bmv2_in_virtual_time_is_exact(tmp_path: Path) -> None:
     words = [f"{key.upper()}={value}" for key, value in (BMV2 | {"clock": "virtual"}).items()]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Testbeds: which inventories are refused, and a switch that is not reached. (A whole run: test_tofino_run.py.)"""
 
-from __future__ import annotations
-
 import json
 import socket
 import sys

@@ -4,8 +4,6 @@ analysis. In place of Ansible's playbooks, the test copies the files of a record
 files of a Tofino.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from contextlib import nullcontext
@@ -24,11 +22,10 @@ from controlplane.switch import Collector, FrontPanel, Queue
 from controlplane.tests.bfrt_memory import Device, MemoryTables
 from controlplane.tofino import TofinoSwitch
 from experiments.lab import testbed
-from experiments.lab.machines import machine
+from experiments.lab.machines import Machine, machine
 from experiments.machine.host import Host
 from experiments.run import runner
 from experiments.spec.resolve import resolve
-from experiments.tests.no_machines import without_machines
 from lib.errors import RunError
 from runs import results
 from runs.names import PAGE, SUMMARY
@@ -38,6 +35,8 @@ SPEC = {"target": "tofino", "rate": "3mbit", "rtt": "100ms", "flows": "2", "buf"
         "warmup": "1s", "duration": "2s"}  # fmt: skip
 OF_RUN = ("postcards.bsp", "tcp.bst", "traffic.json", "idle_rtt.json", "collector.json", "tracer.json")
 CHIP = "tofino2"
+FACTS = {"lost_frames": {"eth0": 0}, "tcp_memory_pressures": 0, "clock": {}, "settings": {}}
+NO_FRAMES = {"received": 0, "sent": 0}
 
 
 class Chip:
@@ -111,6 +110,16 @@ class Played:
             shutil.copy(self.chip.recorded / name, self.repetition / name)
         shutil.copy(self.chip.recorded / "idle_rtt.json", self.repetition / "idle_rtt_after.json")
         self.chip.count("after")
+
+
+def without_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the testbed's code run without hosts: no machine is reserved or queried, and no file is fetched."""
+    monkeypatch.setattr(testbed, "leased", lambda *_: nullcontext())
+    monkeypatch.setattr(testbed, "fetch", lambda *_: None)
+    monkeypatch.setattr(Machine, "mac", lambda _: "02:00:00:00:00:01")
+    monkeypatch.setattr(
+        Machine, "facts", lambda machine: FACTS | {"passed_frames": dict.fromkeys(machine.interfaces, NO_FRAMES)}
+    )
 
 
 def run(chip: Chip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, fails: bool = False) -> Played:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Finite flows in virtual time, with several RTTs and access links: their records agree with the postcards, 98 % within
-10 ns. Loads are as given, Little's law holds, every flow is in the ledger, and on an access link no gap between packets
-is too short by even 1 ns.
+10 ns. Loads are as given, and on an access link no gap between packets is too short by even 1 ns.
 """
 
 import math
@@ -17,23 +16,18 @@ from analysis.measure.access_links import access_reasons
 from analysis.measure.finite_flow_paths import access_link_of_flows
 from analysis.read.load import load
 from analysis.read.postcards import wire_bytes
-from experiments.lab import virtual as virtual_lab
 from experiments.tests.test_virtual import run
 from wire.wire import POSTCARD
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
+    pytest.mark.virtual,
 ]
 RST = 4
 RTTS_NS = [20_000_000, 50_000_000, 120_000_000]
 FINITE = (
     "CLOCK=virtual", "TRAFFIC=finite", "CC=reno", "RATE=50mbit", "RTTS=50ms,20ms,120ms", "LOAD=0.5",
     "SIZES=fixed:14p", "WARMUP=0.5s", "DURATION=2s",
-)  # fmt: skip
-USERS = (
-    "CLOCK=virtual", "TRAFFIC=long,closed-loop", "CC=cubic", "FLOWS=2", "FINITE_CC=reno", "USERS=30", "RATE=50mbit",
-    "RTT=20ms", "SIZES=pareto:30000b:1.5", "THINK=exponential:100ms", "WARMUP=1s", "DURATION=6s",
 )  # fmt: skip
 LINKS = (
     "CLOCK=virtual", "TRAFFIC=closed-loop", "CC=reno", "USERS=60", "RATE=10mbit", "RTTS=20ms,50ms", "ACCESS=1mbit",
@@ -61,11 +55,6 @@ def flows_of(directory: Path) -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def finite(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     return recorded(tmp_path_factory.mktemp("finite"), FINITE, drawn=True)
-
-
-@pytest.fixture(scope="module")
-def users(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    return recorded(tmp_path_factory.mktemp("users"), USERS)
 
 
 def test_records__agree_with_the_times_of_packets_and_the_delays_of_links(finite: Recorded) -> None:
@@ -98,40 +87,18 @@ def test_records__agree_with_the_times_of_packets_and_the_delays_of_links(finite
     assert max(counts) - min(counts) <= 6 * len(RTTS_NS)  # dealt in turn; long ones may not have finished
 
 
-def test_finite__offer_their_load_and_are_all_in_the_ledger(finite: Recorded) -> None:
+def test_finite__offer_their_load(finite: Recorded) -> None:
     directory, summary = finite
     assert (directory / "figures/completion_times.png").exists()
     (group,) = summary["finite_flows"]
     drawn = group["measured"]
-    assert abs(drawn / (2 * group["flows_per_s"]) - 1) < 1e-9
     # Poisson: the standard deviation of the number of flows in the window is the square root of the mean.
     planned = 0.5 * 50e6 / (8 * (14 * 1538 + 368)) * 2
     assert abs(drawn - planned) < 4 * math.sqrt(planned)
     assert group["offered_fraction"] == pytest.approx(drawn / planned * 0.5, rel=0.05)
-    ledger = summary["ledger"]
-    assert ledger["flows_begun"] == ledger["flow_records"] == ledger["flow_rows"] == group["begun"]
-    assert (ledger["flows_refused"], ledger["flows_reset"]) == (0, 0)
     assert summary["goodput_bps"] == pytest.approx(drawn * 14 * 1448 * 8 / 2, rel=0.1)
-    assert summary["application_goodput_bps"] == pytest.approx(summary["goodput_bps"], rel=0.06)
-    by_rtt = group["by_rtt"]
-    assert [entry["rtt_ns"] for entry in by_rtt] == RTTS_NS
-    assert sum(entry["measured"] for entry in by_rtt) == drawn
-    # At least the handshake and two rounds
-    assert all(entry["completion_s"]["p01"] * 1e9 >= 3 * entry["rtt_ns"] for entry in by_rtt)
-
-
-def test_users__obey_littles_law_beside_long_flows(users: Recorded) -> None:
-    directory, summary = users
-    (group,) = summary["finite_flows"]
-    law = group["littles_law"]
-    assert abs(law["cycle_error_fraction"]) < 0.01
-    assert law["mean_flow_by_open_flows_s"] == pytest.approx(law["mean_flow_of_ended_s"], rel=0.2)
-    assert law["mean_think_s"] == pytest.approx(0.1, rel=0.15)
-    assert [flow["cc"] for flow in summary["flows"]] == ["cubic", "cubic"]
-    flows = flows_of(directory)
-    assert flows.filter(pl.col("end") == "long").height == 2
-    assert set(flows["user"].drop_nulls()) == set(range(1, 31))
-    assert flows.filter(pl.col("user") == 1).sort("syn_mono_ns")["syn_mono_ns"].is_sorted()
+    assert [entry["rtt_ns"] for entry in group["by_rtt"]] == RTTS_NS
+    assert sum(entry["measured"] for entry in group["by_rtt"]) == drawn
 
 
 def test_thousand_links__space_the_packets_of_flows_that_draw_them(tmp_path: Path) -> None:

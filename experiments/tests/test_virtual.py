@@ -20,8 +20,8 @@ import pytest
 
 from analysis.read.raw import load_postcards
 from bufferscope.__main__ import main
+from bufferscope.tests.typed.clone import make_clone
 from experiments.commands import repeat
-from experiments.lab import virtual as virtual_lab
 from experiments.machine.host import CHECKOUT
 from experiments.tests.conftest import wait_for
 from runs.results import record
@@ -29,7 +29,7 @@ from softswitch.tests.fifo_model import fifo, stepped
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(not virtual_lab.KERNEL.exists(), reason="build/virtual/linux missing: make kernel"),
+    pytest.mark.virtual,
 ]
 SHORT = (
     "CLOCK=virtual",
@@ -72,17 +72,6 @@ def run(
     assert done.returncode == 0, done.stderr + done.stdout
     summary: dict[str, object] = json.loads((results / "latest/rep-1/summary.json").read_text())
     return summary
-
-
-def copy_checkout(to: Path) -> None:
-    """Copies the files that git tracks, and links to the built files."""
-    names = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, check=True).stdout.split(b"\0")
-    for name in filter(None, map(os.fsdecode, names)):
-        if (CHECKOUT / name).exists():
-            (to / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(CHECKOUT / name, to / name)
-    for built in ("build", ".venv"):
-        (to / built).symlink_to(CHECKOUT / built)
 
 
 def raw(repetition: Path) -> list[str]:
@@ -172,8 +161,9 @@ def test_run__set_up_that_takes_other_steps_gives_the_same_bytes(tmp_path: Path)
     """Looking for the bytecode of a module that was never compiled takes virtual time. BBR draws random numbers, so its
     run would show a difference.
     """
-    checkout = tmp_path / "checkout"
-    copy_checkout(checkout)
+    checkout = make_clone(tmp_path).path
+    for built in ("build", ".venv"):
+        (checkout / built).symlink_to(CHECKOUT / built)
     bbr = ("CLOCK=virtual", "CC=bbr", "FLOWS=4", "RATE=50mbit", "RTT=4ms", "DURATION=0.4s", "WARMUP=0.2s")
     run(tmp_path / "without", *bbr, checkout=checkout, environment={"PYTHONDONTWRITEBYTECODE": "1"})
     assert not list(checkout.rglob("__pycache__"))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`bufferscope experiment` whose analysis draws nothing: `python -m experiments.tests.undrawn experiment WORD...`."""
 
-from __future__ import annotations
-
 import sys
 
 from bufferscope.__main__ import main
