@@ -109,7 +109,7 @@ class Cluster:
             with contextlib.suppress(OSError, ValueError):
                 pid = int((self.home / f"{name}.pid").read_text())
                 os.kill(pid, signal.SIGTERM)
-                wait_until(lambda pid=pid: state(pid) == "Z", START_S)
+                wait_until(lambda pid=pid: state(pid) == "Z", START_S)  # type: ignore[misc]
 
     def _run(self, *command: str, check: bool = True) -> str:
         done = subprocess.run(
