@@ -56,7 +56,7 @@ def analyse(
     segments, trace = join(run, queue)
 
     window = metrics.measurement_window(run, queue)
-    link = metrics.LinkUsage(queue, run.rate)
+    link = metrics.LinkUsage(queue, run.rate, directory)
     utilization = metrics.utilization(link, window, rtt_ns)
     good = metrics.goodput(run, queue, segments, window)
     windows = metrics.aggregate_window(run, trace)

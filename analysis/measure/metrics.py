@@ -7,7 +7,9 @@ ns on CLOCK_MONOTONIC. All sums of bytes are 64 bits wide.
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from analysis.arithmetic.by_flow import ByFlow
 from analysis.arithmetic.reproducible_sums import dot
 from analysis.join.join import Segments
 from analysis.join.trace_by_flow import TraceByFlow
-from analysis.read.columns import ColumnFile, kinds, rows_of, slabs
+from analysis.read.columns import ColumnFile, kinds, rows_of, slabs, sort_file, sums_before
 from analysis.read.flows import Flow
 from analysis.read.link_loss import NAME as LINK_LOST
 from analysis.read.link_loss import delivered
@@ -159,17 +161,19 @@ class LinkUsage:
     those of IP packets, they all leave at its end.
     """
 
-    def __init__(self, queue: Columns, rate: LinkRate) -> None:
-        sent = ~dropped(queue)
-        ends = (queue["enqueue_mono_ns"] + queue["sojourn_ns"])[sent]
-        sizes = rate.link_bytes(queue["packet_bytes"][sent])
-        if (ends[1:] < ends[:-1]).any():
-            order = np.argsort(ends, kind="stable")
-            ends, sizes = ends[order], sizes[order]
+    def __init__(self, queue: Columns, rate: LinkRate, directory: Path | None = None) -> None:
+        place = directory or Path(tempfile.gettempdir())
+        file = ColumnFile(place, {"departure_ns": np.dtype(np.int64), "bytes": np.dtype(np.int64)}, len(queue["flags"]))
+        names = ("flags", "enqueue_mono_ns", "sojourn_ns", "packet_bytes")
+        for part in slabs(len(queue["flags"])):
+            cards = rows_of({name: queue[name] for name in names}, part)
+            sent = ~dropped(cards)
+            departure_ns = (cards["enqueue_mono_ns"] + cards["sojourn_ns"])[sent]
+            file.append({"departure_ns": departure_ns, "bytes": rate.link_bytes(cards["packet_bytes"][sent])})
+        columns = sort_file(place, file.columns(), "departure_ns")
         self.rate = rate
-        self.departure_ns = ends
-        self.bytes_before = np.zeros(len(ends) + 1, dtype=np.int64)
-        np.cumsum(sizes, out=self.bytes_before[1:])
+        self.departure_ns = columns["departure_ns"]
+        self.bytes_before = sums_before(columns["bytes"], place)
 
     def bits_until(self, times_ns: np.ndarray) -> np.ndarray:
         """Bits that left by each time (float64)."""
@@ -331,9 +335,12 @@ class Goodput:
 
     def bits_in(self, window: Window) -> np.ndarray:
         """Bits by flow number (int64) that left the queue in the window."""
-        rows = slice(*np.searchsorted(self.departure_ns, (window.start_ns, window.end_ns)))
-        payload = np.diff(self.bytes_before)[rows]
-        return 8 * np.bincount(self.flow[rows], weights=payload, minlength=len(self.bits_per_flow)).astype(np.int64)
+        first, last = np.searchsorted(self.departure_ns, (window.start_ns, window.end_ns)).tolist()
+        result = np.zeros(len(self.bits_per_flow), dtype=np.int64)
+        for rows in slabs(last, first=first):
+            payload = np.diff(self.bytes_before[rows.start : rows.stop + 1])
+            result += np.bincount(self.flow[rows], weights=payload, minlength=len(result)).astype(np.int64)
+        return 8 * result
 
 
 def of_experiment(run: Run) -> np.ndarray:
@@ -382,21 +389,26 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
     if run.flow_records is not None:
         counted[run.flow_records["flow"]] = True
         counted[-1] = False  # the place of flows without packets
-    flow = queue["flow"][segments.rows]
-    useful = np.flatnonzero((segments.new_bytes > 0) & counted[flow])
-    rows, payload = segments.rows[useful], segments.new_bytes[useful]
-    if run.experiment.datagrams and not run.experiment.open_loop:
-        sent = np.flatnonzero(of_datagrams(run)[queue["flow"]] & delivered(queue))
-        headers = np.where(run.flows.is_ipv4, IPV4_BYTES, IPV6_BYTES)[queue["flow"][sent]] + ETHERNET_BYTES + UDP_BYTES
-        rows = np.concatenate((rows, sent))
-        payload = np.concatenate((payload, queue["packet_bytes"][sent].astype(np.int64) - headers))
-    departure, flow = queue["enqueue_mono_ns"][rows] + queue["sojourn_ns"][rows], queue["flow"][rows]
-    if (departure[1:] < departure[:-1]).any():
-        order = np.argsort(departure, kind="stable")
-        departure, payload, flow = departure[order], payload[order], flow[order]
-    before = np.zeros(len(departure) + 1, dtype=np.int64)
-    np.cumsum(payload, dtype=np.int64, out=before[1:])
-    result = Goodput(np.zeros(len(run.flows), dtype=np.int64), departure, before, flow)
+    names = {"departure_ns": np.dtype(np.int64), "payload_bytes": np.dtype(np.int64), "flow": queue["flow"].dtype}
+    beside = of_datagrams(run) & bool(run.experiment.datagrams and not run.experiment.open_loop)
+    headers = np.append(np.where(run.flows.is_ipv4, IPV4_BYTES, IPV6_BYTES), 0) + ETHERNET_BYTES + UDP_BYTES
+    file = ColumnFile(run.directory, names, len(segments.rows) + len(queue["flow"]) * int(beside.any()))
+
+    def add(rows: np.ndarray, payload: np.ndarray) -> None:
+        departure_ns = queue["enqueue_mono_ns"][rows] + queue["sojourn_ns"][rows]
+        file.append({"departure_ns": departure_ns, "payload_bytes": payload, "flow": queue["flow"][rows]})
+
+    for part in slabs(len(segments.rows)):
+        rows, payload = segments.rows[part], segments.new_bytes[part]
+        useful = (payload > 0) & counted[queue["flow"][rows]]
+        add(rows[useful], payload[useful])
+    for part in slabs(len(queue["flow"]) * int(beside.any())):
+        cards = rows_of(queue, part)
+        sent = np.flatnonzero(beside[cards["flow"]] & delivered(cards))
+        add(part.start + sent, cards["packet_bytes"][sent].astype(np.int64) - headers[cards["flow"][sent]])
+    columns = sort_file(run.directory, file.columns(), "departure_ns")
+    before = sums_before(columns["payload_bytes"], run.directory)
+    result = Goodput(np.zeros(len(run.flows), dtype=np.int64), columns["departure_ns"], before, columns["flow"])
     result.bits_per_flow = result.bits_in(window)
     return result
 

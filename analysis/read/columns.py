@@ -52,6 +52,10 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
             raise AttributeError(name)
         return getattr(self[:], name)
 
+    def searchsorted(self, values: Any, side: Any = "left") -> Any:
+        """As of an array, without reading the column. np.searchsorted calls it."""
+        return self._mapped().searchsorted(values, side)
+
     def write(self, first: int, values: np.ndarray) -> None:
         """Writes rows from `first` on. Raises OSError, for example if the disk is full."""
         data = np.ascontiguousarray(values, dtype=self.dtype).view(np.uint8).data
@@ -107,6 +111,18 @@ class ColumnFile:
         self.rows += len(next(iter(columns.values())))
         for name, column in self.columns().items():
             cast(Column, column).write(first, columns[name])
+
+
+def sums_before(column: np.ndarray, directory: Path) -> np.ndarray:
+    """For each row the sum (int64) of the rows before it, and last the sum of all."""
+    file = ColumnFile(directory, {"sum": np.dtype(np.int64)}, len(column) + 1)
+    total = 0
+    file.append({"sum": np.zeros(1, dtype=np.int64)})
+    for rows in slabs(len(column)):
+        sums = total + np.cumsum(column[rows], dtype=np.int64)
+        file.append({"sum": sums})
+        total = int(sums[-1])
+    return file.columns()["sum"]
 
 
 def until(times: np.ndarray, first: int, ns: int) -> int:
