@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.tests import campaign
 from analysis.tests.recordings import RECORDED
 from bufferscope.__main__ import main
 from runs import record
@@ -17,7 +18,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for kind in ("real", "virtual"):
         repetition = Path(shutil.copytree(RECORDED / kind / "rep-1", directory / kind / "rep-1"))
         record.write_raw(repetition, {})
-        assert main(["replay", str(repetition), "--alone"]) == 0
+        with campaign.undrawn():
+            assert main(["replay", str(repetition)]) == 0
     (directory / "latest").symlink_to("virtual")
     return directory
 

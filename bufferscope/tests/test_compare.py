@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from analysis.tests import damages, simulate
+from analysis.tests import campaign, damages, simulate
 from bufferscope.__main__ import main
 from lib.exit_codes import Exit
 from runs import record
@@ -27,7 +27,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
             repetition = directory / name / f"rep-{number}"
             simulate.write_run(repetition, simulate.Scenario(threshold=buffer, seed=number, duration_ns=600_000_000))
             record.write_raw(repetition, {})
-            assert main(["replay", str(repetition), "--alone"]) == 0
+            with campaign.undrawn():
+                assert main(["replay", str(repetition)]) == 0
     return directory
 
 

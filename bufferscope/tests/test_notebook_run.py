@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Stored runs, as a notebook opens them: their content, errors for damaged files, and refused paths."""
+"""Stored runs and sweeps, as a notebook opens them: content, errors, refused paths; and the example notebook runs."""
 
 import json
 import warnings
@@ -9,8 +9,10 @@ import matplotlib
 import pytest
 
 import bufferscope as bs
-from analysis.tests import damages
+from analysis.tests import damages, sweeps
 from bufferscope.__main__ import main
+from bufferscope.notebook_sweep import NotebookSweep
+from experiments.machine.host import CHECKOUT
 
 pytestmark = pytest.mark.long  # all of it uses one dear fixture
 
@@ -39,16 +41,6 @@ def test_index__has_one_row_per_run(results: Path) -> None:
     assert bs.index(results)["run"].to_list() == ["real/rep-1", "virtual/rep-1"]
     with pytest.raises(bs.InputError, match="is not a directory"):
         bs.index(results / "none")
-
-
-@pytest.mark.parametrize("name", ["summary.json", "joined.parquet", "postcards.parquet", "tcp.parquet"])
-def test_damage__of_a_derived_file_is_an_error_of_one_line(fresh: Path, name: str) -> None:
-    data = bytearray((fresh / name).read_bytes())
-    data[len(data) // 2] ^= 1
-    (fresh / name).write_bytes(data)
-    with pytest.raises(bs.InputError, match=name) as failure:
-        getattr(bs.open(fresh), name.split(".")[0])
-    assert "\n" not in str(failure.value)
 
 
 def test_file__that_is_gone_or_raw_and_damaged_is_one_line(fresh: Path) -> None:
@@ -93,3 +85,63 @@ def test_compare__says_that_clocks_differ(results: Path, tmp_path: Path, capsys:
     said = capsys.readouterr().out
     assert "CLOCK real | virtual" in said
     assert "The clocks differ: real time adds the lateness" in said
+
+
+# Sweeps ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stored(results: Path, tmp_path_factory: pytest.TempPathFactory) -> NotebookSweep:
+    summary = json.loads((results / "virtual/rep-1/summary.json").read_text())
+    directory = tmp_path_factory.mktemp("sweeps") / "grid"
+    places = sweeps.write(directory, summary, {"cc": ["cubic", "reno"], "buf": [10, 80]}, 2)
+    (places["creno-b80-r2"] / "rep-1/summary.json").unlink()
+    return bs.sweep(directory)
+
+
+def test_sweep__has_its_runs_means_and_figures(stored: NotebookSweep) -> None:
+    assert stored.parameters == {"cc": ["cubic", "reno"], "buf": [10, 80]}
+    assert (stored.runs.columns, stored.runs.height) == (bs.index(stored.directory.parent).columns, 7)
+    means = {(row["cc"], row["buf"]): row for row in stored.means.iter_rows(named=True)}
+    assert {key: row["runs"] for key, row in means.items()} == {
+        ("cubic", 10): 2, ("cubic", 80): 2, ("reno", 10): 2, ("reno", 80): 1,
+    }  # fmt: skip
+    assert means["cubic", 10]["queue_delay_p50_ns_low"] < means["cubic", 10]["queue_delay_p50_ns"]
+    assert means["reno", 80]["queue_delay_p50_ns_low"] is None
+    assert stored.plot.queueing_delay()._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="there are: least_buffer"):
+        stored.plot.nothing  # noqa: B018
+    with pytest.raises(bs.InputError, match="has no data for least_buffer"):
+        stored.plot.least_buffer()
+    with pytest.raises(bs.InputError):
+        bs.sweep(stored.directory / "runs")
+
+
+def test_tables__become_those_of_pandas(stored: NotebookSweep) -> None:
+    frame = stored.means.to_pandas()
+    assert frame["cc"].to_list() == stored.means["cc"].to_list()
+    assert frame["queue_delay_p99_ns"].to_list() == stored.means["queue_delay_p99_ns"].to_list()
+
+
+# The example notebook -------------------------------------------------------------------------------------------------
+
+
+NOTEBOOKS = sorted((CHECKOUT / "docs/notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_notebook__runs_and_shows_tables_and_a_figure(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("BUFFERSCOPE_RESULTS", str(results))
+    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
+    (path,) = NOTEBOOKS
+    notebook = nbformat.read(path, 4)
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(path.parent)}}).execute()
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output]
+    assert sum("image/png" in output["data"] for output in shown) == 1
+    tables = [output["data"]["text/html"] for output in shown if "shape: " in output["data"].get("text/html", "")]
+    assert len(tables) == 3
+    assert "virtual/rep-1" in tables[1]
+    assert "real/rep-1" in tables[1]
