@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Run directories: their names, no overwriting, and the marks of killed runs."""
+"""Run directories: their names, no overwriting, and the marks of runs that were killed or ended."""
 
 import os
 import shlex
@@ -16,8 +16,8 @@ from experiments.spec.disk import estimate_bytes, shortage
 from experiments.spec.resolve import resolve
 from experiments.tests.conftest import wait_for
 from lib.errors import RunError
-from runs import results
-from runs.aborted import Cause
+from runs import aborted, results
+from runs.aborted import Aborted, Cause
 
 NOON_S = 1_767_268_800.0  # 2026-01-01 12:00:00 UTC
 
@@ -136,3 +136,27 @@ def test_shortage__names_the_needed_space(tmp_path: Path) -> None:
     large = resolve({"rate": "100gbit", "rtt": "1ms", "duration": "80000s"}, host)
     assert "choose another directory with RESULTS=" in (shortage(large, tmp_path) or "")
     assert estimate_bytes(large) > 10**12
+
+
+# ABORTED --------------------------------------------------------------------------------------------------------------
+
+
+def test_read__returns_the_content_of_abort(tmp_path: Path) -> None:
+    assert aborted.read(tmp_path) is None
+    for cause in Cause:
+        results.abort(tmp_path, cause, "ended by SIGTERM")  # the cause decides, whatever the reason says
+        assert aborted.read(tmp_path) == Aborted(cause, "ended by SIGTERM")
+        (tmp_path / "ABORTED").unlink()
+
+
+def test_read__without_a_cause_of_a_full_disk_and_of_no_file(tmp_path: Path) -> None:
+    for content, expected in (
+        ("the receiver ended\nby  itself\n", Aborted(Cause.FAILED, "the receiver ended by itself")),
+        ("", Aborted(Cause.FAILED, "")),
+        ("failed\n", Aborted(Cause.FAILED, "")),
+    ):
+        (tmp_path / "ABORTED").write_text(content)
+        assert aborted.read(tmp_path) == expected
+    (tmp_path / "ABORTED").unlink()
+    (tmp_path / "ABORTED").mkdir()
+    assert aborted.read(tmp_path) == Aborted(Cause.FAILED, "ABORTED cannot be read: is not a regular file")
