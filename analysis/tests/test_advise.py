@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,14 +13,12 @@ from typing import Any
 
 import pytest
 
-from analysis.advise import brief, memory, parameters, rules
+from analysis.advise import brief, loss_forms, memory, parameters
 from analysis.advise.evidence import Evidence, EvidenceRun
-from analysis.advise.link import Link
-from analysis.theory import many_flows
+from analysis.map import ratio
 from bufferscope.__main__ import main
 from experiments.machine.host import CHECKOUT, Host
 from experiments.spec.resolve import resolve
-from lib import keys
 
 LINK = ("RATE=100gbit", "RTT=100ms", "FLOWS=10000")  # Spang et al., 7.1
 
@@ -45,59 +44,41 @@ def by_key(document):
     return {rule["key"]: rule for rule in document["rules"]}
 
 
-def test_examples_of_spang_2021__come_out(advice):
-    # 7.1: 100 ms x 100 Gb/s, 10,000 Reno flows. A single flow needs a buffer of 10 Gbit. Theorem 5 needs 100 Mbit. "An
-    # instantaneous utilization higher than 99%" needs a few tens of packets.
-    document = advice("RATE=100gbit", "RTT=100ms", "FLOWS=10000", "CC=reno", "UTIL=0.99")
-    assert document["link"]["bdp_bits"] == 10**10
-    of = by_key(document)
-    assert of["bdp"]["buffer"]["wire_bits"] == pytest.approx(10e9)
-    assert (of["bdp"]["memory"], of["bdp"]["holds"]) == ("off-chip", False)
-    for key in ("sqrt-n", "theorem-6"):
-        assert of[key]["buffer"]["wire_bits"] == pytest.approx(100e6)
-        assert of[key]["buffer"]["time_s"] == pytest.approx(1e-3)
-        assert of[key]["memory"] == "package"
-    assert (of["theorem-7"]["buffer"]["packets"], of["theorem-7"]["memory"]) == (20, "on-chip SRAM")
-    # For Theorem 7, theory asks for less than a packet; the rule asks for a burst.
-    assert many_flows.buffer_for_utilization(1e10 / 8 / 1538, 10_000, 1, 0.99) < 1
-    of = by_key(advice("CC=bbr", f"RISK={math.exp(-2):.15f}"))
-    assert of["theorem-8"]["buffer"]["wire_bits"] == pytest.approx(100e6)
-    assert of["one-flow"]["buffer"]["packets"] == pytest.approx((0.99 - 0.75) * 1e10 / 8 / 1538)
-    assert by_key(advice("LOSING=1"))["equation-3"]["buffer"]["wire_bits"] == pytest.approx(1e10 / 10_000)
-
-
-def test_examples_of_the_other_papers__come_out(advice):
-    # Appenzeller et al.: 10,000 flows on 2.5 Gb/s need 99 % less. 50,000 on 10 Gb/s with 250 ms need 10 Mbit, on chip.
-    small = by_key(advice("RATE=2.5gbit", "RTT=250ms", "FLOWS=10000"))
-    assert small["sqrt-n"]["buffer"]["wire_bits"] == pytest.approx(0.01 * small["bdp"]["buffer"]["wire_bits"])
-    large = by_key(advice("RATE=10gbit", "RTT=250ms", "FLOWS=50000"))
-    assert large["bdp"]["buffer"]["wire_bits"] == pytest.approx(2.5e9)
-    assert large["sqrt-n"]["buffer"]["wire_bits"] == pytest.approx(11.2e6, rel=0.01)
-    assert large["sqrt-n"]["buffer"]["ram_bits"] == 2**24
-    # Enachescu et al.: 1000 flows, 10 Gb/s, 100 ms, windows of 64 KB in packets of 1 KB. The BDP is 125,000 packets,
-    # the square root rule needs 3950, and Theorem 1 twelve and a constant.
-    of = by_key(advice("RATE=10gbit", "RTT=100ms", "FLOWS=1000", "MTU=962", "WINDOW=64p", "UTIL=90%", "INPUT=10mbit"))
-    assert of["bdp"]["buffer"]["packets"] == pytest.approx(125_000)
-    assert of["sqrt-n"]["buffer"]["packets"] == pytest.approx(3950, abs=5)
-    assert 12 < of["theorem-1"]["buffer"]["packets"] < 16
+KAPPA = -math.log(0.025)  # of the default RISK
+PACKETS = 1e10 / 8 / 1538  # BDP of LINK
+ENACHESCU = "RATE=10gbit RTT=100ms FLOWS=1000 MTU=962 WINDOW=64p UTIL=90% INPUT=10mbit"
+EXAMPLES: list[tuple[str, dict[str, float]]] = [  # words, and packets by rule; test_theory_in_print.py has the formulas
+    # Spang et al., 7.1. By theory, Theorem 7 needs less than a packet; the rule asks for a burst.
+    ("", {"bdp": PACKETS, "sqrt-n": PACKETS / 100, "theorem-6": PACKETS / 100, "theorem-7": 20}),
+    (f"CC=bbr RISK={math.exp(-2):.15f}", {"theorem-8": PACKETS / 100, "one-flow": 0.24 * PACKETS}),
+    ("LOSING=1", {"equation-3": PACKETS / 1e4}),
+    # Enachescu et al.: windows of 64 KB in packets of 1 KB
+    (ENACHESCU, {"bdp": 125_000, "sqrt-n": 3953, "theorem-1": 14.83}),
     # Prasad et al.: the ratio of the capacities decides which rules there are.
-    slow_output = by_key(advice("INPUT=1tbit", "FLOW_SIZES=30p"))
-    assert slow_output["l-model"]["buffer"]["packets"] == pytest.approx(0.8333 * 1e10 / 8 / 1538, rel=1e-3)
-    assert {"s-model", "l-model", "ex-form"} & set(slow_output) == {"s-model", "l-model"}
-    fast_output = by_key(advice("INPUT=1gbit", "FLOW_SIZES=30p"))
-    assert fast_output["ex-form"]["buffer"]["packets"] == 10
-    assert not {"s-model", "l-model"} & set(fast_output)
+    ("INPUT=1tbit FLOW_SIZES=30p", {"l-model": 0.8333 * PACKETS}),
+    ("INPUT=1gbit FLOW_SIZES=30p", {"ex-form": 10}),
+    ("LOAD=0.8 FLOW_SIZES=14p", {"short-flows": KAPPA * 12, "md1": KAPPA * 2, "rho-b": -KAPPA / math.log(0.8)}),
+    ("FLOW_SIZES=21000b", {"short-flows": KAPPA * 12}),  # 14 packets of 1500, at the papers' load
+]
 
 
-def test_rules_for_short_flows__take_load_and_sizes(advice):
-    advice_by_key = by_key(advice("LOAD=0.8", "FLOW_SIZES=14p"))
-    assert advice_by_key["short-flows"]["buffer"]["packets"] == pytest.approx(-math.log(0.025) * 12)  # kappa = 1/12
-    assert advice_by_key["md1"]["buffer"]["packets"] == pytest.approx(-math.log(0.025) * 2)
-    assert advice_by_key["rho-b"]["buffer"]["packets"] == pytest.approx(math.log(0.025) / math.log(0.8))
-    same = by_key(advice("FLOW_SIZES=21000b"))  # 14 packets of 1500, at the papers' load
-    assert same["short-flows"]["buffer"] == advice_by_key["short-flows"]["buffer"]
-    assert by_key(advice("FLOW_SIZES=14p:1,2000p:1"))["short-flows"]["holds"] is False
-    assert "short-flows" not in by_key(advice("LOAD=50%"))
+def test_examples_of_the_papers__come_out(advice):
+    for words, expected in EXAMPLES:
+        found = by_key(advice(*words.split()))
+        packets = {key: found[key]["buffer"]["packets"] for key in expected}
+        assert packets == pytest.approx(expected, rel=2e-3), words
+    ratio_rules = {"s-model", "l-model", "ex-form"}
+    for words, keys_of_ratio in (
+        ("INPUT=1tbit", {"s-model", "l-model"}), ("INPUT=1gbit", {"ex-form"}),
+    ):  # fmt: skip
+        found = by_key(advice("FLOW_SIZES=30p", words))
+        assert ratio_rules & set(found) == keys_of_ratio, words
+    of = by_key(advice())
+    assert [of[key]["memory"] for key in ("bdp", "sqrt-n", "theorem-7")] == ["off-chip", "package", "on-chip SRAM"]
+    assert of["bdp"]["buffer"]["wire_bits"] == pytest.approx(1e10)
+    assert of["sqrt-n"]["buffer"]["time_s"] == pytest.approx(1e-3)
+    large = by_key(advice("RATE=10gbit", "RTT=250ms", "FLOWS=50000"))
+    assert large["sqrt-n"]["buffer"]["ram_bits"] == 2**24
 
 
 ASSUMPTIONS = [
@@ -115,6 +96,7 @@ ASSUMPTIONS = [
     ("FLOWS=500000", "theorem-6", False),
     ("FLOWS=200000 DELTA=4", "theorem-6", None),  # windows may be 1 packet or larger
     ("RATE=1gbit RTT=10ms FLOWS=800", "tcp-equation", False),  # nearly all packets would be lost
+    ("FLOW_SIZES=14p:1,2000p:1", "short-flows", False),
     ("LOAD=0.5 CC=bbr", "md1", False),  # a buffer of 2 packets loses 10 %
     ("LOAD=0.9 CC=bbr", "md1", None),  # CC matters to long flows only; whether arrivals are Poisson is open
     ("LOAD=0.5 INPUT=1tbit CC=bbr", "rho-b", False),
@@ -141,20 +123,13 @@ def test_rules_that_need_a_word__are_named_without_it(advice):
     document = advice("UTIL=1")
     gaussian_row = by_key(document)["gaussian"]
     assert (gaussian_row["buffer"], gaussian_row["memory"]) == (None, "none")  # a buffer without end
-    for word, key in (("LOSING=3", "equation-3"), ("WINDOW=64KiB", "theorem-1"), ("LOAD=0.5", "md1")):
+    for word, key in (
+        ("LOSING=3", "equation-3"), ("WINDOW=64KiB", "theorem-1"), ("LOAD=50%", "md1"),
+        ("FLOW_SIZES=14p", "short-flows"),
+    ):  # fmt: skip
         assert key not in by_key(document)
         assert any(word.partition("=")[0] in text for text in document["not_asked"])
         assert key in by_key(advice(word))
-
-
-def test_table__names_every_rule_with_its_source(capsys, tmp_path):
-    words = ["CC=bbr", "LOAD=0.5", "FLOW_SIZES=14p", "LOSING=3", "WINDOW=64kB", f"EVIDENCE={tmp_path}", "ADVISE=full"]
-    wide = ""
-    for into in ("1tbit", "1gbit"):
-        assert main(["advise", *with_link(words), f"INPUT={into}"]) == 0
-        wide += capsys.readouterr().out
-    assert [rule.key for rule in rules.RULES if rule.name not in wide or rule.source not in wide] == []
-    assert all(said in wide for said in ("1.25 GB", "10 Gbit", "not measured yet"))
 
 
 def test_extremes__have_an_answer(advice):
@@ -176,19 +151,15 @@ def test_mistakes__get_one_line_each_and_no_advice(capsys):
         "RATE=1 RTT=10gbit FLOWS=2.5 UTIL=101% DELTA=0.5 LOAD=0.999999999999999999 FLOW_SIZES=14p:x WINDOW=0p NOPE=1 x",
         "RATE=0gbit RTT= UTIL=nan LOAD=1 RISK=0.999999999999999999 FLOW_SIZES=2.5p CC=\x1b[31m",
         "FLOW_SIZES=pareto:80kB",
-        "FLOW_SIZES=pareto:80kB:1",
-        "FLOW_SIZES=fixed:14",
         "PACKAGE=1kB",
         "EVIDENCE=/nowhere",
         "ADVISE=all JSON=yes",
-        "RESULTS=x",
         "RTT=1ns MEASURE=1",
         "MTU=100 MEASURE=1",
         "LOAD=0.5 MEASURE=1",
         "JSON=1 MEASURE=1",
         "RTT=2ms RTT=1ms",
         "FLOWS=unknown MEASURE=1",
-        "BUF=0p",
         "BUF=5p INPUT=1gbit FLOW_SIZES=14p",
     ):
         assert main(["advise", *with_link(words.split())]) == 1
@@ -199,14 +170,6 @@ def test_mistakes__get_one_line_each_and_no_advice(capsys):
             re.split(r"[= ]", line.removeprefix("error: ").lstrip("'"))[0] for line in output.err.splitlines()
         )
         assert (said, output.out, output.err.isprintable()) == (sorted(keys), "", False), output.err
-
-
-def test_parameters__are_explained_with_defaults_that_can_be_given(capsys):
-    assert main(["advise-parameters"]) == 0
-    said = capsys.readouterr().out
-    assert all(f"{key.upper()} " in said for key in keys.table(parameters.Question))
-    required = {"rate": "100gbit", "rtt": "100ms", "flows": "10k"}
-    assert parameters.read(required).link == Link(10**11, 10**8, 10_000, "cubic", 0.99)
 
 
 def test_link_that_nobody_named__is_asked_for(capsys):
@@ -266,26 +229,6 @@ def test_reader__may_stop_reading():
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
 
 
-def test_make__passes_parameters_without_a_shell(tmp_path):
-    (tmp_path / "runs").mkdir()
-    base = ["make", "--no-print-directory", "-o", ".venv/ready", "advise", "JSON=1", f"EVIDENCE={tmp_path}/runs"]
-    environment = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MFLAGS")}
-
-    def run(*words):
-        return subprocess.run(
-            [*base, *words], cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
-        )
-
-    done = run("CC=cubic", "FLOWS=7", "UTIL=95%", "RATE=1gbit", "RTT=1ms")
-    link = json.loads(done.stdout)["link"]
-    assert (done.returncode, link["cc"], link["flows"], link["utilization"]) == (0, "cubic", 7, 0.95)
-    value = f"a b;touch {tmp_path}/x;`touch {tmp_path}/x`$$(touch {tmp_path}/x)"
-    done = run(f"CC={value}", "FLOWS=7", "RATE=1gbit", "RTT=1ms")
-    assert done.returncode != 0
-    assert done.stderr.splitlines()[0].startswith("error: CC=a b;touch")
-    assert not (tmp_path / "x").exists()
-
-
 def test_memory__has_the_second_papers_classes_and_sizes():
     assert memory.memory_class(10e6 / 8) == "on-chip SRAM"  # abstract: 10 Mbits
     assert memory.memory_class(10e6 / 8 + 1) == "package"
@@ -339,3 +282,76 @@ def test_start__passes_over_a_rule_that_our_runs_contradict():
     ):
         answer = brief.answer(question, Evidence(runs, 0, [], []))
         assert said in "".join(brief.lines(answer, "Check"))
+
+
+# Transfers: advise with INPUT and FLOW_SIZES, and where the five lines' numbers come from -----------------------------
+
+
+DOCS = CHECKOUT / "docs/results"
+LIKE_FIGURE_13 = ("RATE=50mbit", "RTT=60573596ns", "INPUT=500mbit", "FLOW_SIZES=pareto:80kB:1.5")
+
+
+@pytest.fixture
+def advise(capsys):
+    """A function that returns the lines of advise."""
+
+    def ask(*words):
+        assert main(["advise", *words]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    return ask
+
+
+def test_link_of_published_runs__gets_their_own_buffers(advise):
+    small, large = (best for best in ratio.read(DOCS) if best.figure == "13")
+    said = advise(*LIKE_FIGURE_13)
+    assert "is 0.1: loss falls as a power of the buffer: more always helps" in said[0]
+    assert said[1].startswith(
+        f"Small transfers: start with BUF={small.buffer:.0f}p (or 151400b, or 24.608ms); our runs"
+    )
+    assert f"within 5 % from {small.low:.0f}p to {small.high:.0f}p; 55p by equation 3." in said[1]
+    assert f"(above 1 MB: 0.44 % of your transfers, 14 % of all packets): {large.buffer:.0f}p or more" in said[2]
+    assert f"within 5 % from {large.low:.0f}p on; 206p by equation 7." in said[2]
+    assert said[3].startswith("Confidence: medium: rests on prasad2007, figure 13, 3 runs a point (50mbit, BDP 246p, ")
+    for word in ("INPUT=10gbit", "FLOW_SIZES=14p"):  # one word alone does not ask about transfers
+        assert advise(word, "RATE=1gbit", "RTT=9ms", "FLOWS=9")[0].startswith("Start with BUF=")
+
+
+def test_larger_link__gets_buffers_carried_over_and_low_confidence(advise):
+    said = advise("RATE=800mbit", "RTT=60573596ns", "INPUT=8gbit", "FLOW_SIZES=fixed:30p")  # 16 times the BDP
+    assert said[1].startswith("Small transfers: start with BUF=400p ")  # 4 x 100
+    assert "carried over with the square root of the BDP" in said[1]
+    assert "(above 1 MB: 0 % of your transfers, 0 % of all packets): 24000p or more" in said[2]  # 16 x 1500
+    assert said[3].startswith("Confidence: low: ")
+    assert said[3].endswith("your link: capacity ratio the same, BDP x 16, rate x 16, sizes fixed:30p.")
+    # On a link faster than its inputs, the buffer of small transfers is a number of packets whatever the BDP.
+    said = advise("RATE=1gbit", "RTT=60ms", "INPUT=100mbit", "FLOW_SIZES=pareto:80kB:1.5")
+    assert "is 10: loss falls exponentially with the buffer" in said[0]
+    assert said[1].startswith("Small transfers: start with BUF=63p ")
+    assert "carried over" not in said[1] + said[2]
+
+
+def test_without_published_runs__only_the_papers_rules_speak(advise, capsys, tmp_path):
+    said = advise(*LIKE_FIGURE_13, f"EVIDENCE={tmp_path}")
+    assert "by the paper, loss falls as a power of the buffer; no published run is at hand" in said[0]
+    assert said[1].startswith("Small transfers: BUF=55p ")
+    assert said[3].startswith("Confidence: low: ")
+    # A damaged copy of the published runs is not the same as none.
+    shutil.copytree(DOCS / "prasad2007-runs", tmp_path / "prasad2007-runs")
+    (tmp_path / "prasad2007").mkdir()
+    for name in ("figure_13", "figure_14"):
+        shutil.copy(DOCS / f"prasad2007/{name}.csv", tmp_path / "prasad2007")
+    assert main(["advise", *LIKE_FIGURE_13, f"EVIDENCE={tmp_path}"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {tmp_path}/prasad2007/table_1.csv: ")
+
+
+def test_forms__are_those_that_the_published_table_accepts():
+    forms = loss_forms.read(DOCS)
+    assert [loss_forms.nearest(forms, gamma).form for gamma in (0.1, 0.8, 2, 3, 5, 10)] == ["PL"] * 4 + ["EX"] * 2
+    assert {form.gamma: form.form for form in forms if form.exponential_sizes} == {0.8: ""}
+    assert loss_forms.nearest(forms, 0.1).evidence == "3 of 4 rows of Table 1 accept it"
+    # A distribution of sizes has its mean in equally likely parts.
+    link = parameters.read({"flow_sizes": "exponential:150kB", "rate": "1gbit", "rtt": "9ms", "flows": "1"}).link
+    mean = sum(packets * weight for packets, weight in link.flow_packets) / parameters.PARTS
+    assert mean == pytest.approx(100.5, rel=0.01)  # the last packet is half full

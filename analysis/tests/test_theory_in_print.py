@@ -12,7 +12,6 @@ from analysis.theory import (
     loss_fits,
     many_flows,
     mm1b,
-    packet_sizes,
     queues,
     sawtooth,
     short_flows,
@@ -22,7 +21,6 @@ from analysis.theory import (
 
 SLOW_START_14 = short_flows.slow_start_bursts(14)
 BDP_ENACHESCU = 100e6 * 0.1 / 8 / 1000  # III: 100 Mb/s, 100 ms, packets of 1000 bytes
-ORDERS = (2, 3, None)
 PIPE_PRASAD = 1e9 * 0.06 / (8 * 1500)  # section 5: 1 Gb/s, 60 ms, 5000 packets of 1500 bytes, 7.5 MB
 OC3_BDP = 155e6 * 0.1 / (8 * 1500)  # Appenzeller et al., 5.2.1: "RTT x C (which in this case would be 1291 packets)"
 FIFO = 64_000 / 1500  # 5.2.2: 64 kBytes of an internal FIFO, 43 packets of 1500 bytes
@@ -51,31 +49,23 @@ def test_single_flow__has_the_numbers_of_spang_et_al():
             (buffer, full * 1000, 0.005),
             (single_flow.min_utilization(cc, 0, 1000), empty, 0.001),
             (single_flow.min_utilization(cc, buffer, 1000), 1, 1e-9),
-            (single_flow.drained_packets(cc, 50, 1000), 50, 0),
         ) == []  # fmt: skip
-    rules = single_flow.single_flow_buffer, single_flow.min_utilization, single_flow.drained_packets
-    assert [rules[0]("vegas", 9), rules[1]("vegas", 1, 9), rules[2]("vegas", 1, 9)] == [None] * 3
     assert wrong(
         (single_flow.bdp_packets(200_000_000, 10_000_000, 1538), 162.5, 1e-3),  # the default run
         (single_flow.bdp_packets(10**10, 1_193_000, 9038), 165, 1e-3),  # 3.6: "1 ms", and the hosts' own delay
-        (single_flow.bdp_rule(165), 165, 0),
-        (single_flow.synchronized_buffer(165, 50), 165, 0),
         (single_flow.single_flow_buffer("reno", 100, 0.99), 98, 1e-9),
-        ([single_flow.decrease_buffer(beta, 1000) for beta in (0.3, 0.5, 0.9)], [7e3 / 3, 1000, 1e3 / 9], 1e-9),
         (single_flow.decrease_buffer(0.5, 100, variability=0.2), 120, 1e-9),  # 3.3: B >= (1 + eps) BDP
     ) == []  # fmt: skip
 
 
 def test_many_flows__have_the_numbers_of_both_papers():
     assert wrong(
-        # Appenzeller et al., abstract: 10,000 flows need 99 % less; 50,000 flows on 10 Gb/s, 250 ms: about 10 Mbit
-        (many_flows.sqrt_rule(1, 10_000), 0.01, 1e-9),
+        # Appenzeller et al., abstract: 50,000 flows on 10 Gb/s, 250 ms: about 10 Mbit
         (many_flows.sqrt_rule(10e9 * 0.25, 50_000), 10e6, 0.15),
         # Spang et al., 4.3: n = 10,000 and Delta = 2 give 98 %; more than 1,000 flows give at least 97 % (rounded)
         (many_flows.almost_fair_utilization(10_000, 2), 0.98, 1e-9),
         (many_flows.almost_fair_utilization(1_000, 1), 0.97, 0.002),
-        # 7.1: 100 ms x 100 Gb/s, 10,000 flows need 100 Mbit by Theorem 5; without any buffer 99 % are used
-        (many_flows.almost_fair_buffer(1e10, 10_000, 1), 100e6, 1e-9),
+        # 7.1: without any buffer 99 % are used
         (many_flows.almost_fair_utilization(10_000, 1), 0.99, 1e-9),
         # 5.6, Figure 10: n^2 / (2 BDP) + sqrt(n)
         (many_flows.flows_seeing_loss(165, 128, 2), 128**2 / 330 + 128**0.5, 1e-9),
@@ -91,7 +81,6 @@ def test_tiny_buffers__have_the_numbers_of_enachescu_et_al():
     load = tiny_buffers.peak_load(125_000, 1000, 64)
     assert math.ceil(tiny_buffers.poisson_buffer(0.5, 64, 0.9)) == 15  # II: "a buffer size of 15 packets"
     assert [math.ceil(tiny_buffers.log_window_buffer(window)) for window in (10, 1529)] == [5, 16]  # Figure 6
-    assert 12 < tiny_buffers.poisson_buffer(load, 64, 0.9) < 16
     assert wrong(
         (tiny_buffers.drop_bound(0.75, 20), 0.003, 0.1),  # II
         # I: 1000 flows, 10 Gb/s, 100 ms, 64 KB windows, 1 KB packets: "the peak rate is roughly 5Gbps"
@@ -99,7 +88,6 @@ def test_tiny_buffers__have_the_numbers_of_enachescu_et_al():
         (tiny_buffers.poisson_buffer(0.5, 64, 0.9) + math.log2(0.2), 12, 1e-9),  # "plus some small additive constant"
         # CCR version, Figure 1: windows of 32
         ([tiny_buffers.peak_load(BDP_ENACHESCU, n, 32) for n in (1, 10, 20, 40)], [0.026, 0.26, 0.52, 1], 0.025),
-        (tiny_buffers.tcp_mm1b_load(2 * 64, 200, largest_window=64), 0.5, 0),  # W_max limits every window
     ) == []  # fmt: skip
     for flows, exponential, equal in ((20, 0.512, 0.512), (40, 0.631, 0.777), (200, 0.849, 0.937)):
         # Figure 4: windows of at most 32 packets, a buffer of 10; equal packets lose less
@@ -108,51 +96,21 @@ def test_tiny_buffers__have_the_numbers_of_enachescu_et_al():
             (mm1b.utilization(tiny_buffers.tcp_mm1b_load(BDP_ENACHESCU / flows, 10, 32), 10), exponential, 2e-3),
             (load * (1 - queues.md1_loss(load, 10)), equal, 2e-3),
         ) == []  # fmt: skip
-    # IV-A, conclusions 1 and 2: C = N W / (2 tau) and C = 2 N W / tau, W to infinity
-    windows = [10.0**k for k in (2, 4, 8, 16, 32, 64)]
-    kept = [tiny_buffers.tcp_mm1b_load(w / 2, 8 * math.log2(w)) for w in windows]
-    lost = [tiny_buffers.tcp_mm1b_load(2 * w, 20) for w in windows]
-    assert min(kept) > 0.8
-    assert kept[-1] == pytest.approx(2 ** (-2 / 8), rel=0.01)  # p = rho^B = W^-2
-    assert lost == sorted(lost, reverse=True)
-    assert lost[-1] < 0.01
 
 
 def test_short_flows__have_the_numbers_of_appenzeller_et_al():
     # Section 4 prints {2, 4, 8} for 14 packets, and for 16 packets {2, 4, 8, 4}, whose sum is 18
     assert [short_flows.slow_start_bursts(n) for n in (1, 14, 16)] == [(1,), (2, 4, 8), (2, 4, 8, 2)]
-    assert all(sum(short_flows.slow_start_bursts(packets)) == packets for packets in range(1, 200))
-    bursts, weights = short_flows.mixed_bursts({14: 3, 2: 1})
-    assert dict(zip(bursts, weights, strict=True)) == {2: 4, 4: 3, 8: 3}
     for bursts in ((2, 4, 8, 2), (2, 4, 8, 4)):  # section 4: the queue of 14 packets is longer than that of 16
         assert short_flows.mean_queue(0.8, SLOW_START_14) > short_flows.mean_queue(0.8, bursts)
-        assert short_flows.mean_depth(0.8, SLOW_START_14) > short_flows.mean_depth(0.8, bursts)
-    # Section 5.1.2: load 0.8, P(Q > B) = 0.025
-    needed = [short_flows.buffer_for_tail(0.8, short_flows.slow_start_bursts(size), 0.025) for size in (2, 14, 30, 62)]
-    assert needed == sorted(needed)
-    assert short_flows.buffer_for_tail(0.9, SLOW_START_14, 0.025) > needed[1]
-    second, third, exact = (short_flows.decay(0.8, SLOW_START_14, order=order) for order in ORDERS)
-    assert second > third > exact > 0
-    md1, packets = queues.md1_depth_distribution(0.8, 60), np.arange(1, 40_000)
+    md1 = queues.md1_depth_distribution(0.8, 60)
     assert wrong(
         (short_flows.mean_depth(0.8, (1,)), queues.md1_mean_depth(0.8), 1e-9),  # "by setting X_i = 1"
         (short_flows.decay(0.8, (1,)), math.log(md1[40] / md1[41]), 1e-6),  # of M/D/1's own far tail
-        # exponential bursts up to 40 times the mean: M/M/1, exp(-(mu - lambda) t)
-        (short_flows.decay(0.6, packets, np.exp(-packets / 1000)), (1 - 0.6) / 1000, 1e-3),
-    ) == []  # fmt: skip
-
-
-def test_queues_sizes_and_sawtooth__have_printed_numbers():
-    sizes, probabilities = packet_sizes.packet_sizes("exponential", 1500)
-    mean = np.dot(sizes, probabilities)
-    assert (sizes[0], sizes[-1], len(sizes)) == (46, 1500, 1455)
-    assert wrong(
-        # the textbooks: M/D/1, M/M/1, Little's law
+        # the textbooks: M/D/1, M/M/1
         ([queues.md1_mean_depth(load) for load in (0.5, 0.8, 0.9)], [0.75, 2.4, 4.95], 1e-9),
         ([queues.mg1_mean_depth(load, 2.0) for load in (0.3, 0.95)], [0.3 / 0.7, 0.95 / 0.05], 1e-9),
-        (mean, 389.8, 2e-4),
-        (math.sqrt(np.dot((sizes - mean) ** 2, probabilities)), 308.3, 2e-4),
-        (sawtooth.period(1000, 142, 142), 30.2, 2e-3),  # Appenzeller et al., appendix B: 1.5 x 142^2 / 1000 s
+        (sawtooth.period(1000, 142, 142), 30.2, 2e-3),  # appendix B: 1.5 x 142^2 / 1000 s
     ) == []  # fmt: skip
 
 
@@ -163,9 +121,6 @@ def test_gaussian__has_the_numbers_of_appenzeller_et_al():
         assert utilization * 100 == pytest.approx(percent, abs=0.6 * last_digit)
     # The paper has 99.99988 % for 1.5 BDP / sqrt(n); its equation 6 gives 99.988 %, a hundred times the loss.
     assert gaussian.lost_utilization(1e6, 1.5e4, 10_000) == pytest.approx(1 - 0.99988, rel=0.03)
-    # 5.1.1: 98 % by one times the rule; 99.9 % with "buffers twice as big; just as the model predicts"
-    assert 0.8 < gaussian.required_buffer(0.98, 1e6, 10_000) / rule <= 1
-    assert 1 < gaussian.required_buffer(0.999, 1e6, 10_000) / rule <= 2
     for flows, percents in (  # Figure 15, column Model: 0.5, 1, 2 and 3 times the rule
         (100, (96.9, 99.9, 100, 100)), (200, (98.8, 99.9, 100, 100)),
         (300, (99.5, 100, 100, 100)), (400, (99.7, 100, 100, 100)),
@@ -179,16 +134,11 @@ def test_gaussian__has_the_numbers_of_appenzeller_et_al():
 
 
 def test_capacity_ratio__has_the_numbers_of_prasad_et_al():
-    mm1 = (ratio.MM1B_A, ratio.MM1B_B, ratio.MM1B_F)
     assert ratio.mm1b_l_buffer(PIPE_PRASAD) * 1500 == pytest.approx(15e6)  # "2CT_o, which is equal to 15MB!"
     # The third share of 7.5 MB should be 0.16, not the printed 0.15 (see mm1b_s_buffer)
     for size_bytes, share in ((10_000, 0.03), (100_000, 0.06), (1_000_000, 0.16)):
         assert round(ratio.mm1b_s_buffer(PIPE_PRASAD, math.ceil(size_bytes / 1500)) / PIPE_PRASAD, 2) == share
     assert wrong(
-        # 7.1, remarks: a = b = 1, f = 1/2 give 2 C T_o and sqrt(2 M / D C T_o)
-        (ratio.pl_l_buffer(PIPE_PRASAD, *mm1[1:]), ratio.mm1b_l_buffer(PIPE_PRASAD), 1e-9),
-        (ratio.pl_s_buffer(PIPE_PRASAD, 30, *mm1), ratio.mm1b_s_buffer(PIPE_PRASAD, 30), 1e-9),
-        (ratio.pl_loss(20, *mm1[:2]), mm1b.heavy_load_loss(20), 0),
         (ratio.pl_l_buffer(1), 0.83, 0.006),  # 7.1: b = 0.5, f = 0.4
         ([ratio.slow_start_rtts(segments) for segments in (1, 2, 3, 67, 667)], [1, 1, 2, 7, 10], 0),
     ) == []  # fmt: skip
