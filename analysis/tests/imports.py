@@ -7,9 +7,13 @@ from pathlib import Path
 
 from analysis.tests import foreign
 from bufferscope.__main__ import main
+from wire import wire
 
 CONDITIONS = ["RATE=50mbit", "RTT=10ms"]
 EXPERIMENT = f"EXPERIMENT={foreign.EXPERIMENT}"
+ARTIFACT_CARD = wire.ARTIFACT_POSTCARD.encode(is_mirrored=1, src_addr=1, dst_addr=2, egress_port=2) + bytes(
+    wire.ARTIFACT_POSTCARD.const["ARTIFACT_POSTCARD_PADDING_BYTES"]
+)
 
 
 def imported(source, output, *words) -> Path:

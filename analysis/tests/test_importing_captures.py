@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""Captured postcards, and traces without postcards, become runs: on one clock, with every field of the source."""
+"""Captured postcards, and traces without postcards, become runs: on one clock, with every field of the source;
+of the published artifact, in every container.
+"""
 
 import json
-import shlex
 import struct
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.l2 import CookedLinux, Dot1Q, Ether
+from scapy.packet import Raw
 
 from analysis.exporting import pcapng
 from analysis.importing import captures, text
+from analysis.importing.captures import ARTIFACT, read
 from analysis.tests import foreign, simulate
-from analysis.tests.imports import CONDITIONS, imported, pcap, refused
+from analysis.tests.imports import ARTIFACT_CARD, CONDITIONS, imported, pcap, refused
 from bufferscope.__main__ import main
+from lib.errors import InputError
 from wire import wire
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -32,19 +39,18 @@ def test_capture__of_our_own_postcards_has_all_their_fields(tmp_path, recorded, 
     for name, values in original.items():
         if name not in ("flow", "rx_mono_ns"):
             assert np.array_equal(table[name], values), name
+    left = table["enqueue_mono_ns"].to_numpy() + table["sojourn_ns"].to_numpy()
+    placed = [int.from_bytes(card[:8], "little") for card in simulate.read_postcards(repetition)]
+    assert sorted(placed) == sorted(left.tolist())  # by the switch's clock, not by the capture's
     summary = json.loads((repetition / "summary.json").read_text())
     assert summary["queue_delay_ns"]["mean"] > 0
     assert summary["in_flight_from"] is None
 
 
-ARTIFACT_PADDING = wire.ARTIFACT_POSTCARD.const["ARTIFACT_POSTCARD_PADDING_BYTES"]
-
-
 def test_capture__that_kept_too_little_is_a_reason(tmp_path, recorded, capsys):
-    artifact_card = wire.ARTIFACT_POSTCARD.encode(is_mirrored=1, src_addr=1, dst_addr=2, egress_port=2)
     for port, cards in (
         (5577, [card[8:] for card in simulate.stored_postcards(*recorded)][:600]),
-        (4444, [artifact_card + bytes(ARTIFACT_PADDING)] * 600),
+        (4444, [ARTIFACT_CARD] * 600),
     ):
         directory = tmp_path / str(port)
         directory.mkdir()
@@ -63,38 +69,6 @@ def test_capture__that_kept_too_little_is_a_reason(tmp_path, recorded, capsys):
         assert "has no whole postcard: 600 postcards were captured with too few bytes" in line
 
 
-def test_capture__that_libpcap_cannot_read_is_refused_with_its_reason(tmp_path, recorded, capsys):
-    """Two interfaces with different snapshot lengths, as Wireshark writes them."""
-    cards = np.frombuffer(b"".join(card[8:] for card in simulate.stored_postcards(*recorded)[:9]), np.uint8)
-    path = tmp_path / "two.pcapng"
-    with path.open("wb") as file:
-        pcapng.write_head(file)
-    head = path.read_bytes()
-    interface = bytearray(head[int.from_bytes(head[4:8], "little") :])
-    interface[12:16] = (65535).to_bytes(4, "little")
-    packets = pcapng.packets(pcapng.datagrams(cards.reshape(9, -1), 5577), np.full(9, 10**18))
-    path.write_bytes(head + interface + packets.tobytes())
-    assert "an interface has a snapshot length 65535" in refused(path, tmp_path / "out", capsys)
-
-
-def test_next_step__is_offered_only_if_it_works(tmp_path, recorded, capsys, monkeypatch):
-    """The capture has two switches; the what-if is of the one with more postcards."""
-    stored = [card[8:] for card in simulate.stored_postcards(*recorded)]
-    others = [wire.POSTCARD.encode(**wire.POSTCARD.decode(card) | {"switch_id": 2}) for card in stored[1:]]
-    cards = [(10**18 + n, card) for n, card in enumerate([*stored, *others])]
-    trace = tmp_path / "trace.tr"
-    trace.write_text("\n".join(foreign.trace_lines(recorded[1])) + "\n")
-    for source, can_replay in ((trace, False), (pcap(tmp_path / "own.pcap", cards, 5577), True)):
-        capsys.readouterr()
-        repetition = imported(source, tmp_path / f"their {source.suffix}")
-        _, offered, step = capsys.readouterr().out.rpartition("make replay ")
-        assert bool(offered) == can_replay
-    monkeypatch.undo()  # a what-if needs the run's figures
-    assert main(["replay", str(repetition)]) == 0
-    assert main(["replay", *shlex.split(step)]) == 0
-    assert json.loads((repetition / "whatif-1/summary.json").read_text())["packets"] == len(stored)
-
-
 @pytest.mark.parametrize("uptime_ns", [3 << 48, 5 << 47])
 def test_capture__joins_a_trace_of_a_host_with_a_long_uptime(tmp_path, recorded, uptime_ns):
     """A trace has all bits of CLOCK_MONOTONIC, a postcard 48. The last uptime is no multiple of 2^48 ns,
@@ -111,25 +85,12 @@ def test_capture__joins_a_trace_of_a_host_with_a_long_uptime(tmp_path, recorded,
     assert not meet or summary["join"]["with_window"] > 1000
 
 
-def test_capture__without_depths_or_outside_the_measurement_window_has_a_note(tmp_path, recorded):
-    stored = [wire.POSTCARD.decode(card[8:]) for card in simulate.stored_postcards(*recorded)[:300]]
-    cells = {"depth_unit": wire.POSTCARD.const["POSTCARD_DEPTH_CELLS"], "depth_cells": 7}
-    cards = [(10**18 + 1000 * n, wire.POSTCARD.encode(**fields | cells)) for n, fields in enumerate(stored)]
-    path = pcap(tmp_path / "own.pcap", cards, 5577)
-    for words, said in (
-        ((), "300 postcards have no depth in packets and bytes"),
-        (("WARMUP=20s",), "none of the 300 postcards is in the measurement window"),
-    ):
-        repetition = imported(path, tmp_path / f"out{len(words)}", *words)
-        summary = json.loads((repetition / "summary.json").read_text())
-        assert any(said in reason for reason in summary["reasons"]), summary["reasons"]
-
-
-def test_trace__without_postcards_gives_windows_and_no_queue(tmp_path, recorded):
+def test_trace__without_postcards_gives_windows_and_no_queue(tmp_path, recorded, capsys):
     path = tmp_path / "tcp_probe.log"
     path.write_text("\n".join(["CPU:3 [LOST 12 EVENTS]", *foreign.trace_lines(recorded[1])]) + "\n")
     repetition = imported(path, tmp_path / "out", "CC=reno", f"MTU={foreign.MTU}", "BUF=20p")
     summary = json.loads((repetition / "summary.json").read_text())
+    assert "make replay" not in capsys.readouterr().out  # there is no queue to replay
     assert summary["reasons"][1:] == ["the kernel lost 12 events of the trace"]
     assert (summary["utilization"]["mean"], summary["drops"], summary["goodput_bps"]) == (None, None, None)
     assert all(flow["cwnd_packets_mean"] > 1 for flow in summary["flows"])
@@ -171,3 +132,93 @@ def test_capture__with_a_time_out_of_range_is_used_up_to_that_packet(tmp_path, r
     contents = captures.read(tmp_path / "c.pcapng")
     assert len(contents.cards.columns["mono_ns"]) == 8
     assert "damaged or cut off: a time of" in str(contents.damage)
+
+
+# Captures of the published artifact's postcards -----------------------------------------------------------------------
+
+
+FORMAT = ARTIFACT.layout
+ROOT = Path(__file__).resolve().parents[2]
+VECTORS = json.loads((ROOT / "wire/vectors/artifact_postcard.json").read_text())
+ODD = VECTORS["dropped_between_odd_ports_above_and_below_255"]
+PADDING = bytes(ARTIFACT.datagram_bytes - FORMAT.length)
+CARD = bytes.fromhex(ODD["bytes"]) + PADDING
+FIRST_NS = 1_600_000_000_123_456_789
+
+
+def frame(payload: bytes = CARD, link=None, **ip_fields):
+    """A frame as the artifact's switch sent it: the original packet's MAC and IP addresses swapped, no UDP checksum."""
+    link = Ether(src="00:00:00:00:00:02", dst="00:00:00:00:00:01") if link is None else link
+    ip = IP(src="192.168.0.2", dst="192.168.0.1", **ip_fields)
+    return link / ip / UDP(sport=4444, dport=4444, chksum=0) / payload
+
+
+def capture(path: Path, frames, linktype: int = 1, nano: bool = True) -> Path:
+    """A pcap file of scapy frames or bytes, one frame per microsecond."""
+    magic, per_second = (0xA1B23C4D, 10**9) if nano else (0xA1B2C3D4, 10**6)
+    data = struct.pack("<IHHiIII", magic, 2, 4, 0, 0, 65535, linktype)
+    for number, packet in enumerate(frames):
+        seconds, rest_ns = divmod(FIRST_NS + number * 1000, 10**9)
+        size = len(bytes(packet))
+        data += struct.pack("<IIII", seconds, rest_ns * per_second // 10**9, size, size) + bytes(packet)
+    path.write_bytes(data)
+    return path
+
+
+def test_capture__gives_every_field(tmp_path):
+    for vector in VECTORS.values():
+        cards = read(capture(tmp_path / "c.pcap", [frame(bytes.fromhex(vector["bytes"]) + PADDING)])).cards
+        fields, row, ends = (
+            vector["fields"],
+            {name: column[0] for name, column in cards.columns.items()},
+            cards.addresses,
+        )
+        for name in ("ingress_port", "egress_port", "tcp_seq", "tcp_ack"):
+            assert row[name] == fields[name], name
+        assert (row["depth_cells"], row["mono_ns"]) == (fields["departure_depth_cells"], FIRST_NS)
+        assert bool(row["flags"] & wire.POSTCARD.const["POSTCARD_DROPPED"]) == bool(fields["drop_control"])
+        for name in ("src", "dst"):
+            assert getattr(ends, name).tolist() == [[0, 0xFFFF << 32 | fields[f"{name}_addr"]]]
+            assert getattr(ends, f"{name}_port").tolist() == [fields[f"{name}_port"]]
+
+
+def test_container__does_not_matter(tmp_path):
+    links = {
+        "ethernet": (1, None),
+        "vlan": (1, Ether() / Dot1Q(vlan=5)),
+        "two vlans": (1, Ether(type=0x88A8) / Dot1Q(vlan=5) / Dot1Q(vlan=6)),
+        "cooked": (113, CookedLinux(pkttype=0, lladdrtype=1, lladdrlen=6, src=b"\0\0\0\0\0\2", proto=0x800)),
+        "cooked 2": (276, Raw(b"\x08\x00" + bytes(18))),
+        "raw ip": (101, Raw(b"")),
+        "ipv4": (228, Raw(b"")),
+        "bsd loopback": (0, Raw(b"\x02\x00\x00\x00")),
+    }
+    for number, (name, (link_type, link)) in enumerate(links.items()):
+        nano = number % 2 == 0
+        contents = read(capture(tmp_path / name, [frame(CARD, link), frame(b"x", link)], link_type, nano))
+        assert contents.cards.columns["ingress_port"].tolist() == [437], name
+        assert contents.cards.columns["mono_ns"][0] == (FIRST_NS if nano else FIRST_NS // 1000 * 1000)
+        assert (contents.malformed, contents.others) == (1, 0)
+    with pytest.raises(InputError, match="link type IEEE802_11 is not known here"):
+        read(capture(tmp_path / "wireless", [frame()], 105))
+
+
+def test_other_packets__are_classified_and_counted(tmp_path):
+    frames = [
+        frame(),
+        bytes(frame()) + bytes(7),  # a trailer of the link
+        frame(options=b"\x01\x01\x01\x01"),
+        bytes(frame())[: 14 + 20 + 8 + FORMAT.length],  # the snap length cut padding only
+        Ether() / IP() / UDP(sport=4444, dport=4445) / CARD,
+        Ether() / IP() / TCP(sport=4444, dport=4444) / CARD,
+        Ether() / b"\x08",
+        b"",
+        frame(frag=100),
+        frame(flags="MF"),
+        frame(CARD + b"\0"),
+        frame(b"\x11" + CARD[1:]),  # not marked as mirrored
+        bytes(frame())[: 14 + 20 + 8 + FORMAT.length - 1],
+    ]
+    contents = read(capture(tmp_path / "c.pcap", frames))
+    assert len(contents.cards.columns["flags"]) == 4
+    assert (contents.others, contents.malformed, contents.cut_short) == (5, 3, 1)

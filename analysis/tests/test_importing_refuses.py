@@ -14,7 +14,7 @@ import pytest
 from analysis.importing import command, sources, traffic
 from analysis.replay import derive as derive_module
 from analysis.tests import campaign, foreign, simulate
-from analysis.tests.imports import EXPERIMENT, imported, pcap, refused
+from analysis.tests.imports import ARTIFACT_CARD, EXPERIMENT, imported, pcap, refused
 from bufferscope.__main__ import main
 from lib import keys
 from lib.errors import InputError
@@ -29,32 +29,39 @@ def run(tmp_path, recorded):
     return tmp_path / "run"
 
 
-BREAKS = [  # a change to the text files, and a part of the error line
-    ("trace.tr", "snd_cwnd=10 ", "snd_cwnd=ten ", "trace.tr, line 3: snd_cwnd is 'ten'"),
-    ("trace.tr", " snd_una=", " una=", "trace.tr, line 3: snd_una is empty"),
-    ("trace.tr", "src=10.77.0.1:", "src=10.77.0.999:", "trace.tr, line 3: '10.77.0.999' is not an IP address"),
-    ("trace.tr", "[000] ..s2 ", "[000", "is malformed; allowed: a line of trace_pipe"),
-    ("postcards.tr", "dst_port=5201", "dst_port=75201", "postcards.tr, line 1: dst_port is '75201'"),
-    ("postcards.tr", ": postcard: ", ": postcart: ", "postcards.tr, line 1: "),
-    ("config.json", '"id"', "id", "config.json: is not JSON: "),
-    ("config.json", '"mtu_bytes": 1500', '"mtu_bytes": "n/a"', "config.json: mtu_bytes is 'n/a'"),
-    ("config.json", '"mtu_bytes": 1500', '"mtu_bytes": 0.5', "config.json: mtu_bytes is 0.5"),
-    ("config.json", '"num_flows": 2', '"num_flows": true', "config.json: num_flows is True"),
-    ("config.json", '"num_flows": 2', '"num_flows": NaN', "config.json: num_flows is nan"),
-    ("config.json", '"num_flows": 2', f'"num_flows": {"9" * 400}', "config.json: num_flows is 999"),
-    ("config.json", '"num_flows": 2', f'"num_flows": {"9" * 5000}', "config.json: is not JSON: "),
-    ("config.json", '"drop"', '"explode"', "config.json: action is 'explode'"),
-    ("config.json", '"reno"', r'"$\\frac$"', r"config.json: algorithm is '$\\frac$'"),
+BREAKS = [  # file, a change, and a part of the error line; CSV files are in another directory
+    ("trace.tr", ("snd_cwnd=10 ", "snd_cwnd=ten "), "trace.tr, line 3: snd_cwnd is 'ten'"),
+    ("trace.tr", (" snd_una=", " una="), "trace.tr, line 3: snd_una is empty"),
+    ("trace.tr", ("src=10.77.0.1:", "src=10.77.0.999:"), "trace.tr, line 3: '10.77.0.999' is not an IP address"),
+    ("trace.tr", ("[000] ..s2 ", "[000"), "is malformed; allowed: a line of trace_pipe"),
+    ("postcards.tr", ("dst_port=5201", "dst_port=75201"), "postcards.tr, line 1: dst_port is '75201'"),
+    ("postcards.tr", (": postcard: ", ": postcart: "), "postcards.tr, line 1: "),
+    ("config.json", ('"id"', "id"), "config.json: is not JSON: "),
+    ("config.json", ('"mtu_bytes": 1500', '"mtu_bytes": "n/a"'), "config.json: mtu_bytes is 'n/a'"),
+    ("config.json", ('"num_flows": 2', '"num_flows": NaN'), "config.json: num_flows is nan"),
+    ("config.json", ('"num_flows": 2', f'"num_flows": {"9" * 400}'), "config.json: num_flows is 999"),
+    ("config.json", ('"drop"', '"explode"'), "config.json: action is 'explode'"),
+    ("config.json", ('"reno"', r'"$\\frac$"'), r"config.json: algorithm is '$\\frac$'"),
+    ("postcard_traces.csv", ("queue_depth_cells", "depth"), "queue_depth_cells"),
+    ("traces.csv", ("snd_una", "una"), "snd_una"),
+    ("traces.csv", ("snd_wnd", "srtt"), "srtt"),  # there as srtt_us, too
+    ("retransmits.csv", ("saddr", "addr"), "saddr"),
+    ("experiments.csv", ("another", foreign.EXPERIMENT), "has 2 rows"),
+    ("experiments.csv", ("another", ""), "id None has 1 rows"),
+    ("postcard_traces.csv", None, "does not end with a newline, so the file was cut off"),
 ]
 
 
-def test_text__that_is_broken_gets_one_line(run, tmp_path, capsys):
-    for name, old, new, answer in BREAKS:
-        path = run / name
+def test_source__that_is_broken_gets_one_line(run, tmp_path, recorded, capsys):
+    foreign.write_csv(tmp_path / "csv", foreign.tables(*recorded))
+    for name, change, answer in BREAKS:
+        source = tmp_path / "csv" if name.endswith(".csv") else run
+        path = source / name
         whole = path.read_text()
-        assert old in whole
-        path.write_text(whole.replace(old, new, 1))
-        line = refused(run, tmp_path / "out", capsys)
+        assert change is None or change[0] in whole
+        path.write_text(whole[:-4] if change is None else whole.replace(*change, 1))
+        line = refused(source, tmp_path / "out", capsys, *[EXPERIMENT] * (source != run))
+        assert path.stem in line
         assert answer in line
         assert len(line) < 500
         path.write_text(whole)
@@ -97,27 +104,6 @@ def test_tables__are_those_of_the_directory_even_if_its_name_is_a_glob_pattern(t
         cards = read().cards
         assert cards is not None
         assert len(cards.columns["mono_ns"]) == len(recorded[1].cards)
-
-
-def test_tables__that_are_broken_get_one_line(tmp_path, recorded, capsys):
-    foreign.write_csv(tmp_path / "csv", foreign.tables(*recorded))
-    for table, change, answer in (
-        ("postcard_traces", lambda text: text[:-4], "does not end with a newline, so the file was cut off"),
-        ("postcard_traces", lambda text: "", "is empty"),
-        ("postcard_traces", lambda text: text.replace("queue_depth_cells", "depth", 1), "queue_depth_cells"),
-        ("traces", lambda text: text.replace("snd_una", "una", 1), "snd_una"),
-        ("traces", lambda text: text.replace("snd_wnd", "srtt", 1), "srtt"),  # there as srtt_us, too
-        ("retransmits", lambda text: text.replace("saddr", "addr", 1), "saddr"),
-        ("experiments", lambda text: text.replace("another", foreign.EXPERIMENT), "has 2 rows"),
-        ("experiments", lambda text: text.replace("another", ""), "id None has 1 rows"),
-    ):
-        path = tmp_path / f"csv/{table}.csv"
-        whole = path.read_text()
-        path.write_text(change(whole))
-        line = refused(tmp_path / "csv", tmp_path / "out", capsys, EXPERIMENT)
-        assert table in line
-        assert answer in line
-        path.write_text(whole)
 
 
 def test_fifo__as_a_source_is_refused_at_once(run, tmp_path, recorded, capsys):
@@ -200,15 +186,17 @@ def test_parsers__survive_anything(run, tmp_path, recorded):
     data_set = {name: (columns, rows[:30]) for name, (columns, rows) in foreign.tables(*recorded).items()}
     foreign.write_csv(tmp_path / "csv", data_set)
     cards = [(1, card[8:]) for card in simulate.stored_postcards(*recorded)[:20]]
+    artifact = [(1, ARTIFACT_CARD)] * 20
     originals = {
         "trace.tr": (run / "trace.tr").read_bytes()[:4000],
         "postcards.tr": (run / "postcards.tr").read_bytes()[:4000],
         "csv/traces.csv": (tmp_path / "csv/traces.csv").read_bytes(),
         "own.pcap": pcap(tmp_path / "p", cards, 5577).read_bytes(),
+        "artifact.pcap": pcap(tmp_path / "p", artifact, 4444).read_bytes(),
     }
     chance = random.Random(11)
     read, lines = 0, []
-    for turn in range(240):
+    for turn in range(300):
         name = list(originals)[turn % len(originals)]
         data = bytearray(originals[name])
         for _ in range(chance.randrange(1, 4)):
