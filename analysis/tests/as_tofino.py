@@ -26,7 +26,7 @@ from analysis.read.load import load
 from analysis.read.postcards import dropped
 from analysis.read.raw import Columns
 from analysis.tests import simulate
-from analysis.tests.documents import change
+from analysis.tests.documents import change, change_spec
 from controlplane.targets import TARGETS
 from wire import wire
 
@@ -135,8 +135,7 @@ def convert(
         }  # fmt: skip
         rows.append(int(rx[row]).to_bytes(STAMP_BYTES, "little") + wire.POSTCARD.encode(**values))
     shutil.copytree(source, target, dirs_exist_ok=True)
-    kind, version = simulate.BLOCK["BLOCK_POSTCARDS"], CARD["POSTCARD_VERSION"]
-    (target / "postcards.bsp").write_bytes(simulate.blocks(kind, version, rows))
+    simulate.write_postcards(target, rows)
     _documents(target, spec, chip, len(came), int(refused.sum()), len(rows))
     return target
 
@@ -211,14 +210,8 @@ def random_queue(seed: int, limit: int, egress_threshold: int | None) -> tuple[C
 
 def _stored(source: Path) -> dict[tuple[int, bool], dict[str, Any]]:
     """The fields of each stored postcard, by its number and whether it was made at ingress."""
-    size = wire.STORED_POSTCARD.itemsize
-    result = {}
-    for block in wire.read_blocks((source / "postcards.bsp").read_bytes(), simulate.BLOCK["BLOCK_POSTCARDS"]):
-        payload = bytes(block.payload)
-        for at in range(0, len(payload), size):
-            card = wire.POSTCARD.decode(payload[at + STAMP_BYTES : at + size])
-            result[card["card_seq"], bool(card["flags"] & CARD["POSTCARD_AT_INGRESS"])] = card
-    return result
+    cards = [wire.POSTCARD.decode(stored[STAMP_BYTES:]) for stored in simulate.read_postcards(source)]
+    return {(card["card_seq"], bool(card["flags"] & CARD["POSTCARD_AT_INGRESS"])): card for card in cards}
 
 
 def counts(arrivals: int, refused: int, extra: int = 0) -> dict[str, Any]:
@@ -239,8 +232,7 @@ def counts(arrivals: int, refused: int, extra: int = 0) -> dict[str, Any]:
 
 def _documents(target: Path, spec: dict[str, Any], chip: str, packets: int, refused: int, stored: int) -> None:
     """Rewrites spec.yaml, switch.json, collector.json and environment.json as those of a Tofino run."""
-    spec = spec | {"target": "tofino", "clock": "real", "switch": "process", "delay": "tc"}
-    (target / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
+    change_spec(target, target="tofino", clock="real", switch="process", delay="tc")
     capabilities = asdict(TARGETS["tofino"].capabilities) | {"cell_bytes": CELL_BYTES[chip]}
     switch = {
         "target": "tofino", "capabilities": capabilities, "program": {"name": "bufferscope", "digest": "ab" * 32},

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pages in a real browser: Debian's Chromium without a window and without network access, driven by Selenium.
-
-`Browser` opens a page on a screen of any size, light or dark. Its methods read the console's messages, the
-figures' sizes and numbers of colours and the page's width, and take screenshots and PDFs.
-"""
+"""Pages in a real browser: Debian's Chromium without a window and without network access, driven by Selenium."""
 
 from __future__ import annotations
 
@@ -64,7 +60,6 @@ class Browser:
             options=options, service=Service(DRIVER, env=os.environ | {"SE_OFFLINE": "true", "HOME": str(profile)})
         )
         self.driver.set_script_timeout(60)
-        self.width = 0  # of the screen, pixels
 
     def command(self, name: str, **values: Any) -> Any:
         """A command of the browser's own protocol, which has functions that WebDriver lacks."""
@@ -72,8 +67,8 @@ class Browser:
 
     def open(self, path: Path, width: int = 1280, dark: bool = False, script: bool = True) -> None:
         """Opens the page on a screen of `width` x 800 pixels. Up to a width of 500, the browser emulates a phone."""
-        phone, self.width = width <= 500, width
-        self.command("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=phone)
+        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width <= 500}
+        self.command("Emulation.setDeviceMetricsOverride", **size)
         self.command("Emulation.setEmulatedMedia", media="", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])  # fmt: skip
         self.command("Emulation.setScriptExecutionDisabled", value=not script)
@@ -83,21 +78,18 @@ class Browser:
         """Runs a script and returns its result."""
         return self.driver.execute_script(script, *values)
 
-    def errors(self) -> list[str]:
-        """All messages of the console since the last call, each with its level."""
-        return [f"{entry['level']}: {entry['message']}" for entry in self.driver.get_log("browser")]
-
-    def pictures(self) -> list[dict[str, Any]]:
-        """For each visible figure: name, width and height on the page, and number of colours (-1: not a picture)."""
-        return self.driver.execute_async_script(_PICTURES)
-
-    def overflow(self) -> int:
-        """By how many pixels the page is wider than the screen."""
-        return self.run("return document.documentElement.scrollWidth") - self.width
-
-    def screenshot(self, whole: bool = False) -> bytes:
-        """PNG of the visible part, or of the whole page."""
-        return base64.b64decode(self.command("Page.captureScreenshot", captureBeyondViewport=whole)["data"])
+    def whole(self, path: Path, width: int, dark: bool) -> int:
+        """Opens the page, and asserts that every figure is drawn, that nothing is wider than the screen, that the
+        colours are those asked for, and that the console is empty. Returns the number of figures.
+        """
+        self.driver.get_log("browser")
+        self.open(path, width, dark)
+        pictures = self.driver.execute_async_script(_PICTURES)
+        assert all(picture["colours"] > 5 and picture["wide"] > 300 and picture["high"] > 80 for picture in pictures)
+        assert self.run("return document.documentElement.scrollWidth") <= width
+        assert (self.brightness() < 0.35) == dark
+        assert self.driver.get_log("browser") == []
+        return len(pictures)
 
     def pdf(self) -> bytes:
         """The page as a PDF, with the paper size of its style sheet."""
@@ -108,7 +100,8 @@ class Browser:
         import numpy as np
         from PIL import Image
 
-        return float(np.asarray(Image.open(io.BytesIO(self.screenshot())).convert("L")).mean() / 255)
+        shown = base64.b64decode(self.command("Page.captureScreenshot")["data"])
+        return float(np.asarray(Image.open(io.BytesIO(shown)).convert("L")).mean() / 255)
 
     def close(self) -> None:
         """Ends browser and driver."""

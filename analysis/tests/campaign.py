@@ -6,9 +6,7 @@ A command passes if it refuses (a status that is not 0, one line on stderr, noth
 of the undamaged run. Replay with FORCE=1, and runs, also pass if they say that the run is not valid. All else is a
 finding.
 
-    python -m analysis.tests.campaign VARIANTS [SEED [RUN OTHER]]      # VARIANTS of each kind of damage
-
-RUN and OTHER are recorded repetitions; only copies of them are damaged. Without them both are simulated.
+    python -m analysis.tests.campaign VARIANTS [SEED]      # VARIANTS of each kind of damage
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from analysis.tests import simulate
 from analysis.tests.damages import KINDS, Files, damage, derived_of, files
 from bufferscope import __main__ as bufferscope
 from lib.errors import InputError, fail
-from runs.names import ENVIRONMENT, RECORD
+from runs.names import ENVIRONMENT
 
 EXPORTS = ("csv", "parquet", "pcapng", "flent", "telemetry-report")
 COMMANDS = ("replay", "forced replay", "what-if", *EXPORTS, "compare", "runs", "api")
@@ -134,30 +132,30 @@ class Campaign:
         return Path(shutil.copytree(self.run, self.scratch / "run" / "rep-1"))
 
     def _outcome(self, directory: Path, command: str) -> Outcome:
-        output = self.scratch / "out.flent.gz"
-        calls: dict[str, Callable[[], int]] = {
-            "replay": lambda: bufferscope.main(["replay", f"RUN={directory}"]),
-            "forced replay": lambda: bufferscope.main(["replay", f"RUN={directory}", "FORCE=1"]),
-            "what-if": lambda: bufferscope.main(["replay", f"RUN={directory}", "BUF=5p"]),
-            "compare": lambda: bufferscope.main(["compare", str(self.other), str(directory), f"OUTPUT={output}.svg"]),
-            "runs": lambda: bufferscope.main(["runs", f"RESULTS={self.scratch}", "--csv"]),
-            "api": lambda: shown(directory),
-        }
-        export = ["export", str(directory), "--format", command, "--output", str(output)]
+        run, output = f"RUN={directory}", self.scratch / "out.flent.gz"
+        words = {
+            "replay": ["replay", run],
+            "forced replay": ["replay", run, "FORCE=1"],
+            "what-if": ["replay", run, "BUF=5p"],
+            "compare": ["compare", str(self.other), str(directory), f"OUTPUT={output}.svg"],
+            "runs": ["runs", f"RESULTS={self.scratch}", "--csv"],
+        }.get(command, ["export", str(directory), "--format", command, "--output", str(output)])
         said = io.StringIO()
-        status, errors, failure = bounded(calls.get(command, lambda: bufferscope.main(export)), said)
+        status, errors, failure = bounded(
+            lambda: shown(directory) if command == "api" else bufferscope.main(words), said
+        )
         if command in ("compare", "runs", "api"):
             return Outcome(status, errors, {"said": said.getvalue().encode()}, failure)
-        if failure or status:
-            return Outcome(status, errors, {}, failure)
-        if command in calls:
-            names = {"what-if": ("whatif-2/", "report.html")}.get(command)
-            answer = files(directory)
-            if names is None:
-                return Outcome(status, errors, {n: answer.get(n) for n in derived_of(answer)})
-            return Outcome(status, errors, {name: data for name, data in answer.items() if name.startswith(names)})
-        answer = files(output) if output.is_dir() else {"": output.read_bytes()}
-        return Outcome(status, errors, answer)
+        answer: Files = {}
+        if not (failure or status):
+            if command in EXPORTS:
+                answer = files(output) if output.is_dir() else {"": output.read_bytes()}
+            else:
+                after = files(directory)
+                new = ("whatif-2/", "report.html")
+                names = [name for name in after if name.startswith(new)] if command == "what-if" else derived_of(after)
+                answer = {name: after[name] for name in names}
+        return Outcome(status, errors, answer, failure)
 
 
 def shown(directory: Path) -> int:
@@ -232,15 +230,10 @@ def made(directory: Path, seed: int) -> Path:
     world = json.loads((directory / ENVIRONMENT).read_text())  # with the time, which differs between runs
     (directory / ENVIRONMENT).write_text(json.dumps(world | {"created_utc": f"2026-01-01T00:00:{seed:02}Z"}))
     simulate.record_digests(directory)
-    prepared(directory)
-    return directory
-
-
-def prepared(directory: Path) -> None:
-    """Analyses a recorded repetition and adds a what-if."""
     with contextlib.redirect_stdout(io.StringIO()):
         assert bufferscope.main(["replay", f"RUN={directory}"]) == 0
         assert bufferscope.main(["replay", f"RUN={directory}", "BUF=7p"]) == 0
+    return directory
 
 
 def main(words: list[str]) -> int:
@@ -249,15 +242,7 @@ def main(words: list[str]) -> int:
     total: Counter[str] = Counter()
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="campaign-") as directory, undrawn():
-        runs = [Path(directory) / name / "rep-1" for name in ("one", "two")]
-        for number, run in enumerate(runs):
-            if words[2:]:
-                shutil.copytree(words[2 + number], run)
-                if not (run / RECORD).exists():
-                    simulate.record_digests(run)
-                prepared(run)
-            else:
-                made(run, number + 1)
+        runs = [made(Path(directory) / name / "rep-1", number) for number, name in enumerate(("one", "two"), 1)]
         (scratch := Path(directory) / "scratch").mkdir()
         campaign = Campaign(runs[0], runs[1], scratch)
         for kind in KINDS:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from analysis.judge.analyse import Analysis, analyse
 from analysis.tests import campaign, simulate
 from analysis.tests.browser import Browser, needed
 from analysis.tests.undrawn import leave_out
+from bufferscope.__main__ import main
 
 
 @dataclass
@@ -27,7 +30,6 @@ class Known:
 
 SCENARIOS = {
     "two_flows": simulate.Scenario(),
-    "one_flow": simulate.Scenario(flows=1, duration_ns=1_500_000_000, warmup_ns=500_000_000),
     "reordered": simulate.Scenario(flows=3, swap_every=53, seed=3),
     "ipv6_bytes": simulate.Scenario(ipv6=True, threshold=15, threshold_bytes=22_000, seed=4),
     "no_loss": simulate.Scenario(max_cwnd=12, seed=5),
@@ -35,6 +37,7 @@ SCENARIOS = {
     "ecn": simulate.Scenario(mode="ecn", ecn_threshold=8, rate_bps=49_999_999, seed=8),
     "many_flows": simulate.Scenario(flows=128, rate_bps=100_000_000, threshold=120, ccs=("cubic", "bbr"), seed=7),
 }
+OTHERS = {"one_flow": simulate.Scenario(flows=1, duration_ns=1_500_000_000, warmup_ns=500_000_000)}
 # The same packets as in two_flows; only the measures of exactness and their limits differ.
 VIRTUAL = {
     "virtual": simulate.Scenario(clock="virtual", switch="driver"),
@@ -50,7 +53,7 @@ def known_runs(tmp_path_factory):
     def get(name: str) -> Known:
         if name not in made:
             directory = tmp_path_factory.mktemp(name) / "rep-1"
-            scenario = (SCENARIOS | VIRTUAL)[name]
+            scenario = (SCENARIOS | OTHERS | VIRTUAL)[name]
             truth = simulate.write_run(directory, scenario)
             made[name] = Known(directory, scenario, truth, analyse(directory))
         return made[name]
@@ -88,6 +91,21 @@ def browser(tmp_path_factory):
     opened = Browser(tmp_path_factory.mktemp("browser"))
     yield opened
     opened.close()
+
+
+NAME = "$\\frac{$"  # of a congestion control; it must not be drawn as a formula
+DRAWN = simulate.Scenario(ccs=("reno", NAME), duration_ns=600_000_000)
+
+
+@pytest.fixture(scope="session")
+def drawn(tmp_path_factory):
+    """A repetition with everything that replay makes, and what replay printed."""
+    directory = tmp_path_factory.mktemp("drawn") / "rep-1"
+    simulate.write_run(directory, DRAWN)
+    simulate.record_digests(directory)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(["replay", str(directory)]) == 0
+    return directory, out.getvalue()
 
 
 @pytest.fixture

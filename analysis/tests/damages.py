@@ -76,87 +76,60 @@ def damage(directory: Path, other: Path, kind: str, chance: random.Random) -> st
     else:
         name = chance.choice([*(raw if kind == "raw" else derived), RECORD])
     path = directory / name
-    ways = [_flipped, _cut, _extended, _zeroed, _deleted, _emptied, _fifo]
-    ways += [_blocks] * 4 if path.suffix in BLOCKS else []
-    ways += [_value] * 4 if name.endswith((".json", ".yaml")) else []
-    way = chance.choice(ways)
-    return f"{name} {way.__name__[1:]}{way(path, chance)}"
-
-
-def _flipped(path: Path, chance: random.Random) -> str:
-    data = bytearray(path.read_bytes())
-    places = [chance.randrange(len(data)) for _ in range(chance.choice((1, 1, 1, 4, 64)))]
-    for at in set(places):
-        data[at] ^= 1 << chance.randrange(8)
-    path.write_bytes(data)
-    return f" at {sorted(places)[:4]}"
-
-
-def _cut(path: Path, chance: random.Random) -> str:
+    kinds = [*ANY, *["blocks"] * 4 * (path.suffix in BLOCKS), *["value"] * 4 * (path.suffix in (".json", ".yaml"))]
+    way = chance.choice(kinds)
     data = path.read_bytes()
-    at = chance.randrange(len(data))
-    path.write_bytes(data[:at])
-    return f" to {at} bytes"
-
-
-def _extended(path: Path, chance: random.Random) -> str:
-    data = path.read_bytes()
-    more = chance.choice((chance.randbytes(chance.randrange(1, 3000)), data, b"\n", b" "))
-    path.write_bytes(data + more)
-    return f" by {len(more)} bytes"
-
-
-def _zeroed(path: Path, chance: random.Random) -> str:
-    data = bytearray(path.read_bytes())
-    at = chance.choice([i for i, byte in enumerate(data[:100_000]) if byte])
-    end = min(len(data), at + chance.choice((1, 16, 4096)))
-    data[at:end] = bytes(end - at)
-    path.write_bytes(data)
-    return f" from {at} to {end}"
-
-
-def _deleted(path: Path, chance: random.Random) -> str:
     path.unlink()
-    return ""
+    if way == "fifo":
+        os.mkfifo(path)
+    elif way != "deleted":
+        path.write_bytes({"blocks": _blocks, "value": _value}.get(way, _bytes)(data, chance, way, path.suffix))
+    return f"{name} {way}"
 
 
-def _emptied(path: Path, chance: random.Random) -> str:
-    path.write_bytes(b"")
-    return ""
+ANY = ("flipped", "cut", "extended", "zeroed", "deleted", "emptied", "fifo")
 
 
-def _fifo(path: Path, chance: random.Random) -> str:
-    path.unlink()
-    os.mkfifo(path)
-    return ""
+def _bytes(data: bytes, chance: random.Random, way: str, suffix: str) -> bytes:
+    changed = bytearray(data)
+    if way == "flipped":
+        for _ in range(chance.choice((1, 1, 1, 4, 64))):
+            changed[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    elif way == "cut":
+        del changed[chance.randrange(len(data)) :]
+    elif way == "extended":
+        changed += chance.choice((chance.randbytes(chance.randrange(1, 3000)), data, b"\n", b" "))
+    elif way == "zeroed":
+        at = chance.choice([i for i, byte in enumerate(data[:100_000]) if byte])
+        end = min(len(data), at + chance.choice((1, 16, 4096)))
+        changed[at:end] = bytes(end - at)
+    else:
+        changed.clear()
+    return bytes(changed)
 
 
-def _blocks(path: Path, chance: random.Random) -> str:
+def _blocks(data: bytes, chance: random.Random, way: str, suffix: str) -> bytes:
     """Removes, doubles or moves a whole block, or cuts the file where a block begins."""
-    data = path.read_bytes()
     parts, at = [], 0
-    for block in wire.read_blocks(data, wire.BLOCK.const[BLOCKS[path.suffix]]):
+    for block in wire.read_blocks(data, wire.BLOCK.const[BLOCKS[suffix]]):
         size = wire.BLOCK.length + len(block.payload)
         parts.append(data[at : at + size])
         at += size
     which = chance.randrange(len(parts))
     how = chance.choice(("removed", "doubled", "swapped", "cut"))
-    if how == "removed":
-        del parts[which]
-    elif how == "doubled":
+    if how == "doubled":
         parts.insert(which, parts[which])
     elif how == "swapped":
         parts.append(parts.pop(which if which < len(parts) - 1 else 0))
     else:
-        parts = parts[:which]
-    path.write_bytes(b"".join(parts))
-    return f" {which} {how}"
+        del parts[which : which + 1 if how == "removed" else None]
+    return b"".join(parts)
 
 
-def _value(path: Path, chance: random.Random) -> str:
+def _value(data: bytes, chance: random.Random, way: str, suffix: str) -> bytes:
     """Changes or removes one value of a document."""
-    is_yaml = path.suffix == ".yaml"
-    document = yaml.safe_load(path.read_text()) if is_yaml else json.loads(path.read_text())
+    read, write = (yaml.safe_load, yaml.safe_dump) if suffix == ".yaml" else (json.loads, json.dumps)
+    document = read(data)
     changed = copy.deepcopy(document)
     while changed == document:
         place, key = chance.choice(list(_places(changed)))
@@ -167,8 +140,7 @@ def _value(path: Path, chance: random.Random) -> str:
             del place[key]
         else:
             place[key] = chance.choice(new)
-    path.write_text(yaml.safe_dump(changed) if is_yaml else json.dumps(changed))
-    return f" of {key!r}"
+    return write(changed).encode()
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:

@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from analysis.tests import campaign
+from analysis.tests import campaign, damages
 from bufferscope.__main__ import main
 from runs.names import RECORD
 
@@ -75,8 +75,7 @@ def differences(kind: str, files: dict[str, bytes]) -> list[str]:
 
 def _files(directory: Path) -> dict[str, bytes]:
     """All files except the record of digests: derived.json has the digests of the derived files already."""
-    paths = (path for path in directory.rglob("*") if path.is_file() and path.name != RECORD)
-    return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
+    return {name: data or b"" for name, data in damages.files(directory).items() if Path(name).name != RECORD}
 
 
 def _digest(data: bytes) -> str:

@@ -281,23 +281,37 @@ def record_bytes(scenario: Scenario, record: dict[str, int]) -> bytes:
 
 def blocks(kind: int, version: int, records: list[bytes], per_block: int = 500) -> bytes:
     """Records as the blocks of a raw file."""
-    return b"".join(
-        wire.encode_block(
-            kind,
-            version,
-            len(records[0]),
-            b"".join(records[at : at + per_block]),
-            first_record=at,
-            realtime_minus_mono_ns=REALTIME_MINUS_MONO_NS,
-        )
-        for at in range(0, len(records), per_block)
-    )
+    data, header = b"", {"realtime_minus_mono_ns": REALTIME_MINUS_MONO_NS}
+    for at in range(0, len(records), per_block):
+        payload = b"".join(records[at : at + per_block])
+        data += wire.encode_block(kind, version, len(records[0]), payload, first_record=at, **header)
+    return data
 
 
 def stored_postcards(scenario: Scenario, truth: Truth) -> list[bytes]:
     """The stored postcards, in the order in which the collector receives them: by departure."""
     order = sorted(range(len(truth.cards)), key=lambda i: truth.cards[i]["enqueue_ns"] + truth.cards[i]["sojourn_ns"])
     return [postcard_bytes(scenario, truth.cards[i], truth.arrival_flow[i]) for i in order]
+
+
+def write_postcards(directory: Path, cards: list[bytes]) -> None:
+    """Writes stored postcards."""
+    data = blocks(BLOCK["BLOCK_POSTCARDS"], CARD["POSTCARD_VERSION"], cards) if cards else b""
+    (directory / "postcards.bsp").write_bytes(data)
+
+
+def read_postcards(directory: Path) -> list[bytes]:
+    """Stored postcards."""
+    size, found = wire.STORED_POSTCARD.itemsize, list[bytes]()
+    for block in wire.read_blocks((directory / "postcards.bsp").read_bytes(), BLOCK["BLOCK_POSTCARDS"]):
+        found += [bytes(block.payload[at : at + size]) for at in range(0, len(block.payload), size)]
+    return found
+
+
+def write_trace(directory: Path, records: list[bytes]) -> None:
+    """Writes stored TCP records."""
+    data = blocks(BLOCK["BLOCK_TCP"], EVENT["TCP_RECORD_VERSION"], records) if records else b""
+    (directory / "tcp.bst").write_bytes(data)
 
 
 def documents(scenario: Scenario, truth: Truth) -> dict[str, Any]:
@@ -426,14 +440,9 @@ def write_run(directory: Path, scenario: Scenario, truth: Truth | None = None) -
     """Writes a repetition's directory, from a new simulation unless `truth` is given. Returns the ground truth."""
     truth = truth or Simulation(scenario).run()
     directory.mkdir(parents=True, exist_ok=True)
-    cards = stored_postcards(scenario, truth)
-    records = [record_bytes(scenario, record) for record in sorted(truth.records, key=lambda r: r["mono_ns"])]
-    if cards:
-        (directory / "postcards.bsp").write_bytes(blocks(BLOCK["BLOCK_POSTCARDS"], CARD["POSTCARD_VERSION"], cards))
-    else:
-        (directory / "postcards.bsp").write_bytes(b"")
-    tcp = blocks(BLOCK["BLOCK_TCP"], EVENT["TCP_RECORD_VERSION"], records) if records else b""
-    (directory / "tcp.bst").write_bytes(tcp)
+    write_postcards(directory, stored_postcards(scenario, truth))
+    in_order = sorted(truth.records, key=lambda record: record["mono_ns"])
+    write_trace(directory, [record_bytes(scenario, record) for record in in_order])
     for name, document in documents(scenario, truth).items():
         (directory / f"{name}.json").write_text(json.dumps(document))
     (directory / "spec.yaml").write_text(yaml.safe_dump(spec(scenario)))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +23,7 @@ PER_BLOCK = 10_000
 FIRST_PORT, PORTS = 30_000, 30_000  # source ports per source address
 GAP_NS = 61_520  # 1538 bytes at 200 Mb/s
 Fill = Callable[[np.ndarray, np.ndarray], None]  # fills rows, given their numbers
-
-
-@dataclass(frozen=True)
-class Turns:
-    """The flow and the segment of each packet. At any time `active` flows take turns; each has `packets` packets."""
-
-    flows: int
-    active: int
-    packets: int
-
-    def flow(self, index: np.ndarray) -> np.ndarray:
-        active = np.uint64(self.active)
-        return (index // (np.uint64(self.packets) * active) * active + index % active) % np.uint64(self.flows)
-
-    def segment(self, index: np.ndarray) -> np.ndarray:
-        return index // np.uint64(self.active) % np.uint64(self.packets)
+Turns = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def write_big(
@@ -51,7 +35,14 @@ def write_big(
     """
     scenario = simulate.Scenario(flows=flows, rate_bps=200_000_000, threshold=163, warmup_ns=0)
     scenario.duration_ns = postcards * GAP_NS
-    turns = Turns(flows, active or flows, max(postcards // flows, 1) if active else postcards)
+    each = np.uint64(max(postcards // flows, 1) if active else postcards)  # packets of a flow
+    at_once = np.uint64(active or flows)
+
+    def turns(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The flow and the segment of each packet: the open flows take turns."""
+        flow = (index // (each * at_once) * at_once + index % at_once) % np.uint64(flows)
+        return flow, index // at_once % each
+
     directory.mkdir(parents=True, exist_ok=True)
     card, record = simulate.CARD["POSTCARD_VERSION"], simulate.EVENT["TCP_RECORD_VERSION"]
     fill = _postcards(scenario, turns, drop_every)
@@ -111,7 +102,7 @@ def _postcards(scenario: simulate.Scenario, turns: Turns, drop_every: int) -> Fi
         left = simulate.START_NS + index * np.uint64(GAP_NS)
         came = left - depth * np.uint64(GAP_NS) + randomness.integers(0, GAP_NS, len(index)).astype(np.uint64)
         dropped = index % np.uint64(drop_every) == 0
-        flow, segment = turns.flow(index), turns.segment(index)
+        flow, segment = turns(index)
         rows["rx_mono_ns"] = left + np.uint64(30_000) + randomness.integers(0, 100_000, len(index)).astype(np.uint64)
         rows["version"] = simulate.CARD["POSTCARD_VERSION"]
         rows["flags"] = 0x70 | np.where(dropped, 0x09, 0)
@@ -138,7 +129,7 @@ def _records(scenario: simulate.Scenario, turns: Turns, count: int, postcards: i
 
     def fill(rows: np.ndarray, index: np.ndarray) -> None:
         packet = index * np.uint64(postcards) // np.uint64(count)
-        flow, segment = turns.flow(packet), turns.segment(packet)
+        flow, segment = turns(packet)
         rows["mono_ns"] = simulate.START_NS + 10_000_000 + index * np.uint64(postcards * GAP_NS // count)
         rows["event"] = np.where(index % np.uint64(2000) == 7, 2, 1)
         rows["snd_una"] = rows["event_seq"] = _sequence(flow, segment)

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The replay command: its files, exit status and one-line errors. Earlier results survive every failure."""
 
-import contextlib
 import fcntl
 import html
-import io
 import json
 import os
 import random
@@ -14,16 +12,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
-import yaml
 
 from analysis.figures import names
 from analysis.figures.common import envelope
 from analysis.replay import derive as derive_module
-from analysis.replay.derive import convert, derive
-from analysis.tests import simulate
-from analysis.tests.documents import change
+from analysis.replay.derive import derive
+from analysis.tests import damages, simulate
+from analysis.tests.conftest import DRAWN
+from analysis.tests.documents import change, change_spec
 from bufferscope.__main__ import main
 from model.experiment import Experiment
 
@@ -33,45 +30,14 @@ DERIVED = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def no_figures(monkeypatch):
-    """Replaces the figures by empty ones: drawing takes a second per run, and these tests are not about figures."""
-
-    def blank(analysis, directory, pool):
-        for name in NAMES:
-            (directory / f"{name}.svg").write_text('<svg viewBox="0 0 4 3"/>')
-        return []
-
-    monkeypatch.setattr(derive_module, "draw_all", blank)
-
-
-def _derived(directory):
-    return {path.relative_to(directory): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
-
-
 def refused(directory, capsys, *words):
     """Asserts that replay refuses in one line and changes nothing. Returns the line."""
-    before = _derived(directory)
+    before = damages.files(directory)
     capsys.readouterr()
     assert main(["replay", str(directory), *words]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert _derived(directory) == before
+    assert damages.files(directory) == before
     return line
-
-
-NAME = "$\\frac{$"  # of a congestion control; it must not be drawn as a formula
-DRAWN = simulate.Scenario(ccs=("reno", NAME), duration_ns=600_000_000)
-
-
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
-    """A repetition with everything that replay makes, and what replay printed."""
-    directory = tmp_path_factory.mktemp("drawn") / "rep-1"
-    simulate.write_run(directory, DRAWN)
-    simulate.record_digests(directory)
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        assert main(["replay", str(directory)]) == 0
-    return directory, out.getvalue()
 
 
 def test_command__makes_every_file_and_says_the_verdict(drawn):
@@ -93,7 +59,7 @@ def test_report__is_one_file_that_fetches_nothing(drawn):
     assert "NOT VALID" not in page
 
 
-def test_command__takes_a_run_with_several_repetitions(fresh, capsys, no_figures):
+def test_command__takes_a_run_with_several_repetitions(fresh, capsys, blank):
     """One without losses, one with IPv6 addresses."""
     directory = fresh("no_loss")
     simulate.write_run(directory.parent / "rep-2", simulate.Scenario(ipv6=True, duration_ns=300_000_000))
@@ -134,28 +100,14 @@ def test_run_that_is_not_valid__keeps_everything_and_says_so_loudly(fresh):
 @pytest.mark.parametrize(("access_bps", "is_valid"), [(10**13, True), (2_000_000, False)])
 def test_access_links__are_checked_packet_by_packet(fresh, undrawn, access_bps, is_valid):
     directory = fresh()
-    spec = directory / "spec.yaml"
-    content = yaml.safe_load(spec.read_text())
-    content["groups"] = [group | {"access_bps": access_bps} for group in content["groups"]]
-    spec.write_text(yaml.safe_dump(content))
+    groups = simulate.spec(simulate.Scenario())["groups"]
+    change_spec(directory, groups=[group | {"access_bps": access_bps} for group in groups])
     reasons = derive(directory)[0]["reasons"]
     assert all(reason.startswith("access: ") for reason in reasons)
     assert (reasons == []) is is_valid
 
 
-def test_tables__are_sorted_complete_and_self_describing(tmp_path, known_runs):
-    known = known_runs("reordered")
-    packets, records = len(known.truth.cards), len(known.truth.records)
-    assert convert(known.directory, tmp_path) == {"postcards": packets, "tcp": records, "joined": packets}
-    cards, tcp, joined = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in ("postcards", "tcp", "joined"))
-    assert (len(cards), len(tcp), len(joined)) == (packets, records, packets)
-    assert cards["enqueue_mono_ns"].is_sorted()
-    assert tcp["mono_ns"].is_sorted()
-    assert cards["five_tuple"].cast(pl.String)[0].startswith("10.77.0.1:3000")
-    assert joined["cwnd_packets"].null_count() < 50
-
-
-def test_report__escapes_text_from_files(fresh, no_figures):
+def test_report__escapes_text_from_files(fresh, blank):
     directory = fresh()
     change(directory, "traffic", ("groups", 0, "cc"), "<script>x</script>")
     change(directory, "traffic", ("flows", 0, "cc"), "<script>x</script>")
@@ -187,7 +139,7 @@ def test_derive__makes_figures_and_report_of_little_data(fresh, lack):
     assert (directory / "report.html").exists()
 
 
-def test_damage__is_one_line_and_readable_parts_are_used(fresh, capsys, no_figures):
+def test_damage__is_one_line_and_readable_parts_are_used(fresh, capsys, blank):
     directory = fresh()
     path = directory / "postcards.bsp"
     path.write_bytes(path.read_bytes()[:60_000])
@@ -199,7 +151,7 @@ def test_damage__is_one_line_and_readable_parts_are_used(fresh, capsys, no_figur
     assert json.loads((directory / "summary.json").read_text())["valid"] is False
 
 
-def test_damage__does_not_replace_earlier_results_without_force(fresh, capsys, no_figures):
+def test_damage__does_not_replace_earlier_results_without_force(fresh, capsys, blank):
     directory = fresh()
     derive(directory)
     path = directory / "tcp.bst"
@@ -219,7 +171,7 @@ def test_damage__does_not_replace_earlier_results_without_force(fresh, capsys, n
         assert derive(directory)[0]["valid"] is True
 
 
-def test_command__refuses_with_one_line_and_changes_nothing(fresh, tmp_path, capsys, no_figures):
+def test_command__refuses_with_one_line_and_changes_nothing(fresh, tmp_path, capsys, blank):
     directory = fresh()
     derive(directory)
     for name, way, said in (
@@ -269,8 +221,11 @@ def test_full_disk__keeps_earlier_results(tmp_path, drawn):
     assert "No space left on device" in line
 
 
-def test_command__removes_the_scratch_directory_of_a_killed_one(fresh, no_figures):
+def test_command__removes_the_scratch_directory_of_a_killed_one(fresh, blank):
     directory = fresh()
+    os.mkfifo(directory / derive_module.SCRATCH)
+    derive(directory)
+    assert not (directory / derive_module.SCRATCH).exists()
     (directory / derive_module.SCRATCH / "figures").mkdir(parents=True)
     (directory / derive_module.SCRATCH / "summary.json").write_text("half")
     derive(directory)
@@ -284,7 +239,7 @@ def test_command__removes_the_scratch_directory_of_a_killed_one(fresh, no_figure
 
 
 @pytest.mark.parametrize("name", [b"a\nb\x1b[31m", b"a\xffb"])
-def test_command__escapes_control_characters_of_names(fresh, capfd, no_figures, name):
+def test_command__escapes_control_characters_of_names(fresh, capfd, blank, name):
     run = fresh().parent
     simulate.record_digests(run / "rep-1")
     directory = run.rename(run.with_name(os.fsdecode(name)))

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Exports have the data of the run, and other programs read them: Wireshark (tshark) and Flent."""
+"""Exports have the data of the run, and other programs read them: Wireshark (tshark) and Flent. Exports and what-ifs of
+runs that are damaged, not valid, or lack fields are refused or noted, never silent.
+"""
 
 import csv
 import gzip
 import json
 import os
+import random
 import re
 import shutil
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +21,15 @@ import polars as pl
 import pytest
 
 from analysis.arithmetic.unwrap import switch_time
-from analysis.exporting import telemetry_report
+from analysis.exporting import flent, telemetry_report
+from analysis.importing.text import CARDS_UNKNOWN
 from analysis.replay.derive import derive
 from analysis.tests import simulate
+from analysis.tests.documents import change, change_spec
+from analysis.tests.test_target_limits import OFFSET_NS, as_bmv2
 from analysis.tests.undrawn import leave_out
 from bufferscope.__main__ import main
+from lib import parquet
 from wire import dissector, wire
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -47,8 +55,12 @@ def analysed(known_runs, tmp_path_factory):
     return directory
 
 
+def status_of(run, kind, output) -> int:
+    return main(["export", str(run), "--format", kind, "--output", str(output)])
+
+
 def export(run, kind, output) -> Path:
-    assert main(["export", str(run), "--format", kind, "--output", str(output)]) == 0
+    assert status_of(run, kind, output) == 0
     return Path(output)
 
 
@@ -76,11 +88,6 @@ NUMBERS = (
     "utilization", "goodput_bps", "queue_depth_packets", "queue_delay_ns", "drops", "marks", "arrivals", "jain_index",
     "queue_nonempty_fraction", "buffer_packets", "bdp_packets", "measured_s",
 )  # fmt: skip
-
-
-def stored_cards(directory: Path) -> np.ndarray:
-    blocks = wire.read_blocks((directory / "postcards.bsp").read_bytes(), 1)
-    return np.frombuffer(b"".join(bytes(block.payload) for block in blocks), wire.STORED_POSTCARD)
 
 
 def test_pcapng__imported_again_has_the_numbers_of_the_original(analysed, tmp_path, capsys):
@@ -133,12 +140,12 @@ def test_dissector__shows_every_field_in_wireshark(analysed, tmp_path):
          "fields", *(word for name in shown for word in ("-e", name))],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    rows, stored = [line.split("\t") for line in done.stdout.splitlines()], stored_cards(analysed)
+    rows, stored = [line.split("\t") for line in done.stdout.splitlines()], simulate.read_postcards(analysed)
     assert len(rows) == len(stored)
     for row, card in list(zip(rows, stored, strict=True))[::97]:
-        fields = wire.POSTCARD.decode(card.tobytes()[8:])
+        fields = wire.POSTCARD.decode(card[8:])
         assert [int(value, 0) for value in row[3:]] == [fields[name] for name in names]
-        rx_real_ns = int(card["rx_mono_ns"]) + simulate.REALTIME_MINUS_MONO_NS
+        rx_real_ns = int.from_bytes(card[:8], "little") + simulate.REALTIME_MINUS_MONO_NS
         assert row[:3] == ["1", f"{rx_real_ns // 10**9}.{rx_real_ns % 10**9:09d}", "::ffff:10.77.0.1"]
 
 
@@ -255,3 +262,157 @@ def test_command__refuses_in_one_line_and_leaves_nothing_half_written(analysed, 
     (tmp_path / f".x.pcapng.{os.getpid()}").symlink_to(tmp_path / "target")  # a planted link
     export(analysed, "pcapng", tmp_path / "x.pcapng")
     assert not (tmp_path / "target").exists()
+
+
+# Runs that are damaged, not valid, or lack fields: each is refused or noted, never silent -----------------------------
+
+
+@pytest.fixture
+def unrecorded(analysed, tmp_path):
+    """A copy of that repetition without digests, like runs of earlier versions."""
+    return Path(shutil.copytree(analysed, tmp_path / "run/rep-1", ignore=shutil.ignore_patterns("digests.json")))
+
+
+def imported(directory: Path, unknown: list[str]) -> Path:
+    how = {"what": "x", "unknown_postcard_fields": unknown, "cell_bytes": None}
+    change_spec(directory, target="imported", imported=how)
+    return directory
+
+
+def torn(data: bytes) -> bytes:
+    return data[: len(data) * 6 // 10]
+
+
+def other(**content: object) -> Callable[[bytes], bytes]:
+    return lambda data: json.dumps(json.loads(data) | content).encode()
+
+
+CUT_OFF = "postcards.bsp: damaged or cut off at byte "
+NEEDED: list[tuple[str, Callable[[bytes], bytes], tuple[str, ...], str]] = [  # file, damage, what needs it, the line
+    ("postcards.bsp", torn, ("pcapng", "telemetry-report", "flent"), CUT_OFF),
+    ("postcards.bsp", lambda data: data[:3000] + b"\xff\xfe" + data[3002:], ("pcapng", "what-if"), CUT_OFF),
+    ("joined.parquet", torn, ("csv", "flent"), "joined.parquet: is not a whole table: "),
+    ("tcp.bst", torn, ("flent",), "tcp.bst: damaged or cut off at byte "),
+    ("traffic.json", lambda _: b"[]", ("flent", "what-if"), "traffic.json: is not a JSON object"),
+    ("traffic.json", other(end_mono_ns=None, flows=None), ("flent", "what-if"), "does not say end_mono_ns, flows"),
+    ("traffic.json", other(flows=[7]), ("flent", "what-if"), "traffic.json: flows.0: "),
+    ("switch.json", other(bottleneck_port=None), ("flent", "what-if"), "switch.json: does not say bottleneck_port"),
+    ("environment.json", lambda _: b"", ("flent", "what-if"), "environment.json: not readable as JSON: "),
+]
+
+
+def test_damaged_files__are_refused_where_they_are_needed(unrecorded, tmp_path, capsys):
+    for name, damage, commands, said in NEEDED:
+        path = unrecorded / name
+        whole = path.read_bytes()
+        path.write_bytes(damage(whole))
+        for command in commands:
+            output = tmp_path / ("x.flent.gz" if command == "flent" else "x")
+            ask = ["replay", f"RUN={unrecorded}", "BUF=5p"]
+            assert (main(ask) if command == "what-if" else status_of(unrecorded, command, output)) == 1
+            (line,) = capsys.readouterr().err.splitlines()
+            assert said in line
+            assert {path.name for path in tmp_path.iterdir()} == {"run"}
+            assert not list(unrecorded.glob("*whatif*"))
+        if name == "tcp.bst":
+            assert status_of(unrecorded, "pcapng", tmp_path / "run/x.pcapng") == 0  # a pcapng file needs no TCP trace
+            capsys.readouterr()
+        path.write_bytes(whole)
+
+
+def test_switch_with_its_own_clock__is_exported_on_the_hosts_clock_or_refused(fresh, tmp_path, capsys):
+    directory = as_bmv2(fresh())
+    assert main(["replay", f"RUN={directory}"]) == 0
+    # A capture imported again has the measurement window.
+    assert status_of(directory, "pcapng", path := tmp_path / "cards.pcapng") == 0
+    assert main(["import", f"FROM={path}", f"OUTPUT={tmp_path / 'again'}", "RATE=50mbit", "RTT=10ms"]) == 0
+    summaries = [json.loads((each / "summary.json").read_text()) for each in (directory, tmp_path / "again" / "rep-1")]
+    assert summaries[0]["arrivals"] == summaries[1]["arrivals"] > 1000
+    assert status_of(directory, "telemetry-report", tmp_path / "x.pcapng") == 0
+    rows, rx = cards(directory)
+    fields = wire.POSTCARD.columns(rows)
+    for at, reports in telemetry_report.encode(fields, switch_time(fields["enqueue_switch_ns"], rx, OFFSET_NS), 0):
+        came = np.array([decode(bytes(report))["ingress_ns"] for report in reports])
+        assert (rx[at] - came > 0).all()
+        assert (rx[at] - came < simulate.Scenario().rtt_ns).all()
+    change(directory, "switch", ("clock",), {"offset_ns": 0})
+    (directory / "digests.json").unlink()
+    assert status_of(directory, "telemetry-report", tmp_path / "other.pcapng") == 0
+    assert (tmp_path / "x.pcapng").read_bytes() != (tmp_path / "other.pcapng").read_bytes()
+    for clock in ({}, {"offset_ns": None}, {"offset_ns": "7"}, 7):
+        change(directory, "switch", ("clock",), clock)
+        capsys.readouterr()
+        for kind, name in (("telemetry-report", "y"), ("flent", "y.flent.gz")):
+            assert status_of(directory, kind, tmp_path / name) == 1
+            (line,) = capsys.readouterr().err.splitlines()
+            assert "switch.json" in line
+            assert "clock" in line
+
+
+def test_runs_not_valid__are_exported_with_a_warning(unrecorded, tmp_path, capsys):
+    path = unrecorded / "summary.json"
+    whole = json.loads(path.read_text())
+    for text, said in (
+        (json.dumps(whole | {"valid": False, "reasons": ["lost", "late"]}), "NOT VALID: lost (and 1 more)"),
+        ("{", "summary.json cannot be read: "),
+        (json.dumps(whole), ""),
+    ):
+        path.write_text(text)
+        assert status_of(unrecorded, "csv", tmp_path / f"out-{len(text)}") == 0
+        lines = capsys.readouterr().err.splitlines()
+        (note,) = (line for line in lines if "has no digests of its raw files" in line)
+        lines.remove(note)
+        assert [said in line for line in lines] == [True] * bool(said)
+
+
+def test_tables__with_any_byte_flipped_are_read_or_refused(unrecorded):
+    """Some damage makes polars panic, and a panic is not an Exception. Without digests, nothing else detects damage."""
+    table, chance = unrecorded / "joined.parquet", random.Random(1)
+    whole, refused = table.read_bytes(), 0
+    for _ in range(200):
+        data = bytearray(whole)
+        for _ in range(8):
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        table.write_bytes(data)
+        try:
+            parquet.read(table)
+        except pl.exceptions.PolarsError:
+            refused += 1
+    assert refused > 50
+
+
+def cards(directory: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Postcards as bytes, and when each was received."""
+    rows = np.frombuffer(b"".join(simulate.read_postcards(directory)), dtype=np.uint8)
+    rows = rows.reshape(-1, wire.STORED_POSTCARD.itemsize)
+    return rows[:, 8:], rows[:, :8].copy().view("<i8")[:, 0]
+
+
+def test_fields_unknown_to_the_source__are_left_out_or_refused(fresh, tmp_path, capsys):
+    unknown = imported(fresh(), sorted(CARDS_UNKNOWN))
+    assert status_of(unknown, "telemetry-report", tmp_path / "x.pcapng") == 0
+    rows, rx = cards(unknown)
+    dropped = 0
+    for _, reports in telemetry_report.encode(wire.POSTCARD.columns(rows), rx, 0, CARDS_UNKNOWN):
+        for report in reports[::50]:
+            decoded = decode(bytes(report))
+            assert not decoded.keys() & {"in", "out", "latency", "ingress_ns", "egress_ns"}
+            assert decoded["queue"] == 255
+            dropped += decoded["dropped"]
+    assert dropped > 0
+    assert status_of(unknown, "pcapng", tmp_path / "y.pcapng") == 1
+    assert "imported from postcards without " in capsys.readouterr().err
+
+
+def test_flent__of_a_run_without_delays_or_flows(unrecorded, tmp_path, capsys):
+    assert flent.data(unrecorded)["raw_values"][flent.PING]
+    table = pl.read_parquet(unrecorded / "joined.parquet")
+    table.with_columns(sojourn_ns=pl.lit(None, pl.Int64)).write_parquet(unrecorded / "joined.parquet")
+    imported(unrecorded, ["sojourn_ns"])
+    assert status_of(unrecorded, "flent", tmp_path / "x.flent.gz") == 0
+    document = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))
+    assert set(document["results"][flent.PING]) == {None}
+    change(unrecorded, "traffic", ("flows",), [])
+    (unrecorded / "tcp.bst").write_bytes(b"")
+    assert status_of(unrecorded, "flent", tmp_path / "y.flent.gz") == 1
+    assert "no flows" in capsys.readouterr().err

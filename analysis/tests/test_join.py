@@ -209,7 +209,7 @@ def many(tmp_path_factory):
     return analyse(directory)
 
 
-def test_many_connections__have_numbers_of_32_bits_and_their_own_packets(many):
+def test_many_connections__have_numbers_of_32_bits_and_packets_and_records_of_their_own(many):
     run = many.run
     assert run.postcards["flow"].dtype == run.tcp["flow"].dtype == np.uint32
     assert np.bincount(many.queue["flow"]).tolist() == [PACKETS] * FLOWS
@@ -219,9 +219,6 @@ def test_many_connections__have_numbers_of_32_bits_and_their_own_packets(many):
     seconds = many.window.length_ns / 1e9
     assert summary["goodput_bps"] == pytest.approx(float(many.good.bits_per_flow.sum()) / seconds)
     assert {flow["packets"] for flow in summary["flows"]} <= set(range(PACKETS + 1))
-
-
-def test_many_connections__are_joined_with_records_of_their_own(many):
     for rows in (many.segments.trace_row, many.segments.ack_row):
         joined = np.flatnonzero(rows != NONE)
         assert (many.queue["flow"][joined] > 1 << 16).any()

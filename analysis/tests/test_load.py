@@ -1,42 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""Raw files: intact, cut off, with flipped bits, of other kinds, and made of noise."""
+"""Raw files: cut off, of other kinds, and traces whose source lacks fields."""
 
 import json
-import random
 import struct
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import yaml
 
 from analysis.arithmetic.unwrap import switch_time
+from analysis.join.trace_by_flow import SEQUENCE_NUMBERS
 from analysis.read import flows as flows_module
 from analysis.read.documents import Collector, Documents
 from analysis.read.flows import FlowTable
 from analysis.read.load import load
 from analysis.read.raw import load_postcards, load_tcp
+from analysis.replay.derive import derive
+from analysis.results.summary import summarize
 from analysis.tests import simulate
 from analysis.tests.documents import change
 from lib.errors import InputError
 from wire import wire
-
-
-def test_load__gives_back_every_field(known):
-    run, truth = known.analysis.run, known.truth
-    assert run.raw["postcards"].records == len(truth.cards)
-    for column, key in (
-        ("enqueue_mono_ns", "enqueue_ns"), ("sojourn_ns",) * 2, ("flags",) * 2, ("depth_packets",) * 2,
-        ("depth_bytes",) * 2, ("packet_bytes",) * 2, ("tcp_seq",) * 2, ("card_seq",) * 2,
-    ):  # fmt: skip
-        assert run.postcards[column].tolist() == [card[key] for card in truth.cards], column
-    ports = [run.flows[number].src_port for number in run.postcards["flow"]]
-    assert ports == [30_000 + flow for flow in truth.arrival_flow]
-    records = sorted(truth.records, key=lambda record: record["mono_ns"])
-    for column in ("mono_ns", "event", "snd_una", "cwnd_packets", "lost_out", "srtt_us", "ca_state"):
-        assert run.tcp[column].tolist() == [record[column] for record in records], column
-    assert run.problems == []
 
 
 def test_load__uses_the_records_before_a_cut(fresh):
@@ -51,20 +38,6 @@ def test_load__uses_the_records_before_a_cut(fresh):
         used = raw.blocks * (wire.BLOCK.length + 500 * wire.STORED_POSTCARD.itemsize)
         assert raw.size_bytes - raw.damaged_bytes == used
         assert f"postcards.bsp: damaged or cut off at byte {used}" in str(raw.damage())
-
-
-def test_load__stops_at_a_flipped_bit(fresh):
-    path = fresh() / "tcp.bst"
-    whole = path.read_bytes()
-    block = wire.BLOCK.length + 500 * wire.STORED_TCP_RECORD.itemsize
-    for seed in range(6):
-        data = bytearray(whole)
-        at = random.Random(seed).randrange(len(data))
-        data[at] ^= 1 << random.Random(seed).randrange(8)
-        path.write_bytes(data)
-        _, _, raw = load_tcp(path)
-        assert raw.blocks == at // block
-        assert raw.damaged_bytes == len(data) - raw.blocks * block
 
 
 def test_load__counts_records_missing_by_block_headers(fresh):
@@ -92,24 +65,6 @@ def test_load__leaves_out_postcards_of_another_version(tmp_path):
     assert (raw.records, raw.bad_records, columns["packet_bytes"].tolist()) == (2, 1, [100, 100])
 
 
-def test_load__survives_noise(tmp_path):
-    path, kind = tmp_path / "postcards.bsp", simulate.BLOCK["BLOCK_POSTCARDS"]
-    version, record = simulate.CARD["POSTCARD_VERSION"], wire.STORED_POSTCARD.itemsize
-    for seed in range(30):
-        noise = random.Random(seed)
-        parts = []
-        for _ in range(noise.randrange(4)):
-            cards = [noise.randbytes(8) + bytes([version]) + noise.randbytes(record - 9) for _ in range(20)]
-            parts.append(
-                wire.encode_block(kind, version, record, b"".join(cards), first_record=noise.randrange(1 << 40))
-            )
-        path.write_bytes(b"".join(parts) + noise.randbytes(noise.randrange(3000) * (seed > 0)))
-        columns, flows, raw = load_postcards(path)
-        assert raw.records == len(columns["flow"]) == len(columns["enqueue_mono_ns"]) == 20 * len(parts)
-        assert len(flows) <= raw.records
-        assert raw.damaged_bytes <= raw.size_bytes
-
-
 OPEN_LOOP = {"kind": "open-loop", "sizes": "fixed", "load": 0.5, "arrivals": "poisson", "flows": 4}
 
 
@@ -124,20 +79,16 @@ def test_load__refuses_with_one_line(fresh):
         ("spec_version: 7", "use a newer bufferscope"),
         ({"spec_version": True}, "spec_version must be"),
         ({"rtt_ns": 2**60}, "rtt_ns must be"),
-        ({"warmup_ns": True}, "warmup_ns must be"),
         ({"warmup_ns": -1}, "warmup_ns must be"),
-        ({"mode": 3}, "mode must be"),
         ({"mode": "red"}, "mode must be tail-drop or"),
-        ({"target": {}}, "target must be"),
         ({"target": "abacus"}, "target must be soft"),
         ({"flavour": 1}, "flavour is not known"),
-        ({"clock": ["real"]}, "clock must be"),
+        ({"clock": "atomic"}, "clock must be"),
+        ({"switch": ["barn"]}, "switch must be"),
         ({"threshold_bytes": "<b>"}, "threshold_bytes must be"),
         ({"ecn_threshold_packets": 1.5}, "ecn_threshold_packets must be"),
         ({"groups": [OPEN_LOOP | {"load": 0.0}]}, "load must be"),
         ({"groups": [OPEN_LOOP | {"sizes": "bursts:0p"}]}, "sizes must be"),
-        ({"groups": [OPEN_LOOP | {"flows": None}]}, "flows must be"),
-        ({"groups": [OPEN_LOOP | {"arrivals": 3}]}, "arrivals must be"),
         ({"mtu_bytes": 45}, "mtu_bytes must be"),
         ({"groups": [{"cc": "reno", "kind": "red"}]}, "groups.0 has a kind that is not one of long, finite"),
         ({"groups": [{"cc": "reno", "flows": "a"}]}, "flows must be"),
@@ -165,7 +116,8 @@ def test_load__continues_without_a_missing_or_unreadable_document(fresh):
     directory = fresh()
     path = directory / "collector.json"
     path.unlink()
-    for content in (None, b"{", b"[1]", "\ud800".encode("utf-8", "surrogatepass"), b"[" * 100_000):
+    unpaired = "\ud800".encode("utf-8", "surrogatepass")
+    for content in (None, b"{", b"[1]", b'{"x": NaN}', b'{"x": -Infinity}', unpaired, b"[" * 100_000):
         if content is not None:
             path.write_bytes(content)
         run = load(directory)
@@ -182,6 +134,8 @@ def test_load__names_unusable_values_and_counts_none_of_them(fresh):
         ("switch", ("lateness", "2", 1), [20_000], lambda said: said.switch.lateness["2"]),
         ("switch", ("lateness", "2", 1, 1), 0.5, lambda said: said.switch.lateness["2"]),
         ("collector", ("host_drops", "backlog"), "0", lambda said: (said.collector.host_drops or {})["backlog"]),
+        ("tracer", ("lost",), "7", lambda said: said.tracer.lost),
+        ("idle_rtt", ("min_ns",), [1], lambda said: said.idle_rtt.min_ns),
         ("traffic", ("end_mono_ns",), 1 << 62, lambda said: said.traffic.end_mono_ns),
         ("traffic", ("groups",), {}, lambda said: said.traffic.groups),
         ("traffic", ("transfers",), {"groups": [{}]}, lambda said: said.traffic.finite_groups or None),
@@ -252,3 +206,72 @@ def test_switch_time__survives_the_wrap_and_a_stamp_that_is_a_little_early():
     rx = np.array([(3 << 48) + 100, (3 << 48) + 100, (3 << 48) - 100], dtype=np.uint64)
     true = np.array([(3 << 48) - 50, (3 << 48) + 200, (3 << 48) + 7])
     assert switch_time((true % (1 << 48)).astype(np.uint64), rx).tolist() == true.tolist()
+
+
+# Traces whose source lacks fields -------------------------------------------------------------------------------------
+
+
+FIELDS = [name for name, _ in wire.TCP_RECORD.fields]
+PROBE = simulate.EVENT["TCP_EVENT_PROBE"]
+ALWAYS = {"mono_ns", "event", "cpu", "src_port", "dst_port", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo"}
+# Fields of the kernel's stock tcp_probe event (hosts/trace/event_record.c). Stock retransmission events have ALWAYS.
+STOCK_PROBE = ALWAYS | {
+    "socket_cookie", "snd_nxt", "snd_una", "cwnd_packets", "ssthresh_packets", "snd_wnd_bytes", "rcv_wnd_bytes",
+    "srtt_us", "data_bytes",
+}  # fmt: skip
+
+
+def _rewrite(directory, known, probe, retransmit):
+    """Rewrites the trace as if its source had only the fields `probe` of probes and `retransmit` of retransmissions."""
+    records = []
+    for record in sorted(known.truth.records, key=lambda record: record["mono_ns"]):
+        values = wire.TCP_RECORD.decode(simulate.record_bytes(known.scenario, record))
+        fields = probe if record["event"] == PROBE else retransmit
+        unknown = sum(1 << i for i, name in enumerate(FIELDS) if name not in fields and name != "unknown_fields")
+        values = {name: value for name, value in values.items() if name in fields and name != "unknown_fields"}
+        records.append(wire.TCP_RECORD.encode(**values, unknown_fields=unknown))
+    simulate.write_trace(directory, records)
+
+
+def test_stock_events__unknown_fields_are_null_and_windows_come_from_sequence_numbers(fresh, known_runs, undrawn):
+    known, stock = known_runs("two_flows"), fresh()
+    _rewrite(stock, known, STOCK_PROBE, ALWAYS)
+    truth = sorted(known.truth.records, key=lambda record: record["mono_ns"])
+    was, (summary, _) = summarize(known.analysis), derive(stock)
+    table = pl.read_parquet(stock / "tcp.parquet")
+    assert "unknown_fields" not in table.columns
+    probe = [record["event"] == PROBE for record in truth]
+    for name in ("packets_out", "in_flight_packets", "ca_state", "event_seq", "rtt_min_us", "mss_bytes"):
+        assert table[name].null_count() == len(table)
+    for name in ("cwnd_packets", "snd_una", "srtt_us", "data_bytes"):
+        assert table[name].to_list() == [r[name] if known else None for r, known in zip(truth, probe, strict=True)]
+    assert table["event"].to_list() == [record["event"] for record in truth]
+    joined = pl.read_parquet(stock / "joined.parquet")
+    assert joined["ca_state"].null_count() == joined["retransmit_mono_ns"].null_count() == len(joined)
+    assert joined["packet_rtt_ns"].null_count() < len(joined)
+    assert summary["valid"], summary["reasons"]
+    assert summary["in_flight_from"] == SEQUENCE_NUMBERS
+    for now, before in zip(summary["flows"], was["flows"], strict=True):
+        assert now["rtt_min_us"] is None
+        for name in ("retransmits", "srtt_us_mean", "goodput_bps", "drops"):
+            assert now[name] == before[name]
+        assert now["in_flight_packets_mean"] >= before["in_flight_packets_mean"]  # the estimate includes lost packets
+        assert now["cwnd_packets_mean"] == pytest.approx(before["cwnd_packets_mean"], rel=0.05)
+    assert summary["join"]["retransmits_untold"] == sum(record["event"] != PROBE for record in known.truth.records) > 0
+    assert summary["join"]["retransmissions_with_record"] is summary["join"]["retransmits_without_packet"] is None
+    assert summary["join"]["with_ack"] >= was["join"]["with_ack"] * 0.95
+    assert summary["almost_fairness"]["delta"] is not None
+
+
+def test_source_without_windows__leaves_them_out_everywhere(fresh, known_runs, undrawn):
+    directory = fresh()
+    _rewrite(directory, known_runs("two_flows"), ALWAYS, ALWAYS)
+    summary, _ = derive(directory)
+    assert summary["in_flight_from"] is None
+    assert summary["almost_fairness"]["delta"] is None
+    assert summary["aggregate_window_packets"]["in_flight_mean"] is None
+    assert summary["join"]["with_window"] == summary["join"]["with_ack"] == 0
+    for flow in summary["flows"]:
+        assert flow["cwnd_packets_mean"] is flow["srtt_us_mean"] is None
+        assert flow["retransmits"] is not None
+    assert summary["valid"], summary["reasons"]

@@ -11,7 +11,6 @@ import struct
 import pytest
 
 from analysis.figures import names
-from analysis.replay.derive import derive
 from analysis.report.page.figure import MAX_BYTES, embed
 from analysis.tests import simulate
 from lib.errors import InputError
@@ -23,20 +22,10 @@ SHOWN = "[...document.querySelectorAll('.picture svg')].filter(svg => svg.getCli
 VIEW_BOX = f"return {SHOWN}[0].getAttribute('viewBox').split(' ').map(Number)"
 
 
-@pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    """The page of a repetition."""
-    directory = tmp_path_factory.mktemp("page") / "rep-1"
-    simulate.write_run(directory, simulate.Scenario())
-    derive(directory)
-    return directory / "report.html"
-
-
 @pytest.fixture
-def page(browser, report):
-    """The browser with that page as a desktop shows it."""
-    browser.errors()
-    browser.open(report)
+def page(browser, drawn):
+    """The browser with a repetition's page as a desktop shows it."""
+    browser.open(drawn[0] / "report.html")
     return browser
 
 
@@ -70,14 +59,6 @@ for (const svg of shown) {
 return [...sizes.sort((a, b) => a[0] - b[0])[0], sizes.filter(size => size[1].includes(" ")).length];
 """
 )
-CUT_OFF = """
-return [...document.querySelectorAll("table, .picture svg")].filter(part => {
-  if (!part.getClientRects().length) return false;
-  for (let at = part.parentElement; at; at = at.parentElement)
-    if (["auto", "scroll"].includes(getComputedStyle(at).overflowX)) return false;
-  return part.getBoundingClientRect().right > document.documentElement.clientWidth + 1;
-}).map(part => part.outerHTML.slice(0, 80));
-"""
 OUT_OF_REACH = """
 const scrolls = part => ["auto", "scroll"].includes(getComputedStyle(part).overflowX);
 return [...document.querySelectorAll("body *")].filter(
@@ -86,30 +67,13 @@ return [...document.querySelectorAll("body *")].filter(
 """
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, False), (390, True), (768, False), (1280, False), (1280, True)])
-def test_report__is_whole_and_readable_on_every_screen(browser, report, width, dark):
-    browser.errors()
-    browser.open(report, width, dark)
-    pictures = browser.pictures()
-    assert len(pictures) == len(NAMES)
-    assert all(picture["colours"] > 5 and picture["wide"] > 300 and picture["high"] > 80 for picture in pictures)
-    assert browser.overflow() <= 0
-    assert (browser.brightness() < 0.35) == dark
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (390, True), (1280, False)])
+def test_report__is_whole_and_readable_on_every_screen(browser, drawn, width, dark):
+    assert browser.whole(drawn[0] / "report.html", width, dark) == len(NAMES)
     size, where, of_figures = browser.run(LEAST_TEXT)
     assert size >= 9, where
     assert of_figures > 10 * len(NAMES)
-    assert browser.run(CUT_OFF) == []
     assert browser.run(OUT_OF_REACH) == []
-    assert browser.errors() == []
-
-
-def test_report__shows_its_figures_without_scripts(browser, report):
-    browser.open(report, script=False)
-    # No script can inspect the page now, so the test judges a screenshot.
-    assert len(browser.screenshot(whole=True)) > 100_000
-    browser.command("Emulation.setScriptExecutionDisabled", value=False)
-    assert browser.run("return document.querySelectorAll('.tools').length") == 0
-    assert browser.run("return document.querySelector('.picture svg').getBoundingClientRect().width") > 300
 
 
 def test_report__prints_whole_figures_and_no_buttons(page):
@@ -150,12 +114,3 @@ def test_embed__refuses_files_that_are_no_figure(tmp_path):
         (tmp_path / "a.svg").write_text(text)
         with pytest.raises(InputError):
             embed(tmp_path / "a.svg")
-
-
-def test_glossary__has_every_term_of_the_document_as_plain_text() -> None:
-    from analysis.report.page import glossary
-
-    found = dict(glossary.terms())
-    assert len(found) == glossary.GLOSSARY.read_text().count("\n| **")
-    assert found["virtual time"].endswith("no frame is late (virtual-time.md)")
-    assert not any(mark in text for text in found.values() for mark in ("`", "**", "]("))

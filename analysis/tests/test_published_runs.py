@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Published runs: a paper's figures are the same without the results, and publishing writes only what was measured
-anew.
+anew. The committed pages are current. The stored runs that a figure selects.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,14 +16,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from analysis.papers import publish, published
+from analysis.papers import document, draw, look, publish, published, registry
 from analysis.papers.paper import Paper, PaperFigure
-from analysis.papers.paper_runs import PaperRun, PaperRuns
+from analysis.papers.paper_runs import EARLIER, NOT_VALID, LeftOut, PaperRun, PaperRuns
 from analysis.papers.published import PublishedRuns
+from analysis.papers.spang2021 import PAPER
 from analysis.results import distributions
 from analysis.results.summary import summarize
 from analysis.tests import sweeps
+from experiments.commands.figures import conditions
 from lib.errors import InputError
+from runs import plan_file
 
 DEPTH, WINDOW = "queue_depth_packets", "in_flight_packets"
 
@@ -147,3 +153,122 @@ def test_published_runs__that_are_damaged_are_one_line(paper, results, tmp_path,
         path.write_bytes(damage)
     with pytest.raises(InputError, match=rf"^{path}: "):
         PublishedRuns(tmp_path / "docs")
+
+
+# The committed pages are current --------------------------------------------------------------------------------------
+
+
+RESULTS = Path(__file__).resolve().parents[2] / "docs/results"
+PAPERS = registry.installed()
+SLOW = ("5a", "arrival")  # their fits take half a minute; test_figures_of_sweeps.py fits fewer points
+REFRESH = "publish again: make figures PAPER={} RUNS=published DRAW=only PUBLISH=1"
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
+def test_page__has_the_reasons_word_for_word_and_every_figure(paper: Paper) -> None:
+    refresh = REFRESH.format(paper.key)
+    page = (RESULTS / paper.page_name).read_text(encoding="utf-8")
+    reasons = document.read_reasons(RESULTS / paper.reasons_name)
+    assert {document.IN_SHORT, document.DIFFERENCES, document.RUNS} < set(reasons)
+    assert [title for title, text in reasons.items() if f"\n\n{text}\n\n" not in page] == [], refresh
+    shown = set(re.findall(r"\]\(([^)#]+?\.(?:svg|csv))\)", page))
+    kinds = [(figure.name, ("csv",) if figure.is_table else ("csv", "svg")) for figure in paper.figures]
+    kinds += [(f"{figure.name}-points", ("csv",)) for figure in paper.figures if figure.points]
+    assert shown == {f"{paper.key}/{name}.{kind}" for name, of in kinds for kind in of}, refresh
+    assert {path.name for path in (RESULTS / paper.key).iterdir()} == {Path(name).name for name in shown}, refresh
+
+
+def measured(path: Path) -> dict[str, tuple[object, ...]]:
+    """The measured numbers of a figure's CSV, by their names. What people read off the paper is not measured."""
+    rows = pl.read_csv(path, infer_schema_length=None).filter(pl.col("measured").is_not_null())
+    return {row[0]: row[1:] for row in rows.drop("paper", "why").iter_rows()}
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
+def test_published_runs__give_the_numbers_of_the_figures(
+    paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without figures that also need runs of which only the rows are published."""
+    monkeypatch.setattr(look, "render", lambda *_: None)
+    stored = PublishedRuns(RESULTS / paper.published_name)
+    runs = PaperRuns(paper, tmp_path, conditions=conditions(paper), published=stored)
+    lacking = ";".join(stored.without_answers[published.FIGURES]).split(published.SEPARATOR)
+    other = []
+    for figure in paper.figures:
+        if figure.word not in (*lacking, *SLOW):
+            draw.draw_one(runs, tmp_path, figure)
+            now, was = (measured(path / f"{figure.name}.csv") for path in (tmp_path, RESULTS / paper.key))
+            other += [(figure.name, what) for what, numbers in now.items() if was.get(what) != numbers]
+            other += [(figure.name, "no number")] * (bool(was) > bool(now))
+    assert other == [], REFRESH.format(paper.key)
+
+
+# The stored runs that a figure selects --------------------------------------------------------------------------------
+
+
+KERNEL = {"hosts": {"sender": {"congestion_controls": ["reno", "cubic"]}}, "git": {"commit": "0123456789ab"}}
+
+
+@pytest.fixture
+def some(tmp_path, known_runs):
+    """A sweep of two valid runs and an invalid one, and a short sweep of one run."""
+    analysis = known_runs("two_flows").analysis
+    for sweep, job, valid in [
+        ("spang2021-some", "reno-2-r2", True),
+        ("spang2021-some", "reno-2-r1", True),
+        ("spang2021-some", "reno-2-r3", False),
+        ("spang2021-some-smoke", "reno-2-r1", True),
+    ]:
+        directory = tmp_path / sweep / "runs" / job / "rep-1"
+        directory.mkdir(parents=True)
+        summary = summarize(analysis) | {"valid": valid, "reasons": [] if valid else ["a postcard was lost"]}
+        (directory / "summary.json").write_text(json.dumps(summary))
+        (directory / "environment.json").write_text(json.dumps(KERNEL))
+        distributions.distributions(analysis).write_parquet(directory / distributions.NAME)
+    return tmp_path
+
+
+def test_select__gives_valid_runs_by_repetition_and_remembers_the_others(some):
+    runs = PaperRuns(PAPER, some)
+    assert [run.name for run in runs.select("some", cc="reno", flows=2)] == ["reno-2-r1", "reno-2-r2"]
+    assert [run["sweep"] for run in PaperRuns(PAPER, some, smoke=True).select("some")] == ["spang2021-some-smoke"]
+    assert runs.select("some", cc="cubic") == runs.select("some", pl.col("flows") > 2) == runs.select("other") == []
+    provenance = runs.provenance()
+    assert provenance["used"] == ["spang2021-some/reno-2-r1", "spang2021-some/reno-2-r2"]
+    assert provenance["left_out"] == [LeftOut("spang2021-some/reno-2-r3", "a postcard was lost", NOT_VALID)]
+    assert (provenance["clocks"], provenance["commits"]) == (["real"], ["0123456789"])
+    # Without a run: an algorithm that no kernel has, or a run that was not done.
+    assert runs.controls("some") == {"reno", "cubic"}
+    assert runs.absence("some", "bbr2") == "BBRv2: not measured,\nno kernel at hand has it"
+    assert runs.absence("some", "cubic") == "Cubic: no valid run"
+    assert runs.absence("other", "bbr2") == "BBRv2: no valid run"
+
+
+def test_distribution__is_of_one_flow_or_of_all(some):
+    run = PaperRuns(PAPER, some).select("some")[0]
+    by_flow = run.distributions_of_flows("in_flight_packets")
+    assert list(by_flow) == [0, 1]
+    each = [Counter(dict(zip(*by_flow[flow], strict=True))) for flow in (0, 1)]
+    values, counts = run.distribution("in_flight_packets")
+    assert (values[1:] > values[:-1]).all()
+    assert dict(zip(values, counts, strict=True)) == each[0] + each[1]
+    with pytest.raises(InputError, match=r"reno-2-r1/rep-1/postcards\.parquet: .*; run the sweep again"):
+        run.table("postcards")
+
+
+def test_select__leaves_out_runs_of_an_earlier_spec(some):
+    directory = some / "spang2021-some"
+    spec = json.loads((directory / "runs/reno-2-r1/rep-1/summary.json").read_text())["spec"]
+    plan: dict[str, Any] = {
+        "sweep": {"search": None},
+        "jobs": {"reno-2-r1": {"spec": spec | {"seed": 1, "buffer_given": "1bdp"}}},
+    }
+    for change, earlier in (({}, 0), ({"rtt_ns": 1}, 3)):
+        plan["jobs"]["reno-2-r1"]["spec"] |= change
+        plan_file.write(directory, plan)
+        runs = PaperRuns(PAPER, some)
+        runs.select("some", cc="reno", flows=2)
+        assert sum(run.kind == EARLIER for run in runs.left_out.values()) == earlier
+    plan["sweep"]["search"] = {"key": "buf"}
+    plan_file.write(directory, plan)
+    assert len(PaperRuns(PAPER, some).select("some", cc="reno", flows=2)) == 2

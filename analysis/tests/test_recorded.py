@@ -18,8 +18,7 @@ import pytest
 
 from analysis.replay import derive as derive_module
 from analysis.replay.replay import _comparison
-from analysis.tests import campaign, recordings
-from bufferscope.__main__ import main
+from analysis.tests import campaign, damages, recordings
 
 DRAWN = (".html", ".svg", ".png")
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -42,16 +41,10 @@ def test_recorded_run__gives_the_recorded_numbers(kind, tmp_path):
     assert [line for line in lines if not line.split(": ")[0].endswith(DRAWN)] == []
 
 
-def _files(directory: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
-
-
-def test_replay__elsewhere_gives_the_same_bytes(fresh, tmp_path):
-    directory = fresh()
-    assert main(["replay", str(directory)]) == 0
-    before = _files(directory)
+def test_replay__elsewhere_gives_the_same_bytes(drawn, tmp_path):
+    before = damages.files(drawn[0])
     assert any(file.endswith(".png") for file in before)
-    copy = Path(shutil.copytree(directory, tmp_path / "another place/rep-1"))
+    copy = Path(shutil.copytree(drawn[0], tmp_path / "another place/rep-1"))
     setpriv = shutil.which(POWERLESS[0])
     drop = [setpriv, *POWERLESS[1:]] if os.geteuid() == 0 and setpriv else []
     done = subprocess.run(
@@ -60,7 +53,7 @@ def test_replay__elsewhere_gives_the_same_bytes(fresh, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "files are byte for byte what they were" in done.stdout
-    after = _files(copy)
+    after = damages.files(copy)
     assert after.keys() == before.keys()
     assert [file for file, data in after.items() if data != before[file]] == []
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from analysis.exporting import telemetry_report
 from analysis.judge import trace_clock
@@ -26,6 +25,7 @@ from analysis.read.recount import recount
 from analysis.replay.derive import derive
 from analysis.tests import as_tofino, simulate
 from analysis.tests.as_tofino import Clock, by_number
+from analysis.tests.documents import change_spec
 from analysis.tests.recordings import RECORDED
 from analysis.tests.test_validity import unnamed
 from analysis.whatif import queue
@@ -33,7 +33,6 @@ from analysis.whatif.results import what_if
 from lib.errors import InputError
 from model.experiment import Experiment
 from wire import wire
-from wire.wire import read_blocks
 
 CARD = wire.POSTCARD.const
 
@@ -208,14 +207,11 @@ def on_sender(mono_ns: Any) -> Any:
 def apart(directory: Path) -> Path:
     """The recorded run, with the sender's files on the sender's clock."""
     shutil.copytree(RECORDED / "real/rep-1", directory)
-    spec = yaml.safe_load((directory / "spec.yaml").read_text()) | {"machines": MACHINES}
-    (directory / "spec.yaml").write_text(yaml.safe_dump(spec))
-    blocks = read_blocks((directory / "tcp.bst").read_bytes(), KIND)
+    change_spec(directory, machines=MACHINES)
+    blocks = wire.read_blocks((directory / "tcp.bst").read_bytes(), KIND)
     records = np.concatenate([np.frombuffer(block.payload, wire.STORED_TCP_RECORD) for block in blocks])
     records["mono_ns"] = on_sender(records["mono_ns"].astype(np.int64))
-    rows = [record.tobytes() for record in records]
-    version = wire.TCP_RECORD.const["TCP_RECORD_VERSION"]
-    (directory / "tcp.bst").write_bytes(simulate.blocks(KIND, version, rows))
+    simulate.write_trace(directory, [record.tobytes() for record in records])
     for name in ("traffic.json", "idle_rtt.json"):
         document = json.loads((directory / name).read_text())
         (directory / name).write_text(json.dumps(stretched(document)))
@@ -254,8 +250,7 @@ def test_clocks_hours_apart__are_joined_within_the_stated_uncertainty(tmp_path: 
 def test_clock_of_one_machine__is_taken_as_it_is(tmp_path: Path) -> None:
     """The sender is the switch's machine: its trace and the switch's stamps have one clock."""
     directory = Path(shutil.copytree(RECORDED / "real/rep-1", tmp_path / "rep-1"))
-    spec = yaml.safe_load((directory / "spec.yaml").read_text()) | {"machines": MACHINES | {"sender": "a"}}
-    (directory / "spec.yaml").write_text(yaml.safe_dump(spec))
+    change_spec(directory, machines=MACHINES | {"sender": "a"})
     run, truth = load(directory), load(RECORDED / "real/rep-1")
     assert run.clock is None
     assert np.array_equal(run.postcards["enqueue_mono_ns"], truth.postcards["enqueue_mono_ns"])

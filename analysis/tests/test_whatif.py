@@ -6,17 +6,14 @@ an independent model.
 import html
 import json
 import os
-import shutil
 
 import polars as pl
 import pytest
-import yaml
 
 from analysis.tests import damages, simulate
+from analysis.tests.documents import change_spec
 from analysis.whatif import CAVEAT
 from bufferscope.__main__ import main
-from runs import record
-from runs.names import RECORD
 from softswitch.tests.fifo_model import fifo
 
 
@@ -99,21 +96,9 @@ def test_whatif__names_each_mistake(fresh, capsys):
         (line,) = capsys.readouterr().err.splitlines()
         assert words[-1].partition("=")[0] in line or "(99999999999 packets" in line
         assert not list(directory.glob("*whatif*"))
-    spec = yaml.safe_load((directory / "spec.yaml").read_text())
-    spec["imported"] = {"what": "x", "unknown_postcard_fields": ["sojourn_ns"]}
-    (directory / "spec.yaml").write_text(yaml.safe_dump(spec))
+    change_spec(directory, imported={"what": "x", "unknown_postcard_fields": ["sojourn_ns"]})
     assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
     assert "was imported from postcards without arrival times" in capsys.readouterr().err
-
-
-def test_whatif__of_a_repetition_without_a_spec_fails(fresh, capsys):
-    directory = fresh()
-    for spoil in ((directory / "spec.yaml").unlink, (directory / "spec.yaml").touch):
-        spoil()
-        for run in (directory, directory.parent):
-            assert main(["replay", f"RUN={run}", "BUF=5p"]) == 1
-            assert f"{directory / 'spec.yaml'}: " in capsys.readouterr().err
-    assert not list(directory.glob("*whatif*"))
 
 
 def test_whatif__whose_report_cannot_be_replaced_leaves_nothing(fresh, capsys, blank, monkeypatch):
@@ -151,31 +136,3 @@ def test_report__lists_what_ifs_and_a_replay_makes_the_same_page(fresh, capsys, 
     capsys.readouterr()
     assert main(["replay", f"RUN={directory}"]) == 0
     assert "files are byte for byte what they were" in capsys.readouterr().out
-
-
-def test_report__that_cannot_be_made_again_is_kept(fresh, capsys, blank):
-    directory = fresh()
-    assert main(["replay", f"RUN={directory}"]) == 0
-    before = (directory / "report.html").read_bytes()
-    (directory / "figures/utilization.svg").unlink()
-    assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
-    assert "figures/utilization.svg: missing, though digests.json has it; make replay" in capsys.readouterr().err
-    assert not list(directory.glob("*whatif*"))
-    assert (directory / "report.html").read_bytes() == before
-
-
-def test_what_if_of_another_run__is_refused(fresh, tmp_path, capsys, blank):
-    """A copied what-if, and one that lost its record, are refused."""
-    directories = [fresh(name).rename(tmp_path / name) for name in ("two_flows", "ecn")]
-    for directory in directories:
-        record.write_raw(directory, {})
-        assert main(["replay", f"RUN={directory}"]) == 0
-        whatif(directory, "BUF=5p")
-    mine, other = (directory / "whatif-1" for directory in directories)
-    for spoil in ((mine / RECORD).unlink, lambda: shutil.copytree(other, mine, dirs_exist_ok=True)):
-        spoil()
-        capsys.readouterr()
-        assert main(["replay", f"RUN={directories[0]}", "FORCE=1"]) == 1
-        (line,) = capsys.readouterr().err.splitlines()
-        assert f"{mine}: was not made from this run's raw files" in line
-        assert "remove this what-if, and ask for it again" in line
