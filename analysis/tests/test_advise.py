@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from analysis.advise import brief, loss_forms, memory, parameters
+from analysis.advise import brief, loss_forms, memory, parameters, rules
 from analysis.advise.evidence import Evidence, EvidenceRun
 from analysis.map import ratio
 from bufferscope.__main__ import main
@@ -130,6 +130,14 @@ def test_rules_that_need_a_word__are_named_without_it(advice):
         assert key not in by_key(document)
         assert any(word.partition("=")[0] in text for text in document["not_asked"])
         assert key in by_key(advice(word))
+
+
+def test_table__names_every_rule_with_its_source(capsys, tmp_path):
+    words = ["CC=bbr", "LOAD=0.5", "FLOW_SIZES=14p", "LOSING=3", "WINDOW=64kB", f"EVIDENCE={tmp_path}", "ADVISE=full"]
+    assert [main(["advise", *with_link(words), f"INPUT={into}"]) for into in ("1tbit", "1gbit")] == [0, 0]
+    table = capsys.readouterr().out
+    assert [rule.key for rule in rules.RULES if rule.name not in table or rule.source not in table] == []
+    assert all(said in table for said in ("1.25 GB", "10 Gbit", "not measured yet"))
 
 
 def test_extremes__have_an_answer(advice):

@@ -134,6 +134,19 @@ def test_capture__with_a_time_out_of_range_is_used_up_to_that_packet(tmp_path, r
     assert "damaged or cut off: a time of" in str(contents.damage)
 
 
+def test_pcapng__each_interface_has_its_own_resolution(tmp_path):
+    path, frames = tmp_path / "c.pcapng", pcapng.datagrams(np.frombuffer(ARTIFACT_CARD, np.uint8)[None], 4444)
+    with path.open("wb") as file:
+        pcapng.write_head(file)
+    head = path.read_bytes()
+    in_ns, in_us = (struct.pack("<HHB", 9, 1, resolution) for resolution in (9, 6))
+    second = head[int.from_bytes(head[4:8], "little") :].replace(in_ns, in_us)
+    packets = [pcapng.packets(frames, np.array([time])) for time in (FIRST_NS, FIRST_NS // 1000)]
+    packets[1][0, 8] = 1  # of the second interface
+    path.write_bytes(head + second + packets[0].tobytes() + packets[1].tobytes())
+    assert read(path).cards.columns["mono_ns"].tolist() == [FIRST_NS, FIRST_NS // 1000 * 1000]
+
+
 # Captures of the published artifact's postcards -----------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ import yaml
 
 from analysis.arithmetic.unwrap import switch_time
 from analysis.join.trace_by_flow import SEQUENCE_NUMBERS
+from analysis.judge.analyse import analyse
 from analysis.read import flows as flows_module
 from analysis.read.documents import Collector, Documents
 from analysis.read.flows import FlowTable
@@ -275,3 +276,12 @@ def test_source_without_windows__leaves_them_out_everywhere(fresh, known_runs, u
         assert flow["cwnd_packets_mean"] is flow["srtt_us_mean"] is None
         assert flow["retransmits"] is not None
     assert summary["valid"], summary["reasons"]
+
+
+def test_in_flight_from__names_the_estimate_if_only_retransmissions_have_all_fields(fresh, known_runs):
+    directory, known = fresh(), known_runs("two_flows")
+    _rewrite(directory, known, STOCK_PROBE | {"mss_bytes"}, set(FIELDS))
+    a = analyse(directory)
+    assert a.trace.in_flight_from == SEQUENCE_NUMBERS
+    assert a.segments.retransmits_untold == 0
+    assert a.segments.retransmits_unmatched == known.analysis.segments.retransmits_unmatched

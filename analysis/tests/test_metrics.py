@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Metrics computed again from the simulation's packets and trace records, by plain loops."""
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,6 +47,15 @@ def _wire(known):
     return left
 
 
+def _percentile(values, percent):
+    ordered = sorted(values)
+    return ordered[max(math.ceil(len(ordered) * percent / 100) - 1, 0)]
+
+
+def _in_flight(record):
+    return record["packets_out"] - record["sacked_out"] - record["lost_out"] + record["retrans_out"]
+
+
 def test_utilization__is_wire_bits_over_rate_times_time(known):
     a, scenario = known.analysis, known.scenario
     (start, end), rtt_ns = _window(known), known.scenario.rtt_ns
@@ -57,6 +67,34 @@ def test_utilization__is_wire_bits_over_rate_times_time(known):
     found = [a.utilization[name] for name in ("mean", "p01", "min", "window_s")]
     assert found == pytest.approx([mean, np.percentile(values, 1), min(values), width / 1e9], abs=1e-9)
     assert a.utilization["max"] <= 1 + 1e-9
+
+
+def test_queue_depth_and_counts__of_the_measurement_window(known):
+    a = known.analysis
+    cards = [card for card, _, _ in _arrivals(known) if card["enqueue_ns"] < a.window.end_ns]
+    for column in ("depth_packets", "depth_bytes"):
+        depth = [card[column] for card in cards]
+        got = metrics.queue_depth(a.queue, a.window, column)
+        assert (got["mean"], got["max"]) == (pytest.approx(sum(depth) / len(depth)), max(depth))
+        assert [got[f"p{p:02}"] for p in (1, 50, 99)] == [_percentile(depth, p) for p in (1, 50, 99)]
+    events = []
+    for card in known.truth.cards:
+        if not card["flags"] & DROPPED:
+            events += [(card["enqueue_ns"], 1), (card["enqueue_ns"] + card["sojourn_ns"], -1)]
+    area, level, before = 0, 0, a.window.start_ns
+    for ns, step in sorted(events):
+        at = min(max(ns, a.window.start_ns), a.window.end_ns)
+        area += level * (at - before)
+        level, before = level + step, at
+    area += level * (a.window.end_ns - before)
+    assert metrics.queue_depth(a.queue, a.window)["time_mean"] == pytest.approx(area / a.window.length_ns, rel=1e-9)
+    drops = sum(bool(card["flags"] & DROPPED) for card in cards)
+    marks = sum(bool(card["flags"] & simulate.CARD["POSTCARD_CE_MARKED"]) for card in cards)
+    got = metrics.counts(a.queue, a.window)
+    assert (got["arrivals"], got["drops"], got["marks"]) == (len(cards), drops, marks)
+    assert got["drop_fraction"] == pytest.approx(drops / len(cards))
+    busy = sum(card["depth_packets"] > 0 for card in cards)
+    assert got["queue_nonempty_fraction"] == pytest.approx(busy / len(cards))
 
 
 def test_goodput__is_new_payload_that_left(known):
@@ -83,6 +121,54 @@ def test_goodput__is_new_payload_that_left(known):
         for at in range(a.window.start_ns, a.window.end_ns - width + 1, known.scenario.rtt_ns)
     ]
     assert summary["goodput_p01_bps"] == pytest.approx(np.percentile(windows, 1))
+
+
+def test_flows__have_drops_and_windows_of_their_own(known):
+    a, summary = known.analysis, summarize(known.analysis)
+    assert [flow["id"] for flow in summary["flows"]] == list(range(known.scenario.flows))
+    arrivals = [(card, flow) for card, flow, _ in _arrivals(known) if card["enqueue_ns"] < a.window.end_ns]
+    for flow in summary["flows"][:4]:
+        mine = [card for card, index in arrivals if index == flow["id"]]
+        assert flow["packets"] == len(mine)
+        assert flow["drops"] == sum(bool(card["flags"] & DROPPED) for card in mine)
+        assert flow["marks"] == sum(bool(card["flags"] & simulate.CARD["POSTCARD_CE_MARKED"]) for card in mine)
+        records = sorted((r for r in known.truth.records if r["flow"] == flow["id"]), key=lambda r: r["mono_ns"])
+        inside = [r for r in records if a.window.start_ns <= r["mono_ns"] < a.window.end_ns]
+        assert flow["retransmits"] == sum(r["event"] == 2 for r in inside)
+        held = total = cwnd = 0
+        for record, after in zip(records, [*records[1:], {"mono_ns": a.window.end_ns}], strict=True):
+            span = min(after["mono_ns"], a.window.end_ns) - max(record["mono_ns"], a.window.start_ns)
+            if span > 0:
+                total += span
+                cwnd += span * record["cwnd_packets"]
+                held += span * _in_flight(record)
+        assert flow["cwnd_packets_mean"] == pytest.approx(cwnd / total)
+        assert flow["in_flight_packets_mean"] == pytest.approx(held / total)
+        assert flow["srtt_us_mean"] == known.scenario.rtt_ns // 1000 + 5
+        assert flow["rtt_min_us"] == known.scenario.rtt_ns // 1000
+        least = (known.scenario.rtt_ns + 8e9 * 1538 / known.scenario.rate_bps) / 1e3
+        assert flow["packet_rtt_us_p50"] is None or flow["packet_rtt_us_p50"] >= least
+
+
+def test_windows__of_all_flows(known):
+    """The aggregate window is the sum of the latest windows; Delta bounds the middle of all windows."""
+    a, n, bdp = known.analysis, known.scenario.flows, known.analysis.run.experiment.bdp_packets
+    latest: dict[int, tuple[int, int]] = {}
+    sums, windows = [], []
+    for record in sorted(known.truth.records, key=lambda record: record["mono_ns"]):
+        flight = _in_flight(record)
+        latest[record["flow"]] = (flight, record["cwnd_packets"])
+        sums.append(tuple(map(sum, zip(*latest.values(), strict=True))))
+        if record["event"] == 1 and a.window.start_ns <= record["mono_ns"] < a.window.end_ns:
+            windows.append(flight)
+    assert list(zip(a.windows.in_flight_packets.tolist(), a.windows.cwnd_packets.tolist(), strict=True)) == sums
+    low, high = _percentile(windows, 1), _percentile(windows, 99)
+    got = metrics.almost_fairness(a.run, a.trace, a.window, bdp)
+    assert (got["window_p01_packets"], got["window_p99_packets"]) == (low, high)
+    if low <= 0:
+        assert got["delta"] is None
+    else:
+        assert got["delta"] == pytest.approx(max(bdp / n / low, high / (bdp / n)))
 
 
 def test_loss_events__group_drops_by_the_longest_rtt(known):

@@ -177,6 +177,8 @@ def test_paper_in_a_folder__has_its_sweeps_run(folder, tmp_path, asked):
     (sweep,) = asked
     assert (sweep.name, sweep.points) == ("fill2026-depth-ns3", ({"flows": "4"},))
     assert (sweep.base["switch"], sweep.base["profile"]) == ("ns3", "paper")
+    assert refusal(folder, "SWITCH=process").startswith("SWITCH=process")
+    assert "leave CLOCK out" in refusal(folder, "SWITCH=ns3", "CLOCK=virtual")
     first_figure = read([f"PAPER={folder}", "FIGURE=1", f"RESULTS={tmp_path}"])
     assert figures.measure(first_figure, probe=lambda clock: Host(("reno",), netem=True, clock="virtual")) == 0
     assert (asked[1].name, asked[1].reps) == ("fill2026-depth", 1)

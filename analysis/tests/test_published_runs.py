@@ -26,7 +26,7 @@ from analysis.results.summary import summarize
 from analysis.tests import sweeps
 from experiments.commands.figures import conditions
 from lib.errors import InputError
-from runs import plan_file
+from runs import plan_file, run_table
 
 DEPTH, WINDOW = "queue_depth_packets", "in_flight_packets"
 
@@ -201,6 +201,19 @@ def test_published_runs__give_the_numbers_of_the_figures(
             other += [(figure.name, what) for what, numbers in now.items() if was.get(what) != numbers]
             other += [(figure.name, "no number")] * (bool(was) > bool(now))
     assert other == [], REFRESH.format(paper.key)
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
+def test_page__counts_the_runs_that_the_figures_use(paper: Paper) -> None:
+    used = published.rows(RESULTS / paper.published_name).filter(
+        pl.col(published.FIGURES) != "", ~pl.col("sweep").str.ends_with("-ns3")
+    )
+    if paper.second:  # the page counts the runs of the first set
+        used = used.filter(~pl.col("sweep").str.ends_with(paper.second.suffix))
+    page = (RESULTS / paper.page_name).read_text(encoding="utf-8")
+    assert f"\n\n{run_table.distinct(used.iter_rows(named=True))} valid runs in " in page, REFRESH.format(paper.key)
+    known = {figure.word for figure in paper.figures}
+    assert set(used[published.FIGURES].str.split(published.SEPARATOR).explode()) <= known
 
 
 # The stored runs that a figure selects --------------------------------------------------------------------------------
