@@ -108,6 +108,10 @@ _ALL = (
         starts_programs=True,
     ),
     Command(
+        "stf", "play p4c's STF programs for v1model, compiled by your p4c", "softswitch.stf.command",
+        "p4c/testdata/p4_16_samples", first=("programs",), starts_programs=True,
+    ),
+    Command(
         "bench", "measure the documentation's claims", "bench.command", "switch,targets SHORT=1", first=("parts",),
         starts_programs=True,
     ),

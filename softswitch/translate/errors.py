@@ -8,6 +8,7 @@ class Unsupported(Exception):
     """A construct that the soft switch does not have. `where` is FILE:LINE of the P4 source."""
 
     def __init__(self, where: str, construct: str, why: str) -> None:
+        self.construct = construct
         super().__init__(f"{where}: {construct} is not supported by the soft switch: {why}")
 
 
@@ -19,4 +20,5 @@ class ManyProblems(Exception):
     """All errors of a program."""
 
     def __init__(self, problems: list[Unsupported]) -> None:
+        self.problems = problems
         super().__init__("\n".join(dict.fromkeys(str(problem) for problem in problems)))
