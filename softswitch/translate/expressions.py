@@ -42,13 +42,13 @@ class Code:
 
 @dataclass(frozen=True)
 class Node:
-    op: str  # of the JSON, or: const leaf valid header bool
+    op: str  # of the JSON, or: const leaf varbit valid header bool
     args: tuple[Node, ...] = ()
     low: int = 0
     high: int = 0
     boolean: bool = False
     value: int = 0  # const, bool
-    text: str = ""  # leaf, valid: the C lvalue
+    text: str = ""  # leaf, varbit, valid: the C lvalue
     bits: int = 0  # width of a leaf, or of a cast's result
     signed: bool = False
     narrow: bool = False  # standard metadata or `valid`: the leaf's C type may be narrower than uint64_t
@@ -89,9 +89,13 @@ def storage(bits: int) -> str:
     return "uint64_t" if bits <= 64 else "uint128_t" if bits <= 128 else WIDE
 
 
+def _same_varbit(left: str, right: str) -> str:
+    return f"{left}_bytes == {right}_bytes && !__builtin_memcmp({left}, {right}, {left}_bytes)"
+
+
 def _same_field(left: str, right: str, member: HeaderField) -> str:
     if member.varbit_bytes:
-        return f"{left}_bytes == {right}_bytes && !__builtin_memcmp({left}, {right}, {left}_bytes)"
+        return _same_varbit(left, right)
     return f"{left} == {right}" if member.bits <= 128 else f"!p4_wide_compare({left}, {right})"
 
 
@@ -152,6 +156,8 @@ class Expressions:
 
     def _leaf_of(self, header: Header, member: HeaderField) -> Node:
         text = f"{header.c_text}.{member.c_name}"
+        if member.varbit_bytes:
+            return Node("varbit", text=text)
         low, high = (-(2 ** (member.bits - 1)), mask(member.bits - 1)) if member.signed else (0, mask(member.bits))
         return Node("leaf", (), low, high, False, 0, text, member.bits, member.signed, header.standard)
 
@@ -283,6 +289,9 @@ class Expressions:
         left, right = node.args
         if left.header and right.header:
             return self._same_header(left.header, right.header, node.op == "!=")
+        if left.op == right.op == "varbit":
+            text = _same_varbit(left.text, right.text)
+            return Code(f"!({text})" if node.op == "!=" else f"({text})", "bool", plain=True)
         if left.boolean:
             return Code(f"{self.boolean(left, where)} {node.op} {self.boolean(right, where)}", "bool")
         kind = self._type(min(left.low, right.low), max(left.high, right.high))

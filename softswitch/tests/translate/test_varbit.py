@@ -7,7 +7,7 @@ from pathlib import Path
 from .conftest import Switch
 from .fragments import ERRORS, assign, cut, do, extract, field, is_, named, number, op, program, state, std, when
 
-REMOVE, COPY, COMPARE, HASH, MOVE = range(1, 6)
+REMOVE, COPY, COMPARE, HASH, MOVE, COMPARE_DATA = range(1, 7)
 MAX_BYTES = 12
 
 
@@ -40,6 +40,12 @@ def write() -> Path:
                 is_(what, number(COMPARE)),
                 do("assign_header", named("header", "other"), named("header", "options")),
                 assign(result, op("b2d", None, op("==h", named("header", "other"), named("header", "options")))),
+            ),
+            *when(
+                is_(what, number(COMPARE_DATA)),
+                do("assign_header", named("header", "other"), named("header", "options")),
+                assign(field("other", "mark"), number(0x99)),
+                assign(result, op("b2d", None, op("and", is_(data, other), is_(field("other", "kind"), number(7))))),
             ),
             *when(
                 is_(what, number(HASH)),
@@ -90,6 +96,8 @@ def test_header__is_copied_compared_moved_and_removed(switch: Switch) -> None:
     assert switch.send_one(frame(COPY, data) + b"end") == expected(COPY, data) + copy + b"end"
     both = expected(COMPARE, data, result=1) + b"\x07" + data + b"\x08"
     assert switch.send_one(frame(COMPARE, data) + b"end") == both + b"end"
+    same = expected(COMPARE_DATA, data, result=1) + copy
+    assert switch.send_one(frame(COMPARE_DATA, data) + b"end") == same + b"end"
     assert switch.send_one(frame(MOVE, data) + b"end") == expected(MOVE, data, 2) + b"\0" + data + b"\0" + b"end"
     whole = expected(REMOVE, data, -2 - len(data))
     assert switch.send_one(frame(REMOVE, data) + b"end") == whole[: -2 - len(data)] + b"end"
