@@ -7,6 +7,7 @@ Tests and what-if replay (analysis/whatif) use it to run the core in virtual tim
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import subprocess
 from dataclasses import dataclass
@@ -82,7 +83,8 @@ def make(*words: str) -> None:
 def library(pipeline: str) -> ctypes.CDLL:
     """The core with a pipeline: "test" (written by hand), "p4" (our program), or the path of another program's JSON."""
     if pipeline.endswith(".json"):
-        name = f"softswitch-{Path(pipeline).stem}"
+        path = (ROOT / pipeline).resolve()  # programs in several directories may have the same name
+        name = f"softswitch-{path.stem}-{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
         make(f"P4_JSON={ROOT / pipeline}", f"PROGRAM_OBJ={BUILD}/obj/{name}", f"BIN={BUILD}/{name}", "library")
     else:
         name = "softswitch-test" if pipeline == "test" else "softswitch"

@@ -3,6 +3,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from p4src.compile.v1model import check
 from softswitch.library import ROOT
 from softswitch.translate.__main__ import main as translate
 
-from .conftest import HERE, PROGRAMS, compiled
+from .conftest import HERE, PROGRAMS, Switch, compiled
 
 SUPPORTED = sorted(path.stem for path in (PROGRAMS / "build").glob("*.json") if path.stem != "unsupported")
 
@@ -108,3 +109,12 @@ def test_bad_input__is_one_line_and_writes_nothing(tmp_path: Path, capsys: pytes
         message = capsys.readouterr().err
         assert message.count("\n") == 1
         assert message.startswith(named)
+
+
+def test_library__is_of_the_program_in_its_directory(tmp_path: Path) -> None:
+    for name in ("stamps", "names"):
+        (tmp_path / name).mkdir()
+        for path in compiled(name)[0].parent.glob(f"{name}.*"):
+            shutil.copy(path, tmp_path / name / f"same{path.suffix}")
+    tables = [Switch(tmp_path / name / "same.json").do("table list") for name in ("stamps", "names")]
+    assert tables[0] != tables[1]
