@@ -5,6 +5,9 @@
 six times as many. Frames are compared byte by byte, except fields that are read from a clock. Registers and counters
 are compared after each state, the depth histogram after the last. $DIFFERENTIAL=SEED:INDEX repeats the state of packet
 INDEX, from its first packet to packet INDEX, and compares registers and counters after each packet.
+
+Small programs of ours (differential/programs) do the same for constructs that bufferscope's program has not, with 120
+packets each, or $DIFFERENTIAL_PACKETS.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +31,8 @@ from softswitch.tests.differential.compare import (
     case_of,
     state_of,
 )
+from softswitch.tests.differential.program_pair import PACKETS_PER_STATE, ProgramPair
+from softswitch.tests.differential.programs import HERE, PROGRAMS
 from softswitch.tests.differential.states import State
 
 SEED = 1
@@ -34,11 +40,24 @@ SEEDS_OF_THE_LONG_RING = range(2, 8)
 STATES = 300
 
 
+PROGRAM_PACKETS = int(os.environ.get("DIFFERENTIAL_PACKETS", "120"))
+
+
 @pytest.fixture(scope="module")
 def bmv2() -> Iterator[bmv2_target.Bmv2]:
+    yield from running(bmv2_target.JSON)
+
+
+@pytest.fixture
+def bmv2_with(request: pytest.FixtureRequest) -> Iterator[bmv2_target.Bmv2]:
+    """BMv2 with the program that is the test's parameter `name`."""
+    yield from running(HERE / "build" / f"{request.getfixturevalue('name')}.json")
+
+
+def running(program: Path) -> Iterator[bmv2_target.Bmv2]:
     if reason := bmv2_target.why_not():
         pytest.skip(f"bmv2: {reason}")
-    with bmv2_target.Bmv2() as switch:
+    with bmv2_target.Bmv2(program) as switch:
         yield switch
 
 
@@ -62,6 +81,35 @@ def compare_seed(bmv2: bmv2_target.Bmv2, seed: int) -> None:
     counted = run(bmv2, seed, 0, STATES_WITHOUT_MIRROR) + run(bmv2, seed, STATES_WITHOUT_MIRROR, STATES)
     assert counted["packets"] == STATES * FRAMES_PER_STATE >= 5000
     assert min(counted.values()) > 100, "at least one kind of output occurred too rarely"
+
+
+@pytest.mark.software
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs__give_the_same_frames_and_registers(name, bmv2_with):
+    seed, _, wanted = os.environ.get("DIFFERENTIAL", f"{SEED}:").partition(":")
+    first, end = (0, PROGRAM_PACKETS) if not wanted else (0, int(wanted) + 1)
+    if wanted:
+        first = int(wanted) // PACKETS_PER_STATE * PACKETS_PER_STATE
+    counted: Counter[str] = Counter()
+    for start in range(first, end, PACKETS_PER_STATE):
+        pair = ProgramPair(bmv2_with, name, int(seed), start // PACKETS_PER_STATE)
+        for index in range(start, min(start + PACKETS_PER_STATE, end)):
+            pair.compare(case := pair.case(index))
+            if wanted:
+                pair.compare_registers(case)
+        pair.compare_registers(case)
+        counted += pair.counted
+    assert counted["packets"] == end - first
+    assert wanted or counted["frames"] > counted["packets"] / 4, "too few packets leave"
+
+
+@pytest.mark.software
+@pytest.mark.parametrize("name", ["resubmit"])
+def test_programs__in_different_states_are_seen_as_different(name, bmv2_with):
+    pair = ProgramPair(bmv2_with, name, SEED, 0)
+    pair.soft.core.set("register write credits 3 77")
+    with pytest.raises(Different, match=r"credits\[3\]: soft 77"):
+        pair.compare_registers(pair.case(0))
 
 
 @pytest.mark.software

@@ -57,57 +57,31 @@ def case_of(seed: int, index: int, state: State) -> Case:
     return Case(seed, index, port, frames.frame(chance, mac.to_bytes(6, "big"), index))
 
 
-class Pair:
-    """Both switches in the same state."""
+class Comparison:
+    """A program on both switches, in the same state. A subclass says when BMv2 is done with a packet."""
 
-    def __init__(self, bmv2: Bmv2) -> None:
+    ports: tuple[int, ...] = ATTACHED  # of which frames are compared
+    test = ""  # the options of pytest that select the test
+
+    def __init__(self, bmv2: Bmv2, soft: SoftCore) -> None:
         self.bmv2 = bmv2
-        self.soft = SoftCore((*ATTACHED, MARKER_PORT, *UNATTACHED))
-        self.soft.count_by_the_program()  # as on BMv2, so that both switches compute lengths alike
-        self.bmv2.control.reset()
-        self._state: State | None = None
-        self._markers = 0
+        self.soft = soft
         self.counted: Counter[str] = Counter()
-
-    def set(self, state: State) -> None:
-        for switch in (self.soft.control, self.bmv2.control):
-            state.apply(switch, self._state)
-        self._state = state
 
     def compare(self, case: Case) -> None:
         """Raises Different if the output frames differ."""
         expected = self._soft_outputs(case)
         outputs = self._bmv2_outputs(case, expected)
         self._count(case, expected)
-        if self._masked(case, outputs) != self._masked(case, expected):
+        if self._comparable(case, outputs) != self._comparable(case, expected):
             raise Different(self._report(case, expected, outputs, "frames differ"))
-
-    def compare_registers(self, case: Case) -> None:
-        """Raises Different if one of REGISTERS differs, or a counter of a port in use, except depth_histogram.
-
-        `case`: the packet sent last.
-        """
-        soft, bmv2 = self._memory(self.soft.control), self._memory(self.bmv2.control)
-        if soft != bmv2:
-            wrong = [
-                f"{key}: soft {soft.get(key)}, BMv2 {bmv2.get(key)}"
-                for key in sorted(soft | bmv2)
-                if soft.get(key) != bmv2.get(key)
-            ]
-            raise Different(self._report(case, {}, {}, "registers or counters differ: " + "; ".join(wrong[:20])))
-
-    def compare_histograms(self) -> None:
-        """Compares all buckets of depth_histogram of all PORTS."""
-        for port in PORTS:
-            soft, bmv2 = self.soft.control.histogram(port), self.bmv2.control.histogram(port)
-            assert soft == bmv2, f"depth_histogram of port {port}: soft {soft}, BMv2 {bmv2}"
 
     def _soft_outputs(self, case: Case) -> Outputs:
         already = len(self.soft.outputs())
         self.soft.send((case.index + 1) * PACKET_SPACING_NS, case.port, case.frame)
         outputs: Outputs = {}
         for port, frame in self.soft.outputs()[already:]:
-            if port in ATTACHED:
+            if port in self.ports:
                 outputs.setdefault(port, []).append(frame)
         return outputs
 
@@ -120,14 +94,82 @@ class Pair:
             for port, frame in received:
                 outputs.setdefault(port, []).append(frame)
             missing -= len(received)
-        if not expected:
-            self._wait_for_silence(case, outputs)
+        self._wait_until_done(case, expected, outputs)
         return outputs
 
-    def _wait_for_silence(self, case: Case, outputs: Outputs) -> None:
-        """Ingress is done when a marker behind the packet comes out; egress when the departures equal the soft
-        switch's.
+    def _wait_until_done(self, case: Case, expected: Outputs, outputs: Outputs) -> None:
+        """Adds frames that came meanwhile to `outputs`."""
+        raise NotImplementedError
+
+    def _comparable(self, case: Case, outputs: Outputs) -> Outputs:
+        raise NotImplementedError
+
+    def _count(self, case: Case, expected: Outputs) -> None:
+        """Counts each kind of output, so that a run can show that every kind occurred."""
+        raise NotImplementedError
+
+    def _state_lines(self) -> list[str]:
+        """The state, to set it up by hand."""
+        raise NotImplementedError
+
+    def compare_memory(self, case: Case, soft: dict[str, int], bmv2: dict[str, int]) -> None:
+        """Raises Different if registers or counters differ. `case`: the packet sent last."""
+        if soft != bmv2:
+            wrong = [
+                f"{key}: soft {soft.get(key)}, BMv2 {bmv2.get(key)}"
+                for key in sorted(soft | bmv2)
+                if soft.get(key) != bmv2.get(key)
+            ]
+            raise Different(self._report(case, {}, {}, "registers or counters differ: " + "; ".join(wrong[:20])))
+
+    def _report(self, case: Case, expected: Outputs, outputs: Outputs, what: str) -> str:
+        again = f"pytest softswitch/tests/test_differential.py{self.test}, DIFFERENTIAL={case.seed}:{case.index}"
+        return "\n".join(
+            [
+                f"{what}. Again: {again}",
+                f"packet {case.index} into port {case.port}: {case.frame.hex()}",
+                "state:",
+                *(f"  {line}" for line in self._state_lines()),
+                *_described("soft switch sent", expected),
+                *_described("BMv2 sent", outputs),
+            ]
+        )
+
+
+class Pair(Comparison):
+    """Both switches with our own program, in the same state."""
+
+    def __init__(self, bmv2: Bmv2) -> None:
+        super().__init__(bmv2, SoftCore((*ATTACHED, MARKER_PORT, *UNATTACHED)))
+        self.soft.count_by_the_program()  # as on BMv2, so that both switches compute lengths alike
+        self.bmv2.control.reset()
+        self._state: State | None = None
+        self._markers = 0
+
+    def set(self, state: State) -> None:
+        for switch in (self.soft.control, self.bmv2.control):
+            state.apply(switch, self._state)
+        self._state = state
+
+    def compare_registers(self, case: Case) -> None:
+        """Raises Different if one of REGISTERS differs, or a counter of a port in use, except depth_histogram.
+
+        `case`: the packet sent last.
         """
+        self.compare_memory(case, self._memory(self.soft.control), self._memory(self.bmv2.control))
+
+    def compare_histograms(self) -> None:
+        """Compares all buckets of depth_histogram of all PORTS."""
+        for port in PORTS:
+            soft, bmv2 = self.soft.control.histogram(port), self.bmv2.control.histogram(port)
+            assert soft == bmv2, f"depth_histogram of port {port}: soft {soft}, BMv2 {bmv2}"
+
+    def _wait_until_done(self, case: Case, expected: Outputs, outputs: Outputs) -> None:
+        """If no frame leaves, ingress is done when a marker behind the packet comes out, and egress when the departures
+        equal the soft switch's.
+        """
+        if expected:
+            return
         self._markers += 1
         marker = MARKER_MAC.to_bytes(6, "big") + bytes(6) + b"\x88\xb6" + self._markers.to_bytes(46, "big")
         self.bmv2.ports.send(case.port, marker)
@@ -153,7 +195,7 @@ class Pair:
                     memory[f"{name}[{port}].packets"], memory[f"{name}[{port}].bytes"] = count.packets, count.bytes
         return memory
 
-    def _masked(self, case: Case, outputs: Outputs) -> Outputs:
+    def _comparable(self, case: Case, outputs: Outputs) -> Outputs:
         return {port: [self._without_clock(case, port, frame) for frame in out] for port, out in outputs.items()}
 
     def _without_clock(self, case: Case, port: int, frame: bytes) -> bytes:
@@ -186,7 +228,6 @@ class Pair:
         return start if frame[start] == POSTCARD.const["POSTCARD_VERSION"] else None
 
     def _count(self, case: Case, expected: Outputs) -> None:
-        """Counts each kind of output, so that a run can show that every kind occurred."""
         assert self._state
         for port, out in expected.items():
             for frame in out:
@@ -201,18 +242,9 @@ class Pair:
         self.counted["silent"] += not expected
         self.counted["packets"] += 1
 
-    def _report(self, case: Case, expected: Outputs, outputs: Outputs, what: str) -> str:
+    def _state_lines(self) -> list[str]:
         assert self._state
-        return "\n".join(
-            [
-                f"{what}. Again: pytest softswitch/tests/test_differential.py, DIFFERENTIAL={case.seed}:{case.index}",
-                f"packet {case.index} into port {case.port}: {case.frame.hex()}",
-                "state:",
-                *(f"  {line}" for line in self._state.lines()),
-                *_described("soft switch sent", expected),
-                *_described("BMv2 sent", outputs),
-            ]
-        )
+        return self._state.lines()
 
 
 def _described(who: str, outputs: Outputs) -> list[str]:
