@@ -29,7 +29,7 @@ def measure(short: bool) -> list[BenchRow]:
     return [
         BenchRow("analysis: load, join, Parquet of 10 M x 5 M rows", sorted(seconds)[runs // 2], "s", must=10,
             better="lower", samples=seconds, note=f"rows written: {results[0]['rows']}"),
-        BenchRow("analysis: memory for that", max(gigabytes), "GB", must=3, better="lower", samples=gigabytes),
+        BenchRow("analysis: memory for that", max(gigabytes), "GB", must=1, better="lower", samples=gigabytes),
     ]  # fmt: skip
 
 

@@ -37,7 +37,7 @@ CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
 TCP_FIN, TCP_SYN = 0x01, 0x02
 NONE = -1  # in place of a row number
-ROW = np.int32  # type of row numbers: more than 2^31 rows would not fit in memory anyway
+ROW = np.int32  # of row numbers: 2^31 trace records would be 335 GB
 SLAB_PACKETS = 1 << 19  # a slab takes about 100 MB
 
 
@@ -60,6 +60,7 @@ class Segments:
     retransmits_untold: int = 0  # retransmit records without sequence numbers, which cannot match a packet
 
 
+CARD_COLUMNS = ("flags", "flow", "tcp_seq", "tcp_flags", "packet_bytes", "enqueue_mono_ns", LINK_LOST)
 COLUMNS = {
     "rows": np.int64, "seq": np.int64, "payload_bytes": np.uint16, "new_bytes": np.uint16, "retransmission": np.bool_,
     "reordered": np.bool_, "trace_row": ROW, "ack_row": ROW, "retransmit_row": ROW,
@@ -107,7 +108,7 @@ def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
     trace = trace_by_flow(run)
     headers, first, last_ack_row = HeaderBytes(flows), _First(flows), np.full(flows, NONE)
     for part in slabs(len(queue["flags"])):
-        cards = _tcp_cards(queue, part)
+        cards = _tcp_cards(queue, part, "flow", "tcp_seq", "tcp_flags", "packet_bytes", "enqueue_mono_ns")
         groups = Groups.of(cards["flow"])
         cards = {name: column[groups.rows] for name, column in cards.items()}
         control = (cards["tcp_flags"] & (TCP_SYN | TCP_FIN)) != 0
@@ -120,7 +121,7 @@ def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
     file = ColumnFile(run.directory, {name: np.dtype(kind) for name, kind in COLUMNS.items()}, len(queue["flags"]))
     joined = _Join(file, header, first, headers.seen, last_ack_row)
     for packets, records in _slabs(queue["enqueue_mono_ns"], run.tcp["mono_ns"]):
-        joined.add(_tcp_cards(queue, packets), packets.start, rows_of(run.tcp, records), records.start)
+        joined.add(_tcp_cards(queue, packets, *CARD_COLUMNS), packets.start, rows_of(run.tcp, records), records.start)
     columns: dict[str, Any] = dict(file.columns())
     result = Segments(**columns, header_bytes=header.astype(np.uint8), skipped=joined.skipped)
     result.retransmits_untold = joined.retransmits_untold
@@ -129,12 +130,13 @@ def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
     return result, trace
 
 
-def _tcp_cards(queue: Columns, part: slice) -> Columns:
+def _tcp_cards(queue: Columns, part: slice, *names: str) -> Columns:
     """The TCP packets among some rows of the queue; `row` counts from the first of these rows."""
-    names = ("flags", "flow", "tcp_seq", "tcp_flags", "packet_bytes", "enqueue_mono_ns", LINK_LOST)
+    rows = np.flatnonzero(queue["flags"][part] & CARD["POSTCARD_HAS_TCP"])
     cards = rows_of({name: queue[name] for name in names if name in queue}, part)
-    rows = np.flatnonzero(cards["flags"] & CARD["POSTCARD_HAS_TCP"])
-    return {"row": rows} | {name: column[rows] for name, column in cards.items()}
+    if len(rows) < part.stop - part.start:
+        cards = {name: column[rows] for name, column in cards.items()}
+    return {"row": rows} | cards
 
 
 def _acks(tcp: Columns) -> np.ndarray:

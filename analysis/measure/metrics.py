@@ -170,7 +170,8 @@ class LinkUsage:
             sent = ~dropped(cards)
             departure_ns = (cards["enqueue_mono_ns"] + cards["sojourn_ns"])[sent]
             file.append({"departure_ns": departure_ns, "bytes": rate.link_bytes(cards["packet_bytes"][sent])})
-        columns = sort_file(place, file.columns(), "departure_ns")
+        columns = file.columns()
+        sort_file(place, columns, "departure_ns")
         self.rate = rate
         self.departure_ns = columns["departure_ns"]
         self.bytes_before = sums_before(columns["bytes"], place)
@@ -406,7 +407,8 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
         cards = rows_of(queue, part)
         sent = np.flatnonzero(beside[cards["flow"]] & delivered(cards))
         add(part.start + sent, cards["packet_bytes"][sent].astype(np.int64) - headers[cards["flow"][sent]])
-    columns = sort_file(run.directory, file.columns(), "departure_ns")
+    columns = file.columns()
+    sort_file(run.directory, columns, "departure_ns")
     before = sums_before(columns["payload_bytes"], run.directory)
     result = Goodput(np.zeros(len(run.flows), dtype=np.int64), columns["departure_ns"], before, columns["flow"])
     result.bits_per_flow = result.bits_in(window)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, cast
@@ -18,7 +18,6 @@ from typing import IO, Any, cast
 import numpy as np
 
 SLAB_ROWS = 1 << 19  # a slab of postcards takes about 40 MB
-SAMPLE_ROWS = 1 << 12  # a sorted piece is cut at such steps only
 Columns = dict[str, np.ndarray]  # or Column, which acts like an array
 
 
@@ -64,9 +63,15 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
             written = os.pwrite(self._file.fileno(), data, at)
             data, at = data[written:], at + written
 
-    def __setitem__(self, rows: Any, values: Any) -> None:
-        """Writes rows that were written before, so that the disk has room for them."""
-        self._mapped()[rows] = values
+    def __setitem__(self, rows: np.ndarray, values: np.ndarray) -> None:
+        """Writes single rows, one value each. Not through a map, where a full disk would end the process."""
+        order = np.argsort(rows, kind="stable")
+        rows, values = rows[order], values[order]
+        for first in np.unique(rows // SLAB_ROWS) * SLAB_ROWS:
+            part = slice(*np.searchsorted(rows, (first, first + SLAB_ROWS)))
+            changed = self._read(int(rows[part][0]), int(rows[part][-1]) + 1)
+            changed[rows[part] - rows[part][0]] = values[part]
+            self.write(int(rows[part][0]), changed)
 
     def _read(self, first: int, last: int) -> np.ndarray:
         result = np.empty(max(last - first, 0), dtype=self.dtype)
@@ -83,7 +88,7 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
         if not self._rows:
             return np.empty(0, dtype=self.dtype)
         # Not np.memmap, whose results of indexing are maps, too.
-        return np.asarray(np.memmap(self._file, self.dtype, "r+", self._offset, (self._rows,)))
+        return np.asarray(np.memmap(self._file, self.dtype, "r", self._offset, (self._rows,)))
 
 
 class ColumnFile:
@@ -138,9 +143,26 @@ def kinds(columns: Columns) -> dict[str, np.dtype]:
     return {name: column.dtype for name, column in columns.items()}
 
 
-def slabs(rows: int, most: int = SLAB_ROWS, first: int = 0) -> Iterator[slice]:
-    """Slices of at most `most` of so many rows, from `first` on."""
+def slabs(rows: int, most: int = 0, first: int = 0) -> Iterator[slice]:
+    """Slices of at most `most` (0: SLAB_ROWS) of so many rows, from `first` on."""
+    most = most or SLAB_ROWS
     return (slice(at, min(at + most, rows)) for at in range(first, rows, most))
+
+
+def in_slabs(parts: Iterable[Columns]) -> Iterator[Columns]:
+    """The rows of parts, of which there is at least one, in slabs of SLAB_ROWS; the last slab has the rest."""
+    waiting: list[Columns] = []
+    for part in parts:
+        waiting.append(part)
+        while sum(len(next(iter(each.values()))) for each in waiting) > SLAB_ROWS:
+            joined = _joined(waiting)
+            yield rows_of(joined, slice(SLAB_ROWS))
+            waiting = [rows_of(joined, slice(SLAB_ROWS, None))]
+    yield _joined(waiting)
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def rows_of(columns: Columns, rows: slice) -> Columns:
@@ -148,44 +170,87 @@ def rows_of(columns: Columns, rows: slice) -> Columns:
     return {name: column[rows] for name, column in columns.items()}
 
 
-def sort(columns: Columns, by: str, then: str | None = None) -> Columns:
-    """All columns, in memory, sorted by column `by`, ties by column `then`, else in their order."""
-    times = columns[by]
+def order(columns: Columns, by: str, then: str | None = None) -> np.ndarray | None:
+    """The rows in the order of column `by`, ties in that of `then`, else as they are. None: they are in that order."""
+    times, result = columns[by], None
     step = np.diff(times)
     if (step < 0).any():
-        order = np.argsort(times, kind="stable")
-        columns = {name: column[order] for name, column in columns.items()}
-        step = np.diff(columns[by])
+        result = np.argsort(times, kind="stable")
+        times = times[result]
+        step = np.diff(times)
     if then is None or not (step == 0).any():
-        return columns
+        return result
     tied = np.flatnonzero(np.append(step == 0, False) | np.append(False, step == 0))
-    order = np.arange(len(times))
-    order[tied] = tied[np.lexsort((columns[then][tied], columns[by][tied]))]
-    return {name: column[order] for name, column in columns.items()}
+    depths = columns[then][tied] if result is None else columns[then][result[tied]]
+    of_tied = np.lexsort((depths, times[tied]))
+    if result is None and (np.diff(of_tied) == 1).all():
+        return None
+    result = np.arange(len(times)) if result is None else result
+    result[tied] = result[tied[of_tied]]
+    return result
 
 
-def sort_file(directory: Path, columns: Columns, by: str, then: str | None = None) -> Columns:
-    """Columns of a ColumnFile as `sort` has them, in the memory of some slabs: pieces are sorted where they are, then
-    merged into a new file.
+def sort(columns: Columns, by: str, then: str | None = None) -> Columns:
+    """All columns, in memory, in that order."""
+    rows = order(columns, by, then)
+    return columns if rows is None else {name: column[rows] for name, column in columns.items()}
+
+
+def sort_file(directory: Path, columns: Columns, by: str, then: str | None = None) -> None:
+    """Sorts columns of a ColumnFile in place, in the memory of some slabs: first pieces, then the stretches in which
+    rows of several pieces mix.
     """
-    rows = len(columns[by])
-    pieces = list(slabs(rows, SLAB_ROWS))
+    keys = {name: columns[name] for name in (by, then) if name}
+    pieces = list(slabs(len(columns[by])))
     for piece in pieces:
-        unsorted = rows_of(columns, piece)
-        is_sorted = sort(unsorted, by, then)
-        if is_sorted is not unsorted:
-            for name, values in is_sorted.items():
-                cast(Column, columns[name]).write(piece.start, values)
-    ends = [(int(columns[by][piece.start]), int(columns[by][piece.stop - 1])) for piece in pieces]
-    if all(last < first for (_, last), (first, _) in pairwise(ends)):
-        return columns
-    samples = np.sort(np.concatenate([columns[by][piece][::SAMPLE_ROWS] for piece in pieces]))
-    cuts = np.unique(samples[SLAB_ROWS // SAMPLE_ROWS :: SLAB_ROWS // SAMPLE_ROWS])
+        if order(rows_of(keys, piece), by, then) is not None:
+            _write(columns, piece.start, sort(rows_of(columns, piece), by, then))
+    for mixed in _mixed(columns[by], pieces):
+        parts = [slice(max(p.start, mixed.start), min(p.stop, mixed.stop)) for p in pieces]
+        parts = [part for part in parts if part.start < part.stop]
+        if mixed.stop - mixed.start <= 2 * SLAB_ROWS:
+            _write(columns, mixed.start, sort(rows_of(columns, mixed), by, then))
+            continue
+        merged = _merged(directory, columns, parts, by, then)
+        for part in slabs(mixed.stop - mixed.start):
+            _write(columns, mixed.start + part.start, rows_of(merged, part))
+
+
+def _write(columns: Columns, first: int, values: Columns) -> None:
+    for name, column in columns.items():
+        cast(Column, column).write(first, values[name])
+
+
+def _mixed(times: np.ndarray, pieces: list[slice]) -> list[slice]:
+    """The stretches of rows outside of which sorted pieces are in order with each other."""
+    result: list[slice] = []
+    firsts, lasts = np.array([times[p.start] for p in pieces]), np.array([times[p.stop - 1] for p in pieces])
+    latest, earliest = np.maximum.accumulate(lasts), np.minimum.accumulate(firsts[::-1])[::-1]
+    for border in range(1, len(pieces)):
+        if latest[border - 1] < earliest[border]:
+            continue
+        before = pieces[int(np.flatnonzero(lasts[:border] >= earliest[border])[0])]
+        after = pieces[border + int(np.flatnonzero(firsts[border:] <= latest[border - 1])[-1])]
+        start = before.start + int(np.searchsorted(times[before], earliest[border], side="left"))
+        stop = after.start + int(np.searchsorted(times[after], latest[border - 1], side="right"))
+        if result and start < result[-1].stop:
+            last = result.pop()
+            start, stop = min(start, last.start), max(stop, last.stop)
+        result.append(slice(start, stop))
+    return result
+
+
+def _merged(directory: Path, columns: Columns, pieces: list[slice], by: str, then: str | None) -> Columns:
+    """The rows of sorted pieces in order, in a new file: at a time those between two times, of all pieces."""
+    rows = pieces[-1].stop - pieces[0].start
+    step = max(SLAB_ROWS // (4 * len(pieces)), 1)  # so that rows between two samples add a quarter of a slab at most
+    samples = np.sort(np.concatenate([columns[by][piece][::step] for piece in pieces]))
+    cuts = np.unique(samples[SLAB_ROWS // step :: max(SLAB_ROWS // step, 1)])
     merged = ColumnFile(directory, kinds(columns), rows)
     bounds = np.array([piece.start + np.searchsorted(columns[by][piece], cuts) for piece in pieces])
     bounds = np.column_stack(([piece.start for piece in pieces], bounds, [piece.stop for piece in pieces]))
     for first, last in pairwise(bounds.T.tolist()):
         parts = [rows_of(columns, slice(*part)) for part in zip(first, last, strict=True) if part[0] < part[1]]
         if parts:
-            merged.append(sort({name: np.concatenate([part[name] for part in parts]) for name in columns}, by, then))
+            merged.append(sort(_joined(parts), by, then))
     return merged.columns()

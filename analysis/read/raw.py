@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.arithmetic.unwrap import switch_time
-from analysis.read.columns import ColumnFile, Columns, kinds, slabs, sort, sort_file
+from analysis.read.columns import ColumnFile, Columns, in_slabs, kinds, slabs, sort, sort_file
 from analysis.read.flows import PROTOCOL_NUMBERS, WORDS, FlowTable, flow_type
 from lib.errors import InputError
 from wire import wire
@@ -108,8 +108,9 @@ def load_postcards(path: Path, clock_offset_ns: int = 0) -> tuple[Columns, FlowT
         return columns | {"enqueue_mono_ns": times}
 
     raw = RawFile(path.name)
-    columns, flows = _read_postcards(path, raw, placed)
-    return sort_file(path.parent, columns, *BY_ARRIVAL), flows, raw
+    columns, flows = _read_postcards(path, raw, lambda columns: sort(placed(columns), *BY_ARRIVAL))
+    sort_file(path.parent, columns, *BY_ARRIVAL)
+    return columns, flows, raw
 
 
 def _read_postcards(path: Path, raw: RawFile, derive: Callable[[Columns], Columns]) -> tuple[Columns, FlowTable]:
@@ -137,12 +138,14 @@ def load_tcp(path: Path) -> tuple[Columns, FlowTable, RawFile]:
         in_flight = columns["packets_out"].view(np.int32) + columns["retrans_out"].view(np.int32)
         in_flight -= columns["sacked_out"].view(np.int32)
         in_flight -= columns["lost_out"].view(np.int32)
-        return columns | {"mono_ns": columns["mono_ns"].view(np.int64), "in_flight_packets": in_flight}
+        columns |= {"mono_ns": columns["mono_ns"].view(np.int64), "in_flight_packets": in_flight}
+        return sort(columns, "mono_ns")
 
     raw = RawFile(path.name)
     names = [name for name in _TCP.names or () if name not in _TCP_NOT_COLUMNS]
     columns, flows = _read(path, wire.BLOCK.const["BLOCK_TCP"], _TCP, names, raw, with_flight)
-    return sort_file(path.parent, columns, "mono_ns"), flows, raw
+    sort_file(path.parent, columns, "mono_ns")
+    return columns, flows, raw
 
 
 def load_goodput(path: Path) -> tuple[Columns, RawFile]:
@@ -203,12 +206,28 @@ def _flow_words(records: np.ndarray) -> np.ndarray:
 def _read(
     path: Path, kind: int, layout: np.dtype, names: list[str], raw: RawFile, derive: Callable[[Columns], Columns]
 ) -> tuple[Columns, FlowTable]:
-    """Decodes a raw file to a file of columns, in its order; `derive` gets the columns of each block. Fills `raw`."""
+    """Decodes a raw file to a file of columns. `derive` gets the columns of each slab of the file, which is then the
+    same part of the result. Fills `raw`.
+    """
     flows, file = FlowTable(), None
     raw.present = path.is_file()
     raw.size_bytes = path.stat().st_size if raw.present else 0
-    for block in chain(_blocks(path, kind, raw), (None,)):  # the last one is empty, so that there are columns
-        records = np.frombuffer(block.payload if block else b"", dtype=layout)
+    for slab in in_slabs(_decoded(path, kind, layout, names, raw, flows)):
+        columns = derive(slab)
+        file = file or ColumnFile(path.parent, kinds(columns), raw.size_bytes // layout.itemsize)
+        file.append(columns)
+    assert file is not None
+    raw.records, columns = file.rows, file.columns()
+    return columns | {"flow": numbered(columns["flow"], None, flow_type(len(flows)), path.parent)}, flows
+
+
+def _decoded(
+    path: Path, kind: int, layout: np.dtype, names: list[str], raw: RawFile, flows: FlowTable
+) -> Iterator[Columns]:
+    """The columns of each block, after those of no record."""
+    nothing = np.empty(0, dtype=layout)
+    for block in chain((None,), _blocks(path, kind, raw)):
+        records = np.frombuffer(block.payload, dtype=layout) if block else nothing
         if block and "version" in (layout.names or ()):
             readable = records["version"] == block.header["record_version"]
             if not readable.all():
@@ -217,14 +236,7 @@ def _read(
         decoded = {name: records[name].astype(layout[name].newbyteorder("=")) for name in names}
         for name in decoded.keys() & _WIDE.keys():
             decoded[name] &= _WIDE[name]
-        decoded = derive(decoded | {"flow": flows.numbers(_flow_words(records))})
-        if file is None:
-            file = ColumnFile(path.parent, kinds(decoded), raw.size_bytes // layout.itemsize)
-        file.append(decoded)
-    assert file is not None
-    raw.records = file.rows
-    columns = file.columns()
-    return columns | {"flow": numbered(columns["flow"], None, flow_type(len(flows)), path.parent)}, flows
+        yield decoded | {"flow": flows.numbers(_flow_words(records))}
 
 
 def numbered(flow: np.ndarray, numbers: np.ndarray | None, kind: type, directory: Path) -> np.ndarray:
