@@ -130,28 +130,52 @@ def buffer_shown(facts: Data, deepest: float) -> int | None:
 # Thinning -------------------------------------------------------------------------------------------------------------
 
 
-def envelope(times: np.ndarray, values: np.ndarray, start: float, end: float, columns: int = COLUMNS) -> np.ndarray:
-    """Minimum and maximum in each of `columns` equal spans of [start, end], as a polyline (2 x points: t, value).
+class Envelope:
+    """Minimum and maximum in each of `columns` equal spans of [start, end], of values that come slab by slab, by time.
 
     No extreme is lost, a span has at most two points, and spans without a value are skipped. Up to 2 x `columns`
-    values are returned as they are.
+    values are kept as they are.
     """
-    inside = slice(*np.searchsorted(times, (start, end)))
-    times, values = times[inside], values[inside]
-    if len(times) <= 2 * columns:
-        return np.array([times, values], dtype=np.float64)
-    edges = start + (end - start) * np.arange(columns) / columns
-    first = np.searchsorted(times, edges)
-    bounds = np.append(first, len(times))
-    filled = bounds[1:] > bounds[:-1]
-    first = first[filled]
-    low, high = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
-    middle = edges[filled] + (end - start) / (2 * columns)
-    line = np.empty((2, 2 * len(first)))
-    line[0] = np.repeat(middle, 2)
-    line[1, 0::4], line[1, 1::4] = low[0::2], high[0::2]  # up in one column, down in the next: no diagonal strokes
-    line[1, 2::4], line[1, 3::4] = high[1::2], low[1::2]
-    return line
+
+    def __init__(self, start: float, end: float, columns: int = COLUMNS) -> None:
+        self._ends, self._edges = (start, end), start + (end - start) * np.arange(columns) / columns
+        self._few, self._count = np.empty((2, 0)), 0
+        self._low, self._high = np.full(columns, np.inf), np.full(columns, -np.inf)
+
+    def add(self, times: np.ndarray, values: np.ndarray) -> None:
+        """More values, not before those that came."""
+        inside = slice(*np.searchsorted(times, self._ends))
+        times, values = times[inside], values[inside]
+        if self._count <= 2 * len(self._edges):
+            few = np.array([times, values], dtype=np.float64)
+            times, values = self._few = np.concatenate((self._few, few), axis=1)
+        self._count += inside.stop - inside.start
+        if self._count <= 2 * len(self._edges) or not len(times):
+            return
+        first = np.searchsorted(times, self._edges)
+        filled = np.diff(first, append=len(times)) > 0
+        for extreme, of in ((self._low, np.minimum), (self._high, np.maximum)):
+            extreme[filled] = of(extreme[filled], of.reduceat(values, first[filled]))
+
+    def line(self) -> np.ndarray:
+        """A polyline (2 x points: t, value)."""
+        if self._count <= 2 * len(self._edges):
+            return self._few
+        filled = self._low != np.inf  # also if a value is not a number
+        low, high = self._low[filled], self._high[filled]
+        start, end = self._ends
+        line = np.empty((2, 2 * len(low)))
+        line[0] = np.repeat(self._edges[filled] + (end - start) / (2 * len(self._edges)), 2)
+        line[1, 0::4], line[1, 1::4] = low[0::2], high[0::2]  # up in one column, down in the next: no diagonal strokes
+        line[1, 2::4], line[1, 3::4] = high[1::2], low[1::2]
+        return line
+
+
+def envelope(times: np.ndarray, values: np.ndarray, start: float, end: float, columns: int = COLUMNS) -> np.ndarray:
+    """The line of an Envelope of these values."""
+    result = Envelope(start, end, columns)
+    result.add(times, values)
+    return result.line()
 
 
 def thin_drops(times_s: np.ndarray, end_s: float) -> np.ndarray:

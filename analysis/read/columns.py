@@ -18,6 +18,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 SLAB_ROWS = 1 << 19  # a slab of postcards takes about 40 MB
+STEP = 1 << 14  # rows between two that a search looks at first
 Columns = dict[str, np.ndarray]  # or Column, which acts like an array
 
 
@@ -27,15 +28,19 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
     def __init__(self, file: IO[bytes], offset: int, dtype: np.dtype, rows: int) -> None:
         self._file, self._offset, self._rows = file, offset, rows
         self.dtype, self.shape = dtype, (rows,)
+        self._every: np.ndarray | None = None  # each STEP-th row
 
     def __len__(self) -> int:
         return self._rows
 
     def __getitem__(self, key: Any) -> Any:
-        if not isinstance(key, slice):
-            return self._mapped()[key]
-        first, last, step = key.indices(self._rows)
-        return self._read(first, last) if step == 1 else self._read(0, self._rows)[key]
+        if isinstance(key, slice):
+            first, last, step = key.indices(self._rows)
+            return self._read(first, last) if step == 1 else self._read(0, self._rows)[key]
+        rows = np.asarray(key)
+        if rows.dtype == np.bool_:
+            return self[:][rows]
+        return self._taken(np.where(rows < 0, rows + self._rows, rows))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
@@ -51,12 +56,23 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
             raise AttributeError(name)
         return getattr(self[:], name)
 
-    def searchsorted(self, values: Any, side: Any = "left") -> Any:
-        """As of an array, without reading the column. np.searchsorted calls it."""
-        return self._mapped().searchsorted(values, side)
+    def searchsorted(self, values: Any, side: Any = "left", sorter: None = None) -> Any:
+        """As of an array: reads every STEP-th row, once, and the rows between two of these. np.searchsorted calls it."""
+        if self._every is None:
+            self._every = self._taken(np.arange(0, self._rows, STEP))
+        wanted = np.asarray(values)
+        steps = np.searchsorted(self._every, wanted, side)  # 0: before all rows
+        result = np.zeros(wanted.shape, dtype=np.int64)
+        for step, inside in _equal(steps.ravel()):
+            if step:
+                first = (step - 1) * STEP
+                rows = self._read(first, min(first + STEP, self._rows))
+                result.reshape(-1)[inside] = first + np.searchsorted(rows, wanted.reshape(-1)[inside], side)
+        return result[()]
 
     def write(self, first: int, values: np.ndarray) -> None:
         """Writes rows from `first` on. Raises OSError, for example if the disk is full."""
+        self._every = None
         data = np.ascontiguousarray(values, dtype=self.dtype).view(np.uint8).data
         at = self._offset + first * self.dtype.itemsize
         while len(data):
@@ -83,12 +99,23 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
             data, at = data[read:], at + read
         return result
 
-    def _mapped(self) -> np.ndarray:
-        """The rows as a map of the file. Its pages count as this process's memory until the map is no more used."""
-        if not self._rows:
-            return np.empty(0, dtype=self.dtype)
-        # Not np.memmap, whose results of indexing are maps, too.
-        return np.asarray(np.memmap(self._file, self.dtype, "r", self._offset, (self._rows,)))
+    def _taken(self, rows: np.ndarray) -> np.ndarray:
+        """Single rows, in any order: by stretches of STEP rows that have any of them."""
+        result, flat = np.empty(rows.size, dtype=self.dtype), rows.ravel()
+        for _, inside in _equal(flat // STEP):
+            of = flat[inside]
+            first, last = int(of.min()), int(of.max())
+            result[inside] = self._read(first, last + 1)[of - first]
+        return result.reshape(rows.shape)[()]
+
+
+def _equal(numbers: np.ndarray) -> Iterator[tuple[int, np.ndarray | slice]]:
+    """Each number that occurs, and where."""
+    order = None if (np.diff(numbers) >= 0).all() else np.argsort(numbers, kind="stable")
+    ascending = numbers if order is None else numbers[order]
+    starts = np.flatnonzero(np.append(True, np.diff(ascending) != 0)[: len(numbers)])
+    for first, last in pairwise([*starts.tolist(), len(numbers)]):
+        yield int(ascending[first]), slice(first, last) if order is None else order[first:last]
 
 
 class ColumnFile:
@@ -147,6 +174,13 @@ def slabs(rows: int, most: int = 0, first: int = 0) -> Iterator[slice]:
     """Slices of at most `most` (0: SLAB_ROWS) of so many rows, from `first` on."""
     most = most or SLAB_ROWS
     return (slice(at, min(at + most, rows)) for at in range(first, rows, most))
+
+
+def parts(columns: Columns, *names: str, rows: slice = slice(None)) -> Iterator[Columns]:
+    """The named columns of these rows, slab by slab, in memory."""
+    first, last, _ = rows.indices(len(columns[names[0]]))
+    for part in slabs(last, first=first):
+        yield {name: columns[name][part] for name in names}
 
 
 def in_slabs(parts: Iterable[Columns]) -> Iterator[Columns]:

@@ -48,3 +48,17 @@ def test_sort__in_a_file_is_the_sort_in_memory(
             found = _in_file(tmp_path, arrays, 100)
             sort_file(tmp_path, found, "ns", then)
             assert all(np.array_equal(found[name], expected[name]) for name in arrays)
+
+
+def test_column__is_searched_and_taken_as_an_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "STEP", 16)
+    random = np.random.default_rng(7)
+    for size in (0, 1, 16, 17, 500):
+        values = np.sort(random.integers(0, 200, size))
+        column = _in_file(tmp_path, {"ns": values}, 100)["ns"]
+        for wanted in (np.arange(-1, 202), random.integers(-1, 202, (40, 2)), 7):
+            for side in ("left", "right"):
+                assert np.array_equal(np.searchsorted(column, wanted, side), np.searchsorted(values, wanted, side))
+        if size:
+            for rows in (random.integers(-size, size, (30, 3)), np.arange(size), size - 1, -1, values > 100):
+                assert np.array_equal(column[rows], values[rows])
