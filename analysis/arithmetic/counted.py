@@ -18,6 +18,14 @@ class Counted:
     def __init__(self) -> None:
         self.values, self.counts = np.zeros((2, 0), dtype=np.int64)
 
+    @classmethod
+    def of(cls, parts: Iterable[np.ndarray]) -> Counted:
+        """Of values that come slab by slab."""
+        result = cls()
+        for values in parts:
+            result.add(values)
+        return result
+
     def add(self, values: np.ndarray) -> None:
         """Counts more values; fast if few of them differ."""
         if not len(values):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from analysis.measure.metrics import NO_DATA_BYTES, Columns, Window
+from analysis.read.columns import parts, rows_of
 from analysis.read.load import Run
 from analysis.read.postcards import admitted
 from analysis.theory import short_flows
@@ -21,16 +22,18 @@ from model.experiment import Experiment
 BATCHES = 20  # for the standard error: each is long enough to be nearly independent of the others
 
 
-def time_mean(queue: Columns, window: Window, counted: np.ndarray | None = None) -> dict[str, float | None]:
+def time_mean(queue: Columns, window: Window, longer_bytes: int = 0) -> dict[str, float | None]:
     """Mean packets in the queue over the window, and its standard error by batch means: successive depths are
-    correlated, but the means of BATCHES equal parts of the window are nearly independent. Only packets of the mask
-    `counted` count; default: all.
+    correlated, but the means of BATCHES equal parts of the window are nearly independent. Only frames of more than
+    `longer_bytes` count.
     """
     if window.length_ns < BATCHES:
         return {"measured": None, "standard_error": None}
-    mask = admitted(queue) if counted is None else admitted(queue) & counted
     edges_ns = window.start_ns + np.arange(BATCHES + 1, dtype=np.int64) * window.length_ns // BATCHES
-    packet_ns = np.diff(_packet_ns(queue, mask, edges_ns))
+    total = np.zeros(len(edges_ns), dtype=np.uint64)
+    for cards in parts(queue, "flags", "enqueue_mono_ns", "sojourn_ns", "packet_bytes"):
+        total += _packet_ns(rows_of(cards, admitted(cards) & (cards["packet_bytes"] > longer_bytes)), edges_ns)
+    packet_ns = np.diff(total).view(np.int64)
     means = packet_ns / np.diff(edges_ns)
     return {
         "measured": float(packet_ns.sum() / window.length_ns),
@@ -38,19 +41,19 @@ def time_mean(queue: Columns, window: Window, counted: np.ndarray | None = None)
     }
 
 
-def _packet_ns(queue: Columns, mask: np.ndarray, edges_ns: np.ndarray) -> np.ndarray:
-    """Integral of the depth up to each edge, in packet x ns, from a common zero (int64). The sums may wrap around, but
-    their differences are right, because unsigned arithmetic is modulo 2^64.
+def _packet_ns(cards: Columns, edges_ns: np.ndarray) -> np.ndarray:
+    """Integral of these packets' part of the depth up to each edge, in packet x ns, from a common zero (uint64). The
+    sums may wrap around, but their differences are right, because unsigned arithmetic is modulo 2^64.
     """
-    came = queue["enqueue_mono_ns"][mask] - edges_ns[0]
-    left = np.sort(came + queue["sojourn_ns"][mask])
+    came = cards["enqueue_mono_ns"] - edges_ns[0]
+    left = np.sort(came + cards["sojourn_ns"])
     total = np.zeros(len(edges_ns), dtype=np.uint64)
     for times_ns, sign in ((came, 1), (left, -1)):
         before = np.searchsorted(times_ns, edges_ns - edges_ns[0])
         sums = np.concatenate(([0], np.cumsum(times_ns.astype(np.int64)))).view(np.uint64)
         spent = before.astype(np.uint64) * (edges_ns - edges_ns[0]).astype(np.uint64) - sums[before]
         total = total + spent if sign > 0 else total - spent
-    return total.view(np.int64)
+    return total
 
 
 def of_slow_start(run: Run, queue: Columns, window: Window, mss_bytes: np.ndarray) -> dict[str, Any] | None:
@@ -64,7 +67,7 @@ def of_slow_start(run: Run, queue: Columns, window: Window, mss_bytes: np.ndarra
     (group,) = run.experiment.finite
     bursts = short_flows.slow_start_bursts(packets, int((run.experiment.tcp or LINUX)["initcwnd"]))
     theory = short_flows.mean_depth(group.load or 0.0, bursts)
-    depth = time_mean(queue, window, queue["packet_bytes"] > NO_DATA_BYTES)
+    depth = time_mean(queue, window, NO_DATA_BYTES)
     return {
         "bursts_packets": list(bursts),
         "time_mean_depth_data_packets": {"theory": theory, **depth},

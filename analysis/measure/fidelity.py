@@ -6,12 +6,16 @@ This module has the limits for real time, virtual_time_limits.py those for virtu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from analysis.arithmetic.counted import Counted
 from analysis.measure import wall_clock
 from analysis.measure.virtual_time_limits import inexact
+from analysis.read.columns import Columns, joined, parts, rows_of
 from analysis.read.documents import LINE_PORT, Environment, Histogram, SwitchState
 from analysis.read.load import Run
 from analysis.read.postcards import admitted
@@ -53,11 +57,10 @@ def lateness_max_ns(histograms: list[Histogram | None]) -> int | None:
     return max((edge for buckets in known for edge, count in buckets if count > 0), default=0)
 
 
-def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[str, Any]:
+def fidelity(run: Run, queue: Columns, port: int | None) -> dict[str, Any]:
     """The switch's record of its bottleneck port, and the consistency of its postcards. None: not recorded, or not
     measurable on this target; `absent` has the reasons.
     """
-    delay = queue["rx_mono_ns"] - queue["enqueue_mono_ns"] - queue["sojourn_ns"]
     limits = rules(run)
     if limits.exact_time:
         not_known = NOT_SIMULATED if run.experiment.is_simulated else {}
@@ -82,24 +85,32 @@ def fidelity(run: Run, queue: dict[str, np.ndarray], port: int | None) -> dict[s
     if run.recount is not None:
         errors, recounted = recounted_facts(run.recount)
     else:
-        errors = depth_errors(queue, limits.tick_ns)
+        errors = Counted.of(depth_errors(queue, limits.tick_ns))
     facts |= {
         **cpu_fractions(run.documents.environment),
-        "postcard_delay_us": {"min": float(delay.min()) / 1e3, "max": float(delay.max()) / 1e3} if len(delay) else None,
+        "postcard_delay_us": _postcard_delay_us(queue),
         "depths": len(errors),
-        "depth_mismatches": int(np.count_nonzero(errors > limits.depth_error_packets)),
-        "depth_error_packets": {"p99": float(np.percentile(errors, 99)), "max": int(errors.max())}
-        if len(errors)
-        else None,
+        "depth_mismatches": int(errors.counts[errors.values > limits.depth_error_packets].sum()),
+        "depth_error_packets": {"p99": float(errors.percentile(99)), "max": errors.max} if len(errors) else None,
     }
     return facts | recounted
 
 
-def recounted_facts(recount: Recount) -> tuple[np.ndarray, dict[str, Any]]:
+def _postcard_delay_us(queue: Columns) -> dict[str, float] | None:
+    """From a packet's departure to its postcard's receive stamp, the least and the most."""
+    least, most = [], []
+    for cards in parts(queue, "rx_mono_ns", "enqueue_mono_ns", "sojourn_ns"):
+        delay = cards["rx_mono_ns"] - cards["enqueue_mono_ns"] - cards["sojourn_ns"]
+        least.append(delay.min())
+        most.append(delay.max())
+    return {"min": float(min(least)) / 1e3, "max": float(max(most)) / 1e3} if least else None
+
+
+def recounted_facts(recount: Recount) -> tuple[Counted, dict[str, Any]]:
     """(difference of each depth in cells from the recount, in full packets; facts about the depths in cells)."""
     whole = recount.full_packet_cells or 1
     delay = recount.delay_ns
-    return -(-recount.errors_cells // whole), {
+    return Counted.of([-(-recount.errors_cells // whole)]), {
         "postcard_delay_us": None if delay is None else {"min": delay[0] / 1e3, "max": delay[1] / 1e3},
         "cell_bytes": recount.cell_bytes,
         "depth_error_cells": {
@@ -156,32 +167,46 @@ def cpu_fractions(environment: Environment) -> dict[str, float | None]:
     return {"cpu_busy_fraction": 1 - idle / total, "cpu_steal_fraction": spent.get("steal_ns", 0) / total}
 
 
-def depth_errors(queue: dict[str, np.ndarray], tick_ns: int = 0) -> np.ndarray:
-    """Absolute difference in packets (int64) of each depth to an independent recount from arrivals and departures.
+def depth_errors(queue: Columns, tick_ns: int = 0) -> Iterator[np.ndarray]:
+    """Absolute difference in packets (int64) of each depth to an independent recount from arrivals and departures, slab
+    by slab.
 
     Packets with equal arrival times have an unknown order: their difference counts as 0. A packet that leaves within
     `tick_ns` of an arrival counts either way.
     """
-    came = queue["enqueue_mono_ns"]
-    if not len(came):
-        return np.zeros(0, dtype=np.int64)
-    entered = admitted(queue)
-    left = (came + queue["sojourn_ns"])[entered]
-    if (left[1:] < left[:-1]).any():
-        left = np.sort(left)
+    waiting, left = rows_of(queue, slice(0)), np.empty(0, dtype=np.int64)  # packets, and departures that they may see
+    depth = int(queue["depth_packets"][0]) if len(queue["depth_packets"]) else 0  # at the first of `waiting`, with
+    gone = 0  # so many departures less
+    for cards in chain(parts(queue, "enqueue_mono_ns", "sojourn_ns", "flags", "depth_packets"), (None,)):
+        known = len(waiting["flags"])
+        if cards:
+            came, entered = cards["enqueue_mono_ns"], admitted(cards)
+            left = np.sort(np.append(left, came[entered] + cards["sojourn_ns"][entered]))
+            waiting = joined(waiting, cards)
+            known = int(np.searchsorted(waiting["enqueue_mono_ns"], came[-1] - tick_ns))  # later packets leave later
+        ready, waiting = rows_of(waiting, slice(known)), rows_of(waiting, slice(known, None))
+        entered = admitted(ready)
+        yield _depth_errors(ready, left, depth - gone + np.cumsum(entered) - entered, tick_ns)
+        depth += int(np.count_nonzero(entered))
+        past = int(np.searchsorted(left, waiting["enqueue_mono_ns"][0] - tick_ns)) if len(waiting["flags"]) else 0
+        left, gone = left[past:], gone + past
+
+
+def _depth_errors(cards: Columns, left: np.ndarray, depth: np.ndarray, tick_ns: int) -> np.ndarray:
+    """Of some packets. `depth`: the depth that each would find if none of the departures `left` had happened."""
+    came, stored = cards["enqueue_mono_ns"], cards["depth_packets"].astype(np.int64)
     gone = np.searchsorted(left, came, side="right")
-    depth = np.cumsum(entered) - entered - gone + int(queue["depth_packets"][0])
-    error = np.abs(queue["depth_packets"].astype(np.int64) - depth)
+    depth = depth - gone
+    error = np.abs(stored - depth)
     suspects = np.flatnonzero(error)
     if len(left):  # a packet that leaves in the ns of an arrival counts either way
         leaving = (gone[suspects] > 0) & (left[np.maximum(gone[suspects] - 1, 0)] == came[suspects])
-        error[suspects[leaving & (queue["depth_packets"][suspects] == depth[suspects] + 1)]] = 0
+        error[suspects[leaving & (stored[suspects] == depth[suspects] + 1)]] = 0
     if tick_ns:
         surely_gone = np.searchsorted(left, came[suspects] - tick_ns, side="left")
         perhaps_gone = np.searchsorted(left, came[suspects] + tick_ns, side="right")
         counted = depth[suspects] + gone[suspects]
-        stored = queue["depth_packets"][suspects].astype(np.int64)
-        above, below = stored - (counted - surely_gone), counted - perhaps_gone - stored
+        above, below = stored[suspects] - (counted - surely_gone), counted - perhaps_gone - stored[suspects]
         error[suspects] = np.maximum(0, np.maximum(above, below))
     same = came[1:] == came[:-1]
     error[1:][same] = 0

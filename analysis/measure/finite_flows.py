@@ -18,7 +18,8 @@ from analysis.join.join import Segments
 from analysis.measure import congestion_events, depth_over_time
 from analysis.measure.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
 from analysis.measure.finite_flow_paths import NO_PATH, path_of_records
-from analysis.measure.metrics import Columns, Window, percentiles
+from analysis.measure.metrics import Columns, Window, cards_in, percentiles
+from analysis.read.columns import joined, parts, rows_of, slabs
 from analysis.read.load import Run
 from analysis.read.postcards import dropped
 from model.groups import CLOSED_LOOP, Finite
@@ -90,24 +91,24 @@ def _at_the_queue(run: Run, queue: Columns, segments: Segments) -> dict[str, pl.
     """Packets, drops, marks and congestion events of each record's flow; when its data first arrived and last left."""
     assert run.flow_records is not None
     flow, size = run.flow_records["flow"], len(run.flows) + 1  # the last place, index -1, is for flows without packets
-    lost = dropped(queue)
-    marked = (queue["flags"] & wire.POSTCARD.const["POSTCARD_CE_MARKED"]) != 0
-    data = segments.rows[segments.payload_bytes > 0]
-    first, last = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    backwards = data[::-1]  # NumPy keeps the last of several assignments to one place: here the first packet
-    first[queue["flow"][backwards]] = queue["enqueue_mono_ns"][backwards]
-    left = data[~lost[data]]
-    departures = queue["enqueue_mono_ns"][left] + queue["sojourn_ns"][left]
-    order = np.argsort(departures, kind="stable")
-    last[queue["flow"][left[order]]] = departures[order]
-    counts = {
-        "packets": np.bincount(queue["flow"], minlength=size),
-        "drops": np.bincount(queue["flow"][lost], minlength=size),
-        "marks": np.bincount(queue["flow"][marked], minlength=size),
-        "congestion_events": congestion_events.count(
-            queue["flow"][lost].astype(np.int64), queue["enqueue_mono_ns"][lost].astype(np.int64), _rtts_ns(run)
-        ),
-    }
+    drops = rows_of(queue, slice(0))
+    counts = dict(zip(("packets", "drops", "marks"), np.zeros((3, size), dtype=np.int64), strict=True))
+    for cards in parts(queue, "flow", "flags", "enqueue_mono_ns"):
+        lost, marked = dropped(cards), (cards["flags"] & wire.POSTCARD.const["POSTCARD_CE_MARKED"]) != 0
+        for name, mask in (("packets", slice(None)), ("drops", lost), ("marks", marked)):
+            counts[name] += np.bincount(cards["flow"][mask], minlength=size)
+        drops = joined(drops, rows_of(cards, lost))
+    counts["congestion_events"] = congestion_events.count(
+        drops["flow"].astype(np.int64), drops["enqueue_mono_ns"].astype(np.int64), _rtts_ns(run)
+    )
+    first, last = np.full(size, np.iinfo(np.int64).max), np.zeros(size, dtype=np.int64)
+    for part in slabs(len(segments.rows)):
+        data = segments.rows[part][segments.payload_bytes[part] > 0]
+        cards = {name: queue[name][data] for name in ("flow", "flags", "enqueue_mono_ns", "sojourn_ns")}
+        np.minimum.at(first, cards["flow"], cards["enqueue_mono_ns"])
+        left = rows_of(cards, ~dropped(cards))
+        np.maximum.at(last, left["flow"], left["enqueue_mono_ns"] + left["sojourn_ns"])
+    first[first == np.iinfo(np.int64).max] = 0
     return {
         "first_data_arrival_mono_ns": pl.Series(first[flow]).replace(0, None),
         "last_data_departure_mono_ns": pl.Series(last[flow]).replace(0, None),
@@ -175,28 +176,17 @@ def summarize(run: Run, queue: Columns, window: Window) -> dict[str, Any]:
     if run.flow_records is None:
         return {}
     group = groups_of(run)
-    packet_group = _group_of_packets(run, queue, group)
     mss_bytes = run.flow_records["mss_bytes"]
     slow_start = {"slow_start_queue": depth_over_time.of_slow_start(run, queue, window, mss_bytes)}
     return {
         "finite_flows": [
-            _of_group(run, queue, window.of_group(asked), group == number, packet_group == number, asked) | slow_start
+            _of_group(run, queue, window.of_group(asked), group == number, asked) | slow_start
             for number, asked in enumerate(run.experiment.finite)
         ]
     }
 
 
-def _group_of_packets(run: Run, queue: Columns, group: np.ndarray) -> np.ndarray:
-    assert run.flow_records is not None
-    of_flow = np.full(len(run.flows) + 1, -1, dtype=np.int64)
-    of_flow[run.flow_records["flow"]] = group
-    of_flow[-1] = -1
-    return of_flow[queue["flow"]]
-
-
-def _of_group(
-    run: Run, queue: Columns, window: Window, mine: np.ndarray, packets: np.ndarray, asked: Finite
-) -> dict[str, Any]:
+def _of_group(run: Run, queue: Columns, window: Window, mine: np.ndarray, asked: Finite) -> dict[str, Any]:
     assert run.flow_records is not None
     records = {name: values[mine] for name, values in run.flow_records.items()}
     measured = _began_in(records, window)
@@ -224,7 +214,7 @@ def _of_group(
             name: float(records[f"{name}_limited_us"][measured].sum()) / busy if busy else None
             for name in ("rwnd", "sndbuf")
         },
-        "offered_fraction": _offered(run, queue, window, packets),
+        "offered_fraction": _offered(run, queue, window, mine),
         "open_mean": _open_mean(records, window),
         "littles_law": _littles_law(records, window, asked),
         **_by_rtt(run, mine, measured, took_s, done),
@@ -256,12 +246,16 @@ def _spread(values: np.ndarray) -> dict[str, Any]:
     return {"mean": mean, **percentiles(values, p01=1, p10=10, p50=50, p90=90, p99=99)}
 
 
-def _offered(run: Run, queue: Columns, window: Window, packets: np.ndarray) -> float | None:
-    """Bits that arrived at the queue, drops included, as a share of the link's capacity."""
-    came = queue["enqueue_mono_ns"]
-    inside = packets & (came >= window.start_ns) & (came < window.end_ns)
-    capacity = run.rate.capacity_bits(window.start_ns, window.length_ns)
-    return float(8 * int(run.rate.link_bytes(queue["packet_bytes"][inside]).sum()) / capacity) if capacity else None
+def _offered(run: Run, queue: Columns, window: Window, mine: np.ndarray) -> float | None:
+    """Bits of the flows of some records that arrived at the queue, drops included, as a share of the capacity."""
+    assert run.flow_records is not None
+    of_group = np.zeros(len(run.flows) + 1, dtype=bool)
+    of_group[run.flow_records["flow"][mine]] = True
+    of_group[-1] = False  # the place of flows without packets
+    capacity, total = run.rate.capacity_bits(window.start_ns, window.length_ns), 0
+    for cards in cards_in(queue, window, "flow", "packet_bytes"):
+        total += int(run.rate.link_bytes(cards["packet_bytes"][of_group[cards["flow"]]]).sum())
+    return float(8 * total / capacity) if capacity else None
 
 
 def _open_mean(records: Columns, window: Window) -> float | None:

@@ -14,10 +14,13 @@ from analysis.arithmetic.by_flow import ByFlow
 from analysis.join.join import NONE, Segments
 from analysis.join.trace_by_flow import TraceByFlow
 from analysis.measure.group_results import flow_rates_bps, timed_flows
-from analysis.measure.metrics import CARD, EVENT, Goodput, Window, arrivals_in
+from analysis.measure.metrics import CARD, EVENT, Goodput, Window, arrivals_in, cards_in
+from analysis.read.columns import ColumnFile, slabs, sort_file
 from analysis.read.load import Run
 from analysis.read.raw import Columns, known
 
+RTT_BITS = 39  # of an RTT beside 24 bits of a flow; 9 minutes or more count as 9 minutes
+LONGEST_RTT_NS = (1 << RTT_BITS) - 1
 NO_SAMPLE = 0xFFFFFFFF  # the kernel's minimum RTT before the first sample
 Values = list[Any]  # None where a number is unknown
 
@@ -47,15 +50,19 @@ def flow_rows(
 
 def _of_queue(run: Run, queue: Columns, good: Goodput, window: Window) -> dict[str, Values]:
     """Goodput, packets, drops and marks of each flow number."""
-    rows = arrivals_in(queue, window.start_ns, window.end_ns)
-    flow, flags = queue["flow"][rows], queue["flags"][rows]
     size = len(run.flows) + 1
+    packets, drops, marks = np.zeros((3, size), dtype=np.int64)
+    for cards in cards_in(queue, window, "flow", "flags"):
+        flow, flags = cards["flow"], cards["flags"]
+        packets += np.bincount(flow, minlength=size)
+        drops += np.bincount(flow[(flags & CARD["POSTCARD_DROPPED"]) != 0], minlength=size)
+        marks += np.bincount(flow[(flags & CARD["POSTCARD_CE_MARKED"]) != 0], minlength=size)
     rates_bps = flow_rates_bps(run, good, window)
     return {
         "goodput_bps": _known(rates_bps, ~np.isnan(rates_bps)),
-        "packets": np.bincount(flow, minlength=size).tolist(),
-        "drops": np.bincount(flow[(flags & CARD["POSTCARD_DROPPED"]) != 0], minlength=size).tolist(),
-        "marks": np.bincount(flow[(flags & CARD["POSTCARD_CE_MARKED"]) != 0], minlength=size).tolist(),
+        "packets": packets.tolist(),
+        "drops": drops.tolist(),
+        "marks": marks.tolist(),
     }
 
 
@@ -96,26 +103,25 @@ def _of_trace(run: Run, trace: TraceByFlow, window: Window) -> dict[str, Values]
 
 def _packet_rtts(run: Run, queue: Columns, segments: Segments, window: Window) -> Values:
     """Median time in us from a packet's arrival at the queue to the ACK that covered the packet, by flow number."""
-    came = queue["enqueue_mono_ns"][segments.rows]
-    acked = np.flatnonzero((segments.ack_row != NONE) & (came >= window.start_ns) & (came < window.end_ns))
-    rtt_ns = run.tcp["mono_ns"][segments.ack_row[acked]] - came[acked]
-    by_flow = ByFlow.of(queue["flow"][segments.rows[acked]], len(run.flows))
-    counts, median = by_flow.counts(), np.zeros(len(by_flow))
-    measured = counts > 0
-    ascending = _sorted_by_flow(by_flow, rtt_ns)
-    upper = by_flow.starts[:-1][measured] + counts[measured] // 2
+    inside = arrivals_in(queue, window.start_ns, window.end_ns)
+    file = ColumnFile(run.directory, {"of_flow": np.dtype(np.int64)}, len(segments.rows))
+    counts = np.zeros(len(run.flows) + 1, dtype=np.int64)
+    for part in slabs(len(segments.rows)):
+        rows, ack = segments.rows[part], segments.ack_row[part]
+        acked = (ack != NONE) & (rows >= inside.start) & (rows < inside.stop)
+        rows, ack = rows[acked], ack[acked]
+        flow = queue["flow"][rows].astype(np.int64)
+        counts += np.bincount(flow, minlength=len(counts))
+        rtt_ns = run.tcp["mono_ns"][ack] - queue["enqueue_mono_ns"][rows]
+        file.append({"of_flow": flow << RTT_BITS | np.minimum(rtt_ns, LONGEST_RTT_NS)})
+    columns = file.columns()
+    sort_file(run.directory, columns, "of_flow")
+    measured, median = counts > 0, np.zeros(len(counts))
+    upper = (np.cumsum(counts) - counts + counts // 2)[measured]
     lower = upper - (counts[measured] % 2 == 0)
-    median[measured] = (ascending[lower] + ascending[upper]) / 2 / 1e3
+    ends = (columns["of_flow"][row] & LONGEST_RTT_NS for row in (lower, upper))
+    median[measured] = sum(ends) / 2 / 1e3
     return _known(median, measured)
-
-
-def _sorted_by_flow(by_flow: ByFlow, values: np.ndarray) -> np.ndarray:
-    """The values of `by_flow.rows`, ascending within each flow. No value may be negative."""
-    of_rows, flow = values[by_flow.rows], by_flow.flow()
-    bits = int(of_rows.max(initial=0)).bit_length()
-    if bits + len(by_flow).bit_length() < 64:  # both fit into one integer
-        return np.sort(flow << bits | of_rows) & ((1 << bits) - 1)
-    return of_rows[np.lexsort((of_rows, flow))]
 
 
 def _per_flow(function: np.ufunc, by_flow: ByFlow, values: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from analysis.measure.metrics import (
     Columns,
     Goodput,
     Window,
-    arrivals_in,
+    cards_in,
     group_of_entries,
     jain_index,
 )
@@ -94,25 +94,29 @@ def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[d
     of_flow, entries = group_of_flows(run), group_of_entries(run)
 
     @cache
-    def in_part(part: Window) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[float | None]]:
-        """Group, flags and bytes on the link of each packet that arrived in a part of the window; bits of each flow
-        number; goodput of each group.
+    def in_part(part: Window) -> tuple[np.ndarray, np.ndarray, list[float | None]]:
+        """Arrivals, drops, marks and bytes on the link of each group in a part of the window (4 x groups); bits of each
+        flow number; goodput of each group.
         """
-        rows = arrivals_in(queue, part.start_ns, part.end_ns)
+        sums = np.zeros((4, len(listed) + 1), dtype=np.int64)  # the last: of no group, NO_GROUP
+        for cards in cards_in(queue, part, "flow", "flags", "packet_bytes"):
+            group, flags = of_flow[cards["flow"]], cards["flags"]
+            weights = (1, flags & CARD["POSTCARD_DROPPED"] != 0, flags & CARD["POSTCARD_CE_MARKED"] != 0,
+                       run.rate.link_bytes(cards["packet_bytes"]))  # fmt: skip
+            for total, each in zip(sums, weights, strict=True):
+                np.add.at(total, group, each)
         bits, seconds = np.append(good.bits_in(part), 0).astype(np.float64), part.length_ns / 1e9
         rates = [float(bits[of_flow == place].sum()) / seconds if seconds else None for place in range(len(listed))]
-        size = run.rate.link_bytes(queue["packet_bytes"][rows])
-        return of_flow[queue["flow"][rows]], queue["flags"][rows], size, bits, rates
+        return sums, bits, rates
 
     unsaid = set() if run.experiment.has_own_settings else {*Group.model_fields} - {"start_ns", "stop_ns"}
     result = []
     for place, asked in enumerate(listed):
         part = window.of_group(asked)
-        group, flags, size, bits, goodputs = in_part(part)
+        sums, bits, goodputs = in_part(part)
+        arrivals, drops, marks, link_bytes = sums[:, place].tolist()
         goodput, total = goodputs[place], sum(value or 0.0 for value in goodputs)
-        mine, own = group == place, asked.model_dump(mode="json", exclude=unsaid)
-        arrivals = int(np.count_nonzero(mine))
-        drops = int(np.count_nonzero(mine & ((flags & CARD["POSTCARD_DROPPED"]) != 0)))
+        own = asked.model_dump(mode="json", exclude=unsaid)
         flows = [entry.number for entry, index in zip(run.traffic, entries, strict=True) if index == place]
         capacity = run.experiment.rate_bps * (part.length_ns / 1e9)
         if run.rate.schedule:
@@ -128,11 +132,11 @@ def summarize(run: Run, queue: Columns, good: Goodput, window: Window) -> list[d
                 "goodput_bps": goodput,
                 "share": goodput / total if goodput is not None and total else None,
                 "jain_index": jain_index(bits[[flow for flow in flows if flow >= 0]]) if len(flows) > 1 else None,
-                "offered_fraction": float(8 * int(size[mine].sum()) / capacity) if capacity else None,
+                "offered_fraction": float(8 * link_bytes / capacity) if capacity else None,
                 "arrivals": arrivals,
                 "drops": drops,
                 "drop_fraction": drops / arrivals if arrivals else None,
-                "marks": int(np.count_nonzero(mine & ((flags & CARD["POSTCARD_CE_MARKED"]) != 0))),
+                "marks": marks,
             }
         )
     return result

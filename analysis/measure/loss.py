@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS, Columns, LinkUsage, Window, WindowSeries, arrivals_in
+from analysis.measure.metrics import (
+    UTILIZATION_WINDOW_RTTS,
+    Columns,
+    LinkUsage,
+    Window,
+    WindowSeries,
+    arrivals_in,
+    cards_in,
+)
+from analysis.read.columns import joined, rows_of
 from analysis.read.postcards import dropped
 
 # One longest RTT (with a full queue) until the sender detects the loss, one until PRR has reduced the window (Spang et
@@ -48,21 +57,26 @@ def loss_events(
     over windows of 10 base RTTs; `min_depth_packets` is the minimum depth at arrivals in the aftermath;
     `min_mean_depth_packets` is the smallest mean depth at arrivals of any window of one base RTT in the aftermath.
     """
-    rows = arrivals_in(queue, window.start_ns, window.end_ns)
-    drops = rows.start + np.flatnonzero(dropped(queue)[rows])
-    times = queue["enqueue_mono_ns"][drops]
+    drops = _drops(queue, window)
+    times = drops["enqueue_mono_ns"]
     events = []
     at = 0
-    while at < len(drops):
+    while at < len(times):
         start = int(times[at])
         end = int(np.searchsorted(times, start + rtt_max_ns, side="left"))
         least, least_10rtt, shallow, mean = _aftermath(queue, link, window, start, rtt_ns, rtt_max_ns)
         before, after = _windows(windows, start, start + AFTERMATH_RTTS * rtt_max_ns)
-        flows = len(np.unique(queue["flow"][drops[at:end]]))
-        deep = int(queue["depth_packets"][drops[at]])
+        flows = len(np.unique(drops["flow"][at:end]))
+        deep = int(drops["depth_packets"][at])
         events.append(LossEvent(start, end - at, flows, deep, least, least_10rtt, shallow, mean, before, after))
         at = max(end, at + 1)
     return events
+
+
+def _drops(queue: Columns, window: Window) -> Columns:
+    """The dropped packets among those that arrived in the window."""
+    cards = cards_in(queue, window, "flags", "enqueue_mono_ns", "flow", "depth_packets")
+    return joined(rows_of(queue, slice(0)), *(rows_of(part, dropped(part)) for part in cards))
 
 
 def _aftermath(
@@ -105,10 +119,9 @@ def _windows(windows: WindowSeries, start_ns: int, end_ns: int) -> tuple[int | N
 
 def flows_losing(queue: Columns, window: Window, rtt_ns: int) -> np.ndarray:
     """Number of flows with a drop, for each base RTT with a drop, in time order (Spang et al., 5.6)."""
-    rows = arrivals_in(queue, window.start_ns, window.end_ns)
-    drops = rows.start + np.flatnonzero(dropped(queue)[rows])
-    rtt = (queue["enqueue_mono_ns"][drops] - window.start_ns) // rtt_ns
-    pairs = np.unique(rtt << 32 | queue["flow"][drops].astype(np.int64))
+    drops = _drops(queue, window)
+    rtt = (drops["enqueue_mono_ns"] - window.start_ns) // rtt_ns
+    pairs = np.unique(rtt << 32 | drops["flow"].astype(np.int64))
     return np.unique(pairs >> 32, return_counts=True)[1]
 
 

@@ -8,22 +8,25 @@ ns on CLOCK_MONOTONIC. All sums of bytes are 64 bits wide.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from analysis.arithmetic.by_flow import ByFlow
+from analysis.arithmetic.counted import Counted
+from analysis.arithmetic.counted import percentiles as quantiles
 from analysis.arithmetic.reproducible_sums import dot
 from analysis.join.join import Segments
 from analysis.join.trace_by_flow import TraceByFlow
-from analysis.read.columns import ColumnFile, kinds, rows_of, slabs, sort_file, sums_before
+from analysis.read.columns import ColumnFile, in_order, kinds, parts, rows_of, slabs, sums_before, until
 from analysis.read.flows import Flow
 from analysis.read.link_loss import NAME as LINK_LOST
 from analysis.read.link_loss import delivered
 from analysis.read.link_rate import LinkRate
 from analysis.read.load import Run
-from analysis.read.postcards import NO_DATA_BYTES, admitted, dropped, queue_keys
+from analysis.read.postcards import NEVER_NS, NO_DATA_BYTES, admissions, admitted, dropped, queue_keys
 from analysis.read.raw import Columns
 from lib.frames import (
     ETHERNET_BYTES,
@@ -38,6 +41,7 @@ CARD = wire.POSTCARD.const
 EVENT = wire.TCP_RECORD.const
 UTILIZATION_WINDOW_RTTS = 10
 TCP, UDP = 6, 17
+CARDS = ("enqueue_mono_ns", "sojourn_ns", "flags", "flow", "packet_bytes", LINK_LOST)
 NO_GROUP = -1
 
 
@@ -102,22 +106,26 @@ def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
     """
     if run.documents.traffic.generator != "iperf3":
         return stop_ns
-    flow, came, lost = queue["flow"], queue["enqueue_mono_ns"], dropped(queue)
-    data = ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0) & (queue["packet_bytes"] > NO_DATA_BYTES)
-    rows = np.flatnonzero(data)
-    latest = np.full(len(run.flows) + 1, -1, dtype=np.int64)  # row of each flow's last data packet
-    latest[flow[rows]] = rows  # NumPy keeps the last of several assignments to one flow
-    latest[~of_experiment(run)] = -1
-    ended = np.flatnonzero(latest >= 0)
-    ended = ended[came[latest[ended]] < stop_ns]
-    if not len(ended):
-        return stop_ns
-    by_flow = ByFlow.of(flow, len(run.flows)).only(data)
-    for number in ended[np.argsort(latest[ended], kind="stable")].tolist():
-        sent, is_lost = queue["tcp_seq"][by_flow[number]], lost[by_flow[number]]
-        if np.isin(sent[is_lost], sent[~is_lost]).all():
-            return int(came[latest[number]])
-    return stop_ns
+    latest_ns = np.full(len(run.flows) + 1, NEVER_NS, dtype=np.int64)  # when each flow's last data packet came
+    lost = np.empty(0, dtype=np.int64)  # flow and sequence number, in one integer
+    names = ("flags", "flow", "enqueue_mono_ns", "packet_bytes", "tcp_seq")
+
+    def data() -> Iterator[tuple[Columns, np.ndarray]]:
+        for cards in parts(queue, *names):
+            has_data = (cards["flags"] & CARD["POSTCARD_HAS_TCP"] != 0) & (cards["packet_bytes"] > NO_DATA_BYTES)
+            cards = rows_of(cards, has_data)
+            yield cards, cards["flow"].astype(np.int64) << 32 | cards["tcp_seq"]
+
+    for cards, segment in data():
+        latest_ns[cards["flow"]] = cards["enqueue_mono_ns"]  # NumPy keeps the last of several assignments to one flow
+        lost = np.union1d(lost, segment[dropped(cards)])
+    came = np.zeros(len(lost), dtype=bool)
+    for cards, segment in data() if len(lost) else ():
+        came |= np.isin(lost, segment[~dropped(cards)])
+    latest_ns[~of_experiment(run)] = NEVER_NS
+    latest_ns[lost[~came] >> 32] = NEVER_NS
+    ended = latest_ns[(latest_ns > NEVER_NS) & (latest_ns < stop_ns)]
+    return int(ended.min(initial=stop_ns))
 
 
 def bottleneck(run: Run) -> tuple[int | None, Columns]:
@@ -152,6 +160,11 @@ def arrivals_in(queue: Columns, start_ns: int, end_ns: int) -> slice:
     return slice(int(first), int(last))
 
 
+def cards_in(queue: Columns, window: Window, *names: str) -> Iterator[Columns]:
+    """The named columns of the packets that arrived in the window, slab by slab."""
+    return parts(queue, *names, rows=arrivals_in(queue, window.start_ns, window.end_ns))
+
+
 # The link -------------------------------------------------------------------------------------------------------------
 
 
@@ -164,14 +177,10 @@ class LinkUsage:
     def __init__(self, queue: Columns, rate: LinkRate, directory: Path | None = None) -> None:
         place = directory or Path(tempfile.gettempdir())
         file = ColumnFile(place, {"departure_ns": np.dtype(np.int64), "bytes": np.dtype(np.int64)}, len(queue["flags"]))
-        names = ("flags", "enqueue_mono_ns", "sojourn_ns", "packet_bytes")
-        for part in slabs(len(queue["flags"])):
-            cards = rows_of({name: queue[name] for name in names}, part)
-            sent = ~dropped(cards)
-            departure_ns = (cards["enqueue_mono_ns"] + cards["sojourn_ns"])[sent]
-            file.append({"departure_ns": departure_ns, "bytes": rate.link_bytes(cards["packet_bytes"][sent])})
+        for cards in admissions(queue, "packet_bytes"):
+            sent = rows_of(cards, ~dropped(cards))
+            file.append({"departure_ns": sent["left_ns"], "bytes": rate.link_bytes(sent["packet_bytes"])})
         columns = file.columns()
-        sort_file(place, columns, "departure_ns")
         self.rate = rate
         self.departure_ns = columns["departure_ns"]
         self.bytes_before = sums_before(columns["bytes"], place)
@@ -272,11 +281,9 @@ def queue_depth(queue: Columns, window: Window, column: str = "depth_packets") -
     Depth counts the packets admitted and not yet completely departed: with the packet on the link, without the
     arriving packet.
     """
-    depth = queue[column][arrivals_in(queue, window.start_ns, window.end_ns)]
-    mean = float(depth.mean(dtype=np.float64)) if len(depth) else None
-    result: dict[str, float | int | None] = {"mean": mean}
-    result |= percentiles(depth, p01=1, p50=50, p99=99)
-    result["max"] = int(depth.max()) if len(depth) else None
+    depth = Counted.of(cards[column] for cards in cards_in(queue, window, column))
+    result: dict[str, float | int | None] = {"mean": depth.mean(), **depth.percentiles(p01=1, p50=50, p99=99)}
+    result["max"] = depth.max
     if column == "depth_packets":
         result["time_mean"] = _time_mean_depth(queue, window)
     return result
@@ -286,38 +293,48 @@ def _time_mean_depth(queue: Columns, window: Window) -> float | None:
     """Mean packets in the queue over time: the sum of all sojourn times within the window / its length (Little)."""
     if window.length_ns <= 0:
         return None
-    rows = slice(0, int(np.searchsorted(queue["enqueue_mono_ns"], window.end_ns)))
-    came = queue["enqueue_mono_ns"][rows]
-    left = came + queue["sojourn_ns"][rows]
-    inside_ns = np.minimum(left, window.end_ns) - np.maximum(came, window.start_ns)
-    return float(inside_ns[(inside_ns > 0) & admitted(queue)[rows]].sum(dtype=np.int64) / window.length_ns)
+    rows, total_ns = slice(int(np.searchsorted(queue["enqueue_mono_ns"], window.end_ns))), 0
+    for cards in parts(queue, "enqueue_mono_ns", "sojourn_ns", "flags", rows=rows):
+        came = cards["enqueue_mono_ns"]
+        inside_ns = np.minimum(came + cards["sojourn_ns"], window.end_ns) - np.maximum(came, window.start_ns)
+        total_ns += int(inside_ns[(inside_ns > 0) & admitted(cards)].sum(dtype=np.int64))
+    return total_ns / window.length_ns
 
 
 def counts(queue: Columns, window: Window) -> dict[str, int | float | None]:
     """Arrivals, drops and marks in the measurement window, with LOSS also the packets that the link lost behind the
     queue; the share of drops, and of arrivals at a non-empty queue.
     """
-    rows = arrivals_in(queue, window.start_ns, window.end_ns)
-    flags, depth = queue["flags"][rows], queue["depth_packets"][rows]
-    arrivals = len(flags)
-    of_link = {"link_lost": int(np.count_nonzero(queue[LINK_LOST][rows]))} if LINK_LOST in queue else {}
-    drops = int(np.count_nonzero(flags & CARD["POSTCARD_DROPPED"]))
+    of_link = (LINK_LOST,) if LINK_LOST in queue else ()
+    arrivals = drops = marks = deep = lost = 0
+    for cards in cards_in(queue, window, "flags", "depth_packets", *of_link):
+        arrivals += len(cards["flags"])
+        drops += int(np.count_nonzero(cards["flags"] & CARD["POSTCARD_DROPPED"]))
+        marks += int(np.count_nonzero(cards["flags"] & CARD["POSTCARD_CE_MARKED"]))
+        deep += int(np.count_nonzero(cards["depth_packets"]))
+        lost += int(np.count_nonzero(cards[LINK_LOST])) if of_link else 0
     return {
         "arrivals": arrivals,
         "drops": drops,
-        "marks": int(np.count_nonzero(flags & CARD["POSTCARD_CE_MARKED"])),
-        **of_link,
+        "marks": marks,
+        **({"link_lost": lost} if of_link else {}),
         "drop_fraction": drops / arrivals if arrivals else None,
-        "queue_nonempty_fraction": int(np.count_nonzero(depth)) / arrivals if arrivals else None,
+        "queue_nonempty_fraction": deep / arrivals if arrivals else None,
     }
 
 
 def queue_delay(queue: Columns, window: Window) -> dict[str, float | None]:
     """Sojourn time in ns, from arrival to the departure of the last bit, of packets that were not dropped."""
-    rows = arrivals_in(queue, window.start_ns, window.end_ns)
-    delay = queue["sojourn_ns"][rows][~dropped(queue)[rows]]
-    mean = float(delay.mean(dtype=np.float64)) if len(delay) else None
-    return {"mean": mean, **percentiles(delay, p50=50, p99=99), "max": int(delay.max()) if len(delay) else None}
+    p50, p99, most = quantiles(lambda: delays(queue, window), (50, 99, 100)) or (None, None, None)
+    count = total_ns = 0
+    for delay in delays(queue, window):
+        count, total_ns = count + len(delay), total_ns + int(delay.sum(dtype=np.int64))
+    return {"mean": total_ns / count if count else None, "p50": p50, "p99": p99, "max": most}
+
+
+def delays(queue: Columns, window: Window) -> Iterator[np.ndarray]:
+    """The sojourn times in ns of packets that were not dropped, slab by slab."""
+    return (cards["sojourn_ns"][~dropped(cards)] for cards in cards_in(queue, window, "sojourn_ns", "flags"))
 
 
 # Flows ----------------------------------------------------------------------------------------------------------------
@@ -393,22 +410,26 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
     names = {"departure_ns": np.dtype(np.int64), "payload_bytes": np.dtype(np.int64), "flow": queue["flow"].dtype}
     beside = of_datagrams(run) & bool(run.experiment.datagrams and not run.experiment.open_loop)
     headers = np.append(np.where(run.flows.is_ipv4, IPV4_BYTES, IPV6_BYTES), 0) + ETHERNET_BYTES + UDP_BYTES
-    file = ColumnFile(run.directory, names, len(segments.rows) + len(queue["flow"]) * int(beside.any()))
+    file = ColumnFile(run.directory, names, len(queue["flow"]))
 
-    def add(rows: np.ndarray, payload: np.ndarray) -> None:
-        departure_ns = queue["enqueue_mono_ns"][rows] + queue["sojourn_ns"][rows]
-        file.append({"departure_ns": departure_ns, "payload_bytes": payload, "flow": queue["flow"][rows]})
+    def useful() -> Iterator[Columns]:
+        at = 0
+        for part in slabs(len(queue["flow"])):
+            cards = rows_of({name: queue[name] for name in CARDS if name in queue}, part)
+            came_ns, flow = cards["enqueue_mono_ns"], cards["flow"]
+            first, at = at, until(segments.rows, at, part.stop - 1)
+            payload = np.zeros(len(flow), dtype=np.int64)
+            payload[segments.rows[first:at] - part.start] = segments.new_bytes[first:at]
+            payload[~counted[flow]] = 0
+            if beside.any():
+                sent = beside[flow] & delivered(cards)
+                payload[sent] = cards["packet_bytes"][sent].astype(np.int64) - headers[flow[sent]]
+            left = {"departure_ns": came_ns + cards["sojourn_ns"], "payload_bytes": payload, "flow": flow}
+            yield rows_of(left | {"came_ns": came_ns}, payload > 0)
 
-    for part in slabs(len(segments.rows)):
-        rows, payload = segments.rows[part], segments.new_bytes[part]
-        useful = (payload > 0) & counted[queue["flow"][rows]]
-        add(rows[useful], payload[useful])
-    for part in slabs(len(queue["flow"]) * int(beside.any())):
-        cards = rows_of(queue, part)
-        sent = np.flatnonzero(beside[cards["flow"]] & delivered(cards))
-        add(part.start + sent, cards["packet_bytes"][sent].astype(np.int64) - headers[cards["flow"][sent]])
+    for slab in in_order(useful(), "departure_ns", "came_ns"):
+        file.append(slab)
     columns = file.columns()
-    sort_file(run.directory, columns, "departure_ns")
     before = sums_before(columns["payload_bytes"], run.directory)
     result = Goodput(np.zeros(len(run.flows), dtype=np.int64), columns["departure_ns"], before, columns["flow"])
     result.bits_per_flow = result.bits_in(window)

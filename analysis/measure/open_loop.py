@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from analysis.arithmetic.counted import Counted
 from analysis.arithmetic.reproducible_sums import dot
 from analysis.measure.depth_over_time import BATCHES, time_mean
 from analysis.measure.fidelity import MAX_LATENESS_RTT_FRACTION, histogram_percentiles
-from analysis.measure.metrics import Columns, Window, arrivals_in, of_datagrams
+from analysis.measure.metrics import LINK_LOST, Columns, Window, arrivals_in, cards_in, of_datagrams
+from analysis.read.columns import parts, rows_of
 from analysis.read.documents import Sent, total
 from analysis.read.link_loss import delivered
 from analysis.read.load import Run
@@ -100,14 +102,18 @@ def datagrams(run: Run, queue: Columns) -> dict[str, int | None]:
     """Datagrams of the experiment at each station, over the whole run. None: not recorded. Those that the link lost
     behind the queue have not departed; which, nobody knows behind a delay line.
     """
-    mask = of_datagrams(run)[queue["flow"]]
+    counts, departed = of_datagrams(run), 0
+    queued = 0
+    for cards in parts(queue, "flow", "flags", *((LINK_LOST,) if LINK_LOST in queue else ())):
+        mine = rows_of(cards, counts[cards["flow"]])
+        queued += len(mine["flow"])
+        departed += int(np.count_nonzero(delivered(mine)))
     sink, sent = run.documents.traffic_sink, _sent(run)
     reads = [None] if sink.flows is None else [flow.reads for flow in sink.flows if flow.protocol != "tcp"]
-    departed = {"datagrams_departed": int(np.count_nonzero(mask & delivered(queue)))}
     return {
         "datagrams_sent": total(group.datagrams for group in sent),
-        "datagrams_queued": int(np.count_nonzero(mask)),
-        **({} if run.experiment.loss and run.documents.switch.line else departed),
+        "datagrams_queued": queued,
+        **({} if run.experiment.loss and run.documents.switch.line else {"datagrams_departed": departed}),
         "datagrams_received": total(reads),
         "datagrams_unsent": total(group.unsent for group in sent),
         "datagrams_sink_drops": sink.datagrams_dropped,
@@ -150,10 +156,12 @@ def compare(run: Run, traffic: Datagrams, queue: Columns, window: Window) -> dic
     """
     expected = model(run.experiment)
     rows = arrivals_in(queue, window.start_ns, window.end_ns)
-    depth = queue["depth_packets"][rows]
-    offered_bits = int(run.rate.link_bytes(queue["packet_bytes"][rows]).sum()) * 8
+    depth = Counted.of(cards["depth_packets"] for cards in cards_in(queue, window, "depth_packets"))
+    offered_bits = drops = 0
+    for cards in cards_in(queue, window, "packet_bytes", "flags"):
+        offered_bits += 8 * int(run.rate.link_bytes(cards["packet_bytes"]).sum())
+        drops += int(np.count_nonzero(dropped(cards)))
     capacity_bits = run.rate.capacity_bits(window.start_ns, window.length_ns)
-    drops = np.count_nonzero(dropped(queue)[rows])
     over_time = {}
     if flow_packets(traffic.sizes) is not None:
         theory = expected.time_mean_depth if expected else None
@@ -168,8 +176,8 @@ def compare(run: Run, traffic: Datagrams, queue: Columns, window: Window) -> dic
         "service_second_moment": expected.service_second_moment if expected else None,
         "mean_depth_packets": {
             "theory": expected.mean_depth if expected else None,
-            "measured": float(depth.mean()) if len(depth) else None,
-            "standard_error": standard_error(depth),
+            "measured": depth.mean(),
+            "standard_error": standard_error(queue, rows),
         },
         **over_time,
         "drop_fraction": {
@@ -181,20 +189,25 @@ def compare(run: Run, traffic: Datagrams, queue: Columns, window: Window) -> dic
     }
 
 
-def standard_error(depth: np.ndarray) -> float | None:
+def standard_error(queue: Columns, rows: slice) -> float | None:
     """Standard error of the mean depth by batch means: the depths of successive arrivals are correlated, but the means
     of BATCHES equal parts of the run are nearly independent.
     """
-    size = len(depth) // BATCHES
+    size = (rows.stop - rows.start) // BATCHES
     if not size:
         return None
-    means = depth[: size * BATCHES].reshape(BATCHES, size).mean(axis=1)
-    return float(means.std(ddof=1) / np.sqrt(BATCHES))
+    batches = [slice(first, first + size) for first in range(rows.start, rows.start + size * BATCHES, size)]
+    sums = [
+        sum(int(cards["depth_packets"].sum()) for cards in parts(queue, "depth_packets", rows=batch))
+        for batch in batches
+    ]
+    return float((np.array(sums) / size).std(ddof=1) / np.sqrt(BATCHES))
 
 
-def distance(depth: np.ndarray, expected: np.ndarray) -> float:
+def distance(depth: Counted, expected: np.ndarray) -> float:
     """Kolmogorov's distance: the largest difference between the two cumulative distributions."""
-    counts = np.bincount(depth, minlength=len(expected)).astype(np.float64) / len(depth)
+    counts = np.zeros(max(int(depth.values[-1]) + 1, len(expected)))
+    counts[depth.values] = depth.counts / len(depth)
     theory = np.zeros(len(counts))
     theory[: len(expected)] = expected
     return float(np.abs(np.cumsum(counts) - np.cumsum(theory)).max())

@@ -8,12 +8,17 @@ sample.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
 import numpy as np
 
+from analysis.arithmetic.counted import Counted
 from analysis.arithmetic.reproducible_sums import dot
 from analysis.join.trace_by_flow import TraceByFlow
 from analysis.measure import metrics
 from analysis.measure.metrics import Columns, Window, WindowSeries
+from analysis.read.columns import in_order, parts
 from analysis.read.load import Run
 from analysis.read.postcards import admitted
 
@@ -22,32 +27,46 @@ Held = tuple[np.ndarray, np.ndarray]  # (values, ns at each), int64, ascending b
 
 def depth(queue: Columns, window: Window) -> Held:
     """Packets in the queue, the one in transmission included."""
-    mask = admitted(queue)
-    came = queue["enqueue_mono_ns"][mask]
-    left = np.sort(came + queue["sojourn_ns"][mask])
-    times = np.concatenate((came, left))
-    change = np.repeat(np.array([1, -1]), (len(came), len(left)))
-    order = np.argsort(times, kind="stable")
-    return _held(times[order], np.cumsum(change[order]), window)
+    return _held(_depths(queue), window)
+
+
+def _depths(queue: Columns) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(ns, depth from then on) at each arrival and departure, in the order of time, slab by slab."""
+
+    def changes() -> Iterator[Columns]:
+        for cards in parts(queue, "flags", "enqueue_mono_ns", "sojourn_ns"):
+            came = cards["enqueue_mono_ns"][admitted(cards)]
+            left = came + cards["sojourn_ns"][admitted(cards)]
+            change = np.repeat(np.array([1, -1]), len(came))
+            yield {"ns": np.append(came, left), "change": change, "came_ns": np.append(came, came)}
+
+    deep = 0
+    for slab in in_order(changes(), "ns", "came_ns"):
+        depths = deep + np.cumsum(slab["change"])
+        yield slab["ns"], depths
+        deep = int(depths[-1]) if len(depths) else deep
 
 
 def aggregate_window(windows: WindowSeries, window: Window) -> Held:
     """Packets in flight of all flows together."""
-    return _held(windows.mono_ns, windows.in_flight_packets, window)
+    return _held([(windows.mono_ns, windows.in_flight_packets)], window)
 
 
-def _held(times: np.ndarray, values: np.ndarray, window: Window) -> Held:
-    """Each value holds from its time to the time of the next value, the last to the window's end. The time before the
-    first value is left out.
+def _held(parts: Iterable[tuple[np.ndarray, np.ndarray]], window: Window) -> Held:
+    """Each value of (ns, values) holds from its time to the time of the next value, the last to the window's end. The
+    time before the first value is left out.
     """
-    if not len(times):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    held_ns = np.diff(np.clip(times, window.start_ns, window.end_ns), append=window.end_ns)
-    inside = held_ns > 0
-    kept, where = np.unique(values[inside], return_inverse=True)
-    total_ns = np.zeros(len(kept), dtype=np.int64)
-    np.add.at(total_ns, where, held_ns[inside])
-    return kept, total_ns
+    held, before = Counted(), np.empty((2, 0), dtype=np.int64)
+    for part in chain(parts, [(np.array([window.end_ns]), np.zeros(1, np.int64))]):
+        times, values = np.concatenate((before, part), axis=1)
+        held_ns = np.diff(np.clip(times, window.start_ns, window.end_ns))
+        inside = held_ns > 0
+        kept, where = np.unique(values[:-1][inside], return_inverse=True)
+        total_ns = np.zeros(len(kept), dtype=np.int64)
+        np.add.at(total_ns, where, held_ns[inside])
+        held.merge(kept, total_ns)
+        before = np.array([times[-1:], values[-1:]])
+    return held.values, held.counts
 
 
 def deviation(held: Held) -> float | None:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measure.metrics import Columns, Window, arrivals_in
+from analysis.measure.metrics import Columns, Window, cards_in
+from analysis.read.columns import parts, rows_of
 from analysis.read.documents import UserProgram
 from analysis.read.load import PROGRAM_DOCUMENTS, Run
 from analysis.read.postcards import dropped, wire_bytes
@@ -24,7 +25,9 @@ def packets(run: Run, queue: Columns) -> dict[str, int | None]:
     """
     if run.experiment.program is None:
         return {}
-    counts = np.bincount(queue["flow"], minlength=len(run.flows) + 1)
+    counts = np.zeros(len(run.flows) + 1, dtype=np.int64)
+    for cards in parts(queue, "flow"):
+        counts += np.bincount(cards["flow"], minlength=len(counts))
     of_programs = int(counts[[entry.number for entry in run.traffic if entry.program]].sum())
     planned = {entry.number for entry in run.traffic if not entry.program and entry.number >= 0}
     if run.flow_records is not None:
@@ -39,12 +42,13 @@ def add_to_rows(run: Run, queue: Columns, window: Window, rows: list[dict[str, A
     """
     if run.experiment.program is None:
         return
-    inside = arrivals_in(queue, window.start_ns, window.end_ns)
-    flow, size = queue["flow"][inside], len(run.flows) + 1
-    counts = np.bincount(flow, minlength=size)
-    left = ~dropped(queue)[inside]
-    bits = 8 * np.bincount(flow[left], weights=wire_bytes(queue["packet_bytes"][inside][left]), minlength=size)
-    depths = np.bincount(flow, weights=queue["depth_packets"][inside], minlength=size)
+    size = len(run.flows) + 1
+    counts, bits, depths = np.zeros((3, size))
+    for cards in cards_in(queue, window, "flow", "flags", "packet_bytes", "depth_packets"):
+        left = rows_of(cards, ~dropped(cards))
+        counts += np.bincount(cards["flow"], minlength=size)
+        bits += 8 * np.bincount(left["flow"], weights=wire_bytes(left["packet_bytes"]), minlength=size)
+        depths += np.bincount(cards["flow"], weights=cards["depth_packets"], minlength=size)
     seconds = window.length_ns / 1e9
     for row, entry in zip(rows, run.traffic, strict=True):
         at = entry.number

@@ -10,9 +10,11 @@ lost retransmission.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from analysis.measure.metrics import Columns, Window, arrivals_in, windows_of_entries
+from analysis.measure.metrics import Columns, Window, cards_in, windows_of_entries
 from analysis.read.load import Run
 from analysis.read.raw import known
 
@@ -44,8 +46,8 @@ def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     for (name, part), numbers in flows.items():
         part_ns = min(part.length_ns, max(part.length_ns // 2, silence_ns))
         begin_ns = part.end_ns - part_ns
-        sending = queue["flow"][arrivals_in(queue, begin_ns, part.end_ns)]
-        if not len(np.intersect1d(sending, numbers)):
+        late = cards_in(queue, replace(part, start_ns=begin_ns), "flow")
+        if not any(np.isin(numbers, cards["flow"]).any() for cards in late):
             lines.append(
                 f"traffic: no flow of {name} sent anything in the last {part_ns / 1e9:.2f} s of the measurement: does "
                 "its congestion window become 0?"

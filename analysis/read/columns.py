@@ -57,7 +57,7 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(self[:], name)
 
     def searchsorted(self, values: Any, side: Any = "left", sorter: None = None) -> Any:
-        """As of an array: reads every STEP-th row, once, and the rows between two of these. np.searchsorted calls it."""
+        """As of an array: reads each STEP-th row, once, and the rows between two of these. np.searchsorted calls it."""
         if self._every is None:
             self._every = self._taken(np.arange(0, self._rows, STEP))
         wanted = np.asarray(values)
@@ -189,17 +189,35 @@ def in_slabs(parts: Iterable[Columns]) -> Iterator[Columns]:
     for part in parts:
         waiting.append(part)
         while sum(len(next(iter(each.values()))) for each in waiting) > SLAB_ROWS:
-            joined = _joined(waiting)
-            yield rows_of(joined, slice(SLAB_ROWS))
-            waiting = [rows_of(joined, slice(SLAB_ROWS, None))]
-    yield _joined(waiting)
+            whole = joined(*waiting)
+            yield rows_of(whole, slice(SLAB_ROWS))
+            waiting = [rows_of(whole, slice(SLAB_ROWS, None))]
+    yield joined(*waiting)
 
 
-def _joined(parts: list[Columns]) -> Columns:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+def in_order(parts: Iterable[Columns], by: str, bound: str) -> Iterator[Columns]:
+    """The rows of slabs in the order of column `by`; those with equal values keep their order. Column `bound` ascends
+    from slab to slab, and no row has a value of `by` below its own `bound`: rows below the last bound need not wait.
+    """
+    waiting: Columns = {}
+    for part in parts:
+        if not len(part[bound]):
+            continue
+        known = int(part[bound][-1])
+        waiting = sort(joined(waiting, part) if waiting else part, by)
+        ready = int(np.searchsorted(waiting[by], known))
+        yield rows_of(waiting, slice(ready))
+        waiting = rows_of(waiting, slice(ready, None))
+    if waiting:
+        yield waiting
 
 
-def rows_of(columns: Columns, rows: slice) -> Columns:
+def joined(*slabs: Columns) -> Columns:
+    """The rows of slabs, at least one, with the columns of the last."""
+    return {name: np.concatenate([slab[name] for slab in slabs]) for name in slabs[-1]}
+
+
+def rows_of(columns: Columns, rows: slice | np.ndarray) -> Columns:
     """These rows, in memory."""
     return {name: column[rows] for name, column in columns.items()}
 
@@ -286,5 +304,5 @@ def _merged(directory: Path, columns: Columns, pieces: list[slice], by: str, the
     for first, last in pairwise(bounds.T.tolist()):
         parts = [rows_of(columns, slice(*part)) for part in zip(first, last, strict=True) if part[0] < part[1]]
         if parts:
-            merged.append(sort(_joined(parts), by, then))
+            merged.append(sort(joined(*parts), by, then))
     return merged.columns()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.read.postcards import admitted, wire_bytes
+from analysis.read.postcards import NEVER_NS, admissions, wire_bytes
 from analysis.read.raw import Columns
 from lib import link_trace, regular
 from lib.errors import InputError
@@ -77,32 +77,32 @@ class LinkRate:
         the opportunity.
         """
         assert self.schedule
-        rows = np.flatnonzero(admitted(queue))
-        came = queue["enqueue_mono_ns"][rows]
-        left = came + queue["sojourn_ns"][rows]
-        if (left[1:] < left[:-1]).any():
-            order = np.argsort(left, kind="stable")
-            rows, came, left = rows[order], came[order], left[order]
-        if not len(left):
-            return 0
-        begins = came.copy()
-        np.maximum(came[1:], left[:-1], out=begins[1:])
+        wrong, before_ns, was_before, spent = 0, NEVER_NS, False, 0
         by_opportunity = self.schedule.opportunities
-        starts = np.ones(len(left), dtype=bool)  # a busy period
-        starts[1:] = came[1:] >= left[:-1] if by_opportunity else came[1:] > left[:-1]
-        asked = self.link_bytes(queue["packet_bytes"][rows]) * (8 * WORK)
-        more = (self._work(left, np.uint64) - self._work(begins, np.uint64)).view(np.int64) - asked
-        if by_opportunity:
-            before = begins < self.start_ns  # at the constant rate: any time will do
+        for cards in admissions(queue, "packet_bytes"):
+            came, left = cards["came_ns"], cards["left_ns"]
+            if not len(left):
+                continue
+            free = np.append(before_ns, left[:-1])
+            begins = np.maximum(came, free)
+            starts = came >= free if by_opportunity else came > free  # a busy period
+            asked = self.link_bytes(cards["packet_bytes"]) * (8 * WORK)
+            more = (self._work(left, np.uint64) - self._work(begins, np.uint64)).view(np.int64) - asked
+            # With opportunities, any time will do before the schedule begins.
+            before = (begins < self.start_ns) & by_opportunity
             more[before] = 0
-            starts[1:] |= before[:-1]
-        first = np.maximum.accumulate(np.where(starts, np.arange(len(left)), 0))
-        total = np.cumsum(more)
-        spare = total - total[first] + more[first]
-        if by_opportunity:
-            of_ns = (self._work(left, np.uint64) - self._work(left - 1, np.uint64)).view(np.int64)
-            return int(np.count_nonzero(((spare < 0) | (spare >= of_ns)) & ~before))
-        return int(np.count_nonzero((spare > 0) | (-spare >= np.maximum(self._rate(left), 1))))
+            starts |= np.append(was_before, before[:-1])
+            first = np.maximum.accumulate(np.where(starts, np.arange(len(left)), -1))
+            total = spent + np.cumsum(more)
+            spare = np.where(first < 0, total, total - total[first] + more[first])
+            if by_opportunity:
+                of_ns = (self._work(left, np.uint64) - self._work(left - 1, np.uint64)).view(np.int64)
+                bad = ((spare < 0) | (spare >= of_ns)) & ~before
+            else:
+                bad = (spare > 0) | (-spare >= np.maximum(self._rate(left), 1))
+            wrong += int(np.count_nonzero(bad))
+            before_ns, was_before, spent = int(left[-1]), bool(before[-1]), int(spare[-1])
+        return wrong
 
     @cached_property
     def _times(self) -> np.ndarray:

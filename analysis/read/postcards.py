@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from analysis.read.raw import Columns
+from analysis.read.columns import Columns, in_order, parts, rows_of
 from lib.frames import ETHERNET_BYTES, IPV6_BYTES, LEAST_FRAME_BYTES, LONGEST_TCP_BYTES, WIRE_EXTRA_BYTES
 from wire import wire
 
 CARD = wire.POSTCARD.const
+NEVER_NS = -(1 << 62)  # before all times
 NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + LONGEST_TCP_BYTES  # any longer frame without IP options carries data
 
 
@@ -22,6 +25,19 @@ def admitted(queue: Columns) -> np.ndarray:
     """Mask of the packets that entered the queue: all but those dropped at ingress."""
     at_ingress = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"])
     return (queue["flags"] & at_ingress) != at_ingress
+
+
+def admissions(queue: Columns, *names: str, came: str = "enqueue_mono_ns") -> Iterator[Columns]:
+    """The named columns of the packets that entered the queue, in the order of their departures, slab by slab; with
+    `came_ns` from the column `came`, and `left_ns`.
+    """
+
+    def entered(cards: Columns) -> Columns:
+        cards = rows_of(cards, admitted(cards))
+        came_ns = cards[came].astype(np.int64)
+        return cards | {"came_ns": came_ns, "left_ns": came_ns + cards["sojourn_ns"]}
+
+    return in_order(map(entered, parts(queue, "flags", came, "sojourn_ns", *names)), "left_ns", "came_ns")
 
 
 def wire_bytes(packet_bytes: np.ndarray) -> np.ndarray:
@@ -85,24 +101,21 @@ def misspaced(queue: Columns, rate_bps: int, times: str = "enqueue_mono_ns") -> 
     wire bits and rate, or 1 ns more if there is a remainder. Over a busy period the sum of the extra ns equals the sum
     of the remainders, to within 1 ns.
     """
-    rows = np.flatnonzero(admitted(queue))
-    came = queue[times][rows]
-    left = came + queue["sojourn_ns"][rows]
-    if (left[1:] < left[:-1]).any():
-        order = np.argsort(left, kind="stable")
-        rows, came, left = rows[order], came[order], left[order]
-    quotient, remainder = np.divmod(wire_bytes(queue["packet_bytes"][rows]) * 8_000_000_000, rate_bps)
-    if not len(left):
-        return 0
-    begins = came.copy()
-    np.maximum(came[1:], left[:-1], out=begins[1:])
-    idle = np.ones(len(left), dtype=bool)
-    idle[1:] = came[1:] > left[:-1]
-    more = left - begins - quotient
-    bad = (more < 0) | (more > ~idle & (remainder > 0))
-    # The carry after each packet, counted from the start of its busy period, or from the last wrong packet before it.
-    more[bad] = 0
-    chain = np.maximum.accumulate(np.where(idle | bad, np.arange(len(left)), 0))
-    carry = np.cumsum(remainder - more * rate_bps)
-    drift = carry - carry[chain]
-    return int(np.count_nonzero(bad | (np.abs(drift) > rate_bps)))
+    wrong, before, spare = 0, NEVER_NS, 0
+    for cards in admissions(queue, "packet_bytes", came=times):
+        came, left = cards["came_ns"], cards["left_ns"]
+        if not len(left):
+            continue
+        quotient, remainder = np.divmod(wire_bytes(cards["packet_bytes"]) * 8_000_000_000, rate_bps)
+        free = np.append(before, left[:-1])
+        idle = came > free
+        more = left - np.maximum(came, free) - quotient
+        bad = (more < 0) | (more > ~idle & (remainder > 0))
+        # The carry after each packet, counted from the start of its busy period, or from the last wrong packet in it.
+        more[bad] = 0
+        chain = np.maximum.accumulate(np.where(idle | bad, np.arange(len(left)), -1))
+        carry = spare + np.cumsum(remainder - more * rate_bps)
+        drift = np.where(chain < 0, carry, carry - carry[chain])
+        wrong += int(np.count_nonzero(bad | (np.abs(drift) > rate_bps)))
+        before, spare = int(left[-1]), int(drift[-1])
+    return wrong

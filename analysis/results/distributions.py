@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from analysis.arithmetic.by_flow import Groups
+from analysis.arithmetic.counted import Counted
 from analysis.measure import metrics, over_time
 from analysis.measure.loss import flows_losing
 from analysis.read.raw import Columns
@@ -45,23 +47,20 @@ def distributions(a: Analysis) -> pl.DataFrame:
     * `utilization_ppm_10rtt`: utilization of sliding windows of 10 base RTTs, one every RTT, in millionths;
     * `depth_over_time_packets`, `aggregate_window_over_time_packets`: `count` is the ns at each value (over_time.py).
     """
-    frames = [
-        _counted(pl.DataFrame({"value": values.astype(np.int64)}).with_columns(flow=pl.lit(None, pl.Int32)), what)
-        for what, values in _values(a)
-    ]
+    frames = [_frame(what, counted.values, counted.counts) for what, counted in _values(a)]
     windows = _windows(a)
     for what in ("in_flight_packets", "cwnd_packets"):
         frames.append(_counted(windows.select("flow", value=what), what))
-    frames += [
-        pl.DataFrame({"value": values, "count": held_ns}).with_columns(what=pl.lit(what), flow=pl.lit(None, pl.Int32))
-        for what, (values, held_ns) in _over_time(a)
-    ]
+    frames += [_frame(what, values, held_ns) for what, (values, held_ns) in _over_time(a)]
     if a.run.depths is not None:
-        values, counts = a.run.depths
-        histogram = pl.DataFrame({"value": values, "count": counts})
-        frames.append(histogram.with_columns(what=pl.lit("queue_depth_packets"), flow=pl.lit(None, pl.Int32)))
+        frames.append(_frame("queue_depth_packets", *a.run.depths))
     table = pl.concat([pl.DataFrame(schema=SCHEMA), *(frame.select(list(SCHEMA)) for frame in frames)])
     return table.sort("what", "flow", "value")
+
+
+def _frame(what: str, values: np.ndarray, counts: np.ndarray) -> pl.DataFrame:
+    table = pl.DataFrame({"value": values, "count": counts})
+    return table.with_columns(what=pl.lit(what), flow=pl.lit(None, pl.Int32))
 
 
 def _over_time(a: Analysis) -> Iterator[tuple[str, over_time.Held]]:
@@ -91,30 +90,41 @@ def _windows(a: Analysis) -> pl.DataFrame:
     )
 
 
-def _values(a: Analysis) -> Iterator[tuple[str, np.ndarray]]:
+def _values(a: Analysis) -> Iterator[tuple[str, Counted]]:
     spec, window, rtt_ns = a.run.experiment, a.window, a.run.experiment.rtt_ns
-    rows = metrics.arrivals_in(a.queue, window.start_ns, window.end_ns)
-    yield "queue_depth_packets", a.queue["depth_packets"][rows]
-    yield "burst_packets", bursts(a.queue, window, spec.packet_ns * BURST_GAP)
-    yield "flows_losing", flows_losing(a.queue, window, rtt_ns)
-    yield "flows_losing_5ms", flows_losing(a.queue, window, NOTEBOOK_BIN_NS)
-    yield "flows_signalled_per_excursion", signalled(a.queue, window, rtt_ns)
-    yield "utilization_ppm_10rtt", np.rint(metrics.utilization_windows(a.link, window, rtt_ns) * 1e6)
+    depths = (cards["depth_packets"] for cards in metrics.cards_in(a.queue, window, "depth_packets"))
+    yield "queue_depth_packets", Counted.of(depths)
+    yield "burst_packets", Counted.of(bursts(a.queue, window, len(a.run.flows) + 1, spec.packet_ns * BURST_GAP))
+    yield "flows_losing", Counted.of([flows_losing(a.queue, window, rtt_ns)])
+    yield "flows_losing_5ms", Counted.of([flows_losing(a.queue, window, NOTEBOOK_BIN_NS)])
+    yield "flows_signalled_per_excursion", Counted.of([signalled(a.queue, window, rtt_ns)])
+    utilization = np.rint(metrics.utilization_windows(a.link, window, rtt_ns) * 1e6).astype(np.int64)
+    yield "utilization_ppm_10rtt", Counted.of([utilization])
 
 
-def bursts(queue: Columns, window: metrics.Window, gap_ns: float) -> np.ndarray:
+def bursts(queue: Columns, window: metrics.Window, flows: int, gap_ns: float) -> Iterator[np.ndarray]:
     """Sizes in packets of the bursts at the queue: packets of one flow, each at most `gap_ns` after the previous one.
+    Flows are numbers below `flows`.
 
     A lone packet is a burst of one. Packets of other flows in between do not end a burst, because the sender does not
     know about them. Dropped packets count.
     """
-    rows = metrics.arrivals_in(queue, window.start_ns, window.end_ns)
-    flow, came = queue["flow"][rows], queue["enqueue_mono_ns"][rows]
-    order = np.argsort(flow, kind="stable")
-    flow, came = flow[order], came[order]
-    begins = np.ones(len(flow), dtype=bool)
-    begins[1:] = (flow[1:] != flow[:-1]) | (came[1:] - came[:-1] > gap_ns)
-    return np.diff(np.flatnonzero(begins), append=len(flow))
+    size = np.zeros(flows, dtype=np.int64)  # of each flow's burst that may go on, 0: none
+    last_ns = np.zeros(flows, dtype=np.int64)
+    for cards in metrics.cards_in(queue, window, "flow", "enqueue_mono_ns"):
+        groups = Groups.of(cards["flow"])
+        came = cards["enqueue_mono_ns"][groups.rows]
+        begins = np.append(True, came[1:] - came[:-1] > gap_ns)
+        begins[groups.starts] = (came[groups.starts] - last_ns[groups.flow] > gap_ns) | (size[groups.flow] == 0)
+        at = np.union1d(np.flatnonzero(begins), groups.starts)
+        sizes, first = np.diff(at, append=len(came)), np.searchsorted(at, groups.starts)
+        before, ended = size[groups.flow], begins[groups.starts]
+        sizes[first] += np.where(ended, 0, before)
+        last = np.append(first[1:], len(at)) - 1  # of each flow: may go on
+        size[groups.flow], last_ns[groups.flow] = sizes[last], came[groups.ends - 1]
+        yield before[ended & (before > 0)]
+        yield np.delete(sizes, last)
+    yield size[size > 0]
 
 
 def signalled(queue: Columns, window: metrics.Window, rtt_ns: int) -> np.ndarray:
@@ -125,9 +135,15 @@ def signalled(queue: Columns, window: metrics.Window, rtt_ns: int) -> np.ndarray
     RTT plus the delay of a full queue. Excursions do not have a fixed length, because drops after that length would
     count as another excursion. If the queue signals all the time, there is one long excursion.
     """
-    rows = metrics.arrivals_in(queue, window.start_ns, window.end_ns)
-    signals = (queue["flags"][rows] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"])) != 0
-    times, flow = queue["enqueue_mono_ns"][rows][signals], queue["flow"][rows][signals]
-    ends = np.flatnonzero(np.diff(times) > rtt_ns) + 1
-    excursions = np.split(flow, ends) if len(flow) else []
-    return np.array([len(np.unique(flows)) for flows in excursions], dtype=np.int64)
+    counts, flows, last_ns = [], np.empty(0, dtype=np.int64), None
+    for cards in metrics.cards_in(queue, window, "flow", "flags", "enqueue_mono_ns"):
+        signals = (cards["flags"] & (CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"])) != 0
+        times, of = cards["enqueue_mono_ns"][signals], cards["flow"][signals]
+        ends = np.flatnonzero(np.diff(times, prepend=times[:1] if last_ns is None else last_ns) > rtt_ns)
+        for number, part in enumerate(np.split(of, ends)):
+            if number:
+                counts.append(len(flows))
+                flows = flows[:0]
+            flows = np.union1d(flows, part)
+        last_ns = times[-1] if len(times) else last_ns
+    return np.array([*counts, *([len(flows)] if len(flows) else [])], dtype=np.int64)

@@ -224,11 +224,12 @@ def test_misspaced__sees_one_ns(known_runs):
 
 
 def test_depth_mismatches__are_none_whatever_the_scenario(known):
-    assert not depth_errors(known.analysis.queue).any()
+    assert not any(errors.any() for errors in depth_errors(known.analysis.queue))
     changed = dict(known.analysis.queue)
     changed["depth_packets"] = changed["depth_packets"].copy()
     changed["depth_packets"][1000:1010] += np.uint32(2)
-    assert 5 <= np.count_nonzero(depth_errors(changed)) <= 10  # fewer than 10 if some packets came in the same ns
+    wrong = sum(map(np.count_nonzero, depth_errors(changed)))
+    assert 5 <= wrong <= 10  # fewer than 10 if some packets came in the same ns
 
 
 def test_depths__of_a_clock_with_ticks_may_count_a_packet_that_left_within_a_tick():
@@ -243,7 +244,7 @@ def test_depths__of_a_clock_with_ticks_may_count_a_packet_that_left_within_a_tic
             "depth_packets": np.array([0, depth], dtype=np.uint32),
             "flags": np.zeros(2, dtype=np.uint8),
         }
-        assert depth_errors(queue, tick_ns).tolist() == [0, error], (left_us, depth, tick_ns)
+        assert np.concatenate([*depth_errors(queue, tick_ns)]).tolist() == [0, error], (left_us, depth, tick_ns)
 
 
 def test_histogram_percentiles__are_upper_edges():
