@@ -24,11 +24,6 @@ def group_starts(groups: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))
 
 
-def spans(starts: np.ndarray, rows: int) -> list[tuple[int, int]]:
-    """(first row, row after the last) of each group."""
-    return list(zip(starts.tolist(), np.append(starts[1:], rows)[: len(starts)].tolist(), strict=True))
-
-
 def unwrap32(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Grouped uint32 values, unwrapped to int64. The first of each group keeps its value (RFC 9293, 3.4)."""
     result = np.empty(len(values), dtype=np.int64)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
-from analysis.arithmetic.unwrap import group_starts, spans, unwrap32
 from analysis.join.retransmits import segments_of
 from analysis.read import link_loss
+from analysis.read.columns import ColumnFile, parts, slabs, sort_file
 from analysis.read.documents import LINE_PORT, Sent, total, total_of
 from analysis.read.load import Run
 from analysis.read.raw import Columns
@@ -31,21 +32,32 @@ MAX_HIDDEN_EVENTS = 0.01  # fraction of all segments
 Entries = dict[str, int | None]
 
 
-def _numbering(postcards: Columns) -> tuple[int, int]:
+def _numbering(directory: Path, postcards: Columns) -> tuple[int, int]:
     """(missing, duplicate) numbers of a run's postcards. Postcards of one port that were made at ingress have numbers
     of their own, as have those that were made at egress. A gap is a lost postcard.
     """
-    key = postcards["switch_id"].astype(np.uint64) << np.uint64(32)
-    key |= postcards["egress_port"].astype(np.uint64) << np.uint64(8)
-    key |= postcards["flags"] & np.uint8(CARD["POSTCARD_AT_INGRESS"])
-    order = np.argsort(key, kind="stable")
-    starts = group_starts(key[order])
-    seq = unwrap32(postcards["card_seq"][order], starts)
+    files: dict[int, ColumnFile] = {}  # the numbers of each kind of postcard
+    last: dict[int, int] = {}
+    for cards in parts(postcards, "switch_id", "egress_port", "flags", "card_seq"):
+        kind = cards["switch_id"].astype(np.uint64) << np.uint64(32)
+        kind |= cards["egress_port"].astype(np.uint64) << np.uint64(8)
+        kind |= cards["flags"] & np.uint8(CARD["POSTCARD_AT_INGRESS"])
+        for key in np.unique(kind).tolist():
+            numbers = cards["card_seq"][kind == key]
+            before = last.get(key, int(numbers[0]))
+            steps = np.diff(numbers, prepend=np.uint32(before & 0xFFFF_FFFF)).view(np.int32)
+            seq = before + np.cumsum(steps, dtype=np.int64)
+            if key not in files:
+                files[key] = ColumnFile(directory, {"seq": seq.dtype}, len(postcards["card_seq"]))
+            files[key].append({"seq": seq})
+            last[key] = int(seq[-1])
     missing = duplicates = 0
-    for start, end in spans(starts, len(seq)):
-        steps = np.diff(np.sort(seq[start:end]))
-        missing += int(steps.sum() - np.count_nonzero(steps))
-        duplicates += int(np.count_nonzero(steps == 0))
+    for file in files.values():
+        sort_file(directory, columns := file.columns(), "seq")
+        for rows in slabs(file.rows - 1):
+            steps = np.diff(columns["seq"][rows.start : rows.stop + 1])
+            missing += int(steps.sum() - np.count_nonzero(steps))
+            duplicates += int(np.count_nonzero(steps == 0))
     return missing, duplicates
 
 
@@ -62,7 +74,7 @@ def ledger(run: Run) -> Entries:
     # connections of a testbed's machines.
     has_other_segments = run.flow_records is not None or run.experiment.program or run.experiment.machines
     has_numbers = "card_seq" not in run.experiment.unknown_columns
-    missing, duplicates = _numbering(run.postcards) if has_numbers else (None, None)
+    missing, duplicates = _numbering(run.directory, run.postcards) if has_numbers else (None, None)
     entries: Entries = {
         **_switch_entries(run),
         "postcards_received": collector.received,
@@ -134,12 +146,14 @@ def _switch_entries(run: Run) -> Entries:
     if rules(run).drops_tell:
         return entries
     drops = f"port.{port}.queue_drops"
-    of_queue = run.postcards["egress_port"] == (-1 if port is None else port)
-    refused = of_queue & ((run.postcards["flags"] & CARD["POSTCARD_AT_INGRESS"]) != 0)
+    refused = 0
+    for cards in parts(run.postcards, "egress_port", "flags"):
+        at_ingress = (cards["flags"] & CARD["POSTCARD_AT_INGRESS"]) != 0
+        refused += int(np.count_nonzero(at_ingress & (cards["egress_port"] == (-1 if port is None else port))))
     return entries | {
         "refused_packets": stats(lambda name: name == drops),
         "refused_packets_deflected": of_port("arrival_drops"),
-        "refused_packets_rows": int(np.count_nonzero(refused)),
+        "refused_packets_rows": refused,
         "mirror_drops": stats(lambda name: name.endswith(".mirror_drops")),
         "other_queue_drops": stats(lambda name: name.endswith(".queue_drops") and name != drops),
     }

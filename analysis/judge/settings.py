@@ -6,11 +6,14 @@ limit is another experiment; only a chip may round its rate (MAX_ROUNDED_RATE).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
+from analysis.arithmetic.counted import Counted
 from analysis.measure.access_links import access_reasons
+from analysis.read.columns import parts
 from analysis.read.documents import Port, total
 from analysis.read.load import Run
 from analysis.read.postcards import misspaced
@@ -123,7 +126,8 @@ def limits(spec: Experiment) -> tuple[int | None, int, str, str]:
 
 def unit_reasons(queue: Columns) -> list[str]:
     """One line if postcards have no depth in packets and bytes. Depths in cells of a buffer are not converted here."""
-    others = np.count_nonzero(queue["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"])
+    exact = CARD["POSTCARD_DEPTH_EXACT"]
+    others = sum(np.count_nonzero(cards["depth_unit"] != exact) for cards in parts(queue, "depth_unit"))
     if not others:
         return []
     return [
@@ -146,21 +150,34 @@ def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
         except ValueError as error:
             return [f"switch.json: the threshold in cells is not checked: it {error}"]
     reasons = []
-    other = queue["policy"] != wire.POLICY[POLICY_OF_MODE[spec.mode]]
-    if other.any():
+    policy, of_bytes = wire.POLICY[POLICY_OF_MODE[spec.mode]], CARD["POSTCARD_BYTE_THRESHOLD"]
+    others, first = _odd(queue, ("policy",), lambda cards: cards["policy"] != policy)
+    if others:
         reasons.append(
-            f"policy: {np.count_nonzero(other)} postcards are of policy {queue['policy'][other][0]}, which is not "
-            f"{spec.mode} of spec.yaml"
+            f"policy: {others} postcards are of policy {first['policy']}, which is not {spec.mode} of spec.yaml"
         )
-    in_bytes = (queue["flags"] & CARD["POSTCARD_BYTE_THRESHOLD"]) != 0
-    other = (queue["threshold"] != threshold) | (in_bytes != (unit == "bytes"))
-    if other.any():
-        first = int(np.flatnonzero(other)[0])
+
+    def has_other(cards: Columns) -> np.ndarray:
+        return (cards["threshold"] != threshold) | (((cards["flags"] & of_bytes) != 0) != (unit == "bytes"))
+
+    others, first = _odd(queue, ("threshold", "flags"), has_other)
+    if others:
         reasons.append(
-            f"policy: {np.count_nonzero(other)} postcards have another threshold (first: {queue['threshold'][first]} "
-            f"{'bytes' if in_bytes[first] else whole_unit}) than spec.yaml, {threshold} {unit}"
+            f"policy: {others} postcards have another threshold (first: {first['threshold']} "
+            f"{'bytes' if first['flags'] & of_bytes else whole_unit}) than spec.yaml, {threshold} {unit}"
         )
     return reasons
+
+
+def _odd(queue: Columns, names: tuple[str, ...], mask: Callable[[Columns], np.ndarray]) -> tuple[int, dict[str, int]]:
+    """How many postcards `mask` finds, and the named values of the first."""
+    found, first = 0, {}
+    for cards in parts(queue, *names):
+        rows = np.flatnonzero(mask(cards))
+        if len(rows) and not found:
+            first = {name: int(cards[name][rows[0]]) for name in names}
+        found += len(rows)
+    return found, first
 
 
 def _in_cells(run: Run, threshold: int, *, in_bytes: bool) -> int:
@@ -178,60 +195,61 @@ def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
     """Drops and marks that contradict the packet's depth. Modes that decide at departure are not checked: the deciding
     depth is unknown.
     """
-    flags, spec = queue["flags"], run.experiment
+    spec = run.experiment
     threshold, hard, unit, column = limits(spec)
-    if spec.mode not in ("tail-drop", "ecn") or threshold is None or not len(flags):
+    if spec.mode not in ("tail-drop", "ecn") or threshold is None or not len(queue["flags"]):
         return []
-    depth, is_dropped = queue[column], (flags & CARD["POSTCARD_DROPPED"]) != 0
-    marked, capable = ((flags & CARD[name]) != 0 for name in ("POSTCARD_CE_MARKED", "POSTCARD_ECT"))
-    must_drop = depth >= hard
-    if spec.mode == "ecn":
-        must_drop |= (depth >= threshold) & ~capable
+    admitted_at, early, to_mark, wrongly_marked, rightly_marked = Counted(), 0, 0, 0, 0
+    for cards in parts(queue, "flags", column):
+        flags, depth = cards["flags"], cards[column]
+        is_dropped = (flags & CARD["POSTCARD_DROPPED"]) != 0
+        marked, capable = ((flags & CARD[name]) != 0 for name in ("POSTCARD_CE_MARKED", "POSTCARD_ECT"))
+        must_drop, must_mark = depth >= hard, np.zeros(len(flags), dtype=bool)
+        if spec.mode == "ecn":
+            must_drop |= (depth >= threshold) & ~capable
+            must_mark = ~is_dropped & capable & (depth >= threshold) & (depth < hard)
+        admitted_at.add(depth[~is_dropped & must_drop])
+        early += int(np.count_nonzero(is_dropped & ~must_drop))
+        to_mark += int(np.count_nonzero(must_mark))
+        wrongly_marked += int(np.count_nonzero(marked & ~must_mark))
+        rightly_marked += int(np.count_nonzero(marked & must_mark))
     reasons = []
-    above = ~is_dropped & must_drop
-    if above.any():
-        what = f"{hard} {unit}" if not (above & (depth < hard)).any() else f"{threshold} {unit} without ECN"
+    if len(admitted_at):
+        what = f"{hard} {unit}" if admitted_at.values[0] >= hard else f"{threshold} {unit} without ECN"
         reasons.append(
-            f"policy: {np.count_nonzero(above)} packets were admitted at a depth of {what} or more (deepest: "
-            f"{depth[above].max()}); a fault of the switch, or its limit is not that of spec.yaml"
+            f"policy: {len(admitted_at)} packets were admitted at a depth of {what} or more (deepest: "
+            f"{admitted_at.max}); a fault of the switch, or its limit is not that of spec.yaml"
         )
-    early = np.count_nonzero(is_dropped & ~must_drop)
     if early:
         reasons.append(
             f"policy: {early} packets were dropped at a depth below {hard} {unit}; a fault of the switch, or its "
             "limit is not that of spec.yaml"
         )
-    if spec.mode == "ecn":
-        to_mark = ~is_dropped & capable & (depth >= threshold) & (depth < hard)
-    else:
-        to_mark = np.zeros(len(flags), dtype=bool)
-    return reasons + _mark_reasons(run, marked, to_mark, threshold, unit)
+    return reasons + _mark_reasons(run, to_mark, wrongly_marked, rightly_marked, f"{threshold} {unit}")
 
 
-def _mark_reasons(run: Run, marked: np.ndarray, to_mark: np.ndarray, threshold: int, unit: str) -> list[str]:
+def _mark_reasons(run: Run, expected: int, wrong: int, right: int, threshold: str) -> list[str]:
     """Packets that were marked although they were dropped, not ECN-capable or below the threshold, and packets that
-    lack a mark. Only a packet that arrived with CE may lack its mark.
+    lack a mark (of `expected`, `right` have one). Only a packet that arrived with CE may lack its mark.
 
     A postcard does not carry the arriving codepoint, but the switch's counter of marks includes packets that arrived
     with CE.
     """
     reasons = []
-    wrong = np.count_nonzero(marked & ~to_mark)
     if wrong:
         reasons.append(
-            f"policy: {wrong} packets were marked that are not ECN-capable, or at a depth below {threshold} {unit}, or "
+            f"policy: {wrong} packets were marked that are not ECN-capable, or at a depth below {threshold}, or "
             "dropped; a fault of the switch, or its threshold is not that of spec.yaml"
         )
-    expected = int(np.count_nonzero(to_mark))
     counted = run.documents.switch.packets("arrival_marks")
     if run.experiment.mode != "ecn" or not run.documents.is_read("switch"):
         return reasons
     if counted is None:
         reasons += run.documents.unsaid("switch", ["how many packets it marked (arrival_marks)"])
-    elif counted != expected or (expected and not (marked & to_mark).any()):
+    elif counted != expected or (expected and not right):
         reasons.append(
-            f"policy: {expected} ECN-capable packets came at a depth of {threshold} {unit} or more, the switch counts "
-            f"{counted} marks, {np.count_nonzero(marked)} postcards show one; a fault of the switch"
+            f"policy: {expected} ECN-capable packets came at a depth of {threshold} or more, the switch counts "
+            f"{counted} marks, {right + wrong} postcards show one; a fault of the switch"
         )
     return reasons
 

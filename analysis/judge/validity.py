@@ -16,6 +16,7 @@ from analysis.measure import finite_flows, open_loop, program_results, stalled_f
 from analysis.measure.fidelity import fidelity_reasons
 from analysis.measure.metrics import Columns, Window
 from analysis.measure.virtual_time_limits import idle_rtt_reason
+from analysis.read.columns import parts
 from analysis.read.load import Run
 from analysis.read.target_limits import rules
 from hosts.traffic.idle_rtt import HEADER, PAYLOAD
@@ -88,9 +89,11 @@ def _nics_ns(offloads: Offloads) -> int:
 
 def _queue_reasons(run: Run, queue: Columns, port: int | None) -> list[str]:
     """One line if postcards of other queues are left out. A recorded run names the port of its queue."""
-    ports = run.postcards["egress_port"]
-    counted = np.ones(len(ports), dtype=bool) if run.experiment.imported else ports == port
-    others = int(np.count_nonzero(counted)) - len(queue["flow"])
+    of_port = len(run.postcards["egress_port"])
+    if not run.experiment.imported:
+        ports = (cards["egress_port"] for cards in parts(run.postcards, "egress_port"))
+        of_port = sum(int(np.count_nonzero(of_part == port)) for of_part in ports)
+    others = of_port - len(queue["flow"])
     if not others:
         return []
     of = ", ".join(f"{name.replace('_', ' ')} {queue[name][0]}" for name in ("switch_id", "egress_port", "queue_id"))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.arithmetic.by_flow import Groups
 from analysis.measure.finite_flow_paths import access_link_of_flows
 from analysis.measure.group_results import NO_GROUP, group_of_entries
+from analysis.read.columns import parts, rows_of
 from analysis.read.load import Run
-from analysis.read.postcards import wire_bytes
+from analysis.read.postcards import NEVER_NS, wire_bytes
 from analysis.read.raw import Columns
 from model.paths import link_of_flows, links_bps
 
@@ -47,19 +49,25 @@ def _own_rates_bps(run: Run) -> np.ndarray:
 
 def _too_close(queue: Columns, link: np.ndarray, rate_bps: np.ndarray, whose: str) -> list[str]:
     """`link` and `rate_bps` have a value for each flow number; a rate of 0 means no link."""
-    rates = rate_bps[queue["flow"]]
-    rows = np.flatnonzero(rates > 0)
-    of_row = link[queue["flow"][rows]].astype(np.int64)
-    order = np.argsort(of_row, kind="stable")
-    rows, of_row = rows[order], of_row[order]
-    gap_ns = np.diff(queue["enqueue_mono_ns"][rows].astype(np.int64))
-    least_ns = wire_bytes(queue["packet_bytes"][rows[1:]]) * 8 * 10**9 // rates[rows[1:]]
-    close = np.flatnonzero((np.diff(of_row) == 0) & (gap_ns < least_ns))
-    if not len(close):
+    last_ns = np.full(int(link.max(initial=0)) + 1, NEVER_NS)
+    close, first = 0, (len(last_ns), 0, 0, 0)  # of the lowest link: its number, gap, least gap, rate
+    for cards in parts(queue, "flow", "enqueue_mono_ns", "packet_bytes"):
+        cards = rows_of(cards, rate_bps[cards["flow"]] > 0)
+        groups = Groups.of(link[cards["flow"]])
+        cards = rows_of(cards, groups.rows)
+        came, rates = cards["enqueue_mono_ns"].astype(np.int64), rate_bps[cards["flow"]]
+        before_ns = np.append(NEVER_NS, came[:-1])[: len(came)]
+        before_ns[groups.starts] = last_ns[groups.flow]
+        last_ns[groups.flow] = came[groups.ends - 1]
+        gap_ns, least_ns = came - before_ns, wire_bytes(cards["packet_bytes"]) * 8 * 10**9 // rates
+        rows = np.flatnonzero(gap_ns < least_ns)
+        close += len(rows)
+        found = [(int(groups.spread(groups.flow)[row]), gap_ns[row], least_ns[row], rates[row]) for row in rows[:1]]
+        first = min([first, *found], key=lambda one: one[0])
+    if not close:
         return []
-    first = close[0]
+    _, gap, least, rate = first
     return [
-        f"access: {len(close)} packets arrived too soon after the previous packet of their {whose} (first: "
-        f"{gap_ns[first]} ns instead of at least {least_ns[first]} ns): their links did not have the "
-        f"{rates[rows[first + 1]]} bit/s of spec.yaml"
+        f"access: {close} packets arrived too soon after the previous packet of their {whose} (first: {gap} ns instead "
+        f"of at least {least} ns): their links did not have the {rate} bit/s of spec.yaml"
     ]
