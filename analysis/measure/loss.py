@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,13 +17,14 @@ from analysis.measure.metrics import (
     arrivals_in,
     cards_in,
 )
-from analysis.read.columns import joined, rows_of
+from analysis.read.columns import joined, rows_of, slabs
 from analysis.read.postcards import dropped
 
 # One longest RTT (with a full queue) until the sender detects the loss, one until PRR has reduced the window (Spang et
 # al., 3.2 and Figure 1), and two until the thinner stream has reached the queue and left it.
 AFTERMATH_RTTS = 4
 STEPS_PER_RTT = 50
+EVENTS_AT_ONCE = 250
 
 
 @dataclass(frozen=True)
@@ -59,17 +61,25 @@ def loss_events(
     """
     drops = _drops(queue, window)
     times = drops["enqueue_mono_ns"]
-    events = []
+    firsts, after_ns = [], AFTERMATH_RTTS * rtt_max_ns
     at = 0
     while at < len(times):
-        start = int(times[at])
-        end = int(np.searchsorted(times, start + rtt_max_ns, side="left"))
-        least, least_10rtt, shallow, mean = _aftermath(queue, link, window, start, rtt_ns, rtt_max_ns)
-        before, after = _windows(windows, start, start + AFTERMATH_RTTS * rtt_max_ns)
-        flows = len(np.unique(drops["flow"][at:end]))
-        deep = int(drops["depth_packets"][at])
-        events.append(LossEvent(start, end - at, flows, deep, least, least_10rtt, shallow, mean, before, after))
-        at = max(end, at + 1)
+        firsts.append(at)
+        at = max(int(np.searchsorted(times, times[at] + rtt_max_ns)), at + 1)
+    starts_ns = times[firsts]
+    least = _least_utilization(link, window, starts_ns, after_ns, rtt_ns, rtt_ns)
+    least_10rtt = _least_utilization(link, window, starts_ns, after_ns, UTILIZATION_WINDOW_RTTS * rtt_ns, rtt_ns)
+    events = []
+    for number, (at, end) in enumerate(pairwise([*firsts, len(times)])):
+        start, shallow, mean = int(times[at]), None, None
+        if least[number] is not None:
+            depth = queue["depth_packets"][arrivals_in(queue, start, start + after_ns)]
+            shallow = int(depth.min()) if len(depth) else None
+            mean = min_mean_depth(queue, start, start + after_ns, rtt_ns)
+        before, after = _windows(windows, start, start + after_ns)
+        flows, deep = len(np.unique(drops["flow"][at:end])), int(drops["depth_packets"][at])
+        low, low_10rtt = least[number], least_10rtt[number]
+        events.append(LossEvent(start, end - at, flows, deep, low, low_10rtt, shallow, mean, before, after))
     return events
 
 
@@ -79,20 +89,17 @@ def _drops(queue: Columns, window: Window) -> Columns:
     return joined(rows_of(queue, slice(0)), *(rows_of(part, dropped(part)) for part in cards))
 
 
-def _aftermath(
-    queue: Columns, link: LinkUsage, window: Window, start_ns: int, rtt_ns: int, rtt_max_ns: int
-) -> tuple[float | None, float | None, int | None, float | None]:
-    end_ns = start_ns + AFTERMATH_RTTS * rtt_max_ns
-    if end_ns + rtt_ns > window.end_ns:
-        return None, None, None, None
-    starts = np.arange(start_ns, end_ns, max(rtt_ns // STEPS_PER_RTT, 1), dtype=np.int64)
-    depth = queue["depth_packets"][arrivals_in(queue, start_ns, end_ns)]
-    shallow = int(depth.min()) if len(depth) else None
-    width = UTILIZATION_WINDOW_RTTS * rtt_ns
-    fits = end_ns + width <= window.end_ns
-    least_10rtt = float(link.utilization(starts, width).min()) if fits else None
-    least = float(link.utilization(starts, rtt_ns).min())
-    return least, least_10rtt, shallow, min_mean_depth(queue, start_ns, end_ns, rtt_ns)
+def _least_utilization(
+    link: LinkUsage, window: Window, starts_ns: np.ndarray, after_ns: int, width_ns: int, rtt_ns: int
+) -> list[float | None]:
+    """For each event, over windows of `width_ns` that begin in its aftermath; None if these are not all measured."""
+    steps_ns = np.arange(0, after_ns, max(rtt_ns // STEPS_PER_RTT, 1), dtype=np.int64)
+    known = starts_ns[starts_ns + after_ns + width_ns <= window.end_ns]
+    result: list[float | None] = []
+    for part in slabs(len(known), EVENTS_AT_ONCE):
+        begin_ns = known[part, None] + steps_ns
+        result += link.utilization(begin_ns.ravel(), width_ns).reshape(begin_ns.shape).min(axis=1).tolist()
+    return result + [None] * (len(starts_ns) - len(known))
 
 
 def min_mean_depth(queue: Columns, start_ns: int, end_ns: int, width_ns: int) -> float | None:

@@ -188,10 +188,11 @@ class LinkUsage:
     def bits_until(self, times_ns: np.ndarray) -> np.ndarray:
         """Bits that left by each time (float64)."""
         done = np.searchsorted(self.departure_ns, times_ns, side="right")
-        bits = self.bytes_before[done] * 8.0
+        before = self.bytes_before[done]
+        bits = before * 8.0
         going = np.flatnonzero(done < len(self.departure_ns))
         packet = done[going]
-        packet_bits = (self.bytes_before[packet + 1] - self.bytes_before[packet]) * 8.0
+        packet_bits = (self.bytes_before[packet + 1] - before[going]) * 8.0
         left_ns = self.departure_ns[packet] - times_ns[going]
         left_bits = (
             self.rate.bits(times_ns[going], left_ns) if self.rate.schedule else left_ns * (self.rate.rate_bps / 1e9)
@@ -203,7 +204,8 @@ class LinkUsage:
 
     def utilization(self, start_ns: np.ndarray, width_ns: int) -> np.ndarray:
         """Share of the rate used in [start, start + width), for each start (float64); NaN in an outage."""
-        bits = self.bits_until(start_ns + width_ns) - self.bits_until(start_ns)
+        before, after = np.split(self.bits_until(np.append(start_ns, start_ns + width_ns)), 2)
+        bits = after - before
         capacity = self.rate.bits(start_ns, width_ns)
         return np.divide(bits, capacity, out=np.full(len(bits), np.nan), where=capacity > 0)
 

@@ -19,6 +19,7 @@ import numpy as np
 
 SLAB_ROWS = 1 << 19  # a slab of postcards takes about 40 MB
 STEP = 1 << 14  # rows between two that a search looks at first
+NEAR_STEPS = 4  # so many are read at once
 Columns = dict[str, np.ndarray]  # or Column, which acts like an array
 
 
@@ -63,11 +64,10 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
         wanted = np.asarray(values)
         steps = np.searchsorted(self._every, wanted, side)  # 0: before all rows
         result = np.zeros(wanted.shape, dtype=np.int64)
-        for step, inside in _equal(steps.ravel()):
-            if step:
-                first = (step - 1) * STEP
-                rows = self._read(first, min(first + STEP, self._rows))
-                result.reshape(-1)[inside] = first + np.searchsorted(rows, wanted.reshape(-1)[inside], side)
+        for first, last, inside in _near(steps.ravel(), NEAR_STEPS):
+            begin = max(first - 1, 0) * STEP
+            rows = self._read(begin, min(last * STEP, self._rows))
+            result.reshape(-1)[inside] = begin + np.searchsorted(rows, wanted.reshape(-1)[inside], side)
         return result[()]
 
     def write(self, first: int, values: np.ndarray) -> None:
@@ -100,22 +100,26 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
         return result
 
     def _taken(self, rows: np.ndarray) -> np.ndarray:
-        """Single rows, in any order: by stretches of STEP rows that have any of them."""
+        """Single rows, in any order."""
         result, flat = np.empty(rows.size, dtype=self.dtype), rows.ravel()
-        for _, inside in _equal(flat // STEP):
-            of = flat[inside]
-            first, last = int(of.min()), int(of.max())
-            result[inside] = self._read(first, last + 1)[of - first]
+        for first, last, inside in _near(flat, NEAR_STEPS * STEP):
+            result[inside] = self._read(first, last + 1)[flat[inside] - first]
         return result.reshape(rows.shape)[()]
 
 
-def _equal(numbers: np.ndarray) -> Iterator[tuple[int, np.ndarray | slice]]:
-    """Each number that occurs, and where."""
-    order = None if (np.diff(numbers) >= 0).all() else np.argsort(numbers, kind="stable")
-    ascending = numbers if order is None else numbers[order]
-    starts = np.flatnonzero(np.append(True, np.diff(ascending) != 0)[: len(numbers)])
+def _near(numbers: np.ndarray, apart: int) -> Iterator[tuple[int, int, np.ndarray | slice]]:
+    """Numbers from 0 in groups, none wider than `apart`: the least and the largest of each group, and where it is."""
+    if not len(numbers):
+        return
+    least, most = int(numbers.min()), int(numbers.max())
+    if most - least < apart:
+        yield least, most, slice(None)
+        return
+    order = np.argsort(numbers, kind="stable")
+    ascending = numbers[order]
+    starts = np.flatnonzero(np.diff(ascending // apart, prepend=-1))
     for first, last in pairwise([*starts.tolist(), len(numbers)]):
-        yield int(ascending[first]), slice(first, last) if order is None else order[first:last]
+        yield int(ascending[first]), int(ascending[last - 1]), order[first:last]
 
 
 class ColumnFile:
