@@ -18,34 +18,40 @@ MOST_DRAWN = len(DISTINCT) - 1  # flows with a line of their own: those with mos
 
 def prepare(a: common.Analysis) -> Data:
     """Rates of the largest flows and of all others in equal bins from the start of the traffic."""
+    from analysis.read.columns import parts
     from analysis.read.postcards import dropped, wire_bytes
 
     facts = common.run_facts(a)
     span_ns = max(a.window.end_ns - a.window.traffic_start_ns, 1)
     width_ns = max(LEAST_RTTS * a.run.experiment.rtt_ns, -(-span_ns // MOST_BINS))
     bins = -(-span_ns // width_ns)
-    left = ~dropped(a.queue)
-    at = (a.queue["enqueue_mono_ns"] + a.queue["sojourn_ns"])[left] - a.window.traffic_start_ns
-    inside = (at >= 0) & (at < span_ns)
-    bits = 8.0 * wire_bytes(a.queue["packet_bytes"][left][inside])
-    flow, column = a.queue["flow"][left][inside], at[inside] // width_ns
+
+    def bits_in_bins(row: np.ndarray, bins: int, bin_ns: int) -> np.ndarray:
+        """Bits in each of `bins` bins (rows x bins), in a row by flow number, -1: in none."""
+        result = np.zeros((int(row.max()) + 1) * bins)
+        for cards in parts(a.queue, "flow", "flags", "enqueue_mono_ns", "sojourn_ns", "packet_bytes"):
+            at, of = cards["enqueue_mono_ns"] + cards["sojourn_ns"] - a.window.traffic_start_ns, row[cards["flow"]]
+            inside = ~dropped(cards) & (at >= 0) & (at < span_ns) & (of >= 0)
+            bits = 8.0 * wire_bytes(cards["packet_bytes"][inside])
+            result += np.bincount(of[inside] * bins + at[inside] // bin_ns, weights=bits, minlength=len(result))
+        return result.reshape(-1, bins)
+
     entries = [entry for entry in a.run.traffic if entry.number >= 0]
-    totals = np.bincount(flow, weights=bits, minlength=len(a.run.flows) + 1)
+    totals = bits_in_bins(np.arange(len(a.run.flows) + 1), 1, span_ns)[:, 0]
     largest = sorted(entries, key=lambda entry: -totals[entry.number])[:MOST_DRAWN]
     drawn = sorted(largest, key=lambda entry: entry.id)
-
     edges_ns = np.minimum(np.arange(bins + 1) * width_ns, span_ns)
-
-    def rates(mask: np.ndarray) -> np.ndarray:
-        return np.bincount(column[mask], weights=bits[mask], minlength=bins) * 1e9 / np.diff(edges_ns)
-
     rest = [entry.number for entry in entries if entry not in largest]
+    row = np.full(len(a.run.flows) + 1, -1)
+    row[rest], row[[entry.number for entry in drawn]] = len(drawn), np.arange(len(drawn))
+    row[-1] = -1
+    rates = list(bits_in_bins(row, bins, width_ns) * 1e9 / np.diff(edges_ns))
     return {
         "facts": facts,
         "edges": edges_ns / 1e9,
-        "rates": [rates(flow == entry.number) for entry in drawn],
+        "rates": rates[: len(drawn)],
         "names": [f"{entry.five_tuple.src_port} > {entry.five_tuple.dst_port} {_kind(entry)}" for entry in drawn],
-        "rest": rates(np.isin(flow, rest)) if rest else None,
+        "rest": rates[-1] if rest else None,
         "rest_name": f"{len(rest)} more flows",
         "rate_bps": a.run.experiment.rate_bps,
     }

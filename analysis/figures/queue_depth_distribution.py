@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.arithmetic.counted import Counted
 from analysis.arithmetic.reproducible_sums import percentile
 from analysis.figures import common
 from analysis.figures.common import BLACK, BLUE, GREY, LABEL_RED, ORANGE, Data
@@ -21,11 +22,11 @@ MAX_BINS = 200
 def prepare(a: common.Analysis) -> Data:
     """Packets in each bin of depths, percentiles and theory. Bin b holds depths b * width to (b + 1) * width - 1."""
     from analysis.measure import open_loop
-    from analysis.measure.metrics import arrivals_in
+    from analysis.measure.metrics import cards_in
 
     if a.run.depths is None:
-        depth = a.queue["depth_packets"][arrivals_in(a.queue, a.window.start_ns, a.window.end_ns)]
-        values, occurred = np.unique(depth, return_counts=True)
+        depth = Counted.of(cards["depth_packets"] for cards in cards_in(a.queue, a.window, "depth_packets"))
+        values, occurred = depth.values, depth.counts
     else:  # an imported histogram of the whole run
         values, occurred = a.run.depths
     width = int(values.max(initial=0)) // MAX_BINS + 1

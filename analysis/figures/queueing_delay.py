@@ -16,13 +16,11 @@ PERCENTS = (50, 99)
 
 def prepare(a: common.Analysis) -> Data:
     """Delays in ms at POINTS equal steps of the distribution function."""
-    from analysis.measure.metrics import arrivals_in
-    from analysis.read.postcards import dropped
+    from analysis.arithmetic.counted import percentiles
+    from analysis.measure.metrics import delays
 
-    rows = arrivals_in(a.queue, a.window.start_ns, a.window.end_ns)
-    delay_ms = a.queue["sojourn_ns"][rows][~dropped(a.queue)[rows]] / 1e6
     shares = np.linspace(0, 100, POINTS)
-    cuts = np.percentile(delay_ms, [*shares, *PERCENTS], method="inverted_cdf") if len(delay_ms) else np.empty(0)
+    cuts = np.array(percentiles(lambda: delays(a.queue, a.window), [*shares, *PERCENTS])) / 1e6
     spec = a.run.experiment
     # How long a full buffer waits has no single answer if the rate changes.
     full_ms = None if spec.rate_changes else spec.buffer_packets * spec.wire_bytes * 8e3 / spec.rate_bps

@@ -13,6 +13,7 @@ from analysis.figures import algorithms, canvas, common
 from analysis.figures.common import Data
 from analysis.measure import group_results
 from analysis.measure.metrics import mean_rate_bps
+from analysis.read.columns import slabs
 
 MOST_STEPS = 200
 STYLES = ("-", "--", "-.", ":")
@@ -28,21 +29,21 @@ def prepare(a: common.Analysis) -> Data:
     of_kind = np.full(len(a.run.flows) + 1, -1)
     for entry in drawn:
         of_kind[entry.number] = kinds.index(entry.cc)
-    useful = np.flatnonzero(a.segments.new_bytes > 0)
-    rows = a.segments.rows[useful]
-    kind = of_kind[a.queue["flow"][rows]]
-    left_s = common.seconds(a, a.queue["enqueue_mono_ns"][rows] + a.queue["sojourn_ns"][rows])
     step_s = max(10 * a.run.experiment.rtt_ns / 1e9, facts["end_s"] / MOST_STEPS)
     steps = max(int(facts["end_s"] / step_s), 1)
-    inside = (kind >= 0) & (left_s >= 0) & (left_s < steps * step_s)
-    cell = kind[inside] * steps + (left_s[inside] / step_s).astype(np.int64)
-    payload = a.segments.new_bytes[useful][inside]
-    bits = 8 * np.bincount(cell, weights=payload, minlength=len(kinds) * steps).reshape(len(kinds), steps)
+    bits = np.zeros(len(kinds) * steps)
+    for rows in slabs(len(a.good.flow)):
+        kind, left_s = of_kind[a.good.flow[rows]], common.seconds(a, a.good.departure_ns[rows])
+        inside = (kind >= 0) & (left_s >= 0) & (left_s < steps * step_s)
+        cell = kind[inside] * steps + (left_s[inside] / step_s).astype(np.int64)
+        payload = np.diff(a.good.bytes_before[rows.start : rows.stop + 1])[inside]
+        bits += 8 * np.bincount(cell, weights=payload, minlength=len(bits))
+    mbps = bits.reshape(len(kinds), steps) / step_s / 1e6
     rates_bps = group_results.flow_rates_bps(a.run, a.good, a.window)
     rates = {name: rates_bps[[entry.number for entry in drawn if entry.cc == name]] / 1e6 for name in kinds}
-    each = {name: np.sort(mbps[~np.isnan(mbps)]) for name, mbps in rates.items()}
+    each = {name: np.sort(of[~np.isnan(of)]) for name, of in rates.items()}
     return {
-        "facts": facts, "kinds": kinds, "step_s": step_s, "mbps": bits / step_s / 1e6, "flows": each,
+        "facts": facts, "kinds": kinds, "step_s": step_s, "mbps": mbps, "flows": each,
         "rate_mbps": a.run.experiment.rate_bps / 1e6,
         **({"mean_mbps": mean_rate_bps(a.run, a.window) / 1e6} if a.run.rate.schedule else {}),
     }  # fmt: skip

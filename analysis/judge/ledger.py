@@ -210,8 +210,10 @@ def _loss_entries(run: Run) -> Entries:
     """
     if run.experiment.loss is None:
         return {}
-    switch, mask = run.documents.switch, run.postcards.get(link_loss.NAME)
-    rows = {} if switch.line else {"link_lost_rows": None if mask is None else int(np.count_nonzero(mask))}
+    switch, lost = run.documents.switch, None
+    if link_loss.NAME in run.postcards:
+        lost = sum(int(np.count_nonzero(cards[link_loss.NAME])) for cards in parts(run.postcards, link_loss.NAME))
+    rows = {} if switch.line else {"link_lost_rows": lost}
     return {"link_lost": switch.links.stats.get(f"port.{switch.link_port}.lost"), **rows}
 
 

@@ -75,7 +75,7 @@ def fidelity(run: Run, queue: Columns, port: int | None) -> dict[str, Any]:
         if late_ns is not None and len(late_ns):
             del absent["lateness_us"]
             at = PERCENTS | {"max": 100.0}
-            lateness = dict(zip(at, (np.percentile(late_ns, list(at.values())) / 1e3).tolist(), strict=True))
+            lateness = {name: late_ns.percentile(percent) / 1e3 for name, percent in at.items()}
         facts = dict.fromkeys(wall_clock.NOT_KNOWN) | known | {
             "lateness_us": lateness,
             "absent": absent,

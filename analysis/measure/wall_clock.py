@@ -5,12 +5,15 @@ Facts that only a switch with computed departures has are null; NOT_KNOWN has th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from analysis.arithmetic.counted import Counted
+from analysis.read.columns import Columns, rows_of
 from analysis.read.load import Run
-from analysis.read.postcards import dropped, wire_bytes
+from analysis.read.postcards import NEVER_NS, admissions, dropped, wire_bytes
 from analysis.read.switch_clock import SwitchClock, is_free
 from lib.frames import ETHERNET_BYTES
 from lib.terminal import counted
@@ -33,57 +36,68 @@ NOT_KNOWN = {
 }
 
 
-def departures(queue: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(gap to the previous departure in ns, wire bytes, whether the packet waited for the previous one) of the departed
-    packets in departure order, without the first.
-    """
-    left = np.flatnonzero(~dropped(queue))
-    came = queue["enqueue_mono_ns"][left]
-    gone = came + queue["sojourn_ns"][left]
-    order = np.argsort(gone, kind="stable")
-    came, gone = came[order], gone[order]
-    return np.diff(gone), wire_bytes(queue["packet_bytes"][left][order])[1:], came[1:] < gone[:-1]
+def _departures(queue: Columns) -> Iterator[Columns]:
+    """The packets that left, in the order of their departures, with `before_ns`: when the packet before left."""
+    before = NEVER_NS
+    for cards in admissions(queue, "packet_bytes"):
+        left = rows_of(cards, ~dropped(cards))
+        if len(left["left_ns"]):
+            yield left | {"before_ns": np.append(before, left["left_ns"][:-1])}
+            before = int(left["left_ns"][-1])
 
 
-def link_facts(run: Run, queue: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Gaps and rates of back-to-back departures. The ideal gap is a packet's transmission time at RATE."""
+def _back_to_back(run: Run, queue: Columns) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """(gap to the departure before, wire bytes, the gap at RATE) of packets that waited for the packet before them."""
     if run.recount is not None:
-        gaps, sizes, ideal_ns = run.recount.gaps_ns, run.recount.gap_bytes, run.recount.ideal_gaps_ns
-    else:  # with a rate in packets per second, each packet takes the same time
-        gaps, sizes, waited = departures(queue)
+        yield run.recount.gaps_ns, run.recount.gap_bytes, run.recount.ideal_gaps_ns
+        return
+    full_bytes = wire_bytes(np.array(run.experiment.mtu_bytes + ETHERNET_BYTES))
+    for cards in _departures(queue):
+        gaps, sizes = cards["left_ns"] - cards["before_ns"], wire_bytes(cards["packet_bytes"])
+        waited = cards["came_ns"] < cards["before_ns"]
         if run.experiment.imported:  # its rate is of bits or of packets
-            waited &= sizes == wire_bytes(np.array(run.experiment.mtu_bytes + ETHERNET_BYTES))
-        gaps, sizes = gaps[waited], sizes[waited]
-        ideal_ns = np.full(len(gaps), run.experiment.packet_ns)
-    span_ns = float(gaps.sum())
-    if not len(gaps) or not span_ns:
+            waited &= sizes == full_bytes
+        # With a rate in packets per second, each packet takes the same time.
+        yield gaps[waited], sizes[waited], np.full(np.count_nonzero(waited), run.experiment.packet_ns)
+
+
+def link_facts(run: Run, queue: Columns) -> dict[str, Any]:
+    """Gaps and rates of back-to-back departures. The ideal gap is a packet's transmission time at RATE."""
+    count = span_ns = ideal_span_ns = wire_sum = off_count = off_max = 0
+    for gaps, sizes, ideal_ns in _back_to_back(run, queue):
+        off = np.abs(gaps - ideal_ns)
+        count, span_ns, wire_sum = count + len(gaps), span_ns + gaps.sum(), wire_sum + sizes.sum()
+        ideal_span_ns += ideal_ns.sum()
+        off_count += int(np.count_nonzero(off > MAX_GAP_ERROR * ideal_ns))
+        off_max = max(off_max, off.max(initial=0))
+    if not count or not span_ns:
         names = ("gap_error_over_10pct_fraction", "gap_error_max_ns", "rate_error_fraction")
         return dict.fromkeys((*names, "measured_pps", "measured_bps")) | {"back_to_back_ns": 0.0}
-    off = np.abs(gaps - ideal_ns)
     return {
-        "gap_error_over_10pct_fraction": float(np.mean(off > MAX_GAP_ERROR * ideal_ns)),
-        "gap_error_max_ns": float(off.max()),
-        "rate_error_fraction": span_ns / float(ideal_ns.sum()) - 1,
-        "measured_pps": len(gaps) * 1e9 / span_ns,
-        "measured_bps": float(sizes.sum()) * 8e9 / span_ns,
-        "back_to_back_ns": float(ideal_ns.sum()),
+        "gap_error_over_10pct_fraction": off_count / count,
+        "gap_error_max_ns": float(off_max),
+        "rate_error_fraction": float(span_ns) / float(ideal_span_ns) - 1,
+        "measured_pps": count * 1e9 / float(span_ns),
+        "measured_bps": float(wire_sum) * 8e9 / float(span_ns),
+        "back_to_back_ns": float(ideal_span_ns),
     }
 
 
-def lateness_ns(run: Run, queue: dict[str, np.ndarray]) -> np.ndarray | None:
-    """By how much each packet left later than its arrival, the packets before it and a rate in packets/s allow, in
-    departure order; None without such a rate. A switch that keeps this rate lets a packet leave at once if the last one
-    left, or should have left, at least the time of a packet earlier.
+def lateness_ns(run: Run, queue: Columns) -> Counted | None:
+    """By how much each packet left later than its arrival, the packets before it and a rate in packets/s allow; None
+    without such a rate. A switch that keeps this rate lets a packet leave at once if the last one left, or should have
+    left, at least the time of a packet earlier.
     """
     pps = run.experiment.rate_pps
     if run.recount is not None or not isinstance(pps, int) or pps < 1:
         return None
-    left = np.flatnonzero(~dropped(queue))
-    came, gone = queue["enqueue_mono_ns"][left], queue["enqueue_mono_ns"][left] + queue["sojourn_ns"][left]
-    order = np.argsort(gone, kind="stable")
-    behind = np.arange(len(left)) * (10**9 // pps)
-    due = behind + np.maximum.accumulate(came[order] - behind)
-    return np.maximum(gone[order] - due, 0)
+    packet_ns, due_ns, late_ns = 10**9 // pps, NEVER_NS, Counted()
+    for cards in _departures(queue):
+        behind = np.arange(len(cards["came_ns"])) * packet_ns
+        due = behind + np.maximum(np.maximum.accumulate(cards["came_ns"] - behind), due_ns)
+        late_ns.add(np.maximum(cards["left_ns"] - due, 0))
+        due_ns = int(due[-1]) + packet_ns
+    return late_ns
 
 
 def clock_facts(run: Run) -> dict[str, Any]:

@@ -199,16 +199,16 @@ def in_slabs(parts: Iterable[Columns]) -> Iterator[Columns]:
     yield joined(*waiting)
 
 
-def in_order(parts: Iterable[Columns], by: str, bound: str) -> Iterator[Columns]:
-    """The rows of slabs in the order of column `by`; those with equal values keep their order. Column `bound` ascends
-    from slab to slab, and no row has a value of `by` below its own `bound`: rows below the last bound need not wait.
+def in_order(parts: Iterable[Columns], by: str, bound: str, then: str | None = None) -> Iterator[Columns]:
+    """The rows of slabs as `sort` has them. Column `bound` ascends from slab to slab, and no row has a value of `by`
+    below its own `bound`: rows below the last bound need not wait.
     """
     waiting: Columns = {}
     for part in parts:
         if not len(part[bound]):
             continue
         known = int(part[bound][-1])
-        waiting = sort(joined(waiting, part) if waiting else part, by)
+        waiting = sort(joined(waiting, part) if waiting else part, by, then)
         ready = int(np.searchsorted(waiting[by], known))
         yield rows_of(waiting, slice(ready))
         waiting = rows_of(waiting, slice(ready, None))

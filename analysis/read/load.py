@@ -115,7 +115,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
         clock, recounted = _placed(postcards, tcp, spec, said)
     if spec.loss and not said.switch.line:
         port = said.switch.bottleneck_port
-        mask = link_loss.lost(postcards, port, said.switch.settings.get(str(port), documents.Port()))
+        mask = link_loss.lost(postcards, port, said.switch.settings.get(str(port), documents.Port()), directory)
         postcards |= {} if mask is None else {link_loss.NAME: mask}
     if not tcp_raw.present:
         problems.append(f"{TCP_FILE}: missing, so no windows are known; run the experiment again")

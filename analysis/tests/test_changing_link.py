@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analysis.measure.metrics import LinkUsage
+from analysis.read import columns
 from analysis.read.documents import Port
 from analysis.read.link_loss import lost
 from analysis.read.link_rate import LinkRate
@@ -81,7 +83,10 @@ def test_rate__a_backlog_uses_each_opportunity() -> None:
 
 
 @pytest.mark.parametrize("loss", [Loss(in_good=Fraction(1, 9)), Loss(*map(Fraction, ("0.02", "0.1", "0.7", "0.01")))])
-def test_loss__names_the_packets_that_the_switch_lost(loss: Loss) -> None:
+def test_loss__names_the_packets_that_the_switch_lost(
+    loss: Loss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "SLAB_ROWS", 100)
     core = Core(packets=8192)
     core.set(f"port set 2 rate {BPS}")
     everything = carried(core)
@@ -92,7 +97,7 @@ def test_loss__names_the_packets_that_the_switch_lost(loss: Loss) -> None:
     port = Port(loss_seed=2**64 - 5, **{f"loss_{name}": chance for name, chance in loss.settings().items()})
     count = len(everything["flags"])
     cards = everything | {"egress_port": np.full(count, 2), "card_seq": np.arange(count, dtype=np.uint32)}
-    mask = lost(cards, 2, port)
+    mask = lost(cards, 2, port, tmp_path)
     assert mask is not None
     assert mask.sum() == core.stats()["port.2.lost"] > 20
     assert everything["left"][~mask].tolist() == arrived.tolist()

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis.join import join
+from analysis.read import columns
 from analysis.replay import derive as derive_module
 from analysis.replay.replay import _comparison
 from analysis.tests import campaign, damages, recordings
@@ -32,7 +34,10 @@ POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-cap
 
 
 @pytest.mark.parametrize("kind", recordings.KINDS)
-def test_recorded_run__gives_the_recorded_numbers(kind, tmp_path):
+def test_recorded_run__gives_the_recorded_numbers(kind, tmp_path, monkeypatch):
+    """Also in slabs of a few packets, so that most states pass from slab to slab."""
+    monkeypatch.setattr(columns, "SLAB_ROWS", 700)
+    monkeypatch.setattr(join, "SLAB_PACKETS", 500)
     with campaign.undrawn():
         directory, files = recordings.replay(kind, tmp_path)
         lines = recordings.differences(kind, files)
