@@ -19,6 +19,7 @@ from analysis.measure.flow_rows import flow_rows
 from analysis.measure.loss import flows_losing_per_rtt
 from analysis.measure.queue_drain import drained_fraction
 from analysis.read import imported, postcards
+from analysis.read.columns import slabs
 from analysis.read.documents import Tracer
 from analysis.theory import many_flows, single_flow
 from lib.frames import ETHERNET_BYTES
@@ -304,16 +305,19 @@ def _tracer(document: Tracer) -> dict[str, Any]:
 
 
 def _join(a: Analysis) -> dict[str, int | None]:
-    segments = a.segments
+    segments, counts = a.segments, {}
+    for name in ("trace_row", "ack_row", "retransmission", "retransmit_row", "reordered"):
+        column, absent = getattr(segments, name), NONE if name.endswith("_row") else False
+        counts[name] = sum(int(np.count_nonzero(column[part] != absent)) for part in slabs(len(column)))
     has_bytes = not segments.retransmits_untold  # else records without sequence numbers make the counts unknown
     return {
         "tcp_packets": len(segments.rows),
-        "with_window": int(np.count_nonzero(segments.trace_row != NONE)),
-        "with_ack": int(np.count_nonzero(segments.ack_row != NONE)),
-        "retransmissions": int(np.count_nonzero(segments.retransmission)),
-        "retransmissions_with_record": int(np.count_nonzero(segments.retransmit_row != NONE)) if has_bytes else None,
+        "with_window": counts["trace_row"],
+        "with_ack": counts["ack_row"],
+        "retransmissions": counts["retransmission"],
+        "retransmissions_with_record": counts["retransmit_row"] if has_bytes else None,
         "retransmits_without_packet": segments.retransmits_unmatched if has_bytes else None,
         "retransmits_untold": segments.retransmits_untold,
-        "reordered": int(np.count_nonzero(segments.reordered)),
+        "reordered": counts["reordered"],
         "sequence_skips": segments.skipped,
     }
