@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from hosts.traffic import draws
-from hosts.traffic.flow_settings import FlowSettings
+from hosts.traffic import draws, transfers
 from hosts.traffic.open_loop import MOST_FLOW_PACKETS, SIZES, is_sizes
 from hosts.traffic.transfers import KINDS, PATH_OF, TransferGroup
 from model.record import NotNegative, Positive, Record, Several, checked, one_of
@@ -119,12 +118,7 @@ class Finite(Group):
 
     def group(self, first_server_port: int) -> TransferGroup:
         """The group as hosts/traffic draws it."""
-        return TransferGroup(
-            self.kind, self.cc, first_server_port, draws.distribution(self.sizes), self.arrivals or "poisson",
-            self.mean_gap_ns or 1.0, self.users, draws.distribution(self.think) if self.think else None,
-            self.think_from or "end", path_of=self.path_of,
-            settings=FlowSettings(start_ns=self.start_ns or 0, stop_ns=self.stop_ns or 0),
-        )  # fmt: skip
+        return transfers.parse(self.plan(first_server_port, ()) | self.times_ns, "")
 
 
 class Datagrams(Group):

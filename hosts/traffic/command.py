@@ -17,14 +17,6 @@ from hosts.traffic.outcome import EXIT_INCOMPLETE, EXIT_REFUSED, StoppedError, T
 from hosts.traffic.plan_reader import AnyPlan, PlanError, read_json
 
 
-def _run(plan: AnyPlan, options: argparse.Namespace, run: Callable[[AnyPlan, Path], list[str]]) -> list[str]:
-    """Carries out the plan. Some errors show only when flows are drawn: their PlanError names the plan's file."""
-    try:
-        return run(plan, options.results)
-    except PlanError as error:
-        raise PlanError([f"{options.plan}: {line}" for line in error.errors]) from error
-
-
 def send(
     parser: argparse.ArgumentParser,
     parse: Callable[[Any], AnyPlan],
@@ -44,10 +36,8 @@ def send(
         try:
             plan = read_json(options.plan, parse)
             options.results.mkdir(parents=True, exist_ok=True)
-            errors = _run(plan, options, run)
-        except PlanError as error:
-            return say(error.errors, EXIT_REFUSED)
-        except (TrafficError, ProgramMissingError, OSError) as error:
+            errors = run(plan, options.results)
+        except (PlanError, TrafficError, ProgramMissingError, OSError) as error:
             return say([str(error)], EXIT_REFUSED)
         except StoppedError as stopped:
             return say([f"ended by {stopped} before its start"], EXIT_INCOMPLETE)

@@ -15,12 +15,10 @@ from hosts.traffic import child, flow_settings, open_loop, transfers
 from hosts.traffic.flow_settings import FlowSettings
 from hosts.traffic.open_loop import DatagramGroup
 from hosts.traffic.outcome import planned_start, read_report, refuse_to_overwrite, seconds_until
-from hosts.traffic.plan import MOST_PORT, LongFlowsPlan
-from hosts.traffic.plan_reader import PlanError
+from hosts.traffic.plan import LongFlowsPlan
 
 REPORT = "tcp_flows.json"
 RECORDS = "flows.bsf"
-LONG_FLOWS = -1
 
 
 def drawn_offsets_ns(seed: int, spread_ns: int, flows: int) -> list[int]:
@@ -34,10 +32,7 @@ def offsets_ns(plan: LongFlowsPlan) -> list[int]:
 
 
 def flow_lines(plan: LongFlowsPlan) -> Iterator[str]:
-    """Standard input of tcp_flows: CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...].
-
-    Raises PlanError if a group of finite flows needs a server port of other flows, or one beyond MOST_PORT.
-    """
+    """Standard input of tcp_flows: CC CLIENT_PORT SERVER_PORT OFFSET_NS BYTES USER [WORD...]."""
     starts = offsets_ns(plan)
     offsets, spread_ns = iter(starts), max(starts, default=0)
     for process in plan.processes:
@@ -48,33 +43,15 @@ def flow_lines(plan: LongFlowsPlan) -> Iterator[str]:
             ports = f"{process.first_client_port + number} {process.server_port}"
             yield f"{cc} {ports} {begin_ns + next(offsets)} 0 0{words}\n"
     users_before = 0
-    owners = _port_owners(plan)
     for number, group in enumerate(plan.transfers):
         cc, span = plan.kernel_name(group.cc), span_ns(plan, group.settings, spread_ns)
         more = group.settings.words() + f" stop={span[1]}" * bool(group.settings.stop_ns)
         for index, transfer in enumerate(transfers.draw(group, number, span, plan.seed)):
             client_port, server_port = transfers.ports(index, group)
-            if owners.get(server_port, number) != number or server_port > MOST_PORT:
-                raise PlanError([f"transfers[{number}]: its flow {index + 1} needs server port {server_port}, which "
-                                 f"{_owner(owners.get(server_port))}; leave more ports"])  # fmt: skip
             user = users_before + transfer.user if transfer.user else 0
             words = (f" from={group.sources[transfer.source]}" if group.sources else "") + more
             yield f"{cc} {client_port} {server_port} {transfer.offset_ns} {transfer.size_bytes} {user}{words}\n"
         users_before += group.users
-
-
-def _port_owners(plan: LongFlowsPlan) -> dict[int, int]:
-    """Server port -> number of its group of finite flows, or LONG_FLOWS. First ports suffice for finite flows: a group
-    takes consecutive ports, so it reaches another group's first port before any other port of that group.
-    """
-    owners = {process.server_port: LONG_FLOWS for process in plan.processes}
-    return owners | {group.first_server_port: number for number, group in enumerate(plan.transfers)}
-
-
-def _owner(number: int | None) -> str:
-    if number is None:
-        return f"is beyond {MOST_PORT}"
-    return "belongs to the long flows" if number == LONG_FLOWS else f"belongs to transfers[{number}]"
 
 
 def spread_ns_of(plan: LongFlowsPlan) -> int:
@@ -93,8 +70,7 @@ def arguments(plan: LongFlowsPlan, server: str, start_mono_ns: int, directory: P
     words += ["--records", str(directory / RECORDS)] if plan.transfers else []
     words += ["--start-mono-ns", str(start_mono_ns), "--duration-ns", str(spread_ns_of(plan) + plan.duration_ns)]
     words += ["--connect-interval-ns", str(plan.connect_interval_ns), "--drain-ns", str(plan.drain_ns)]
-    words += ["--setup-ns", str(plan.setup_seconds * 1_000_000_000)]
-    return words + (["--mss", str(plan.mss_bytes)] if plan.mss_bytes is not None else [])
+    return [*words, "--setup-ns", str(plan.setup_seconds * 1_000_000_000)]
 
 
 def longest_seconds(plan: LongFlowsPlan, start_mono_ns: int) -> float:
@@ -105,7 +81,7 @@ def longest_seconds(plan: LongFlowsPlan, start_mono_ns: int) -> float:
 
 
 def run(plan: LongFlowsPlan, directory: Path, addresses: tuple[str, str]) -> dict[str, Any]:
-    """Runs the plan; returns the contents of traffic.json. Raises PlanError, TrafficError, ProgramMissingError."""
+    """Runs the plan; returns the contents of traffic.json. Raises TrafficError, ProgramMissingError."""
     start_ns = planned_start(plan.start_mono_ns) if plan.start_mono_ns or plan.datagrams else 0
     reports = [f"open_loop-{number}.json" for number in range(1, len(plan.datagrams) + 1)]
     for name in (REPORT, RECORDS, *reports):

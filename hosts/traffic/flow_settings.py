@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from hosts.traffic.plan_reader import MOST_NS, Reader
-
-KEYS = ("window_segments", "buffer_bytes", "pacing", "ecn", "start_ns", "stop_ns")
-MOST_WINDOW_SEGMENTS = 1_000_000
-LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES = 4096, 2**31 - 1
+from hosts.traffic.plan_reader import record
 
 
 @dataclass(frozen=True)
@@ -39,18 +35,10 @@ class FlowSettings:
 NO_SETTINGS = FlowSettings()
 
 
-def parse(values: dict[str, Any], read: Reader, path: str = "", default: FlowSettings = NO_SETTINGS) -> FlowSettings:
-    """The settings in an object of a plan. `default` has the values of missing keys; errors go to `read`."""
-    buffer_bytes = values.get("buffer_bytes", default.buffer_bytes)
-    return FlowSettings(
-        read.number(values, "window_segments", 0, MOST_WINDOW_SEGMENTS, path, default.window_segments),
-        read.number(values, "buffer_bytes", LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES, path, buffer_bytes)
-        if buffer_bytes
-        else 0,
-        read.flag(values, "pacing", path, default.pacing),
-        read.flag(values, "ecn", path, default.ecn),
-        *(read.number(values, key, 0, MOST_NS, path, getattr(default, key)) for key in ("start_ns", "stop_ns")),
-    )
+def take(values: dict[str, Any], where: str, default: FlowSettings = NO_SETTINGS) -> FlowSettings:
+    """Removes the settings from an object of a plan. `default` has the values of missing keys. Raises PlanError."""
+    given = {field.name: values.pop(field.name) for field in fields(FlowSettings) if field.name in values}
+    return record(FlowSettings, {**asdict(default), **given}, where)
 
 
 def span_ns(start_ns: int, stop_ns: int, spread_ns: int, duration_ns: int) -> tuple[int, int]:

@@ -56,7 +56,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct flow *flow, int err
 static int open_socket(struct flow *flow, const struct path *path)
 {
 	struct sockaddr_storage local = {.ss_family = path->server.address.ss_family};
-	const int on = 1, mss = (int)path->mss_bytes, buffer = (int)(flow->buffer_bytes / 2);
+	const int on = 1, buffer = (int)(flow->buffer_bytes / 2);
 	const unsigned long rate = PACING_UNBOUNDED;
 	socklen_t length;
 
@@ -74,8 +74,6 @@ static int open_socket(struct flow *flow, const struct path *path)
 			    "setting the congestion control %s: %s; see "
 			    "net.ipv4.tcp_available_congestion_control",
 			    flow->cc, strerror(errno));
-	if (mss && setsockopt(flow->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss)))
-		return fail(flow, -errno, "setting a segment size of %d bytes: %s", mss, strerror(errno));
 	/* The kernel doubles the value. */
 	if (flow->buffer_bytes && setsockopt(flow->fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)))
 		return fail(flow, -errno, "setting a send buffer of %u bytes: %s", flow->buffer_bytes,

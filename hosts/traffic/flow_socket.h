@@ -15,7 +15,6 @@
 struct path {
 	struct server server;
 	struct sockaddr_storage local; /* of flows without `source`: known from their first connection on */
-	uint64_t mss_bytes;	       /* 0: the path's MSS */
 	struct ecn_setting ecn;	       /* set for each flow, if flows differ */
 };
 

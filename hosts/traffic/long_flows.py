@@ -56,8 +56,6 @@ def client_arguments(plan: LongFlowsPlan, process: Process) -> list[str]:
     arguments += ["--connect-timeout", str(CONNECT_TIMEOUT_MS)]
     if process.settings.pacing:
         arguments += ["--fq-rate", str(UNREACHED_BPS)]
-    if plan.mss_bytes is not None:
-        arguments += ["--set-mss", str(plan.mss_bytes)]
     return arguments
 
 

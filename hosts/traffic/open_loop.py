@@ -25,7 +25,7 @@ from hosts.traffic.outcome import (
     seconds_until,
     write_json,
 )
-from hosts.traffic.plan_reader import MOST_NS, SERVER, PlanError, Reader
+from hosts.traffic.plan_reader import an_object, record
 
 REPORT = "open_loop.json"
 ARRIVALS = ("poisson", "cbr", "periodic", "jittered")
@@ -34,21 +34,6 @@ MOST_ROUND_PACKETS = 1_000_000  # of schedule.h
 SIZES = ("fixed", "exponential", "bimodal")
 BURSTS_FORM = "bursts:14p"  # the slow-start bursts of flows of 14 packets, or of another number (schedule.h)
 MOST_FLOW_PACKETS = 1000  # of schedule.h
-# Key, least, most, default (None: must be given).
-WHEN = (("start_mono_ns", 0, 2**62, 0), ("duration_ns", 1, MOST_NS, None))
-NUMBERS = (
-    ("server_port", 1, 65535, None),
-    ("first_client_port", 1, 65535, None),
-    ("flows", 1, 10_000, None),
-    ("rate_bps", 1, 10**12, None),
-    ("load_ppm", 1, 10**7, None),
-    ("mtu_bytes", 46, 9216, 1500),
-    ("seed", 0, 2**64 - 1, 1),
-)
-
-
-# Of a group beside others: flow_settings.span_ns.
-TIMES = (("start_ns", 0, MOST_NS, 0), ("stop_ns", 0, MOST_NS, 0))
 
 
 def flow_packets(sizes: str) -> int | None:
@@ -94,17 +79,19 @@ SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
 @dataclass(frozen=True)
 class DatagramGroup:
-    """The datagrams of one process of build/open_loop. Alone, they have no `start_ns` and `stop_ns`."""
+    """The datagrams of one process of build/open_loop. `start_ns` and `stop_ns` as in FlowSettings; alone, they have
+    neither.
+    """
 
     server_port: int
     first_client_port: int
     flows: int
     rate_bps: int
     load_ppm: int
-    mtu_bytes: int
-    seed: int
-    arrivals: str
-    sizes: str
+    mtu_bytes: int = 1500
+    seed: int = 1
+    arrivals: str = ARRIVALS[0]
+    sizes: str = SIZES[0]
     start_ns: int = 0
     stop_ns: int = 0
 
@@ -113,60 +100,17 @@ class DatagramGroup:
 class OpenLoopPlan:
     """Times are CLOCK_MONOTONIC ns of the sending host; `start_mono_ns` 0 means as soon as possible."""
 
-    start_mono_ns: int
     duration_ns: int
     server: str
     group: DatagramGroup
+    start_mono_ns: int = 0
 
 
-def parse(values: Any) -> OpenLoopPlan:
-    """The plan in an object read from JSON. Raises PlanError with all errors."""
-    if not isinstance(values, dict):
-        raise PlanError(["the plan is not an object"])
-    read = Reader()
-    when = {"server", *(key for key, *_ in WHEN)}
-    start_ns, duration_ns = (read.number(values, key, low, high, default=default) for key, low, high, default in WHEN)
-    server = read.text(values, "server", SERVER, "an address or host name")
-    group = parse_group({key: value for key, value in values.items() if key not in when}, "", read)
-    if read.errors or not group:
-        raise PlanError(read.errors)
-    return OpenLoopPlan(start_ns, duration_ns, server, group)
-
-
-def parse_group(values: Any, path: str, read: Reader) -> DatagramGroup | None:
-    """The group in an object of a plan, at `path` in the plan; errors go to `read`."""
-    if not isinstance(values, dict):
-        read.errors.append(f"{path}: give an object")
-        return None
-    prefix = f"{path}." if path else ""
-    before = len(read.errors)
-    rows = NUMBERS + (TIMES if path else ())
-    read.unknown(values, {"arrivals", "sizes", *(key for key, *_ in rows)}, prefix)
-    numbers = {key: read.number(values, key, low, high, prefix, default) for key, low, high, default in rows}
-    group = DatagramGroup(arrivals=_arrivals(values, prefix, read), sizes=_sizes(values, prefix, read), **numbers)
-    if is_periodic(group.arrivals) and group.sizes != SIZES[0]:
-        read.errors.append(f"{prefix}sizes: {group.sizes} with arrivals {group.arrivals}; give {SIZES[0]}")
-    if group.first_client_port + group.flows > 65536:
-        read.errors.append(f"{prefix}first_client_port: the flows' ports go beyond 65535; begin lower")
-    return group if len(read.errors) == before else None
-
-
-def _sizes(values: dict[str, Any], prefix: str, read: Reader) -> str:
-    value = values.get("sizes", SIZES[0])
-    if is_sizes(value):
-        return str(value)
-    bursts = f"bursts:1p to bursts:{MOST_FLOW_PACKETS}p"
-    read.errors.append(f"{prefix}sizes: {value!r} is not one of {', '.join(SIZES)}, {bursts}")
-    return SIZES[0]
-
-
-def _arrivals(values: dict[str, Any], prefix: str, read: Reader) -> str:
-    value = values.get("arrivals", ARRIVALS[0])
-    if read_arrivals(value):
-        return str(value)
-    rounds = f"periodic or jittered with :PACKETSp[:SPACING], such as {ARRIVALS_FORM}"
-    read.errors.append(f"{prefix}arrivals: {value!r} is not one of {', '.join(ARRIVALS)}, or {rounds}")
-    return ARRIVALS[0]
+def parse(content: Any) -> OpenLoopPlan:
+    """The plan in an object read from JSON: that of its group, with three more keys. Raises PlanError."""
+    values = an_object(content)
+    own = {name: values.pop(name) for name in ("start_mono_ns", "duration_ns", "server") if name in values}
+    return record(OpenLoopPlan, own, group=record(DatagramGroup, values))
 
 
 def arguments(group: DatagramGroup, server: str, start_mono_ns: int, duration_ns: int, report: Path) -> list[str]:

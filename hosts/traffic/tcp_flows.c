@@ -47,8 +47,7 @@ static const char USAGE[] =
 	"                            overflow the server's queue of new connections\n"
 	"  --setup-ns N              limit for the handshakes of all long flows, from the first SYN\n"
 	"                            (default 30000000000)\n"
-	"  --drain-ns N              from the end, when sending stops, to the RSTs (default 0)\n"
-	"  --mss N                   segment size in bytes (default: the path's)\n";
+	"  --drain-ns N              from the end, when sending stops, to the RSTs (default 0)\n";
 
 static int parse_options(struct run *run, int argc, char **argv)
 {
@@ -61,7 +60,6 @@ static int parse_options(struct run *run, int argc, char **argv)
 		OPTION_NUMBER("connect-interval-ns", &run->connect_interval_ns, 1, MOST_NS),
 		OPTION_NUMBER("setup-ns", &run->setup_ns, 1, MOST_NS),
 		OPTION_NUMBER("drain-ns", &run->drain_ns, 0, MOST_NS),
-		OPTION_NUMBER("mss", &run->path.mss_bytes, 88, 9216),
 		OPTIONS_END,
 	};
 

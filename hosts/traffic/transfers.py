@@ -18,25 +18,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import ip_address
 from itertools import count
 from random import Random
 from typing import Any, NamedTuple
 
 from hosts.traffic import flow_settings
-from hosts.traffic.draws import Distribution, DrawError, distribution
+from hosts.traffic.draws import Distribution, distribution
 from hosts.traffic.flow_settings import NO_SETTINGS, FlowSettings
-from hosts.traffic.plan_reader import CC_NAME, MOST_NS, Reader
+from hosts.traffic.plan_reader import an_object, record
 
 KINDS = ("finite", "closed-loop")
 ARRIVALS = ("poisson", "cbr")
 THINK_FROM = ("end", "start")
 PATH_OF = ("user", "transfer")
 FIRST_CLIENT_PORT, CLIENT_PORTS = 2_000, 18_000  # below the ports of long flows
-MOST_SERVER_PORTS = 512
-MOST_TRANSFERS = CLIENT_PORTS * MOST_SERVER_PORTS
 MOST_USERS = 100_000
-MOST_SOURCES = 1024  # flow_list.h
 
 
 class Transfer(NamedTuple):
@@ -60,67 +56,23 @@ class TransferGroup:
     cc: str
     first_server_port: int
     sizes: Distribution
-    arrivals: str
-    mean_gap_ns: float
-    users: int
-    think: Distribution | None
-    think_from: str
+    arrivals: str = ARRIVALS[0]
+    mean_gap_ns: float = 1.0
+    users: int = 0
+    think: Distribution | None = None
+    think_from: str = THINK_FROM[0]
     sources: tuple[str, ...] = ()  # client addresses, assigned in turn or by `path_of`; empty: the host's address
     settings: FlowSettings = NO_SETTINGS
     path_of: str = PATH_OF[0]
 
 
-def parse(values: Any, path: str, read: Reader, default: FlowSettings) -> TransferGroup | None:
-    """The group in an object of a plan. `default` has the settings that the group omits; errors go to `read`."""
-    if not isinstance(values, dict):
-        read.errors.append(f"{path}: give an object")
-        return None
-    kind = read.choice(values, "kind", KINDS, f"{path}.")
-    if read.refused(f"{path}.kind"):
-        return None  # the kind decides which keys are allowed
-    more = {"finite": {"arrivals", "mean_gap_ns"}, "closed-loop": {"users", "think", "think_from", "path_of"}}[kind]
-    read.unknown(
-        values, {"kind", "cc", "first_server_port", "sizes", "sources", *flow_settings.KEYS, *more}, f"{path}."
-    )
-    before = len(read.errors)
-    cc = read.text(values, "cc", CC_NAME, "the name of a congestion control ([a-z0-9_]+)", f"{path}.")
-    port = read.number(values, "first_server_port", 1, 65535, f"{path}.")
-    sizes = _distribution(values, "sizes", path, read)
-    think = _distribution(values, "think", path, read) if kind == "closed-loop" else None
-    users = read.number(values, "users", 1, MOST_USERS, f"{path}.") if kind == "closed-loop" else 0
-    gap = values.get("mean_gap_ns", 1.0)
-    if kind == "finite" and (isinstance(gap, bool) or not isinstance(gap, (int, float)) or not 1 <= gap <= MOST_NS):
-        read.errors.append(f"{path}.mean_gap_ns: {gap!r} is not a number from 1 to {MOST_NS}")
-    arrivals, think_from = (
-        read.choice(values, "arrivals", ARRIVALS, f"{path}."),
-        read.choice(values, "think_from", THINK_FROM, f"{path}."),
-    )
-    sources = _sources(values.get("sources", []), path, read)
-    path_of = read.choice(values, "path_of", PATH_OF, f"{path}.")
-    settings = flow_settings.parse(values, read, f"{path}.", default)
-    if len(read.errors) > before or sizes is None:
-        return None
-    return TransferGroup(
-        kind, cc, port, sizes, arrivals, float(gap), users, think, think_from, sources, settings, path_of
-    )
-
-
-def _sources(values: Any, path: str, read: Reader) -> tuple[str, ...]:
-    try:
-        if not isinstance(values, list) or len(values) > MOST_SOURCES or len(set(values)) < len(values):
-            raise ValueError
-        return tuple(str(ip_address(str(value))) for value in values)
-    except (TypeError, ValueError):
-        read.errors.append(f"{path}.sources: give a list of up to {MOST_SOURCES} different addresses")
-        return ()
-
-
-def _distribution(values: dict[str, Any], key: str, path: str, read: Reader) -> Distribution | None:
-    try:
-        return distribution(values.get(key))
-    except DrawError as error:
-        read.errors.append(f"{path}.{key}: {error}")
-        return None
+def parse(content: Any, where: str, default: FlowSettings = NO_SETTINGS) -> TransferGroup:
+    """The group in an object of a plan. `default` has settings that the group omits. Raises PlanError, DrawError."""
+    values = an_object(content, where)
+    settings = flow_settings.take(values, where, default)
+    sizes, think = distribution(values.pop("sizes", None)), values.pop("think", None)
+    return record(TransferGroup, values, where, sizes=sizes, think=distribution(think) if think else None,
+                  settings=settings)  # fmt: skip
 
 
 def draw(group: TransferGroup, number: int, span_ns: tuple[int, int], seed: int) -> Iterator[Transfer]:

@@ -28,10 +28,11 @@ from hosts.traffic import sockets
 from hosts.traffic.child import TERMINATE_SECONDS
 from hosts.traffic.command import send
 from hosts.traffic.outcome import StoppedError, TrafficError, planned_start, refuse_to_overwrite, write_json
-from hosts.traffic.plan_reader import MOST_NS, PlanError, Reader
+from hosts.traffic.plan_reader import PlanError, record
 
 SERVER, CLIENT = "server", "client"
 STREAMS = ("stdout", "stderr")
+MOST_ID = 2**32 - 2
 LISTEN_S = 10.0  # from a server's start until it listens
 POLL_S = 0.01
 PIECE_BYTES = 1 << 16
@@ -57,44 +58,20 @@ class UserPlan:
     environment: dict[str, str]
     output_bytes: int
     port: int
-    start_mono_ns: int
-    duration_ns: int
-    alone: bool
+    start_mono_ns: int = 0
+    duration_ns: int = 0
+    alone: bool = False
 
     def __str__(self) -> str:
         return f"the {self.name} ({' '.join(map(os.path.basename, self.argv[:2]))})"
 
 
-def parse(values: Any) -> UserPlan:
-    """The plan in an object read from JSON. Raises PlanError with all errors."""
-    if not isinstance(values, dict):
-        raise PlanError(["the plan is not an object"])
-    read = Reader()
-    read.unknown(values, set(UserPlan.__dataclass_fields__))
-    argv, groups, environment = (values.get(key) for key in ("argv", "groups", "environment"))
-    if not isinstance(argv, list) or not argv or not all(isinstance(word, str) and "\0" not in word for word in argv):
-        read.errors.append(f"argv: {argv!r} is not a list of arguments")
-    if not isinstance(groups, list) or not all(isinstance(group, int) for group in groups):
-        read.errors.append(f"groups: {groups!r} is not a list of numbers")
-    if not isinstance(environment, dict) or not all(isinstance(value, str) for value in environment.values()):
-        read.errors.append("environment: give an object of texts")
-    plan = UserPlan(
-        name=read.choice(values, "name", (SERVER, CLIENT)),
-        argv=tuple(argv or ()),
-        directory=Path(str(values.get("directory"))),
-        scratch=Path(str(values.get("scratch"))),
-        uid=read.number(values, "uid", 0, 2**32 - 2),
-        gid=read.number(values, "gid", 0, 2**32 - 2),
-        groups=tuple(groups or ()),
-        environment=dict(environment or {}),
-        output_bytes=read.number(values, "output_bytes", 0, 1 << 40),
-        port=read.number(values, "port", 1, 65535),
-        start_mono_ns=read.number(values, "start_mono_ns", 0, 2**62, default=0),
-        duration_ns=read.number(values, "duration_ns", 1, MOST_NS, default=1),
-        alone=values.get("alone") is True,
-    )
-    if read.errors:
-        raise PlanError(read.errors)
+def parse(content: Any) -> UserPlan:
+    """The plan in an object read from JSON. Raises PlanError."""
+    plan = record(UserPlan, content)
+    # setpriv reads the last ID as "no change": the program would keep this process's rights.
+    if plan.name not in (SERVER, CLIENT) or not plan.argv or max(plan.uid, plan.gid) > MOST_ID:
+        raise PlanError(f"name {plan.name}, uid {plan.uid}, gid {plan.gid}: no plan of a user's program")
     return plan
 
 

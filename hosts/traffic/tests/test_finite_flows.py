@@ -8,12 +8,9 @@ import signal
 from collections import Counter
 from itertools import pairwise
 
-import pytest
-
 from hosts.tests.patience import wait_until
-from hosts.traffic import epoll_flows, long_flows, transfers
+from hosts.traffic import epoll_flows, transfers
 from hosts.traffic.plan import parse
-from hosts.traffic.plan_reader import PlanError
 from hosts.traffic.tests.test_epoll_flows import LONG_NS, Sink, end, flows_of, group, plan_of, sending, software, start
 from wire.wire import BLOCK, FLOW_RECORD, read_blocks
 
@@ -111,60 +108,6 @@ def test_plan__flows_whose_think_times_count_from_starts_wait_for_no_flow():
     drawn = lines(transfers=[{**USERS, "think_from": "start"}], seed=1)
     assert {user for *_, user in drawn} == {0}
     assert max(offset for _, _, offset, *_ in drawn) > 250_000_000
-
-
-def test_plan__names_the_fault():
-    for key, value in (
-        ("kind", "burst"),
-        ("sizes", {"name": "fixed", "value": 0}),
-        ("mean_gap_ns", 0),
-        ("arrivals", "often"),
-        ("window_segments", -1),
-        ("ecn", 1),
-        ("users", 3),
-        ("sources", ["10.0.0.256"]),
-        ("path_of", "transfer"),
-        ("cc", "No"),
-    ):
-        with pytest.raises(PlanError) as caught:
-            parse(plan_of(transfers=[{**OPEN, key: value}]))
-        assert [error.partition(":")[0] for error in caught.value.errors] == [f"transfers[0].{key}"]
-
-
-def test_plan__ports_of_two_groups_may_not_overlap(tmp_path, capsys):
-    long = {"cc": "cubic", "flows": 1, "server_port": 6001, "first_client_port": 30000}
-    with pytest.raises(PlanError) as caught:
-        parse(plan_of(long, transfers=[OPEN, OPEN]))
-    assert [line[:13] for line in caught.value.errors] == ["transfers[0].", "transfers[1]."]
-    crowded = {**OPEN, "arrivals": "cbr", "mean_gap_ns": 10.0}  # 18,001 flows need two server ports
-    groups = [crowded, {**OPEN, "first_server_port": 6002}]
-    taken = r"^transfers\[0\]: its flow 18001 needs server port 6002, which belongs to transfers\[1\]"
-    with pytest.raises(PlanError, match=taken):
-        lines(transfers=groups, duration_ns=180_020)
-    path = tmp_path / "plan.json"
-    beyond = plan_of(transfers=[{**crowded, "first_server_port": 65535}])
-    path.write_text(json.dumps({**beyond, "duration_ns": 180_020, "server": "127.0.0.1"}))
-    assert long_flows.main([str(path), str(tmp_path / "results")]) == 1
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith(f"long_flows: {path}: transfers[0]: its flow 18001 needs server port 65536")
-    assert not list((tmp_path / "results").iterdir())
-
-
-UDP = {
-    "server_port": 5301, "first_client_port": 40000, "flows": 2, "rate_bps": 10**8, "load_ppm": 500_000,
-    "mtu_bytes": 1500, "seed": 1, "arrivals": "poisson", "sizes": "fixed",
-}  # fmt: skip
-
-
-def test_plan__datagrams_beside_flows():
-    assert parse(plan_of(transfers=[OPEN], datagrams=[UDP])).datagrams[0].flows == 2
-    other = {**UDP, "server_port": 5302, "first_client_port": 40001}  # two groups cannot bind the same client port
-    with pytest.raises(PlanError) as caught:
-        parse(plan_of(datagrams=[UDP, other, {**UDP, "sizes": "odd", "start": 1}, 7]))
-    assert [error.partition(":")[0] for error in caught.value.errors] == [
-        "datagrams[2].start", "datagrams[2].sizes", "datagrams[3]", "datagrams[1].first_client_port",
-    ]  # fmt: skip
-    assert len(parse(plan_of(datagrams=[UDP, {**UDP, "first_client_port": 40002}])).datagrams) == 2
 
 
 class TestFlows:

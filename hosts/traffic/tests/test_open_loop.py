@@ -13,7 +13,6 @@ from analysis.theory import packet_sizes, short_flows
 from hosts.tests.patience import planned_ns
 from hosts.tests.processes import refused
 from hosts.traffic import child, open_loop
-from hosts.traffic.plan_reader import PlanError
 from hosts.traffic.tests.test_epoll_flows import Sink
 from lib.frames import ETHERNET_BYTES, WIRE_EXTRA_BYTES
 
@@ -212,8 +211,6 @@ def test_plan__arrivals_are_read_whole():
     assert read("jittered:64p:2.5") == open_loop.Arrivals("jittered", 64, 2_500_000)
     bad = ("cbr:3p", "periodic:", "periodic:0p", "periodic:3", "periodic:3p:0", "periodic:1000001p", "jittered:3p:", 3)
     assert [value for value in bad if read(value)] == []
-    with pytest.raises(PlanError, match="sizes: bimodal with arrivals periodic:8p; give fixed"):
-        open_loop.parse({**PLAN, "arrivals": "periodic:8p", "sizes": "bimodal"})
     group = open_loop.parse({**PLAN, "arrivals": "jittered:8p:1.5", "sizes": "fixed"}).group
     words = " ".join(open_loop.arguments(group, "::1", 0, 1, Path("x")))
     assert "--arrivals jittered " in words

@@ -103,6 +103,8 @@ def test_client__that_fails_is_one_line(tmp_path: Path, run: Run) -> None:
         assert said in line
         assert outcome(tmp_path)["errors"]
     assert run("", argv=["true"], directory=str(tmp_path / "none"))[0] == 1
+    for uid in (2**32 - 1, -1, "0", True):  # setpriv would leave the rights as they are with the first
+        assert run("", uid=uid)[0] == 1
     status, line = run("", argv=[str(tmp_path)])
     assert (status, "ended with status 126" in line) == (2, True)
 
