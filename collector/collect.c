@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The receive loop. The kernel stamps each datagram, so the loop need not read it at once. While datagrams arrive, the
+// The receive loop, which every worker runs. The kernel stamps each datagram, so the loop need not read it at once. While datagrams arrive, the
 // loop sleeps 1 to 8 ms after it has emptied the socket: the sender need not wake up the collector for each datagram.
 #include "collect.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,22 +35,57 @@ static void request_stop(int signal)
 	stop_requested = 1;
 }
 
+/* Only the main thread takes SIGINT and SIGTERM. It passes the end on to the other workers by SIGUSR1. */
 static void take_signals(struct collector *collector)
 {
 	const struct sigaction stop = {.sa_handler = request_stop};
 	const struct sigaction ignore = {.sa_handler = SIG_IGN};
-	sigset_t blocked;
+	sigset_t blocked, others_wait;
 
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGINT);
 	sigaddset(&blocked, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &blocked, &collector->wait_mask);
-	sigdelset(&collector->wait_mask, SIGINT);
-	sigdelset(&collector->wait_mask, SIGTERM);
+	sigaddset(&blocked, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &blocked, &collector->workers->wait_mask);
+	sigdelset(&collector->workers->wait_mask, SIGINT);
+	sigdelset(&collector->workers->wait_mask, SIGTERM);
+	others_wait = blocked;
+	sigdelset(&others_wait, SIGUSR1);
+	for (unsigned int number = 1; number < MAX_RECEIVERS; number++)
+		collector->workers[number].wait_mask = others_wait;
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
+	sigaction(SIGUSR1, &stop, NULL);
 	/* The run must not end when the reader of the status lines exits. */
 	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static void close_receivers(struct collector *collector)
+{
+	for (unsigned int number = 0; number < collector->worker_count; number++)
+		receiver_close(&collector->workers[number].receiver);
+}
+
+static int open_workers(struct collector *collector)
+{
+	const struct options *options = collector->options;
+	struct worker *worker;
+	int err;
+
+	for (; collector->worker_count < options->receivers; collector->worker_count++) {
+		worker = &collector->workers[collector->worker_count];
+		worker->collector = collector;
+		worker->intake.sequences = collector->sequences;
+		clock_offset_open(&worker->clock);
+		err = receiver_open(&worker->receiver,
+				    collector->worker_count ? &collector->workers->receiver : NULL,
+				    &options->listen, &options->source,
+				    options->receive_buffer_bytes / options->receivers, options->ring);
+		if (err)
+			return err;
+		worker->now_ns = mono_now_ns();
+	}
+	return 0;
 }
 
 int collector_open(struct collector *collector, const struct options *options)
@@ -58,190 +94,202 @@ int collector_open(struct collector *collector, const struct options *options)
 
 	*collector = (struct collector){.options = options};
 	take_signals(collector);
-	clock_offset_open(&collector->clock);
-	collector->intake.sequences = calloc(1, sizeof(*collector->intake.sequences));
-	if (!collector->intake.sequences) {
+	collector->sequences = calloc(1, sizeof(*collector->sequences));
+	if (!collector->sequences) {
 		complain("allocating the sequence tracker: %s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	err = receiver_open(&collector->receiver, &options->listen, &options->source,
-			    options->receive_buffer_bytes);
-	if (err)
-		goto fail_sequences;
-	err = drop_privileges(options->summary); /* the writer is a thread */
-	if (err)
-		goto fail_receiver;
-	err = writer_open(&collector->writer, options->output, (unsigned int)options->buffers);
-	if (err)
-		goto fail_receiver;
+	err = open_workers(collector);
+	if (!err)
+		err = drop_privileges(options->summary); /* before the threads start */
+	if (!err)
+		err = writer_open(&collector->writer, options->output,
+				  (unsigned int)(options->buffers * options->receivers));
+	if (err) {
+		close_receivers(collector);
+		free(collector->sequences);
+		return err;
+	}
 	losses_read(&collector->losses);
-	collector->now_ns = mono_now_ns();
-	status_open(&collector->status, options->status, options->status_ms, collector->now_ns);
+	status_open(&collector->status, options->status, options->status_ms, mono_now_ns());
 	return 0;
+}
 
-fail_receiver:
-	receiver_close(&collector->receiver);
-fail_sequences:
-	free(collector->intake.sequences);
-	return err;
+uint64_t collector_total(const struct collector *collector, size_t field_offset)
+{
+	uint64_t total = 0;
+
+	for (unsigned int number = 0; number < collector->worker_count; number++)
+		total += __atomic_load_n(
+			(const uint64_t *)((const char *)&collector->workers[number] + field_offset),
+			__ATOMIC_RELAXED);
+	return total;
 }
 
 /* Gives the current block to the writer, which frees it if it is empty. */
-static void seal(struct collector *collector)
+static void seal(struct worker *worker)
 {
-	struct block *block = collector->block;
+	struct block *block = worker->block;
 
 	if (!block)
 		return;
-	block->first_record = collector->records;
-	block->kernel_drops = collector->receiver.kernel_drops;
-	collector->records += block->records;
-	collector->block = NULL;
-	writer_give(&collector->writer, block);
+	if (block->records) {
+		receiver_kernel_drops(&worker->receiver);
+		block->kernel_drops = worker->receiver.kernel_drops - worker->told_drops;
+		worker->told_drops = worker->receiver.kernel_drops;
+	}
+	worker->block = NULL;
+	writer_give(&worker->collector->writer, block);
 }
 
-static bool have_block(struct collector *collector)
+static bool have_block(struct worker *worker)
 {
-	struct block *block = collector->block;
+	struct block *block = worker->block;
 
 	if (!block) {
-		block = collector->block = writer_take(&collector->writer);
-		collector->stalls += !block && !collector->stalled;
-		collector->stalled = !block;
+		block = worker->block = writer_take(&worker->collector->writer);
+		worker->stalls += !block && !worker->stalled;
+		worker->stalled = !block;
 	}
 	if (block && !block->records) {
-		block->opened_mono_ns = collector->now_ns;
-		block->realtime_minus_mono_ns = collector->clock.realtime_minus_mono_ns;
+		block->opened_mono_ns = worker->now_ns;
+		block->realtime_minus_mono_ns = worker->clock.realtime_minus_mono_ns;
 	}
 	return block;
 }
 
-static void count_error(struct collector *collector, int err)
+static void count_error(struct worker *worker, int err)
 {
-	if (!collector->receive_errors++)
+	if (!worker->receive_errors++)
 		complain("receiving on %s: %s; the collector goes on, and only counts further errors",
-			 collector->options->listen.text, strerror(-err));
+			 worker->collector->options->listen.text, strerror(-err));
 }
 
 /* Receives without storing. Its rate is an upper bound for every collector on this socket. */
-static int discard_batch(struct collector *collector)
+static int discard_batch(struct worker *worker)
 {
-	uint64_t strangers_before = collector->receiver.strangers;
-	int count = receiver_take(&collector->receiver, collector->block->bytes, RECORD_BYTES, POSTCARD_BYTES,
+	uint64_t strangers_before = worker->receiver.strangers;
+	int count = receiver_take(&worker->receiver, worker->block->bytes, RECORD_BYTES, POSTCARD_BYTES,
 				  SOCKET_BATCH);
 
 	if (count <= 0)
 		return count;
-	if (!collector->intake.received)
-		collector->intake.first_rx_mono_ns = mono_now_ns();
-	collector->intake.last_rx_mono_ns = collector->now_ns;
-	collector->intake.received +=
-		(unsigned int)count - (collector->receiver.strangers - strangers_before);
+	if (!worker->intake.received)
+		worker->intake.first_rx_mono_ns = mono_now_ns();
+	worker->intake.last_rx_mono_ns = worker->now_ns;
+	worker->intake.received += (unsigned int)count - (worker->receiver.strangers - strangers_before);
 	return count;
 }
 
-static int store_batch(struct collector *collector)
+static int store_batch(struct worker *worker)
 {
-	struct block *block = collector->block;
+	struct block *block = worker->block;
 	unsigned int room = BLOCK_RECORDS - block->records;
 	uint8_t *records = block_place(block);
-	int count = receiver_take(&collector->receiver, records + BLOCK_STAMP_BYTES, RECORD_BYTES,
+	int count = receiver_take(&worker->receiver, records + BLOCK_STAMP_BYTES, RECORD_BYTES,
 				  POSTCARD_BYTES, room < SOCKET_BATCH ? room : SOCKET_BATCH);
 
 	if (count <= 0)
 		return count;
-	block->records += intake_batch(&collector->intake, records, collector->receiver.arrivals,
+	block->records += intake_batch(&worker->intake, records, worker->receiver.arrivals,
 				       (unsigned int)count, block->realtime_minus_mono_ns);
 	if (block->records == BLOCK_RECORDS)
-		seal(collector);
+		seal(worker);
 	return count;
 }
 
 /* Returns the number of datagrams taken. 0: none is waiting, receiving failed, or no buffer is free (then block is
  * NULL).
  */
-static int take_batch(struct collector *collector)
+static int take_batch(struct worker *worker)
 {
 	int count;
 
-	if (!have_block(collector))
+	if (!have_block(worker))
 		return 0;
-	count = collector->options->discard ? discard_batch(collector) : store_batch(collector);
+	count = worker->collector->options->discard ? discard_batch(worker) : store_batch(worker);
 	if (count >= 0)
 		return count;
-	count_error(collector, count);
+	count_error(worker, count);
 	return 0;
 }
 
 /* Takes at most ROUND_BATCHES batches; *taken becomes their number of datagrams. True: more may be waiting. */
-static bool take_round(struct collector *collector, int *taken)
+static bool take_round(struct worker *worker, int *taken)
 {
 	*taken = 0;
 	for (int batch = 0; batch < ROUND_BATCHES; batch++) {
-		int count = take_batch(collector);
+		int count = take_batch(worker);
 
 		if (!count)
 			return false;
 		*taken += count;
-		if (count < SOCKET_BATCH && collector->block)
+		if (count < SOCKET_BATCH && worker->block)
 			return false; /* this batch emptied the socket */
 	}
 	return true;
 }
 
-/* The periodic work: clock offset, age of the block, status line. */
-static void attend(struct collector *collector)
+/* The periodic work: clock offset, age of the block. */
+static void attend(struct worker *worker)
 {
-	collector->now_ns = mono_now_ns();
-	if (collector->now_ns - collector->sampled_ns >= CLOCK_SAMPLE_NS) {
-		collector->sampled_ns = collector->now_ns;
-		if (clock_offset_sample(&collector->clock))
-			seal(collector); /* a block has a single offset */
+	worker->now_ns = mono_now_ns();
+	if (worker->now_ns - worker->sampled_ns >= CLOCK_SAMPLE_NS) {
+		worker->sampled_ns = worker->now_ns;
+		if (clock_offset_sample(&worker->clock))
+			seal(worker); /* a block has a single offset */
 	}
-	if (collector->block && collector->block->records &&
-	    collector->now_ns - collector->block->opened_mono_ns >= BLOCK_AGE_NS)
-		seal(collector);
-	if (status_is_due(&collector->status, collector->intake.received, collector->now_ns))
-		status_show(collector);
+	if (worker->block && worker->block->records &&
+	    worker->now_ns - worker->block->opened_mono_ns >= BLOCK_AGE_NS)
+		seal(worker);
+}
+
+static void attend_status(struct collector *collector)
+{
+	uint64_t received = collector_total(collector, offsetof(struct worker, intake.received));
+	uint64_t now_ns = collector->workers->now_ns;
+
+	if (status_is_due(&collector->status, received, now_ns))
+		status_show(collector, received, now_ns);
 }
 
 /* Sleeps with signals enabled. A signal ends the sleep, and with watch_socket a datagram does. */
-static void sleep_for(struct collector *collector, long nanoseconds, bool watch_socket)
+static void sleep_for(struct worker *worker, long nanoseconds, bool watch_socket)
 {
 	const struct timespec timeout = {.tv_sec = nanoseconds / 1000000000,
 					 .tv_nsec = nanoseconds % 1000000000};
-	struct pollfd socket = {.fd = collector->receiver.fd, .events = POLLIN};
+	struct pollfd socket = {.fd = worker->receiver.fd, .events = POLLIN};
 
-	ppoll(&socket, watch_socket, &timeout, &collector->wait_mask);
+	ppoll(&socket, watch_socket, &timeout, &worker->wait_mask);
 }
 
 /* Empties the socket until a batch ends in a datagram that arrived after the signal, so a sender that continues cannot
  * delay the end.
  */
-static void drain(struct collector *collector)
+static void drain(struct worker *worker)
 {
 	uint64_t stop_ns = mono_now_ns();
 	const struct arrival *last;
 	int count;
 
 	for (;;) {
-		count = take_batch(collector);
-		if (!count && !collector->block) {
-			sleep_for(collector, NAP_NS, false);
+		count = take_batch(worker);
+		if (!count && !worker->block) {
+			sleep_for(worker, NAP_NS, false);
 			continue;
 		}
 		if (!count)
 			return;
-		last = &collector->receiver.arrivals[count - 1];
-		if (last->realtime_ns - collector->clock.realtime_minus_mono_ns > (int64_t)stop_ns)
+		last = &worker->receiver.arrivals[count - 1];
+		if (last->realtime_ns - worker->clock.realtime_minus_mono_ns > (int64_t)stop_ns)
 			return;
 	}
 }
 
 /* The next nap: longer if the last round took few datagrams, because each nap costs some system calls. */
-static long next_nap_ns(const struct collector *collector, long nap_ns, int taken)
+static long next_nap_ns(const struct worker *worker, long nap_ns, int taken)
 {
-	if (collector->receiver.buffer_bytes < LONG_NAP_BYTES)
+	if (worker->receiver.buffer_bytes < LONG_NAP_BYTES)
 		return NAP_NS;
 	if (taken < NAP_DATAGRAMS)
 		return 2 * nap_ns < LONG_NAP_NS ? 2 * nap_ns : LONG_NAP_NS;
@@ -250,39 +298,62 @@ static long next_nap_ns(const struct collector *collector, long nap_ns, int take
 	return nap_ns;
 }
 
-void collector_run(struct collector *collector)
+static void *run_worker(void *argument)
 {
+	struct worker *worker = argument;
+	bool is_main = worker == worker->collector->workers;
 	long nap_ns = NAP_NS;
 	bool more;
 	int taken;
 
 	while (!stop_requested) {
-		more = take_round(collector, &taken);
-		attend(collector);
+		more = take_round(worker, &taken);
+		attend(worker);
+		if (is_main)
+			attend_status(worker->collector);
 		if (more) {
-			sleep_for(collector, 0, false);
-		} else if (taken || !collector->block) {
-			sleep_for(collector, nap_ns, false);
-			nap_ns = next_nap_ns(collector, nap_ns, taken);
+			sleep_for(worker, 0, false);
+		} else if (taken || !worker->block) {
+			sleep_for(worker, nap_ns, false);
+			nap_ns = next_nap_ns(worker, nap_ns, taken);
 		} else {
 			nap_ns = NAP_NS;
-			sleep_for(collector, collector->block->records ? WAIT_NS : IDLE_WAIT_NS, true);
+			sleep_for(worker, worker->block->records ? WAIT_NS : IDLE_WAIT_NS, true);
 		}
 	}
-	drain(collector);
+	drain(worker);
+	clock_offset_sample(&worker->clock);
+	receiver_kernel_drops(&worker->receiver);
+	seal(worker);
+	return NULL;
+}
+
+void collector_run(struct collector *collector)
+{
+	struct worker *workers = collector->workers;
+	unsigned int started = 1;
+	int err = 0;
+
+	for (; started < collector->worker_count && !err; started += !err) {
+		err = pthread_create(&workers[started].thread, NULL, run_worker, &workers[started]);
+		if (err)
+			count_error(&workers[started], -err);
+	}
+	run_worker(workers);
+	while (--started) {
+		pthread_kill(workers[started].thread, SIGUSR1);
+		pthread_join(workers[started].thread, NULL);
+	}
 }
 
 int collector_close(struct collector *collector)
 {
 	int err;
 
-	clock_offset_sample(&collector->clock);
-	receiver_kernel_drops(&collector->receiver);
 	collector->losses = losses_since(&collector->losses);
-	seal(collector);
-	receiver_close(&collector->receiver);
+	close_receivers(collector);
 	err = writer_close(&collector->writer);
-	if (collector->receive_errors && !err)
+	if (collector_total(collector, offsetof(struct worker, receive_errors)) && !err)
 		err = -EIO;
 	return err;
 }

@@ -37,6 +37,14 @@ static void note_sequence(struct sequence_tracker *sequences, const uint8_t *pos
 		      take_field(postcard, offsetof(struct postcard_layout, card_seq), 4));
 }
 
+static void note_sequences(struct sequence_tracker *sequences, const uint8_t *records, const uint8_t *end)
+{
+	pthread_mutex_lock(&sequences->lock);
+	for (; records < end; records += RECORD_BYTES)
+		note_sequence(sequences, records + BLOCK_STAMP_BYTES);
+	pthread_mutex_unlock(&sequences->lock);
+}
+
 static void put_stamp(struct intake *intake, uint8_t *record, const struct arrival *arrival,
 		      int64_t realtime_minus_mono_ns)
 {
@@ -68,9 +76,9 @@ unsigned int intake_batch(struct intake *intake, uint8_t *records, const struct 
 		if (to != from)
 			memcpy(to, from, RECORD_BYTES);
 		put_stamp(intake, to, &arrivals[index], realtime_minus_mono_ns);
-		note_sequence(intake->sequences, to + BLOCK_STAMP_BYTES);
 		intake->accepted++;
 		to += RECORD_BYTES;
 	}
+	note_sequences(intake->sequences, records, to);
 	return (unsigned int)(to - records) / RECORD_BYTES;
 }

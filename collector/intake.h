@@ -23,7 +23,7 @@ struct intake {
 	uint64_t bad_version;
 	uint64_t unstamped;			    /* accepted without a kernel stamp; stamped when read */
 	uint64_t first_rx_mono_ns, last_rx_mono_ns; /* lowest and highest stamp; 0: none */
-	struct sequence_tracker *sequences;
+	struct sequence_tracker *sequences;	    /* of all receivers */
 };
 
 /* records: count arrivals, RECORD_BYTES apart, each with room for its stamp in front. Returns the number of records

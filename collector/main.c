@@ -33,7 +33,7 @@ static int run(const struct options *options)
 	err = collector_close(&collector);
 	if (summary_write(options->summary, &collector))
 		err = -1;
-	free(collector.intake.sequences);
+	free(collector.sequences);
 	return err ? EXIT_INCOMPLETE : EXIT_SUCCESS;
 }
 

@@ -6,6 +6,8 @@
 
 #include "socket.h"
 
+enum { MAX_RECEIVERS = 16 };
+
 struct options {
 	struct address listen;
 	struct address source; /* the only sender to accept; empty text: accept all */
@@ -14,8 +16,10 @@ struct options {
 	bool status;	       /* JSON lines on stdout */
 	bool discard;
 	uint64_t status_ms; /* between two status lines */
-	uint64_t receive_buffer_bytes;
-	uint64_t buffers;
+	bool ring;	    /* packet rings, if the kernel lets this process have them */
+	uint64_t receivers;
+	uint64_t receive_buffer_bytes; /* of all receivers */
+	uint64_t buffers;	       /* of each receiver */
 };
 
 /* Returns 0; 1 after --help; -EINVAL after one line. */

@@ -8,13 +8,15 @@
 #ifndef COLLECTOR_SEQUENCE_H
 #define COLLECTOR_SEQUENCE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-	SEQUENCE_WINDOW = 1 << 16, /* 8 KiB for each stream; 90 ms at 700 k postcards/s */
-	SEQUENCE_STREAMS = 256,	   /* cards of further streams are untracked; 2 MiB in all */
-	SEQUENCE_SLOTS = 1024,	   /* hash table, at most a quarter full */
+	SEQUENCE_WINDOW = 1
+		<< 18,		/* 32 KiB for each stream; receivers may differ by 32 ms at 8 M postcards/s */
+	SEQUENCE_STREAMS = 256, /* cards of further streams are untracked; 8 MiB in all */
+	SEQUENCE_SLOTS = 1024,	/* hash table, at most a quarter full */
 };
 
 struct sequence_stream {
@@ -36,6 +38,8 @@ struct sequence_stream {
 };
 
 struct sequence_tracker {
+	pthread_mutex_t
+		lock; /* all receivers note their cards here: the caller takes the lock once for a batch */
 	struct sequence_stream *last;
 	uint64_t untracked; /* cards of streams beyond SEQUENCE_STREAMS */
 	unsigned int stream_count;
@@ -43,7 +47,7 @@ struct sequence_tracker {
 	struct sequence_stream streams[SEQUENCE_STREAMS];
 };
 
-/* Zeroed memory is an empty tracker; calloc provides it without touching the 2 MiB. */
+/* Zeroed memory is an empty tracker; calloc provides it without touching the 8 MiB. */
 void sequence_note(struct sequence_tracker *tracker, uint16_t switch_id, uint16_t egress_port,
 		   bool at_ingress, uint32_t card_seq);
 

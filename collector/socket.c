@@ -47,9 +47,9 @@ static int set_buffer(struct receiver *receiver, uint64_t asked_bytes)
 
 	if (setsockopt(receiver->fd, SOL_SOCKET, SO_RCVBUFFORCE, &value, sizeof(value)) &&
 	    setsockopt(receiver->fd, SOL_SOCKET, SO_RCVBUF, &value, sizeof(value)))
-		return -1;
+		return -errno;
 	if (getsockopt(receiver->fd, SOL_SOCKET, SO_RCVBUF, &value, &length))
-		return -1;
+		return -errno;
 	receiver->buffer_bytes = (uint64_t)value;
 	if (receiver->buffer_bytes < asked_bytes)
 		complain("receive buffer is %llu bytes instead of %llu: postcards may be dropped in bursts; "
@@ -72,16 +72,27 @@ static const char *bind_advice(int err)
 	}
 }
 
-int receiver_open(struct receiver *receiver, const struct address *address, const struct address *source,
-		  uint64_t buffer_bytes)
+/* The first socket takes the port for itself, so another collector's sockets cannot share it unnoticed; only then it
+ * lets the others join.
+ */
+static int bind_socket(struct receiver *receiver, const struct receiver *first,
+		       struct sockaddr_storage *bind_to, socklen_t length)
+{
+	int on = 1;
+
+	if ((first && setsockopt(receiver->fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on))) ||
+	    bind(receiver->fd, (struct sockaddr *)bind_to, length))
+		return -errno;
+	return first ? 0 : setsockopt(receiver->fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) ? -errno : 0;
+}
+
+static int open_bound(struct receiver *receiver, const struct receiver *first, const struct address *address)
 {
 	struct sockaddr_storage bind_to;
 	socklen_t length;
 	int on = 1;
 	int err;
 
-	memset(receiver, 0, sizeof(*receiver));
-	receiver->source = *source->text ? source : NULL;
 	receiver->fd = open_socket(address, &bind_to, &length);
 	if (receiver->fd < 0) {
 		err = -errno;
@@ -89,17 +100,19 @@ int receiver_open(struct receiver *receiver, const struct address *address, cons
 		return err;
 	}
 	if (setsockopt(receiver->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) ||
-	    setsockopt(receiver->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on)) ||
-	    set_buffer(receiver, buffer_bytes)) {
+	    setsockopt(receiver->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on))) {
 		err = -errno;
 		complain("setting up the socket for %s: %s", address->text, strerror(-err));
-		goto fail;
+		return err;
 	}
-	if (bind(receiver->fd, (struct sockaddr *)&bind_to, length)) {
-		err = -errno;
+	err = bind_socket(receiver, first, &bind_to, length);
+	if (err)
 		complain("listening on %s: %s%s", address->text, strerror(-err), bind_advice(-err));
-		goto fail;
-	}
+	return err;
+}
+
+static void prepare_messages(struct receiver *receiver)
+{
 	for (unsigned int index = 0; index < SOCKET_BATCH; index++) {
 		receiver->messages[index].msg_hdr.msg_iov = &receiver->iov[index];
 		receiver->messages[index].msg_hdr.msg_iovlen = 1;
@@ -107,7 +120,38 @@ int receiver_open(struct receiver *receiver, const struct address *address, cons
 		if (receiver->source)
 			receiver->messages[index].msg_hdr.msg_name = &receiver->senders[index];
 	}
-	return 0;
+}
+
+int receiver_open(struct receiver *receiver, struct receiver *first, const struct address *address,
+		  const struct address *source, uint64_t buffer_bytes, bool ring)
+{
+	int err = 0;
+
+	memset(receiver, 0, sizeof(*receiver));
+	receiver->fd = receiver->port_fd = -1;
+	receiver->source = *source->text ? source : NULL;
+	if (!first || !first->ring)
+		err = open_bound(receiver, first, address);
+	if (err)
+		goto fail;
+	if (first ? !!first->ring : ring && address->storage.ss_family == AF_INET) {
+		err = ring_open(receiver, first, (const struct sockaddr_in *)&address->storage, buffer_bytes);
+		if (!err) {
+			receiver->front_end = "packet ring";
+			return 0;
+		}
+		if (first) {
+			complain("opening another packet ring for %s: %s; ask for fewer --receivers",
+				 address->text, strerror(-err));
+			goto fail;
+		}
+	}
+	receiver->front_end = "UDP socket";
+	prepare_messages(receiver);
+	err = set_buffer(receiver, buffer_bytes);
+	if (!err)
+		return 0;
+	complain("setting up the socket for %s: %s", address->text, strerror(-err));
 
 fail:
 	receiver_close(receiver);
@@ -116,7 +160,9 @@ fail:
 
 void receiver_close(struct receiver *receiver)
 {
-	close(receiver->fd);
+	ring_close(receiver);
+	if (receiver->fd >= 0)
+		close(receiver->fd);
 	receiver->fd = -1;
 }
 
@@ -154,6 +200,8 @@ int receiver_take(struct receiver *receiver, uint8_t *place, unsigned int stride
 {
 	int taken;
 
+	if (receiver->ring)
+		return ring_take(receiver, place, stride, data_bytes, count);
 	for (unsigned int index = 0; index < count; index++) {
 		receiver->iov[index].iov_base = place + (size_t)index * stride;
 		receiver->iov[index].iov_len = data_bytes;
@@ -180,7 +228,9 @@ uint64_t receiver_kernel_drops(struct receiver *receiver)
 	uint32_t info[SK_MEMINFO_VARS] = {0};
 	socklen_t length = sizeof(info);
 
-	if (!getsockopt(receiver->fd, SOL_SOCKET, SO_MEMINFO, info, &length))
+	if (receiver->ring)
+		ring_count_drops(receiver);
+	else if (!getsockopt(receiver->fd, SOL_SOCKET, SO_MEMINFO, info, &length))
 		count_drops(receiver, info[SK_MEMINFO_DROPS]);
 	return receiver->kernel_drops;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The UDP socket: receives datagrams in batches at their final places, with the kernel's receive stamps and its count
- * of drops.
+ * A receiver takes datagrams in batches to their final places, with the kernel's receive stamps and its count of drops:
+ * from a ring of frames that it shares with the kernel (ring.c), or else by system calls from a UDP socket. Several
+ * receivers of an address share its datagrams: rings by the processor that the kernel received them on, sockets by the
+ * sender's address and port.
  */
 #ifndef COLLECTOR_SOCKET_H
 #define COLLECTOR_SOCKET_H
@@ -24,11 +26,15 @@ struct arrival {
 };
 
 struct receiver {
-	int fd;
-	uint64_t buffer_bytes;	      /* granted, including the kernel's overhead */
-	uint64_t kernel_drops;	      /* up to the last received datagram or query */
-	uint32_t last_dropped;	      /* the kernel's 32-bit counter */
-	uint64_t strangers;	      /* datagrams of other senders than source, so far */
+	int fd;		       /* read and polled */
+	int port_fd;	       /* with a ring, in the first receiver: the socket that has the port; else -1 */
+	const char *front_end; /* its name: where datagrams are taken from */
+	uint8_t *ring;	       /* NULL: a UDP socket */
+	uint32_t slots, slot;  /* of the ring; the next to read */
+	uint64_t buffer_bytes; /* granted, including the kernel's overhead */
+	uint64_t kernel_drops; /* up to the last query, of a socket also up to the last received datagram */
+	uint32_t last_dropped; /* the kernel's 32-bit counter */
+	uint64_t strangers;    /* datagrams of other senders than source, so far */
 	const struct address *source; /* NULL: accept every sender */
 	struct arrival arrivals[SOCKET_BATCH];
 	struct mmsghdr messages[SOCKET_BATCH];
@@ -37,11 +43,12 @@ struct receiver {
 	_Alignas(struct cmsghdr) uint8_t control[SOCKET_BATCH][SOCKET_CONTROL_BYTES];
 };
 
-/* Opens and binds a socket, and requests a receive buffer of buffer_bytes. source: the only sender to accept; empty
- * text: accept all. Returns 0, or -errno after one line on stderr.
+/* Opens a receiver of an address, and requests a buffer of buffer_bytes. The receiver joins those of first; NULL: it
+ * is the first. A ring is used if ring, for an IPv4 address, if the kernel lets this process have one; first decides
+ * for all. source: the only sender to accept; empty text: accept all. Returns 0, or -errno after one line on stderr.
  */
-int receiver_open(struct receiver *receiver, const struct address *address, const struct address *source,
-		  uint64_t buffer_bytes);
+int receiver_open(struct receiver *receiver, struct receiver *first, const struct address *address,
+		  const struct address *source, uint64_t buffer_bytes, bool ring);
 void receiver_close(struct receiver *receiver);
 
 /* Receives up to count (<= SOCKET_BATCH) datagrams without waiting. The first data_bytes bytes of datagram i go to
@@ -51,5 +58,15 @@ int receiver_take(struct receiver *receiver, uint8_t *place, unsigned int stride
 
 /* Queries the kernel for its drops so far, including those after the last received datagram. */
 uint64_t receiver_kernel_drops(struct receiver *receiver);
+
+/* ring.c: the same for a ring. ring_open replaces the socket in fd, which it keeps in port_fd. Returns 0, or -errno
+ * without a message and with the receiver unchanged.
+ */
+int ring_open(struct receiver *receiver, const struct receiver *first, const struct sockaddr_in *address,
+	      uint64_t buffer_bytes);
+void ring_close(struct receiver *receiver);
+int ring_take(struct receiver *receiver, uint8_t *place, unsigned int stride, unsigned int data_bytes,
+	      unsigned int count);
+void ring_count_drops(struct receiver *receiver);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The status line. The receive thread writes it, so it must not block.
+// The status line. A receiving thread writes it, so it must not block.
 #include <inttypes.h>
 #include <poll.h>
 #include <stddef.h>
@@ -41,26 +41,30 @@ static void put_line(const char *line, int length)
 		return; /* the reader has exited; the summary has all counters */
 }
 
-void status_show(struct collector *collector)
+void status_show(struct collector *collector, uint64_t received, uint64_t now_ns)
 {
 	struct status *status = &collector->status;
-	const struct intake *intake = &collector->intake;
 	struct writer_counts counts = writer_counts(&collector->writer);
-	uint64_t missing = sequence_total(intake->sequences, offsetof(struct sequence_stream, missing));
-	uint64_t drops = receiver_kernel_drops(&collector->receiver);
-	double seconds = (double)(collector->now_ns - status->last_ns) * 1e-9;
-	double rate = (double)(intake->received - status->last_received) / seconds;
+	uint64_t drops, accepted, missing;
+	double rate =
+		(double)(received - status->last_received) / ((double)(now_ns - status->last_ns) * 1e-9);
 	char line[512];
 	int length;
 
-	length = snprintf(
-		line, sizeof(line),
-		"{\"elapsed_s\":%.3f,\"received\":%" PRIu64 ",\"received_per_s\":%.0f,\"stored\":%" PRIu64
-		",\"missing\":%" PRIu64 ",\"kernel_drops\":%" PRIu64 ",\"malformed\":%" PRIu64
-		",\"write_errors\":%" PRIu64 "}\n",
-		(double)(collector->now_ns - status->started_ns) * 1e-9, intake->received, rate,
-		counts.stored, missing, drops, intake->received - intake->accepted, counts.write_errors);
+	receiver_kernel_drops(&collector->workers->receiver);
+	drops = collector_total(collector, offsetof(struct worker, receiver.kernel_drops));
+	accepted = collector_total(collector, offsetof(struct worker, intake.accepted));
+	pthread_mutex_lock(&collector->sequences->lock);
+	missing = sequence_total(collector->sequences, offsetof(struct sequence_stream, missing));
+	pthread_mutex_unlock(&collector->sequences->lock);
+	length = snprintf(line, sizeof(line),
+			  "{\"elapsed_s\":%.3f,\"received\":%" PRIu64
+			  ",\"received_per_s\":%.0f,\"stored\":%" PRIu64 ",\"missing\":%" PRIu64
+			  ",\"kernel_drops\":%" PRIu64 ",\"malformed\":%" PRIu64 ",\"write_errors\":%" PRIu64
+			  "}\n",
+			  (double)(now_ns - status->started_ns) * 1e-9, received, rate, counts.stored,
+			  missing, drops, received > accepted ? received - accepted : 0, counts.write_errors);
 	put_line(line, length);
-	status->last_ns = collector->now_ns;
-	status->last_received = intake->received;
+	status->last_ns = now_ns;
+	status->last_received = received;
 }

@@ -24,13 +24,14 @@ enum {
 
 static int append(struct writer *writer, struct block *block)
 {
+	const struct writer_counts *counts = &writer->counts; /* only this thread changes them */
 	struct block_header header = {
 		.kind = BLOCK_POSTCARDS,
 		.record_version = POSTCARD_VERSION,
 		.record_bytes = RECORD_BYTES,
 		.record_count = block->records,
-		.first_record = block->first_record,
-		.lost_records = block->kernel_drops + writer->counts.lost, /* only this thread changes it */
+		.first_record = counts->stored + counts->lost,
+		.lost_records = counts->kernel_drops + block->kernel_drops + counts->lost,
 		.realtime_minus_mono_ns = (uint64_t)block->realtime_minus_mono_ns,
 	};
 	int err = raw_file_append(&writer->file, block->bytes, header);
@@ -58,6 +59,7 @@ static void write_block(struct writer *writer, struct block *block)
 	int err = append(writer, block);
 
 	pthread_mutex_lock(&writer->lock);
+	writer->counts.kernel_drops += block->kernel_drops;
 	if (err) {
 		/* Only the first error is reported; write_errors counts all. */
 		if (!writer->counts.write_errors++)

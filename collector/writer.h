@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The raw file. A thread appends whole blocks from a fixed set of preallocated buffers. A stalled disk stops the
- * receiver only when all buffers are full.
+ * The raw file. A thread appends whole blocks from a fixed set of preallocated buffers, and numbers their records:
+ * several receivers give blocks, each in its own order. A stalled disk stops the receivers only when all buffers are
+ * full.
  *
  * Durability: a written block is in the page cache and survives the death of this process. Write-back starts early,
  * but fdatasync is called only at the end, so a power failure can lose the last seconds.
@@ -20,8 +21,7 @@ struct block {
 	struct block *next;
 	uint8_t *bytes; /* BLOCK_HEADER_BYTES for the writer, then room for BLOCK_RECORDS records */
 	unsigned int records;
-	uint64_t first_record; /* number of its first record, from 0; lost records are counted */
-	uint64_t kernel_drops; /* up to the end of this block */
+	uint64_t kernel_drops; /* since the receiver's block before this one */
 	int64_t realtime_minus_mono_ns;
 	uint64_t opened_mono_ns;
 };
@@ -37,6 +37,7 @@ struct writer_counts {
 	uint64_t blocks;
 	uint64_t bytes; /* the file's length */
 	uint64_t write_errors;
+	uint64_t kernel_drops; /* of the blocks so far */
 };
 
 struct writer {

@@ -90,11 +90,12 @@ _TCP_NOT_COLUMNS = {"netns_inode", "src_addr_hi", "src_addr_lo", "dst_addr_hi", 
 
 
 def read_postcards(path: Path) -> tuple[Columns, FlowTable, RawFile]:
-    """Postcards in the file's order; integer columns as in wire/postcard.def, and `flow`. Raises InputError for an
-    unknown version.
+    """Postcards by rx_mono_ns (the file has blocks of several receivers); integer columns as in wire/postcard.def, and
+    `flow`. Raises InputError for an unknown version.
     """
     raw = RawFile(path.name)
-    columns, flows = _read_postcards(path, raw, lambda columns: columns)
+    columns, flows = _read_postcards(path, raw, lambda columns: sort(columns, "rx_mono_ns"))
+    sort_file(path.parent, columns, "rx_mono_ns")
     return columns, flows, raw
 
 

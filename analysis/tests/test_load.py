@@ -18,7 +18,7 @@ from analysis.read import flows as flows_module
 from analysis.read.documents import Collector, Documents
 from analysis.read.flows import FlowTable
 from analysis.read.load import load
-from analysis.read.raw import load_postcards, load_tcp
+from analysis.read.raw import load_postcards, load_tcp, read_postcards
 from analysis.replay.derive import derive
 from analysis.results.summary import summarize
 from analysis.tests import simulate
@@ -64,6 +64,19 @@ def test_load__leaves_out_postcards_of_another_version(tmp_path):
     path.write_bytes(wire.encode_block(kind, version, record, good + bad + good))
     columns, _, raw = load_postcards(path)
     assert (raw.records, raw.bad_records, columns["packet_bytes"].tolist()) == (2, 1, [100, 100])
+
+
+def test_read_postcards__merges_the_blocks_of_several_receivers_by_receipt(fresh):
+    path = fresh() / "postcards.bsp"
+    stored = simulate.read_postcards(path.parent)
+    before, long = read_postcards(path)[0], len(stored) // 4
+    shares = [stored[index] for index in range(0, 2 * long, 2)], stored[1 : 2 * long : 2] + stored[2 * long :]
+    simulate.write_postcards(path.parent, shares[1] + shares[0])  # of unequal length
+    after, _, raw = read_postcards(path)
+    assert (raw.records, raw.missing_records) == (len(stored), 0)
+    assert (after["rx_mono_ns"][1:] >= after["rx_mono_ns"][:-1]).all()
+    for name in ("enqueue_switch_ns", "card_seq", "tcp_seq"):
+        assert (before[name] == after[name]).all()
 
 
 OPEN_LOOP = {"kind": "open-loop", "sizes": "fixed", "load": 0.5, "arrivals": "poisson", "flows": 4}
