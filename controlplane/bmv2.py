@@ -21,7 +21,7 @@ from controlplane.lock import only_writer
 from controlplane.policy import Policy
 from controlplane.program import ACTIONS, MIRROR_SESSION, PROGRAM, ProgramEntry, Switch
 from controlplane.schema import Field, Schema, short
-from controlplane.schema_files import BUILD, committed_bmv2
+from controlplane.schema_files import BUILD, from_bmv2
 from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
 from controlplane.targets import TARGETS
 
@@ -33,8 +33,11 @@ class Bmv2Switch(Switch):
 
     target = "bmv2"
 
-    def __init__(self, address: str, connection: socket.socket | None = None) -> None:
-        """`connection`: an open connection to `address` on another machine."""
+    def __init__(
+        self, address: str, connection: socket.socket | None = None, program: Path = BUILD / f"{PROGRAM}.json"
+    ) -> None:
+        """`connection`: an open connection to `address` on another machine. `program`: the JSON of its program."""
+        self._json = program
         self.address = ":".join(map(str, bmv2_client.split_address(address)))
         self._client = bmv2_client.connect(self.address, connection)
         self._types = self._client.standard_types
@@ -51,11 +54,14 @@ class Bmv2Switch(Switch):
 
     def program(self) -> ProgramIdentity:
         with self._asking("its program"):
-            same = self._client.standard.bm_get_config_md5() == self._committed_md5()
+            expected = self._json.read_bytes()
+            md5 = hashlib.md5(expected, usedforsecurity=False).digest()
+            same = self._client.standard.bm_get_config_md5() == md5
             loaded = None if same else self._client.standard.bm_get_config()
-        name, digest = (PROGRAM, committed_digest()) if loaded is None else (_program_name(loaded), "unknown")
-        identity = ProgramIdentity(name, digest)
-        refuse_other_program(self, identity)
+        is_ours = self._json.parent == BUILD
+        digest = committed_digest() if is_ours else hashlib.sha256(expected).hexdigest()
+        identity = ProgramIdentity(*((PROGRAM, digest) if loaded is None else (_program_name(loaded), "unknown")))
+        refuse_other_program(self, identity, digest)
         return identity
 
     def ports(self) -> dict[str, int]:
@@ -64,8 +70,8 @@ class Bmv2Switch(Switch):
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema of this checkout: `program` refuses a switch that runs another program."""
-        return committed_bmv2()
+        """The schema of the expected program: `program` refuses a switch that runs another."""
+        return from_bmv2(json.loads(self._json.read_text()), self._json.name)
 
     def entries(self, table: str) -> dict[int, ProgramEntry]:
         return {key: entry for key, (_, entry) in self._rows(table).items()}
@@ -253,13 +259,9 @@ class Bmv2Switch(Switch):
         """The address and our network namespace: 127.0.0.1 in another namespace is another switch."""
         return f"{bmv2_client.resolved(self.address)} in {Path('/proc/self/ns/net').readlink()}"
 
-    @staticmethod
-    def _committed_md5() -> bytes:
-        return hashlib.md5((BUILD / f"{PROGRAM}.json").read_bytes(), usedforsecurity=False).digest()
 
-
-def connect(address: str) -> Bmv2Switch:
-    return Bmv2Switch(address)
+def connect(address: str, program: Path = BUILD / f"{PROGRAM}.json") -> Bmv2Switch:
+    return Bmv2Switch(address, program=program)
 
 
 def _program_name(config: str) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import NamedTuple
 
 from controlplane.policy import Unit
@@ -75,13 +76,13 @@ TARGETS = {
 RUN_TARGETS = tuple(TARGETS)
 
 
-def connect(target: str, address: str) -> Switch:
-    """A connection to a switch that runs our program. SwitchError: unknown target, no answer, another program, or
-    another version of ours.
+def connect(target: str, address: str, program: Path | None = None) -> Switch:
+    """A connection to a switch that runs our program, or the user's in the JSON file `program`. SwitchError: unknown
+    target, no answer, another program, or another version of ours.
     """
     if target not in TARGETS:
         raise SwitchError(f"target {target!r} is not known; allowed: {', '.join(TARGETS)}")
-    switch: Switch = importlib.import_module(TARGETS[target].module).connect(address)
+    switch: Switch = importlib.import_module(TARGETS[target].module).connect(address, *([program] if program else []))
     try:
         switch.program()
     except SwitchError:

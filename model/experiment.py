@@ -38,7 +38,7 @@ TcpOptions = Annotated[
 
 
 class Source(Record):
-    """A user's own congestion control, or trace of a rate. `text` is a file of its own beside spec.yaml."""
+    """A user's own congestion control, trace of a rate, or P4 program. `text` is a file of its own beside spec.yaml."""
 
     name: str
     file: str
@@ -48,6 +48,15 @@ class Source(Record):
     @property
     def without_text(self) -> Source:
         return Source(name=self.name, file=self.file, sha256=self.sha256)
+
+
+class Program(Record):
+    """A P4 program of the user's instead of ours. `compiled` is p4c's JSON. `parameters` are those of a policy in our
+    program (docs/your-aqm.md), all of them, in ns if their names say so.
+    """
+
+    compiled: Source
+    parameters: dict[str, NotNegative] | None = None
 
 
 class Loss(Record):
@@ -121,6 +130,7 @@ class Experiment(Record):
     rate_steps: Several[Step] | None = None  # of a rate that changes; or
     rate_trace: Source | None = None
     bdp_rate_bps: Positive | None = None  # converts BDPs and times of the buffer; None: rate_bps
+    p4: Program | None = None  # None: our program
     loss: Loss | None = None  # `loss` and `jitter` are behind the bottleneck's queue, towards the receiver
     jitter: Jitter | None = None
     # Of one repetition.
@@ -245,6 +255,7 @@ class Experiment(Record):
         texts = {
             "congestion_sources": tuple(source.without_text for source in self.congestion_sources),
             "rate_trace": self.rate_trace and self.rate_trace.without_text,
+            "p4": self.p4 and self.p4.model_copy(update={"compiled": self.p4.compiled.without_text}),
         }
         return self.model_copy(update={name: value for name, value in texts.items() if value})
 
@@ -281,6 +292,8 @@ class Experiment(Record):
         """Why the literature's predictions do not hold for this link; None if they may."""
         if self.rate_changes:
             return "the rate changes, and the predictions are for a constant rate"
+        if self.has_own_policy:
+            return "a policy of the user's drops packets, and by the predictions only a full buffer does"
         return "the link loses packets, and by the predictions only a full buffer does" if self.loss else None
 
     @property
@@ -303,6 +316,16 @@ class Experiment(Record):
     def packet_ns(self) -> float:
         """Time of a full packet on the bottleneck link."""
         return self.wire_bytes * 8e9 / self.rate_bps
+
+    @property
+    def has_own_policy(self) -> bool:
+        """Whether a policy of the user's decides about drops and marks, in our program."""
+        return self.p4 is not None and self.p4.parameters is not None
+
+    @property
+    def queue_rule(self) -> str:
+        """The mode, and the user's policy before it."""
+        return f"{self.p4.compiled.name} and {self.mode}" if self.p4 else self.mode
 
     @property
     def jitter_ns(self) -> int:

@@ -87,6 +87,7 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         **_tcp(spec),
         "rate_changes": _rate_changes(spec),
         "link_loss": float(spec.loss.of_link.mean) if spec.loss else None,
+        "p4": _p4(spec),
         "ledger_missing": sum(lost) if all(is_number(value) for value in lost) else None,
         "wall_s": _wall_s(environment.get("phases_s")),
     }  # fmt: skip
@@ -336,3 +337,10 @@ def _wall_s(phases: Any) -> float | None:
         return None
     wall_times = [value for name, value in phases.items() if is_number(value) and not str(name).startswith("virtual_")]
     return round(sum(wall_times), 3) if wall_times else None
+
+
+def _p4(spec: Experiment) -> str | None:
+    """The user's P4 program, and a policy's parameters."""
+    if not spec.p4:
+        return None
+    return " ".join([spec.p4.compiled.name, *(f"{name}={value}" for name, value in (spec.p4.parameters or {}).items())])

@@ -159,7 +159,11 @@ DATAGRAM = Format.load(HERE / "datagram.def", "big")
 PACKET_HEADERS = Format.load(HERE / "packet_headers.def", "big")
 PCAPNG_PACKET = Format.load(HERE / "pcapng_packet.def", "little")
 _SHARED = HERE.parent / "p4src/shared"
-POLICY = Format.load(_SHARED / "policy.def", "big").const
+POLICY = {
+    name: code
+    for file in ("policy.def", "own_policy.def")
+    for name, code in Format.load(_SHARED / file, "big").const.items()
+}
 
 # The lowest depth of each bucket of the switch's depth histogram, in the switch's unit of depth.
 DEPTH_BUCKETS = tuple(

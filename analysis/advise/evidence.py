@@ -29,7 +29,7 @@ COLUMNS = (
     "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", *MEASURED,
 )  # fmt: skip
 # Set if something besides the queue and congestion control limits the senders.
-HELD_BACK = ("window_packets", "access_bps", "link_loss", "jitter_ns")
+HELD_BACK = ("window_packets", "access_bps", "link_loss", "jitter_ns", "p4")
 # Settings of hosts and switch that differ between runs of the same link.
 SETTING = tuple(
     name

@@ -21,7 +21,15 @@ def line(spec: Experiment, rate: LinkRate, mode: str, buffer_packets: int, docs:
     """
     groups = spec.long
     shared = spec.shared
-    others = (shared.pacing, shared.window_packets, shared.access_bps, shared.rtts_ns, spec.imported, spec.loss)
+    others = (
+        shared.pacing,
+        shared.window_packets,
+        shared.access_bps,
+        shared.rtts_ns,
+        spec.imported,
+        spec.loss,
+        spec.p4,
+    )
     if mode != "tail-drop" or len(groups) != 1 or spec.traffic != LONG or any(others) or rate.schedule:
         return ""
     rtt_ns = spec.rtt_ns + (spec.rtt_spread_ns or 0) // 2

@@ -51,7 +51,7 @@ def run_facts(a: Analysis) -> Data:
     text = (
         f"{traffic_text(spec)}, {rate_text(spec)}, RTT {si(spec.rtt_ns / 1e9, 's')}"
         f"{changes_text(spec)}, buffer {count(buffer, 'packet')} ({number(buffer / spec.bdp_packets, 3)} BDP), "
-        f"{spec.mode}"
+        f"{spec.queue_rule}"
     )
     return {
         "text": text,

@@ -57,6 +57,9 @@ def _lab_reasons(run: Run) -> list[str]:
     ran = run.documents.switch.target
     if ran != target and run.documents.is_read("switch"):
         reasons.append(f"switch.json: is of a {ran} switch, spec.yaml asks for {target}")
+    program, asked = run.documents.switch.program_digest, run.experiment.p4
+    if asked and program and program != asked.compiled.sha256:
+        reasons.append("switch.json: the switch ran another P4 program than that of spec.yaml")
     executor = run.documents.switch.executor
     may_be_unnamed = clock == "real" or target != SOFT
     if executor != switch and not (executor is None and may_be_unnamed) and run.documents.is_read("switch"):
@@ -150,12 +153,16 @@ def _threshold_reasons(run: Run, queue: Columns) -> list[str]:
         except ValueError as error:
             return [f"switch.json: the threshold in cells is not checked: it {error}"]
     reasons = []
-    policy, of_bytes = wire.POLICY[POLICY_OF_MODE[spec.mode]], CARD["POSTCARD_BYTE_THRESHOLD"]
+    name = "POLICY_OWN" if spec.has_own_policy else POLICY_OF_MODE[spec.mode]
+    policy, of_bytes = wire.POLICY[name], CARD["POSTCARD_BYTE_THRESHOLD"]
     others, first = _odd(queue, ("policy",), lambda cards: cards["policy"] != policy)
     if others:
         reasons.append(
-            f"policy: {others} postcards are of policy {first['policy']}, which is not {spec.mode} of spec.yaml"
+            f"policy: {others} postcards are of policy {first['policy']}, which is not "
+            f"{'the P4 program' if spec.has_own_policy else spec.mode} of spec.yaml"
         )
+    if spec.has_own_policy:  # no threshold
+        return reasons
 
     def has_other(cards: Columns) -> np.ndarray:
         return (cards["threshold"] != threshold) | (((cards["flags"] & of_bytes) != 0) != (unit == "bytes"))
@@ -208,6 +215,8 @@ def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
         if spec.mode == "ecn":
             must_drop |= (depth >= threshold) & ~capable
             must_mark = ~is_dropped & capable & (depth >= threshold) & (depth < hard)
+        elif spec.has_own_policy:
+            must_mark = ~is_dropped & capable  # may be marked
         admitted_at.add(depth[~is_dropped & must_drop])
         early += int(np.count_nonzero(is_dropped & ~must_drop))
         to_mark += int(np.count_nonzero(must_mark))
@@ -220,7 +229,7 @@ def _verdict_reasons(run: Run, queue: Columns) -> list[str]:
             f"policy: {len(admitted_at)} packets were admitted at a depth of {what} or more (deepest: "
             f"{admitted_at.max}); a fault of the switch, or its limit is not that of spec.yaml"
         )
-    if early:
+    if early and not spec.has_own_policy:
         reasons.append(
             f"policy: {early} packets were dropped at a depth below {hard} {unit}; a fault of the switch, or its "
             "limit is not that of spec.yaml"
@@ -260,7 +269,12 @@ def _misspaced(run: Run, queue: Columns) -> int:
 
 def _spacing_reasons(run: Run, queue: Columns) -> list[str]:
     wrong = 0
-    if run.experiment.mode not in EGRESS_MODES:
+    # A packet that is dropped at its departure takes no link time: the next one leaves earlier than the check says.
+    may_drop = run.experiment.mode in EGRESS_MODES
+    if run.experiment.has_own_policy:
+        dropped, how = CARD["POSTCARD_DROPPED"], CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
+        may_drop = any(((cards["flags"] & how) == dropped).any() for cards in parts(queue, "flags"))
+    if not may_drop:
         misspaced_by_clock = None if run.clock is None else run.clock.misspaced
         wrong = _misspaced(run, queue) if misspaced_by_clock is None else misspaced_by_clock
     if not wrong:

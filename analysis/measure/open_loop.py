@@ -54,14 +54,15 @@ class Model:
 
 def model(spec: Experiment) -> Model | None:
     """The queue that theory/ predicts for a run. None without a prediction: arrivals that are not Poisson, other
-    traffic, a limit in bytes or at departure, a load without steady state, or a rate that changes.
+    traffic, a limit in bytes or at departure, a policy of the user's, a load without steady state, or a rate that
+    changes.
     """
     traffic = spec.open_loop
     if traffic is None or traffic.arrivals != "poisson" or spec.rate_changes:
         return None
     sizes, load, buffer = traffic.sizes, traffic.load, spec.buffer_packets
     services, probabilities = packet_sizes.service_times(sizes, spec.mtu_bytes, spec.rate_bps)
-    if spec.mode not in ("tail-drop", "ecn") or spec.threshold_bytes:
+    if spec.mode not in ("tail-drop", "ecn") or spec.threshold_bytes or spec.has_own_policy:
         return None
     if spec.mode == "ecn":  # the switch drops datagrams, which are not ECN-capable, at the mark threshold
         buffer = min(buffer, spec.ecn_threshold_packets or buffer)

@@ -136,6 +136,7 @@ class SwitchState(Record):
 class Switch(SwitchState):
     target: str = "soft"
     executor: str | None = _in("program", "executor")
+    program_digest: str | None = _in("program", "digest")
     cell_bytes: Cells | None = _in("capabilities", "cell_bytes")
     queued_extra_bytes: Cells | None = _in("capabilities", "queued_extra_bytes")
     bottleneck_port: int | None = None

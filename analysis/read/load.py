@@ -18,7 +18,7 @@ from analysis.read import documents, imported, link_loss, link_rate, program_flo
 from analysis.read.columns import Columns, rows_of
 from analysis.read.documents import Documents, IdleRtt
 from analysis.read.flows import MAX_FLOWS, WORDS, FiveTuple, Flow, Flows, FlowTable, flow_type
-from analysis.read.postcards import NO_DATA_BYTES, admitted, misspaced
+from analysis.read.postcards import NO_DATA_BYTES, POLICY_VALUE, admitted, misspaced
 from analysis.read.raw import (
     RawFile,
     load_flows,
@@ -113,6 +113,8 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     clock = recounted = None
     if free:
         clock, recounted = _placed(postcards, tcp, spec, said)
+    if spec.has_own_policy:
+        postcards[POLICY_VALUE] = postcards.pop("threshold")
     if spec.loss and not said.switch.line:
         port = said.switch.bottleneck_port
         mask = link_loss.lost(postcards, port, said.switch.settings.get(str(port), documents.Port()), directory)

@@ -13,6 +13,7 @@ from wire import wire
 
 CARD = wire.POSTCARD.const
 NEVER_NS = -(1 << 62)  # before all times
+POLICY_VALUE = "policy_value"  # the column in place of the threshold if a policy of the user's decides
 NO_DATA_BYTES = ETHERNET_BYTES + IPV6_BYTES + LONGEST_TCP_BYTES  # any longer frame without IP options carries data
 
 

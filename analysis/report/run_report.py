@@ -30,6 +30,7 @@ MAX_FLOWS_LISTED = 256
 CAPTIONS = {
     "queue_and_windows": "Queue depth and drops (top), the sum of all flows' windows (middle) and each flow's window "
     "(bottom), on one time axis. The queue follows the aggregate window: it holds the packets beyond the BDP.",
+    "policy_value": "What the user's own queue policy wrote into the postcard of each packet, by the packet's arrival.",
     "queue_depth_distribution": "Queue depth that packets found on arrival, dropped packets included.",
     "program_rates": "Bits on the wire that left the queue, by flow. Flows of programs are named by their "
     "source and destination ports.",

@@ -25,6 +25,7 @@ from analysis.read import imported
 from analysis.read.columns import Columns, rows_of, slabs
 from analysis.read.flows import MAX_FLOWS, Flows
 from analysis.read.load import Run
+from analysis.read.postcards import POLICY_VALUE
 from analysis.read.raw import known
 from wire import wire
 
@@ -109,6 +110,7 @@ def joined_columns(run: Run, queue: Columns, segments: Segments, trace: TraceByF
         if "sojourn_ns" not in imported.unavailable(run.experiment)
         else unknown_sojourn,
         "depth_packets": card("depth_packets"),
+        **({POLICY_VALUE: card(POLICY_VALUE)} if POLICY_VALUE in queue else {}),
         "dropped": (flags & CARD["POSTCARD_DROPPED"]) != 0,
         "ce_marked": (flags & CARD["POSTCARD_CE_MARKED"]) != 0,
         "seq": segments.seq[part],

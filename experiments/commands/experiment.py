@@ -94,7 +94,7 @@ def show(words: dict[str, Any], errors: list[BadValue]) -> int:
     file = take(Options, words, errors).spec or ""
     run = repeat.stored(file)
     spec = _repeated(run, words, errors)[0] if run else _resolve(words, file, errors, only_show=True)
-    print(yaml.safe_dump(spec.dump(), sort_keys=False), end="")
+    print(yaml.safe_dump(spec.without_texts().dump(), sort_keys=False), end="")
     return 0
 
 

@@ -16,7 +16,7 @@ from analysis.read import complete_run
 from controlplane.identity import committed_digest
 from experiments.lab import own_kernel
 from experiments.setup import environment
-from experiments.spec import congestion
+from experiments.spec import congestion, own_p4
 from lib import regular
 from lib.errors import BadValue, InputError
 from lib.terminal import one_line
@@ -73,6 +73,9 @@ def _resolved(repetition: Path, stored: Experiment) -> Experiment:
         ]
     if stored.rate_trace:
         known["rate_trace"] = _with_text(repetition / RATE_DIRECTORY, stored.rate_trace)
+    if stored.p4:
+        compiled = _with_text(repetition / own_p4.DIRECTORY, stored.p4.compiled)
+        known["p4"] = stored.p4.model_copy(update={"compiled": compiled})
     if not NAME.fullmatch(stored.name or ""):
         raise InputError(f"{repetition / SPEC_FILE}: name is not that of a run, so it cannot be repeated")
     if lacks := [f"{name} is missing" for name in OF_A_RUN if getattr(stored, name) is None]:
@@ -100,7 +103,7 @@ def compared(run: Path, spec: Experiment) -> tuple[list[str], list[str]]:
     now = _world(
         {
             "git": environment.git(),
-            "program": {"digest": committed_digest()},
+            "program": {"digest": spec.p4.compiled.sha256 if spec.p4 else committed_digest()},
             "kernel": environment.kernel_names(),
             "virtual_machine": _virtual_machine(spec),
         }
@@ -119,7 +122,7 @@ def compared(run: Path, spec: Experiment) -> tuple[list[str], list[str]]:
 def _virtual_machine(spec: Experiment) -> dict[str, Any]:
     if spec.clock != "virtual" or spec.switch == "ns3":
         return {}
-    return {"kernel": read_json(own_kernel.kernel_of(spec.congestion_sources) / "kernel.json")}
+    return {"kernel": read_json(own_kernel.kernel_of(spec) / "kernel.json")}
 
 
 def _world(found: Mapping[str, Any]) -> dict[str, str | None]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The virtual-time kernel with users' congestion controls. Each set of sources has its own kernel, beside the usual
-one, so that concurrent runs do not replace each other's kernel.
+"""The virtual-time kernel with users' congestion controls and P4 program. Each set of sources has its own kernel,
+beside the usual one, so that concurrent runs do not replace each other's kernel.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.machine import p4_program
 from lib.errors import RunError
-from model.experiment import Source
+from model.experiment import Experiment
 from virtual import offers
 from virtual.kernel import choice, digests, stage
 from virtual.kernel.build import BUILD, INTERRUPTED, ensure
@@ -27,13 +27,16 @@ NAMED = "named.json"  # cache of the congestion controls that a kernel has regis
 MOST_ERRORS = 3
 
 
-def kernel_of(sources: Sequence[Source] | None) -> Path:
-    """The directory of the kernel with these sources; without sources, of the usual kernel. Builds a kernel with
+def kernel_of(spec: Experiment) -> Path:
+    """The directory of the kernel with the user's sources; without sources, of the usual kernel. Builds a kernel with
     sources if it is out of date. Raises RunError with the compiler's errors.
     """
-    if not sources:
+    sources = spec.congestion_sources
+    texts = {f"{stage.USERS}/{source.file}": source.text or "" for source in sources}
+    if spec.p4 and spec.switch == "driver":
+        texts[stage.GENERATED] = p4_program.translated(spec.p4)
+    if not texts:
         return BUILD
-    texts = {source.file: source.text or "" for source in sources}
     directory = OWN / digests.of_parts((name, text.encode()) for name, text in texts.items())[:16]
     directory.mkdir(parents=True, exist_ok=True)
     os.utime(directory)
@@ -44,8 +47,9 @@ def kernel_of(sources: Sequence[Source] | None) -> Path:
     except KeyboardInterrupt:
         raise KeyboardInterrupt(INTERRUPTED) from None
     except KernelError as error:
-        raise RunError(f"CC: {_compilers_reason(str(error))}") from None
-    _check_names(directory, [source.name for source in sources], built["binary_digest"])
+        raise RunError(f"{'CC' if sources else 'P4'}: {_compilers_reason(str(error))}") from None
+    if sources:
+        _check_names(directory, [source.name for source in sources], built["binary_digest"])
     return directory
 
 

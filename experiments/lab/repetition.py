@@ -68,7 +68,8 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
             with timed(phases, "start"):
                 kernel.start_programs(directory)
             kernel.settle(division)
-            with in_the_lab(plan.target, plan.network.switch, kernel.control_socket) as switches:
+            program = directory / plan.setup["p4_json"] if "p4_json" in plan.setup else None
+            with in_the_lab(plan.target, plan.network.switch, kernel.control_socket, program) as switches:
                 with timed(phases, "configure"):
                     configure(switches, plan.settings)
                     about = {"hosts": environment.hosts(namespaces), "processors": division}
@@ -122,11 +123,12 @@ def stopped_at_the_end() -> Iterator[None]:
 def write_spec(plan: RunPlan, directory: Path) -> None:
     import yaml
 
-    from experiments.spec import congestion
+    from experiments.spec import congestion, own_p4
 
     (directory / SPEC_FILE).write_text(yaml.safe_dump(dict(plan.stored_spec), sort_keys=False))
     write_files(plan.congestion_sources, directory / congestion.DIRECTORY)
     write_files(plan.rate_trace, directory / RATE_DIRECTORY)
+    write_files(plan.p4, directory / own_p4.DIRECTORY)
 
 
 def write_files(files: Iterable[Mapping[str, str]], directory: Path) -> None:

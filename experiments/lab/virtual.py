@@ -88,7 +88,7 @@ class VirtualLab(ParallelLab):
         lines = super().missing()
         if not lines:
             try:
-                kernel = own_kernel.kernel_of(self.spec.congestion_sources)
+                kernel = own_kernel.kernel_of(self.spec)
                 lines = refused_parameters(self.spec, kernel / KERNEL.name)
             except RunError as error:
                 lines = error.lines
@@ -99,7 +99,7 @@ class VirtualLab(ParallelLab):
 
     def record(self, number: int, directory: Path, processor: int | None) -> None:
         plan = plan_run(self.spec, number)
-        kernel = own_kernel.kernel_of(self.spec.congestion_sources)
+        kernel = own_kernel.kernel_of(self.spec)
         begin_s = time.monotonic()
         with RunProgress(plan.title, self.slow * plan.durations.repetition_s) as progress:
             progress.phase("planning the hosts' set-up")

@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""The P4 program of a run is the one of the P4 sources: compiled and built again before anything starts, or refused."""
+"""The P4 program of a run: ours, compiled and built again before anything starts, or refused; or the user's (P4=)."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+from pathlib import Path
 
 from controlplane.identity import committed_digest
 from experiments.machine import host
+from lib.errors import RunError
+from model.experiment import Program
 from p4src.compile import current
 from p4src.compile.sources import CannotCompile
+from softswitch import library
+from softswitch.translate.errors import BadProgram, ManyProblems
+from softswitch.translate.translate import translate
 
 SWITCH = host.BUILD / "softswitch"
+OWN = host.BUILD / "p4"  # switches with a user's program, by the digest of its JSON
+MOST_SHOWN = 3
 
 
 def out_of_date() -> list[str]:
@@ -33,3 +42,36 @@ def out_of_date() -> list[str]:
 def is_built() -> bool:
     """Whether the switch was built from p4src/build. A translated program holds the digest of its sources."""
     return committed_digest().encode() in SWITCH.read_bytes()
+
+
+def translated(program: Program) -> str:
+    """The user's program as C. Raises RunError with the constructs that the switch does not have."""
+    source = program.compiled
+    try:
+        return translate(json.loads(source.text or ""), source.sha256).c_text
+    except ManyProblems as problems:
+        lines = str(problems).splitlines()
+        more = f" (and {len(lines) - MOST_SHOWN} more)" if len(lines) > MOST_SHOWN else ""
+        raise RunError(f"P4={source.file}: {'; '.join(lines[:MOST_SHOWN])}{more}") from None
+    except (BadProgram, ValueError) as error:
+        raise RunError(f"P4={source.file}: not what p4c-bm2-ss writes ({error}); compile it again") from None
+
+
+def switch_of(program: Program | None) -> Path:
+    """The switch as a process, with the user's program if there is one, built if it is out of date. Raises RunError."""
+    if not program:
+        return SWITCH
+    source = program.compiled
+    directory = OWN / source.sha256[:16]
+    built = directory / "softswitch"
+    compiled, digest = directory / "program.json", directory / "program.sha256"
+    translated(program)
+    if not digest.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        compiled.write_text(source.text or "", encoding="utf-8")
+        digest.write_text(f"{source.sha256}\n", encoding="utf-8")
+    try:
+        library.make(f"P4_JSON={compiled}", f"P4_DIGEST={digest}", f"PROGRAM_OBJ={directory}/obj", f"BIN={built}")
+    except library.BuildError as error:
+        raise RunError(f"P4={source.file}: building the switch failed: {str(error).strip()}") from None
+    return built

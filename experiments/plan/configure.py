@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.apply import Desired, DesiredPort, plan
 from controlplane.policy import Policy
+from controlplane.program import ProgramEntry
 from controlplane.soft import FlowKey, SoftSwitch
 from controlplane.switch import Collector, Queue
 from experiments.plan.switches import BOTTLENECK, Switches
@@ -55,6 +56,9 @@ class SwitchSettings:
     jitter: Jitter | None = None
     loss_seed: int = 0  # 64 bits, likewise jitter_seed
     jitter_seed: int = 0
+    # Of a user's policy: (table, action) -> arguments of the default action.
+    policy_parameters: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
+    random_seed: int | None = None  # of the P4 program's random numbers
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,10 @@ def configure(switches: Switches, settings: SwitchSettings, attached: Attached =
         switches.impaired().set_loss(switches.bottleneck_link, settings.loss, settings.loss_seed)
     if settings.jitter:
         switches.impaired().set_jitter(switches.bottleneck_link, settings.jitter, settings.jitter_seed)
+    for (table, action), arguments in settings.policy_parameters.items():
+        measured.write_default(table, ProgramEntry(action, arguments))
+    if settings.random_seed is not None and isinstance(measured, SoftSwitch):
+        measured.request("random", "seed", settings.random_seed)
     forwarding = {mac: port for port, mac in attached.macs.items()}
     for change in plan(measured, Desired(ports, forwarding, attached.collector)):
         change.do()

@@ -45,8 +45,8 @@ class Durations(NamedTuple):
 
 @dataclass(frozen=True)
 class RunPlan:
-    """`stored_spec` is the content of spec.yaml; `congestion_sources` and `rate_trace` are files that are stored beside
-    it.
+    """`stored_spec` is the content of spec.yaml; `congestion_sources`, `rate_trace` and `p4` are files that are stored
+    beside it.
     `congestion_controls` are those of the run, `cc_parameters` their parameters. `kernel_names` maps the plain names of
     the run's BPF congestion controls to their names in the kernel. `setup` has the playbooks' variables, except the
     run's directory. `machine_seed` seeds everything random in a virtual machine. `kernel_parameters` are words of the
@@ -58,6 +58,7 @@ class RunPlan:
     stored_spec: Mapping[str, Any]
     congestion_sources: list[dict[str, str]]
     rate_trace: list[dict[str, str]]  # one, if any
+    p4: list[dict[str, str]]  # one, if any
     congestion_controls: tuple[str, ...]
     cc_parameters: Mapping[str, str]
     network: Network

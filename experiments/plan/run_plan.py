@@ -17,7 +17,7 @@ from controlplane.policy import EGRESS_ECN, EGRESS_MODES, Ecn, EgressThreshold, 
 from controlplane.soft import ControlTuple, SourceAddress, SourcePort
 from controlplane.switch import Queue
 from controlplane.targets import TARGETS
-from experiments.machine import host
+from experiments.machine import host, p4_program
 from experiments.machine.cell import RUNTIME
 from experiments.plan import cost
 from experiments.plan.bpf_programs import NO_PROGRAMS, Programs
@@ -25,7 +25,7 @@ from experiments.plan.configure import TCP, SwitchSettings
 from experiments.plan.repetition_plan import Durations, RunPlan
 from experiments.plan.sizes import sizes
 from experiments.plan.switches import BOTTLENECK
-from experiments.spec import demand, pacing, programs, tcp_options, topology
+from experiments.spec import demand, own_p4, pacing, programs, tcp_options, topology
 from experiments.spec.topology import HOSTS, RECEIVER, SENDER, Network
 from experiments.spec.traffic import (
     CLIENT_PORT_OFFSETS,
@@ -81,6 +81,7 @@ def plan_run(spec: Experiment, repetition: int, bpf: Programs = NO_PROGRAMS) -> 
         stored_spec=of.stored.dump(),
         congestion_sources=[source.dump() for source in spec.congestion_sources or ()],
         rate_trace=[spec.rate_trace.dump()] if spec.rate_trace else [],
+        p4=[spec.p4.compiled.dump()] if spec.p4 else [],
         congestion_controls=tuple(sorted({cc for group in spec.with_settings if (cc := group.cc)})),
         cc_parameters=spec.cc_parameters or {},
         network=network(spec),
@@ -132,6 +133,11 @@ def queue(spec: Experiment, port: int) -> Queue:
     if spec.rate_pps is not None:
         return Queue(rate_pps=spec.rate_pps, limit_packets=demand.pool_packets(spec))
     return Queue(rate_bps=spec.rate_bps, limit_packets=demand.pool_packets(spec))
+
+
+def _has_own_process(spec: Experiment) -> bool:
+    """Whether the soft switch is a process with a program of the user's."""
+    return spec.p4 is not None and spec.target == "soft" and spec.switch == "process"
 
 
 def policy(spec: Experiment) -> Policy:
@@ -276,6 +282,8 @@ class _Repetition:
             loss_seed=self._link_seed("loss"),
             jitter=Jitter(spec.jitter.most_ns, spec.jitter.distribution) if spec.jitter else None,
             jitter_seed=self._link_seed("jitter"),
+            policy_parameters=own_p4.default_actions(spec.p4) if spec.p4 else {},
+            random_seed=self._link_seed("P4") if spec.p4 else None,
         )
 
     def _link_seed(self, what: str) -> int:
@@ -411,6 +419,8 @@ class _Repetition:
             "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, MOST_WINDOW_BYTES),
             "switch_frame_bytes": sized.frame_bytes,
             "switch_executor": spec.switch,
+            **({"p4_json": f"{own_p4.DIRECTORY}/{spec.p4.compiled.file}"} if spec.p4 and spec.target != "soft" else {}),
+            **({"softswitch_program": str(p4_program.switch_of(spec.p4))} if _has_own_process(spec) else {}),
             "switch_options": ["--packets", str(sized.pool_packets), "--drop-user", "nobody", *watch, *changes],
             "collector_options": [*status, *buffers],
             "tracer_options": [*status, *read, "--ring-mib", str(sized.trace_ring_mib), "--port", traced_ports],

@@ -140,13 +140,15 @@ def _soft_state(switch: SoftSwitch, ports: list[int]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def in_the_lab(target: str, namespace: str, control: Path) -> Iterator[Switches]:
-    """Connections to the started switches: `target` in its `namespace`, and the soft switch at `control`."""
+def in_the_lab(target: str, namespace: str, control: Path, program: Path | None = None) -> Iterator[Switches]:
+    """Connections to the started switches: `target` in its `namespace`, and the soft switch at `control`. `program`:
+    the JSON of the target's program, if it is the user's.
+    """
     with SoftSwitch(control) as soft:
         if target == "soft":
             yield Switches(soft, soft)
             return
         with syscalls.in_network_namespace(topology.netns(namespace)):
-            measured = connect(target, TARGETS[target].address)
+            measured = connect(target, TARGETS[target].address, program)
         with measured:
             yield Switches(measured, soft)

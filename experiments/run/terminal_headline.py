@@ -34,7 +34,7 @@ def headline(spec: Experiment, directory: Path) -> str:
     return (
         f"{clock}: {groups} at {rate}, {units.show(spec.rtt_ns, 'time')}{access}"
         f"{changes_text(spec)}: "
-        f"BDP {spec.bdp_packets} packets, buffer {spec.buffer_packets} ({spec.buffer_given}{unit}), {spec.mode}, "
+        f"BDP {spec.bdp_packets} packets, buffer {spec.buffer_packets} ({spec.buffer_given}{unit}), {spec.queue_rule}, "
         f"{traffic_ns(spec) / 1e9:g} {seconds} of traffic{f' x {reps}' if reps > 1 else ''} -> {directory}"
     )
 

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from controlplane.policy import WATCHED_MODES
 from controlplane.targets import RUN_TARGETS
-from experiments.spec import congestion, transfers
+from experiments.spec import congestion, own_p4, transfers
 from experiments.spec.cc_parameters import read_parameters
 from experiments.spec.link_changes import STEADY, read_jitter, read_loss, read_rate
 from experiments.spec.offloads import OffloadKeys
+from experiments.spec.own_p4 import OwnP4
 from experiments.spec.pacing import PacingKeys
 from experiments.spec.programs import ProgramKeys
 from experiments.spec.tcp_options import TcpKeys
@@ -204,9 +205,16 @@ class RunKeys(Keys):
         "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold (drops at "
         "departure), egress-ecn (at departure, marks if BUF or more packets stay behind; drops packets that are not "
         "ECN-capable)", default="tail-drop", values=WATCHED_MODES)
+    p4: OwnP4 | None = field(
+        "a queue policy of your own in P4 (docs/your-aqm.md): my_aqm.p4, p4c's JSON my_aqm.json, or template, which "
+        "needs no p4c. BUF stays the length at which every packet is dropped",
+        own_p4.read, values=("template",))
+    policy: dict[str, str] | None = field(
+        "with P4: values of the policy's parameters, target=5ms interval=100ms", own_p4.read_parameters)
     drop_cost: Fraction | None = field(
-        "with MODE=egress-threshold or egress-ecn: share of its transmission time that a dropped packet takes from the "
-        "link, 0 to 1, at most three decimals (default 0; a packet dropped on arrival takes none)",
+        "with MODE=egress-threshold or egress-ecn, or P4: share of its transmission time that a packet dropped at "
+        "departure takes from the link, 0 to 1, at most three decimals (default 0; a packet dropped on arrival takes "
+        "none)",
         number("0", "1", decimals=3))
     ecn_threshold: Buffer | None = field(
         "with MODE=ecn: queue length from which packets are marked (default half of BUF)")

@@ -14,7 +14,7 @@ from typing import Any
 from controlplane.policy import EGRESS_MODES, MARKING_MODES
 from controlplane.targets import TARGETS
 from experiments.machine.host import Host
-from experiments.spec import link_changes, offloads, programs, rules, tcp_options, transfers, words
+from experiments.spec import link_changes, offloads, own_p4, programs, rules, tcp_options, transfers, words
 from experiments.spec.keys import ARRIVALS, validate
 from experiments.spec.transfers import LONG, OPEN_LOOP, PROGRAM, TRAFFIC
 from experiments.spec.words import Errors, Words
@@ -75,7 +75,7 @@ def _experiment(run: Words, groups: list[Words], host: Host) -> Experiment:
     # absorbs the bursts of flows that have not seen a mark yet.
     half = max(1, buffer_packets // 2), threshold_bytes and max(1, threshold_bytes // 2)
     ecn = threshold(spec.ecn_threshold) if spec.ecn_threshold else half
-    drop_cost = spec.drop_cost if spec.mode in EGRESS_MODES else None
+    drop_cost = spec.drop_cost if spec.mode in EGRESS_MODES or spec.p4 else None
     sources = {each.source for group in groups for each in group.spec.cc if each.source}
     return Experiment(
         spec_version=SPEC_VERSION,
@@ -111,6 +111,7 @@ def _experiment(run: Words, groups: list[Words], host: Host) -> Experiment:
         drop_cost_permille=None if drop_cost is None else int(drop_cost * 1000) or None,
         **changes,
         bdp_rate_bps=None if bdp_bps == rate_bps else bdp_bps,
+        p4=own_p4.resolve(spec.p4, spec.policy),
         loss=spec.loss,
         jitter=spec.jitter,
     )

@@ -18,7 +18,7 @@ from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
 from experiments.machine import cell
 from experiments.machine.host import ALLOWED, Host
-from experiments.spec import demand, pacing, programs, tcp_options
+from experiments.spec import demand, own_p4, pacing, programs, tcp_options
 from experiments.spec.congestion import BPF
 from experiments.spec.disk import IPERF3_STREAM_BYTES
 from experiments.spec.keys import KEYS
@@ -42,6 +42,7 @@ MAX_TRAFFIC_NS = 82_800 * 10**9  # an hour less than iperf3's own limit, for the
 MOST_IPERF3_FLOWS = 3 * cell.RUN_BYTES // 4 // IPERF3_STREAM_BYTES
 LEAST_PPS = 100
 MAX_RATE_ROUNDING = Fraction(1, 2 * LEAST_PPS)
+POLICY_TARGETS = ("soft", "bmv2")  # they run p4c's JSON
 NETEM, SIMULATOR = "tc", "ns3"
 ADDRESSES = "addresses of the sender that only the lab of one machine has; an inventory names other machines"
 TIMES = ("duration", "warmup", "rtt", "start_spread")
@@ -53,8 +54,9 @@ VALUES_NEED = WORDS_NEED | {
     "access": ("traffic", "access_links"), "ack_delay": ("rtt", "rtts"), "arrivals": ("traffic", "load", "flows"),
     "buf": ("rate", "rtt", "rtts", "rtt_spread", "jitter"), "duration": ("rtt", "warmup"),
     "ecn_threshold": ("buf", "rate", "rtt", "mtu"), "generator": ("traffic", "clock"), "rate": TIMES,
-    "rtt_spread": ("traffic", "rtts", "access_links", "servers"), "servers": ("traffic", "rtts", "access_links"),
-    "start": ("traffic", *TIMES), "start_spread": ("traffic", "generator"), "stop": ("traffic", *TIMES),
+    "policy": ("p4",), "rtt_spread": ("traffic", "rtts", "access_links", "servers"),
+    "servers": ("traffic", "rtts", "access_links"), "start": ("traffic", *TIMES),
+    "start_spread": ("traffic", "generator"), "stop": ("traffic", *TIMES),
 }  # fmt: skip
 
 
@@ -102,6 +104,13 @@ def without_meaning(words: Words, host: Host) -> Iterator[Error]:
                     "allowed: no SWITCH")  # fmt: skip
     if spec.bdp_of and not isinstance(spec.rate, ChangingRate):
         yield Error("bdp_of", "has no meaning with a constant RATE; allowed: with a RATE that changes")
+    if spec.policy and not spec.p4:
+        yield Error("policy", "has no meaning here; allowed: with P4 only")
+    for problem in own_p4.wrong(spec.p4, spec.policy or {}) if spec.p4 else ():
+        yield Error("policy", problem)
+    if spec.p4 and (spec.mode != "tail-drop" or spec.target not in POLICY_TARGETS or spec.switch == SIMULATOR):
+        yield Error("p4", "replaces the policy of our P4 program; allowed: with MODE=tail-drop (BUF is its limit), "
+                    f"TARGET={' or '.join(POLICY_TARGETS)}, and no SWITCH=ns3")  # fmt: skip
     if spec.ecn_threshold and spec.mode != "ecn":
         yield Error("ecn_threshold", "has no meaning here; allowed: with MODE=ecn only")
     for key, threshold in (("ecn_threshold", spec.ecn_threshold), ("buf", spec.buf)):

@@ -21,6 +21,9 @@
 #include "../shared/depth_histogram.p4"
 #include "../shared/make_postcard.p4"
 #include "queue_length.p4"
+#ifdef POLICY_FILE
+#include "own_policy.p4"
+#endif
 
 const bit<32> INSTANCE_TYPE_NORMAL = 0;
 
@@ -51,6 +54,9 @@ control QueueIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
     ArrivalVerdict(true) arrival_verdict;
     MarkCe() mark_ce;
     CountAdmitted() count_admitted;
+#ifdef POLICY_FILE
+    OwnArrival() own_arrival;
+#endif
 
     counter(PORTS, CounterType.packets_and_bytes) unknown_hosts;     // by ingress port
     counter(PORTS, CounterType.packets_and_bytes) arrivals;          // by egress port, watched queues only
@@ -86,6 +92,9 @@ control QueueIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
                     meta.queue.flags = meta.queue.flags | (bit<8>)POSTCARD_BYTE_THRESHOLD;
                 }
                 arrival_verdict.apply(depth, meta);
+#ifdef POLICY_FILE
+                own_arrival.apply(hdr, meta);
+#endif
                 if (meta.drop == 1) {
                     arrival_drops.count((bit<32>)port);
                     mark_to_drop(standard_metadata);
@@ -115,6 +124,9 @@ control QueueEgress(inout headers_t hdr, inout metadata_t meta, inout standard_m
     DepartureVerdict() departure_verdict;
     MarkCe() mark_ce;
     MakePostcard() make_postcard;
+#ifdef POLICY_FILE
+    OwnDeparture() own_departure;
+#endif
 
     counter(PORTS, CounterType.packets_and_bytes) departure_drops;   // by egress port, watched queues only
     counter(PORTS, CounterType.packets_and_bytes) departure_marks;
@@ -138,6 +150,10 @@ control QueueEgress(inout headers_t hdr, inout metadata_t meta, inout standard_m
                 depth = depth_bytes;
             }
             departure_verdict.apply(depth, meta);
+#ifdef POLICY_FILE
+            own_departure.apply(hdr, standard_metadata.egress_global_timestamp * (bit<48>)meta.ns_per_tick,
+                depth_packets, depth_bytes, meta);
+#endif
             if (meta.drop == 1) {
                 departure_drops.count((bit<32>)standard_metadata.egress_port);
                 meta.queue.flags = meta.queue.flags | (bit<8>)POSTCARD_DROPPED;

@@ -46,7 +46,7 @@ def ensure(
     """Make directory/linux and directory/kernel.json current; returns kernel.json's content. Raises KernelError.
 
     `chosen`: one of choice.KEYS; {}: the last one (choice.py). `store`: the only cache (default: the user's and the
-    machine's). `users`: users' congestion controls to build in, file name -> text; such a kernel stays the user's.
+    machine's). `users`: users' code to build in (stage.collect); such a kernel stays the user's.
     """
     machine = None if store or users else cache.of_machine()
     store = store or cache.of_user()
@@ -121,7 +121,8 @@ def given(path: Path, ours: dict[str, Any], directory: Path, users: Mapping[str,
     named = f"{choice.FINISHED}={path}"
     if users:
         raise KernelError(
-            f"{named} is a finished kernel, and a congestion control of your own is compiled into one: {choice.CHOICES}"
+            f"{named} is a finished kernel, and congestion controls and P4 programs of your own are compiled into one: "
+            f"{choice.CHOICES}"
         )
     home = path if path.is_dir() else path.parent
     if path not in (home, home / "linux"):

@@ -18,15 +18,14 @@ import contextlib
 import fcntl
 import json
 import os
-import pwd
 import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lib import user_cache
 from virtual.kernel import digests
-from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import BuildProgress
 
 # A tree with its objects takes 0.4 GB, a kernel 8 MB. Two trees serve two checkouts whose patches differ.
@@ -38,18 +37,8 @@ OF_KERNEL = (*OF_TREE, "fragment_digest", "staged_digest", "flags")
 
 
 def of_user() -> Path:
-    """`$XDG_CACHE_HOME/bufferscope/kernel`, by default below ~/.cache of the effective user. `$HOME` is ignored: with
-    sudo it may be another user's home, and root would leave files there.
-    """
-    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        cache = configured if configured.is_absolute() else Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache"
-    except KeyError:
-        raise KernelError(
-            f"user {os.geteuid()} has no entry in the password database, so no home for the kernel's cache: "
-            "set XDG_CACHE_HOME to the absolute path of a directory"
-        ) from None
-    return cache / "bufferscope/kernel"
+    """Raises RunError."""
+    return user_cache.directory("kernel")
 
 
 def of_machine() -> Path | None:

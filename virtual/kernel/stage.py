@@ -44,8 +44,8 @@ def make_pipeline() -> None:
 
 
 def collect(checkout: Path = CHECKOUT, users: Mapping[str, str] = NO_FILES) -> dict[str, bytes]:
-    """All files to copy: path below PLACE -> content. `users`: name -> text of users' congestion controls. Raises
-    KernelError for a missing part.
+    """All files to copy: path below PLACE -> content. `users`: path -> text of users' files: congestion controls in
+    USERS, a translated P4 program as GENERATED. Raises KernelError for a missing part.
     """
     files: dict[str, bytes] = {}
     for part in PARTS:
@@ -57,12 +57,12 @@ def collect(checkout: Path = CHECKOUT, users: Mapping[str, str] = NO_FILES) -> d
             if path.suffix in suffixes:
                 files[str(path.relative_to(checkout))] = path.read_bytes()
     files[GENERATED] = (checkout / GENERATED_FROM).read_bytes()
-    parts = [*PARTS, *([USERS] if users else [])]
+    own = any(path.startswith(USERS) for path in users)
+    parts = [*PARTS, *([USERS] if own else [])]
     files["Kbuild"] = f"# SPDX-License-Identifier: MIT\nobj-y += {' '.join(part + '/' for part in parts)}\n".encode()
-    if users:
+    if own:
         files[f"{USERS}/Kbuild"] = (checkout / OURS / "Kbuild").read_bytes() + b"ccflags-y += -I$(here)/../congestion\n"
-        files |= {f"{USERS}/{name}": text.encode() for name, text in users.items()}
-    return files
+    return files | {path: text.encode() for path, text in users.items()}
 
 
 def _sources(directory: Path) -> list[Path]:

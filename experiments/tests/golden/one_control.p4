@@ -1,0 +1,1 @@
+control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) { apply { } }

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""P4 programs of users: a policy of two controls, composed with our program (v1model/own_policy.p4), or p4c's JSON.
+
+`read` takes what a user named. Compilations are cached by their content: the sources and the version of the compiler.
+`build/NAME.json` has the committed policies, for machines without p4c.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lib import files, regular, user_cache
+from p4src.compile.sources import CannotCompile, digest, find_compiler, normalise, sources, without_comments
+from p4src.compile.v1model import COMPILERS, P4C_PAGE
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "p4src/v1model/bufferscope.p4"
+PARTS = (PROGRAM, ROOT / "p4src/v1model/own_policy.p4")
+POLICIES = ROOT / "p4src/policy"
+MOST_BYTES = 1 << 24
+MOST_ERRORS = 3
+META, POLICY, COMPOSED_WITH = "__meta__", "policy", "composed_with"  # keys of the JSON; BMv2 ignores the last two
+PLACES = (".arrival_policy.", ".departure_policy.")  # in the names of the tables of a policy
+CONTROLS = {
+    name: f"control {name}(in policy_input_t seen, inout policy_verdict_t verdict)" for name in ("Arrival", "Departure")
+}
+HOW = "give a policy (docs/your-aqm.md): my_aqm.p4, p4c's my_aqm.json, or one of ours: "
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An argument of the default action of a table without key in a policy. `tables`: (table, action) of each such
+    argument with this name.
+    """
+
+    bits: int
+    default: int
+    tables: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class P4Program:
+    """A compiled program. `text` is p4c's JSON, `digest` its SHA-256."""
+
+    name: str
+    text: str
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+
+def committed() -> list[str]:
+    return sorted(path.stem for path in (POLICIES / "build").glob("*.json"))
+
+
+def read(word: str) -> P4Program:
+    """The program that a user named: a committed policy, a .p4 file, or p4c's JSON. Raises CannotCompile."""
+    path = Path(word).expanduser()
+    if word in committed():
+        return _committed(word)
+    if path.suffix == ".p4":
+        return compile_policy(path)
+    if path.suffix != ".json":
+        raise CannotCompile(f"is no P4 program; {HOW}{', '.join(committed())}")
+    try:
+        text = regular.read_bytes(path, MOST_BYTES).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotCompile(f"cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+    check_json(text)
+    return P4Program(path.stem, text)
+
+
+def _committed(name: str) -> P4Program:
+    """The committed compilation of our policy; compiled again if its sources changed and p4c is here."""
+    program = P4Program(name, (POLICIES / f"build/{name}.json").read_text(encoding="utf-8"))
+    if program.json[META][COMPOSED_WITH] == sources_digest(POLICIES / f"{name}.p4"):
+        return program
+    return compile_policy(POLICIES / f"{name}.p4")
+
+
+def check_json(text: str) -> None:
+    """Raises CannotCompile unless the text is p4c's BMv2 JSON of a v1model program."""
+    try:
+        program = json.loads(text)
+    except ValueError as error:
+        raise CannotCompile(f"is not JSON ({error}); give the output of p4c-bm2-ss") from None
+    parts = {"header_types", "headers", "pipelines", "actions"}
+    if not isinstance(program, dict) or not parts <= program.keys():
+        raise CannotCompile("is not a P4 program in JSON; give the output of p4c-bm2-ss")
+    if not any(header.get("name") == "standard_metadata" for header in program["headers"]):
+        raise CannotCompile("is of another architecture than v1model; compile the program with p4c-bm2-ss for v1model")
+
+
+def is_policy(program: Mapping[str, Any]) -> bool:
+    """Whether the program is ours with a user's policy; else it is a whole program of the user's."""
+    return POLICY in program.get(META, {})
+
+
+def outdated(program: Mapping[str, Any]) -> bool:
+    """Whether a policy was composed with another version of our program."""
+    return str(program[META][COMPOSED_WITH]).partition("+")[0] != _ours()
+
+
+def sources_digest(policy: Path) -> str:
+    """Of our program, and of the policy with the files that it includes."""
+    return f"{_ours()}+{_digest((policy,))}"
+
+
+@cache
+def _ours() -> str:
+    return _digest(PARTS)
+
+
+def _digest(programs: tuple[Path, ...]) -> str:
+    """Without comments and places: equal on every machine."""
+    names = [f"{digest(each, each.resolve().parent)}\n" for each in programs]
+    return hashlib.sha256("".join(names).encode()).hexdigest()[:16]
+
+
+def compile_policy(path: Path) -> P4Program:
+    """Composes the policy in `path` with our program. Raises CannotCompile with p4c's errors in the user's own file."""
+    try:
+        text = without_comments(regular.read_text(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotCompile(f"cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+    if re.search(r"\bV1Switch\s*\(", text):
+        raise CannotCompile("is a whole program; a policy has the controls Arrival and Departure (docs/your-aqm.md)")
+    for name, form in CONTROLS.items():
+        if not re.search(rf"\bcontrol\s+{name}\s*\(", text) and len(sources(path)) == 1:
+            raise CannotCompile(f"has no control {name}; it needs: {form}")
+    try:
+        compiler = find_compiler("P4C", COMPILERS, P4C_PAGE)
+    except CannotCompile as error:
+        raise CannotCompile(f"needs p4c: {error}; or give p4c's JSON of it, or {', '.join(committed())}") from None
+    made_of = sources_digest(path)
+    key = hashlib.sha256(f"{path.name} {made_of} {_version(compiler)}".encode()).hexdigest()
+    kept = user_cache.directory("p4") / f"{key[:32]}.json"
+    if not kept.exists():
+        program = _compile(compiler, path)
+        program[META] |= {POLICY: path.stem, COMPOSED_WITH: made_of}
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        files.write_text(kept, json.dumps(program, indent=1) + "\n")
+    return P4Program(path.stem, kept.read_text(encoding="utf-8"))
+
+
+def _version(compiler: str) -> str:
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    return " ".join((done.stdout + done.stderr).split())
+
+
+def _compile(compiler: str, path: Path) -> Any:
+    with tempfile.TemporaryDirectory() as directory:
+        composed, compiled = Path(directory) / PROGRAM.name, Path(directory) / "program.json"
+        composed.write_text(f'#define POLICY_FILE "{path.resolve()}"\n#include "{PROGRAM}"\n', encoding="utf-8")
+        command = [compiler, "--Wdisable=unused", "-o", str(compiled), str(composed)]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode or not compiled.exists():
+            raise CannotCompile(f"does not compile: {_errors(done.stderr, path) or done.returncode}")
+        return normalise(json.loads(compiled.read_text(encoding="utf-8")), ROOT)
+
+
+def _errors(text: str, path: Path) -> str:
+    """p4c's errors in one line, those in the user's own file first, with the file's name as the user gave it."""
+    lines = [line.replace(str(path.resolve()), str(path)) for line in text.splitlines()]
+    lines = [line for line in lines if re.search(r"\berror\b", line) and "overlimit" not in line]
+    lines.sort(key=lambda line: not line.startswith(str(path)))
+    more = f" (and {len(lines) - MOST_ERRORS} more)" if len(lines) > MOST_ERRORS else ""
+    return "; ".join(lines[:MOST_ERRORS]) + more
+
+
+def default_actions(program: Mapping[str, Any], values: Mapping[str, int]) -> dict[tuple[str, str], dict[str, int]]:
+    """(table, action) -> arguments, of the default actions that give a policy's parameters these values."""
+    actions: dict[tuple[str, str], dict[str, int]] = {}
+    for name, known in parameters(program).items():
+        for place in known.tables:
+            actions.setdefault(place, {})[name] = values[name]
+    return actions
+
+
+def parameters(program: Mapping[str, Any]) -> dict[str, Parameter]:
+    """Name -> parameter of a policy. Empty for other programs, and for policies without parameters."""
+    actions = {action["id"]: action for action in program["actions"]}
+    found: dict[str, Parameter] = {}
+    for table in (table for pipeline in program["pipelines"] for table in pipeline["tables"]):
+        entry = table.get("default_entry")
+        if table["key"] or not entry or entry["action_const"] or not any(place in table["name"] for place in PLACES):
+            continue
+        action = actions[entry["action_id"]]
+        for argument, value in zip(action["runtime_data"], entry["action_data"], strict=True):
+            name, known = argument["name"], found.get(argument["name"])
+            place = (table["name"], action["name"])
+            found[name] = Parameter(
+                min(argument["bitwidth"], known.bits) if known else argument["bitwidth"],
+                known.default if known else int(value, 0),
+                (*(known.tables if known else ()), place),
+            )
+    return found
