@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.arithmetic.by_flow import Axis, Groups
-from analysis.arithmetic.unwrap import unwrap32
+from analysis.arithmetic.by_flow import Groups
+from analysis.arithmetic.sequence import Unwrapped
 from analysis.measure.loss import longest_rtt_ns
 from analysis.measure.metrics import Columns, Window, arrivals_in, of_experiment
 from analysis.read import imported
+from analysis.read.columns import ColumnFile, parts, rows_of, slabs, sort_file
 from analysis.read.load import Run
 from analysis.read.postcards import NO_DATA_BYTES
 from analysis.read.raw import known
@@ -21,6 +22,7 @@ from wire import wire
 CARD = wire.POSTCARD.const
 MOST_PAUSE = 2  # longest RTTs without a packet or record, of all flows together
 LEAST_SRTT = 0.9  # of the base RTT
+PLACE_BITS, BEFORE_FIRST = 39, 1 << 33  # of a byte of a flow, whose first packet begins at most 2^32 bytes later
 
 
 def reasons(run: Run, queue: Columns, window: Window, utilization: float | None) -> list[str]:
@@ -50,34 +52,52 @@ def _hole_reasons(run: Run, queue: Columns) -> list[str]:
     """One line each for bytes of the flows that never come to the queue, or later than reordering explains: every byte
     of a flow goes through the queue.
     """
-    rows = of_experiment(run)[queue["flow"]] & ((queue["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0)
-    rows = np.flatnonzero(rows & (queue["packet_bytes"] > NO_DATA_BYTES))
-    if not len(rows):
-        return []
-    by_flow = Groups.of(queue["flow"][rows])
-    rows, starts, group = rows[by_flow.rows], by_flow.starts, by_flow.number
-    seq = unwrap32(queue["tcp_seq"][rows], starts)
-    begin = Axis.of(np.minimum.reduceat(seq, starts), np.maximum.reduceat(seq, starts)).at(group, seq)
-    distinct, first = np.unique(begin, return_index=True)
+    file = ColumnFile(run.directory, {"byte": np.dtype(np.int64), "came_ns": np.dtype(np.int64)}, len(queue["flow"]))
+    unwrapped, counts = Unwrapped(len(run.flows) + 1), of_experiment(run)
+    for cards in parts(queue, "flow", "flags", "packet_bytes", "tcp_seq", "enqueue_mono_ns"):
+        has_data = (cards["flags"] & CARD["POSTCARD_HAS_TCP"] != 0) & (cards["packet_bytes"] > NO_DATA_BYTES)
+        data = rows_of(cards, counts[cards["flow"]] & has_data)
+        groups = Groups.of(data["flow"])
+        data = rows_of(data, groups.rows)
+        place = BEFORE_FIRST + unwrapped.add(groups, data["tcp_seq"])
+        file.append({"byte": data["flow"].astype(np.int64) << PLACE_BITS | place, "came_ns": data["enqueue_mono_ns"]})
+    sort_file(run.directory, firsts := file.columns(), "byte", "came_ns")
+    missing, late = _holes(firsts, imported.full_payload(run.experiment.mtu_bytes), run.experiment.rtt_ns)
     result = []
-    if "packet_bytes" in run.experiment.unknown_columns:  # and the postcards have no numbers
-        steps = np.diff(distinct)[np.diff(group[first]) == 0]
-        missing = np.maximum(np.rint(steps / imported.full_payload(run.experiment.mtu_bytes)) - 1, 0).sum()
-        if missing:
-            result.append(
-                f"queue: {missing:.0f} packets have no postcard (holes in the flows' sequence numbers): utilization "
-                "and goodput are without them; or mtu_bytes of spec.yaml is too small"
-            )
-    highest = np.maximum.accumulate(begin)
-    behind = first[distinct < highest[first]]
-    came = queue["enqueue_mono_ns"][rows]
-    late_ns = came[behind] - came[np.searchsorted(highest, begin[behind], side="right")]
-    if late := np.count_nonzero(late_ns >= run.experiment.rtt_ns):
+    if "packet_bytes" in run.experiment.unknown_columns and missing:  # and the postcards have no numbers
+        result.append(
+            f"queue: {missing} packets have no postcard (holes in the flows' sequence numbers): utilization "
+            "and goodput are without them; or mtu_bytes of spec.yaml is too small"
+        )
+    if late:
         result.append(
             f"queue: {late} packets came for the first time an RTT or more after later ones of their flow: their first "
             "copies have no postcard, or were lost before the queue"
         )
     return result
+
+
+def _holes(firsts: Columns, full_bytes: int, rtt_ns: int) -> tuple[int, int]:
+    """From the packets' first bytes, each with its flow, and times, sorted: (full packets that are missing between
+    neighbours, bytes that came for the first time an RTT or more after a later one of their flow).
+    """
+    missing = late = 0
+    above, above_ns = -1, 0  # the lowest byte of the slab after, and when it or a later one of its flow came first
+    for part in reversed(list(slabs(len(firsts["byte"])))):
+        before = firsts["byte"][part.start - 1] if part.start else -1
+        is_first = np.diff(firsts["byte"][part], prepend=before) > 0
+        byte, came = np.append(firsts["byte"][part][is_first], above), firsts["came_ns"][part][is_first]
+        same_flow = byte[1:] >> PLACE_BITS == byte[:-1] >> PLACE_BITS
+        missing += int(np.maximum(np.rint(np.diff(byte)[same_flow] / full_bytes) - 1, 0).sum())
+        # The minimum over later bytes, from the end on: numbers of later flows are larger, so each flow begins anew.
+        came = np.append(came, above_ns)
+        order = np.argsort(came, kind="stable")
+        number = np.append(0, np.cumsum(~same_flow)) * len(came)
+        number[order] += np.arange(len(came))
+        earliest = came[order][np.minimum.accumulate(number[::-1])[::-1] % len(came)]
+        late += int(np.count_nonzero(same_flow & (came[:-1] - earliest[1:] >= rtt_ns)))
+        above, above_ns = int(byte[0]), int(earliest[0])
+    return missing, late
 
 
 def _time_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
@@ -87,8 +107,8 @@ def _time_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
     srtt_ns = tcp["srtt_us"][mine & known(tcp, "srtt_us") & (tcp["srtt_us"] > 0)].astype(np.int64) * 1000
     rtt_ns = longest_rtt_ns(spec.rtt_ns, spec.buffer_packets, spec.wire_bytes, spec.rate_bps)
     most_ns = MOST_PAUSE * max(rtt_ns, int(srtt_ns.max(initial=0)))
-    parts = {"trace": tcp["mono_ns"][mine], "postcards": queue["enqueue_mono_ns"][counts[queue["flow"]]]}
-    for name, of_part in parts.items():
+    of_parts = {"trace": tcp["mono_ns"][mine], "postcards": queue["enqueue_mono_ns"][counts[queue["flow"]]]}
+    for name, of_part in of_parts.items():
         first = np.searchsorted(of_part, window.traffic_start_ns)
         times = np.concatenate(([window.traffic_start_ns], of_part[first:], [window.end_ns]))
         pauses_ns = np.diff(times)[times[:-1] < window.end_ns] if len(of_part) else of_part
